@@ -29,7 +29,10 @@ CHANGES = [
     Alteration(ALICE, (("producer_byte_rate", 10_485_760.0), ("request_percentage", 50.0))),
     Alteration(ANYBODY_ON_APP, (("producer_byte_rate", 1_048_576.0),)),
 ]
-REMOVALS = [Alteration(it.entity, tuple((key, None) for key, _ in it.operations)) for it in CHANGES]
+REMOVALS = [
+    Alteration(change.entity, tuple((key, None) for key, _ in change.operations))
+    for change in CHANGES
+]
 
 
 async def run(config: ClientConfig) -> None:
@@ -45,7 +48,7 @@ async def run(config: ClientConfig) -> None:
         verdicts = await client.alter(CHANGES, validate_only=True)
         print(
             "the controller would accept",
-            sum(it == Applied() for it in verdicts.values()),
+            sum(verdict == Applied() for verdict in verdicts.values()),
             "of",
             len(CHANGES),
         )

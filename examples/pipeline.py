@@ -111,7 +111,7 @@ def prepared(folder: Path, number: int) -> dict[str, Any]:
         encoding="utf-8",
     )
     (folder / "quotas").mkdir(exist_ok=True)
-    text = "\n---\n".join(json.dumps(one, indent=2) for one in documents(before, after))
+    text = "\n---\n".join(json.dumps(document, indent=2) for document in documents(before, after))
     (folder / "quotas" / "limits.yaml").write_text(text, encoding="utf-8")
     (folder / "lake").mkdir(exist_ok=True)
     return about
@@ -124,7 +124,7 @@ def compare(rows: Sequence[dict[str, Any]], number: int) -> None:
 
     print("\nWhat the broker then did to the same clients, under these limits")
     print(f"  {'':8} {'limit':>10}  {'throttled: plan, true':>22}  {'worst delay: plan, true':>24}")
-    told = {(one["quota_type"], one["user"], one["client_id"]): one for one in rows}
+    told = {(row["quota_type"], row["user"], row["client_id"]): row for row in rows}
     for case in fixture.read(number).cases:
         one, true = told[case.kind, case.user, case.client_id], truth.truth(case.free, case.limited)
         print(

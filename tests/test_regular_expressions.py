@@ -174,29 +174,29 @@ def reached(
     graph: Graph, start: tuple[int, ...], inside: tuple[set[int], ...]
 ) -> set[tuple[int, ...]]:
     """Tuples of classes that a text leads to, without those outside of the given sets."""
-    seen: set[tuple[int, ...]] = set()
+    numbers: set[tuple[int, ...]] = set()
     todo = [start]
     while todo:
         for states in steps(graph, todo.pop()):
-            if states not in seen and all(
+            if states not in numbers and all(
                 state in allowed for state, allowed in zip(states, inside, strict=True)
             ):
-                seen.add(states)
+                numbers.add(states)
                 todo.append(states)
-    return seen
+    return numbers
 
 
 def backtracking(pattern: str, flags: int = 0, *, anywhere: bool = False) -> str:
     """What takes more than linear time, "" if nothing does."""
     parsed = parser.parse(pattern, flags)
     graph = Graph(parsed.state.flags)
-    whole = graph.sequence(parsed)
+    part = graph.sequence(parsed)
     if graph.ambiguous:
         return "exponential: two ways through a branch"
-    ends = set() if graph.asserts else {place for place, _ in whole.last}
+    ends = set() if graph.asserts else {place for place, _ in part.last}
     start = -1
     if anywhere:
-        begin = [(place, letters) for place, letters in whole.first if letters]
+        begin = [(place, letters) for place, letters in part.first if letters]
         graph.edges[start] = [(start, LETTERS), *begin]
     after = {
         place: {state for (state,) in reached(graph, (place,), (set(graph.edges),))}
@@ -204,7 +204,11 @@ def backtracking(pattern: str, flags: int = 0, *, anywhere: bool = False) -> str
     }
     loops = [place for place in graph.edges if place in after[place]]
     around = {
-        place: {other for other in loops if other in after[place] and place in after[other]}
+        place: {
+            other_loop
+            for other_loop in loops
+            if other_loop in after[place] and place in after[other_loop]
+        }
         for place in loops
     }
     for place in loops:

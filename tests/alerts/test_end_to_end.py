@@ -201,12 +201,12 @@ def arrival(inbox: Inbox, path: str, words: str) -> None:
 
 def check_messages(inbox: Inbox) -> None:
     """Signed, once each, in order, and about what was changed."""
-    hook = [one for one in inbox.posts if one.path == "/hook"]
+    hook = [post for post in inbox.posts if post.path == "/hook"]
     assert [one.json["event"] for one in hook] == ["began", "ended"]
     (pair,) = hook[0].json["pairs"]
     assert pair["entityText"] == f"user={USER}"
     assert (pair["expected"], pair["live"]) == (10485760, 12345)
-    signed = [*hook, *(one for one in inbox.posts if one.path == "/events")]
+    signed = [*hook, *(post for post in inbox.posts if post.path == "/events")]
     assert len(signed) == 4
     for one in signed:
         got = Got(path=one.path, headers=one.headers, body=one.body)

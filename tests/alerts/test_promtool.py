@@ -11,8 +11,8 @@ pytestmark = pytest.mark.integration
 
 
 def test_the_rules_are_in_order():
-    said = prometheus.promtool("check", "rules", str(rules.ALERTS))
-    assert f"SUCCESS: {len(list(rules.rules()))} rules found" in said
+    text = prometheus.promtool("check", "rules", str(rules.ALERTS))
+    assert f"SUCCESS: {len(list(rules.rules()))} rules found" in text
 
 
 def test_every_case_of_every_alert_holds():

@@ -135,9 +135,9 @@ def test_quick_rules_differ_in_durations_only():
 
     (usual, _), (quick, _) = rules.groups(), rules.quick(60.0)["groups"]
     assert quick["interval"] == "1s"
-    for one, other in zip(usual["rules"], quick["rules"], strict=True):
-        assert bare(one["expr"]) == bare(other["expr"])
-        assert one["annotations"] == other["annotations"]
+    for one, other_rule in zip(usual["rules"], quick["rules"], strict=True):
+        assert bare(one["expr"]) == bare(other_rule["expr"])
+        assert one["annotations"] == other_rule["annotations"]
     assert {rule["alert"]: rule.get("for") for rule in quick["rules"]}["KquotaDrift"] == "10000ms"
     assert "[60000ms]" in quick["rules"][6]["expr"]
 

@@ -118,16 +118,16 @@ def test_what_has_not_begun_does_not_begin_after_a_result_that_stops_the_run() -
 
 
 def test_progress_counts_every_cluster_once() -> None:
-    seen: list[FleetProgress] = []
+    progress: list[FleetProgress] = []
 
     async def work(_: Notices, cluster: ClusterTarget) -> None:
         if cluster.name == "b":
             raise PlanRefused("no")
 
-    asyncio.run(run_fleet(named("a", "b", "c"), work, concurrency=1, report=seen.append))
-    assert seen[0] == FleetProgress(total=3, done=0, active=1, failed=0)
-    assert seen[0].waiting == 2
-    assert seen[-1] == FleetProgress(total=3, done=3, active=0, failed=1)
+    asyncio.run(run_fleet(named("a", "b", "c"), work, concurrency=1, report=progress.append))
+    assert progress[0] == FleetProgress(total=3, done=0, active=1, failed=0)
+    assert progress[0].waiting == 2
+    assert progress[-1] == FleetProgress(total=3, done=3, active=0, failed=1)
 
 
 def cancelled_after_first(

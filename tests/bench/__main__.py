@@ -201,7 +201,7 @@ def machine() -> str:
 def chosen_of(words: list[str] | None) -> tuple[list[str], list[str]]:
     """Parts of the core and targets of the pipeline; all, if nothing is chosen."""
     chosen = {"T5" if word == "evidence" else word for word in words or [*PARTS, "use"]}
-    targets = [one for one in use.TARGETS if one in chosen or "use" in chosen]
+    targets = [target for target in use.TARGETS if target in chosen or "use" in chosen]
     return [part for part in PARTS if part in chosen], targets
 
 

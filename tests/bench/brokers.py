@@ -130,10 +130,10 @@ def workspace() -> Iterator[tuple[Workspace, KafkaCluster]]:
     folder = Path(tempfile.mkdtemp(prefix="kquota-bench-"))
     try:
         with KafkaCluster(VERSION, heap_megabytes=HEAP_MEGABYTES) as cluster:
-            made = Workspace(folder=folder, bootstrap=cluster.bootstrap())
-            made.project()
-            made.shift()
-            yield made, cluster
+            new_workspace = Workspace(folder=folder, bootstrap=cluster.bootstrap())
+            new_workspace.project()
+            new_workspace.shift()
+            yield new_workspace, cluster
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -203,8 +203,8 @@ def requests() -> dict[str, int]:
             space.project()
             space.shift()
             run(space, "apply", "--yes", "--validate", "broker")
-            describes = [one for one in proxy.requests if one.api_key == 48]
-            alters = [one for one in proxy.requests if one.api_key == 49]
+            describes = [request for request in proxy.requests if request.api_key == 48]
+            alters = [request for request in proxy.requests if request.api_key == 49]
             return {
                 "full describes": sum(is_full(one.frame) for one in describes),
                 "filtered describes": sum(not is_full(one.frame) for one in describes),

@@ -20,7 +20,7 @@ def rows(files: Sequence[str]) -> Iterator[Row]:
         report = folder / "report.xml"
         _ = subprocess.run(
             [sys.executable, "-m", "pytest", "-q", "-m", "integration or not integration", f"--junitxml={report}",
-             *(f"tests/evidence/spark/test_{one}.py" for one in files)],
+             *(f"tests/evidence/spark/test_{file}.py" for file in files)],
             cwd=TREE, capture_output=True, text=True, check=False, timeout=SECONDS,
         )  # fmt: skip
         ran, bad = counted(report.read_text(encoding="utf-8"))
@@ -34,6 +34,8 @@ def rows(files: Sequence[str]) -> Iterator[Row]:
 def counted(report: str) -> tuple[int, int]:
     """Of a JUnit report: tests, and those that failed, broke or were skipped."""
     suites = list(ET.fromstring(report).iter("testsuite"))  # noqa: S314 - pytest wrote it just now
-    total = sum(int(one.get("tests", 0)) for one in suites)
-    bad = sum(int(one.get(name, 0)) for one in suites for name in ("failures", "errors", "skipped"))
+    total = sum(int(suite.get("tests", 0)) for suite in suites)
+    bad = sum(
+        int(suite.get(name, 0)) for suite in suites for name in ("failures", "errors", "skipped")
+    )
     return total, bad

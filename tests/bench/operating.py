@@ -118,7 +118,7 @@ class Bench:
             page = self.kube.api.call(
                 "GET", f"{GROUP}/namespaces/{namespace}/clientquotas", query=query
             ).need()
-            found += sum(is_ready(one) for one in page["items"])
+            found += sum(is_ready(item) for item in page["items"])
             token = page["metadata"].get("continue", "")
             if not token:
                 return found
@@ -174,15 +174,18 @@ class Bench:
             return {}
         port = self.turn_port
         batches = metric(port, "kquota_passes_total")
-        other = free_ports(1)[0]
-        standby = self.ours("", port=other, identity="standby")
+        other_number = free_ports(1)[0]
+        standby = self.ours("", port=other_number, identity="standby")
         try:
-            until(lambda: alive(other), "the standby")
+            until(lambda: alive(other_number), "the standby")
             killed = time.perf_counter()
             child.kill()
-            until(lambda: metric(other, "kquota_leader") == 1.0, "the standby to lead")
+            until(lambda: metric(other_number, "kquota_leader") == 1.0, "the standby to lead")
             leads = time.perf_counter() - killed
-            until(lambda: metric(other, "kquota_passes_total") >= 1.0, "a pass after the takeover")
+            until(
+                lambda: metric(other_number, "kquota_passes_total") >= 1.0,
+                "a pass after the takeover",
+            )
             passed = time.perf_counter() - killed
         finally:
             standby.kill()
@@ -261,7 +264,9 @@ def is_ready(obj: Mapping[str, Any]) -> bool:
     status = obj.get("status", {})
     current = status.get("observedGeneration") == obj["metadata"]["generation"]
     conditions = status.get("conditions", ())
-    return current and any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+    return current and any(
+        condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions
+    )
 
 
 def until(claim: Callable[[], bool], what: str) -> None:

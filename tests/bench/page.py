@@ -42,10 +42,10 @@ def table(rows: Sequence[Row]) -> str:
 
 def line(one: Measured) -> str:
     """A line of the pipeline's table; without a bar there is no verdict, and a trial is none."""
-    told = cells(one.row)
+    text = cells(one.row)
     if one.row.bar == NO_BAR:
-        told = f"{told.rpartition(' | ')[0]} | "
-    return f"| {one.target} | {told} | {one.when} |"
+        text = f"{text.rpartition(' | ')[0]} | "
+    return f"| {one.target} | {text} | {one.when} |"
 
 
 def use_table(found: Iterable[Measured], targets: Mapping[str, str], before: str = "") -> str:
@@ -57,8 +57,8 @@ def use_table(found: Iterable[Measured], targets: Mapping[str, str], before: str
         before: The table that the page has.
     """
     now: dict[str, list[str]] = {}
-    for one in found:
-        now.setdefault(one.target, []).append(line(one))
+    for text in found:
+        now.setdefault(text.target, []).append(line(text))
     lines = [HEAD]
     for target, about in targets.items():
         old = [one for one in before.splitlines() if one.startswith(f"| {target} |")]
@@ -73,8 +73,8 @@ def unmeasured(target: str, about: str) -> str:
 
 def between(page: str, name: str) -> str:
     """What stands between the marks of a part."""
-    _, found, rest = page.partition(f"<!-- {name} -->")
-    text, end, _ = rest.partition(f"<!-- /{name} -->")
+    _, found, remaining_text = page.partition(f"<!-- {name} -->")
+    text, end, _ = remaining_text.partition(f"<!-- /{name} -->")
     if not found or not end:
         raise SystemExit(f"docs/benchmarks.md has no marks of {name}")
     return text

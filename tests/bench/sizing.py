@@ -23,7 +23,7 @@ def demand(seed: int) -> list[Sample]:
     level = 10 ** draw.uniform(4, 8)
     day, week, noise = draw.uniform(0, 0.8), draw.uniform(0, 0.4), draw.uniform(0.05, 0.6)
     spikes = draw.uniform(0, 0.004)
-    found: list[Sample] = []
+    samples: list[Sample] = []
     for n in range(DAYS * DAY_MS // STEP_MS):
         ts = n * STEP_MS + STEP_MS
         of_day = 1 + day * (1 if (ts % DAY_MS) > DAY_MS // 2 else -1)
@@ -31,8 +31,8 @@ def demand(seed: int) -> list[Sample]:
         rate = level * of_day * of_week * draw.lognormvariate(0, noise)
         if draw.random() < spikes:
             rate *= draw.uniform(2, 6)
-        found.append(Sample(ts - 1, STEP_MS, int(rate), 0, Censored.NO))
-    return found
+        samples.append(Sample(ts - 1, STEP_MS, int(rate), 0, Censored.NO))
+    return samples
 
 
 def public(folder: Path) -> Iterable[tuple[str, list[Sample]]]:
@@ -59,13 +59,17 @@ def judged(series: Sequence[Sample]) -> tuple[Advice, float, float]:
         kind=QuotaType.PRODUCE, series={"1": series}, from_ms=max(0, series[0].ts_ms - STEP_MS),
         to_ms=end, max_gap_ms=STEP_MS,
     )  # fmt: skip
-    found = recommend(case, SILVER)
-    if found.target is None or found.test is None:
-        return found.advice, 0.0, 0.0
+    recommendation = recommend(case, SILVER)
+    if recommendation.target is None or recommendation.test is None:
+        return recommendation.advice, 0.0, 0.0
     test = trial(QuotaType.PRODUCE, [series], end - WEEK_MS, end, STEP_MS)
     promise = ThrottlePromise(share_ppm=SILVER.share_ppm, max_delay_ms=SILVER.max_delay_ms)
     oracle = smallest(test.peak, lambda limit: test.keeps(limit, promise)) if test.peak else None
-    return found.advice, found.test.share_ppm / (2 * SILVER.share_ppm), found.target / (oracle or 1)
+    return (
+        recommendation.advice,
+        recommendation.test.share_ppm / (2 * SILVER.share_ppm),
+        recommendation.target / (oracle or 1),
+    )
 
 
 def t13(folder: Path | None) -> None:

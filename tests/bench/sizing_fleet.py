@@ -60,23 +60,23 @@ class Sized:
 def recorded(fleet: Fleet, cluster: int) -> Iterator[tuple[int, int | None, Series, Series]]:
     """(group, limit at the end, what was recorded, what was wanted) of each group; series by broker."""
     parts = list(demand.days(fleet, cluster))
-    ts = np.concatenate([one.ts for one in parts])
-    up = np.concatenate([one.up for one in parts], axis=1)
-    wanted = np.concatenate([one.wanted for one in parts], axis=-1)[0]
-    served = np.concatenate([one.served for one in parts], axis=-1)[0]
-    waits = np.concatenate([one.waits_ms for one in parts], axis=-1)[0]
-    limits = np.concatenate([one.limit for one in parts], axis=-1)[0]
+    ts = np.concatenate([part.ts for part in parts])
+    up = np.concatenate([part.up for part in parts], axis=1)
+    wanted = np.concatenate([part.wanted for part in parts], axis=-1)[0]
+    served = np.concatenate([part.served for part in parts], axis=-1)[0]
+    waits = np.concatenate([part.waits_ms for part in parts], axis=-1)[0]
+    limits = np.concatenate([part.limit for part in parts], axis=-1)[0]
     for group in range(fleet.groups):
-        seen: Series = {}
+        series: Series = {}
         true: Series = {}
         for broker in range(fleet.brokers):
             cells = served[group, broker], waits[group, broker], limits[group]
-            seen[str(broker)] = _samples(fleet, ts, up[broker], *cells)
+            series[str(broker)] = _samples(fleet, ts, up[broker], *cells)
             nothing = np.zeros_like(ts)
             true[str(broker)] = _samples(
                 fleet, ts, up[broker] | True, wanted[group, broker], nothing, nothing
             )
-        yield group, int(limits[group][-1]) or None, seen, true
+        yield group, int(limits[group][-1]) or None, series, true
 
 
 def _samples(
@@ -107,12 +107,16 @@ def _samples(
 
 def share(fleet: Fleet, series: Series, limit: int, tier: Tier) -> tuple[float, bool]:
     """Throttled share of the worst broker as a multiple of the promise, and whether its delay is within the promise too."""
-    found = [
+    forecasts = [
         simulate(QuotaType.PRODUCE, one, limit, fleet.pace.max_gap_ms) for one in series.values()
     ]
-    worst = max(one.throttled_ms / one.covered_ms for one in found) * 1_000_000 / tier.share_ppm
+    worst = (
+        max(forecast.throttled_ms / forecast.covered_ms for forecast in forecasts)
+        * 1_000_000
+        / tier.share_ppm
+    )
     late = tier.max_delay_ms is not None and any(
-        (one.max_delay_ms or 0) > tier.max_delay_ms for one in found
+        (forecast.max_delay_ms or 0) > tier.max_delay_ms for forecast in forecasts
     )
     return worst, not late
 
@@ -142,10 +146,10 @@ def sized(fleet: Fleet) -> Iterator[Sized]:
                     kind=QuotaType.PRODUCE, series=seen, from_ms=fleet.from_ms, to_ms=fleet.to_ms,
                     max_gap_ms=fleet.pace.max_gap_ms, current=current,
                 )  # fmt: skip
-                found = recommend(case, tier)
-                target = found.target if found.target is not None else None
+                recommendation = recommend(case, tier)
+                target = recommendation.target if recommendation.target is not None else None
                 yield Sized(
-                    cluster=cluster, group=group, tier=tier.name, advice=found.advice, target=target,
+                    cluster=cluster, group=group, tier=tier.name, advice=recommendation.advice, target=target,
                     oracle=oracle(fleet, unseen, tier),
                     share=None if target is None else share(fleet, unseen, target, tier)[0],
                 )  # fmt: skip
@@ -155,10 +159,10 @@ def summary(rows: list[Sized]) -> list[str]:
     """A line per tier: medians, and how many groups are told how."""
     lines = []
     for tier in TIERS:
-        mine = [one for one in rows if one.tier == tier.name]
+        mine = [row for row in rows if row.tier == tier.name]
         numbers = [one for one in mine if one.ratio is not None and one.share is not None]
-        ratios = sorted(one.ratio for one in numbers if one.ratio is not None)
-        shares = sorted(one.share for one in numbers if one.share is not None)
+        ratios = sorted(number.ratio for number in numbers if number.ratio is not None)
+        shares = sorted(number.share for number in numbers if number.share is not None)
         words = {word.value: sum(one.advice is word for one in mine) for word in Advice}
         lines.append(
             f"{tier.name:7} share of the promise: median {statistics.median(shares):.2f}, worst {shares[-1]:.1f}"
@@ -177,11 +181,11 @@ def main() -> int:
         tier.name
         for tier in TIERS
         if statistics.median(
-            [one.share for one in rows if one.tier == tier.name and one.share is not None]
+            [row.share for row in rows if row.tier == tier.name and row.share is not None]
         )
         > SHARE_BAR
         or statistics.median(
-            [one.ratio for one in rows if one.tier == tier.name and one.ratio is not None]
+            [row.ratio for row in rows if row.tier == tier.name and row.ratio is not None]
         )
         > QUOTA_BAR
     ]

@@ -114,16 +114,16 @@ def on_spark(folder: Path, rounds: int) -> list[float]:
         for _ in range(rounds + 1):
             start = time.perf_counter()
             read = {name: spark.read.parquet(str(folder / name)) for name in SIDES}
-            given = PlanFrames(**read, orders=spark.createDataFrame(orders, ORDERS))
-            different = plan.differences(given).cache()
+            frames = PlanFrames(**read, orders=spark.createDataFrame(orders, ORDERS))
+            different = plan.differences(frames).cache()
             _ = different.count()
-            laid = plan.laid_out(different, given).cache()
+            laid = plan.laid_out(different, frames).cache()
             _ = laid.count()
-            found = plan.described(laid, given).cache()
-            verdicts = plan.verdicts(found, [row[0] for row in plan.patterns(found).collect()])
-            changes = plan.rows(plan.decided(found, verdicts)).count()
+            path = plan.described(laid, frames).cache()
+            verdicts = plan.verdicts(path, [row[0] for row in plan.patterns(path).collect()])
+            changes = plan.rows(plan.decided(path, verdicts)).count()
             taken.append(time.perf_counter() - start)
-            _ = (found.unpersist(), laid.unpersist(), different.unpersist())
+            _ = (path.unpersist(), laid.unpersist(), different.unpersist())
             say(f"  spark: {taken[-1]:.2f} s, {changes:,} changes")
     return taken[1:]
 
@@ -138,7 +138,7 @@ def on_core(folder: Path, rounds: int) -> list[tuple[float, float]]:
         start = time.perf_counter()
         worlds = _worlds(folder)
         built = time.perf_counter()
-        changes = sum(_planned(*one) for one in worlds)
+        changes = sum(_planned(*world) for world in worlds)
         end = time.perf_counter()
         taken.append((end - start, end - built))
         say(
@@ -162,13 +162,13 @@ def _worlds(folder: Path) -> list[tuple[object, object, object]]:
 
     def rows(name: str, *columns: str) -> Iterator[tuple[str, ...]]:
         table = pq.read_table(folder / name, columns=list(columns))
-        return zip(*(table.column(one).to_pylist() for one in columns), strict=True)
+        return zip(*(table.column(column).to_pylist() for column in columns), strict=True)
 
     def subject(text: str) -> Entity:
-        found = known.get(text)
-        if found is None:
-            found = known[text] = read_entity(text)
-        return found
+        entity = known.get(text)
+        if entity is None:
+            entity = known[text] = read_entity(text)
+        return entity
 
     def columns_by_entity(side: Iterator[tuple[str, ...]]) -> dict[str, dict[Entity, list[object]]]:
         found: dict[str, dict[Entity, list[object]]] = {}
@@ -214,7 +214,7 @@ def sample(*words: str) -> list[list[float]]:
         [sys.executable, "-m", "tests.bench.spark_plan", *words],
         stdout=subprocess.PIPE, text=True, check=True, timeout=1800,
     )  # fmt: skip
-    return [one if isinstance(one, list) else [one] for one in json.loads(done.stdout or "[]")]
+    return [load if isinstance(load, list) else [load] for load in json.loads(done.stdout or "[]")]
 
 
 def rows(rounds: int = ROUNDS, pairs: int = PAIRS) -> Iterator[Row]:

@@ -57,9 +57,9 @@ _SCHEMA = ", ".join(f"{name} bigint" for name in FIGURES)
 
 def _figures(every: Iterable[SampleSeries]) -> pa.Table:
     """The figures of some series, by the kernel."""
-    found = [simulate(QuotaType.PRODUCE, demand_of(series, GAP_MS), LIMIT) for series in every]
+    forecasts = [simulate(QuotaType.PRODUCE, demand_of(series, GAP_MS), LIMIT) for series in every]
     return pa.Table.from_pylist(
-        [{name: getattr(one, name) or 0 for name in FIGURES} for one in found]
+        [{name: getattr(forecast, name) or 0 for name in FIGURES} for forecast in forecasts]
     )
 
 

@@ -67,7 +67,7 @@ def limit_rows(numbers: DataFrame, n: Column, shape: tuple[str, str]) -> DataFra
         "quota_key": fn.lit(KEY), "value": value, "quota_units": value.cast("bigint"), "value_state": fn.lit("finite"),
         "source": fn.lit("bench"), "day": fn.to_date(fn.lit("2026-11-01")),
     }  # fmt: skip
-    return numbers.select(cluster(n), *(one.alias(name) for name, one in columns.items()))
+    return numbers.select(cluster(n), *(column.alias(name) for name, column in columns.items()))
 
 
 def exploded(clients: DataFrame, limits: DataFrame) -> DataFrame:
@@ -81,7 +81,7 @@ def exploded(clients: DataFrame, limits: DataFrame) -> DataFrame:
     candidates = [
         fn.struct(
             fn.lit(at).alias("level"),
-            fn.concat(*(fn.col(one) if one in {"user", "client_id"} else fn.lit(one) for one in words)).alias("entity_json"),
+            fn.concat(*(fn.col(word) if word in {"user", "client_id"} else fn.lit(word) for word in words)).alias("entity_json"),
         )
         for at, words in enumerate(parts, 1)
     ]  # fmt: skip

@@ -62,7 +62,7 @@ class Rolled:
                 done = rollup.run(self.spark, self.lake, rollup.RollupSettings(), silent)
                 seconds = time.perf_counter() - start
                 read = count()
-            units = [one.units for one in done.tables]
+            units = [table.units for table in done.tables]
             if units != [self.fleet.days if all_days else 1] * len(MADE):
                 raise SystemExit(f"the rollup made {units} units")
             self.answers["rebuild" if all_days else "day"] = self.rows()

@@ -85,11 +85,13 @@ def t6(rows: int | None) -> None:
 
 def t7(rows: int) -> None:
     """Five times the rows: time, and the smallest heap that finishes."""
-    taken: list[float] = []
+    numbers: list[float] = []
     heaps: list[str] = []
     for amount in (rows, 5 * rows):
         with samples(amount) as folder:
-            taken.append(medians(sample("spark", folder, "packed", 2, "local[2]", "4g"))["packed"])
+            numbers.append(
+                medians(sample("spark", folder, "packed", 2, "local[2]", "4g"))["packed"]
+            )
             for heap in HEAPS:
                 if sample("spark", folder, "packed", 0, "local[2]", heap, fails=True) is not None:
                     heaps.append(heap)
@@ -97,7 +99,7 @@ def t7(rows: int) -> None:
             else:
                 raise SystemExit(f"no heap up to {HEAPS[-1]} was enough for {amount:,} rows")
     sizes = [int(one[:-1]) * (1000 if one.endswith("g") else 1) for one in heaps]
-    row("T7", f"{rows:,} x 5 rows", f"{taken[0]:.1f} -> {taken[1]:.1f} s", "time", verdict(taken[1] / taken[0], 5.5))  # fmt: skip
+    row("T7", f"{rows:,} x 5 rows", f"{numbers[0]:.1f} -> {numbers[1]:.1f} s", "time", verdict(numbers[1] / numbers[0], 5.5))  # fmt: skip
     row("T7", f"{rows:,} x 5 rows", f"{heaps[0]} -> {heaps[1]}", "smallest heap", verdict(sizes[1] / sizes[0], 1.5))  # fmt: skip
 
 

@@ -63,9 +63,9 @@ def scaling_rows(rounds: int = ROUNDS, rows: int = ROWS) -> Iterator[Row]:
         yield _gain(one, two, taken[one]["seconds"], taken[two]["seconds"], rows)
 
 
-def _gain(one: str, two: str, slow: Figures, quick: Figures, rows: int) -> Row:
+def _gain(text: str, two: str, slow: Figures, quick: Figures, rows: int) -> Row:
     return Row(
-        work=f"both rollups of {rows:,} samples, warm: {two}", peer=one, ours=quick, theirs=slow,
+        work=f"both rollups of {rows:,} samples, warm: {two}", peer=text, ours=quick, theirs=slow,
         unit="s", bar=f">= {SCALE_BAR}x faster", verdict=lambda value: value >= SCALE_BAR,
         value=slow.median / quick.median,
     )  # fmt: skip

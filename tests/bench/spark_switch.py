@@ -47,7 +47,7 @@ def lake(folder: Path, rows: int) -> int:
     for number in range(DAYS):
         day = FIRST + dt.timedelta(days=number)
         count = users * PER_DAY
-        made = _table(
+        new_table = _table(
             USAGE_SAMPLE, count, cluster_id=CLUSTER, quota_type="produce", group_kind="user",
             user=pa.array([f"user-{one}" for one in range(users) for _ in range(PER_DAY)]),
             broker_id="1", ts_ms=np.tile(begin_ms(day) + np.arange(PER_DAY) * STEP_MS, users),
@@ -56,7 +56,7 @@ def lake(folder: Path, rows: int) -> int:
         )  # fmt: skip
         pacing = scrape_interval.inputs(Cadence(step_ms=STEP_MS, max_gap_ms=5 * STEP_MS))
         _ = into.commit(
-            Unit(table=USAGE_SAMPLE, cluster_id=CLUSTER, day=day), made, None, inputs=pacing
+            Unit(table=USAGE_SAMPLE, cluster_id=CLUSTER, day=day), new_table, None, inputs=pacing
         )
     look = {
         "cluster_id": CLUSTER,
@@ -67,8 +67,11 @@ def lake(folder: Path, rows: int) -> int:
     entries = _table(
         QUOTA_ENTRY, 1, **look, entity_json='[["user",null]]', quota_key="producer_byte_rate", value=6e6
     )  # fmt: skip
-    for table, made in ((SNAPSHOT, _table(SNAPSHOT, 1, **look, entries=1)), (QUOTA_ENTRY, entries)):
-        _ = into.commit(Unit(table=table, cluster_id=CLUSTER, day=FIRST), made, None)
+    for table, new_table in (
+        (SNAPSHOT, _table(SNAPSHOT, 1, **look, entries=1)),
+        (QUOTA_ENTRY, entries),
+    ):
+        _ = into.commit(Unit(table=table, cluster_id=CLUSTER, day=FIRST), new_table, None)
     return users * PER_DAY * DAYS
 
 

@@ -53,7 +53,7 @@ def made(spark: SparkSession, rows: int, folder: str) -> None:
         "censored": fn.lit("no"), "day": fn.date_from_unix_date(fn.floor(ts / 86_400_000).cast("int")),
     }  # fmt: skip
     frame = spark.range(0, rows, 1, FILES).select(
-        *(one.alias(name) for name, one in columns.items())
+        *(column.alias(name) for name, column in columns.items())
     )
     schemas.conforming(frame, USAGE_SAMPLE).write.mode("overwrite").parquet(folder)
 

@@ -163,4 +163,4 @@ def test_only_a_lack_of_memory_is_no_finish_and_anything_else_is_an_error(status
 
 
 def test_heaps_are_compared_as_java_takes_them():
-    assert [megabytes(one) for one in ("400m", "1g", "1300m")] == [400, 1024, 1300]
+    assert [megabytes(text) for text in ("400m", "1g", "1300m")] == [400, 1024, 1300]

@@ -207,8 +207,8 @@ def measured(target: str, scale: Scale) -> Iterator[Measured]:
     before = os.getloadavg()[0]
     for row in rows(scale):
         after = os.getloadavg()[0]
-        taken = len(row.ours.samples)
-        when = f"{time.strftime('%Y-%m-%d', time.gmtime())}, load {before:.1f} to {after:.1f}, {taken} sample{'s' * (taken > 1)}"
+        count = len(row.ours.samples)
+        when = f"{time.strftime('%Y-%m-%d', time.gmtime())}, load {before:.1f} to {after:.1f}, {count} sample{'s' * (count > 1)}"
         trial = "" if scale.name == "full" else ", only a trial"
         notes = f"; {'; '.join(row.notes)}" if row.notes else ""
         yield Measured(target=target, row=replace(row, work=row.work + notes), when=when + trial)

@@ -27,10 +27,10 @@ def broker_rows() -> Iterator[Row]:
         totals = [
             compare.total(found)
             for number in fixture.numbers()
-            if (found := [one for one in compare.rows(fixture.read(number)) if one.case.kind == kind])
+            if (found := [row for row in compare.rows(fixture.read(number)) if row.case.kind == kind])
         ]  # fmt: skip
         for what, bound in (("throttled", TIME_BOUND), ("worst", DELAY_BOUND)):
-            off = tuple(abs(getattr(one, what).off) for one in totals)
+            off = tuple(abs(getattr(total, what).off) for total in totals)
             enough = len(off) >= 5
             name = "throttled time" if what == "throttled" else "worst delay"
             yield Row(
@@ -48,11 +48,11 @@ def grid_rows(seeds: int) -> Iterator[Row]:
         cell: limited(grid.ready_at(*cell[:2]), grid.MEAN * cell[2], grid.SECONDS * 1000).late_ms
         for cell in cells
     }
-    whole = sum(true.values())
+    total = sum(true.values())
     off, within = [], []
     for step_s in grid.STEPS:
         told = {cell: throttled(cell, step_s) for cell in cells}
-        off.append((sum(told.values()) - whole) / whole)
+        off.append((sum(told.values()) - total) / total)
         within.append(sum(not grid.beyond(told[cell], true[cell]) for cell in cells) / len(cells))
         say(f"  {step_s} s: total {off[-1]:+.3f}, within {within[-1]:.3f}")
     work = f"{len(cells):,} settings of {seeds} unseen seeds at {', '.join(map(str, grid.STEPS))} s"

@@ -67,9 +67,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for path, text in expected().items():
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
-    for path in (found := stale()):
+    for path in (paths := stale()):
         sys.stderr.write(f"{path.relative_to(ROOT)} is not crds/{path.name}\n")
-    return 1 if found else 0
+    return 1 if paths else 0
 
 
 if __name__ == "__main__":

@@ -28,12 +28,12 @@ def commands(page: str, *, with_operator: bool = False) -> list[Step]:
         with_operator: Also what only a running operator can satisfy.
     """
     text = (DOCS / page).read_text(encoding="utf-8")
-    found: list[Step] = []
+    steps: list[Step] = []
     for kind, block in BLOCK.findall(text):
         needs = kind == "with the operator"
         if with_operator or not needs:
-            found += _steps(block, needs_operator=needs)
-    return found
+            steps += _steps(block, needs_operator=needs)
+    return steps
 
 
 def _steps(block: str, *, needs_operator: bool) -> list[Step]:

@@ -77,11 +77,11 @@ def placed(
     """
     home, watched = kube.fresh_namespace(), kube.fresh_namespace()
     scope = ("--set", f"watch.namespaces={{{watched}}}") if narrow else ()
-    made = rendered("--set", "crds.enabled=false", *scope, *arguments, namespace=home)
-    objects = tuple(one for one in made if one["kind"] not in PODS)
+    manifests = rendered("--set", "crds.enabled=false", *scope, *arguments, namespace=home)
+    objects = tuple(manifest for manifest in manifests if manifest["kind"] not in PODS)
     kube.kubectl("apply", "-f", "-", input=listed(objects))
     try:
-        told = tuple(made) if whole else objects
+        told = tuple(manifests) if whole else objects
         yield Placed(kube=kube, home=home, watched=watched, objects=told)
     finally:
         gone = [

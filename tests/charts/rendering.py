@@ -58,8 +58,8 @@ def of_kind(objects: Sequence[Manifest], kind: str) -> list[Manifest]:
 
 def only(objects: Sequence[Manifest], kind: str) -> Manifest:
     """The one object of a kind."""
-    (found,) = of_kind(objects, kind)
-    return found
+    (manifest,) = of_kind(objects, kind)
+    return manifest
 
 
 def container(objects: Sequence[Manifest]) -> Mapping[str, Any]:

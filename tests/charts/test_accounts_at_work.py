@@ -25,8 +25,8 @@ SECONDS = 120
 def arguments(objects: Sequence[Manifest], kind: str) -> list[str]:
     """What the container of the chart's Job or test pod is told."""
     spec: Any = only(objects, kind)["spec"]
-    (one,) = (spec.get("template", {}).get("spec") or spec)["containers"]
-    return list(one["args"])
+    (container,) = (spec.get("template", {}).get("spec") or spec)["containers"]
+    return list(container["args"])
 
 
 def typed(
@@ -74,7 +74,7 @@ def test_the_check_of_helm_test_finds_every_right(
         answer = typed(release, FULLNAME, arguments(release.objects, "Pod"))
     (part,) = [one for one in json.loads(answer.stdout)["parts"] if one["about"] == "Kubernetes"]
     assert len(part["checks"]) > 15
-    assert [one for one in part["checks"] if one["health"] == "failed"] == []
+    assert [check for check in part["checks"] if check["health"] == "failed"] == []
     assert answer.returncode == 0, answer.stderr
 
 
@@ -143,9 +143,9 @@ def test_the_operator_knows_every_argument_that_the_chart_gives_it() -> None:
     answer = subprocess.run(
         [str(KQUOTA), "operator", "--help"], capture_output=True, text=True, check=True
     )
-    known = answer.stdout
+    stdout = answer.stdout
     for name in ("operator-flags", "namespaced-only", "webhook-cert-manager", "no-leader-election"):
         deployment = only(with_values(name), "Deployment")
-        (one,) = deployment["spec"]["template"]["spec"]["containers"]
-        flags = [word.partition("=")[0] for word in one["args"] if word.startswith("--")]
-        assert [flag for flag in flags if flag not in known] == []
+        (container,) = deployment["spec"]["template"]["spec"]["containers"]
+        flags = [word.partition("=")[0] for word in container["args"] if word.startswith("--")]
+        assert [flag for flag in flags if flag not in stdout] == []

@@ -47,10 +47,10 @@ def patched(release: Placed, user: str, name: str, change: object, *more: str) -
 
 
 def finalizers(release: Placed, name: str) -> list[str]:
-    said = release.kube.kubectl(
+    stdout = release.kube.kubectl(
         "-n", release.watched, "get", "clientquota", name, "-o", "json"
     ).stdout
-    return list(json.loads(said)["metadata"].get("finalizers", []))
+    return list(json.loads(stdout)["metadata"].get("finalizers", []))
 
 
 def people(release: Placed) -> None:
@@ -221,9 +221,9 @@ def test_metadata_is_bounded_and_what_is_stored_already_can_become_less(
         lambda: refused in patched(release, STRANGER, "large", {"metadata": other}, "--dry-run=server").stderr,
         "enforce the policy again", seconds=60,
     )  # fmt: skip
-    kept = finalizers(release, "large")
-    for change in ([*kept[1:], FINALIZER], kept[1:], []):
-        if len(change) <= max(32, len(kept)):
+    texts = finalizers(release, "large")
+    for change in ([*texts[1:], FINALIZER], texts[1:], []):
+        if len(change) <= max(32, len(texts)):
             answer = patched(
                 release, release.operator, "large", {"metadata": {"finalizers": change}}
             )

@@ -32,10 +32,10 @@ QUOTA: dict[str, Any] = {
 
 def written(reason: Reason, *, observed: int = 3, drifted: str = "") -> dict[str, Any]:
     """The resource with the status that the operator writes for a reason."""
-    made = conditions(
+    new_conditions = conditions(
         reason, "so it is", generation=3, previous=(), now=0.0, drifted=drifted, conflict=""
     )
-    return {**QUOTA, "status": {"observedGeneration": observed, "conditions": made}}
+    return {**QUOTA, "status": {"observedGeneration": observed, "conditions": new_conditions}}
 
 
 def acted(name: str, obj: dict[str, Any]) -> Any:

@@ -83,17 +83,17 @@ def test_the_chart_refuses_a_kubernetes_that_is_too_old() -> None:
 
 
 def test_what_artifact_hub_shows_is_yaml_about_resources_that_exist() -> None:
-    told = yaml.safe_load(ABOUT["annotations"]["artifacthub.io/crds"])
+    document = yaml.safe_load(ABOUT["annotations"]["artifacthub.io/crds"])
     real = [
         yaml.safe_load(path.read_text(encoding="utf-8"))
         for path in sorted(crd_templates.CRDS.glob("*.yaml"))
     ]
-    assert [(one["kind"], one["name"], one["version"]) for one in told] == [
+    assert [(one["kind"], one["name"], one["version"]) for one in document] == [
         (one["spec"]["names"]["kind"], one["metadata"]["name"], one["spec"]["versions"][0]["name"])
         for one in real
     ]  # fmt: skip
     examples = yaml.safe_load(ABOUT["annotations"]["artifacthub.io/crdsExamples"])
-    assert sorted(one["kind"] for one in examples) == ["ClientQuota", "QuotaCluster"]
+    assert sorted(example["kind"] for example in examples) == ["ClientQuota", "QuotaCluster"]
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_the_patch_for_argo_cd_is_what_the_scripts_say() -> None:
     assert argocd_patch.PATCH.read_text(encoding="utf-8") == argocd_patch.patch()
     keys = yaml.safe_load(argocd_patch.patch())["data"]
     inner = yaml.safe_load(keys["resource.customizations.actions.kafka-quotas.io_ClientQuota"])
-    assert [one["name"] for one in inner["definitions"]] == list(argocd_patch.ACTIONS)
+    assert [definition["name"] for definition in inner["definitions"]] == list(argocd_patch.ACTIONS)
     assert inner["definitions"][0]["action.lua"] == argocd_patch.script("actions/suspend.lua")
 
 

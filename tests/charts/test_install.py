@@ -57,8 +57,8 @@ def home(fresh_kube: KubeCluster) -> Iterator[str]:
 
 
 def names(kube: KubeCluster, kinds: str, *arguments: str) -> list[str]:
-    said = kube.kubectl("get", kinds, *arguments, "-o", "name").stdout
-    return sorted(line.rpartition("/")[2] for line in said.split())
+    stdout = kube.kubectl("get", kinds, *arguments, "-o", "name").stdout
+    return sorted(line.rpartition("/")[2] for line in stdout.split())
 
 
 def ours(kube: KubeCluster, home: str) -> list[str]:
@@ -67,8 +67,8 @@ def ours(kube: KubeCluster, home: str) -> list[str]:
 
 
 def revision(kube: KubeCluster, home: str) -> int:
-    listed = json.loads(kube.helm("list", "-n", home, "-o", "json").stdout)
-    return int(listed[0]["revision"])
+    document = json.loads(kube.helm("list", "-n", home, "-o", "json").stdout)
+    return int(document[0]["revision"])
 
 
 def test_a_release_lives_and_leaves_nothing_but_what_is_to_stay(
@@ -80,8 +80,8 @@ def test_a_release_lives_and_leaves_nothing_but_what_is_to_stay(
     kube.kubectl(
         "wait", "--for=condition=Established", "crd/clientquotas.kafka-quotas.io", "--timeout=30s"
     )
-    said = kube.helm("get", "notes", RELEASE, "-n", home).stdout
-    assert "watches all namespaces" in said
+    stdout = kube.helm("get", "notes", RELEASE, "-n", home).stdout
+    assert "watches all namespaces" in stdout
 
     # The admission plugin that fills in accounts and tokens is off here, so what a pod runs as is what the chart says.
     pods = json.loads(kube.kubectl("-n", home, "get", "pods", "-o", "json").stdout)["items"]
@@ -116,7 +116,7 @@ def test_a_release_lives_and_leaves_nothing_but_what_is_to_stay(
     assert names(kube, "roles", "-n", "default", "-l", LABEL) == []
 
     kube.helm("uninstall", RELEASE, "-n", home, *WAIT)
-    assert [one for one in ours(kube, home) if one != f"{FULLNAME}-check"] == []
+    assert [text for text in ours(kube, home) if text != f"{FULLNAME}-check"] == []
     assert names(kube, "clientquotas", "-A") == ["alice"]
     assert "clientquotas.kafka-quotas.io" in names(kube, "crds")
 
@@ -133,7 +133,9 @@ def test_the_release_job_really_runs_before_anything_is_taken_away(
     kube.helm("uninstall", RELEASE, "-n", home, *WAIT)
     events = json.loads(kube.kubectl("-n", home, "get", "events", "-o", "json").stdout)["items"]
     job = [
-        one["reason"] for one in events if one["involvedObject"]["name"] == f"{FULLNAME}-release"
+        event["reason"]
+        for event in events
+        if event["involvedObject"]["name"] == f"{FULLNAME}-release"
     ]
     assert sorted(set(job)) == ["Completed", "SuccessfulCreate"]
 

@@ -98,23 +98,23 @@ def test_values_for_the_chart_are_values_that_it_has(name: str) -> None:
 
 @pytest.mark.integration
 def test_kubectl_shows_each_limit_of_each_document(example_kube: KubeCluster) -> None:
-    shown = example_kube.kubectl("get", "ckq", "--all-namespaces").stdout.splitlines()
-    header = shown[0].split()
+    lines = example_kube.kubectl("get", "ckq", "--all-namespaces").stdout.splitlines()
+    header = lines[0].split()
     assert header == [
         "NAMESPACE", "NAME", "CLUSTER", "ENTITY", "PRODUCER", "CONSUMER", "REQUEST%", "MUTATION", "CONNECTION", "READY",
         "REASON", "AGE",
     ]  # fmt: skip
-    start = {name: shown[0].index(name) for name in header}
+    start = {name: lines[0].index(name) for name in header}
 
     def cells(namespace: str, name: str) -> list[str]:
-        (line,) = [line for line in shown if line.split()[:2] == [namespace, name]]
+        (line,) = [line for line in lines if line.split()[:2] == [namespace, name]]
         limits = ("PRODUCER", "CONSUMER", "REQUEST%", "MUTATION", "CONNECTION")
         return [line[start[column] :].split(maxsplit=1)[0] if line[start[column]] != " " else "" for column in limits]  # fmt: skip
 
     assert cells("platform", "user") == ["20Mi", "40Mi", "200", "5", ""]
     assert cells("platform", "address") == ["", "", "", "", "50"]
     assert cells("payments", "checkout") == ["20Mi", "40Mi", "", "", ""]
-    assert len(shown) == 1 + 10 + 1
+    assert len(lines) == 1 + 10 + 1
 
 
 @pytest.mark.integration

@@ -57,9 +57,9 @@ def followed(step: Step, kube: KubeCluster, folder: Path, bootstrap: str) -> Non
         ["bash", "-c", step.command], cwd=folder, env=environment, text=True, timeout=SECONDS, check=False,
         capture_output=True, stdin=subprocess.DEVNULL,
     )  # fmt: skip
-    said = f"$ {step.command}\n{answer.stdout}\n{answer.stderr}"
-    assert answer.returncode == 0, said
-    assert doctest.OutputChecker().check_output(step.output, answer.stdout, FLAGS), said
+    text = f"$ {step.command}\n{answer.stdout}\n{answer.stderr}"
+    assert answer.returncode == 0, text
+    assert doctest.OutputChecker().check_output(step.output, answer.stdout, FLAGS), text
 
 
 @pytest.mark.integration
@@ -107,7 +107,7 @@ def test_the_page_about_installing_leads_to_a_limit_in_force(
                 raise
             if step.command.startswith("helm install"):
                 stack.enter_context(operator(fresh_kube, tmp_path))
-    said = kafka_configs(
+    process = kafka_configs(
         NEWEST,
         "--bootstrap-server",
         cluster.bootstrap(),
@@ -117,7 +117,7 @@ def test_the_page_about_installing_leads_to_a_limit_in_force(
         "--entity-name",
         "alice",
     )
-    assert "producer_byte_rate=1.048576E7" in said.stdout
+    assert "producer_byte_rate=1.048576E7" in process.stdout
 
 
 def test_every_page_of_the_table_has_commands() -> None:
@@ -128,12 +128,14 @@ def test_every_page_of_the_table_has_commands() -> None:
 
 
 def test_a_here_document_is_one_command() -> None:
-    made = [step.command for step in commands("install-kubernetes.md") if "<<END" in step.command]
-    assert len(made) == 2
-    assert made[0].startswith(
+    new_commands = [
+        step.command for step in commands("install-kubernetes.md") if "<<END" in step.command
+    ]
+    assert len(new_commands) == 2
+    assert new_commands[0].startswith(
         "kubectl apply -f - <<END\napiVersion: kafka-quotas.io/v1alpha1\nkind: QuotaCluster\n"
     )
-    assert made[0].endswith("\nEND")
+    assert new_commands[0].endswith("\nEND")
 
 
 VALUE = re.compile(

@@ -38,7 +38,7 @@ def pod_specs(objects: list[Manifest]) -> list[Any]:
     inside = [
         one["spec"]["template"]["spec"] for one in objects if one["kind"] in ("Deployment", "Job")
     ]
-    return inside + [one["spec"] for one in of_kind(objects, "Pod")]
+    return inside + [manifest["spec"] for manifest in of_kind(objects, "Pod")]
 
 
 @pytest.mark.parametrize("name", VALUES)
@@ -136,11 +136,13 @@ def test_a_spread_without_a_selector_gets_ours() -> None:
 
 def test_the_image_is_pinned_by_its_digest() -> None:
     objects = with_values("image-digest")
-    wanted = (
+    expected_text = (
         "registry.example.com:5000/mirror/kafka-quota-reconciler:0.1.0-rc.1@sha256:"
         "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
     )
-    assert {one["image"] for spec in pod_specs(objects) for one in spec["containers"]} == {wanted}
+    assert {one["image"] for spec in pod_specs(objects) for one in spec["containers"]} == {
+        expected_text
+    }
     assert all(spec["imagePullSecrets"] == [{"name": "mirror"}] for spec in pod_specs(objects))
     assert (
         container(with_values("defaults"))["image"]
@@ -170,8 +172,8 @@ def test_changed_documents_restart_the_operator() -> None:
 
 def test_definitions_are_kept_unless_it_is_said() -> None:
     def policies(name: str) -> list[Any]:
-        made = of_kind(with_values(name), "CustomResourceDefinition")
-        return [one["metadata"].get("annotations", {}) for one in made]
+        manifests = of_kind(with_values(name), "CustomResourceDefinition")
+        return [manifest["metadata"].get("annotations", {}) for manifest in manifests]
 
     assert policies("defaults") == [{"helm.sh/resource-policy": "keep"}] * 2
     assert policies("crds-not-kept") == [{"argocd.argoproj.io/sync-wave": "-1"}] * 2
@@ -185,15 +187,15 @@ def test_the_rules_and_the_dashboard_are_those_of_the_files() -> None:
     assert rules["metadata"]["labels"]["release"] == "prometheus"
     board = only(with_values("dashboard"), "ConfigMap")
     assert board["metadata"]["labels"]["grafana_dashboard"] == "1"
-    shown = json.loads((CHART / "files" / "dashboard.json").read_text(encoding="utf-8"))
-    assert json.loads(board["data"]["kafka-quotas.json"]) == shown
+    document = json.loads((CHART / "files" / "dashboard.json").read_text(encoding="utf-8"))
+    assert json.loads(board["data"]["kafka-quotas.json"]) == document
 
 
 def test_monitoring_is_rendered_as_the_mode_says() -> None:
     kinds = {"PodMonitor", "PrometheusRule"}
     known = [f"--api-versions=monitoring.coreos.com/v1/{kind}" for kind in sorted(kinds)]
-    assert kinds & {one["kind"] for one in with_values("monitoring-if-known")} == set()
-    assert kinds <= {one["kind"] for one in with_values("monitoring-if-known", *known)}
+    assert kinds & {manifest["kind"] for manifest in with_values("monitoring-if-known")} == set()
+    assert kinds <= {manifest["kind"] for manifest in with_values("monitoring-if-known", *known)}
     answer = template(
         "--values", str(VALUES["podmonitor"]), "--set", "metrics.renderMode=failIfMissing"
     )
@@ -211,10 +213,12 @@ def test_the_webhook_talks_to_the_callers_of_an_authority_where_one_is_named() -
     own = rendered(
         "--values", str(VALUES["webhook-issuer"]), "--set", "webhook.clientCA.configMap=callers"
     )
-    (pod,) = [one["spec"]["template"]["spec"] for one in of_kind(own, "Deployment")]
+    (pod,) = [manifest["spec"]["template"]["spec"] for manifest in of_kind(own, "Deployment")]
     (operator,) = pod["containers"]
     assert "--webhook-client-ca=/etc/kquota/webhook-clients/ca.crt" in operator["args"]
-    assert "/etc/kquota/webhook-clients" in [one["mountPath"] for one in operator["volumeMounts"]]
+    assert "/etc/kquota/webhook-clients" in [
+        mount["mountPath"] for mount in operator["volumeMounts"]
+    ]
     (volume,) = [one for one in pod["volumes"] if one["name"] == "webhook-clients"]
     assert volume["configMap"] == {
         "name": "callers", "items": [{"key": "ca.crt", "path": "ca.crt"}],
@@ -250,18 +254,22 @@ def test_a_certificate_comes_from_cert_manager_or_from_a_secret_and_is_never_mad
     house = with_values("webhook-issuer")
     assert of_kind(house, "Issuer") == []
     assert only(house, "Certificate")["spec"]["issuerRef"]["name"] == "house"
-    given = with_values("webhook-given-certificate")
-    assert of_kind(given, "Certificate") + of_kind(given, "Secret") == []
+    manifests = with_values("webhook-given-certificate")
+    assert of_kind(manifests, "Certificate") + of_kind(manifests, "Secret") == []
     assert rendered("--values", str(VALUES["webhook-cert-manager"])) == own
 
 
 def test_everything_that_releases_is_a_hook_and_leaves_with_it() -> None:
-    hooks = [one for one in with_values("defaults") if is_hook(one) and one["kind"] != "Pod"]
+    hooks = [
+        manifest
+        for manifest in with_values("defaults")
+        if is_hook(manifest) and manifest["kind"] != "Pod"
+    ]
     assert {one["kind"] for one in hooks} == {
         "ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "Job",
     }  # fmt: skip
-    for one in hooks:
-        annotations = one["metadata"]["annotations"]
+    for hook in hooks:
+        annotations = hook["metadata"]["annotations"]
         assert annotations["helm.sh/hook"] == "pre-delete"
         assert annotations["helm.sh/hook-delete-policy"] == "before-hook-creation,hook-succeeded"
     (job,) = pod_specs([only(hooks, "Job")])
@@ -287,7 +295,9 @@ def test_the_test_asks_as_the_operator_and_about_the_same() -> None:
 
 def test_what_is_extra_stands_as_it_was_written() -> None:
     objects = with_values("extras")
-    maps = {one["metadata"]["name"]: one["data"] for one in of_kind(objects, "ConfigMap")}
+    maps = {
+        manifest["metadata"]["name"]: manifest["data"] for manifest in of_kind(objects, "ConfigMap")
+    }
     assert maps["as-it-is"] == {"alert": "{{ $labels.pod }} is not a template here"}
     assert maps[f"{FULLNAME}-as-a-template"] == {"namespace": NAMESPACE}
     variables = {one["name"]: one for one in container(objects)["env"]}
@@ -296,9 +306,9 @@ def test_what_is_extra_stands_as_it_was_written() -> None:
 
 def test_numbers_of_guard_rails_are_written_out() -> None:
     rails = next(
-        one for one in of_kind(with_values("guard-rails"), "ValidatingAdmissionPolicy") if "-guard-rails." in one["metadata"]["name"]
+        manifest for manifest in of_kind(with_values("guard-rails"), "ValidatingAdmissionPolicy") if "-guard-rails." in manifest["metadata"]["name"]
     )  # fmt: skip
-    told = [one["message"] for one in rails["spec"]["validations"]]
+    told = [validation["message"] for validation in rails["spec"]["validations"]]
     assert "spec.limits.consumerByteRate must be at most 100000000" in told
     assert "spec.limits.requestPercentage must be at most 400.5" in told
 
@@ -308,8 +318,8 @@ def test_policies_speak_of_the_watched_namespaces_only() -> None:
     assert {one["metadata"]["name"].rpartition(".")[0].removeprefix(f"{FULLNAME}-"): one["spec"]["validationActions"] for one in bindings} == {
         "finalizer": ["Deny"], "spec": ["Deny"], "status": ["Deny"], "metadata": ["Deny"], "guard-rails": ["Warn"],
     }  # fmt: skip
-    for one in bindings:
-        (expression,) = one["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"]
+    for binding in bindings:
+        (expression,) = binding["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"]
         assert expression["values"] == ["kqr-one", "kqr-two"]
 
 

@@ -57,11 +57,11 @@ MODES = {"a": (), "l": (), "f": ("--values", str(VALUES["quotaclusters-own-confi
 
 
 def spots(release: Placed) -> dict[str, str]:
-    other = release.kube.fresh_namespace()
+    other_text = release.kube.fresh_namespace()
     return {
         OWN: release.home,
         WATCHED: release.watched,
-        OTHER: other,
+        OTHER: other_text,
         DEFAULT: "default",
         EVERYWHERE: "",
     }
@@ -115,7 +115,7 @@ def test_the_release_hook_may_release_and_stop_and_keep_records(
     narrow: bool, chart_kube: KubeCluster
 ) -> None:
     with placed(chart_kube, narrow=narrow) as release:
-        other = chart_kube.fresh_namespace()
+        other_text = chart_kube.fresh_namespace()
 
         def may(verb: str, resource: str, namespace: str, name: str = "") -> bool:
             return release.may(release.releaser, verb, resource, namespace=namespace, name=name)
@@ -124,7 +124,7 @@ def test_the_release_hook_may_release_and_stop_and_keep_records(
         assert all(
             may(verb, QUOTAS, release.watched) for verb in ("get", "list", "patch", "release")
         )
-        assert may("release", QUOTAS, other) is not narrow
+        assert may("release", QUOTAS, other_text) is not narrow
         assert not any(
             may(verb, QUOTAS, release.watched) for verb in ("create", "update", "delete")
         )

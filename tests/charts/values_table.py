@@ -44,8 +44,8 @@ def page(text: str) -> str:
     Raises:
         ValueError: the README does not have the two marks.
     """
-    head, begin, rest = text.partition(BEGIN)
-    _, end, tail = rest.partition(END)
+    head, begin, remaining_text = text.partition(BEGIN)
+    _, end, tail = remaining_text.partition(END)
     if not begin or not end:
         raise ValueError(f"{README.name} needs the lines {BEGIN!r} and {END!r}")
     return f"{head}{BEGIN}{table()}{END}{tail}"

@@ -33,7 +33,9 @@ def options_of(command: click.Command) -> set[str]:
     """Every flag of a command; of a group also those of its commands, which examples may leave out."""
     context = click.Context(command)
     flags = {
-        flag for one in command.get_params(context) for flag in (*one.opts, *one.secondary_opts)
+        flag
+        for parameter in command.get_params(context)
+        for flag in (*parameter.opts, *parameter.secondary_opts)
     }
     if isinstance(command, click.Group):
         for name in command.list_commands(context):

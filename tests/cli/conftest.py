@@ -53,7 +53,7 @@ def kquota(capsys, monkeypatch, folder) -> Run:
     def run(*arguments: str, stdin: str = "") -> Ran:
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
         capsys.readouterr()
-        words = [str(one) for one in arguments]
+        words = [str(argument) for argument in arguments]
         ran = Ran(main.main(words), *capsys.readouterr())
         check_hints(words, ran.err)
         return ran

@@ -26,7 +26,9 @@ sasl.password=secret
 
 
 def checks(ran) -> dict[str, tuple[str, str]]:
-    return {one["name"]: (one["health"], one["advice"]) for one in json.loads(ran.out)["checks"]}
+    return {
+        check["name"]: (check["health"], check["advice"]) for check in json.loads(ran.out)["checks"]
+    }
 
 
 @pytest.fixture
@@ -124,7 +126,7 @@ def test_every_cluster_of_a_project_is_examined(kquota, folder, sandbox):
         text + text.split("---\n")[1].join(["---\n", ""]).replace("name: prod", "name: two")
     )
     document = json.loads(kquota("doctor", "--all", "--format", "json").out)
-    assert [one["cluster"] for one in document["clusters"]] == ["prod", "two"]
+    assert [cluster["cluster"] for cluster in document["clusters"]] == ["prod", "two"]
 
 
 # -- validate -------------------------------------------------------------------------------------
@@ -185,5 +187,7 @@ def test_json_and_sarif_hold_the_same_findings(kquota, files):
     )
     findings = json.loads(kquota("validate", "--format", "json").out)["findings"]
     results = json.loads(kquota("validate", "--format", "sarif").out)["runs"][0]["results"]
-    assert [one["message"] for one in findings] == [one["message"]["text"] for one in results]
-    assert {one["rule"] for one in findings} == {"manifest", "warning"}
+    assert [finding["message"] for finding in findings] == [
+        result["message"]["text"] for result in results
+    ]
+    assert {finding["rule"] for finding in findings} == {"manifest", "warning"}

@@ -41,12 +41,12 @@ def test_drift_is_told_once_however_often_somebody_looks_then_its_end(kquota, ap
     drifted(sandbox)
     for _ in range(3):
         assert kquota(*WEBHOOK).code == 0
-    assert [one.json["event"] for one in inbox.posts] == ["began"]
+    assert [post.json["event"] for post in inbox.posts] == ["began"]
     drifted(sandbox, 6000.0)
     assert kquota(*WEBHOOK).code == 0
     drifted(sandbox, 10485760.0)
     assert kquota(*WEBHOOK).code == 0
-    assert [one.json["event"] for one in inbox.posts] == ["began", "changed", "ended"]
+    assert [post.json["event"] for post in inbox.posts] == ["began", "changed", "ended"]
     began = inbox.posts[0]
     assert began.json["pairs"][0]["entityText"] == "user=a"
     assert began.json["cluster"] == "prod"
@@ -60,7 +60,7 @@ def test_several_receivers_get_forms_of_their_own(kquota, applied, sandbox, inbo
     drifted(sandbox)
     ran = kquota(*WEBHOOK, "--notify", "cloudevents=file:events", "--notify", "slack=env:SLACK")
     assert ran.code == 0
-    by_path = {one.path: one for one in inbox.posts}
+    by_path = {post.path: post for post in inbox.posts}
     assert by_path["/events"].json["type"] == "io.kafka-quotas.drift.began.v1"
     assert by_path["/slack"].json["text"].startswith(":warning: prod: 1 quota ")
     assert "X-Kquota-Signature" in by_path["/events"].headers
@@ -78,7 +78,7 @@ def test_a_message_that_was_not_taken_is_an_error_and_is_offered_again(kquota, a
     assert "T0SECRET" not in ran.out + ran.err
     inbox.status = 200
     assert kquota(*WEBHOOK, "--detailed-exitcode").code == 2
-    assert [one.json["event"] for one in inbox.posts] == ["began", "began"]
+    assert [post.json["event"] for post in inbox.posts] == ["began", "began"]
 
 
 def test_the_memory_is_private_holds_no_secret_and_may_stand_elsewhere(kquota, applied, sandbox):

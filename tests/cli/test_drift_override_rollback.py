@@ -164,9 +164,9 @@ def test_a_rollback_brings_the_values_back_and_the_next_apply_leaves_them(kquota
 
 
 def test_an_apply_keeps_its_outcome_by_itself(kquota, applied, sandbox):
-    (kept,) = (applied / ".kquota/outcomes").glob("*.json")
-    assert kept.name.endswith("-prod.json")
-    assert kquota("rollback", str(kept), "--yes").code == 0
+    (path,) = (applied / ".kquota/outcomes").glob("*.json")
+    assert path.name.endswith("-prod.json")
+    assert kquota("rollback", str(path), "--yes").code == 0
     assert sandbox.values() == {}
 
 

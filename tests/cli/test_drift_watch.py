@@ -36,9 +36,9 @@ class Watch:
             sys.executable, "-m", "reconciler", "drift", "--watch", "--interval", "200ms",
             "--metrics-address", f"127.0.0.1:{self.port}", *arguments,
         ]  # fmt: skip
-        with self.out.open("wb") as out, self.err.open("wb") as err:
+        with self.out.open("wb") as file, self.err.open("wb") as err:
             self.process = subprocess.Popen(
-                words, cwd=folder, stdout=out, stderr=err, env=environment()
+                words, cwd=folder, stdout=file, stderr=err, env=environment()
             )
 
     def __enter__(self) -> Self:
@@ -117,9 +117,9 @@ def test_drift_is_seen_told_and_over_and_the_process_ends_well(applied, sandbox,
             watch.drifted(0.0)
             inbox.wait(lambda one: one.json["event"] == "ended", seconds=SECONDS, doing="recovery")
             assert watch.stop() == 0
-        assert [one.json["event"] for one in inbox.posts] == ["began", "ended"]
+        assert [post.json["event"] for post in inbox.posts] == ["began", "ended"]
     lines = [json.loads(line) for line in watch.out.read_text().splitlines()]
-    assert [one["event"] for one in lines] == ["began", "ended"]
+    assert [line["event"] for line in lines] == ["began", "ended"]
     assert "T0SECRET" not in watch.err.read_text()
     assert "stopped" in watch.err.read_text()
 
@@ -140,14 +140,14 @@ def test_confirmed_drift_is_corrected_where_that_was_asked_for(applied, sandbox)
     seed(sandbox, 5000000.0)
     with Watch(applied, "--correct-drift") as watch:
         watch.waits_for(lambda: rate(sandbox) == TEN, "correction")
-        told = 'kquota_corrections_total{cluster="prod"}'
-        watch.waits_for(lambda: watch.metric(told) == 1.0, "one correction that is told")
+        text = 'kquota_corrections_total{cluster="prod"}'
+        watch.waits_for(lambda: watch.metric(text) == 1.0, "one correction that is told")
         watch.drifted(0.0)
         assert watch.stop() == 0
     entries = [
         json.loads(line) for line in (applied / ".kquota/audit.jsonl").read_text().splitlines()
     ]
-    assert [one["cause"] for one in entries] == ["Create", "Create", "Drift", "Drift"]
+    assert [entry["cause"] for entry in entries] == ["Create", "Create", "Drift", "Drift"]
 
 
 def test_somebody_who_sets_it_again_and_again_is_named_and_left_alone(applied, sandbox):

@@ -52,7 +52,7 @@ def evidence(folder, cluster):
 
 def rows_of(ran) -> dict:
     simulation = json.loads(ran.out)["simulation"]
-    return {(one["user"], one["broker_id"]): one for one in simulation["rows"]}
+    return {(row["user"], row["broker_id"]): row for row in simulation["rows"]}
 
 
 def test_who_will_be_throttled_is_said_where_evidence_is_configured(kquota, evidence):
@@ -101,9 +101,9 @@ def test_every_format_tells_it(kquota, evidence, output):
     for words in ("newly throttled per day", "worst delay"):
         assert words in ran.out
     if output == "sarif":
-        found = [one for one in json.loads(ran.out)["runs"][0]["results"] if one["ruleId"] == "evidence"]  # fmt: skip
-        assert len(found) == 2
-        place = found[0]["locations"][0]["physicalLocation"]
+        results = [result for result in json.loads(ran.out)["runs"][0]["results"] if result["ruleId"] == "evidence"]  # fmt: skip
+        assert len(results) == 2
+        place = results[0]["locations"][0]["physicalLocation"]
         assert place["artifactLocation"]["uri"] == "quotas/all.yaml"
     else:
         assert "What recorded use says" in ran.out
@@ -303,7 +303,7 @@ def test_each_cluster_has_its_own_evidence(kquota, folder, evidence, cluster):
     (folder / "quotas" / "dev.yaml").write_text(quota("a", cluster="dev"))
     ran = kquota("plan", "--all", "--no-inventory", "--format", "json")
     assert ran.code == 3, ran.err
-    plans = {one["cluster"]: one["plan"] for one in json.loads(ran.out)["plans"]}
+    plans = {plan["cluster"]: plan["plan"] for plan in json.loads(ran.out)["plans"]}
     assert "simulation" in plans["prod"]
     assert "simulation" not in plans["dev"]
     ran = kquota("plan", "--all", "--no-inventory", "--evidence", "evidence")

@@ -262,8 +262,10 @@ def test_without_a_trusted_project_nothing_that_the_head_names_is_contacted(
     ran = kquota("plan", *BASE, "--offline", *more, "--format", "json", "--out", "plan.json")
     assert ran.code == (5 if more == ("--require-evidence",) else 0), ran.err
     assert "no configuration to trust" in ran.err
-    said = json.loads((folder / "plan.json").read_text())["warnings"]
-    assert any("no cluster, records or evidence that it names are read" in one for one in said)
+    warnings = json.loads((folder / "plan.json").read_text())["warnings"]
+    assert any(
+        "no cluster, records or evidence that it names are read" in warning for warning in warnings
+    )
     for command in ("plan", "apply", "drift", "report", "validate"):
         yes = ("--yes",) if command == "apply" else ()
         ran = kquota(command, *BASE, *yes)

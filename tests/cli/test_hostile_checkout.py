@@ -78,7 +78,7 @@ def test_a_project_file_of_the_machine_is_not_shown_as_that_of_the_head(kquota, 
 )
 @pytest.mark.parametrize("kind", ["pipe", "device"])
 def test_no_file_that_is_read_may_be_a_pipe_or_a_device(kquota, repository, command, kind):
-    (name,) = (one for one in command if one.startswith("x."))
+    (name,) = (text for text in command if text.startswith("x."))
     if kind == "pipe":
         os.mkfifo(repository / name)
     else:

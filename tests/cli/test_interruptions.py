@@ -47,8 +47,8 @@ def stopped_after_first_request(folder, sandbox, number: int) -> tuple[int, str,
     """An apply that gets a signal while its second request is under way."""
     sandbox.fail(Fault(effect=Delay(seconds=1.5), api=49, skip=1))
     words = ("apply", "--yes", "--validate", "none")
-    with (folder / "out").open("w") as out, (folder / "err").open("w") as err:
-        process = start(folder, *words, stdout=out, stderr=err)
+    with (folder / "out").open("w") as file, (folder / "err").open("w") as err:
+        process = start(folder, *words, stdout=file, stderr=err)
         until(lambda: 0 < len(sandbox.values()) < DOCUMENTS)
         process.send_signal(number)
         code = process.wait(PATIENCE_SECONDS)
@@ -67,8 +67,8 @@ def test_an_interrupted_apply_says_what_was_done_and_the_next_run_goes_on(
     assert f"{done} applied, {DOCUMENTS - done} not sent" in err
     assert "run it again" in err
     assert f"{done:,} of {DOCUMENTS:,} changes applied and visible" in out
-    (kept,) = (many / ".kquota/outcomes").glob("*.json")
-    counts = json.loads(kept.read_text())["counts"]
+    (path,) = (many / ".kquota/outcomes").glob("*.json")
+    counts = json.loads(path.read_text())["counts"]
     assert (counts["APPLIED"], counts["NOT SENT"]) == (done, DOCUMENTS - done)
     assert kquota("apply", "--yes").code == 0
     assert len(sandbox.values()) == DOCUMENTS
@@ -90,8 +90,8 @@ def killed_broker(folder, sandbox) -> tuple[int, str, str]:
     """An apply whose broker ends while its second request is under way."""
     sandbox.fail(Fault(effect=Delay(seconds=1.5), api=49, skip=1))
     words = ("apply", "--yes", "--validate", "none", "--timeout", "2s")
-    with (folder / "out").open("w") as out, (folder / "err").open("w") as err:
-        process = start(folder, *words, stdout=out, stderr=err)
+    with (folder / "out").open("w") as file, (folder / "err").open("w") as err:
+        process = start(folder, *words, stdout=file, stderr=err)
         until(lambda: 0 < len(sandbox.values()) < DOCUMENTS)
         sandbox.stop()
         code = process.wait(PATIENCE_SECONDS)
@@ -101,19 +101,19 @@ def killed_broker(folder, sandbox) -> tuple[int, str, str]:
 def test_a_broker_that_ends_in_the_middle_of_an_apply_leaves_a_summary_and_the_next_commands(
     many, sandbox
 ):
-    code, out, err = killed_broker(many, sandbox)
-    (kept,) = (many / ".kquota/outcomes").glob("*.json")
-    counts = json.loads(kept.read_text())["counts"]
+    code, text, err = killed_broker(many, sandbox)
+    (path,) = (many / ".kquota/outcomes").glob("*.json")
+    counts = json.loads(path.read_text())["counts"]
     assert code == 1
     assert sum(counts.values()) == DOCUMENTS
     assert counts["APPLIED"] == 1000
     assert counts["UNKNOWN"] + counts["NOT SENT"] == DOCUMENTS - 1000
-    assert out.splitlines()[-1] == (
+    assert text.splitlines()[-1] == (
         f"1,000 applied, 0 rejected, {counts['UNKNOWN']:,} unknown, 0 held, {counts['NOT SENT']:,} not sent"
     )
     assert err.splitlines()[-2:] == [
         "next: kquota apply",
-        f"to undo this: kquota rollback {kept.relative_to(many)}",
+        f"to undo this: kquota rollback {path.relative_to(many)}",
     ]
 
 
@@ -223,10 +223,13 @@ def test_the_sandbox_command_says_where_it_listens_and_stops_when_told(folder, k
     try:
         line = process.stdout.readline()
         assert line, process.communicate(timeout=PATIENCE_SECONDS)[1]
-        said = json.loads(line)
-        assert said["behavesAs"] == "3.9"
+        document = json.loads(line)
+        assert document["behavesAs"] == "3.9"
         (folder / "q.yaml").write_text(quota("a"))
-        assert kquota("apply", "q.yaml", "--yes", "--bootstrap-server", said["bootstrap"]).code == 0
+        assert (
+            kquota("apply", "q.yaml", "--yes", "--bootstrap-server", document["bootstrap"]).code
+            == 0
+        )
     finally:
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=PATIENCE_SECONDS)

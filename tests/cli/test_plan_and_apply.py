@@ -76,8 +76,8 @@ def test_markdown_and_sarif_are_printed(kquota, prod):
     assert "producer_byte_rate" in kquota("plan", "--format", "markdown").out
     sarif = json.loads(kquota("plan", "--format", "sarif").out)
     uris = {
-        one["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
-        for one in sarif["runs"][0]["results"]
+        result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+        for result in sarif["runs"][0]["results"]
     }
     assert uris == {"quotas/all.yaml"}
 
@@ -203,8 +203,8 @@ def test_a_truncated_describe_is_an_error_and_never_an_empty_cluster(kquota, pro
 
 
 def test_several_outcomes_are_one_document(kquota, folder, sandbox):
-    with SandboxThread(SandboxSettings(cluster_id="B" * 22)) as other:
-        places = {"again": other.bootstrap, "gone": "127.0.0.1:1", "prod": sandbox.bootstrap}
+    with SandboxThread(SandboxSettings(cluster_id="B" * 22)) as other_thread:
+        places = {"again": other_thread.bootstrap, "gone": "127.0.0.1:1", "prod": sandbox.bootstrap}
         clusters = [CLUSTER.format(name=name, bootstrap=at) for name, at in places.items()]
         (folder / "kquota.yaml").write_text("---\n".join([PROJECT, *clusters]))
         manifests(folder, quota("a"), quota("b", cluster="again"), quota("c", cluster="gone"))
@@ -212,8 +212,8 @@ def test_several_outcomes_are_one_document(kquota, folder, sandbox):
     assert ran.code == 1
     document = json.loads(ran.out)
     assert document["kind"] == "kquota-outcomes"
-    assert [one["cluster"] for one in document["outcomes"]] == ["again", "prod"]
-    assert all(len(one["outcome"]["pairs"]) == 1 for one in document["outcomes"])
+    assert [outcome["cluster"] for outcome in document["outcomes"]] == ["again", "prod"]
+    assert all(len(outcome["outcome"]["pairs"]) == 1 for outcome in document["outcomes"])
 
 
 def test_all_clusters_are_done_and_one_that_fails_does_not_stop_the_others(kquota, folder, sandbox):

@@ -32,7 +32,7 @@ def prod(folder, sandbox):
 
 
 def violations(ran) -> dict[str, dict]:
-    return {one["guard"]: one for one in json.loads(ran.out)["violations"]}
+    return {violation["guard"]: violation for violation in json.loads(ran.out)["violations"]}
 
 
 def test_every_rule_of_the_policy_is_told_with_file_and_line_and_exit_3(kquota, prod, sandbox):
@@ -72,7 +72,7 @@ def test_what_is_protected_stays_when_its_document_goes(kquota, prod, sandbox):
     manifests(prod, quota("admin-root", "{consumerByteRate: 1Mi}"), quota("a"))
     ran = kquota("plan", "--format", "json")
     assert ran.code == 3
-    messages = sorted(one["message"] for one in json.loads(ran.out)["violations"])
+    messages = sorted(violation["message"] for violation in json.loads(ran.out)["violations"])
     assert messages == [
         "create on a protected entity: the platform team's",
         "remove on a protected entity: the platform team's",

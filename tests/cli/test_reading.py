@@ -42,10 +42,10 @@ def test_describe_finds_what_has_a_part_and_with_exactly_nothing_else(kquota, sa
         }
     )
     both = json.loads(kquota("describe", *at, "--matching", "user=a", "--format", "json").out)
-    one = json.loads(
+    document = json.loads(
         kquota("describe", *at, "--matching", "user=a", "--exactly", "--format", "json").out
     )
-    assert [len(both["entries"]), len(one["entries"])] == [2, 1]
+    assert [len(both["entries"]), len(document["entries"])] == [2, 1]
 
 
 def test_describe_as_yaml_tells_what_no_manifest_holds(kquota, sandbox, at):

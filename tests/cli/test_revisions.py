@@ -132,7 +132,9 @@ def test_what_the_head_changes_stands_in_comments_and_saved_plans(
     comment = kquota("plan", "--config-from", repository, "--format", "markdown", "--out", "p.json")
     assert "maxRemovals" in comment.out
     (said,) = [
-        one for one in json.loads((folder / "p.json").read_text())["warnings"] if "999" in one
+        warning
+        for warning in json.loads((folder / "p.json").read_text())["warnings"]
+        if "999" in warning
     ]
     assert "this is not used: QuotaCluster/" in said
 

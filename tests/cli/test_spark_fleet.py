@@ -59,18 +59,20 @@ def project(folder: Path, **quotas: str) -> ClusterSelection:
 
 
 def test_documents_records_and_rules_of_every_cluster_are_read(tmp_path: Path) -> None:
-    found = fleet(Console.of_process({}), project(tmp_path, a=QUOTA.format(name="a", value="10Mi")))
-    assert sorted(found.intended) == sorted(found.guards) == ["c1", "c2"]
-    assert found.intended["c1"].desired.pair_count == 1
-    assert found.intended["c2"].desired.pair_count == 0
-    assert found.intended["c1"].owned.cluster_id == "c1"
-    assert not found.intended["c1"].rules.removals_known
+    inputs = fleet(
+        Console.of_process({}), project(tmp_path, a=QUOTA.format(name="a", value="10Mi"))
+    )
+    assert sorted(inputs.intended) == sorted(inputs.guards) == ["c1", "c2"]
+    assert inputs.intended["c1"].desired.pair_count == 1
+    assert inputs.intended["c2"].desired.pair_count == 0
+    assert inputs.intended["c1"].owned.cluster_id == "c1"
+    assert not inputs.intended["c1"].rules.removals_known
 
 
 def test_problems_of_shared_files_are_told_once(tmp_path: Path) -> None:
-    given = project(tmp_path, a=QUOTA.format(name="a", value="-1"))
+    selection = project(tmp_path, a=QUOTA.format(name="a", value="-1"))
     with pytest.raises(ManifestErrors) as caught:
-        fleet(Console.of_process({}), given)
+        fleet(Console.of_process({}), selection)
     assert len(caught.value.problems) == 1
 
 
@@ -95,17 +97,17 @@ REFUSED = ClusterTotals(cluster_id="c1", look_ms=0, violations=("no",))
     ],
 )
 def test_the_shell_hears_of_conflicts_before_guards(tmp_path: Path, report: FleetReport, code: ExitCode) -> None:  # fmt: skip
-    out = tmp_path / "plan.md"
-    showing = FleetOutput(output="markdown", out=out, most=5)
+    path = tmp_path / "plan.md"
+    showing = FleetOutput(output="markdown", out=path, most=5)
     assert show_fleet(Console.of_process({}), report, showing) is code
-    assert out.read_text().startswith("**")
+    assert path.read_text().startswith("**")
 
 
 def test_the_guard_of_defaults_says_which_setting_would_allow_them() -> None:
     sums = dict.fromkeys((*plan_totals.TOTALS, "owned_pairs"), 0)
     sums |= {"documents": 1, "desired_pairs": 1, "on_defaults": 2}
-    (told,) = violations(sums, Guards())
-    assert told == (
+    (text,) = violations(sums, Guards())
+    assert text == (
         "2 changes on default entities affect every client without a more specific quota;"
         " guards.protectDefaults: false allows it"
     )
@@ -121,7 +123,7 @@ def kquota(*words: str) -> "subprocess.CompletedProcess[str]":
 
 @pytest.mark.integration
 def test_from_snapshots_to_a_plan_a_resolution_and_a_history(tmp_path: Path) -> None:
-    given = project(tmp_path, a=QUOTA.format(name="a", value="10Mi"))
+    selection = project(tmp_path, a=QUOTA.format(name="a", value="10Mi"))
     lake = str(tmp_path / "lake")
     looks = []
     for at, value in (("2026-11-01T00:00:00Z", 5_000_000.0), ("2026-11-02T00:00:00Z", 6_000_000.0)):
@@ -131,7 +133,7 @@ def test_from_snapshots_to_a_plan_a_resolution_and_a_history(tmp_path: Path) -> 
         path = tmp_path / f"{value}.json"
         path.write_text(dump(state_document(state, cluster_id="c1", taken_at=at)))
         looks += ["--snapshot", str(path)]
-    where = ["--lake", lake, "--cluster", "prod", "--project", str(given.project)]
+    where = ["--lake", lake, "--cluster", "prod", "--project", str(selection.project)]
     spark = ["--master", "local[2]", "--memory", "700m", "--brief", "--format", "json"]
     filled = kquota("ingest", *where, *looks, "--rebuild", "--step", "30s")
     assert filled.returncode == 0, filled.stderr
@@ -143,9 +145,9 @@ def test_from_snapshots_to_a_plan_a_resolution_and_a_history(tmp_path: Path) -> 
     clients.write_text("user,client_id\nalice,app\nbob,\n")
     done = kquota("resolve", *where, "--to", "2026-11-03", "--principals", str(clients), *spark)
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert {(one["user"], one["value"]) for one in found["effective"] if one["quota_key"] == "producer_byte_rate"} == {("alice", 6_000_000), ("bob", None)}  # fmt: skip
-    assert found["dead"] == []
+    document = json.loads(done.stdout)
+    assert {(one["user"], one["value"]) for one in document["effective"] if one["quota_key"] == "producer_byte_rate"} == {("alice", 6_000_000), ("bob", None)}  # fmt: skip
+    assert document["dead"] == []
     done = kquota("history", *where, "--from", "2026-11-01", "--to", "2026-11-03", *spark)
     assert done.returncode == 0, done.stderr
     causes = [(one["cause"], one["after"]) for one in json.loads(done.stdout)["changed"]]

@@ -87,7 +87,7 @@ def test_what_does_not_come_again_is_told_and_costs_no_samples(ingest, export, p
     )
     done = ingest("--rebuild", "--format", "json")
     days = json.loads(done.out)["clusters"][0]["days"]
-    assert [(one["assembled"], len(one["partial"])) for one in days] == [(True, 0), (False, 1)]
+    assert [(day["assembled"], len(day["partial"])) for day in days] == [(True, 0), (False, 1)]
     assert samples() == before
 
 
@@ -105,7 +105,7 @@ def test_points_outside_of_the_window_are_not_given_up(ingest, export):
     ingest("--file", export)
     spoil(POINT)
     assert ingest("--rebuild", "--from", "2023-11-14", "--to", "2023-11-15").code == 1
-    assert [one.generation for one in lake().manifests(POINT)] == [1, 1]
+    assert [manifest.generation for manifest in lake().manifests(POINT)] == [1, 1]
 
 
 def test_damaged_looks_can_be_brought_in_again(ingest, export, project):
@@ -132,8 +132,8 @@ def test_looks_of_before_the_first_points_are_not_asked_for(ingest, export, proj
     state = QuotaState(limits={entity(user="u0"): limits_of({Key.PRODUCER_BYTE_RATE: 1e6})})
     for number in (1, 2):
         look = project / f"look{number}.json"
-        taken = f"2023-11-0{number}T00:00:00Z"
-        look.write_text(dump(state_document(state, cluster_id="id-o", taken_at=taken)))
+        text = f"2023-11-0{number}T00:00:00Z"
+        look.write_text(dump(state_document(state, cluster_id="id-o", taken_at=text)))
         assert ingest("--snapshot", look, "--file", export).code == 0
     where = lake()
     first = where.manifests(QUOTA_ENTRY)[0]
@@ -143,11 +143,11 @@ def test_looks_of_before_the_first_points_are_not_asked_for(ingest, export, proj
 
 def test_damaged_evidence_is_whole_again_after_it_was_published(ingest, export, project):
     ingest("--file", export, "--publish")
-    (seen,) = [*project.glob("evidence/id-o/bucket_seen/2023-11-15-*")]
-    content = seen.read_bytes()
-    seen.write_bytes(b"?" * len(content))
+    (path,) = [*project.glob("evidence/id-o/bucket_seen/2023-11-15-*")]
+    content = path.read_bytes()
+    path.write_bytes(b"?" * len(content))
     assert ingest("--file", export, "--publish").code == 0
-    assert seen.read_bytes() == content
+    assert path.read_bytes() == content
 
 
 def test_late_points_of_a_day_whose_points_expired_cost_no_samples(ingest, export, project):

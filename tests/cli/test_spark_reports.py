@@ -62,10 +62,10 @@ def test_the_name_of_a_file_says_the_format_unless_it_is_typed(showing, expected
 def test_a_page_with_pseudonyms_holds_no_name(tmp_path: Path) -> None:
     key = tmp_path / "key"
     key.write_text("0123456789abcdef0123\n")
-    out = tmp_path / "page.html"
+    path = tmp_path / "page.html"
     names = KeyFileParameter().convert(str(key), None, None)
-    show_report(Console.of_process({}), whole_report(), ReportOutput(out=out, pseudonymise=names))
-    text = out.read_text(encoding="utf-8")
+    show_report(Console.of_process({}), whole_report(), ReportOutput(out=path, pseudonymise=names))
+    text = path.read_text(encoding="utf-8")
     assert "etl" not in text
     assert "user-" in text
 
@@ -109,8 +109,8 @@ def test_a_key_that_is_missing_or_short_is_refused_before_the_work(
 def test_a_file_that_could_not_be_written_is_refused_before_the_work(
     kquota: Run, folder: Path, command: str
 ) -> None:
-    told = refused(kquota, command, "--out", "no/report.md")
-    assert "no/report.md cannot be written: there is no folder no" in told
+    text = refused(kquota, command, "--out", "no/report.md")
+    assert "no/report.md cannot be written: there is no folder no" in text
 
 
 @pytest.mark.usefixtures("no_session")
@@ -140,11 +140,11 @@ def test_a_place_is_refused_that_is_a_folder_or_may_not_be_written(tmp_path: Pat
 
 def test_markdown_holds_as_many_rows_as_were_asked_for_wherever_it_goes(tmp_path: Path) -> None:
     report = replace(whole_report(), usage=(USAGE,) * 80)
-    out = tmp_path / "report.md"
-    show_report(Console.of_process({}), report, ReportOutput(out=out))
+    path = tmp_path / "report.md"
+    show_report(Console.of_process({}), report, ReportOutput(out=path))
     screen = Screen()
     show(screen.console, report, "markdown")
-    for text in (out.read_text(encoding="utf-8"), screen.facts):
+    for text in (path.read_text(encoding="utf-8"), screen.facts):
         assert text.count("| throttled |\n") == 80
         assert "and 12 more rows" in text
 

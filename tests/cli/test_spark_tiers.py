@@ -75,8 +75,10 @@ def test_a_tier_label_of_one_cluster_never_gates_another(kquota: Run, folder: Pa
         ran = kquota(*asked)
         assert ran.code == 3, ran.err
         simulation = json.loads(ran.out)["simulation"]
-        assert {one["verdict"] for one in simulation["rows"]} == {"worse"}
-        refused = {(one["row"]["cluster_id"], one["tier"]) for one in simulation["breaches"]}
+        assert {row["verdict"] for row in simulation["rows"]} == {"worse"}
+        refused = {
+            (breach["row"]["cluster_id"], breach["tier"]) for breach in simulation["breaches"]
+        }
         assert refused == {(PROD if strict == "prod" else STAGING, "strict")}
 
 

@@ -32,10 +32,10 @@ def settings(section: str) -> dict[str, str]:
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed here")
 def test_systemd_has_nothing_to_say_against_it(tmp_path: Path):
-    here = tmp_path / UNIT.name
-    here.write_text(UNIT.read_text().replace(PROGRAM, sys.executable))
+    path = tmp_path / UNIT.name
+    path.write_text(UNIT.read_text().replace(PROGRAM, sys.executable))
     done = subprocess.run(
-        ["systemd-analyze", "verify", "--man=no", str(here)],
+        ["systemd-analyze", "verify", "--man=no", str(path)],
         capture_output=True,
         text=True,
         check=False,

@@ -105,8 +105,8 @@ def test_a_plan_in_ci_says_that_it_trusts_its_whole_checkout(kquota, clone, monk
     assert ("no trusted revision is named" in ran.err) is in_ci
     assert ("--config-from refs/remotes/origin/main" in ran.err) is in_ci
     for text in (ran.out, (clone / "p.json").read_text()):
-        said = json.loads(text)["warnings"]
-        assert any("no trusted revision is named" in one for one in said) is in_ci
+        warnings = json.loads(text)["warnings"]
+        assert any("no trusted revision is named" in warning for warning in warnings) is in_ci
     ran = kquota("plan", "--config-from", git(clone, "rev-parse", "HEAD"))
     assert "no trusted revision" not in ran.err
 

@@ -176,8 +176,8 @@ class RawConnection(AbstractContextManager["RawConnection"]):
         """Returns once the broker shows exactly `expected`; NaN counts as equal to itself."""
         wanted, deadline = text_of(expected), time.monotonic() + VISIBLE_SECONDS
         never = threading.Event()
-        while (shown := text_of(self.quotas())) != wanted:
-            assert time.monotonic() < deadline, f"{shown} is not {wanted}"
+        while (texts := text_of(self.quotas())) != wanted:
+            assert time.monotonic() < deadline, f"{texts} is not {wanted}"
             never.wait(PACE_SECONDS)  # an acknowledged change is not a visible one
 
     def _exactly(self, count: int) -> bytes:
@@ -195,11 +195,11 @@ class RawConnection(AbstractContextManager["RawConnection"]):
 
 def described(version: int, answer: bytes) -> Described:
     """Our decoder's rows back as plain dictionaries."""
-    found = describe_client_quotas.decode_response(version, answer, LAYOUT)
-    assert not found.foreign_values
-    assert not found.foreign_entities
+    response = describe_client_quotas.decode_response(version, answer, LAYOUT)
+    assert not response.foreign_values
+    assert not response.foreign_entities
     quotas: Quotas = {}
-    for key, row in found.entries.items():
+    for key, row in response.entries.items():
         names = tuple(
             sorted(
                 (kind, slot)
@@ -213,8 +213,8 @@ def described(version: int, answer: bytes) -> Described:
             if value is not None
         }
     return Described(
-        throttle_time_ms=found.throttle_time_ms,
-        said=(found.error_code, found.error_message),
+        throttle_time_ms=response.throttle_time_ms,
+        said=(response.error_code, response.error_message),
         quotas=quotas,
     )
 

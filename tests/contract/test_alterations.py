@@ -91,14 +91,14 @@ def test_an_entity_is_altered_as_a_whole_or_not_at_all(empty: Target) -> None:
 def test_ten_thousand_records_fit_and_one_more_does_not(empty: Target) -> None:
     with empty.connect() as connection:
         more = users(RECORDS + 1)
-        asked = set(connection.said(*more, validate_only=True).values())
-        assert asked == {empty.expected({"3.4": OK, "all": TOO_MANY})}
+        values = set(connection.said(*more, validate_only=True).values())
+        assert values == {empty.expected({"3.4": OK, "all": TOO_MANY})}
         told = connection.said(*more)
         assert len(told) == RECORDS + 1
         assert set(told.values()) == {empty.expected({"3.4": FAILED, "all": TOO_MANY})}
         assert set(connection.said(*users(RECORDS)).values()) == {OK}
-        kept: Quotas = {names: {PRODUCER: 1.0} for names, _ in users(RECORDS)}
-        connection.settled(kept)
+        quotas: Quotas = {names: {PRODUCER: 1.0} for names, _ in users(RECORDS)}
+        connection.settled(quotas)
         # What changes nothing makes no record.
         assert set(connection.said(*more, validate_only=True).values()) == {OK}
 

@@ -118,10 +118,15 @@ def test_filters_select_as_our_own_matching_does(empty: Target) -> None:
     async def use(client: QuotaClient) -> dict[Filter, set[Entity]]:
         await client.alter(as_alterations(RULES))
         assert (await client.wait_visible(as_alterations(RULES))).everywhere
-        return {wanted: set((await client.describe(wanted)).limits) for wanted in filters}
+        return {
+            expected_filter: set((await client.describe(expected_filter)).limits)
+            for expected_filter in filters
+        }
 
     found = ask(config(empty), use)
-    assert found == {wanted: set(filter(wanted.matches, RULES)) for wanted in filters}
+    assert found == {
+        expected_filter: set(filter(expected_filter.matches, RULES)) for expected_filter in filters
+    }
 
 
 def test_a_refusal_carries_the_brokers_code_and_words(empty: Target) -> None:

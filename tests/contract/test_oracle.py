@@ -91,9 +91,11 @@ def oracle(request: pytest.FixtureRequest) -> Iterator[tuple[RulesOracle, str]]:
         yield running, VERSIONS[request.param]
 
 
-def commit(image: Image, asked: list[Alteration], line: str) -> tuple[Image, dict[object, object]]:
+def commit(
+    image: Image, requested_alterations: list[Alteration], line: str
+) -> tuple[Image, dict[object, object]]:
     verdicts = rules.alter(
-        PROFILES[line], image, asked, resolvable=frozenset(), validate_only=False
+        PROFILES[line], image, requested_alterations, resolvable=frozenset(), validate_only=False
     )
     assert verdicts.request_failure is None
     said = {
@@ -110,9 +112,9 @@ def test_the_rules_say_and_keep_what_the_controller_does(
     java, line = oracle
     java.reset()
     image = EMPTY
-    for asked in requests:
-        answers = java.alter(asked)
-        image, said = commit(image, asked, line)
+    for request in requests:
+        answers = java.alter(request)
+        image, said = commit(image, request, line)
         assert said == by_entity(
             [(answer.entity, answer.error, answer.message) for answer in answers]
         )
@@ -131,7 +133,7 @@ def test_every_value_of_every_key_is_judged_alike(oracle: tuple[RulesOracle, str
     ]
     answers = java.alter(asked)
     _, said = commit(EMPTY, asked, line)
-    assert said == by_entity([(it.entity, it.error, it.message) for it in answers])
+    assert said == by_entity([(answer.entity, answer.error, answer.message) for answer in answers])
 
 
 @given(filters_=st.lists(st.tuples(st.lists(component, max_size=3), st.booleans()), min_size=5))
@@ -151,8 +153,8 @@ def test_the_filters_select_what_the_image_does(
             (0, None) if failure is None else (failure.code, failure.message)
         )
         if failure is None:
-            found = describe_filters.matching(image, components, strict=strict)
-            assert text_of({n: dict(v) for n, v in found}) == text_of(expected.quotas)
+            entries = describe_filters.matching(image, components, strict=strict)
+            assert text_of({n: dict(v) for n, v in entries}) == text_of(expected.quotas)
 
 
 def test_both_refuse_the_same_size(oracle: tuple[RulesOracle, str]) -> None:

@@ -76,8 +76,8 @@ def test_every_version_of_api_versions_is_answered(target: Target) -> None:
                 finalized = {feature.name: feature.highest for feature in answer.finalized}
                 level = finalized["metadata.version"]
                 assert level == METADATA_VERSION.get(target.lines[0], level)
-                shown = {feature.name for feature in answer.features}
-                assert ("kraft.version" in shown) == (version >= 4)
+                names = {feature.name for feature in answer.features}
+                assert ("kraft.version" in names) == (version >= 4)
 
 
 def test_a_newer_api_versions_is_refused_in_the_oldest_layout(target: Target) -> None:
@@ -173,19 +173,19 @@ def test_the_cluster_tells_who_it_is(target: Target) -> None:
         for version in range(low, high + 1):
             nothing = metadata.MetadataRequest(topics=(), allow_auto_topic_creation=version < 4)
             body = metadata.encode_request(version, nothing) if version else EVERY_TOPIC
-            told = metadata.decode_response(version, connection.ask(METADATA, version, body))
-            assert [(it.node_id, it.host, it.port) for it in told.brokers] == [
+            response = metadata.decode_response(version, connection.ask(METADATA, version, body))
+            assert [(broker.node_id, broker.host, broker.port) for broker in response.brokers] == [
                 (1, "127.0.0.1", target.port)
             ]
-            assert told.cluster_id == (target.cluster_id if version >= 2 else None)
+            assert response.cluster_id == (target.cluster_id if version >= 2 else None)
 
 
 def test_the_addresses_are_those_of_the_listener_that_was_asked(target: Target) -> None:
     with target.login("alice") as connection:
         body = describe_cluster.encode_request(0, describe_cluster.DescribeClusterRequest())
-        told = describe_cluster.decode_response(0, connection.ask(DESCRIBE_CLUSTER, 0, body))
-    assert told.cluster_id == target.cluster_id
-    assert [(it.node_id, it.port) for it in told.brokers] == [(1, target.sasl_port)]
+        response = describe_cluster.decode_response(0, connection.ask(DESCRIBE_CLUSTER, 0, body))
+    assert response.cluster_id == target.cluster_id
+    assert [(broker.node_id, broker.port) for broker in response.brokers] == [(1, target.sasl_port)]
 
 
 def test_a_broker_is_no_controller(target: Target) -> None:
@@ -201,8 +201,10 @@ def test_a_broker_is_no_controller(target: Target) -> None:
             body = describe_cluster.encode_request(
                 1, describe_cluster.DescribeClusterRequest(endpoint_type=endpoint)
             )
-            told = describe_cluster.decode_response(1, connection.ask(DESCRIBE_CLUSTER, 1, body))
-            assert (told.error_code, told.error_message) == expected
+            response = describe_cluster.decode_response(
+                1, connection.ask(DESCRIBE_CLUSTER, 1, body)
+            )
+            assert (response.error_code, response.error_message) == expected
 
 
 def test_the_order_of_authentication_is_enforced(target: Target) -> None:

@@ -84,8 +84,8 @@ def test_rights_are_told_as_bits(target: Target, user: str) -> None:
             body = metadata.encode_request(
                 9, metadata.MetadataRequest(include_cluster_operations=included)
             )
-            told = metadata.decode_response(9, connection.ask(METADATA, 9, body))
-            assert told.operations == expected
+            response = metadata.decode_response(9, connection.ask(METADATA, 9, body))
+            assert response.operations == expected
 
 
 def configs(connection: RawConnection, *names: str) -> tuple[describe_configs.ConfigsResult, ...]:
@@ -135,7 +135,9 @@ def test_scram_users_are_listed_to_who_may_describe(target: Target) -> None:
             assert (answer.error_code, answer.error_message) == (0, "")
             assert {user.name for user in answer.users} == set(target.users)
             for user in answer.users:
-                found = {it.mechanism: it.iterations for it in user.credentials}
+                found = {
+                    credential.mechanism: credential.iterations for credential in user.credentials
+                }
                 assert found == {1: 4096, 2: 4096}
         answer = scram(connection, ("alice", "nobody", "bob", "bob"))
         told = {user.name: (user.error_code, user.error_message) for user in answer.users}

@@ -53,7 +53,7 @@ def change(subject: Entity, **values: float | None) -> Alteration:
 async def written(store: QuotaStore, *alterations: Alteration) -> dict[Entity, Result]:
     """Results of an alter, once every broker shows what was applied."""
     results = dict(await store.alter(alterations))
-    applied = [one for one in alterations if results[one.entity] == Applied()]
+    applied = [alteration for alteration in alterations if results[alteration.entity] == Applied()]
     if applied:
         assert (await store.wait_visible(applied, timeout=20.0)).everywhere
     return results
@@ -100,13 +100,13 @@ def test_filters_are_exact_default_any_open_and_strict(tell):
         await written(store, *(change(one, producer_byte_rate=9.0) for one in everything))
 
         async def found(*components: tuple[str, object], strict: bool) -> set[Entity]:
-            wanted = Filter(
+            expected_filter = Filter(
                 components=tuple(
                     Component(entity_type=kind, match=match) for kind, match in components
                 ),
                 strict=strict,
             )
-            return set((await store.describe(wanted)).limits)
+            return set((await store.describe(expected_filter)).limits)
 
         assert await found(("user", "alice"), strict=True) == {ALICE}
         assert await found(("user", "alice"), strict=False) == {ALICE, PAIR}

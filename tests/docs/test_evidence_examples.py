@@ -27,7 +27,9 @@ def test_the_agent_listens_where_the_scrape_job_asks(path: str) -> None:
     agent = AGENT.search(text(TREE / path))
     assert agent is not None
     (job,) = yaml.safe_load(text(EXAMPLES / "telemetry" / "prometheus.yml"))["scrape_configs"]
-    targets = [one.split(":") for config in job["static_configs"] for one in config["targets"]]
+    targets = [
+        target.split(":") for config in job["static_configs"] for target in config["targets"]
+    ]
     assert agent["host"] is None, "another machine asks"
     assert {port for _, port in targets} == {agent["port"]}
     assert "let only Prometheus through" in text(TREE / path).replace("\n# ", " ")
@@ -47,10 +49,10 @@ def test_the_project_of_the_documents_is_enough_for_the_nightly_workflow(
     monkeypatch.chdir(tmp_path)
     for name in names:
         (chosen,) = ClusterSelection(names=(name,)).select()
-        made = source(chosen, IngestOverrides())
-        assert made.cadence.step_ms == 10_000
-        assert made.address.startswith("http://")
-        assert made.evidence_uri.startswith("s3://")
+        new_source = source(chosen, IngestOverrides())
+        assert new_source.cadence.step_ms == 10_000
+        assert new_source.address.startswith("http://")
+        assert new_source.evidence_uri.startswith("s3://")
     assert parse(project).cluster("prod").cluster.expected_cluster_id
 
 

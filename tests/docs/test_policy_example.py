@@ -66,10 +66,10 @@ def test_batch_users_have_a_bound_of_their_own():
 
 
 def test_what_a_guard_refuses_is_refused_with_its_place():
-    made = plan(declared(entity(user="alice"), MIB))
+    preview = plan(declared(entity(user="alice"), MIB))
     rule = LabelRule(entities=EVERYTHING, labels=("owner",))
     refused = replace(
-        made, violations=check(made.plan, Guards(required_labels=(rule,)), QuotaState())
+        preview, violations=check(preview.plan, Guards(required_labels=(rule,)), QuotaState())
     )
     assert judged(refused)["failures"] == [
         "quotas/one.yaml:10: its document team/one lacks the label owner"
@@ -102,17 +102,17 @@ def test_the_last_limit_goes_only_by_the_platform_team(document, allowed):
 
 
 def _with(change: QuotaChange, live: QuotaState, owned: OwnershipRecords) -> Preview:
-    made = plan(live=live, owned=owned)
-    whole = replace(made.plan, changes=(change,), findings=())
+    preview = plan(live=live, owned=owned)
+    whole = replace(preview.plan, changes=(change,), findings=())
     return replace(
-        made, plan=whole, preconditions=preconditions_of((change,), owned=owned, live=live), impact=assess(whole, live), violations=()
+        preview, plan=whole, preconditions=preconditions_of((change,), owned=owned, live=live), impact=assess(whole, live), violations=()
     )  # fmt: skip
 
 
 def test_nobody_judged_and_not_everything_read_are_two_reasons():
-    made = plan(declared(entity(user="alice"), MIB))
+    preview = plan(declared(entity(user="alice"), MIB))
     blind = replace(
-        made, verdict=ValidationResult(source="none"), plan=replace(made.plan, complete=False)
+        preview, verdict=ValidationResult(source="none"), plan=replace(preview.plan, complete=False)
     )
     assert judged(blind)["failures"] == [
         "not every document was read",
@@ -127,10 +127,10 @@ def test_takeovers_and_rules_that_never_apply_are_warned_of():
             entity(user="alice"): limits_of({RATE: MIB}),
         }
     )
-    made = plan(
+    preview = plan(
         declared(entity(user=DEFAULT), MIB), declared(entity(user="alice"), 2 * MIB, 20), live=live
     )
-    assert judged(replace(made, violations=()))["warnings"] == [
+    assert judged(replace(preview, violations=()))["warnings"] == [
         "client-id=app producer_byte_rate can never apply after this plan",
         "quotas/one.yaml:20: user=alice producer_byte_rate takes over a value that another writer set",
     ]

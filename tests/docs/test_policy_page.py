@@ -57,5 +57,5 @@ def test_the_numbers_of_the_example_are_the_defaults():
 
 
 def test_of_the_ranges_of_the_example_the_one_with_two_near_ends_approves():
-    approving = [one for one in example().bounds if one.approves(200 * 1024**2)]
+    approving = [bound for bound in example().bounds if bound.approves(200 * 1024**2)]
     assert [one.entities.user.exact for one in approving if one.entities.user] == ["etl-nightly"]

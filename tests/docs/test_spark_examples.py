@@ -29,9 +29,9 @@ def in_image(address: str) -> str:
 
 def test_the_application_runs_a_job_that_exists_with_arguments_that_it_has() -> None:
     spec = document("sparkapplication.yaml")["spec"]["template"]
-    asked = command_line.parsed(spec["arguments"])
-    assert asked.job.name == "rollup"
-    assert asked.session == command_line.session.SessionSettings()
+    command = command_line.parsed(spec["arguments"])
+    assert command.job.name == "rollup"
+    assert command.session == command_line.session.SessionSettings()
     assert spec["sparkVersion"] == "4.3.0"
 
 

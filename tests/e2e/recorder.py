@@ -95,21 +95,21 @@ class Recording:
 @contextmanager
 def recording(bootstrap: Mapping[int, str]) -> Iterator[Recording]:
     """Describes every broker in a tight loop, each in a thread of its own, until the block ends."""
-    made = Recording()
+    new_recording = Recording()
     stop = threading.Event()
     started = threading.Barrier(len(bootstrap) + 1)
 
     async def watch(node: int, address: str) -> None:
         config = ClientConfig.from_mapping({"bootstrap.servers": address})
         async with QuotaClient(config) as client:
-            made.take(node, (await client.describe(ALL, node=node)).limits)
+            new_recording.take(node, (await client.describe(ALL, node=node)).limits)
             await asyncio.to_thread(started.wait)
             while not stop.is_set():
                 try:
                     state = await client.describe(ALL, node=node, timeout=2)
                 except KquotaError:
                     continue  # a killed broker shows nothing, which is no state
-                made.take(node, state.limits)
+                new_recording.take(node, state.limits)
 
     threads = [
         threading.Thread(target=asyncio.run, args=(watch(node, address),))
@@ -119,7 +119,7 @@ def recording(bootstrap: Mapping[int, str]) -> Iterator[Recording]:
         thread.start()
     try:
         _ = started.wait(60)
-        yield made
+        yield new_recording
     finally:
         stop.set()
         for thread in threads:

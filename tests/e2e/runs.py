@@ -38,8 +38,8 @@ async def reconciled(
     desired: DesiredState,
     orders: ReconcileOptions = EVERYTHING,
 ) -> Outcome:
-    given = ports(store, inventory)
-    return await apply(given, orders, await prepare(given, orders, desired))
+    input_ports = ports(store, inventory)
+    return await apply(input_ports, orders, await prepare(input_ports, orders, desired))
 
 
 async def settled(client: QuotaClient) -> Mapping[Entity, tuple[float | None, ...]]:

@@ -79,11 +79,11 @@ def test_ten_thousand_documents_are_applied_in_few_requests_and_verified(
         assert applied.returncode == 0, applied.stdout + applied.stderr
         assert "30,000 of 30,000 changes applied and visible" in applied.stdout
         sent = Counter[str]()
-        for one in proxy.requests[before:]:
-            if one.api_key == ALTER:
-                sent["alter" if one.writes else "validate-only"] += 1
-            elif one.api_key == DESCRIBE:
-                sent["full describe" if is_full(one.frame) else "poll"] += 1
+        for request in proxy.requests[before:]:
+            if request.api_key == ALTER:
+                sent["alter" if request.writes else "validate-only"] += 1
+            elif request.api_key == DESCRIBE:
+                sent["full describe" if is_full(request.frame) else "poll"] += 1
         assert sent["validate-only"] <= 16
         assert sent["alter"] <= 16
         assert sent["full describe"] == 2
@@ -106,8 +106,8 @@ def test_one_command_serves_every_cluster_of_a_project(empty_kafka, tmp_path: Pa
     assert applied.returncode == 0, applied.stdout + applied.stderr
     assert kquota(tmp_path, "plan", "--all", "--detailed-exitcode").returncode == 0
     for rate, (name, cluster) in enumerate(brokers.items(), start=1):
-        shown = kquota(tmp_path, "describe", "--cluster", name, "--format", "json")
-        assert f"{rate * 1_048_576}" in json.dumps(json.loads(shown.stdout))
+        process = kquota(tmp_path, "describe", "--cluster", name, "--format", "json")
+        assert f"{rate * 1_048_576}" in json.dumps(json.loads(process.stdout))
         raw_quotas.clear(cluster.port())
     drifted = kquota(tmp_path, "drift", "--all", "--detailed-exitcode")
     assert drifted.returncode == 2, drifted.stdout + drifted.stderr

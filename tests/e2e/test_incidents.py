@@ -82,10 +82,12 @@ def test_a_command_that_is_ended_in_the_middle_of_an_apply_loses_no_record(
             action=Action.HOLD_REQUEST, api_key=ALTER, nth=2, matching=lambda one: one.writes
         )
         _ = proxy.plant(hold)
-        with (tmp_path / "out").open("w") as out:
+        with (tmp_path / "out").open("w") as file:
             words = (*KQUOTA, "apply", "--yes", "--validate", "none")
-            process = subprocess.Popen(words, cwd=tmp_path, stdout=out, stderr=out, env=ENVIRONMENT)
-            until(lambda: sum(one.writes for one in proxy.requests) >= 2)
+            process = subprocess.Popen(
+                words, cwd=tmp_path, stdout=file, stderr=file, env=ENVIRONMENT
+            )
+            until(lambda: sum(request.writes for request in proxy.requests) >= 2)
             counts = audit(tmp_path)
             assert counts["INTENDED"] == DOCUMENTS
             assert json.loads(outcome_of(tmp_path).read_text())["counts"]["UNKNOWN"] == DOCUMENTS
@@ -116,9 +118,11 @@ def test_a_broker_that_is_killed_in_the_middle_of_an_apply_leaves_a_summary(
         )
         _ = proxy.plant(hold)
         words = (*KQUOTA, "apply", "--yes", "--validate", "none", "--timeout", "5s")
-        with (tmp_path / "out").open("w") as out, (tmp_path / "err").open("w") as err:
-            process = subprocess.Popen(words, cwd=tmp_path, stdout=out, stderr=err, env=ENVIRONMENT)
-            until(lambda: sum(one.writes for one in proxy.requests) >= 2)
+        with (tmp_path / "out").open("w") as file, (tmp_path / "err").open("w") as err:
+            process = subprocess.Popen(
+                words, cwd=tmp_path, stdout=file, stderr=err, env=ENVIRONMENT
+            )
+            until(lambda: sum(request.writes for request in proxy.requests) >= 2)
             cluster.kill(node)
             proxy.refuse()
             code = process.wait(PATIENCE_SECONDS)

@@ -40,8 +40,8 @@ def test_after_a_kill_the_next_run_converges_and_owns_what_was_applied(
     async def look() -> None:
         async with QuotaClient(config(cluster.bootstrap())) as client:
             assert dict(await settled(client)) == dict(desired().limits)
-        with FileInventory(inventory, clock=SystemClock()) as kept:
-            owned = await kept.load(cluster.cluster_id)
+        with FileInventory(inventory, clock=SystemClock()) as stored_inventory:
+            owned = await stored_inventory.load(cluster.cluster_id)
         assert owned.pair_count == 2 * ENTITIES
         assert not owned.intents
 

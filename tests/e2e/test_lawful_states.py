@@ -85,9 +85,9 @@ class Refusing:
         results: dict[Entity, Result] | None = None,
     ) -> Mapping[Entity, Result]:
         told = {} if results is None else results
-        for one in alterations:
-            if one.entity in self._refused:
-                told[one.entity] = Rejected(
+        for alteration in alterations:
+            if alteration.entity in self._refused:
+                told[alteration.entity] = Rejected(
                     code=42, name="INVALID_REQUEST", message="refused by the test"
                 )
         allowed = [one for one in alterations if one.entity not in self._refused]
@@ -107,28 +107,28 @@ async def run_recorded(cluster: KafkaCluster, seed: int, *, refuse: int = 0) -> 
         assert first.complete, first.failure
         before = await settled(client)
         second = wish(rng, 0.6)
-        given = ports(client, inventory)
-        prepared = await prepare(given, EVERYTHING, second)
+        input_ports = ports(client, inventory)
+        prepared = await prepare(input_ports, EVERYTHING, second)
         changes = prepared.plan.changes
         assert len(changes) >= 500
         assert sum(change.removes for change in changes) >= 50
         sets = sorted({change.entity for change in changes if not change.removes}, key=str)
         store = Refusing(client, set(rng.sample(sets, refuse)))
-        with recording(addresses(cluster)) as seen:
+        with recording(addresses(cluster)) as recordings:
             outcome = await apply(ports(store, inventory), EVERYTHING, prepared)
         after = await settled(client)
         # Before, after, and at least one state on the way; a busy machine sees fewer of them.
-        assert min(len(states) for states in seen.seen.values()) >= 3
-        assert seen.unlawful(before, after) == []
+        assert min(len(states) for states in recordings.seen.values()) >= 3
+        assert recordings.unlawful(before, after) == []
         assert outcome.complete is (refuse == 0)
         if refuse:
             assert outcome.count("REJECTED")
             assert outcome.count("HELD")
-            with recording(addresses(cluster)) as seen:
+            with recording(addresses(cluster)) as recordings:
                 assert (await reconciled(client, inventory, second)).complete
-            assert seen.unlawful(after, await settled(client)) == []
+            assert recordings.unlawful(after, await settled(client)) == []
         assert dict((await settled(client)).items()) == dict(second.limits)
-        again = await prepare(given, EVERYTHING, second)
+        again = await prepare(input_ports, EVERYTHING, second)
         assert again.plan.changes == ()
 
 
@@ -154,14 +154,14 @@ def test_the_recorder_sees_the_unlimited_moment_of_a_plan_that_removes_first(
                 [Alteration(pair, (("producer_byte_rate", 1024.0),))], timeout=30
             )
             before = await settled(client)
-            with recording(addresses(cluster)) as seen:
-                for one in (
+            with recording(addresses(cluster)) as recordings:
+                for alteration in (
                     Alteration(pair, (("producer_byte_rate", None),)),
                     Alteration(user, (("producer_byte_rate", 2048.0),)),
                 ):
-                    await client.alter([one])
-                    await client.wait_visible([one], timeout=30)
-            assert seen.unlawful(before, await settled(client))
+                    await client.alter([alteration])
+                    await client.wait_visible([alteration], timeout=30)
+            assert recordings.unlawful(before, await settled(client))
 
     asyncio.run(story())
 
@@ -184,11 +184,13 @@ def test_a_controller_killed_in_the_middle_leaves_only_lawful_states_and_the_nex
             assert (await reconciled(client, inventory, wish(rng, 0.7))).complete
             before = await settled(client)
             second = wish(rng, 0.6)
-            given = ports(client, inventory)
-            prepared = await prepare(given, EVERYTHING, second)
+            input_ports = ports(client, inventory)
+            prepared = await prepare(input_ports, EVERYTHING, second)
             doomed = cluster.active_controller()
             survivors = {
-                number: one for number, one in addresses(cluster).items() if number != doomed
+                number: address
+                for number, address in addresses(cluster).items()
+                if number != doomed
             }
             sent = asyncio.Event()
 
@@ -200,15 +202,15 @@ def test_a_controller_killed_in_the_middle_leaves_only_lawful_states_and_the_nex
                 await sent.wait()
                 await asyncio.to_thread(cluster.kill, doomed)
 
-            told = ReconcilePorts(
+            reported_ports = ReconcilePorts(
                 store=client, inventory=inventory, clock=SystemClock(), progress=progress
             )
-            with recording(survivors) as seen:
+            with recording(survivors) as recordings:
                 killing = asyncio.create_task(killer())
-                outcome = await apply(told, EVERYTHING, prepared)
+                outcome = await apply(reported_ports, EVERYTHING, prepared)
                 await killing
             after = await settled(client)
-            assert seen.unlawful(before, after) == []
+            assert recordings.unlawful(before, after) == []
             assert not outcome.complete or outcome.count("APPLIED") == len(prepared.plan.changes)
             await asyncio.to_thread(cluster.start, doomed)
             for _ in range(3):  # a write of unknown fate is waited for, at most 65 s

@@ -58,14 +58,18 @@ def folder(kafka, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("columns", WIDTHS)
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda words: words[0])
 def test_no_line_is_wider_than_the_terminal_and_none_is_cut(folder, command, columns):
-    shown = screenshot(
+    displayed_screenshot = screenshot(
         *KQUOTA, *command, columns=columns, folder=folder, environment={"PYTHONPATH": TREE}
     )
-    assert shown.rows == shown.lines, "the terminal had to wrap a line"
-    assert "…" not in shown.text
-    assert not any(line.startswith(("error:", "Traceback")) for line in shown.lines), shown.text
+    assert displayed_screenshot.rows == displayed_screenshot.lines, (
+        "the terminal had to wrap a line"
+    )
+    assert "…" not in displayed_screenshot.text
+    assert not any(
+        line.startswith(("error:", "Traceback")) for line in displayed_screenshot.lines
+    ), displayed_screenshot.text
     if command[0] in {"plan", "describe", "resolve"}:
-        assert letters(piped(folder, *command)) in letters(shown.text)
+        assert letters(piped(folder, *command)) in letters(displayed_screenshot.text)
 
 
 def test_a_pipe_gets_one_line_per_row_and_no_colour(folder):
@@ -77,11 +81,11 @@ def test_a_pipe_gets_one_line_per_row_and_no_colour(folder):
 
 @pytest.mark.parametrize("columns", [80, 200])
 def test_the_help_fits_the_terminal(folder, columns):
-    shown = screenshot(
+    displayed_screenshot = screenshot(
         *KQUOTA, "plan", "-h", columns=columns, folder=folder, environment={"PYTHONPATH": TREE}
     )
-    assert shown.rows == shown.lines
-    assert "Guards:" in shown.rows
+    assert displayed_screenshot.rows == displayed_screenshot.lines
+    assert "Guards:" in displayed_screenshot.rows
 
 
 def test_reading_many_documents_writes_nothing_into_a_pipe(tmp_path):

@@ -119,18 +119,18 @@ def test_one_entity_that_the_broker_refuses_does_not_stop_the_other_ninety_nine(
         async with QuotaClient(config(cluster.bootstrap())) as client:
             # A name that no manifest may hold, because Kafka would look it up; the broker finds no such host.
             bad = entity(ip="no.such.host.invalid")
-            asked = [
+            alterations = [
                 Alteration(subject, tuple((str(key), value) for key, value in limits.items()))
                 for subject, limits in users(99).items()
             ]
             results = await client.alter(
-                [*asked, Alteration(bad, (("connection_creation_rate", 5.0),))]
+                [*alterations, Alteration(bad, (("connection_creation_rate", 5.0),))]
             )
             assert len(results) == 100
             assert isinstance(results[bad], Rejected)
             assert "is not a valid IP or resolvable host" in results[bad].message
             assert sum(isinstance(result, Applied) for result in results.values()) == 99
-            await client.wait_visible(asked, timeout=30)
+            await client.wait_visible(alterations, timeout=30)
             assert len(await settled(client)) == 99
 
     asyncio.run(story())
@@ -177,11 +177,13 @@ def test_twelve_thousand_changed_keys_go_through_in_one_apply(empty_kafka) -> No
         )
         told: list[tuple[str, int, int]] = []
         async with QuotaClient(config(cluster.bootstrap())) as client:
-            given = replace(
+            input_ports = replace(
                 ports(client, MemoryInventory()), progress=lambda *step: told.append(step)
             )
 
-            outcome = await apply(given, EVERYTHING, await prepare(given, EVERYTHING, desired))
+            outcome = await apply(
+                input_ports, EVERYTHING, await prepare(input_ports, EVERYTHING, desired)
+            )
             assert outcome.complete
             assert outcome.count("APPLIED") == 12_000
             assert ("apply", 4000, 4000) in told
@@ -326,11 +328,11 @@ def test_an_override_holds_for_its_time_and_the_next_run_after_it_restores_what_
         desired = wanted(users(2))
         subject = entity(user="user-00000")
         async with QuotaClient(config(cluster.bootstrap())) as client:
-            given = replace(ports(client, inventory), clock=clock)
+            input_ports = replace(ports(client, inventory), clock=clock)
 
             async def run(orders=EVERYTHING):
 
-                return await apply(given, orders, await prepare(given, orders, desired))
+                return await apply(input_ports, orders, await prepare(input_ports, orders, desired))
 
             assert (await run()).complete
             night = NewOverride(

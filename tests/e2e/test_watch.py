@@ -25,8 +25,8 @@ IN_ORDER = 'kquota_passes_total{cluster="prod",reason="",result="in_order"}'
 
 
 def rate(broker: KafkaCluster, user: str) -> float | None:
-    found = raw_quotas.describe(broker.port())
-    return found.get(raw_quotas.entity(user=user), {}).get(RATE)
+    quotas = raw_quotas.describe(broker.port())
+    return quotas.get(raw_quotas.entity(user=user), {}).get(RATE)
 
 
 def set_by_kafka(broker: KafkaCluster, user: str, value: int) -> None:
@@ -69,11 +69,11 @@ def test_a_commit_is_applied_a_broken_one_is_refused_and_the_last_good_one_is_ke
         until(lambda: watch.metric('kquota_revision_refused{cluster="prod"}') == 0)
         assert watch.end() == 0
     entries = [
-        json.loads(one) for one in (watch.state / ".kquota/audit.jsonl").read_text().splitlines()
+        json.loads(line) for line in (watch.state / ".kquota/audit.jsonl").read_text().splitlines()
     ]
-    entries = [one for one in entries if one["outcome"] != "INTENDED"]
-    assert [one["cause"] for one in entries] == ["Create", "Drift", "Spec", "Create"]
-    assert [one["commit"] for one in entries] == [good, good, better, better]
+    entries = [entry for entry in entries if entry["outcome"] != "INTENDED"]
+    assert [entry["cause"] for entry in entries] == ["Create", "Drift", "Spec", "Create"]
+    assert [entry["commit"] for entry in entries] == [good, good, better, better]
 
 
 def test_drift_is_only_reported_where_nothing_else_was_asked_for(
@@ -105,13 +105,13 @@ def test_after_kill_9_nothing_is_written_again_and_everything_goes_on(
         assert watch.end(signal.SIGKILL) == -signal.SIGKILL
     watched.commit("nonsense: {\n")
     kept = [watch.state / ".kquota/inventory.json", watch.state / ".kquota/audit.jsonl"]
-    before = [one.read_bytes() for one in kept]
+    before = [path.read_bytes() for path in kept]
     quotas = raw_quotas.describe(broker.port())
     with watch:
         watch.says(f"{good[:12]} is in force, as before")
         watch.says(f"is refused; {good[:12]} stays in force")
         until(lambda: watch.metric(IN_ORDER) >= 2, lambda: watch.log)
-        assert [one.read_bytes() for one in kept] == before
+        assert [path.read_bytes() for path in kept] == before
         assert raw_quotas.describe(broker.port()) == quotas
         assert "applied" not in watch.log
         watched.commit(

@@ -97,12 +97,12 @@ class FakeCluster:
         users = self.scram_users if scram_users else frozenset()
         return ClusterDescription(cluster=cluster, quotas=quotas, scram_users=users)
 
-    async def describe(self, wanted: Filter, *, node: int | None = None) -> QuotaState:
+    async def describe(self, expected_filter: Filter, *, node: int | None = None) -> QuotaState:
         await self._request("describe")
         asked = node if node is not None else next(iter(self._live()), None)
         if asked is None or asked in self.faults.unreachable:
             raise ConnectError("no broker answers", node=f"b{asked}")
-        return _filtered(self.shown_by(asked), wanted)
+        return _filtered(self.shown_by(asked), expected_filter)
 
     async def alter(
         self,
@@ -122,10 +122,10 @@ class FakeCluster:
         else:
             self.sent.append(tuple(alterations))
         found = {} if results is None else results
-        for one in alterations:
-            found[one.entity] = Unknown(reason="the request is under way")
-        for one in alterations:
-            found[one.entity] = self._one(one, validate_only=validate_only)
+        for alteration in alterations:
+            found[alteration.entity] = Unknown(reason="the request is under way")
+        for alteration in alterations:
+            found[alteration.entity] = self._one(alteration, validate_only=validate_only)
         if progress is not None:
             progress("validate" if validate_only else "apply", len(alterations), len(alterations))
         if not validate_only:
@@ -201,49 +201,53 @@ class FakeCluster:
     def _live(self) -> tuple[int, ...]:
         return tuple(i for i in self._brokers if i not in self.faults.unreachable)
 
-    def _one(self, one: Alteration, *, validate_only: bool) -> Result:
-        refusal = self.faults.rejected.get(one.entity) or _broker_rule(one)
+    def _one(self, alteration: Alteration, *, validate_only: bool) -> Result:
+        refusal = self.faults.rejected.get(alteration.entity) or _broker_rule(alteration)
         if refusal:
             code, name, message = refusal
             return Rejected(code=code, name=name, message=message)
         if validate_only:
             return Applied()
-        fate = self.faults.unknown.get(one.entity)
+        fate = self.faults.unknown.get(alteration.entity)
         if fate == LATE:
-            self._late.append(one)
+            self._late.append(alteration)
         elif fate != LOST:
-            self._commit(one)
+            self._commit(alteration)
         return Applied() if fate is None else Unknown(reason="the connection was lost")
 
-    def _commit(self, one: Alteration) -> None:
+    def _commit(self, alteration: Alteration) -> None:
         changed = tuple(
             (Key(name), value)
-            for name, value in one.operations
-            if name in set(COLUMNS) and self._values.get((one.entity, Key(name))) != value
+            for name, value in alteration.operations
+            if name in set(COLUMNS) and self._values.get((alteration.entity, Key(name))) != value
         )
         if changed:
-            self._values.update({(one.entity, key): value for key, value in changed})
-            self._log.append((self.clock.monotonic(), one.entity, changed))
+            self._values.update({(alteration.entity, key): value for key, value in changed})
+            self._log.append((self.clock.monotonic(), alteration.entity, changed))
 
 
-def _broker_rule(one: Alteration) -> tuple[int, str, str] | None:
-    if not is_legal(one.entity) or "" in one.entity:
+def _broker_rule(alteration: Alteration) -> tuple[int, str, str] | None:
+    if not is_legal(alteration.entity) or "" in alteration.entity:
         return 42, "INVALID_REQUEST", "Invalid client quota entity"
-    for name, value in one.operations:
-        if value is not None and RULES[Key(name)].on_ip != (one.entity[2] is not False):
+    for name, value in alteration.operations:
+        if value is not None and RULES[Key(name)].on_ip != (alteration.entity[2] is not False):
             return 42, "INVALID_REQUEST", f"Invalid configuration key {name}"
         if value is not None and not (value > 0 and math.isfinite(value)):
             return 42, "INVALID_REQUEST", f"Quota {name} must be greater than 0"
     return None
 
 
-def _shows(state: QuotaState, one: Alteration) -> bool:
-    return all(state.value(one.entity, Key(name)) == value for name, value in one.operations)
+def _shows(state: QuotaState, alteration: Alteration) -> bool:
+    return all(
+        state.value(alteration.entity, Key(name)) == value for name, value in alteration.operations
+    )
 
 
-def _filtered(state: QuotaState, wanted: Filter) -> QuotaState:
+def _filtered(state: QuotaState, expected_filter: Filter) -> QuotaState:
     return QuotaState(
-        limits={e: limits for e, limits in state.limits.items() if wanted.matches(e)},
-        foreign_values={e: v for e, v in state.foreign_values.items() if wanted.matches(e)},
-        foreign_entities=state.foreign_entities if not wanted.components else (),
+        limits={e: limits for e, limits in state.limits.items() if expected_filter.matches(e)},
+        foreign_values={
+            e: v for e, v in state.foreign_values.items() if expected_filter.matches(e)
+        },
+        foreign_entities=state.foreign_entities if not expected_filter.components else (),
     )

@@ -125,7 +125,7 @@ class FakePrometheus:
     def _selected(
         self, asked: dict[str, list[str]]
     ) -> list[tuple[dict[str, str], list[tuple[int, str]]]]:
-        start, end = (float(asked[one][0]) * 1000 for one in ("start", "end"))
+        start, end = (float(asked[text][0]) * 1000 for text in ("start", "end"))
         return [
             (labels, points)
             for labels, points in self.samples
@@ -134,10 +134,10 @@ class FakePrometheus:
         ]
 
     def _query(self, query: str, time: int) -> Any:
-        found = QUERY.fullmatch(query)
-        if found is None:
+        match = QUERY.fullmatch(query)
+        if match is None:
             return Fault(status=400, text=error(f"parse error: {query}", "bad_data"))
-        start = time - int(found[2])
+        start = time - int(match[2])
         result = []
         for labels, points in self.samples:
             within = [
@@ -145,7 +145,7 @@ class FakePrometheus:
                 for at, value in points
                 if (start <= at if self._closed else start < at) and at <= time
             ]
-            if within and fits(found[1], labels):
+            if within and fits(match[1], labels):
                 values = [[at / 1000, value] for at, value in within]
                 result.append({"metric": labels, "values": values})
         if sum(len(one["values"]) for one in result) > self.max_samples:
@@ -160,12 +160,12 @@ def error(words: str, kind: str) -> str:
 def fits(selector: str, labels: Labels) -> bool:
     inner, at = selector.strip()[1:-1], 0
     while at < len(inner):
-        found = MATCHER.match(inner, at)
-        assert found is not None, selector
-        name, operator, text, _ = found.groups()
+        match = MATCHER.match(inner, at)
+        assert match is not None, selector
+        name, operator, text, _ = match.groups()
         wanted, value = json.loads(text), labels.get(name, "")
         same = re.fullmatch(wanted, value) is not None if "~" in operator else wanted == value
         if same is operator.startswith("!"):
             return False
-        at = found.end()
+        at = match.end()
     return True

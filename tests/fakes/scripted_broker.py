@@ -168,9 +168,9 @@ def code(number: int, words: str | None = None) -> Act:
                 version, entries=None, error_code=number, error_message=words
             )
         elif turn.api is ALTER_CLIENT_QUOTAS:
-            asked = alter_client_quotas.decode_request(version, turn.body)
+            request = alter_client_quotas.decode_request(version, turn.body)
             content = alter_client_quotas.encode_response(
-                version, results=[(parts, number, words) for parts, _ in asked.alterations]
+                version, results=[(parts, number, words) for parts, _ in request.alterations]
             )
         elif turn.api is DESCRIBE_CLUSTER:
             content = describe_cluster.encode_response(
@@ -336,8 +336,8 @@ class ScriptedBroker:
 
     def _rest(self, turn: Turn, version: int, throttle: int) -> bytes:
         if turn.api is SASL_HANDSHAKE:
-            asked = sasl_handshake.decode_request(version, turn.body)
-            good = bool(self.password) and asked.mechanism == "PLAIN"
+            request = sasl_handshake.decode_request(version, turn.body)
+            good = bool(self.password) and request.mechanism == "PLAIN"
             return sasl_handshake.encode_response(
                 version,
                 sasl_handshake.SaslHandshakeResponse(
@@ -362,8 +362,8 @@ class ScriptedBroker:
                 ),
             )
         assert turn.api is DESCRIBE_USER_SCRAM_CREDENTIALS
-        wanted = describe_user_scram_credentials.decode_request(version, turn.body).users
-        names = list(wanted or self.scram)
+        expected_users = describe_user_scram_credentials.decode_request(version, turn.body).users
+        names = list(expected_users or self.scram)
         return describe_user_scram_credentials.encode_response(
             version,
             describe_user_scram_credentials.DescribeUserScramCredentialsResponse(
@@ -387,7 +387,7 @@ class ScriptedBroker:
             api_versions.ApiRange(api_key=k, lowest=a, highest=b) for k, (a, b) in ranges.items()
         ]
         if not lowest <= version <= highest:
-            offers = [it for it in offers if it.api_key == API_VERSIONS.key]
+            offers = [offer for offer in offers if offer.api_key == API_VERSIONS.key]
             return api_versions.encode_response(
                 version, api_versions.ApiVersionsResponse(error_code=35, apis=tuple(offers))
             )
@@ -412,30 +412,30 @@ class ScriptedBroker:
         return sorted([self, *self.others], key=lambda it: it.node_id)
 
     def _entries(self, turn: Turn) -> list[describe_client_quotas.Entry]:
-        asked = describe_client_quotas.decode_request(turn.header.api_version, turn.body)
+        request = describe_client_quotas.decode_request(turn.header.api_version, turn.body)
         found = []
         for parts, values in self.quotas.items():
             names = dict(parts)
-            if asked.strict and len(names) != len(asked.components):
+            if request.strict and len(names) != len(request.components):
                 continue
             if all(
                 kind in names and (match == 2 or names[kind] == (name if match == 0 else None))
-                for kind, match, name in asked.components
+                for kind, match, name in request.components
             ):
                 found.append((parts, tuple(values.items())))
         return found
 
     def _alter(self, version: int, content: bytes, throttle: int) -> bytes:
-        asked = alter_client_quotas.decode_request(version, content)
+        request = alter_client_quotas.decode_request(version, content)
         results = []
-        for named, operations in asked.alterations:
+        for named, operations in request.alterations:
             parts = tuple(sorted(named))
             bad = next((key for key, _ in operations if key.startswith("bad")), None)
             if bad:
                 results.append((parts, 42, f"Invalid configuration key {bad}"))
                 continue
             results.append((parts, 0, None))
-            if asked.validate_only:
+            if request.validate_only:
                 continue
             values = self.quotas.setdefault(parts, {})
             for key, value in operations:

@@ -15,8 +15,8 @@ class Told:
         self.revisions: list[tuple[str, str, bool]] = []
         self.forgotten: list[str] = []
 
-    def passed(self, one: Reconciliation, /) -> None:
-        self.passes.append(one)
+    def passed(self, reconciliation: Reconciliation, /) -> None:
+        self.passes.append(reconciliation)
 
     def interval(self, cluster: str, seconds: float) -> None:
         self.intervals[cluster] = seconds

@@ -16,10 +16,10 @@ UNITS = {"s": 1_000, "m": 60_000}
 
 def milliseconds(text: str) -> int:
     """A step such as 30s or 1m."""
-    found = re.fullmatch(r"(\d+)([sm])", text)
-    if not found:
+    match = re.fullmatch(r"(\d+)([sm])", text)
+    if not match:
         raise argparse.ArgumentTypeError(f"{text} is no step such as 30s")
-    return int(found[1]) * UNITS[found[2]]
+    return int(match[1]) * UNITS[match[2]]
 
 
 def parser() -> argparse.ArgumentParser:

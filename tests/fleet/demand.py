@@ -88,8 +88,8 @@ def _day(
     )  # fmt: skip
 
 
-def _within(one: Event, ts: np.ndarray) -> np.ndarray:
-    return (ts >= one.from_ms) & (ts < one.to_ms)
+def _within(event: Event, ts: np.ndarray) -> np.ndarray:
+    return (ts >= event.from_ms) & (ts < event.to_ms)
 
 
 def _presence(
@@ -199,7 +199,7 @@ class Wanted:
 
 def wanted(fleet: Fleet, cluster: int, group: int, broker: int, kind: int = 0) -> Wanted:
     """The true demand of one group, made anew."""
-    parts = [(one.ts, one.wanted[kind, group, broker]) for one in days(fleet, cluster)]
+    parts = [(day.ts, day.wanted[kind, group, broker]) for day in days(fleet, cluster)]
     return Wanted(
         ts=np.concatenate([ts for ts, _ in parts]),
         units=np.concatenate([units for _, units in parts]),

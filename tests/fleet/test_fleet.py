@@ -57,19 +57,21 @@ def test_the_same_seed_gives_the_same_files_and_another_one_does_not(written, tm
 
 def test_every_kind_of_event_happens_and_is_told(written):
     folder, _ = written
-    told = json.loads((folder / "truth" / "events.json").read_text())
-    assert {one["what"] for one in told} == set(What)
-    assert all(FLEET.from_ms <= one["from_ms"] < one["to_ms"] <= FLEET.to_ms for one in told)
+    document = json.loads((folder / "truth" / "events.json").read_text())
+    assert {one["what"] for one in document} == set(What)
+    assert all(FLEET.from_ms <= one["from_ms"] < one["to_ms"] <= FLEET.to_ms for one in document)
 
 
 def test_demand_is_served_in_full_or_waits(written):
     """What was wanted is what passed and what is still waiting, series by series."""
     for day in demand.days(FLEET, 0):
         if day.number == 0:
-            wanted = (day.wanted * FLEET.step_ms // 1000).sum(axis=-1)
+            expected_total = (day.wanted * FLEET.step_ms // 1000).sum(axis=-1)
             passed = (day.served * FLEET.step_ms // 1000).sum(axis=-1)
             waiting = day.waits_ms[..., -1] * day.limit[:, :, None, -1] // 1000
-            assert np.all(np.abs(wanted - passed - waiting) <= wanted // 1_000 + 500_000)
+            assert np.all(
+                np.abs(expected_total - passed - waiting) <= expected_total // 1_000 + 500_000
+            )
             free = day.limit[:, :, None, :] == 0
             assert np.all((day.served <= day.limit[:, :, None, :]) | free)
 
@@ -107,7 +109,7 @@ def test_the_samples_of_a_broker_stand_for_the_time_since_the_one_before(written
 
 def test_traffic_moves_to_other_tags_when_a_limit_on_user_and_client_id_comes(written):
     folder, _ = written
-    flip = next(one for one in events(FLEET, 0) if one.what is What.TAG_FLIP)
+    flip = next(event for event in events(FLEET, 0) if event.what is What.TAG_FLIP)
     user, _ = FLEET.names(0, flip.group)
     used = rows(folder, tables.USAGE_SAMPLE)
     mine = used.filter(
@@ -138,10 +140,10 @@ def test_the_true_demand_is_kept_beside_the_lake(written):
     folder, _ = written
     cluster = FLEET.cluster_id(1)
     file = folder / "truth" / "demand" / cluster / f"{FLEET.day(1)}.parquet"
-    found = pq.read_table(file)
-    assert found.num_rows == 2 * FLEET.groups * FLEET.brokers * FLEET.steps
+    table = pq.read_table(file)
+    assert table.num_rows == 2 * FLEET.groups * FLEET.brokers * FLEET.steps
     one = demand.wanted(FLEET, 1, group=3, broker=2)
-    mine = found.filter(
+    mine = table.filter(
         (pc.field("quota_type") == "produce") & (pc.field("group") == 3) & (pc.field("broker") == 2)
     )
     assert mine.column("wanted_units").to_pylist() == one.units[one.ts >= FLEET.from_ms + DAY_MS].tolist()  # fmt: skip

@@ -68,9 +68,9 @@ def write(fleet: Fleet, to: Path | str, *, truth: Path | None = None) -> Written
     )
     rows: dict[str, int] = {}
     for cluster in range(fleet.clusters):
-        seen: list[int | None] = [None] * fleet.brokers
+        numbers: list[int | None] = [None] * fleet.brokers
         for day in days(fleet, cluster):
-            for table, found in tables_of(fleet, day, seen):
+            for table, found in tables_of(fleet, day, numbers):
                 lake.commit(
                     Unit(
                         table=table, cluster_id=fleet.cluster_id(cluster), day=fleet.day(day.number)
@@ -84,16 +84,18 @@ def write(fleet: Fleet, to: Path | str, *, truth: Path | None = None) -> Written
                 _write_demand(fleet, day, truth)
     if truth is not None:
         truth.mkdir(parents=True, exist_ok=True)
-        told = [
-            _event(fleet, one)
+        reported_events = [
+            _event(fleet, event)
             for cluster in range(fleet.clusters)
-            for one in events(fleet, cluster)
+            for event in events(fleet, cluster)
         ]
-        (truth / "events.json").write_text(json.dumps(told, indent=1), encoding="utf-8")
+        (truth / "events.json").write_text(json.dumps(reported_events, indent=1), encoding="utf-8")
     return Written(rows=rows)
 
 
-def tables_of(fleet: Fleet, day: Day, seen: list[int | None]) -> Iterator[tuple[Table, pa.Table]]:
+def tables_of(
+    fleet: Fleet, day: Day, numbers: list[int | None]
+) -> Iterator[tuple[Table, pa.Table]]:
     """All rows of a day of a cluster, table by table.
 
     Args:
@@ -103,7 +105,7 @@ def tables_of(fleet: Fleet, day: Day, seen: list[int | None]) -> Iterator[tuple[
     """
     common = {"cluster_id": fleet.cluster_id(day.cluster), "day": fleet.day(day.number)}
     lengths = np.stack(
-        [_lengths(fleet, day.ts, up, last) for up, last in zip(day.up, seen, strict=True)]
+        [_lengths(fleet, day.ts, up, last) for up, last in zip(day.up, numbers, strict=True)]
     )
     yield tables.USAGE_SAMPLE, _samples(fleet, day, lengths, common)
     yield tables.TARGET_UP, _target_up(fleet, day, lengths, common)
@@ -118,7 +120,7 @@ def tables_of(fleet: Fleet, day: Day, seen: list[int | None]) -> Iterator[tuple[
     ], common)  # fmt: skip
     for broker, up in enumerate(day.up):
         if up.any():
-            seen[broker] = int(day.ts[up][-1])
+            numbers[broker] = int(day.ts[up][-1])
 
 
 # ---- samples ------------------------------------------------------------------------------------
@@ -167,7 +169,9 @@ def _series(
     """(type, group, broker, its names, where its traffic is shown under them); two per broker on the day of a flip."""
     always = np.ones(len(day.ts), bool)
     flips = {
-        one.group: one.from_ms for one in events(fleet, day.cluster) if one.what is What.TAG_FLIP
+        event.group: event.from_ms
+        for event in events(fleet, day.cluster)
+        if event.what is What.TAG_FLIP
     }
     level = fleet.level(day.cluster)
     for kind in range(len(fleet.kinds)):
@@ -243,9 +247,12 @@ def _looks(fleet: Fleet, day: Day) -> Iterator[tuple[int, list[Limit]]]:
     """When somebody looked, and what there was: at midnight, and around each change of a limit."""
     begin = int(day.ts[0])
     times = {begin}
-    for one in events(fleet, day.cluster):
-        if one.what in (What.QUOTA_CHANGE, What.TAG_FLIP) and begin <= one.from_ms < begin + DAY_MS:
-            times |= {max(begin, one.from_ms - 1_000), one.from_ms}
+    for event in events(fleet, day.cluster):
+        if (
+            event.what in (What.QUOTA_CHANGE, What.TAG_FLIP)
+            and begin <= event.from_ms < begin + DAY_MS
+        ):
+            times |= {max(begin, event.from_ms - 1_000), event.from_ms}
     for at in sorted(times):
         yield at, limits_at(fleet, day.cluster, at)
 
@@ -255,27 +262,27 @@ def limits_at(fleet: Fleet, cluster: int, at_ms: int) -> list[Limit]:
     people = tenants(fleet, cluster)
     limit = people.limit.copy()
     flipped: set[int] = set()
-    for one in events(fleet, cluster):
-        if one.from_ms <= at_ms and one.what is What.QUOTA_CHANGE:
-            limit[:, one.group] = changed(limit[:, one.group], one.factor)
-        elif one.from_ms <= at_ms and one.what is What.TAG_FLIP:
-            flipped.add(one.group)
+    for event in events(fleet, cluster):
+        if event.from_ms <= at_ms and event.what is What.QUOTA_CHANGE:
+            limit[:, event.group] = changed(limit[:, event.group], event.factor)
+        elif event.from_ms <= at_ms and event.what is What.TAG_FLIP:
+            flipped.add(event.group)
     level = fleet.level(cluster)
     wide = {
         GroupKind.USER: entity(user=DEFAULT),
         GroupKind.PAIR: entity(user=DEFAULT, client_id=DEFAULT),
         GroupKind.CLIENT: entity(client_id=DEFAULT),
     }[level]
-    found: list[Limit] = [(wide, kind, TELEMETRY_LIMIT) for kind in fleet.kinds]
+    limits: list[Limit] = [(wide, kind, TELEMETRY_LIMIT) for kind in fleet.kinds]
     for place, kind in enumerate(fleet.kinds):
         for group in range(fleet.groups):
             user, client_id = fleet.names(cluster, group)
             value = float(limit[place, group]) or TELEMETRY_LIMIT
             if limit[place, group]:
-                found.append((_entity(user, client_id), kind, value))
+                limits.append((_entity(user, client_id), kind, value))
             if group in flipped:
-                found.append((_entity(user, CLIENT_ID), kind, value))
-    return found
+                limits.append((_entity(user, CLIENT_ID), kind, value))
+    return limits
 
 
 def _entity(user: str, client_id: str) -> Entity:
@@ -302,7 +309,7 @@ def _rows(
     table: Table, rows: Iterable[Mapping[str, Any]], common: Mapping[str, object]
 ) -> pa.Table:
     return pa.Table.from_pylist(
-        [{**one, **common} for one in rows], schema=arrow_tables.schema(table)
+        [{**row, **common} for row in rows], schema=arrow_tables.schema(table)
     )
 
 

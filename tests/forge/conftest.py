@@ -46,8 +46,8 @@ def at_github(api, clock) -> Callable[..., Any]:
         async def inside() -> Any:
             async with github(
                 api.url, forge_token(who), clock=clock, version="test", bounds=bounds
-            ) as rest:
-                return await work(GitHub(rest, api.repository, **more))
+            ) as remaining_client:
+                return await work(GitHub(remaining_client, api.repository, **more))
 
         return asyncio.run(inside())
 
@@ -71,8 +71,8 @@ def at_gitlab(gitlab_api, clock) -> Callable[..., Any]:
         async def inside() -> Any:
             async with gitlab(
                 gitlab_api.url, forge_token(who), clock=clock, version="test"
-            ) as rest:
-                return await work(GitLab(rest, gitlab_api.project))
+            ) as remaining_client:
+                return await work(GitLab(remaining_client, gitlab_api.project))
 
         return asyncio.run(inside())
 

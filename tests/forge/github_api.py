@@ -157,23 +157,23 @@ class GitHubApi:
 
     def comment(self, number: int, author: str, body: str) -> Comment:
         """A comment by somebody."""
-        made = Comment(next(self._ids), number, author, body)
-        self.comments.append(made)
-        return made
+        new_comment = Comment(next(self._ids), number, author, body)
+        self.comments.append(new_comment)
+        return new_comment
 
     def issue(self, author: str, title: str, body: str) -> IssueCard:
         """An issue by somebody."""
-        made = IssueCard(next(self._ids), author, title, body)
-        self.issues.append(made)
-        return made
+        card = IssueCard(next(self._ids), author, title, body)
+        self.issues.append(card)
+        return card
 
     def run(
         self, workflow: str, sha: str, *, artifacts: dict[str, bytes] | None = None, **more: Any
     ) -> Run:
         """A run of a workflow."""
-        made = Run(next(self._ids), workflow, sha, artifacts=artifacts or {}, **more)
-        self.runs.append(made)
-        return made
+        new_run = Run(next(self._ids), workflow, sha, artifacts=artifacts or {}, **more)
+        self.runs.append(new_run)
+        return new_run
 
     def fail_once(self, *refusals: Refusal, method: str = "", path: str = "") -> None:
         """Answer the next requests that fit with these, one each."""
@@ -191,7 +191,7 @@ class GitHubApi:
 
     def sent(self, method: str) -> list[str]:
         """Paths of all requests of a method."""
-        return [one.path for one in self.requests if one.method == method]
+        return [request.path for request in self.requests if request.method == method]
 
     # ---- answering -----------------------------------------------------------------------------
 
@@ -226,8 +226,8 @@ class GitHubApi:
             operation = self.description.operation(seen.method, seen.path)
             if operation is None:
                 raise self._complaint(f"GitHub has no {seen.method} {seen.path}")
-            for one in self.description.request_faults(operation, seen.query, seen.body):
-                raise self._complaint(one)
+            for text in self.description.request_faults(operation, seen.query, seen.body):
+                raise self._complaint(text)
         status, headers, made = self._routed(seen, account)
         if operation is not None and self.description is not None and made is not None:
             made = self._dressed(operation, status, made)
@@ -275,10 +275,10 @@ class GitHubApi:
             case ["POST", "issues", number, "comments"]:
                 self._may(account, "issues: write", "pull-requests: write")
                 self._thread_of(number)
-                made = self.comment(
+                new_comment = self.comment(
                     int(number), account.login, self._text(seen, "body", "IssueComment")
                 )
-                return 201, {}, self._comment(made)
+                return 201, {}, self._comment(new_comment)
             case ["PATCH", "issues", "comments", number]:
                 one = self._own_comment(number, account)
                 one.body = self._text(seen, "body", "IssueComment")
@@ -316,10 +316,10 @@ class GitHubApi:
                 return self._page(seen, cards)
             case ["POST", "issues"]:
                 self._may(account, "issues: write")
-                made = self.issue(
+                card = self.issue(
                     account.login, seen.body["title"], self._text(seen, "body", "Issue")
                 )
-                return 201, {}, self._issue(made)
+                return 201, {}, self._issue(card)
             case ["PATCH", "issues", number]:
                 self._may(account, "issues: write")
                 one = next((one for one in self.issues if str(one.number) == number), None)
@@ -460,9 +460,9 @@ class GitHubApi:
         url = f"https://github.com/{self.repository}/pull/{one.number}#issuecomment-{one.id}"
         return {"id": one.id, "body": one.body, "user": {"login": one.author}, "html_url": url}
 
-    def _issue(self, one: IssueCard) -> dict:
-        return {"number": one.number, "title": one.title, "body": one.body, "user": {"login": one.author}, "state": one.state,
-                "html_url": f"https://github.com/{self.repository}/issues/{one.number}"}  # fmt: skip
+    def _issue(self, card: IssueCard) -> dict:
+        return {"number": card.number, "title": card.title, "body": card.body, "user": {"login": card.author}, "state": card.state,
+                "html_url": f"https://github.com/{self.repository}/issues/{card.number}"}  # fmt: skip
 
     def _pull(self, one: Pull) -> dict:
         repo = None if one.head_repo is None else {"full_name": one.head_repo}
@@ -502,7 +502,7 @@ class GitHubApi:
 
 def _over(example: Any, facts: Any) -> Any:
     if isinstance(example, dict) and isinstance(facts, dict):
-        made = example | {name: _over(example.get(name), one) for name, one in facts.items()}
+        made = example | {name: _over(example.get(name), fact) for name, fact in facts.items()}
         if "requested_teams" in made:
             made["requested_teams"] = []  # GitHub's example does not fit its own schema here
         if "pull_request" in made and "pull_request" not in facts:

@@ -89,9 +89,9 @@ class GitLabApi:
 
     def note(self, number: int, author: str, body: str, *, system: bool = False) -> GitLabNote:
         """A note by somebody."""
-        made = GitLabNote(next(self._ids), number, author, body, system)
-        self.notes.append(made)
-        return made
+        new_note = GitLabNote(next(self._ids), number, author, body, system)
+        self.notes.append(new_note)
+        return new_note
 
     def answer(self, seen: Seen) -> tuple[int, dict[str, str], Any]:
         with self._lock:
@@ -129,9 +129,9 @@ class GitLabApi:
                 raise self._complaint(f"no {seen.method} {seen.path}")
 
     def _notes(
-        self, seen: Seen, name: str, number: int, rest: list[str]
+        self, seen: Seen, name: str, number: int, remaining_texts: list[str]
     ) -> tuple[int, dict[str, str], Any]:
-        match [seen.method, *rest]:
+        match [seen.method, *remaining_texts]:
             case ["GET"]:
                 return self._page(
                     seen, "notes", [_note(one) for one in self.notes if one.number == number]
@@ -148,8 +148,10 @@ class GitLabApi:
             case _:
                 raise self._complaint(f"no {seen.method} {seen.path}")
 
-    def _issues(self, seen: Seen, name: str, rest: list[str]) -> tuple[int, dict[str, str], Any]:
-        match [seen.method, *rest]:
+    def _issues(
+        self, seen: Seen, name: str, remaining_texts: list[str]
+    ) -> tuple[int, dict[str, str], Any]:
+        match [seen.method, *remaining_texts]:
             case ["GET"]:
                 state = seen.query.get("state", "all")
                 return self._page(
@@ -159,11 +161,11 @@ class GitLabApi:
                 )
             case ["POST"]:
                 self._fields(seen, {"title", "description"})
-                made = GitLabIssue(
+                issue = GitLabIssue(
                     next(self._ids), name, seen.body["title"], self._text(seen, "description")
                 )
-                self.issues.append(made)
-                return 201, {}, _issue(made)
+                self.issues.append(issue)
+                return 201, {}, _issue(issue)
             case ["PUT", number]:
                 self._fields(seen, {"title", "description", "state_event"})
                 (one,) = [one for one in self.issues if str(one.iid) == number]
@@ -203,8 +205,8 @@ class GitLabApi:
             raise Refusal(422, f"{name} is too long (maximum is {LONGEST} characters)")
         return text
 
-    def _fields(self, seen: Seen, known: set[str]) -> None:
-        if not isinstance(seen.body, dict) or not seen.body.keys() <= known:
+    def _fields(self, seen: Seen, texts: set[str]) -> None:
+        if not isinstance(seen.body, dict) or not seen.body.keys() <= texts:
             raise self._complaint(f"{seen.method} {seen.path} with {seen.body!r}")
 
     def _page(self, seen: Seen, kind: str, items: list) -> tuple[int, dict[str, str], Any]:
@@ -226,15 +228,15 @@ class GitLabApi:
         return Refusal(400, text)
 
 
-def _note(one: GitLabNote) -> dict:
+def _note(note: GitLabNote) -> dict:
     return {
-        "id": one.id,
-        "body": one.body,
-        "author": {"username": one.author},
-        "system": one.system,
+        "id": note.id,
+        "body": note.body,
+        "author": {"username": note.author},
+        "system": note.system,
     }
 
 
-def _issue(one: GitLabIssue) -> dict:
-    return {"iid": one.iid, "title": one.title, "description": one.description, "state": one.state,
-            "author": {"username": one.author}, "web_url": f"https://gitlab.example/{one.iid}"}  # fmt: skip
+def _issue(issue: GitLabIssue) -> dict:
+    return {"iid": issue.iid, "title": issue.title, "description": issue.description, "state": issue.state,
+            "author": {"username": issue.author}, "web_url": f"https://gitlab.example/{issue.iid}"}  # fmt: skip

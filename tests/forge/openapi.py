@@ -39,8 +39,8 @@ class Description:
 
     def operation(self, method: str, path: str) -> Operation | None:
         """What a request asks for; a path without a variable there beats one with it."""
-        found = [name for pattern, name in self._paths if pattern.match(path)]
-        for name in sorted(found, key=lambda one: one.count("{")):
+        paths = [name for pattern, name in self._paths if pattern.match(path)]
+        for name in sorted(paths, key=lambda one: one.count("{")):
             spec = self._document["paths"][name].get(method.lower())
             if spec is not None:
                 return Operation(id=spec["operationId"], method=method, path=name, spec=spec)
@@ -127,10 +127,10 @@ def _absolute(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     return {
-        name: f"{ROOT}{one}"
-        if name == "$ref" and isinstance(one, str) and one.startswith("#")
-        else _absolute(one)
-        for name, one in schema.items()
+        name: f"{ROOT}{text}"
+        if name == "$ref" and isinstance(text, str) and text.startswith("#")
+        else _absolute(text)
+        for name, text in schema.items()
     }
 
 

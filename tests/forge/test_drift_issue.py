@@ -29,8 +29,8 @@ def told(request, api, gitlab_api, at_github, at_gitlab):
 
     def issues():
         if request.param == "github":
-            return [(one.state, one.body) for one in api.issues]
-        return [(one.state.removesuffix("ed"), one.description) for one in gitlab_api.issues]
+            return [(issue.state, issue.body) for issue in api.issues]
+        return [(issue.state.removesuffix("ed"), issue.description) for issue in gitlab_api.issues]
 
     run.issues = issues
     run.is_github = request.param == "github"
@@ -50,8 +50,8 @@ def test_it_is_closed_on_recovery_with_a_word_and_a_new_one_opened_later(told, a
     told("a")
     assert told(None) == "closed"
     assert told(None) == "nothing"
-    said = [one.body for one in (api.comments if told.is_github else gitlab_api.issue_notes)]
-    assert said == ["all is well"]
+    bodies = [one.body for one in (api.comments if told.is_github else gitlab_api.issue_notes)]
+    assert bodies == ["all is well"]
     assert told("a") == "opened"
     assert len(told.issues()) == 2
 
@@ -69,7 +69,7 @@ def test_issues_of_others_and_other_labels_are_left_alone(api, at_github):
         ).deed
         == "closed"
     )
-    assert [one.state for one in api.issues] == ["open", "open", "closed"]
+    assert [issue.state for issue in api.issues] == ["open", "open", "closed"]
 
 
 def test_twins_become_one(api, at_github):
@@ -79,7 +79,7 @@ def test_twins_become_one(api, at_github):
         lambda host: update_issue(host, PROD, title="t", body=body("b"), recovered=None)
     )
     assert made.deed == "updated"
-    assert [one.state for one in api.issues] == ["open", "closed", "closed"]
+    assert [issue.state for issue in api.issues] == ["open", "closed", "closed"]
 
 
 def test_it_is_found_among_many(api, at_github):

@@ -35,7 +35,8 @@ def test_a_branch_makes_it_one_short_list(api, at_github):
         )
     )
     assert all(
-        seen.query.get("head") == "octo:change" or "page" in seen.query for seen in api.requests
+        request.query.get("head") == "octo:change" or "page" in request.query
+        for request in api.requests
     )
 
 

@@ -44,8 +44,8 @@ def test_delimiters_are_new_each_time(tmp_path):
 
 
 def test_an_annotation_is_one_command_whatever_it_says():
-    one = Annotation(level="error", path="a,b:c\nd.yaml", line=3, message=HOSTILE)
-    (line,) = annotation_lines([one], title=HOSTILE)
+    annotation = Annotation(level="error", path="a,b:c\nd.yaml", line=3, message=HOSTILE)
+    (line,) = annotation_lines([annotation], title=HOSTILE)
     assert "\n" not in line
     assert line.startswith("::error title=")
     properties = line[len("::error ") :].split("::")[0]
@@ -66,10 +66,10 @@ def test_at_most_ten_of_a_kind_and_the_tenth_counts_the_rest():
 
 
 def test_stopped_text_ends_with_a_word_that_nobody_could_know():
-    made = stopped(HOSTILE).splitlines()
-    word = made[0].removeprefix("::stop-commands::")
+    lines = stopped(HOSTILE).splitlines()
+    word = lines[0].removeprefix("::stop-commands::")
     assert len(word) == 32
-    assert made[-1] == f"::{word}::"
+    assert lines[-1] == f"::{word}::"
     assert stopped("x") != stopped("x")
 
 

@@ -104,8 +104,8 @@ def test_a_merge_request_is_planned_approved_by_digest_applied_and_watched(
         "delete": 0,
     }
     assert {
-        one["location"]["path"]
-        for one in json.loads((here / "kquota-results" / "remarks.json").read_text())
+        load["location"]["path"]
+        for load in json.loads((here / "kquota-results" / "remarks.json").read_text())
     } == {
         "quotas/a.yaml",
         "quotas/b.yaml",
@@ -131,10 +131,10 @@ def test_a_merge_request_is_planned_approved_by_digest_applied_and_watched(
 
     broker.set("a", 777.0)
     assert run("drift")[0].returncode == 0
-    assert [one.state for one in gitlab_api.issues] == ["opened"]
+    assert [issue.state for issue in gitlab_api.issues] == ["opened"]
     broker.set("a", 10485760.0)
     assert run("drift")[0].returncode == 0
-    assert [one.state for one in gitlab_api.issues] == ["closed"]
+    assert [issue.state for issue in gitlab_api.issues] == ["closed"]
 
 
 @pytest.mark.parametrize("why", ["no rights", "newer commits"])

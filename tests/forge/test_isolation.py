@@ -140,12 +140,12 @@ def test_an_installation_sees_no_secret_and_starts_isolated_outside_the_checkout
         checkout.temp / "bin", "python3", f'{{ env; pwd; echo "words=$*"; }} >>{checkout.temp}/seen; exit 1'
     )  # fmt: skip
     answer = checkout.step("install.sh", path=path)
-    seen = (checkout.temp / "seen").read_text()
+    text = (checkout.temp / "seen").read_text()
     assert answer.returncode == 1
-    assert SECRET not in seen
-    assert "PYTHONPATH" not in seen
-    assert f"\n{checkout.folder}\n" not in seen
-    assert re.findall(r"^words=(\S+)", seen, re.MULTILINE) == ["-I"]
+    assert SECRET not in text
+    assert "PYTHONPATH" not in text
+    assert f"\n{checkout.folder}\n" not in text
+    assert re.findall(r"^words=(\S+)", text, re.MULTILINE) == ["-I"]
 
 
 def test_another_version_than_that_of_the_pinned_commit_is_refused(checkout: Checkout) -> None:

@@ -168,7 +168,7 @@ def test_no_author_of_a_pull_request_chooses_the_branch_that_its_plan_trusts():
         if "pull_request" in (loaded(path)[True] or ())
     }
     assert set(pull_requests) == {".github/workflows/ci.yml", "examples/github/quotas-plan.yml"}
-    assert [name for name, one in pull_requests.items() if (one or {}).get("branches") != ["main"]] == []  # fmt: skip
+    assert [name for name, request in pull_requests.items() if (request or {}).get("branches") != ["main"]] == []  # fmt: skip
     assert [named(path) for path in WORKFLOWS if "pull_request_target" in path.read_text()] == []
     gitlab = yaml.safe_load((ROOT / "examples/gitlab/.gitlab-ci.yml").read_text())
     assert [

@@ -35,8 +35,8 @@ def asked(handler, work, clock, *, bounds=None, path="/{tail:.*}"):
                 clock=clock,
                 token=forge_token(PLANTED),
                 bounds=bounds or RestLimits(),
-            ) as rest:
-                return await work(rest, url)
+            ) as remaining_client:
+                return await work(remaining_client, url)
         finally:
             await runner.cleanup()
 
@@ -165,7 +165,7 @@ def test_nobody_there_is_told_with_the_host(clock):
 
 def collected(rest, path="list", **more):
     async def work():
-        return [one async for one in rest.items(path, **more)]
+        return [item async for item in rest.items(path, **more)]
 
     return work()
 
@@ -249,8 +249,8 @@ def test_an_address_of_this_machine_or_with_tls_is_fine():
 
 def test_the_token_is_in_no_word_of_ours(clock):
     token = forge_token(f" {PLANTED}\n")
-    shown = f"{token} {token!r} {token:>10} {[token]}"
-    assert PLANTED not in shown
+    displayed_text = f"{token} {token!r} {token:>10} {[token]}"
+    assert PLANTED not in displayed_text
     with pytest.raises(TypeError):
         pickle.dumps(token)
     for text in ("", "  ", "a b", "a\nb", "ä"):

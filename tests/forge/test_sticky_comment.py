@@ -203,10 +203,10 @@ def test_gitlab_notes_behave_the_same(gitlab_api, at_gitlab):
     assert run("two").deed == "unchanged"
     assert run("three", method="recreate").deed == "created"
     mine = [
-        one.body for one in gitlab_api.notes if one.author == "project_1_bot" and not one.system
+        note.body for note in gitlab_api.notes if note.author == "project_1_bot" and not note.system
     ]
     assert mine == [text("three")]
-    assert [one.body for one in gitlab_api.notes if one.author == "mallory"] == [text("mine")]
+    assert [note.body for note in gitlab_api.notes if note.author == "mallory"] == [text("mine")]
     with pytest.raises(ForgeError, match="403"):
         run("four", who="glpat-reader")
     assert set(METHODS) == {"update", "recreate", "on-change", "never"}

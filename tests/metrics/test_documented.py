@@ -20,4 +20,4 @@ def test_every_metric_has_its_row():
 
 def test_every_alert_has_its_row_with_its_severity():
     rows = dict(re.findall(r"^\| (Kquota\w+) \| (\w+) \|", PAGE, re.MULTILINE))
-    assert rows == {name: one["labels"]["severity"] for name, one in rules.alerts().items()}
+    assert rows == {name: alert["labels"]["severity"] for name, alert in rules.alerts().items()}

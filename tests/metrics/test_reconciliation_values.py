@@ -62,24 +62,28 @@ def test_every_state_of_a_pair_is_counted():
         owned_pairs=12,
         in_sync=7,
     )
-    one = passed(preview=plan, observations=(sighting(), sighting(user="bob", confirmed=False)))
-    assert reconciliation_values.states(one, plan.plan, foreign=4) == {
+    reconciliation = passed(
+        preview=plan, observations=(sighting(), sighting(user="bob", confirmed=False))
+    )
+    assert reconciliation_values.states(reconciliation, plan.plan, foreign=4) == {
         "declared": 11, "owned": 12, "in_sync": 7, "drifted": 1, "unmanaged": 1, "orphaned": 1, "frozen": 1,
         "restricted": 1, "overridden": 1, "foreign": 4,
     }  # fmt: skip
-    assert tuple(reconciliation_values.states(one, plan.plan, foreign=0)) == families.STATES
+    assert (
+        tuple(reconciliation_values.states(reconciliation, plan.plan, foreign=0)) == families.STATES
+    )
 
 
 def test_operations_are_counted_by_kind_and_by_what_became_of_them():
     removal = change(Cause.PRUNE, after=None, before=2.0)
     update = change(Cause.SPEC, before=1.0)
-    told = outcome((ONE, APPLIED), (ONE, APPLIED), (removal, HELD), (update, None))
-    assert reconciliation_values.operations(told) == {
+    reported_outcome = outcome((ONE, APPLIED), (ONE, APPLIED), (removal, HELD), (update, None))
+    assert reconciliation_values.operations(reported_outcome) == {
         ("create", "applied"): 2,
         ("remove", "held"): 1,
         ("update", "not_sent"): 1,
     }
-    assert {one for one, _ in reconciliation_values.operations(told)} == set(
+    assert {one for one, _ in reconciliation_values.operations(reported_outcome)} == set(
         reconciliation_values.OPERATIONS
     )
     results = (APPLIED, REJECTED, HELD, UNKNOWN, None)

@@ -165,7 +165,7 @@ def test_no_entity_is_named_unless_that_was_asked_for():
 def test_limits_are_told_as_brokers_spell_their_owners_and_only_where_nothing_is_a_default():
     metrics = Metrics(entity_labels=True)
     metrics.passed(passed(live=LIVE))
-    told = {tuple(dict(labels).values()): one for (name, labels), one in samples(metrics).items()
+    told = {tuple(dict(labels).values()): sample for (name, labels), sample in samples(metrics).items()
             if name == "kquota_entity_limit"}  # fmt: skip
     assert told == {
         ("web*", "prod", "producer_byte_rate", "CN%3Da%20b"): 5.0,
@@ -201,8 +201,8 @@ def test_a_forgotten_cluster_leaves_no_series_and_others_stay():
     metrics.passed(passed(cluster="test"))
     metrics.forget("prod")
     labels = [dict(labels) for _, labels in samples(metrics)]
-    assert not [one for one in labels if one.get("cluster") == "prod"]
-    assert [one for one in labels if one.get("cluster") == "test"]
+    assert not [label for label in labels if label.get("cluster") == "prod"]
+    assert [label for label in labels if label.get("cluster") == "test"]
     assert value(metrics, "kquota_leader") == 1.0
 
 

@@ -221,14 +221,14 @@ def layer_table(verdicts: Iterable[Verdict]) -> str:
 
 def main(words: Sequence[str]) -> int:
     """0 if the tests see every fault."""
-    chosen = [
+    faults = [
         fault for fault in FAULTS if all(word in f"{fault.file} {fault.what}" for word in words)
     ]
-    if not chosen:
+    if not faults:
         say(f"no fault has all of these words: {' '.join(words)}")
         return 2
     started = time.monotonic()
-    verdicts = run(chosen)
+    verdicts = run(faults)
     missed = [verdict for verdict in verdicts if not verdict.good]
     for verdict in missed:
         say(f"\n{line(verdict)}\n{verdict.detail}")

@@ -127,7 +127,7 @@ def refused(url: str) -> NotifyError:
 def test_nobody_there_is_said_without_the_address():
     error = refused(f"http://127.0.0.1:1{PATH}?token=T0SECRET")
     assert str(error).startswith("hook: http://127.0.0.1:1 could not be reached (")
-    assert not [one for one in SECRETS if one in str(error)]
+    assert not [secret for secret in SECRETS if secret in str(error)]
     assert error.__cause__ is None
 
 
@@ -136,7 +136,7 @@ def test_a_receiver_that_repeats_our_secrets_is_not_quoted_with_them():
         Answer(status=400, text=f"bad key {KEY} for {PATH}\x1b[31m" + "x" * 999)
     )
     assert "bad key <hidden> for /<hidden>" in str(error)
-    assert not [one for one in SECRETS if one in str(error)]
+    assert not [secret for secret in SECRETS if secret in str(error)]
     assert "\x1b" not in str(error)
     assert len(str(error)) < 300
 
@@ -146,7 +146,7 @@ def test_nothing_that_is_logged_holds_a_secret(caplog):
         delivered(Answer(status=500), Answer())
         refused(f"http://127.0.0.1:1{PATH}")
         delivered(Answer(status=404, text=PATH))
-    assert not [one for one in SECRETS if one in caplog.text]
+    assert not [secret for secret in SECRETS if secret in caplog.text]
 
 
 def test_an_endpoint_shows_scheme_host_and_port_only():

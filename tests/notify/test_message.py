@@ -27,7 +27,7 @@ def sighting(user: str, *, confirmed: bool = True, live: float | None = 1.0) -> 
 
 def test_only_what_is_confirmed_is_spoken_of_in_a_fixed_order():
     found = drift_of("prod", "id", (sighting("b"), sighting("a"), sighting("c", confirmed=False)))
-    assert [one.entity for one in found.pairs] == [entity(user="a"), entity(user="b")]
+    assert [pair.entity for pair in found.pairs] == [entity(user="a"), entity(user="b")]
 
 
 def test_an_expired_override_is_spoken_of_with_its_end():
@@ -36,7 +36,7 @@ def test_an_expired_override_is_spoken_of_with_its_end():
     )  # fmt: skip
     expired = ExpiredOverride(override=override, expected=2.0, live=4.0, document="")
     found = drift_of("prod", "id", (sighting("b"),), (expired,))
-    assert [one.is_expired_override for one in found.pairs] == [True, False]
+    assert [pair.is_expired_override for pair in found.pairs] == [True, False]
     began = Message(event=DriftEvent.BEGAN, drift=found, at=NOW, since=NOW, digest=found.digest)
     assert "1 quota with the value of an override that has ended" in headline(began)
     assert "override ended 2" in lines(began)[0]
@@ -122,10 +122,10 @@ def test_whoever_fights_us_is_told_of_with_times_and_values():
 
 def test_a_long_list_is_cut_and_counted():
     many = message(*(named(f"u{number:03}") for number in range(MOST_PAIRS + 7)))
-    shown = document(many)
-    assert shown["driftedPairs"] == MOST_PAIRS + 7
-    assert shown["omittedPairs"] == 7
-    assert len(shown["pairs"]) == MOST_PAIRS
+    displayed_document = document(many)
+    assert displayed_document["driftedPairs"] == MOST_PAIRS + 7
+    assert displayed_document["omittedPairs"] == 7
+    assert len(displayed_document["pairs"]) == MOST_PAIRS
 
 
 def test_an_end_lists_nothing_and_a_beginning_something():

@@ -22,11 +22,11 @@ def due(told: NotificationState, *pairs, now: float = NOW):
 
 def after(*looks):
     """The memory after looks that were each told if due: `(now, pairs)`."""
-    told = NotificationState()
+    state = NotificationState()
     for now, pairs in looks:
-        message = due(told, *pairs, now=now)
-        told = told if message is None else told.after("hook", message)
-    return told
+        message = due(state, *pairs, now=now)
+        state = state if message is None else state.after("hook", message)
+    return state
 
 
 def test_new_drift_is_told_once_and_again_when_it_changes_or_a_day_has_passed():
@@ -61,19 +61,19 @@ def test_receivers_and_clusters_are_remembered_apart():
 
 @given(st.lists(st.tuples(st.floats(0, 3 * DAY), st.sampled_from([(), (ALICE,), (BOB,), (ALICE, BOB)])), max_size=12))  # fmt: skip
 def test_the_memory_outlives_the_process_and_no_digest_is_told_twice_within_a_day(steps):
-    told, now, last = NotificationState(), NOW, {}
+    state, now, last = NotificationState(), NOW, {}
     for wait, pairs in steps:
         now += wait
-        message = due(told, *pairs, now=now)
+        message = due(state, *pairs, now=now)
         if message is not None:
             if message.event is not DriftEvent.ENDED:
                 assert message.digest not in last or now - last[message.digest] >= DAY
                 last = {message.digest: now}
             else:
                 last = {}
-            told = told.after("hook", message)
-        told = read_notification_state(notification_state_text(told), location="told.json")
-        assert (due(told, *pairs, now=now) is None) or not pairs
+            state = state.after("hook", message)
+        state = read_notification_state(notification_state_text(state), location="told.json")
+        assert (due(state, *pairs, now=now) is None) or not pairs
 
 
 @pytest.mark.parametrize(

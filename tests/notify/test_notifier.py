@@ -42,7 +42,7 @@ def test_a_receiver_that_fails_is_told_at_the_next_look_and_others_are_not_told_
     bad.name = "bad"
     notifier = Notifier([good, bad])
     first = asyncio.run(notifier.notify(drift(ALICE), now=NOW))
-    assert [str(one) for one in first.failures] == ["issue: no"]
+    assert [str(failure) for failure in first.failures] == ["issue: no"]
     assert [name for name, _ in first.delivered] == ["issue"]
     bad.fails = False
     second = asyncio.run(notifier.notify(drift(ALICE), now=NOW + 60))

@@ -93,9 +93,9 @@ def test_no_name_is_markup_in_slack(name):
 
 
 def test_people_are_shown_a_screenful():
-    shown = lines(message(*(named(f"u{number:03}") for number in range(MOST_LINES + 5))))
-    assert len(shown) == MOST_LINES + 1
-    assert shown[-1] == "and 5 more"
+    displayed_lines = lines(message(*(named(f"u{number:03}") for number in range(MOST_LINES + 5))))
+    assert len(displayed_lines) == MOST_LINES + 1
+    assert displayed_lines[-1] == "and 5 more"
     assert len(lines(message(named("x" * 5000)))[0]) < LONGEST_NAME + 100
     assert "corrected again and again" in lines(message(replace(ALICE, fought=True)))[0]
 

@@ -61,10 +61,10 @@ def steps(text: str) -> list[Step]:
     ]
     found: list[Step] = []
     for whole in "\n".join(lines).replace("\\\n", " ").splitlines():
-        word, _, rest = whole.strip().partition(" ")
+        word, _, remaining_text = whole.strip().partition(" ")
         if word not in KNOWN:
             raise ValueError(f"{word} is not an instruction that is carried out here")
-        found.append(Step(word=word, rest=rest.strip()))
+        found.append(Step(word=word, rest=remaining_text.strip()))
     return found
 
 

@@ -113,8 +113,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_two_folders_give_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
     tools = wheel.parents[2] / "tools"
-    other = built(tmp_path / "elsewhere", tools, umask=0o077)
-    digests = {hashlib.sha256(path.read_bytes()).hexdigest() for path in (wheel, other)}
+    other_path = built(tmp_path / "elsewhere", tools, umask=0o077)
+    digests = {hashlib.sha256(path.read_bytes()).hexdigest() for path in (wheel, other_path)}
     assert len(digests) == 1
 
 

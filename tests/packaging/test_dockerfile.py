@@ -179,9 +179,9 @@ def test_the_versions_in_the_image_are_the_tested_ones(image: Image) -> None:
         for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").split()
     )
     installed = {
-        re.sub(r"[._]", "-", found["name"].lower()): found["version"]
+        re.sub(r"[._]", "-", match["name"].lower()): match["version"]
         for path in image.prefix.glob("lib/python*/site-packages/*.dist-info")
-        if (found := re.match(r"(?P<name>.+)-(?P<version>[^-]+)\.dist-info$", path.name))
+        if (match := re.match(r"(?P<name>.+)-(?P<version>[^-]+)\.dist-info$", path.name))
     }
     ours = installed.pop("kafka-quota-reconciler")
     assert ours == reconciler.__version__

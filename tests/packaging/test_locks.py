@@ -20,8 +20,8 @@ def normal(name: str) -> str:
 
 
 def pins(path: Path) -> dict[str, str]:
-    found = re.findall(r"^([A-Za-z0-9._-]+)==([^\s;]+)", path.read_text(encoding="utf-8"), re.MULTILINE)  # fmt: skip
-    return {normal(name): version for name, version in found}
+    matches = re.findall(r"^([A-Za-z0-9._-]+)==([^\s;]+)", path.read_text(encoding="utf-8"), re.MULTILINE)  # fmt: skip
+    return {normal(name): version for name, version in matches}
 
 
 TESTED = pins(ROOT / "constraints.txt")

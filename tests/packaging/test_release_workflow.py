@@ -139,8 +139,8 @@ def test_a_release_needs_the_tag_of_the_version_and_a_version_marked_as_released
     answer = executed(script, tmp_path, TAG=tag)
     assert answer.returncode == code, answer.stderr
     if code == 0:
-        told = (tmp_path / "output").read_text(encoding="utf-8")
-        assert told == f"version={reconciler.__version__}\n"
+        text = (tmp_path / "output").read_text(encoding="utf-8")
+        assert text == f"version={reconciler.__version__}\n"
 
 
 @pytest.mark.integration
@@ -153,12 +153,12 @@ def test_the_packaged_chart_names_the_image_by_its_digest(tmp_path: Path) -> Non
     )  # fmt: skip
     assert answer.returncode == 0, answer.stdout + answer.stderr
     package = tmp_path / "packaged" / f"kafka-quota-reconciler-{reconciler.__version__}.tgz"
-    shown = subprocess.run(
+    process = subprocess.run(
         [str(programs.helm()), "show", "values", str(package)],
         capture_output=True,
         text=True,
         check=True,
     )
-    assert yaml.safe_load(shown.stdout)["image"] == {
+    assert yaml.safe_load(process.stdout)["image"] == {
         "repository": "ghcr.io/acme/quotas", "tag": "", "digest": DIGEST, "pullPolicy": "IfNotPresent",
     }  # fmt: skip

@@ -31,7 +31,7 @@ class KilledError(BaseException):
 
 def killed(world: World, at: int) -> list[str]:
     """A run that ends at its step ``at``, before or after any request, record or line; the outcomes on disk."""
-    kept: list[str] = []
+    texts: list[str] = []
     steps = iter(range(1, 1_000))
 
     def step() -> None:
@@ -57,7 +57,7 @@ def killed(world: World, at: int) -> list[str]:
             world.ports,
             told,
             prepared,
-            before_sending=lambda outcome: kept.append(dump(outcome_document(outcome))),
+            before_sending=lambda outcome: texts.append(dump(outcome_document(outcome))),
         )
 
     world.inventory.write, world.audit.append = stepped_write, stepped_append
@@ -66,12 +66,14 @@ def killed(world: World, at: int) -> list[str]:
         asyncio.run(run())
     world.inventory.write, world.audit.append = write, append
     world.cluster.faults.before = lambda _: None
-    return kept
+    return texts
 
 
 def outcomes(world: World, pair) -> list[str]:
     name = (entity_json(pair[0]), str(pair[1]))
-    return [one["outcome"] for one in world.audit.entries if (one["entity"], one["key"]) == name]
+    return [
+        entry["outcome"] for entry in world.audit.entries if (entry["entity"], entry["key"]) == name
+    ]
 
 
 def changed(world: World, before) -> list:
@@ -95,21 +97,25 @@ def test_every_change_of_a_killed_run_has_an_intent_and_after_the_next_run_one_o
     for pair in reached:
         assert outcomes(world, pair) == ["INTENDED", "APPLIED"]
     assert world.audit.open_intents(world.cluster.cluster_id) == {}
-    for one in world.audit.entries:
-        if one["outcome"] == "APPLIED" and "settledAt" in one:
-            assert (one["who"], one["commit"], one["time"]) == ("killed", "abc", one["intendedAt"])
+    for entry in world.audit.entries:
+        if entry["outcome"] == "APPLIED" and "settledAt" in entry:
+            assert (entry["who"], entry["commit"], entry["time"]) == (
+                "killed",
+                "abc",
+                entry["intendedAt"],
+            )
 
 
 @given(st.integers(1, 24))
 def test_the_outcome_of_a_killed_run_brings_every_value_back(at):
     world = World(LIVE)
     before = world.cluster.truth
-    kept = killed(world, at)
-    if not kept:
+    texts = killed(world, at)
+    if not texts:
         assert world.cluster.truth == before
         return
     world.cluster.clock.advance(66.0)
-    undo = read_undo(kept[0], location="outcome")
+    undo = read_undo(texts[0], location="outcome")
     now = world.cluster.clock.now()
     orders = rollback_orders(undo.before, now=now, principal="me", reason="undo")
     world.apply(DESIRED, overrides=orders)
@@ -143,9 +149,10 @@ def test_an_outcome_on_a_stream_gets_its_value_from_before_from_its_intent(tmp_p
     raw = [json.loads(line) for line in path.read_text().splitlines()]
     assert any("before" not in one for one in raw)
     settled = [
-        one
-        for one in read_entries(path)
-        if "settledAt" in one and (one["entity"], one["key"]) == (entity_json(ALICE), str(RATE))
+        entry
+        for entry in read_entries(path)
+        if "settledAt" in entry
+        and (entry["entity"], entry["key"]) == (entity_json(ALICE), str(RATE))
     ]
     assert [(one["before"], one["after"]) for one in settled[-1:]] == [(3, 10)]
 

@@ -23,7 +23,10 @@ def drifted() -> World:
 
 def found(world: World, **orders):
     findings = asyncio.run(drift(world.ports, world.told(**orders)))
-    return {(one.entity, one.key): (one.applied, one.live, one.since) for one in findings}
+    return {
+        (finding.entity, finding.key): (finding.applied, finding.live, finding.since)
+        for finding in findings
+    }
 
 
 def test_drift_is_what_differs_from_what_was_applied_whatever_documents_say():
@@ -90,17 +93,22 @@ def looked(world: World, *, notes: bool = True) -> Reconciliation:
 
 def test_a_look_is_a_pass_that_writes_nothing_to_the_cluster():
     world = drifted()
-    made = looked(world)
-    assert (made.cluster, made.error, made.outcome, made.in_order) == ("prod", None, None, True)
-    assert {(one.entity, one.key) for one in made.preview.plan.drift} == {
+    reconciliation = looked(world)
+    assert (
+        reconciliation.cluster,
+        reconciliation.error,
+        reconciliation.outcome,
+        reconciliation.in_order,
+    ) == ("prod", None, None, True)
+    assert {(one.entity, one.key) for one in reconciliation.preview.plan.drift} == {
         (BOB, RATE),
         (ALICE, SHARE),
     }
-    assert made.live.value(BOB, RATE) == 7.0
+    assert reconciliation.live.value(BOB, RATE) == 7.0
     assert world.cluster.writes == 1
     assert looked(world).drift_since == {
-        (BOB, RATE): made.started_at,
-        (ALICE, SHARE): made.started_at,
+        (BOB, RATE): reconciliation.started_at,
+        (ALICE, SHARE): reconciliation.started_at,
     }
 
 
@@ -114,6 +122,10 @@ def test_a_look_that_may_note_nothing_leaves_the_records_alone():
 def test_a_look_that_fails_says_why_and_shows_nothing():
     world = drifted()
     world.orders = world.told(expected_cluster_id="another")
-    made = looked(world)
-    assert isinstance(made.error, WrongCluster)
-    assert (made.preview, made.live, made.in_order) == (None, None, False)
+    reconciliation = looked(world)
+    assert isinstance(reconciliation.error, WrongCluster)
+    assert (reconciliation.preview, reconciliation.live, reconciliation.in_order) == (
+        None,
+        None,
+        False,
+    )

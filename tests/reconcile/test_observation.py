@@ -97,10 +97,10 @@ def test_a_write_may_still_land_for_65_seconds_unless_it_has_landed():
     world = World()
     world.cluster.faults.unknown[ALICE] = LOST
     world.apply(DESIRED)
-    seen = asyncio.run(observe(world.ports, world.orders))
-    at = seen.owned.intents[ALICE, RATE].at
-    assert set(seen.unsettled(at + 64.9)) == {(ALICE, RATE)}
-    assert seen.unsettled(at + 65.0) == {}
+    process = asyncio.run(observe(world.ports, world.orders))
+    at = process.owned.intents[ALICE, RATE].at
+    assert set(process.unsettled(at + 64.9)) == {(ALICE, RATE)}
+    assert process.unsettled(at + 65.0) == {}
     assert "may still land" in world.plan(DESIRED).preview.warnings[-1]
     world.cluster.write(ALICE, RATE, 100.0)
     landed = asyncio.run(observe(world.ports, world.orders))

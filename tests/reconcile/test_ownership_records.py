@@ -70,6 +70,6 @@ def test_only_what_is_certain_goes_on_record(change, result, seen, recorded):
 
 
 def test_an_intent_says_what_for_whom_and_when():
-    (one,) = ownership_records.intents([SET], now=9.0)
-    assert (one.entity, one.key) == (ALICE, RATE)
-    assert (one.intent.value, one.intent.owner, one.intent.at) == (2.0, OWNER, 9.0)
+    (change,) = ownership_records.intents([SET], now=9.0)
+    assert (change.entity, change.key) == (ALICE, RATE)
+    assert (change.intent.value, change.intent.owner, change.intent.at) == (2.0, OWNER, 9.0)

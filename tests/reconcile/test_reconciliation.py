@@ -58,15 +58,18 @@ async def a_pass(world: World, wanted, *, corrects=None, before=None, **orders) 
     return await run_pass(world.ports, world.told(**orders), desired, cluster="prod", **given)
 
 
-def words(made: Reconciliation) -> dict:
-    assert made.outcome is not None
-    return {(pair.change.entity, pair.change.key): pair.status_text for pair in made.outcome.pairs}
+def words(reconciliation: Reconciliation) -> dict:
+    assert reconciliation.outcome is not None
+    return {
+        (pair.change.entity, pair.change.key): pair.status_text
+        for pair in reconciliation.outcome.pairs
+    }
 
 
-def withheld(made: Reconciliation) -> dict:
+def withheld(reconciliation: Reconciliation) -> dict:
     return {
         (one.change.entity, one.change.key): {violation.guard for violation in one.violations}
-        for one in made.withheld
+        for one in reconciliation.withheld
     }
 
 
@@ -75,11 +78,16 @@ def withheld(made: Reconciliation) -> dict:
 
 def test_a_pass_that_nothing_speaks_against_applies_everything():
     world = World()
-    made = passed(world, USERS)
-    assert made.in_order
-    assert (made.cluster, made.error, made.withheld, made.waiting) == ("prod", None, (), ())
+    reconciliation = passed(world, USERS)
+    assert reconciliation.in_order
+    assert (
+        reconciliation.cluster,
+        reconciliation.error,
+        reconciliation.withheld,
+        reconciliation.waiting,
+    ) == ("prod", None, (), ())
     assert world.cluster.truth == state(USERS)
-    assert made.started_at == made.ended_at == world.cluster.clock.now()
+    assert reconciliation.started_at == reconciliation.ended_at == world.cluster.clock.now()
 
 
 def test_a_second_pass_writes_nothing_anywhere():
@@ -95,62 +103,64 @@ def test_a_second_pass_writes_nothing_anywhere():
 
 def test_what_a_guard_speaks_against_is_withheld_and_the_rest_is_applied():
     world = World({ALICE: {RATE: 1000.0}})
-    made = passed(
+    reconciliation = passed(
         world,
         {ALICE: {RATE: 1e9}, BOB: {RATE: 2000.0}},
         guards=replace(OPEN, max_change_factor=10.0),
     )
-    assert withheld(made) == {(ALICE, RATE): {Guard.MAX_CHANGE_FACTOR}}
-    assert words(made) == {(BOB, RATE): "APPLIED"}
+    assert withheld(reconciliation) == {(ALICE, RATE): {Guard.MAX_CHANGE_FACTOR}}
+    assert words(reconciliation) == {(BOB, RATE): "APPLIED"}
     assert world.cluster.truth.value(ALICE, RATE) == 1000.0
-    assert not made.in_order
-    assert made.preview is not None
-    assert len(made.preview.plan.changes) == 2, (
+    assert not reconciliation.in_order
+    assert reconciliation.preview is not None
+    assert len(reconciliation.preview.plan.changes) == 2, (
         "the preview shows what was found, not what was left"
     )
-    assert [one.guard for one in made.preview.violations] == [Guard.MAX_CHANGE_FACTOR]
+    assert [violation.guard for violation in reconciliation.preview.violations] == [
+        Guard.MAX_CHANGE_FACTOR
+    ]
 
 
 def test_a_user_with_only_a_default_gets_a_limit_of_its_own_and_a_slip_of_the_unit_is_withheld():
     world = World({ANYONE: {RATE: 1048576.0}})
-    made = passed(
+    reconciliation = passed(
         world,
         {ANYONE: {RATE: 1048576.0}, ALICE: {RATE: 20.0 * 1024**3}, BOB: {RATE: 20.0 * 1024**2}},
         guards=replace(OPEN, max_change_factor=10.0),
     )
-    assert withheld(made) == {(ALICE, RATE): {Guard.MAX_EXCEPTION_FACTOR}}
-    assert words(made) == {(BOB, RATE): "APPLIED"}
+    assert withheld(reconciliation) == {(ALICE, RATE): {Guard.MAX_EXCEPTION_FACTOR}}
+    assert words(reconciliation) == {(BOB, RATE): "APPLIED"}
 
 
 def test_a_change_to_eight_times_the_value_is_applied_with_a_warning():
     world = World({ALICE: {RATE: 1000.0}})
-    made = passed(world, {ALICE: {RATE: 8000.0}})
-    assert made.preview is not None
-    assert made.preview.warnings[1:] == (
+    reconciliation = passed(world, {ALICE: {RATE: 8000.0}})
+    assert reconciliation.preview is not None
+    assert reconciliation.preview.warnings[1:] == (
         "user=alice: producer_byte_rate changes by a factor of exactly 8; limits are in bytes per second, not in bits",
     )
-    assert words(made) == {(ALICE, RATE): "APPLIED"}
+    assert words(reconciliation) == {(ALICE, RATE): "APPLIED"}
 
 
 def test_only_the_key_that_is_spoken_against_is_withheld():
     world = World()
-    made = passed(
+    reconciliation = passed(
         world,
         {ALICE: {RATE: 10.0, SHARE: 50.0}},
         guards=replace(OPEN, allow_small_values=False),
     )
-    assert withheld(made) == {(ALICE, RATE): {Guard.UNIT_SLIP}}
-    assert words(made) == {(ALICE, SHARE): "APPLIED"}
+    assert withheld(reconciliation) == {(ALICE, RATE): {Guard.UNIT_SLIP}}
+    assert words(reconciliation) == {(ALICE, SHARE): "APPLIED"}
 
 
 def test_every_guard_that_speaks_is_told():
     world = World({ANYONE: {RATE: 1e9}})
-    made = passed(
+    reconciliation = passed(
         world,
         {ANYONE: {RATE: 10.0}},
         guards=Guards(),
     )
-    assert withheld(made) == {
+    assert withheld(reconciliation) == {
         (ANYONE, RATE): {Guard.UNIT_SLIP, Guard.PROTECTED, Guard.MAX_CHANGE_FACTOR}
     }
     assert world.cluster.writes == 0
@@ -170,10 +180,10 @@ def test_too_many_removals_withhold_those_beyond_the_budget_and_nothing_else(
     world = World()
     passed(world, many)
     left = dict(list(many.items())[2:]) | {BOB: {RATE: 3000.0}}
-    made = passed(world, left, guards=guards)
+    reconciliation = passed(world, left, guards=guards)
     first, second = list(many)[:2]
-    assert withheld(made) == {(second, RATE): {guard}}
-    assert words(made) == {(first, RATE): "APPLIED", (BOB, RATE): "APPLIED"}
+    assert withheld(reconciliation) == {(second, RATE): {guard}}
+    assert words(reconciliation) == {(first, RATE): "APPLIED", (BOB, RATE): "APPLIED"}
     assert world.cluster.truth.value(second, RATE) == 1000.0
     assert passed(world, left).in_order
     assert world.cluster.truth.value(second, RATE) is None
@@ -182,12 +192,12 @@ def test_too_many_removals_withhold_those_beyond_the_budget_and_nothing_else(
 def test_an_empty_desired_set_removes_nothing():
     world = World()
     passed(world, USERS)
-    made = passed(world, {}, guards=replace(OPEN, allow_empty=False))
-    assert {guard for guards in withheld(made).values() for guard in guards} == {
+    reconciliation = passed(world, {}, guards=replace(OPEN, allow_empty=False))
+    assert {guard for guards in withheld(reconciliation).values() for guard in guards} == {
         Guard.EMPTY_DESIRED
     }
-    assert len(made.withheld) == 3
-    assert made.outcome is None
+    assert len(reconciliation.withheld) == 3
+    assert reconciliation.outcome is None
     assert world.cluster.truth == state(USERS)
 
 
@@ -195,13 +205,13 @@ def test_what_relies_on_a_withheld_change_is_held():
     # The client's own limit may go only once the user's is there, and that is withheld.
     world = World()
     passed(world, {ALICE_SHOP: {RATE: 1000.0}})
-    made = passed(
+    reconciliation = passed(
         world,
         {ALICE: {RATE: 10.0}, BOB: {RATE: 5000.0}},
         guards=replace(OPEN, allow_small_values=False),
     )
-    assert withheld(made) == {(ALICE, RATE): {Guard.UNIT_SLIP}}
-    assert words(made) == {(ALICE_SHOP, RATE): "HELD", (BOB, RATE): "APPLIED"}
+    assert withheld(reconciliation) == {(ALICE, RATE): {Guard.UNIT_SLIP}}
+    assert words(reconciliation) == {(ALICE_SHOP, RATE): "HELD", (BOB, RATE): "APPLIED"}
     assert world.cluster.truth.value(ALICE_SHOP, RATE) == 1000.0
     # Held is no failure of the record: the pair is still ours, and goes when the guard is satisfied.
     assert passed(world, {ALICE: {RATE: 10.0}, BOB: {RATE: 5000.0}}).in_order
@@ -214,9 +224,9 @@ def test_what_is_left_is_checked_again():
     world = World({ANYONE: {RATE: 2000.0}})
     wanted = {ANYONE: {RATE: 2_000_000.0}, ALICE: {RATE: 10.0}}
     guards = replace(OPEN, max_change_factor=500.0, allow_small_values=False)
-    made = passed(world, wanted, guards=guards)
-    assert withheld(made)[ANYONE, RATE] == {Guard.MAX_CHANGE_FACTOR}
-    assert (ALICE, RATE) in withheld(made)
+    reconciliation = passed(world, wanted, guards=guards)
+    assert withheld(reconciliation)[ANYONE, RATE] == {Guard.MAX_CHANGE_FACTOR}
+    assert (ALICE, RATE) in withheld(reconciliation)
     assert world.cluster.writes == 0
 
 
@@ -224,9 +234,9 @@ def test_a_twin_spelling_withholds_its_set_and_nothing_else():
     twin, mine = entity(ip="0:0:0:0:0:0:0:1"), entity(ip="::1")
     rate = Key.CONNECTION_CREATION_RATE
     world = World({twin: {rate: 5.0}})
-    made = passed(world, {mine: {rate: 9.0}, BOB: {RATE: 2000.0}})
-    assert withheld(made) == {(mine, rate): {Guard.TWIN_SPELLING}}
-    assert words(made) == {(BOB, RATE): "APPLIED"}
+    reconciliation = passed(world, {mine: {rate: 9.0}, BOB: {RATE: 2000.0}})
+    assert withheld(reconciliation) == {(mine, rate): {Guard.TWIN_SPELLING}}
+    assert words(reconciliation) == {(BOB, RATE): "APPLIED"}
     assert world.cluster.truth.value(mine, rate) is None
 
 
@@ -265,19 +275,19 @@ def test_what_is_left_after_withholding_is_spoken_against_by_nothing_that_could_
 
 def test_observe_writes_nothing_anywhere():
     world = World({ALICE: {RATE: 7.0}})
-    made = passed(world, USERS, rules=Rules(policy=Policy.OBSERVE))
-    assert made.error is None
-    assert made.outcome is None
-    assert made.preview is not None
-    assert made.preview.plan.restricted
+    reconciliation = passed(world, USERS, rules=Rules(policy=Policy.OBSERVE))
+    assert reconciliation.error is None
+    assert reconciliation.outcome is None
+    assert reconciliation.preview is not None
+    assert reconciliation.preview.plan.restricted
     assert world.cluster.writes == 0
     assert world.inventory.written == []
 
 
 def test_a_pass_with_nothing_to_send_still_keeps_the_books():
     world = World({ALICE: {RATE: 1000.0}})
-    made = passed(world, {ALICE: {RATE: 1000.0}})
-    assert made.outcome is None
+    reconciliation = passed(world, {ALICE: {RATE: 1000.0}})
+    assert reconciliation.outcome is None
     assert world.owned().records[ALICE].applied == state({ALICE: {RATE: 1000.0}}).limits[ALICE]
 
 
@@ -293,13 +303,13 @@ def test_drift_that_must_wait_is_found_and_its_first_time_is_kept():
     world = drifted()
     first = world.cluster.clock.now()
     for _ in range(3):
-        made = passed(world, USERS, rules=CORRECT, corrects=lambda change: False)
-        assert [(one.entity, one.key) for one in made.waiting] == [(ALICE, RATE)]
-        assert made.outcome is None
-        assert made.in_order
+        reconciliation = passed(world, USERS, rules=CORRECT, corrects=lambda change: False)
+        assert [(one.entity, one.key) for one in reconciliation.waiting] == [(ALICE, RATE)]
+        assert reconciliation.outcome is None
+        assert reconciliation.in_order
         assert world.owned().drift_since == {(ALICE, RATE): first}
         world.cluster.clock.advance(60.0)
-    assert made.drift_since == {(ALICE, RATE): first}
+    assert reconciliation.drift_since == {(ALICE, RATE): first}
     assert world.cluster.truth.value(ALICE, RATE) == 7.0
 
 
@@ -307,8 +317,10 @@ def test_drift_that_a_guard_does_not_let_through_keeps_its_first_time_too():
     world = drifted()
     first = world.cluster.clock.now()
     for _ in range(2):
-        made = passed(world, USERS, rules=CORRECT, guards=replace(OPEN, max_change_factor=10.0))
-        assert withheld(made) == {(ALICE, RATE): {Guard.MAX_CHANGE_FACTOR}}
+        reconciliation = passed(
+            world, USERS, rules=CORRECT, guards=replace(OPEN, max_change_factor=10.0)
+        )
+        assert withheld(reconciliation) == {(ALICE, RATE): {Guard.MAX_CHANGE_FACTOR}}
         assert world.owned().drift_since == {(ALICE, RATE): first}
         world.cluster.clock.advance(60.0)
 
@@ -340,18 +352,18 @@ def test_only_drift_is_asked_about():
         return False
 
     wanted = {ALICE: USERS[ALICE], BOB: {RATE: 4000.0, CONSUME: 3000.0}}
-    made = passed(world, wanted, rules=CORRECT, corrects=corrects)
+    reconciliation = passed(world, wanted, rules=CORRECT, corrects=corrects)
     assert asked == [(ALICE, RATE, Cause.DRIFT)]
-    assert words(made) == {(BOB, RATE): "APPLIED", (BOB, CONSUME): "APPLIED"}
+    assert words(reconciliation) == {(BOB, RATE): "APPLIED", (BOB, CONSUME): "APPLIED"}
 
 
 def test_ignored_drift_is_neither_corrected_nor_noted():
     world = drifted()
     rules = replace(CORRECT, ignore=(IgnoreRule(entities=EVERYTHING, reason="a test of load"),))
-    made = passed(world, USERS, rules=rules)
-    assert made.preview is not None
-    assert made.preview.plan.drift == ()
-    assert made.outcome is None
+    reconciliation = passed(world, USERS, rules=rules)
+    assert reconciliation.preview is not None
+    assert reconciliation.preview.plan.drift == ()
+    assert reconciliation.outcome is None
     assert world.owned().drift_since == {}
 
 
@@ -363,10 +375,10 @@ def test_while_an_earlier_leader_may_still_write_new_drift_is_not_believed():
             world.ports, world.told(rules=CORRECT), documents(USERS), cluster="prod", fenced=True
         )
 
-    made = asyncio.run(fenced())
-    assert made.preview is not None
-    assert made.preview.plan.drift == ()
-    assert made.outcome is None
+    process = asyncio.run(fenced())
+    assert process.preview is not None
+    assert process.preview.plan.drift == ()
+    assert process.outcome is None
     assert world.owned().drift_since == {}
 
 
@@ -375,18 +387,18 @@ def test_while_an_earlier_leader_may_still_write_new_drift_is_not_believed():
 
 def test_before_anything_is_sent_what_is_left_of_the_plan_is_told():
     world = World()
-    told: list[Plan] = []
+    plans: list[Plan] = []
 
     async def before(plan: Plan, owned: OwnershipRecords) -> None:
-        told.append(plan)
+        plans.append(plan)
         assert world.cluster.writes == 0
         assert world.inventory.written == []
 
     passed(world, {ALICE: {RATE: 10.0}, BOB: {RATE: 2000.0}},
            guards=replace(OPEN, allow_small_values=False), before=before)  # fmt: skip
-    assert [[change.entity for change in plan.changes] for plan in told] == [[BOB]]
+    assert [[change.entity for change in plan.changes] for plan in plans] == [[BOB]]
     passed(world, {BOB: {RATE: 2000.0}}, before=before)
-    assert len(told) == 1
+    assert len(plans) == 1
 
 
 def test_whoever_is_told_can_stop_the_pass():
@@ -395,8 +407,8 @@ def test_whoever_is_told_can_stop_the_pass():
     async def before(plan: Plan, owned: OwnershipRecords) -> None:
         raise InventoryError("no space left on device")
 
-    made = passed(world, USERS, before=before)
-    assert isinstance(made.error, InventoryError)
+    reconciliation = passed(world, USERS, before=before)
+    assert isinstance(reconciliation.error, InventoryError)
     assert world.cluster.writes == 0
 
 
@@ -410,10 +422,15 @@ def test_a_cluster_that_does_not_answer_is_the_error_of_the_pass():
         raise ConnectError("no broker answers")
 
     world.cluster.faults.before = down
-    made = passed(world, USERS)
-    assert isinstance(made.error, ConnectError)
-    assert (made.preview, made.outcome, made.live, dict(made.drift_since)) == (None, None, None, {})
-    assert not made.in_order
+    reconciliation = passed(world, USERS)
+    assert isinstance(reconciliation.error, ConnectError)
+    assert (
+        reconciliation.preview,
+        reconciliation.outcome,
+        reconciliation.live,
+        dict(reconciliation.drift_since),
+    ) == (None, None, None, {})
+    assert not reconciliation.in_order
 
 
 def test_a_failure_while_sending_leaves_the_preview_to_be_seen():
@@ -424,18 +441,18 @@ def test_a_failure_while_sending_leaves_the_preview_to_be_seen():
             raise ConnectError("the connection was lost")
 
     world.cluster.faults.before = down
-    made = passed(world, USERS)
-    assert isinstance(made.error, ConnectError)
-    assert made.preview is not None
-    assert made.preview.plan.changes
-    assert made.outcome is None
+    reconciliation = passed(world, USERS)
+    assert isinstance(reconciliation.error, ConnectError)
+    assert reconciliation.preview is not None
+    assert reconciliation.preview.plan.changes
+    assert reconciliation.outcome is None
     assert world.owned().intents == {}
 
 
 def test_another_cluster_is_an_error_and_never_written_to():
     world = World()
-    made = passed(world, USERS, expected_cluster_id="another")
-    assert isinstance(made.error, WrongCluster)
+    reconciliation = passed(world, USERS, expected_cluster_id="another")
+    assert isinstance(reconciliation.error, WrongCluster)
     assert world.cluster.writes == 0
 
 
@@ -446,8 +463,8 @@ def test_records_that_cannot_be_read_end_the_pass():
 
     world = World()
     world.ports = replace(world.ports, inventory=Damaged())
-    made = passed(world, USERS)
-    assert isinstance(made.error, InventoryError)
+    reconciliation = passed(world, USERS)
+    assert isinstance(reconciliation.error, InventoryError)
     assert world.cluster.writes == 0
 
 
@@ -460,23 +477,23 @@ def test_two_documents_for_one_pair_end_the_pass_before_anything_is_written():
         ]
     )
     world = World()
-    made = passed(world, rivals)
-    assert isinstance(made.error, ManifestErrors)
+    reconciliation = passed(world, rivals)
+    assert isinstance(reconciliation.error, ManifestErrors)
     assert world.cluster.writes == 0
 
 
 def test_a_refused_entity_is_part_of_the_outcome_and_no_error():
     world = World()
     world.cluster.faults.rejected[ALICE] = (44, "POLICY_VIOLATION", "no")
-    made = passed(world, {ALICE: {RATE: 1000.0}, BOB: {RATE: 2000.0}})
-    assert made.error is None
-    assert words(made) == {(ALICE, RATE): "REJECTED", (BOB, RATE): "APPLIED"}
-    assert not made.in_order
+    reconciliation = passed(world, {ALICE: {RATE: 1000.0}, BOB: {RATE: 2000.0}})
+    assert reconciliation.error is None
+    assert words(reconciliation) == {(ALICE, RATE): "REJECTED", (BOB, RATE): "APPLIED"}
+    assert not reconciliation.in_order
 
 
 def test_a_pass_that_is_asked_to_stop_tells_what_was_done():
     world = World()
-    told: list[Reconciliation] = []
+    reconciliations: list[Reconciliation] = []
 
     async def stopped() -> None:
         task: asyncio.Task[Reconciliation]
@@ -487,14 +504,14 @@ def test_a_pass_that_is_asked_to_stop_tells_what_was_done():
 
         world.cluster.faults.before = stop
         task = asyncio.ensure_future(a_pass(world, {ANYONE: {RATE: 9e3}, ALICE: {RATE: 1e3}}))
-        told.append(await task)
+        reconciliations.append(await task)
 
     asyncio.run(stopped())
-    (made,) = told
-    assert isinstance(made.error, Interrupted)
-    assert made.outcome is not None
-    assert made.outcome.interrupted
-    assert words(made) == {(ALICE, RATE): "APPLIED", (ANYONE, RATE): "NOT SENT"}
+    (reconciliation,) = reconciliations
+    assert isinstance(reconciliation.error, Interrupted)
+    assert reconciliation.outcome is not None
+    assert reconciliation.outcome.interrupted
+    assert words(reconciliation) == {(ALICE, RATE): "APPLIED", (ANYONE, RATE): "NOT SENT"}
     assert world.owned().intents == {}
 
 
@@ -520,15 +537,15 @@ def test_a_pass_that_is_stopped_before_it_sends_just_ends():
 
 def test_the_live_state_is_that_of_the_last_look():
     world = World({BOB: {SHARE: 9.0}})
-    made = passed(world, USERS)
-    assert made.live == world.cluster.truth
+    reconciliation = passed(world, USERS)
+    assert reconciliation.live == world.cluster.truth
     assert passed(world, USERS).live == world.cluster.truth
 
 
 def test_a_pass_that_is_asked_to_stop_while_it_looks_again_still_records_and_tells():
     world = World()
     world.cluster.faults.lag[2] = 1e9
-    told: list[Reconciliation] = []
+    reconciliations: list[Reconciliation] = []
 
     async def stopped() -> None:
         task: asyncio.Task[Reconciliation]
@@ -539,14 +556,16 @@ def test_a_pass_that_is_asked_to_stop_while_it_looks_again_still_records_and_tel
 
         world.cluster.faults.before = stop
         task = asyncio.ensure_future(a_pass(world, USERS))
-        told.append(await task)
+        reconciliations.append(await task)
 
     asyncio.run(stopped())
-    (made,) = told
-    assert isinstance(made.error, Interrupted)
-    assert set(words(made).values()) == {"APPLIED"}
+    (reconciliation,) = reconciliations
+    assert isinstance(reconciliation.error, Interrupted)
+    assert set(words(reconciliation).values()) == {"APPLIED"}
     assert len(world.audit.entries) == 6
-    assert world.cluster.clock.now() - made.started_at < 5.0, "a quick look, not the long one"
+    assert world.cluster.clock.now() - reconciliation.started_at < 5.0, (
+        "a quick look, not the long one"
+    )
 
 
 def test_a_pass_that_is_asked_twice_to_stop_ends_at_once_and_keeps_its_intents():

@@ -16,7 +16,7 @@ def roll_back(world: World, outcome: Outcome, desired, **more) -> Outcome:
     orders = rollback_orders(
         undo.before, now=world.cluster.clock.now(), principal="me", reason="oops", **more
     )
-    pairs = {(one.entity, one.key) for one in orders}
+    pairs = {(order.entity, order.key) for order in orders}
     return world.apply(desired, overrides=orders, only=lambda e, k: (e, k) in pairs)
 
 

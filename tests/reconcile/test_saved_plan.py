@@ -141,9 +141,9 @@ def test_a_plan_grows_old():
 def test_documents_that_ask_for_something_else_are_told_operation_by_operation():
     world = started()
     saved = reviewed(world)
-    other = documents({ALICE: {RATE: 300.0}, ALICE_SHOP: {RATE: 50.0}})
+    other_state = documents({ALICE: {RATE: 300.0}, ALICE_SHOP: {RATE: 50.0}})
     with pytest.raises(StalePlan) as caught:
-        check_same_effect(saved, world.plan(other))
+        check_same_effect(saved, world.plan(other_state))
     assert caught.value.differences == (
         "user=alice,client-id=shop producer_byte_rate: reviewed remove, now nothing",
         "user=alice producer_byte_rate: reviewed set 200 B/s, now set 300 B/s",

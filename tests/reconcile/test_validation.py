@@ -16,7 +16,10 @@ NO = Rejected(code=42, name="INVALID_REQUEST", message="no")
 
 
 def rules(line, alterations):
-    return {one.entity: NO if one.entity == BOB else Applied() for one in alterations}
+    return {
+        alteration.entity: NO if alteration.entity == BOB else Applied()
+        for alteration in alterations
+    }
 
 
 def verdict(world: World, *, validator=None, **orders):
@@ -86,9 +89,9 @@ def test_an_empty_plan_needs_no_verdict():
 def test_a_refusal_makes_the_plan_errored_but_still_applyable():
     world = World()
     world.cluster.faults.rejected[ALICE] = (42, "INVALID_REQUEST", "no")
-    shown = world.plan(TWO).preview
-    assert shown.errored
-    assert shown.applyable
+    displayed_preview = world.plan(TWO).preview
+    assert displayed_preview.errored
+    assert displayed_preview.applyable
 
 
 def test_an_entity_that_is_set_and_removed_from_stands_once_in_each_pass():
@@ -107,13 +110,16 @@ def test_a_snapshot_is_judged_by_the_rules_without_any_request():
         store=world.cluster, inventory=world.inventory, clock=world.cluster.clock, validator=rules
     )
     owned = asyncio.run(world.inventory.load("lkc"))
-    seen = Observation(
+    observation = Observation(
         cluster=None, cluster_id="lkc", live=QuotaState(), owned=owned, at=100.0, snapshot_at=40.0
     )
     from_snapshot = preview(
-        seen, TWO, world.orders, verdict=asyncio.run(validate(ports, world.orders, seen, ()))
+        observation,
+        TWO,
+        world.orders,
+        verdict=asyncio.run(validate(ports, world.orders, observation, ())),
     )
-    found = asyncio.run(validate(ports, world.orders, seen, from_snapshot.plan.changes))
-    assert found.source == "sandbox 4.x"
+    process = asyncio.run(validate(ports, world.orders, observation, from_snapshot.plan.changes))
+    assert process.source == "sandbox 4.x"
     assert world.cluster.requests == []
     assert from_snapshot.preview.snapshot_at == 40.0

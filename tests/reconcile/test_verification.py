@@ -54,11 +54,11 @@ def test_without_a_look_nothing_is_claimed():
 
 def test_a_look_that_fails_is_told_and_leaves_the_intents():
     world = World()
-    asked: list[str] = []
+    texts: list[str] = []
 
     def cut(name: str) -> None:
-        asked.append(name)
-        if name == "describe" and asked.count(name) == 2:
+        texts.append(name)
+        if name == "describe" and texts.count(name) == 2:
             raise ConnectError("all brokers went away")
 
     world.cluster.faults.before = cut

@@ -17,17 +17,19 @@ TABLE = {ALICE: {RATE: 1.0}, BOB: {RATE: 2.0}, ANYONE: {RATE: 3.0}, ALICE_SHOP: 
 def witnessed(world: World) -> tuple[VisibilityProbes, list[Alteration]]:
     changes = world.plan(documents(TABLE)).plan.changes
     witnesses = VisibilityProbes(changes)
-    alterations = [Alteration(one.entity, ((str(one.key), one.after),)) for one in changes]
+    alterations = [
+        Alteration(change.entity, ((str(change.key), change.after),)) for change in changes
+    ]
     asyncio.run(world.cluster.alter(alterations))
-    for one in alterations:
-        witnesses.add(one)
+    for alteration in alterations:
+        witnesses.add(alteration)
     return witnesses, alterations
 
 
 def wait(world: World, witnesses: VisibilityProbes, seconds: float = 30.0):
     """What the brokers showed, and how long that took."""
     started = world.cluster.clock.monotonic()
-    seen = asyncio.run(
+    process = asyncio.run(
         witnesses.wait(
             store=world.cluster,
             clock=world.cluster.clock,
@@ -35,7 +37,7 @@ def wait(world: World, witnesses: VisibilityProbes, seconds: float = 30.0):
             seconds=seconds,
         )
     )
-    return seen, world.cluster.clock.monotonic() - started
+    return process, world.cluster.clock.monotonic() - started
 
 
 def test_only_the_last_changes_are_asked_for():
@@ -77,8 +79,8 @@ def test_a_witness_that_another_writer_changed_is_dropped():
 def test_if_all_witnesses_were_changed_the_deadline_decides():
     world = World()
     witnesses, alterations = witnessed(world)
-    for one in alterations:
-        world.cluster.write(one.entity, RATE, 99.0)
+    for alteration in alterations:
+        world.cluster.write(alteration.entity, RATE, 99.0)
     assert not wait(world, witnesses)[0].everywhere
 
 

@@ -210,11 +210,11 @@ def test_a_held_run_in_between_does_not_make_an_unknown_write_forgotten():
 def test_the_same_value_sent_again_and_refused_may_still_land_from_the_first_time():
     world = World()
     world.cluster.faults.unknown[ALICE] = LATE
-    wanted = documents({ALICE: {RATE: 10.0}})
-    world.apply(wanted)
+    expected_state = documents({ALICE: {RATE: 10.0}})
+    world.apply(expected_state)
     world.cluster.faults.unknown.clear()
     world.cluster.faults.rejected[ALICE] = (44, "POLICY_VIOLATION", "no")
-    assert words(world.apply(wanted)) == {(ALICE, RATE): "REJECTED"}
+    assert words(world.apply(expected_state)) == {(ALICE, RATE): "REJECTED"}
     assert (ALICE, RATE) in world.owned().intents
 
 
@@ -242,7 +242,7 @@ def test_a_value_that_another_writer_changed_meanwhile_is_told_as_such():
     assert seen(outcome)[ALICE, RATE] is PairVisibility.VISIBLE
     assert not outcome.complete
     world.cluster.faults.before = lambda _: None
-    assert [one.live for one in world.plan(TWO).plan.findings_for(Cause.DRIFT)] == [7.0]
+    assert [finding.live for finding in world.plan(TWO).plan.findings_for(Cause.DRIFT)] == [7.0]
 
 
 def test_guards_refuse_the_whole_plan_and_nothing_is_written():
@@ -333,7 +333,7 @@ def test_results_that_cannot_be_recorded_are_told_and_owned_by_the_next_run():
     real = world.inventory.write
 
     async def only_intents(cluster_id, changes):
-        if not all(isinstance(one, IntentStarted) for one in changes):
+        if not all(isinstance(change, IntentStarted) for change in changes):
             raise InventoryError("the disk is full")
         await real(cluster_id, changes)
 
@@ -341,7 +341,7 @@ def test_results_that_cannot_be_recorded_are_told_and_owned_by_the_next_run():
     outcome = world.apply(TWO)
     assert not outcome.recorded
     assert outcome.failure == "the disk is full"
-    assert [one["outcome"] for one in world.audit.entries] == ["INTENDED"] * 3 + ["APPLIED"] * 3
+    assert [entry["outcome"] for entry in world.audit.entries] == ["INTENDED"] * 3 + ["APPLIED"] * 3
     world.inventory.write = real
     assert world.apply(TWO).pairs == ()
     assert set(world.owned().records) == {ALICE, BOB}
@@ -363,11 +363,11 @@ def test_a_failure_before_anything_was_sent_is_raised_and_leaves_no_intent():
 
 def test_a_failure_halfway_tells_what_was_sent_and_what_was_not():
     world = World()
-    asked: list[str] = []
+    texts: list[str] = []
 
     def cut(request: str) -> None:
-        asked.append(request)
-        if request == "alter" and asked.count("alter") == 2:
+        texts.append(request)
+        if request == "alter" and texts.count("alter") == 2:
             raise ConnectError("no broker answers")
 
     world.cluster.faults.before = cut
@@ -420,10 +420,10 @@ def test_the_number_of_requests_is_bounded_by_operations_not_entities():
     )
     outcome = world.apply(many)
     assert outcome.complete
-    asked = world.cluster.requests
-    assert asked.count("validate") <= 16
-    assert asked.count("alter") <= 16
-    assert asked.count("describe") == 2
+    requests = world.cluster.requests
+    assert requests.count("validate") <= 16
+    assert requests.count("alter") <= 16
+    assert requests.count("describe") == 2
     assert all(sum(len(one.operations) for one in chunk) <= 2000 for chunk in world.cluster.sent)
 
 
@@ -467,8 +467,8 @@ def test_sync_acts_as_upsert_until_it_is_confirmed_for_this_very_cluster():
 
 def test_without_records_removals_cannot_be_known():
     assert "removals cannot be known" in World().plan(TWO).preview.warnings[0]
-    known = World(owned=OwnershipRecords(cluster_id="fake-cluster"))
-    assert known.plan(TWO).preview.warnings == ()
+    world = World(owned=OwnershipRecords(cluster_id="fake-cluster"))
+    assert world.plan(TWO).preview.warnings == ()
 
 
 def test_first_applied_values_keep_their_date():

@@ -19,7 +19,7 @@ from tests.recording.runs import RUNS
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     found = argparse.ArgumentParser(prog="python -m tests.recording", description=__doc__)
-    found.add_argument("--runs", default=",".join(str(one.number) for one in RUNS), help="which, such as 1,4 (default: all)")  # fmt: skip
+    found.add_argument("--runs", default=",".join(str(run.number) for run in RUNS), help="which, such as 1,4 (default: all)")  # fmt: skip
     found.add_argument("--out", type=Path, default=fixture.FOLDER, help="folder of the fixture")
     found.add_argument(
         "--table", action="store_true", help="print told and true figures, record nothing"
@@ -39,7 +39,7 @@ def main(words: Sequence[str] | None = None) -> int:
     if given.table:
         say(compare.table())
         return 0
-    chosen = {int(one) for one in given.runs.split(",")}
+    chosen = {int(part) for part in given.runs.split(",")}
     for run in RUNS:
         if run.number in chosen:
             recorded = broker_run.record(

@@ -184,10 +184,12 @@ def alter(bootstrap: str, limits: Sequence[tuple[Entity, str, float | None]]) ->
             merged: dict[Entity, list[tuple[str, float | None]]] = {}
             for one in changes:
                 merged.setdefault(one.entity, []).extend(one.operations)
-            wanted = [Alteration(who, tuple(operations)) for who, operations in merged.items()]
-            results = await client.alter(wanted)
+            expected_alterations = [
+                Alteration(who, tuple(operations)) for who, operations in merged.items()
+            ]
+            results = await client.alter(expected_alterations)
             assert set(results.values()) == {Applied()}, results
-            assert (await client.wait_visible(wanted)).everywhere
+            assert (await client.wait_visible(expected_alterations)).everywhere
 
     asyncio.run(change())
 

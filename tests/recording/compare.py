@@ -57,22 +57,22 @@ def rows(kept: Kept, skip: int = 0) -> tuple[Row, ...]:
     rates, delays = truth.points_of(kept.matrix, RATE), truth.points_of(kept.matrix, DELAY)
     ((_, up),) = truth.points_of(kept.matrix, "up").items()
     moments = thinned([at for at, _ in up][skip:])
-    return tuple(_row(kept, one, rates, delays, moments) for one in kept.cases)
+    return tuple(_row(kept, case, rates, delays, moments) for case in kept.cases)
 
 
 def _row(
     kept: Kept, case: Case, rates: truth.Families, delays: truth.Families, moments: tuple[int, ...]
 ) -> Row:
     kind, who = QuotaType(case.kind), (case.kind, case.user, case.client_id)
-    found = truth.samples(kind, rates[who], delays[who], kept=moments, scrape_ms=kept.scrape_ms)
-    forecast = truth.told(kind, found, kept.free, case.limit, kept.scrape_ms)
+    samples = truth.samples(kind, rates[who], delays[who], kept=moments, scrape_ms=kept.scrape_ms)
+    forecast = truth.told(kind, samples, kept.free, case.limit, kept.scrape_ms)
     true = truth.truth(case.free, case.limited)
     return Row(
         run=kept.number,
         case=case,
         throttled=Compared(told_ms=forecast.throttled_ms, true_ms=true.throttled_ms),
         worst=Compared(told_ms=forecast.max_delay_ms or 0, true_ms=true.worst_ms),
-        observed_ms=truth.observed(found, kept.limited) or 0,
+        observed_ms=truth.observed(samples, kept.limited) or 0,
         truth=true,
     )
 
@@ -83,12 +83,12 @@ def total(found: Iterable[Row]) -> Total:
     return Total(
         run=all_rows[0].run,
         throttled=Compared(
-            told_ms=sum(one.throttled.told_ms for one in all_rows),
-            true_ms=sum(one.throttled.true_ms for one in all_rows),
+            told_ms=sum(row.throttled.told_ms for row in all_rows),
+            true_ms=sum(row.throttled.true_ms for row in all_rows),
         ),
         worst=Compared(
-            told_ms=max(one.worst.told_ms for one in all_rows),
-            true_ms=max(one.worst.true_ms for one in all_rows),
+            told_ms=max(row.worst.told_ms for row in all_rows),
+            true_ms=max(row.worst.true_ms for row in all_rows),
         ),
     )
 

@@ -102,7 +102,7 @@ def write(
         "scrapeMs": scrape_ms,
         "load": {"median": round(statistics.median(recorded.load), 2), "most": round(max(recorded.load), 2)},
         "spans": {name: [phase.from_ms, phase.to_ms] for name, phase in _phases(recorded)},
-        "groups": [_group(recorded, one, rename) for one in run.groups],
+        "groups": [_group(recorded, group, rename) for group in run.groups],
     }  # fmt: skip
     contents = {
         f"{stem}.json": json.dumps(about, indent=1) + "\n",
@@ -115,10 +115,10 @@ def write(
         ("free", recorded.before, recorded.free.from_ms - 12_000),
         ("limited", recorded.after, recorded.limited.from_ms - 12_000),
     ):
-        taken = _instant(at)
+        read_text = _instant(at)
         state = _state(limits, rename)
         contents[f"{stem}.{name}.quotas.json"] = dump(
-            state_document(state, cluster_id=recorded.cluster_id, taken_at=taken)
+            state_document(state, cluster_id=recorded.cluster_id, taken_at=read_text)
         )
     folder.mkdir(exist_ok=True)
     for name, text in contents.items():
@@ -162,7 +162,7 @@ def _records(recorded: Recorded) -> str:
     for name, phase in _phases(recorded):
         for place, group in enumerate(recorded.run.groups):
             mine = sorted(
-                (one for one in phase.records if one.group == group.name),
+                (record for record in phase.records if record.group == group.name),
                 key=lambda one: one.due_ms,
             )
             before = [phase.from_ms, *(one.due_ms for one in mine)]

@@ -111,8 +111,8 @@ def drains(streams: tuple[Schedule, ...], limit: int) -> tuple[float, float]:
     """Where a plain bucket that leaks at the limit runs empty, in seconds after the start, and its worst delay."""
     arriving = sorted(
         (due, size + BATCH_OVERHEAD)
-        for one in streams
-        for due, size in zip(one.due_ms, one.sizes, strict=True)
+        for stream in streams
+        for due, size in zip(stream.due_ms, stream.sizes, strict=True)
     )
     held = last = worst = 0.0
     for due, size in arriving:
@@ -123,7 +123,7 @@ def drains(streams: tuple[Schedule, ...], limit: int) -> tuple[float, float]:
 
 def fitting(streams: tuple[Schedule, ...], wanted: float, latest: float) -> int:
     """A limit of two digits under which the worst delay is about `wanted` seconds and all is sent by `latest`."""
-    total = sum(sum(one.sizes) for one in streams)
+    total = sum(sum(stream.sizes) for stream in streams)
     low, high = total // 1000, total
     while high - low > max(1, low // 100):
         middle = (low + high) // 2

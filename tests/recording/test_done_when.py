@@ -78,9 +78,9 @@ def kquota(folder: Path, *words: str, codes: tuple[int, ...] = (0,)) -> str:
 
 def ways(phase: broker_run.Phase, group: str) -> list[Way]:
     return [
-        Way(due_ms=one.due_ms, took_ms=(one.done_ms or phase.to_ms) - one.due_ms)
-        for one in phase.records
-        if one.group == group
+        Way(due_ms=record.due_ms, took_ms=(record.done_ms or phase.to_ms) - record.due_ms)
+        for record in phase.records
+        if record.group == group
     ]
 
 
@@ -88,11 +88,11 @@ def total(rows: dict[str, dict[str, Any]], truths: dict[str, Truth]) -> Total:
     return Total(
         run=RUN.number,
         throttled=Compared(
-            told_ms=sum(one["after_throttled_ms"] for one in rows.values()),
+            told_ms=sum(row["after_throttled_ms"] for row in rows.values()),
             true_ms=sum(one.throttled_ms for one in truths.values()),
         ),
         worst=Compared(
-            told_ms=max(one["after_max_delay_ms"] for one in rows.values()),
+            told_ms=max(row["after_max_delay_ms"] for row in rows.values()),
             true_ms=max(one.worst_ms for one in truths.values()),
         ),
     )
@@ -100,11 +100,13 @@ def total(rows: dict[str, dict[str, Any]], truths: dict[str, Truth]) -> Total:
 
 @pytest.mark.integration
 def test_what_a_plan_says_of_recorded_use_is_what_a_broker_then_does(tmp_path):
-    users = {"admin": broker_run.PASSWORD} | {one.name: broker_run.PASSWORD for one in RUN.groups}
+    users = {"admin": broker_run.PASSWORD} | {
+        group.name: broker_run.PASSWORD for group in RUN.groups
+    }
     options: dict[str, Any] = {
         "listeners": (Listener.PLAINTEXT, Listener.SASL_PLAINTEXT), "users": users
     }  # fmt: skip
-    limits = {one.name: RUN.limit(one) for one in RUN.groups}
+    limits = {group.name: RUN.limit(group) for group in RUN.groups}
     with (
         KafkaCluster(RUN.version, metrics=exporter.SHIPPED, **options) as free,
         KafkaCluster(RUN.version, **options) as limited,
@@ -148,8 +150,8 @@ def test_what_a_plan_says_of_recorded_use_is_what_a_broker_then_does(tmp_path):
     )
     rows = {one["user"]: one for one in told if one["quota_type"] == "produce"}
     assert rows.keys() == limits.keys()
-    assert {one["verdict"] for one in rows.values()} == {"worse"}
-    assert {one["answer"] for one in rows.values()} == {"exact"}
+    assert {row["verdict"] for row in rows.values()} == {"worse"}
+    assert {row["answer"] for row in rows.values()} == {"exact"}
     truths = {name: truth(ways(unlimited, name), ways(late, name)) for name in limits}
     found = total(rows, truths)
     assert found.throttled.within(TIME_BOUND), (found, truths)

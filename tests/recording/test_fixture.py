@@ -13,7 +13,7 @@ from tests.servers import exporter
 def test_the_fixture_holds_the_schedules_that_the_seeds_give(number):
     run, kept = RUNS[number - 1], fixture.read(number)
     for group, case in zip(run.groups, kept.cases, strict=True):
-        due = sorted(at for one in run.schedules(group) for at in one.due_ms)
+        due = sorted(at for schedule in run.schedules(group) for at in schedule.due_ms)
         for half, (begin, _) in ((case.free, kept.free), (case.limited, kept.limited)):
             assert sorted(one.due_ms - begin for one in half) == due
         assert case.limit == run.limit(group)
@@ -62,7 +62,7 @@ def test_a_run_is_written_under_pseudonyms_and_read_back(tmp_path):
     assert (series["metric"]["user"], series["metric"]["instance"]) == (kept.cases[0].user, "broker-1:7071")  # fmt: skip
     _, taken, state = read_state((tmp_path / "run-9.limited.quotas.json").read_text(), location="x")
     assert taken
-    assert {who[0] for who in state.limits} == {None, *(one.user for one in kept.cases)}
+    assert {who[0] for who in state.limits} == {None, *(case.user for case in kept.cases)}
 
 
 def test_a_name_has_one_pseudonym_and_nobody_has_none():

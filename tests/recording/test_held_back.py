@@ -14,11 +14,11 @@ def limited(kept: Kept, case: Case) -> list[Sample]:
     rates, delays = truth.points_of(kept.matrix, RATE), truth.points_of(kept.matrix, DELAY)
     ((_, up),) = truth.points_of(kept.matrix, "up").items()
     who = (case.kind, case.user, case.client_id)
-    found = truth.samples(
+    samples = truth.samples(
         QuotaType(case.kind), rates[who], delays[who], kept=thinned([at for at, _ in up]), scrape_ms=kept.scrape_ms
     )  # fmt: skip
     begin, end = kept.limited
-    return [one for one in found if begin <= one.ts_ms < end]
+    return [sample for sample in samples if begin <= sample.ts_ms < end]
 
 
 def told(case: Case, sample: Sample) -> Censored:
@@ -33,8 +33,8 @@ def told(case: Case, sample: Sample) -> Censored:
 
 def test_no_throttled_reading_of_a_consumer_with_wide_fetches_is_taken_for_demand():
     kept = fixture.read(1)
-    (ramp,) = [one for one in kept.cases if (one.kind, one.shape) == ("fetch", "ramp")]
-    throttled = [one for one in limited(kept, ramp) if one.throttle_ms]
+    (ramp,) = [case for case in kept.cases if (case.kind, case.shape) == ("fetch", "ramp")]
+    throttled = [sample for sample in limited(kept, ramp) if sample.throttle_ms]
     far = [one for one in throttled if 10 * one.rate_units < 9 * ramp.limit]
     assert len(far) * 2 > len(throttled) > 10  # its fetches of 1 MiB halve what it gets
     assert {told(ramp, one) for one in far} == {Censored.UNKNOWN}
@@ -43,6 +43,6 @@ def test_no_throttled_reading_of_a_consumer_with_wide_fetches_is_taken_for_deman
 
 def test_a_producer_comes_near_its_limit_while_it_waits():
     kept = fixture.read(1)
-    (steady,) = [one for one in kept.cases if (one.kind, one.shape) == ("produce", "steady")]
-    throttled = [one for one in limited(kept, steady) if one.throttle_ms]
+    (steady,) = [case for case in kept.cases if (case.kind, case.shape) == ("produce", "steady")]
+    throttled = [sample for sample in limited(kept, steady) if sample.throttle_ms]
     assert sum(told(steady, one) is Censored.YES for one in throttled) * 2 > len(throttled)

@@ -18,12 +18,12 @@ def test_the_recording_goes_from_prometheus_answer_to_page_in_one_command(tmp_pa
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     commands = [line.split()[2:4] for line in done.stdout.splitlines() if line.startswith("$ ")]
-    assert [" ".join(one[:2]) if one[0] == "spark" else one[0] for one in commands] == [
+    assert [" ".join(command[:2]) if command[0] == "spark" else command[0] for command in commands] == [
         "spark ingest", "plan", "spark simulate", "spark report",
     ]  # fmt: skip
-    told = re.findall(r"produce +\d+ kB/s +(\d+) s +(\d+) s +(\d+) s +(\d+) s", done.stdout)
-    assert len(told) == 5
-    for throttled, truly, worst, really in (map(int, one) for one in told):
+    matches = re.findall(r"produce +\d+ kB/s +(\d+) s +(\d+) s +(\d+) s +(\d+) s", done.stdout)
+    assert len(matches) == 5
+    for throttled, truly, worst, really in (map(int, match) for match in matches):
         assert abs(throttled - truly) <= 0.15 * truly
         assert abs(worst - really) <= 0.20 * really
     page = (tmp_path / "report.html").read_text(encoding="utf-8")

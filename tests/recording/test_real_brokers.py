@@ -31,11 +31,11 @@ def rows(number: int) -> tuple[Row, ...]:
 
 
 def of(number: int, kind: str) -> list[Row]:
-    return [one for one in rows(number) if one.case.kind == kind]
+    return [row for row in rows(number) if row.case.kind == kind]
 
 
 def every(kind: str) -> list[Row]:
-    return [one for number in fixture.numbers() for one in of(number, kind)]
+    return [row for number in fixture.numbers() for row in of(number, kind)]
 
 
 def test_there_are_as_many_runs_as_were_promised():
@@ -46,16 +46,16 @@ def test_there_are_as_many_runs_as_were_promised():
 
 @pytest.mark.parametrize("number", PRODUCERS)
 def test_throttled_time_and_worst_delay_of_producers_are_within_the_bounds(number):
-    whole = compare.total(of(number, "produce"))
-    assert whole.throttled.within(TIME_BOUND), whole
-    assert whole.worst.within(DELAY_BOUND), whole
+    total = compare.total(of(number, "produce"))
+    assert total.throttled.within(TIME_BOUND), total
+    assert total.worst.within(DELAY_BOUND), total
 
 
 def test_single_groups_of_producers_are_within_the_bounds_but_for_three():
     missed = [
-        (one.run, one.case.shape)
-        for one in every("produce")
-        if not one.throttled.within(TIME_BOUND) or not one.worst.within(DELAY_BOUND)
+        (row.run, row.case.shape)
+        for row in every("produce")
+        if not row.throttled.within(TIME_BOUND) or not row.worst.within(DELAY_BOUND)
     ]
     # Bursts after a rest: the broker lets ten seconds' worth pass first, and the model does not. In run 5 three
     # connections with four requests under way each wait for one another.
@@ -66,17 +66,17 @@ def test_single_groups_of_producers_are_within_the_bounds_but_for_three():
 def test_throttled_time_of_consumers_with_small_fetches_is_within_the_bound_and_their_delay_is_not(
     number,
 ):
-    whole = compare.total(of(number, "fetch"))
-    assert whole.throttled.within(TIME_BOUND), whole
-    assert -0.35 < whole.worst.off < -DELAY_BOUND, whole
+    total = compare.total(of(number, "fetch"))
+    assert total.throttled.within(TIME_BOUND), total
+    assert -0.35 < total.worst.off < -DELAY_BOUND, total
 
 
 def test_what_is_told_of_consumers_is_less_than_what_happens():
-    assert all(one.throttled.off < 0 and one.worst.off < 0 for one in every("fetch"))
+    assert all(row.throttled.off < 0 and row.worst.off < 0 for row in every("fetch"))
 
 
 def test_a_consumer_whose_fetch_holds_ten_seconds_of_its_limit_waits_twice_as_long_as_told():
-    wide = [one for one in every("fetch") if one.case.fetch_bytes > one.case.limit * 8]
+    wide = [row for row in every("fetch") if row.case.fetch_bytes > row.case.limit * 8]
     assert len(wide) == 6
     assert all(one.worst.off < -0.5 for one in wide)
 
@@ -86,34 +86,35 @@ def test_nine_tenths_of_the_limit_would_tell_right_of_consumers_with_fetches_bel
     """Found afterwards on these very runs: an explanation, and no rule yet."""
     kept = kept_of(number)
     lowered = tuple(
-        replace(one, limit=one.limit * 9 // 10) for one in kept.cases if one.kind == "fetch"
+        replace(case, limit=case.limit * 9 // 10) for case in kept.cases if case.kind == "fetch"
     )
-    whole = compare.total(compare.rows(replace(kept, cases=lowered)))
-    assert whole.throttled.within(TIME_BOUND)
-    assert whole.worst.within(DELAY_BOUND)
+    total = compare.total(compare.rows(replace(kept, cases=lowered)))
+    assert total.throttled.within(TIME_BOUND)
+    assert total.worst.within(DELAY_BOUND)
 
 
 def test_another_phase_of_the_scrapes_tells_the_same():
     """Scraped every 5 s, thinned to 10 s: the other half of the scrapes is a recording of its own."""
     for number in PRODUCERS:
         ours = compare.total(of(number, "produce"))
-        other = compare.total(
-            one for one in compare.rows(kept_of(number), skip=1) if one.case.kind == "produce"
+        other_total = compare.total(
+            row for row in compare.rows(kept_of(number), skip=1) if row.case.kind == "produce"
         )
-        assert other.throttled.within(TIME_BOUND)
-        assert other.worst.within(DELAY_BOUND)
+        assert other_total.throttled.within(TIME_BOUND)
+        assert other_total.worst.within(DELAY_BOUND)
         assert (
-            abs(other.throttled.told_ms - ours.throttled.told_ms) <= 0.06 * ours.throttled.told_ms
+            abs(other_total.throttled.told_ms - ours.throttled.told_ms)
+            <= 0.06 * ours.throttled.told_ms
         )
 
 
 def test_the_brokers_own_throttle_time_lingers():
     """It is a mean over the last minute: the broker is seen to throttle whenever it did, and for up to a minute longer."""
-    for one in every("produce"):
-        assert one.observed_ms >= one.throttled.true_ms - 20_000
-    seen = sum(one.observed_ms for one in every("produce"))
+    for row in every("produce"):
+        assert row.observed_ms >= row.throttled.true_ms - 20_000
+    total = sum(one.observed_ms for one in every("produce"))
     true = sum(one.throttled.true_ms for one in every("produce"))
-    assert 1.2 < seen / true < 1.6
+    assert 1.2 < total / true < 1.6
 
 
 def test_counting_samples_above_the_limit_would_miss_a_third():
@@ -122,15 +123,15 @@ def test_counting_samples_above_the_limit_would_miss_a_third():
     for number in PRODUCERS:
         kept = kept_of(number)
         rates = compare.truth.points_of(kept.matrix, compare.RATE)
-        for one in rows(number):
-            if one.case.kind == "produce":
-                points = rates["produce", one.case.user, one.case.client_id]
+        for row in rows(number):
+            if row.case.kind == "produce":
+                points = rates["produce", row.case.user, row.case.client_id]
                 counted += sum(
                     kept.scrape_ms
                     for at, rate in points
-                    if kept.free[0] <= at < kept.free[1] and rate > one.case.limit
+                    if kept.free[0] <= at < kept.free[1] and rate > row.case.limit
                 )
-                true += one.throttled.true_ms
+                true += row.throttled.true_ms
     assert counted < 0.67 * true
 
 

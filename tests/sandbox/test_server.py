@@ -81,7 +81,7 @@ def test_metadata_lists_the_brokers_that_run(sandbox: Sandbox) -> None:
     with connect(sandbox) as connection:
         body = metadata.encode_request(12, metadata.MetadataRequest(topics=()))
         answer = metadata.decode_response(12, connection.ask(METADATA, 12, body))
-    assert [(it.node_id, it.port) for it in answer.brokers] == [
+    assert [(broker.node_id, broker.port) for broker in answer.brokers] == [
         (node, sandbox.port(node)) for node in (1, 2)
     ]
     assert sandbox.bootstrap() == f"127.0.0.1:{sandbox.port(1)},127.0.0.1:{sandbox.port(2)}"
@@ -221,9 +221,9 @@ def test_every_api_can_be_refused(sandbox: Sandbox) -> None:
         )
         answer = connection.ask(DESCRIBE_USER_SCRAM_CREDENTIALS, 0, body)
         assert describe_user_scram_credentials.decode_response(0, answer).error_code == -1
-        asked = describe_configs.ConfigResource(resource_type=4, name="1")
+        resource = describe_configs.ConfigResource(resource_type=4, name="1")
         body = describe_configs.encode_request(
-            4, describe_configs.DescribeConfigsRequest(resources=(asked,))
+            4, describe_configs.DescribeConfigsRequest(resources=(resource,))
         )
         configs = describe_configs.decode_response(4, connection.ask(DESCRIBE_CONFIGS, 4, body))
         assert [result.error_code for result in configs.results] == [-1]
@@ -314,9 +314,9 @@ def test_a_state_of_another_cluster_is_refused(tmp_path: Path) -> None:
 
 
 def test_cluster_ids_look_like_kafkas() -> None:
-    made = {Sandbox().cluster_id for _ in range(50)}
-    assert len(made) == 50
-    assert all(len(name) == 22 and not name.startswith("-") for name in made)
+    texts = {Sandbox().cluster_id for _ in range(50)}
+    assert len(texts) == 50
+    assert all(len(name) == 22 and not name.startswith("-") for name in texts)
     assert Sandbox(SandboxSettings(cluster_id="a" * 22)).cluster_id == "a" * 22
 
 

@@ -33,10 +33,10 @@ def image_of(values: dict[tuple[tuple[str, str | None], ...], dict[str, float]])
 def test_what_is_saved_is_loaded(tmp_path_factory: pytest.TempPathFactory, values: dict) -> None:
     path = tmp_path_factory.mktemp("state") / "state.json"
     state_file.save(path, "id", image_of(values))
-    kept = state_file.load(path)
-    assert kept is not None
-    assert kept[0] == "id"
-    loaded = {names: dict(held) for names, held in kept[1].values.items()}
+    document = state_file.load(path)
+    assert document is not None
+    assert document[0] == "id"
+    loaded = {names: dict(value) for names, value in document[1].values.items()}
     assert text_of(loaded) == text_of(values)
     assert list(path.parent.iterdir()) == [path]
 

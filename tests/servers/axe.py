@@ -36,8 +36,8 @@ def violations(browser: Browser) -> list[str]:
     assert "error" not in answer, answer["error"]
     assert answer["passes"], "axe looked at nothing"
     return [
-        f"{one['id']}: {one['help']}: {', '.join(str(node['target']) for node in one['nodes'][:5])}"
-        for one in answer["violations"]
+        f"{violation['id']}: {violation['help']}: {', '.join(str(node['target']) for node in violation['nodes'][:5])}"
+        for violation in answer["violations"]
     ]
 
 

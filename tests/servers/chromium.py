@@ -83,9 +83,9 @@ class Browser:
             json.loads(one["message"])["message"] for one in self.driver.get_log("performance")
         ]
         asked = [
-            one["params"]["request"]["url"]
-            for one in events
-            if one["method"] == "Network.requestWillBeSent"
+            event["params"]["request"]["url"]
+            for event in events
+            if event["method"] == "Network.requestWillBeSent"
         ]
         return said, asked
 

@@ -285,6 +285,6 @@ def in_front_of(
             for number in cluster.numbers
         }
         shown = {cluster.port(number, listener): one.port for number, one in proxies.items()}
-        for one in proxies.values():
-            one.shown.update(shown)
+        for proxy in proxies.values():
+            proxy.shown.update(shown)
         yield proxies

@@ -62,11 +62,11 @@ class Inbox:
     def wait(self, wanted: Callable[[Post], object], *, seconds: float, doing: str) -> float:
         """Waits until such a POST has arrived; answers after how many seconds."""
         return until(
-            lambda: any(wanted(one) for one in self.posts),
+            lambda: any(wanted(post) for post in self.posts),
             seconds=seconds,
             doing=doing,
             told=lambda: (
-                f"{len(self.posts)} arrived: {[one.body[:200] for one in self.posts[-3:]]}"
+                f"{len(self.posts)} arrived: {[post.body[:200] for post in self.posts[-3:]]}"
             ),
         )
 

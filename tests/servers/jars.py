@@ -151,15 +151,15 @@ def java_identity() -> str:
         ServersUnavailable: there is no Java, it does not run, or it is older than 17.
     """
     answer = subprocess.run([java(), "-version"], capture_output=True, text=True, check=False)
-    said = answer.stderr.strip()
-    number = said.partition('"')[2].partition('"')[0]
+    text = answer.stderr.strip()
+    number = text.partition('"')[2].partition('"')[0]
     major = number.partition(".")[0].partition("-")[0]
     if answer.returncode != 0 or not major.isdigit() or int(major) < 17:
         raise ServersUnavailable(
-            f"`java -version` says {said.splitlines()[:1]}: install Java 17 or newer, "
+            f"`java -version` says {text.splitlines()[:1]}: install Java 17 or newer, "
             "or point JAVA_HOME at one."
         )
-    return said
+    return text
 
 
 def resolve(version: str) -> Jars:

@@ -318,7 +318,9 @@ class KafkaCluster:
                 version=self.version,
                 node=number,
                 ports=ports[number],
-                voters={other: ports[other].controller for other in self.numbers},
+                voters={
+                    other_number: ports[other_number].controller for other_number in self.numbers
+                },
                 data=self.folder / f"data-{number}",
                 users=self.users,
                 acls=self.acls,

@@ -167,9 +167,9 @@ def create_acls(port: int, grants: Sequence[Grant]) -> None:
             raise CallFailed(f"CreateAcls refused {grant}: error {error}")
 
 
-def visible_grants(port: int, known: Iterable[str] = OPERATIONS) -> frozenset[Grant]:
+def visible_grants(port: int, texts: Iterable[str] = OPERATIONS) -> frozenset[Grant]:
     """DescribeAcls v1: the cluster grants that this broker enforces now."""
-    names = {OPERATIONS[name]: name for name in known}
+    names = {OPERATIONS[name]: name for name in texts}
     everyone = short_string(None) * 2
     body = struct.pack(">b", CLUSTER) + short_string(None) + struct.pack(">b", ANY)
     answer = call(port, 29, 1, body + everyone + struct.pack(">bb", ANY, ANY))

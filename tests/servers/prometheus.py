@@ -97,10 +97,10 @@ def _checked(command: Sequence[str], stdin: str) -> str:
     done = subprocess.run(
         command, input=stdin, capture_output=True, text=True, check=False, timeout=120
     )
-    said = done.stdout + done.stderr
+    stdout = done.stdout + done.stderr
     if done.returncode != 0:
-        raise CheckFailed(said)
-    return said
+        raise CheckFailed(stdout)
+    return stdout
 
 
 def _unpack(package: Package, into: Path) -> None:
@@ -221,13 +221,13 @@ class Prometheus(Server):
 
     def values(self, query: str) -> dict[tuple[tuple[str, str], ...], float]:
         """What an instant query answers: sorted labels -> value."""
-        found = self.get("/api/v1/query", query=query)["data"]["result"]
-        return {tuple(sorted(one["metric"].items())): float(one["value"][1]) for one in found}
+        result = self.get("/api/v1/query", query=query)["data"]["result"]
+        return {tuple(sorted(one["metric"].items())): float(one["value"][1]) for one in result}
 
     def firing(self) -> set[str]:
         """Names of the alerts that fire now."""
         alerts = self.get("/api/v1/alerts")["data"]["alerts"]
-        return {one["labels"]["alertname"] for one in alerts if one["state"] == "firing"}
+        return {alert["labels"]["alertname"] for alert in alerts if alert["state"] == "firing"}
 
 
 class Alertmanager(Server):

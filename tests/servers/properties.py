@@ -132,7 +132,11 @@ def server_properties(settings: NodeSettings) -> dict[str, str]:
         **QUICK,
         **_addresses(settings),
         "log.dirs": str(settings.data),
-        **(_passwords(settings) if any(one.passwords for one in settings.ports.clients) else {}),
+        **(
+            _passwords(settings)
+            if any(client.passwords for client in settings.ports.clients)
+            else {}
+        ),
         **(_tls(settings.tls) if settings.tls else {}),
         **(_tokens(settings.tokens) if settings.tokens else {}),
         **(_acls() if settings.acls else {}),

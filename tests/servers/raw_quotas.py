@@ -83,11 +83,11 @@ def describe_over(connection: socket.socket) -> Quotas:
     message = reader.text()
     if error != 0:
         raise ping.CallFailed(f"DescribeClientQuotas failed with error {error}: {message}")
-    found: Quotas = {}
+    quotas: Quotas = {}
     for _ in reader.repeat():
         owner = reader.entity()
-        found[owner] = {str(reader.text()): float(*reader.take("d")) for _ in reader.repeat()}
-    return found
+        quotas[owner] = {str(reader.text()): float(*reader.take("d")) for _ in reader.repeat()}
+    return quotas
 
 
 def alter(

@@ -43,8 +43,8 @@ def wheel(into: Path) -> Path:
         [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(into), str(TREE)],
         check=True, timeout=JOB_SECONDS, capture_output=True,
     )  # fmt: skip
-    (found,) = into.glob("*.whl")
-    return found
+    (path,) = into.glob("*.whl")
+    return path
 
 
 class StandaloneCluster:

@@ -34,9 +34,9 @@ def test_an_unknown_version_is_a_usage_error(capsys: pytest.CaptureFixture[str])
 def test_it_stops_when_stdin_closes() -> None:
     with start("4.3.1", "--acls", "--property", "quota.window.num=2") as process:
         line = process.stdout.readline()
-        said = json.loads(line)
-        assert said["version"] == "4.3.1"
-        assert said["listeners"]["PLAINTEXT"]["bootstrap.servers"] == said["bootstrap"]
+        document = json.loads(line)
+        assert document["version"] == "4.3.1"
+        assert document["listeners"]["PLAINTEXT"]["bootstrap.servers"] == document["bootstrap"]
         assert ping.visible_grants(port_of(line)) == set(GRANTS)
         process.stdin.close()
         assert process.wait(20) == 0

@@ -16,10 +16,10 @@ ALICE = entity(user="alice", client_id=None)
 
 
 def test_a_cluster_id_looks_like_one_of_kafka() -> None:
-    made = [random_cluster_id() for _ in range(200)]
-    assert len(set(made)) == len(made)
-    assert {len(one) for one in made} == {22}
-    assert not any(one.startswith("-") for one in made)
+    texts = [random_cluster_id() for _ in range(200)]
+    assert len(set(texts)) == len(texts)
+    assert {len(text) for text in texts} == {22}
+    assert not any(text.startswith("-") for text in texts)
 
 
 @pytest.mark.integration

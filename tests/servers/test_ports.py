@@ -16,9 +16,9 @@ def test_ports_are_different_and_can_be_listened_on() -> None:
 
 
 def test_a_taken_port_is_not_offered() -> None:
-    (taken,) = free_ports(1)
-    with socket.create_server(("127.0.0.1", taken)):
-        assert taken not in free_ports(50)
+    (number,) = free_ports(1)
+    with socket.create_server(("127.0.0.1", number)):
+        assert number not in free_ports(50)
 
 
 def test_processes_that_choose_at_the_same_time_never_choose_the_same_port() -> None:

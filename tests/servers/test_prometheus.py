@@ -50,7 +50,7 @@ def test_an_inbox_keeps_what_arrives_and_answers_as_told():
         later.start()
         assert inbox.wait(lambda _: len(inbox.posts) == 2, seconds=5, doing="the second") < 5
         later.join()
-    assert {(one.path, one.json["a"]) for one in inbox.posts} == {("/here", 1)}
+    assert {(post.path, post.json["a"]) for post in inbox.posts} == {("/here", 1)}
 
 
 @pytest.mark.integration

@@ -48,9 +48,9 @@ def post(issuer: Issuer, form: dict[str, str], **headers: str) -> tuple[int, dic
     content = {"Content-Type": "application/x-www-form-urlencoded"}
     connection.request("POST", "/token", urlencode(form), content | headers)
     answer = connection.getresponse()
-    said = json.loads(answer.read())
+    document = json.loads(answer.read())
     connection.close()
-    return answer.status, said
+    return answer.status, document
 
 
 def basic(client: str, secret: str) -> str:

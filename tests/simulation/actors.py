@@ -134,10 +134,10 @@ async def command(
     )  # type: ignore[attr-defined, operator]
     run = world.begin(process, frozenset(pairs))
     try:
-        told = replace(options(world, process), **orders)  # type: ignore[arg-type]
-        prepared = await prepare(session.ports, told, world.desired())
+        reported_options = replace(options(world, process), **orders)  # type: ignore[arg-type]
+        prepared = await prepare(session.ports, reported_options, world.desired())
         await world.clock.sleep(waits)
-        outcome = await apply(session.ports, told, prepared)
+        outcome = await apply(session.ports, reported_options, prepared)
         world.trace(process.name, "applied: %s", outcome)
         if outcome.complete and not orders.get("only"):
             world.laws.completed(run)
@@ -166,9 +166,9 @@ async def night_shift(world: "World") -> None:
     chance = world.scenario.chance("override")
     while await world.rest(chance, 3.0):
         process = world.process("override")
-        known = sorted(world.laws.records.overrides, key=str)
-        if known and chance.random() < 0.3:
-            pair = chance.choice(known)
+        overrides = sorted(world.laws.records.overrides, key=str)
+        if overrides and chance.random() < 0.3:
+            pair = chance.choice(overrides)
             orders: dict[str, object] = {"ended": frozenset({pair})}
         else:
             entity = chance.choice(IN_SCOPE)

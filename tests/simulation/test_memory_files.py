@@ -64,12 +64,12 @@ def test_a_lock_has_one_holder_and_ends_with_its_process():
     holder = machine.process()
     lock = ProcessFiles(machine.disk, holder).lock(FILE, command="first", now=0.0)
     lock.acquire()
-    other = machine.files().lock(FILE, command="second", now=0.0)
+    other_lock = machine.files().lock(FILE, command="second", now=0.0)
     with pytest.raises(InventoryLocked, match="first"):
-        other.acquire()
+        other_lock.acquire()
     holder.kill()
-    other.acquire()
-    assert other.is_held
+    other_lock.acquire()
+    assert other_lock.is_held
     assert not lock.is_held
 
 

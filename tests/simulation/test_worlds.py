@@ -60,10 +60,10 @@ def test_a_broken_law_is_made_smaller_and_told():
 
 
 def test_a_scenario_without_a_fault_keeps_the_numbers_of_the_others():
-    whole = Scenario(seed=4)
-    smaller = whole.without("kill")
+    scenario = Scenario(seed=4)
+    smaller = scenario.without("kill")
     assert smaller.faults == tuple(fault for fault in FAULTS if fault != "kill")
-    assert smaller.chance("network").random() == whole.chance("network").random()
+    assert smaller.chance("network").random() == scenario.chance("network").random()
     assert "WITHOUT='kill'" in smaller.command
 
 

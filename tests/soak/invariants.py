@@ -76,7 +76,9 @@ class Declared:
         return [
             line
             for line in self.history
-            if "document=''" in line or "document=" not in line or any(one in line for one in marks)
+            if "document=''" in line
+            or "document=" not in line
+            or any(mark in line for mark in marks)
         ]
 
 
@@ -133,12 +135,14 @@ def _kafka(declared: Declared, seen: Seen, foreign: Mapping[str, float]) -> Iter
         user: {Key.PRODUCER_BYTE_RATE.value: value} for user, value in foreign.items()
     }
     for name in declared.live:
-        one = declared.documents[name]
-        wanted[one.user] = {FIELDS[key].value: float(value) for key, value in one.limits.items()}
+        declaration = declared.documents[name]
+        wanted[declaration.user] = {
+            FIELDS[key].value: float(value) for key, value in declaration.limits.items()
+        }
     retained = {
-        one.user: one
-        for name, one in declared.documents.items()
-        if name not in declared.live and one.deletion_policy == "Retain"
+        document.user: document
+        for name, document in declared.documents.items()
+        if name not in declared.live and document.deletion_policy == "Retain"
     }
     for user in sorted(live.keys() | wanted.keys() | retained.keys()):
         values = live.get(user, {})
@@ -155,9 +159,9 @@ def _kafka(declared: Declared, seen: Seen, foreign: Mapping[str, float]) -> Iter
             )
 
 
-def _retained(user: str, one: Document, values: Mapping[str, float]) -> Iterator[Problem]:
+def _retained(user: str, document: Document, values: Mapping[str, float]) -> Iterator[Problem]:
     """What was surely applied stays; what was still on its way may have come or not."""
-    metadata, status = one.last.get("metadata", {}), one.last.get("status", {})
+    metadata, status = document.last.get("metadata", {}), document.last.get("status", {})
     sure = status.get("observedGeneration") == metadata.get("generation")
     for key in status.get("keys", ()) if sure else ():
         # A key that the document no longer declares may have been removed since.
@@ -171,7 +175,7 @@ def _retained(user: str, one: Document, values: Mapping[str, float]) -> Iterator
                 user=user,
             )
     for name, value in values.items():
-        if value not in one.tried.get(name, ()):
+        if value not in document.tried.get(name, ()):
             yield Problem(what=f"{user}: {name} {value} is live and was never declared", user=user)
 
 
@@ -212,12 +216,12 @@ def _status_problem(obj: Mapping[str, Any], document: Document) -> str:
     return "" if finalized == (document.deletion_policy == "Delete") else "has a wrong finalizer"
 
 
-def _records(declared: Declared, kept: StoredRecords) -> Iterator[Problem]:
-    rest = kept.owned
+def _records(declared: Declared, records: StoredRecords) -> Iterator[Problem]:
+    rest = records.owned
     retained = {
-        one.user
-        for name, one in declared.documents.items()
-        if name not in declared.live and one.deletion_policy == "Retain"
+        document.user
+        for name, document in declared.documents.items()
+        if name not in declared.live and document.deletion_policy == "Retain"
     }
     names = {f"{declared.documents[name].namespace}/{name}" for name in declared.live}
     for subject, key in rest.intents:

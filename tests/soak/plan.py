@@ -83,33 +83,33 @@ def operations(seed: int, *, seconds: float, documents: int, rate: float = 6.0) 
         choice = draw.random()
         if not live or (choice < 0.3 and len(live) < documents):
             made += 1
-            one = _new(draw, made)
-            live.append(one)
-            yield _created(at, one)
+            declaration = _new(draw, made)
+            live.append(declaration)
+            yield _created(at, declaration)
         elif choice < 0.7:
-            one = draw.choice(live)
-            one.limits = _limits(draw)
-            yield Step(at=at, verb="update", document=one.name, namespace=one.namespace,
-                       user=one.user, limits=dict(one.limits))  # fmt: skip
+            declaration = draw.choice(live)
+            declaration.limits = _limits(draw)
+            yield Step(at=at, verb="update", document=declaration.name, namespace=declaration.namespace,
+                       user=declaration.user, limits=dict(declaration.limits))  # fmt: skip
         elif choice < 0.75:
-            one = draw.choice(live)
-            one.suspended = not one.suspended
-            yield _suspension(at, one)
+            declaration = draw.choice(live)
+            declaration.suspended = not declaration.suspended
+            yield _suspension(at, declaration)
         else:
-            one = live.pop(draw.randrange(len(live)))
-            yield Step(at=at, verb="delete", document=one.name, namespace=one.namespace,
-                       user=one.user)  # fmt: skip
-            if draw.random() < 0.35 and one.deletion_policy == "Delete":
+            declaration = live.pop(draw.randrange(len(live)))
+            yield Step(at=at, verb="delete", document=declaration.name, namespace=declaration.namespace,
+                       user=declaration.user)  # fmt: skip
+            if draw.random() < 0.35 and declaration.deletion_policy == "Delete":
                 made += 1
-                again = _new(draw, made, user=one.user)
+                again = _new(draw, made, user=declaration.user)
                 if draw.random() < 0.5:
-                    again.limits = dict(one.limits)
+                    again.limits = dict(declaration.limits)
                 live.append(again)
                 yield _created(at, again)
-    for one in live:
-        if one.suspended:
-            one.suspended = False
-            yield _suspension(seconds, one)
+    for declaration in live:
+        if declaration.suspended:
+            declaration.suspended = False
+            yield _suspension(seconds, declaration)
 
 
 def faults(seed: int, *, seconds: float, every: float) -> Iterator[Step]:
@@ -145,11 +145,11 @@ def _limits(draw: random.Random) -> Limits:
     }
 
 
-def _created(at: float, one: _Document) -> Step:
-    return Step(at=at, verb="create", document=one.name, namespace=one.namespace, user=one.user,
-                limits=dict(one.limits), deletion_policy=one.deletion_policy)  # fmt: skip
+def _created(at: float, declaration: _Document) -> Step:
+    return Step(at=at, verb="create", document=declaration.name, namespace=declaration.namespace, user=declaration.user,
+                limits=dict(declaration.limits), deletion_policy=declaration.deletion_policy)  # fmt: skip
 
 
-def _suspension(at: float, one: _Document) -> Step:
-    return Step(at=at, verb="suspend", document=one.name, namespace=one.namespace, user=one.user,
-                suspended=one.suspended)  # fmt: skip
+def _suspension(at: float, declaration: _Document) -> Step:
+    return Step(at=at, verb="suspend", document=declaration.name, namespace=declaration.namespace, user=declaration.user,
+                suspended=declaration.suspended)  # fmt: skip

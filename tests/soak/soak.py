@@ -102,10 +102,19 @@ class Soak:
     # ---- the plan ----------------------------------------------------------------------------
 
     def _carry_out(self, way: Forwarder) -> None:
-        told = self.settings
+        reported_settings = self.settings
         steps = [
-            *operations(told.seed, seconds=told.seconds, documents=told.documents, rate=told.rate),
-            *faults(told.seed, seconds=told.seconds, every=told.every),
+            *operations(
+                reported_settings.seed,
+                seconds=reported_settings.seconds,
+                documents=reported_settings.documents,
+                rate=reported_settings.rate,
+            ),
+            *faults(
+                reported_settings.seed,
+                seconds=reported_settings.seconds,
+                every=reported_settings.every,
+            ),
         ]
         begun = time.monotonic()
         for step in sorted(steps, key=lambda one: one.at):
@@ -182,7 +191,7 @@ class Soak:
             self.counts["operator ended by itself"] += 1
             self.declared.note("", "the operator ended by itself and is started again")
             self._start(way, wait=False)
-        due = [one for one in self._ends if one[0] <= time.monotonic()]
+        due = [end for end in self._ends if end[0] <= time.monotonic()]
         for one in due:
             self._ends.remove(one)
             self.declared.note("", f"end of {one[1]}")
@@ -226,7 +235,7 @@ class Soak:
         self._ends.clear()
         self._heal(way)
         healed = changed = time.monotonic()
-        known: frozenset[str] | None = None
+        texts: frozenset[str] | None = None
         while True:
             self._end_faults(way)
             seen = self._look()
@@ -234,8 +243,8 @@ class Soak:
             if not found:
                 break
             names = frozenset(str(one) for one in found)
-            if names != known:
-                known, changed = names, time.monotonic()
+            if names != texts:
+                texts, changed = names, time.monotonic()
             now = time.monotonic()
             if now - changed > STANDSTILL_SECONDS or now - healed > LONGEST_WAIT_SECONDS:
                 raise AssertionError(self._report(found, seen))
@@ -244,32 +253,32 @@ class Soak:
         failed = sum(self.counts.values()) - done
         assert seen.events <= 6 * done + 200 * failed, f"{seen.events} events"
         counts = ", ".join(f"{count} {verb}" for verb, count in sorted(self.counts.items()))
-        told = self.settings
+        reported_settings = self.settings
         return (
-            f"seed {told.seed}: {told.seconds / 60:g} minutes, at most {told.documents} documents: {counts};"
+            f"seed {reported_settings.seed}: {reported_settings.seconds / 60:g} minutes, at most {reported_settings.documents} documents: {counts};"
             f" {len(self.declared.live)} live at the end, {seen.events} events,"
             f" as declared {time.monotonic() - healed:.0f} s after the last fault"
         )
 
     def _look(self) -> Seen:
         place, api = self.world.place, self.world.kube.api
-        logs = [one.log.read_text(encoding="utf-8") for one in self.world.operators]
+        logs = [operator.log.read_text(encoding="utf-8") for operator in self.world.operators]
         return Seen(
             objects=[
-                one
+                item
                 for namespace in self._namespaces
-                for one in api.get(f"{GROUP}/namespaces/{namespace}/clientquotas").need()["items"]
+                for item in api.get(f"{GROUP}/namespaces/{namespace}/clientquotas").need()["items"]
             ],
             config_maps=[
-                one
-                for one in api.get(f"/api/v1/namespaces/{place.namespace}/configmaps").need()["items"]
-                if "kafka-quotas.io/records" in one["metadata"].get("labels", {})
+                item
+                for item in api.get(f"/api/v1/namespaces/{place.namespace}/configmaps").need()["items"]
+                if "kafka-quotas.io/records" in item["metadata"].get("labels", {})
             ],
             live=raw_quotas.describe(self.world.kafka.port()),
             cluster_id=self.world.kafka.cluster_id,
             events=sum(
-                len(api.get(f"/apis/events.k8s.io/v1/namespaces/{one}/events").need()["items"])
-                for one in self._namespaces
+                len(api.get(f"/apis/events.k8s.io/v1/namespaces/{namespace}/events").need()["items"])
+                for namespace in self._namespaces
             ),
             logs="\n".join(logs),
         )  # fmt: skip

@@ -19,7 +19,7 @@ def test_the_page_is_what_the_table_gives():
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.reason.value)
 def test_every_reason_has_a_row_and_a_section_with_what_to_do(row):
     line = next(one for one in PAGE.splitlines() if one.startswith(f"| [{row.reason}]("))
-    cells = [one.strip() for one in line.strip("|").split("|")]
+    cells = [part.strip() for part in line.strip("|").split("|")]
     assert cells[2] == row.ready
     assert ("Stalled" in cells[3], "Reconciling" in cells[3]) == (row.stalled, row.reconciling)
     assert cells[4:6] == [row.kstatus, row.argo]
@@ -33,4 +33,6 @@ def test_links_lead_to_sections_and_to_pages_that_exist():
         assert not page or (ROOT / "docs" / page).is_file(), target
         text = (ROOT / "docs" / page).read_text(encoding="utf-8") if page else PAGE
         headings = re.findall(r"^##+ (.+)$", text, re.MULTILINE)
-        assert not section or section in {one.lower().replace(" ", "-") for one in headings}, target
+        assert not section or section in {
+            heading.lower().replace(" ", "-") for heading in headings
+        }, target

@@ -96,11 +96,11 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 @pytest.fixture
 def top(tmp_path: Path, files: dict[str, str], monkeypatch) -> Path:
     """The work tree, with a base that has every file as it should be; we are in it."""
-    made = repository(tmp_path.resolve() / "repo")
-    commit(made, files)
-    git(made, "update-ref", "refs/kquota/base", "HEAD")
-    monkeypatch.chdir(made)
-    return made
+    path = repository(tmp_path.resolve() / "repo")
+    commit(path, files)
+    git(path, "update-ref", "refs/kquota/base", "HEAD")
+    monkeypatch.chdir(path)
+    return path
 
 
 def trusted(top: Path) -> AllowedReferences:
@@ -129,12 +129,12 @@ def facts(given: dict[str, str], allowed: AllowedReferences) -> tuple[object, ..
 def test_no_head_puts_a_file_in_place_of_one_that_the_trusted_configuration_names(
     top: Path, files: dict[str, str], slot: str, head: Callable[[Path], None]
 ):
-    given = settings(slot, top, files)
-    before = facts(given, ANYTHING)
+    input_settings = settings(slot, top, files)
+    before = facts(input_settings, ANYTHING)
     assert before is not None
     head(top)
-    assert facts(given, trusted(top)) == before
-    assert facts(given, ANYTHING) != before
+    assert facts(input_settings, trusted(top)) == before
+    assert facts(input_settings, ANYTHING) != before
 
 
 def test_the_slots_above_are_all_that_there_are():

@@ -193,7 +193,9 @@ def test_a_terminal_failure_waits_for_a_message_or_the_resync(
 
     with caplog.at_level(logging.WARNING):
         Stage(ends=[refused]).play(story)
-    assert [one.getMessage() for one in caplog.records] == ["prod: the broker refused who we are"]
+    assert [record.getMessage() for record in caplog.records] == [
+        "prod: the broker refused who we are"
+    ]
 
 
 def test_the_log_says_what_failed_and_when_it_is_tried_again(
@@ -204,7 +206,7 @@ def test_the_log_says_what_failed_and_when_it_is_tried_again(
 
     with caplog.at_level(logging.WARNING):
         Stage(ends=[ConnectError("no broker answers")]).play(story)
-    assert [one.getMessage() for one in caplog.records] == [
+    assert [record.getMessage() for record in caplog.records] == [
         "prod: no broker answers; next try in 1.0 s"
     ]
 
@@ -231,26 +233,26 @@ def test_stop_ends_the_loop_while_it_waits() -> None:
 
 
 def test_stop_during_a_pass_cancels_it_and_waits_for_its_end() -> None:
-    told: list[str] = []
+    texts: list[str] = []
 
     class Stubborn(Stage):
         async def work(self, wake: LoopTrigger) -> LoopOutcome:
             try:
                 await self.clock.sleep(50.0)
             except asyncio.CancelledError:
-                told.append("asked to stop")
+                texts.append("asked to stop")
                 await self.clock.sleep(2.0)  # the request under way, and what is written after it
-                told.append("ended")
+                texts.append("ended")
             return LoopOutcome()
 
     async def story(stage: Stage) -> None:
         await stage.clock.turn(1.0)
         stage.stop.set()
         await settle()
-        assert told == ["asked to stop"]
+        assert texts == ["asked to stop"]
         assert not stage.task.done()
         await stage.clock.turn(2.0)
-        assert told == ["asked to stop", "ended"]
+        assert texts == ["asked to stop", "ended"]
         assert stage.task.done()
 
     Stubborn().play(story)
@@ -268,7 +270,7 @@ def test_a_loop_that_is_cancelled_ends_its_pass_first() -> None:
 
 
 def test_a_supervisor_that_sets_stop_and_cancels_asks_only_once() -> None:
-    told: list[str] = []
+    texts: list[str] = []
 
     class Polite(Stage):
         async def work(self, wake: LoopTrigger) -> LoopOutcome:
@@ -276,7 +278,7 @@ def test_a_supervisor_that_sets_stop_and_cancels_asks_only_once() -> None:
                 await self.clock.sleep(50.0)
             except asyncio.CancelledError:
                 await self.clock.sleep(2.0)  # the request under way
-                told.append("ended")
+                texts.append("ended")
             return LoopOutcome()
 
     async def story(stage: Stage) -> None:
@@ -287,7 +289,7 @@ def test_a_supervisor_that_sets_stop_and_cancels_asks_only_once() -> None:
         await settle()
         assert not stage.task.done()
         await stage.clock.turn(2.0)
-        assert told == ["ended"]
+        assert texts == ["ended"]
         assert stage.task.cancelled()
 
     Polite().play(story)

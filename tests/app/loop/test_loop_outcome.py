@@ -39,13 +39,13 @@ WITHHELD = WithheldChange(
 )
 
 
-def pair(result: Result | None, seen: PairVisibility = PairVisibility.VISIBLE) -> PairOutcome:
-    return PairOutcome(change=CHANGE, result=result, visibility=seen)
+def pair(result: Result | None, visibility: PairVisibility = PairVisibility.VISIBLE) -> PairOutcome:
+    return PairOutcome(change=CHANGE, result=result, visibility=visibility)
 
 
 def ended(*pairs: PairOutcome, withheld: tuple[WithheldChange, ...] = (), **outcome) -> LoopOutcome:
-    made = Outcome(cluster_id="c", digest="d", pairs=pairs, **outcome)
-    return turn_of(Reconciliation(cluster="prod", outcome=made, withheld=withheld))
+    new_outcome = Outcome(cluster_id="c", digest="d", pairs=pairs, **outcome)
+    return turn_of(Reconciliation(cluster="prod", outcome=new_outcome, withheld=withheld))
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_what_is_done_or_was_nothing_to_do_waits_for_news():
 
 
 @pytest.mark.parametrize(
-    ("result", "seen", "note"),
+    ("result", "visibility", "note"),
     [
         (Unknown(reason="cut off"), PairVisibility.NOT_YET, "1 of unknown fate or not sent"),
         (None, PairVisibility.UNCHECKED, "1 of unknown fate or not sent"),
@@ -78,9 +78,9 @@ def test_what_is_done_or_was_nothing_to_do_waits_for_news():
     ],
 )
 def test_what_may_look_different_in_a_moment_is_tried_again(
-    result, seen: PairVisibility, note: str
+    result, visibility: PairVisibility, note: str
 ):
-    assert ended(pair(Applied()), pair(result, seen)) == LoopOutcome(retry=True, note=note)
+    assert ended(pair(Applied()), pair(result, visibility)) == LoopOutcome(retry=True, note=note)
 
 
 def test_what_the_broker_refused_waits_for_news_with_everything_that_is_held_because_of_it():

@@ -18,9 +18,9 @@ def played(story: Callable[[TurnedClock, Mailbox], Awaitable[None]], limit: int 
     asyncio.run(run())
 
 
-def waiting(box: Mailbox, **given: float | None) -> "asyncio.Task[KeyBatch]":
+def waiting(box: Mailbox, **number: float | None) -> "asyncio.Task[KeyBatch]":
     return asyncio.ensure_future(
-        box.batch(**({"linger": 0.1, "max_keys": 100, "timeout": None} | given))
+        box.batch(**({"linger": 0.1, "max_keys": 100, "timeout": None} | number))
     )
 
 

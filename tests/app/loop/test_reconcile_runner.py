@@ -80,7 +80,9 @@ def test_a_removal_is_counted_before_it_is_sent() -> None:
     loop.run(USERS)
     counted: list[int] = []
     loop.world.cluster.faults.before = lambda request: (
-        counted.append(sum(one.count for one in loop.store.counts)) if request == "alter" else None
+        counted.append(sum(count.count for count in loop.store.counts))
+        if request == "alter"
+        else None
     )
     loop.run({ALICE: {RATE: 1000.0}, BOB: USERS[BOB]})
     assert counted == [1]
@@ -90,9 +92,9 @@ def test_a_removal_that_the_broker_refused_is_not_counted() -> None:
     loop = Loop(World())
     loop.run(USERS)
     loop.world.cluster.faults.rejected[ALICE] = (44, "POLICY_VIOLATION", "no")
-    made = loop.run({ALICE: {RATE: 1000.0}, BOB: USERS[BOB]})
-    assert made.outcome is not None
-    assert [pair.status_text for pair in made.outcome.pairs] == ["REJECTED"]
+    process = loop.run({ALICE: {RATE: 1000.0}, BOB: USERS[BOB]})
+    assert process.outcome is not None
+    assert [pair.status_text for pair in process.outcome.pairs] == ["REJECTED"]
     assert loop.store.counts == ()
 
 
@@ -102,12 +104,12 @@ def test_a_removal_of_unknown_fate_is_counted_once_however_often_it_is_tried() -
     fewer = {ALICE: {RATE: 1000.0}, BOB: USERS[BOB]}
     loop.world.cluster.faults.unknown[ALICE] = LOST
     for _ in range(3):
-        made = loop.run(fewer, **at_most(1))
-        assert not made.withheld
-    assert sum(one.count for one in loop.store.counts) == 1
+        process = loop.run(fewer, **at_most(1))
+        assert not process.withheld
+    assert sum(count.count for count in loop.store.counts) == 1
     loop.world.cluster.faults.unknown.clear()
     assert loop.run(fewer, **at_most(1)).in_order
-    assert sum(one.count for one in loop.store.counts) == 1
+    assert sum(count.count for count in loop.store.counts) == 1
 
 
 def test_removals_that_cannot_be_written_down_are_not_made() -> None:
@@ -117,8 +119,8 @@ def test_removals_that_cannot_be_written_down_are_not_made() -> None:
 
     loop = Loop(World(), store=Full())
     loop.run(USERS)
-    made = loop.run({ALICE: {RATE: 1000.0}, BOB: USERS[BOB]})
-    assert isinstance(made.error, InventoryError)
+    process = loop.run({ALICE: {RATE: 1000.0}, BOB: USERS[BOB]})
+    assert isinstance(process.error, InventoryError)
     assert loop.world.cluster.truth.value(ALICE, SHARE) == 50.0
 
 
@@ -128,9 +130,9 @@ def test_removals_that_cannot_be_read_end_the_pass_before_the_cluster_is_asked()
             raise InventoryError("removals.json is damaged")
 
     loop = Loop(World(), store=Damaged())
-    made = loop.run(USERS)
-    assert isinstance(made.error, InventoryError)
-    assert made.preview is None
+    process = loop.run(USERS)
+    assert isinstance(process.error, InventoryError)
+    assert process.preview is None
     assert loop.world.cluster.requests == []
 
 
@@ -144,9 +146,9 @@ def test_that_removals_cannot_be_taken_back_is_told() -> None:
     loop = Loop(World(), store=Once())
     loop.run(USERS)
     loop.world.cluster.faults.rejected[ALICE] = (44, "POLICY_VIOLATION", "no")
-    made = loop.run({ALICE: {RATE: 1000.0}, BOB: USERS[BOB]})
-    assert isinstance(made.error, InventoryError)
-    assert made.outcome is not None
+    process = loop.run({ALICE: {RATE: 1000.0}, BOB: USERS[BOB]})
+    assert isinstance(process.error, InventoryError)
+    assert process.outcome is not None
 
 
 def test_drift_is_corrected_only_after_it_was_seen_twice_in_a_row() -> None:
@@ -155,7 +157,9 @@ def test_drift_is_corrected_only_after_it_was_seen_twice_in_a_row() -> None:
     loop.world.cluster.write(ALICE, RATE, 7.0)
     first = loop.run(USERS, rules=CORRECT)
     assert [one.entity for one in first.waiting] == [ALICE]
-    assert [(one.observation_count, one.confirmed) for one in first.observations] == [(1, False)]
+    assert [
+        (observation.observation_count, observation.confirmed) for observation in first.observations
+    ] == [(1, False)]
     assert loop.world.cluster.truth.value(ALICE, RATE) == 7.0
     second = loop.run(USERS, rules=CORRECT)
     assert not second.waiting
@@ -171,11 +175,11 @@ def test_somebody_who_undoes_every_correction_is_named_and_no_longer_corrected()
         loop.world.cluster.write(ALICE, RATE, value)
         assert not loop.run(USERS, rules=CORRECT).waiting
     loop.world.cluster.write(ALICE, RATE, 9.0)
-    made = loop.run(USERS, rules=CORRECT)
-    (sighting,) = made.observations
+    process = loop.run(USERS, rules=CORRECT)
+    (sighting,) = process.observations
     assert sighting.fought
     assert (sighting.expected, sighting.live, sighting.overwritten) == (1000.0, 9.0, (7.0, 8.0))
-    assert [one.entity for one in made.waiting] == [ALICE]
+    assert [one.entity for one in process.waiting] == [ALICE]
     assert loop.world.cluster.truth.value(ALICE, RATE) == 9.0
     # Another value in the document is another matter: it is written at once, and drift of it corrected again.
     anew = {ALICE: {RATE: 1500.0, SHARE: 50.0}, BOB: USERS[BOB]}
@@ -206,17 +210,17 @@ def test_a_cluster_that_does_not_answer_is_no_look() -> None:
         raise ConnectError("no broker answers")
 
     loop.world.cluster.faults.before = down
-    made = loop.run(USERS)
-    assert isinstance(made.error, ConnectError)
-    assert [one.observation_count for one in made.observations] == [1]
+    process = loop.run(USERS)
+    assert isinstance(process.error, ConnectError)
+    assert [observation.observation_count for observation in process.observations] == [1]
 
 
 def test_while_an_earlier_leader_may_still_write_nothing_counts_as_drift() -> None:
     loop = Loop(World(), vigil=DriftTracker(confirm_after=1))
     loop.run(USERS)
     loop.world.cluster.write(ALICE, RATE, 7.0)
-    made = loop.run(USERS, counts_drift=False, rules=CORRECT)
-    assert made.observations == ()
+    process = loop.run(USERS, counts_drift=False, rules=CORRECT)
+    assert process.observations == ()
     assert loop.world.owned().drift_since == {}
     assert loop.world.cluster.truth.value(ALICE, RATE) == 7.0
     assert not loop.run(USERS, rules=CORRECT).waiting

@@ -100,7 +100,7 @@ def test_a_window_without_length_cannot_be_built(seconds: float) -> None:
 
 @given(st.lists(st.tuples(st.floats(0, 200), st.integers(0, 5)), max_size=20), st.floats(0, 300))
 def test_the_count_is_the_sum_of_what_lies_within_the_window(
-    removals: list[tuple[float, int]], asked: float
+    removals: list[tuple[float, int]], number: float
 ) -> None:
     removals.sort()
 
@@ -108,7 +108,7 @@ def test_the_count_is_the_sum_of_what_lies_within_the_window(
         store = MemoryRemovals()
         for after, made in removals:
             await add(RemovalWindow(store, seconds=60.0), made, NOW + after)
-        last = max([asked, *(after for after, _ in removals)])
+        last = max([number, *(after for after, _ in removals)])
         expected = sum(made for after, made in removals if NOW + after > NOW + last - 60.0)
         assert await count(RemovalWindow(store, seconds=60.0), NOW + last) == expected
 

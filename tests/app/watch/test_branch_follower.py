@@ -60,7 +60,7 @@ def watched(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Following:
 
 
 def said(caplog: pytest.LogCaptureFixture, level: int) -> list[str]:
-    return [one.getMessage() for one in caplog.records if one.levelno == level]
+    return [record.getMessage() for record in caplog.records if record.levelno == level]
 
 
 def test_a_good_commit_is_taken_and_remembered(watched: Following, caplog):
@@ -255,7 +255,7 @@ def test_a_trusted_file_that_changes_is_read_without_a_commit(tmp_path: Path, ca
 def test_names_in_problems_forge_no_line(watched: Following, caplog):
     commit(watched.origin.top, {"kquota.yaml": "a\x1b[31m: {\n"})
     watched.look()
-    assert all("\x1b" not in one.getMessage() for one in caplog.records)
+    assert all("\x1b" not in record.getMessage() for record in caplog.records)
 
 
 def test_what_cannot_be_remembered_is_judged_again(watched: Following, tmp_path: Path):

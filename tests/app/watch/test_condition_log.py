@@ -52,7 +52,7 @@ def withheld(*users: str) -> Reconciliation:
     return replace(
         LOOKED,
         withheld=tuple(
-            WithheldChange(change=change(one), violations=(violation,)) for one in users
+            WithheldChange(change=change(user), violations=(violation,)) for user in users
         ),
     )
 
@@ -62,10 +62,10 @@ def told(caplog: pytest.LogCaptureFixture):
     caplog.set_level(logging.INFO, "reconciler")
     standing = ConditionLog("prod")
 
-    def tell(made: Reconciliation) -> list[str]:
+    def tell(reconciliation: Reconciliation) -> list[str]:
         caplog.clear()
-        standing.log(made)
-        return [one.getMessage() for one in caplog.records]
+        standing.log(reconciliation)
+        return [record.getMessage() for record in caplog.records]
 
     return tell
 

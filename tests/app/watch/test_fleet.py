@@ -107,7 +107,7 @@ def yard(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Yard:
 
 
 def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [one.getMessage() for one in caplog.records]
+    return [record.getMessage() for record in caplog.records]
 
 
 def test_nothing_runs_before_a_revision_is_in_force(yard: Yard):
@@ -125,13 +125,13 @@ def test_a_revision_is_applied_and_told(yard: Yard, caplog):
         revision = await yard.take()
         await yard.clock.turn(0.5)
         assert yard.cluster("prod").truth.value(ALICE, RATE) == 10 * MIB
-        (made,) = yard.telemetry.passes
-        assert made.in_order
+        (reconciliation,) = yard.telemetry.passes
+        assert reconciliation.in_order
         assert yard.telemetry.intervals == {"prod": 120.0}
         assert yard.rested == 1
         (_, entry) = yard.audit.entries
         assert (entry["who"], entry["commit"]) == ("tests", revision.commit)
-        assert yard.fleet.clusters["prod"].last_look == made.ended_at
+        assert yard.fleet.clusters["prod"].last_look == reconciliation.ended_at
         assert f"prod: 1 applied for {revision.commit[:12]}" in lines(caplog)
 
     yard.play(story)
@@ -164,7 +164,9 @@ def test_other_settings_begin_everything_anew_and_what_is_remembered_stays(yard:
         yard.cluster("prod").write(ALICE, RATE, 5 * MIB)
         yard.fleet.wake("now")
         await yard.clock.turn(1.0)
-        assert [one.observation_count for one in yard.telemetry.passes[-1].observations] == [1]
+        assert [
+            observation.observation_count for observation in yard.telemetry.passes[-1].observations
+        ] == [1]
         yard.origin.commit(quota("alice"), clusters=cluster(more=CORRECT.replace("100s", "50s")))
         await yard.take()
         await yard.clock.turn(1.0)
@@ -172,7 +174,9 @@ def test_other_settings_begin_everything_anew_and_what_is_remembered_stays(yard:
         assert yard.closed == ["prod"]
         assert yard.telemetry.intervals == {"prod": 50.0}
         # The second look in a row, although another loop made it: so the drift was corrected.
-        assert [one.corrections for one in yard.telemetry.passes[-1].observations] == [1]
+        assert [
+            observation.corrections for observation in yard.telemetry.passes[-1].observations
+        ] == [1]
         assert yard.cluster("prod").truth.value(ALICE, RATE) == 10 * MIB
 
     yard.play(story)
@@ -204,17 +208,17 @@ def test_a_cluster_that_leaves_while_it_is_looked_at_ends_its_pass_by_its_own_re
         first = await yard.origin.revision()
         yard.origin.commit(quota("alice", "{producerByteRate: 20Mi}"))
         second = await yard.origin.revision()
-        taken: list[str] = []
+        texts: list[str] = []
 
         def leave(request: str) -> None:
-            if request == "answer" and not taken:
-                taken.append(second.commit)
+            if request == "answer" and not texts:
+                texts.append(second.commit)
                 yard.fleet.take(second)
 
         yard.cluster("test").faults.before = leave
         yard.fleet.take(first)
         await yard.clock.turn(3.0)
-        assert taken
+        assert texts
         assert not yard.task.done()
         assert list(yard.fleet.clusters) == ["prod"]
         assert yard.cluster("prod").truth.value(ALICE, RATE) == 20 * MIB
@@ -238,7 +242,9 @@ def test_of_two_revisions_with_other_settings_the_newest_is_taken(yard: Yard):
         await yard.clock.turn(3.0)
         assert yard.cluster("prod").writes == 0
         assert yard.telemetry.passes[0].preview is not None
-        assert [one.entity for one in yard.telemetry.passes[0].preview.plan.findings] == [BOB]
+        assert [finding.entity for finding in yard.telemetry.passes[0].preview.plan.findings] == [
+            BOB
+        ]
 
     yard.play(story)
 
@@ -293,7 +299,9 @@ def test_a_session_that_cannot_be_opened_is_the_error_of_the_pass(yard: Yard):
     async def story(yard: Yard) -> None:
         await yard.take()
         await yard.clock.turn(1.0)
-        assert [str(one.error) for one in yard.telemetry.passes] == ["the trust store is gone"]
+        assert [str(reconciliation.error) for reconciliation in yard.telemetry.passes] == [
+            "the trust store is gone"
+        ]
         yard.fails.clear()
         await yard.clock.turn(130.0)
         assert yard.cluster("prod").truth.value(ALICE, RATE) == 10 * MIB
@@ -348,8 +356,8 @@ def test_removals_of_an_hour_are_counted_together_and_survive_a_restart(
         await yard.clock.turn(2.0)
         assert yard.cluster("prod").truth.value(BOB, RATE) == 10 * MIB
         assert any(
-            "1 of 1 removals of namespace team are used within 1h; 1 wait" in one
-            for one in lines(caplog)
+            "1 of 1 removals of namespace team are used within 1h; 1 wait" in text
+            for text in lines(caplog)
         )
         # An hour later the window has moved on.
         await yard.clock.turn(3600.0)
@@ -368,7 +376,7 @@ def test_what_stands_is_said_once(yard: Yard, caplog):
         await yard.take()
         await yard.clock.turn(1000.0)
         assert len(yard.telemetry.passes) > 5
-        assert sum("withheld: user=alice" in one for one in lines(caplog)) == 1
+        assert sum("withheld: user=alice" in text for text in lines(caplog)) == 1
 
     yard.play(story)
 
@@ -425,8 +433,8 @@ def test_drift_is_told_and_then_corrected_and_told(yard: Yard, caplog):
         yard.cluster("prod").write(ALICE, RATE, 5 * MIB)
         await yard.clock.turn(250.0)
         assert yard.cluster("prod").truth.value(ALICE, RATE) == 10 * MIB
-        told = [one for one in lines(caplog) if "drift" in one]
-        assert told == [
+        texts = [text for text in lines(caplog) if "drift" in text]
+        assert texts == [
             "prod: drift corrected: user=alice producer_byte_rate was 5 MiB/s instead of 10 MiB/s"
         ]
         corrections = [p.change.cause for p in _changes(yard)]
@@ -436,7 +444,12 @@ def test_drift_is_told_and_then_corrected_and_told(yard: Yard, caplog):
 
 
 def _changes(yard: Yard):
-    return [pair for made in yard.telemetry.passes if made.outcome for pair in made.outcome.pairs]
+    return [
+        pair
+        for reconciliation in yard.telemetry.passes
+        if reconciliation.outcome
+        for pair in reconciliation.outcome.pairs
+    ]
 
 
 def test_somebody_who_fights_us_is_named_with_values(yard: Yard, caplog):
@@ -449,9 +462,9 @@ def test_somebody_who_fights_us_is_named_with_values(yard: Yard, caplog):
             yard.cluster("prod").write(ALICE, RATE, value * MIB)
             await yard.clock.turn(300.0)
         assert yard.cluster("prod").truth.value(ALICE, RATE) == 8 * MIB
-        told = [one for one in lines(caplog) if "keeps changing" in one]
-        assert len(told) == 1
-        assert "corrections of 5 MiB/s, 6 MiB/s, 7 MiB/s were undone" in told[0]
+        texts = [text for text in lines(caplog) if "keeps changing" in text]
+        assert len(texts) == 1
+        assert "corrections of 5 MiB/s, 6 MiB/s, 7 MiB/s were undone" in texts[0]
 
     yard.play(story)
 
@@ -462,7 +475,7 @@ def test_warnings_of_a_pass_are_said(yard: Yard, caplog):
     async def story(yard: Yard) -> None:
         await yard.take()
         await yard.clock.turn(1.0)
-        assert any("quotas/all.yaml:" in one and "User:" in one for one in lines(caplog))
+        assert any("quotas/all.yaml:" in text and "User:" in text for text in lines(caplog))
 
     yard.play(story)
 
@@ -474,9 +487,9 @@ def test_refusals_of_the_broker_are_said_with_its_words(yard: Yard, caplog):
     async def story(yard: Yard) -> None:
         await yard.take()
         await yard.clock.turn(1.0)
-        told = [one for one in lines(caplog) if "rejected: " in one]
-        assert len(told) == 1
-        assert "POLICY_VIOLATION" in told[0]
-        assert "\n" not in told[0]
+        texts = [text for text in lines(caplog) if "rejected: " in text]
+        assert len(texts) == 1
+        assert "POLICY_VIOLATION" in texts[0]
+        assert "\n" not in texts[0]
 
     yard.play(story)

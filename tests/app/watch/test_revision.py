@@ -21,9 +21,9 @@ def read(origin: Origin, places: RevisionPaths | None = None) -> Revision:
 
 def test_documents_and_clusters_come_from_one_commit(tmp_path: Path):
     origin = Origin(tmp_path)
-    made = origin.commit(quota("alice"), quota("bob"))
+    new_commit = origin.commit(quota("alice"), quota("bob"))
     revision = read(origin)
-    assert revision.commit == made
+    assert revision.commit == new_commit
     assert revision.project.names == ("prod",)
     assert revision.desired["prod"].limits[ALICE][0] == 10 * 1024 * 1024
     assert len(revision.desired["prod"].limits) == 2
@@ -65,9 +65,9 @@ def test_every_problem_of_a_commit_is_told_at_once(tmp_path: Path):
     )
     with pytest.raises(ManifestErrors) as caught:
         read(origin)
-    words = [one.message for one in caught.value.problems]
-    assert sum("producerByteRate must be greater than 0" in one for one in words) == 1
-    assert sum("both declare producer_byte_rate" in one for one in words) == 2
+    words = [problem.message for problem in caught.value.problems]
+    assert sum("producerByteRate must be greater than 0" in word for word in words) == 1
+    assert sum("both declare producer_byte_rate" in word for word in words) == 2
 
 
 def test_a_path_that_matches_nothing_is_a_problem(tmp_path: Path):
@@ -172,7 +172,7 @@ def test_warnings_come_along(tmp_path: Path):
     origin = Origin(tmp_path)
     tenants = "  tenants: [{namespaces: [team], entities: [{user: {prefix: a}}]}]\n"
     origin.commit(quota("alice", more="  deletionPolicy: Delete\n"), clusters=cluster(more=tenants))
-    assert ["Delete" in str(one) for one in read(origin).warnings] == [True]
+    assert ["Delete" in str(warning) for warning in read(origin).warnings] == [True]
 
 
 def test_keys_of_desired_are_those_of_the_planner(tmp_path: Path):

@@ -102,5 +102,5 @@ COUNTS = st.lists(
         removals=st.dictionaries(st.text(max_size=5), COUNTS, max_size=3),
     )
 )
-def test_the_file_reads_back_to_what_was_written(one: WatchStateContent):
-    assert _decoded(json.loads(_encoded(one))) == one
+def test_the_file_reads_back_to_what_was_written(content: WatchStateContent):
+    assert _decoded(json.loads(_encoded(content))) == content

@@ -53,7 +53,7 @@ def test_no_list_of_options_under_one_heading_is_longer_than_a_screen(path):
 
 @pytest.mark.parametrize("group", HEADINGS)
 def test_headings_name_no_option_that_no_command_has(group):
-    known = {
+    items = {
         flag
         for path, context in ALL.items()
         if group in {"", *path.split()[1:2]}
@@ -65,21 +65,21 @@ def test_headings_name_no_option_that_no_command_has(group):
         if heading != "Output and help"
         for flag in names
     }
-    assert named <= known
+    assert named <= items
 
 
 @pytest.mark.parametrize("path", [path for path, at in ALL.items() if isinstance(at.command, click.Group)])  # fmt: skip
 def test_summaries_of_commands_are_whole(path):
-    listed = ALL[path].get_help().split("\nCommands:\n")[1]
-    assert "..." not in listed.replace("...`)", "")
+    part = ALL[path].get_help().split("\nCommands:\n")[1]
+    assert "..." not in part.replace("...`)", "")
 
 
 def test_a_command_s_help_has_its_options_under_headings(capsys):
     assert main.main(["plan", "-h"]) == 0
-    out = capsys.readouterr().out
-    at = [out.index(f"\n{heading}:\n") for heading in ("Options", "Cluster", "Guards")]
+    text = capsys.readouterr().out
+    at = [text.index(f"\n{heading}:\n") for heading in ("Options", "Cluster", "Guards")]
     assert at == sorted(at)
-    guards = out.split("\nGuards:\n")[1].split("\n\n")[0]
+    guards = text.split("\nGuards:\n")[1].split("\n\n")[0]
     assert "--max-removals N" in guards
     assert "--cluster" not in guards
 

@@ -61,8 +61,8 @@ def test_every_error_of_our_tree_is_mapped_to_its_own_code():
         if inspect.isclass(one) and issubclass(one, errors.KquotaError)
     ]
     assert len(tree) > 20
-    assert {one.exit_code for one in tree} == {1, 3, 4, 130}
-    assert {one.exit_code for one in tree} <= set(ExitCode)
+    assert {result.exit_code for result in tree} == {1, 3, 4, 130}
+    assert {result.exit_code for result in tree} <= set(ExitCode)
 
 
 def test_errors_say_their_details_and_what_to_do():

@@ -68,7 +68,7 @@ def test_drift_has_the_time_when_it_was_first_seen(kquota, prod, sandbox):
     kquota("drift")
     (cluster,) = facts(kquota("report").out)["clusters"]
     read = facts(kquota("report").out)
-    (drift,) = [one for one in cluster["findings"] if one["name"] == "drift"]
+    (drift,) = [finding for finding in cluster["findings"] if finding["name"] == "drift"]
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", read["words"][drift["rows"][0][4]])
 
 
@@ -120,7 +120,10 @@ def test_several_clusters_are_one_page(kquota, folder, sandbox):
         ran = kquota(*command)
         assert ran.code == 0
         read = facts(ran.out)
-        assert [read["words"][one["name"]] for one in read["clusters"]] == ["prod", "second"]
+        assert [read["words"][cluster["name"]] for cluster in read["clusters"]] == [
+            "prod",
+            "second",
+        ]
 
 
 @pytest.mark.parametrize(

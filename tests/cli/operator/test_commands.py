@@ -126,10 +126,10 @@ def test_a_text_line_cannot_be_forged() -> None:
 
 
 def test_an_error_keeps_its_traceback() -> None:
-    made = record("it failed")
-    made.exc_info = (ValueError, ValueError("planted"), None)
-    assert "planted" in json.loads(JsonLogFormatter().format(made))["error"]
-    assert "ValueError: planted" in TextLogFormatter().format(made)
+    new_record = record("it failed")
+    new_record.exc_info = (ValueError, ValueError("planted"), None)
+    assert "planted" in json.loads(JsonLogFormatter().format(new_record))["error"]
+    assert "ValueError: planted" in TextLogFormatter().format(new_record)
 
 
 @pytest.fixture

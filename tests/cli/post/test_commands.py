@@ -68,7 +68,7 @@ def plan(folder) -> str:
 
 
 def drift(folder, *, found=True) -> str:
-    findings = [one for one in sample().plan.findings if one.cause.value == "Drift"]
+    findings = [finding for finding in sample().plan.findings if finding.cause.value == "Drift"]
     assert findings
     document = drift_document(findings if found else [], cluster_id="lkc-1", now=NOW)
     return saved(folder, document | {"recordsKnown": True, "ownedPairs": 3}, "drift.json")
@@ -415,7 +415,7 @@ def test_remarks_are_also_sarif(kquota, folder, api, plan):
     (run,) = json.loads((folder / "r.sarif").read_text())["runs"]
     places = [one["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for one in run["results"] if "locations" in one]  # fmt: skip
     assert places
-    assert all(one.startswith("infra/quotas/") for one in places)
+    assert all(place.startswith("infra/quotas/") for place in places)
 
 
 def test_an_outcome_is_a_comment_of_its_own(kquota, folder, api, plan):
@@ -440,11 +440,11 @@ def test_an_outcome_is_a_comment_of_its_own(kquota, folder, api, plan):
 
 
 def test_drift_opens_one_issue_and_recovery_closes_it(kquota, folder, api):
-    found = drift(folder)
+    text = drift(folder)
     words = (
         "post",
         "github",
-        found,
+        text,
         "--issue",
         "--label",
         "prod",
@@ -513,9 +513,9 @@ def test_a_merge_request_gets_a_note_and_its_widgets(kquota, folder, gitlab, pla
         "delete": numbers["remove"],
     }
     remarks = json.loads((folder / "cq.json").read_text())
-    assert len({one["fingerprint"] for one in remarks}) == len(remarks) > 3
-    assert all(one["location"]["lines"]["begin"] >= 1 for one in remarks)
-    assert {one["severity"] for one in remarks} <= {"critical", "minor", "info"}
+    assert len({remark["fingerprint"] for remark in remarks}) == len(remarks) > 3
+    assert all(remark["location"]["lines"]["begin"] >= 1 for remark in remarks)
+    assert {remark["severity"] for remark in remarks} <= {"critical", "minor", "info"}
 
 
 def test_another_head_or_no_rights_is_a_warning_on_gitlab_too(
@@ -537,7 +537,7 @@ def test_gitlab_issues_follow_drift(kquota, folder, gitlab):
     assert kquota(*words).code == 0
     drift(folder, found=False)
     assert kquota(*words).code == 0
-    assert [one.state for one in gitlab.issues] == ["closed"]
+    assert [issue.state for issue in gitlab.issues] == ["closed"]
 
 
 def test_reports_for_widgets_are_of_plans(kquota, folder, gitlab):

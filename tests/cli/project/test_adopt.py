@@ -51,8 +51,8 @@ def test_every_live_quota_is_adopted_and_the_plan_is_empty(kquota, project, sand
         "quotas/defaults.yaml",
         "quotas/ips.yaml",
     }
-    shown = plan(kquota)
-    assert (shown["changes"], shown["unmanaged"]) == ([], [])
+    displayed_plan = plan(kquota)
+    assert (displayed_plan["changes"], displayed_plan["unmanaged"]) == ([], [])
     assert kquota("validate").code == 0
     assert sandbox.values() == FEW
 
@@ -81,8 +81,8 @@ def test_a_second_run_adopts_only_what_is_new(kquota, project, sandbox):
                   (("user", "etl-nightly"),): {"request_percentage": 50.0}})  # fmt: skip
     assert kquota("adopt").code == 0
     assert files(project) == before | {"quotas/adopted-1/users.yaml"}
-    shown = plan(kquota)
-    assert (shown["changes"], shown["unmanaged"]) == ([], [])
+    displayed_plan = plan(kquota)
+    assert (displayed_plan["changes"], displayed_plan["unmanaged"]) == ([], [])
 
 
 def test_what_no_manifest_can_hold_is_listed_and_the_rest_is_adopted(kquota, project, sandbox):
@@ -214,6 +214,6 @@ def test_a_real_cluster_is_adopted_with_an_empty_plan(kquota, empty_kafka, folde
     assert kquota("init", "--bootstrap-server", bootstrap, "--cluster", "prod").code == 0
     ran = kquota("adopt", "--split", "prefix")
     assert ran.code == 0, ran.err
-    shown = plan(kquota)
-    assert (shown["changes"], shown["unmanaged"]) == ([], [])
+    displayed_plan = plan(kquota)
+    assert (displayed_plan["changes"], displayed_plan["unmanaged"]) == ([], [])
     assert kquota("validate").code == 0

@@ -45,8 +45,8 @@ def test_a_commit_is_applied_measured_and_written_down(folder: Path, sandbox, wa
     lines = (watch.state / ".kquota/audit.jsonl").read_text().splitlines()
     assert [json.loads(line)["commit"] for line in lines] == [first, first, second, second]
     assert json.loads((watch.state / "watch.json").read_text())["commit"] == second
-    for kept in ("watch.json", ".kquota/inventory.json", ".kquota/audit.jsonl"):
-        assert (watch.state / kept).stat().st_mode & 0o077 == 0
+    for text in ("watch.json", ".kquota/inventory.json", ".kquota/audit.jsonl"):
+        assert (watch.state / text).stat().st_mode & 0o077 == 0
 
 
 def test_a_restart_writes_nothing(folder: Path, sandbox, watched: Watched):
@@ -57,12 +57,12 @@ def test_a_restart_writes_nothing(folder: Path, sandbox, watched: Watched):
         watch.says("prod: in order again")
         watch.end()
     files = [watch.state / "watch.json", watch.state / ".kquota/inventory.json"]
-    before = [(one.read_bytes(), one.stat().st_mtime_ns) for one in files]
+    before = [(file.read_bytes(), file.stat().st_mtime_ns) for file in files]
     with watch:
         watch.says("is in force, as before")
         until(lambda: watch.metric('kquota_passes_total{cluster="prod",reason="",result="in_order"}') > 2)  # fmt: skip
         assert watch.end() == 0
-    assert [(one.read_bytes(), one.stat().st_mtime_ns) for one in files] == before
+    assert [(file.read_bytes(), file.stat().st_mtime_ns) for file in files] == before
     assert "applied" not in watch.log
 
 
@@ -82,9 +82,9 @@ def test_sigterm_in_the_middle_ends_after_the_request_under_way_and_the_next_run
     done = len(sandbox.values())
     assert 0 < done < 2500
     records = json.loads((watch.state / ".kquota/inventory.json").read_text())
-    (kept,) = records["clusters"].values()
-    assert len(kept["records"]) == done
-    assert not kept["intents"]
+    (cluster,) = records["clusters"].values()
+    assert len(cluster["records"]) == done
+    assert not cluster["intents"]
     with watch:
         until(lambda: len(sandbox.values()) == 2500, lambda: watch.log)
 
@@ -192,17 +192,17 @@ def test_the_password_of_a_url_and_of_the_project_are_never_said(folder: Path, s
         watch.says("cannot be fetched")
         assert watch.get("/readyz") == (503, "no revision is in force\n")
         watch.end()
-        told = watch.log
-    assert "https://127.0.0.1:9/quotas.git" in told
+        log = watch.log
+    assert "https://127.0.0.1:9/quotas.git" in log
     with Watch(folder) as watch:
         watch.says("prod: 1 applied")
         watch.end()
-        told += watch.log
-    assert "hunter" not in told
+        log += watch.log
+    assert "hunter" not in log
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "text"),
     [
         (("origin",), "Missing option '--state-dir'"),
         (("nowhere", "--state-dir", "s"), "there is no folder"),
@@ -216,7 +216,7 @@ def test_the_password_of_a_url_and_of_the_project_are_never_said(folder: Path, s
         (("origin", "--state-dir", "damaged"), "is damaged or not of this version"),
     ],
 )
-def test_what_cannot_work_is_said_at_once(folder: Path, kquota, monkeypatch, words, said: str):
+def test_what_cannot_work_is_said_at_once(folder: Path, kquota, monkeypatch, words, text: str):
     for name in ("STATE_DIRECTORY", "KQUOTA_STATE_DIR"):
         monkeypatch.delenv(name, raising=False)
     (folder / "origin").mkdir()
@@ -224,7 +224,7 @@ def test_what_cannot_work_is_said_at_once(folder: Path, kquota, monkeypatch, wor
     (folder / "damaged" / "watch.json").write_text("{")
     ran = kquota("watch", *words)
     assert ran.code == 1
-    assert said in ran.err
+    assert text in ran.err
     assert "Traceback" not in ran.err
 
 

@@ -27,8 +27,8 @@ def lake(tmp_path: Path) -> Lake:
         when = datetime.fromtimestamp(now - ago * DAY, UTC).date()
         unit = Unit(table=TARGET_UP, cluster_id=rows.CLUSTER, day=when)
         content = rows.up().drop_columns(["day"]).append_column("day", pa.array([when] * 3))
-        made = found.commit(unit, content, None)
-        for path in (made.path, made.files[0].path):
+        commit = found.commit(unit, content, None)
+        for path in (commit.path, commit.files[0].path):
             os.utime(tmp_path / "lake" / path, (now - ago * DAY,) * 2)
     return found
 
@@ -41,11 +41,11 @@ def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, *words: str) -> tupl
 
 @pytest.mark.usefixtures("lake")
 def test_what_is_past_its_time_goes_and_is_told(capsys, tmp_path):
-    code, out, _ = run(capsys, tmp_path)
+    code, text, _ = run(capsys, tmp_path)
     assert code == 0
-    assert out.splitlines()[0].split() == ["TABLE", "DAYS", "GENERATIONS", "FILES", "SIZE"]
-    assert out.splitlines()[1].split()[:4] == ["target_up", "1", "0", "1"]
-    assert "Removed 1 day of a cluster, 0 superseded generations and 1 file (" in out
+    assert text.splitlines()[0].split() == ["TABLE", "DAYS", "GENERATIONS", "FILES", "SIZE"]
+    assert text.splitlines()[1].split()[:4] == ["target_up", "1", "0", "1"]
+    assert "Removed 1 day of a cluster, 0 superseded generations and 1 file (" in text
     assert run(capsys, tmp_path)[:2] == (0, "Nothing is past its time.\n")
 
 

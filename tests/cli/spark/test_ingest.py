@@ -73,16 +73,16 @@ def test_the_group_lists_its_commands_and_each_has_a_module(kquota):
 
 def test_a_file_comes_into_the_lake_and_is_told(kquota, project, export):
     done = ingest(kquota, "--file", export, "--format", "json")
-    told = json.loads(done.out)
+    document = json.loads(done.out)
     assert done.code == 0, done.err
-    (cluster,) = told["clusters"]
-    assert (told["kind"], told["format"]) == ("kquota-ingest", 1)
+    (cluster,) = document["clusters"]
+    assert (document["kind"], document["format"]) == ("kquota-ingest", 1)
     assert (cluster["cluster"], cluster["clusterId"], cluster["newPoints"]) == (
         "orders",
         "id-o",
         480,
     )
-    assert [(one["day"], one["samples"], one["assembled"]) for one in cluster["days"]] == [
+    assert [(day["day"], day["samples"], day["assembled"]) for day in cluster["days"]] == [
         ("2023-11-14", 80, True),
         ("2023-11-15", 80, True),
     ]
@@ -144,11 +144,11 @@ def test_looks_come_in_alone_and_turn_doubt_into_knowledge(kquota, project, expo
     state = QuotaState(limits={entity(user="u0"): limits_of({Key.PRODUCER_BYTE_RATE: 1e6})})
     look = project / "look.json"
     look.write_text(dump(state_document(state, cluster_id="id-o", taken_at="2023-11-01T00:00:00Z")))
-    other = project / "other.json"
-    other.write_text(
+    other_path = project / "other.json"
+    other_path.write_text(
         dump(state_document(state, cluster_id="id-x", taken_at="2023-11-01T00:00:00Z"))
     )
-    done = ingest(kquota, "--snapshot", look, "--snapshot", other)
+    done = ingest(kquota, "--snapshot", look, "--snapshot", other_path)
     assert done.code == 0, done.err
     assert "1 new look, 0 new applies; 1 of other clusters left alone" in done.out
     assert "2023-11-14 80 samples, assembled" in done.out
@@ -179,7 +179,7 @@ def test_a_rebuild_makes_every_day_again_and_the_same(kquota, project, export):
     ingest(kquota, "--file", export)
     done = ingest(kquota, "--rebuild", "--format", "json")
     days = json.loads(done.out)["clusters"][0]["days"]
-    assert [(one["samples"], one["assembled"]) for one in days] == [(80, True), (80, True)]
+    assert [(day["samples"], day["assembled"]) for day in days] == [(80, True), (80, True)]
 
 
 def test_without_a_project_everything_is_typed(kquota, folder, export):
@@ -258,9 +258,9 @@ def test_two_ingests_at_once_keep_the_union(project, folder):
         words = ["spark", "ingest", "--lake", "lake", "--file", name, "--format", "json"]
         command = [sys.executable, "-m", "reconciler", *words]
         running.append(subprocess.Popen(command, cwd=folder, stdout=PIPE, stderr=PIPE, text=True))
-    for one in running:
-        _, err = one.communicate(timeout=60)
-        assert one.returncode == 0, err
+    for process in running:
+        _, err = process.communicate(timeout=60)
+        assert process.returncode == 0, err
     (folder / "all.json").write_text(recorded_use.answer(SERIES))
     lakes = {
         name: Lake(object_store.opened(name, create=True), clock=FakeClock())
@@ -268,7 +268,7 @@ def test_two_ingests_at_once_keep_the_union(project, folder):
     }
     assert main.main(["spark", "ingest", "--lake", "alone", "--file", "all.json"]) == 0
     for table in (USAGE_SAMPLE, TARGET_UP, BROKER_SAMPLE):
-        together, alone = (one.read(one.manifests(table), table=table) for one in lakes.values())
+        together, alone = (lake.read(lake.manifests(table), table=table) for lake in lakes.values())
         assert together.equals(alone)
 
 
@@ -300,9 +300,9 @@ def test_a_file_that_cannot_be_read_is_told_once_and_evidence_says_so(kquota, pr
     (project / "b.parquet").write_bytes(b"PAR1 and then nothing")
     done = ingest(kquota, "--file", export, "--file", "b.parquet", "--publish", "--format", "json")
     assert done.code == 1
-    told = json.loads(done.out)
-    assert "b.parquet" in told["failures"][0]
-    assert told["clusters"][0]["failures"] == []
+    document = json.loads(done.out)
+    assert "b.parquet" in document["failures"][0]
+    assert document["clusters"][0]["failures"] == []
     assert done.err.count("b.parquet") == 1
     latest = json.loads((project / "evidence" / "id-o" / "LATEST.json").read_text())
     assert any("the file b.parquet was not read whole" in one for one in latest["partial"])

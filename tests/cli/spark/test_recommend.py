@@ -80,11 +80,11 @@ def test_limits_of_a_lake_are_those_of_the_core_and_documents_hold_them(
     replays.looked(into, CLUSTER, state, BEGIN + 5)
     by_day: dict[object, list[dict[str, object]]] = {}
     for (user, broker), samples in series.items():
-        for one in samples:
-            by_day.setdefault(day_of(one.ts_ms), []).append(
+        for sample in samples:
+            by_day.setdefault(day_of(sample.ts_ms), []).append(
                 {
                     "quota_type": "produce", "group_kind": "user", "user": user, "broker_id": broker,
-                    "ts_ms": one.ts_ms, "dt_ms": one.dt_ms, "rate_units": one.rate_units,
+                    "ts_ms": sample.ts_ms, "dt_ms": sample.dt_ms, "rate_units": sample.rate_units,
                     "throttle_ms": 0, "censored": "no",
                 }
             )  # fmt: skip

@@ -43,7 +43,7 @@ def planned(kquota: Run) -> dict[tuple[str, str], float]:
     ran = kquota("plan", "--offline", "--no-inventory", "--format", "json")
     assert ran.code == 0, ran.err
     changes = json.loads(ran.out)["changes"]
-    return {(json.dumps(one["entity"]), one["key"]): one["after"] for one in changes}
+    return {(json.dumps(change["entity"]), change["key"]): change["after"] for change in changes}
 
 
 def test_a_declared_entity_keeps_its_document_and_a_new_one_gets_its_own(
@@ -52,8 +52,8 @@ def test_a_declared_entity_keeps_its_document_and_a_new_one_gets_its_own(
     project(folder)
     manifest(folder, "a.yaml", quota("alices", "producerByteRate: 10000, requestPercentage: 50"))
     stranger = 'b"o\nb: {x}'
-    other = [row(bucket_of(stranger, "app"), kind) for kind in (QuotaType.PRODUCE, FETCH)]
-    text = documents([row(), *other], declared(), EVIDENCE)
+    other_rows = [row(bucket_of(stranger, "app"), kind) for kind in (QuotaType.PRODUCE, FETCH)]
+    text = documents([row(), *other_rows], declared(), EVIDENCE)
     assert text.count("kind: ClientQuota") == 2
     assert "replaces the document default/alices in quotas/a.yaml:2" in text
     for word in (
@@ -96,14 +96,17 @@ def test_a_document_that_is_replaced_keeps_all_that_it_says(folder: Path) -> Non
     )  # fmt: skip
     manifest(folder, "a.yaml", "# ours\n", text)
     known = declared()
-    made = documents([row()], known, EVIDENCE)
-    assert "replaces the suspended document payments/alices in quotas/a.yaml:3" in made
-    (one,) = by_name(made).values()
-    assert one.document == "payments/alices"
-    assert one.labels == (("kafka-quotas.io/tier", "gold"), ("team", "payments"))
-    assert one.limits == (5000.0, 20480.0, None, None, None)
-    assert (one.deletion_policy, one.suspended) == (DeletionPolicy.RETAIN, True)
-    assert dict(one.annotations) == {"approved-by": "bea: yes\nreally", "true-story": "true"}
+    new_text = documents([row()], known, EVIDENCE)
+    assert "replaces the suspended document payments/alices in quotas/a.yaml:3" in new_text
+    (declaration,) = by_name(new_text).values()
+    assert declaration.document == "payments/alices"
+    assert declaration.labels == (("kafka-quotas.io/tier", "gold"), ("team", "payments"))
+    assert declaration.limits == (5000.0, 20480.0, None, None, None)
+    assert (declaration.deletion_policy, declaration.suspended) == (DeletionPolicy.RETAIN, True)
+    assert dict(declaration.annotations) == {
+        "approved-by": "bea: yes\nreally",
+        "true-story": "true",
+    }
 
 
 def test_what_grants_make_of_a_document_is_not_written_into_it(folder: Path) -> None:
@@ -117,8 +120,8 @@ def test_what_grants_make_of_a_document_is_not_written_into_it(folder: Path) -> 
     screen = Screen()
     known = declared(screen)
     assert "is not granted" in screen.words
-    (one,) = by_name(documents([row()], known, EVIDENCE)).values()
-    assert one.deletion_policy is DeletionPolicy.DELETE
+    (declaration,) = by_name(documents([row()], known, EVIDENCE)).values()
+    assert declaration.deletion_policy is DeletionPolicy.DELETE
 
 
 def test_a_limit_goes_into_the_document_that_declares_it(kquota: Run, folder: Path) -> None:
@@ -127,16 +130,16 @@ def test_a_limit_goes_into_the_document_that_declares_it(kquota: Run, folder: Pa
     manifest(folder, "b.yaml", quota("reads", "consumerByteRate: 10000"))
     rows = [row(), row(kind=FETCH, target=7_000), row(kind=QuotaType.REQUEST, target=3_000_000)]
     for wanted in (rows, rows[:1], rows[1:2]):
-        made = documents(wanted, declared(), EVIDENCE)
+        text = documents(wanted, declared(), EVIDENCE)
         by_file = {"writes": "a.yaml", "reads": "b.yaml"}
-        for one in made.split("---\n")[1:]:
-            (name,) = (name for name in by_file if f"\n  name: {name}\n" in one)
-            manifest(folder, by_file[name], "---\n", one)
+        for part in text.split("---\n")[1:]:
+            (name,) = (name for name in by_file if f"\n  name: {name}\n" in part)
+            manifest(folder, by_file[name], "---\n", part)
         told = planned(kquota)
         assert told[ALICE, "producer_byte_rate"] == (5000 if rows[0] in wanted else 10_000)
         assert told[ALICE, "consumer_byte_rate"] == (7000 if rows[1] in wanted else 10_000)
         assert told.get((ALICE, "request_percentage")) == (3 if rows[2] in wanted else None)
-        assert made.count("kind: ClientQuota") == min(2, len(wanted))
+        assert text.count("kind: ClientQuota") == min(2, len(wanted))
         manifest(folder, "a.yaml", quota("writes", "producerByteRate: 10000"))
         manifest(folder, "b.yaml", quota("reads", "consumerByteRate: 10000"))
 
@@ -148,9 +151,9 @@ def test_an_active_document_is_preferred_to_a_suspended_one_but_not_to_the_one_t
     manifest(folder, "a.yaml", quota("asleep", "producerByteRate: 1, consumerByteRate: 2", spec="  suspend: true\n"))  # fmt: skip
     manifest(folder, "b.yaml", quota("awake", "producerByteRate: 10000"))
     rows = [row(), row(kind=FETCH), row(kind=QuotaType.REQUEST, target=3_000_000)]
-    made = by_name(documents(rows, declared(), EVIDENCE))
-    assert made["default/awake"].limits == (5000.0, None, 3.0, None, None)
-    assert made["default/asleep"].limits == (1.0, 5000.0, None, None, None)
+    name = by_name(documents(rows, declared(), EVIDENCE))
+    assert name["default/awake"].limits == (5000.0, None, 3.0, None, None)
+    assert name["default/asleep"].limits == (1.0, 5000.0, None, None, None)
 
 
 def test_a_new_document_takes_no_name_that_another_has_suspended_ones_included(
@@ -159,9 +162,9 @@ def test_a_new_document_takes_no_name_that_another_has_suspended_ones_included(
     project(folder)
     bob = quota("user.bob", "producerByteRate: 10000", spec="  suspend: true\n")
     manifest(folder, "a.yaml", bob)
-    made = documents([row(bucket_of("bob"))], declared(), EVIDENCE)
-    assert list(by_name(made)) == ["default/user.bob-2"]
-    manifest(folder, "b.yaml", made)
+    text = documents([row(bucket_of("bob"))], declared(), EVIDENCE)
+    assert list(by_name(text)) == ["default/user.bob-2"]
+    manifest(folder, "b.yaml", text)
     assert planned(kquota) == {('[["user", "bob"]]', "producer_byte_rate"): 5000}
 
 
@@ -187,10 +190,10 @@ def test_a_project_without_manifests_declares_nothing_yet(kquota: Run, folder: P
     known = declared(screen)
     assert known == NOTHING
     assert "prod: the project names no manifests, so nothing is declared yet" in screen.words
-    made = documents([row()], known, EVIDENCE)
-    assert "a new document" in made
+    text = documents([row()], known, EVIDENCE)
+    assert "a new document" in text
     project(folder)
-    manifest(folder, "prod.yaml", made)
+    manifest(folder, "prod.yaml", text)
     assert planned(kquota) == {(ALICE, "producer_byte_rate"): 5000}
 
 

@@ -91,12 +91,12 @@ def test_a_harmless_change_exits_0_and_a_tight_one_that_the_policy_refuses_exits
     tight = kquota("spark", "simulate", "--lake", lake, *WINDOW)
     assert tight.code == 3, tight.err
     assert "the policy refuses" in tight.out
-    kept = lakes.rows_of(lakes.lake(lake), IMPACT_ROW)
-    assert {(row["broker_id"], row["verdict"], row["after_units"]) for row in kept} == {
+    rows = lakes.rows_of(lakes.lake(lake), IMPACT_ROW)
+    assert {(row["broker_id"], row["verdict"], row["after_units"]) for row in rows} == {
         ("1", "worse", 500),
         ("2", "same", 500),
     }
-    (worse,) = (row for row in kept if row["verdict"] == "worse")
+    (worse,) = (row for row in rows if row["verdict"] == "worse")
     # An hour at twice the limit needs another hour at next to nothing: 2 x 60 minutes, less a minute of rounding.
     assert 2 * 7_000_000 < worse["after_throttled_ms"] < 2 * 7_500_000
     assert worse["covered_ms"] == 2 * DAY_MS
@@ -106,15 +106,17 @@ def test_json_and_markdown_tell_the_same_and_evidence_is_named(
     kquota: Run, folder: Path, lake: Path
 ) -> None:
     project(folder, 500)
-    told = json.loads(kquota("spark", "simulate", "--lake", lake, *WINDOW, "--format", "json").out)
-    (evidence,) = told["evidence"]
+    document = json.loads(
+        kquota("spark", "simulate", "--lake", lake, *WINDOW, "--format", "json").out
+    )
+    (evidence,) = document["evidence"]
     assert (evidence["cluster_id"], evidence["snapshot_id"], evidence["stale"]) == (
         CLUSTER,
         "look",
         "",
     )
     assert evidence["coverage_ppm"] == 1_000_000
-    assert told["simulation"]["rows"][0]["verdict"] == "worse"
+    assert document["simulation"]["rows"][0]["verdict"] == "worse"
     text = kquota("spark", "simulate", "--lake", lake, *WINDOW, "--format", "markdown").out
     assert "| " in text
     assert "alice" in text
@@ -199,9 +201,9 @@ def test_spark_tells_what_the_core_tells(kquota: Run, folder: Path, lake: Path) 
     session = ("--master", "local[2]", "--memory", "1g", "--brief")
     of_spark = kquota(*words, "--engine", "spark", *session)
     assert (of_core.code, of_spark.code) == (3, 3), of_spark.err
-    told = [json.loads(one.out) for one in (of_core, of_spark)]
-    for one in told:
-        del one["evidence"][0]["made_ms"]
-        del one["simulation"]["evidence"]
-    assert told[0] == told[1]
+    documents = [json.loads(one.out) for one in (of_core, of_spark)]
+    for document in documents:
+        del document["evidence"][0]["made_ms"]
+        del document["simulation"]["evidence"]
+    assert documents[0] == documents[1]
     assert os.fspath(lake) in of_core.out

@@ -35,9 +35,9 @@ def test_two_entities_never_share_a_name_and_every_name_is_one(
     pairs: set[tuple[object, object]],
 ) -> None:
     subjects = [Entity((user, client_id, ABSENT)) for user, client_id in pairs]  # type: ignore[arg-type]
-    made = [document_name(one) for one in subjects]
-    assert len(set(made)) == len(subjects)
-    for name in made:
+    new_names = [document_name(subject) for subject in subjects]
+    assert len(set(new_names)) == len(subjects)
+    for name in new_names:
         assert len(name) <= 253
         assert re.fullmatch(
             r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", name
@@ -45,8 +45,8 @@ def test_two_entities_never_share_a_name_and_every_name_is_one(
 
 
 def test_odd_names_have_names_of_their_own() -> None:
-    made = {document_name(entity(user=name)) for name in ODD_NAMES}
-    assert len(made) == len(ODD_NAMES)
+    new_names = {document_name(entity(user=name)) for name in ODD_NAMES}
+    assert len(new_names) == len(ODD_NAMES)
 
 
 def test_a_name_has_a_digest_only_if_it_is_that_of_another_entity():
@@ -75,10 +75,10 @@ def test_names_of_many_entities_differ_and_do_not_depend_on_the_order(
     pairs: set[tuple[object, object]],
 ) -> None:
     subjects = [Entity((user, client_id, ABSENT)) for user, client_id in pairs]  # type: ignore[arg-type]
-    made = document_names(subjects)
-    assert len(set(made.values())) == len(subjects)
-    assert document_names(reversed(subjects)) == made
-    for name in made.values():
+    new_names = document_names(subjects)
+    assert len(set(new_names.values())) == len(subjects)
+    assert document_names(reversed(subjects)) == new_names
+    for name in new_names.values():
         assert re.fullmatch(
             r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", name
         )

@@ -28,7 +28,8 @@ SUBJECTS = (
 def documents(*subjects: Entity) -> list[Declaration]:
     names = document_names(subjects)
     return [
-        Declaration(document=f"default/{names[one]}", entity=one, limits=LIMIT) for one in subjects
+        Declaration(document=f"default/{names[subject]}", entity=subject, limits=LIMIT)
+        for subject in subjects
     ]
 
 

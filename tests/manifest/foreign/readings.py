@@ -21,39 +21,42 @@ def sample(name: str) -> tuple[str, str]:
 
 def read(tool: str, *texts: str | tuple[str, str], cluster: str | None = None) -> ImportResult:
     """Files of a tool; a bare text is called ``f``."""
-    files = [("f", one) if isinstance(one, str) else one for one in texts]
+    files = [("f", text) if isinstance(text, str) else text for text in texts]
     return read_files(tool, files, source_cluster=cluster)
 
 
-def limits(made: ImportResult) -> dict[str, dict[str, float]]:
+def limits(result: ImportResult) -> dict[str, dict[str, float]]:
     """What the manifests say, read back from their text: entity to its limits."""
     loaded = load_files(
-        [("made.yaml", documents_text(made.declarations, cluster="prod"))]
+        [("made.yaml", documents_text(result.declarations, cluster="prod"))]
     ).checked()
     desired = merge(loaded.of("prod"))
     assert not desired.conflicts
-    assert len(desired.documents) == len(made.declarations)
+    assert len(desired.documents) == len(result.declarations)
     return {
         entity_text(subject): {str(key): value for key, value in set_values(row)}
         for subject, row in desired.limits.items()
     }
 
 
-def losses(made: ImportResult) -> list[tuple[int, str, str]]:
+def losses(result: ImportResult) -> list[tuple[int, str, str]]:
     """Line, limit, sentence."""
     return [
-        (one.line, f"{one.key}={one.value}" if one.key else "", one.text) for one in made.losses
+        (loss.line, f"{loss.key}={loss.value}" if loss.key else "", loss.text)
+        for loss in result.losses
     ]
 
 
-def notes(made: ImportResult) -> list[tuple[int, str]]:
-    return [(one.line, one.text) for one in made.notes]
+def notes(result: ImportResult) -> list[tuple[int, str]]:
+    return [(note.line, note.text) for note in result.notes]
 
 
 def problems(tool: str, *texts: str | tuple[str, str], cluster: str | None = None) -> list[str]:
     """What is wrong with files that cannot be read at all."""
     try:
-        made = read(tool, *texts, cluster=cluster)
+        result = read(tool, *texts, cluster=cluster)
     except ManifestErrors as errors:
-        return [str(one) for one in errors.problems]
-    raise AssertionError(f"was read: {[parts(one.entity) for one in made.declarations]}")
+        return [str(problem) for problem in errors.problems]
+    raise AssertionError(
+        f"was read: {[parts(declaration.entity) for declaration in result.declarations]}"
+    )

@@ -13,19 +13,19 @@ def task(entry: str, more: str = "") -> str:
 
 
 def test_tasks_are_found_in_plays_and_blocks_and_their_defaults_are_defaults():
-    made = read("ansible", sample("ansible.yaml"))
-    assert limits(made) == {
+    result = read("ansible", sample("ansible.yaml"))
+    assert limits(result) == {
         "user=billing,client-id=<default>": {"request_percentage": 25.5},
         "user=<default>,client-id=probe": {C: 8192.0},
         "user=<default>": {P: 1044050.0, "request_percentage": 65.0},
         "client-id=4711": {P: 1024.0},
         "client-id=<default>": {C: 16384.0},
     }
-    assert losses(made) == [
+    assert losses(result) == [
         (25, "controller_mutation_rate=5", "the tool has no such limit"),
         (26, "", "a template; let Ansible expand it first"),
     ]
-    assert notes(made) == [(30, "the task has a condition; taken as if it held")]
+    assert notes(result) == [(30, "the task has a condition; taken as if it held")]
 
 
 def test_the_module_may_be_called_by_action():
@@ -34,17 +34,17 @@ def test_the_module_may_be_called_by_action():
 
 
 def test_a_loop_is_told():
-    made = read("ansible", task("{entity: {user: '{{ item }}'}, quotas: {}}", "  loop: [a, b]\n"))
-    assert notes(made) == [(5, "the task has loop, which only Ansible can expand")]
-    assert losses(made) == [(4, "", "a template; let Ansible expand it first")]
+    result = read("ansible", task("{entity: {user: '{{ item }}'}, quotas: {}}", "  loop: [a, b]\n"))
+    assert notes(result) == [(5, "the task has loop, which only Ansible can expand")]
+    assert losses(result) == [(4, "", "a template; let Ansible expand it first")]
 
 
 def test_odd_names_are_names():
     for name in ("CN=a,O=b", "a'b", "%3Cdefault%3E", "ünïcødé", "default"):
         text = task(f'{{entity: {{user: "{name}"}}, quotas: {{producer_byte_rate: 1024}}}}')
-        made = read("ansible", text)
-        assert [one.entity[0] for one in made.declarations] == [name]
-        assert len(limits(made)) == 1
+        result = read("ansible", text)
+        assert [declaration.entity[0] for declaration in result.declarations] == [name]
+        assert len(limits(result)) == 1
 
 
 @pytest.mark.parametrize(
@@ -62,14 +62,14 @@ def test_odd_names_are_names():
     ],
 )
 def test_an_entry_that_cannot_be_carried_is_a_loss_at_its_line(entry, message):
-    made = read("ansible", task(entry))
-    assert [line for line, _, _ in losses(made)] == [4]
-    assert message in losses(made)[0][2]
+    result = read("ansible", task(entry))
+    assert [line for line, _, _ in losses(result)] == [4]
+    assert message in losses(result)[0][2]
 
 
 def test_entries_that_are_a_template_are_a_loss():
-    made = read("ansible", "- kafka_quotas:\n    entries: '{{ quotas }}'\n")
-    assert losses(made) == [
+    result = read("ansible", "- kafka_quotas:\n    entries: '{{ quotas }}'\n")
+    assert losses(result) == [
         (2, "", "entries is no list; if it is a template, let Ansible expand it first")
     ]
 

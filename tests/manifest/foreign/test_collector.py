@@ -34,21 +34,23 @@ def test_a_number_that_a_person_wrote_stays_exact_and_a_printed_one_is_a_float64
 
 
 def test_declarations_know_the_place_of_each_limit_and_their_namespace():
-    found = ImportCollector(namespace="platform")
-    found.add("f", 3, [ImportedLimit(key="request_percentage", text="5", line=4)], user="a")
-    (one,) = found.result().declarations
-    assert (one.document, one.path, one.line, one.lines) == ("platform/user.a", "f", 3, (0, 0, 4, 0, 0))  # fmt: skip
+    collector = ImportCollector(namespace="platform")
+    collector.add("f", 3, [ImportedLimit(key="request_percentage", text="5", line=4)], user="a")
+    (declaration,) = collector.result().declarations
+    assert (declaration.document, declaration.path, declaration.line, declaration.lines) == ("platform/user.a", "f", 3, (0, 0, 4, 0, 0))  # fmt: skip
 
 
 def test_declarations_are_sorted_by_entity_and_remarks_by_place():
-    found = ImportCollector(namespace="default")
+    collector = ImportCollector(namespace="default")
     for name in ("b", "a"):
-        found.add("f", 1, [given("1")], user=name)
-        found.lose(name, 1, "x")
-        found.note(name, 1, "y")
-    made = found.result()
-    assert [one.entity[0] for one in made.declarations] == ["a", "b"]
-    assert [one.path for one in made.losses] == [one.path for one in made.notes] == ["a", "b"]
+        collector.add("f", 1, [given("1")], user=name)
+        collector.lose(name, 1, "x")
+        collector.note(name, 1, "y")
+    result = collector.result()
+    assert [declaration.entity[0] for declaration in result.declarations] == ["a", "b"]
+    assert (
+        [loss.path for loss in result.losses] == [note.path for note in result.notes] == ["a", "b"]
+    )
 
 
 def test_a_root_that_is_a_single_value_has_no_fields_and_no_items():

@@ -11,8 +11,8 @@ from reconciler.manifest.foreign import hcl
 
 
 def attributes(body: str) -> dict[str, hcl.Value]:
-    (one,) = hcl.resources(f'resource "t" "n" {{\n{body}\n}}', "f")
-    return one.attributes
+    (block,) = hcl.resources(f'resource "t" "n" {{\n{body}\n}}', "f")
+    return block.attributes
 
 
 @pytest.mark.parametrize(
@@ -47,10 +47,10 @@ def test_what_would_have_to_be_evaluated_is_kept_as_that_and_the_rest_goes_on(wr
 
 
 def test_an_object_keeps_literals_beside_what_is_none():
-    (found,) = attributes('m = { "a" = 1, b : "x"\n c = var.c }').values()
-    assert isinstance(found, hcl.HclObject)
-    assert [key for key, _ in found.entries] == ["a", "b", "c"]
-    assert [type(value) for _, value in found.entries] == [
+    (attribute,) = attributes('m = { "a" = 1, b : "x"\n c = var.c }').values()
+    assert isinstance(attribute, hcl.HclObject)
+    assert [key for key, _ in attribute.entries] == ["a", "b", "c"]
+    assert [type(value) for _, value in attribute.entries] == [
         hcl.HclLiteral,
         hcl.HclLiteral,
         hcl.HclExpression,
@@ -58,10 +58,15 @@ def test_an_object_keeps_literals_beside_what_is_none():
 
 
 def test_blocks_inside_are_named_and_stepped_over():
-    (one,) = hcl.resources(
+    (block,) = hcl.resources(
         'resource "t" "n" {\n lifecycle {\n  a = "}"\n }\n dynamic "x" { }\n}', "f"
     )
-    assert (one.type, one.name, one.line, one.blocks) == ("t", "n", 1, ("lifecycle", "dynamic x"))
+    assert (block.type, block.name, block.line, block.blocks) == (
+        "t",
+        "n",
+        1,
+        ("lifecycle", "dynamic x"),
+    )
 
 
 def test_files_of_variables_and_empty_files_have_no_resources():

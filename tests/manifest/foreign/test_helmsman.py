@@ -10,23 +10,23 @@ REFUSED = (28, "", "has no clusters, which the enforcer refuses")
 
 
 def test_overrides_win_over_quotas_and_these_over_defaults():
-    made = read("helmsman", sample("helmsman.yaml"), cluster="west")
-    assert limits(made) == {
+    result = read("helmsman", sample("helmsman.yaml"), cluster="west")
+    assert limits(result) == {
         "user=billing,client-id=nightly": {P: 3000.0, C: 2000.0, "request_percentage": 400.0},
         "user=<default>": {P: 4000.0, C: 6000.0},
         "client-id=<default>": {P: 4000.0, C: 2000.0},
     }
-    assert losses(made) == [(27, "disk-rate=7", "the tool has no such limit"), REFUSED]
-    assert notes(made) == []
+    assert losses(result) == [(27, "disk-rate=7", "the tool has no such limit"), REFUSED]
+    assert notes(result) == []
 
 
 def test_a_quota_that_does_not_name_the_cluster_is_not_for_it():
-    made = read("helmsman", sample("helmsman.yaml"), cluster="east")
-    assert limits(made) == {
+    result = read("helmsman", sample("helmsman.yaml"), cluster="east")
+    assert limits(result) == {
         "user=billing,client-id=nightly": {P: 4000.0, "request_percentage": 400.0}
     }
-    whole = "producerByteRate must be a whole number (bytes/s per broker)"
-    assert losses(made) == [(25, f"{P}=1000.5", whole), REFUSED]
+    text = "producerByteRate must be a whole number (bytes/s per broker)"
+    assert losses(result) == [(25, f"{P}=1000.5", text), REFUSED]
 
 
 def test_which_cluster_is_never_guessed():
@@ -46,8 +46,8 @@ def test_one_cluster_in_the_file_has_to_be_named_too():
 def test_a_list_takes_its_defaults_from_the_configuration_that_names_it():
     configuration = "kafka: {}\nquotasFile: quotas.yaml\ndefaults: {request-percentage: 50}\n"
     quotas = "- {principal: a, producer-byte-rate: 1024}\n- {client: b, request-percentage: null, consumer-byte-rate: 2048}\n"
-    made = read("helmsman", ("conf", configuration), ("list", quotas))
-    assert limits(made) == {
+    result = read("helmsman", ("conf", configuration), ("list", quotas))
+    assert limits(result) == {
         "user=a": {P: 1024.0, "request_percentage": 50.0},
         "client-id=b": {C: 2048.0},
     }
@@ -67,9 +67,9 @@ def test_a_list_takes_its_defaults_from_the_configuration_that_names_it():
     ],
 )
 def test_a_quota_that_cannot_be_carried_is_a_loss_at_its_line(quota, message):
-    made = read("helmsman", f"quotas:\n- {quota}\n")
-    assert [line for line, _, _ in losses(made)] == [2]
-    assert message in losses(made)[0][2]
+    result = read("helmsman", f"quotas:\n- {quota}\n")
+    assert [line for line, _, _ in losses(result)] == [2]
+    assert message in losses(result)[0][2]
 
 
 @pytest.mark.parametrize(

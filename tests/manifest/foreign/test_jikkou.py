@@ -13,8 +13,8 @@ def resource(spec: str) -> str:
 
 
 def test_every_type_means_the_entity_that_jikkou_makes_of_it():
-    made = read("jikkou", sample("jikkou.yaml"))
-    assert limits(made) == {
+    result = read("jikkou", sample("jikkou.yaml"))
+    assert limits(result) == {
         "user=billing,client-id=1e3": {"request_percentage": 12.5},
         'user="<default>",client-id=<default>': {"request_percentage": 25.0},
         "user=billing": {P: 10485760.0, C: 20971520.0},
@@ -25,9 +25,9 @@ def test_every_type_means_the_entity_that_jikkou_makes_of_it():
 
 
 def test_a_limit_that_jikkou_has_not_is_a_loss_and_what_it_ignores_is_told():
-    made = read("jikkou", sample("jikkou.yaml"))
-    assert losses(made) == [(25, "networkRate=7", "the tool has no such limit")]
-    assert notes(made) == [
+    result = read("jikkou", sample("jikkou.yaml"))
+    assert losses(result) == [(25, "networkRate=7", "the tool has no such limit")]
+    assert notes(result) == [
         (26, "entity.user is ignored, as Jikkou does for CLIENTS_DEFAULT"),
         (27, "marked with jikkou.io/delete, so it is not declared"),
     ]
@@ -54,15 +54,15 @@ def test_a_limit_that_jikkou_has_not_is_a_loss_and_what_it_ignores_is_told():
     ],
 )  # fmt: skip
 def test_a_resource_that_cannot_be_carried_is_a_loss_at_its_line(spec, message):
-    made = read("jikkou", resource(spec))
-    assert [line for line, _, _ in losses(made)] == [3]
-    assert message in losses(made)[0][2]
+    result = read("jikkou", resource(spec))
+    assert [line for line, _, _ in losses(result)] == [3]
+    assert message in losses(result)[0][2]
 
 
 def test_one_bad_resource_does_not_cost_the_others():
     good = resource("{type: USER, entity: {user: a}, configs: {producerByteRate: 1024}}")
-    made = read("jikkou", f"{resource('{type: TEAM}')}---\n{good}")
-    assert (len(made.losses), limits(made)) == (1, {"user=a": {P: 1024.0}})
+    result = read("jikkou", f"{resource('{type: TEAM}')}---\n{good}")
+    assert (len(result.losses), limits(result)) == (1, {"user=a": {P: 1024.0}})
 
 
 @pytest.mark.parametrize(

@@ -41,8 +41,8 @@ def test_whatever_pythons_own_writer_writes_is_read_as_it_was(value, indent, asc
 
 def test_every_value_knows_its_line_and_column():
     root = json_nodes.read('\ufeff{\n  "a": [1,\n    "x"]\n}', "f")
-    found = find(root, ("a", 1))
-    assert found == ScalarNode("x", False, 3, 5)
+    node = find(root, ("a", 1))
+    assert node == ScalarNode("x", False, 3, 5)
 
 
 @pytest.mark.parametrize(

@@ -12,13 +12,13 @@ def descriptor(quota: str) -> str:
 
 
 def test_principals_are_carried_as_they_are_live_and_an_empty_one_is_the_default():
-    made = read("julie", sample("julie.yaml"))
-    assert limits(made) == {
+    result = read("julie", sample("julie.yaml"))
+    assert limits(result) == {
         "user=User:App0": {P: 1024.0, "consumer_byte_rate": 1024.0, "request_percentage": 50.0},
         "user=billing": {P: 2048.0},
         "user=<default>": {"request_percentage": 80.5},
     }
-    assert losses(made) == [(18, "controller_mutation_rate=5", "the tool has no such limit")]
+    assert losses(result) == [(18, "controller_mutation_rate=5", "the tool has no such limit")]
 
 
 def test_a_prefix_that_makes_a_limit_of_nobody_is_told():
@@ -28,8 +28,8 @@ def test_a_prefix_that_makes_a_limit_of_nobody_is_told():
 
 
 def test_a_user_of_the_name_default_in_angle_brackets_is_a_name():
-    made = read("julie", descriptor('{principal: "<default>", producer_byte_rate: 1024}'))
-    assert limits(made) == {'user="<default>"': {P: 1024.0}}
+    result = read("julie", descriptor('{principal: "<default>", producer_byte_rate: 1024}'))
+    assert limits(result) == {'user="<default>"': {P: 1024.0}}
 
 
 def test_a_descriptor_in_json_is_read_too():
@@ -51,9 +51,9 @@ def test_a_descriptor_in_json_is_read_too():
     ],
 )
 def test_a_quota_that_cannot_be_carried_is_a_loss_at_its_line(quota, message):
-    made = read("julie", descriptor(quota))
-    assert [line for line, _, _ in losses(made)] == [5]
-    assert message in losses(made)[0][2]
+    result = read("julie", descriptor(quota))
+    assert [line for line, _, _ in losses(result)] == [5]
+    assert message in losses(result)[0][2]
 
 
 def test_a_section_of_another_shape_is_a_loss():

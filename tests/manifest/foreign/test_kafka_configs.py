@@ -12,8 +12,8 @@ C = "consumer_byte_rate"
 
 
 def test_every_form_of_entity_and_javas_numbers_are_read_back_as_they_are_live():
-    made = read("kafka-configs", sample("kafka-configs.txt"))
-    assert limits(made) == {
+    result = read("kafka-configs", sample("kafka-configs.txt"))
+    assert limits(result) == {
         "user=billing,client-id=nightly export": {"request_percentage": 12.5},
         "user=billing,client-id=<default>": {"request_percentage": 25.0},
         'user="<default>"': {P: 2048.0},
@@ -28,7 +28,7 @@ def test_every_form_of_entity_and_javas_numbers_are_read_back_as_they_are_live()
         "ip=<default>": {"connection_creation_rate": 100.0},
     }
     # The only pair of two names; every other line can be read in one way only.
-    assert [(line, text.partition(";")[0]) for line, text in notes(made)] == [
+    assert [(line, text.partition(";")[0]) for line, text in notes(result)] == [
         (7, "read as a pair of user and client-id")
     ]
 
@@ -42,22 +42,22 @@ def test_what_no_manifest_holds_is_listed_with_its_line():
 
 
 def test_several_outputs_and_windows_line_ends_are_read_together():
-    made = read(
+    result = read(
         "kafka-configs",
         ("users", f"Quota configs for user-principal 'a' are {P}=1.0E7\r\n"),
         ("pairs", f"Configs for user-principal 'a', client-id 'b' are {P}=2048.0"),
     )
-    assert limits(made) == {"user=a": {P: 1e7}, "user=a,client-id=b": {P: 2048.0}}
-    assert [one.path for one in made.declarations] == ["pairs", "users"]
+    assert limits(result) == {"user=a": {P: 1e7}, "user=a,client-id=b": {P: 2048.0}}
+    assert [declaration.path for declaration in result.declarations] == ["pairs", "users"]
 
 
 def test_the_same_line_twice_is_said_once_and_two_values_are_a_loss():
     line = f"Quota configs for client-id 'c' are {P}=2048.0\n"
     assert losses(read("kafka-configs", line + line)) == []
     other = line.replace("2048", "4096")
-    made = read("kafka-configs", line + other)
-    assert limits(made) == {"client-id=c": {P: 2048.0}}
-    assert losses(made) == [(2, "", "other limits for the same entity stand at f:1; they were taken")]  # fmt: skip
+    result = read("kafka-configs", line + other)
+    assert limits(result) == {"client-id=c": {P: 2048.0}}
+    assert losses(result) == [(2, "", "other limits for the same entity stand at f:1; they were taken")]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -78,18 +78,18 @@ def test_the_same_line_twice_is_said_once_and_two_values_are_a_loss():
     ],
 )  # fmt: skip
 def test_a_line_that_cannot_be_carried_is_a_loss_at_its_place(line, message):
-    made = read("kafka-configs", f"\n{line}\n")
-    assert [number for number, _, _ in losses(made)] == [2]
-    assert message in losses(made)[0][2]
+    result = read("kafka-configs", f"\n{line}\n")
+    assert [number for number, _, _ in losses(result)] == [2]
+    assert message in losses(result)[0][2]
 
 
 def test_a_line_that_is_not_understood_is_not_repeated_because_it_may_hold_a_secret():
-    made = read(
+    result = read(
         "kafka-configs",
         "Configs for user-principal 'a' are SCRAM-SHA-256=salt=c2FsdA==,stored_key=c2VjcmV0",
     )
-    assert "c2VjcmV0" not in repr(made.losses)
-    assert made.losses
+    assert "c2VjcmV0" not in repr(result.losses)
+    assert result.losses
 
 
 def test_output_without_any_line_about_quotas_is_an_error():
@@ -99,8 +99,8 @@ def test_output_without_any_line_about_quotas_is_an_error():
 
 
 def test_an_entity_without_limits_is_nothing_to_declare():
-    made = read("kafka-configs", "Quota configs for user-principal 'a' are \n")
-    assert (made.declarations, notes(made)) == ((), [(1, "no limits, so there is nothing to declare")])  # fmt: skip
+    result = read("kafka-configs", "Quota configs for user-principal 'a' are \n")
+    assert (result.declarations, notes(result)) == ((), [(1, "no limits, so there is nothing to declare")])  # fmt: skip
 
 
 def quotable(name: str) -> bool:
@@ -115,14 +115,14 @@ names = st.one_of(
 
 @given(user=names, client=names)
 def test_any_name_without_quotes_and_line_breaks_comes_back_as_it_is(user, client):
-    made = read(
+    result = read(
         "kafka-configs",
         f"Quota configs for user-principal '{user}', client-id '{client}' are {P}=2048.0\n"
         f"Quota configs for user-principal '{user}' are {P}=1024.0\n",
     )
-    assert {one.entity for one in made.declarations} == {
+    assert {declaration.entity for declaration in result.declarations} == {
         (user, client, False),
         (user, False, False),
     }
-    assert not made.losses
-    assert len(limits(made)) == 2
+    assert not result.losses
+    assert len(limits(result)) == 2

@@ -9,13 +9,13 @@ ALIKE = "several records look alike, because the answer does not show defaults"
 
 
 def test_records_that_are_certain_are_carried_and_those_that_may_be_defaults_are_told():
-    made = read("kafka-ui", sample("kafka-ui.json"))
-    assert limits(made) == {
+    result = read("kafka-ui", sample("kafka-ui.json"))
+    assert limits(result) == {
         "user=billing,client-id=nightly": {P: 10485760.0, "request_percentage": 12.5},
         "user=reports": {"consumer_byte_rate": 8192.0},
         "ip=10.0.0.7": {"connection_creation_rate": 20.0},
     }
-    assert notes(made) == [
+    assert notes(result) == [
         (3, "taken as it stands; kafka-ui shows the same where the other part is a default")
     ]
 
@@ -30,9 +30,11 @@ def test_records_that_could_be_several_entities_are_losses():
 
 def test_odd_names_and_the_name_default_are_names():
     text = '[{"user": "<default>", "clientId": "a\\u0000\\ud83d\\ude00\\"", "quotas": {"producer_byte_rate": 1024}}]'
-    made = read("kafka-ui", text)
-    assert [one.entity for one in made.declarations] == [("<default>", 'a\x00😀"', False)]
-    assert len(limits(made)) == 1
+    result = read("kafka-ui", text)
+    assert [declaration.entity for declaration in result.declarations] == [
+        ("<default>", 'a\x00😀"', False)
+    ]
+    assert len(limits(result)) == 1
 
 
 @pytest.mark.parametrize(
@@ -50,10 +52,10 @@ def test_odd_names_and_the_name_default_are_names():
     ],
 )  # fmt: skip
 def test_a_record_that_cannot_be_carried_is_a_loss_at_its_line(record, message):
-    made = read("kafka-ui", f"[\n{record}\n]")
-    assert [line for line, _, _ in losses(made)] == [2]
-    assert message in losses(made)[0][2]
-    assert not made.declarations
+    result = read("kafka-ui", f"[\n{record}\n]")
+    assert [line for line, _, _ in losses(result)] == [2]
+    assert message in losses(result)[0][2]
+    assert not result.declarations
 
 
 @pytest.mark.parametrize(

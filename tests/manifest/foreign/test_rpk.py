@@ -31,18 +31,18 @@ def test_yaml_is_read_too():
 
 
 def test_a_default_that_may_be_a_name_is_told():
-    made = read("rpk", sample("rpk.json"))
-    assert notes(made) == [
+    result = read("rpk", sample("rpk.json"))
+    assert notes(result) == [
         (4, "rpk prints a default and the name <default> alike; taken for the default")
     ]
 
 
 def test_an_entity_type_of_redpanda_is_a_loss():
-    made = read("rpk", sample("rpk.json"))
-    assert losses(made) == [
+    result = read("rpk", sample("rpk.json"))
+    assert losses(result) == [
         (3, "", "client-id-prefix is an entity type that manifests do not know")
     ]
-    assert made.losses[0].about == (("client-id-prefix", "batch-"),)
+    assert result.losses[0].about == (("client-id-prefix", "batch-"),)
 
 
 def quota(entity: str, values: str = '[{"key": "producer_byte_rate", "value": "1024"}]') -> str:
@@ -67,10 +67,10 @@ def quota(entity: str, values: str = '[{"key": "producer_byte_rate", "value": "1
     ],
 )  # fmt: skip
 def test_a_quota_that_cannot_be_carried_is_a_loss_at_its_place(text, message):
-    made = read("rpk", text)
-    assert [line for line, _, _ in losses(made)] == [2]
-    assert message in losses(made)[0][2]
-    assert not made.declarations
+    result = read("rpk", text)
+    assert [line for line, _, _ in losses(result)] == [2]
+    assert message in losses(result)[0][2]
+    assert not result.declarations
 
 
 @pytest.mark.parametrize(

@@ -16,22 +16,22 @@ def user(quotas: str, more: str = "", labels: str = "{}") -> str:
 
 
 def test_users_of_certificates_are_named_cn_and_the_default_stands_in_the_kafka_resource():
-    made = read("strimzi", sample("strimzi.yaml"), cluster="blue")
-    assert limits(made) == {
+    result = read("strimzi", sample("strimzi.yaml"), cluster="blue")
+    assert limits(result) == {
         "user=CN=billing": {P: 1048576.0, C: 2097152.0, "request_percentage": 55.0, "controller_mutation_rate": 10.5},
         "user=reports": {C: 4096.0},
         "user=<default>": {P: 1000000.0, "request_percentage": 50.0},
     }  # fmt: skip
-    assert losses(made) == [
+    assert losses(result) == [
         (28, f"{P}=0", "producerByteRate must be greater than 0; leave it out for no limit")
     ]
-    assert notes(made) == []
+    assert notes(result) == []
 
 
 def test_the_limits_of_strimzis_own_plugin_are_no_client_quotas():
-    made = read("strimzi", sample("strimzi.yaml"), cluster="green")
-    assert not made.declarations
-    assert losses(made) == [
+    result = read("strimzi", sample("strimzi.yaml"), cluster="green")
+    assert not result.declarations
+    assert losses(result) == [
         (56, "", "quotas of type 'strimzi' belong to a plugin of the broker; Kafka has no such limits")
     ]  # fmt: skip
 
@@ -54,14 +54,14 @@ def test_a_list_from_kubectl_is_read_in_json_and_yaml():
 
 
 def test_a_user_without_authentication_or_with_scram_keeps_its_name():
-    made = read(
+    result = read(
         "strimzi", user("{producerByteRate: 2048}", "  authentication: {type: scram-sha-512}\n")
     )
-    assert limits(made) == {"user=a": {P: 2048.0}}
-    made = read(
+    assert limits(result) == {"user=a": {P: 2048.0}}
+    result = read(
         "strimzi", user("{producerByteRate: 2048}", "  authentication: {type: tls-external}\n")
     )
-    assert limits(made) == {"user=CN=a": {P: 2048.0}}
+    assert limits(result) == {"user=CN=a": {P: 2048.0}}
 
 
 @pytest.mark.parametrize(
@@ -79,10 +79,10 @@ def test_a_user_without_authentication_or_with_scram_keeps_its_name():
     ],
 )  # fmt: skip
 def test_a_resource_that_cannot_be_carried_is_a_loss_with_its_line(text, message):
-    made = read("strimzi", text)
-    assert len(made.losses) == 1
-    assert message in made.losses[0].text
-    assert made.losses[0].line in (3, 5, 6)
+    result = read("strimzi", text)
+    assert len(result.losses) == 1
+    assert message in result.losses[0].text
+    assert result.losses[0].line in (3, 5, 6)
 
 
 @pytest.mark.parametrize(
@@ -99,5 +99,5 @@ def test_a_text_without_quotas_or_that_is_no_yaml_is_an_error(text, problem):
 
 
 def test_an_empty_section_of_quotas_is_nothing_to_declare():
-    made = read("strimzi", user("{}"))
-    assert notes(made) == [(5, "no limits, so there is nothing to declare")]
+    result = read("strimzi", user("{}"))
+    assert notes(result) == [(5, "no limits, so there is nothing to declare")]

@@ -13,14 +13,14 @@ def quota(body: str, name: str = "q") -> str:
 
 
 def test_literal_resources_among_everything_else_are_read():
-    made = read("terraform", sample("terraform.tf"))
-    assert limits(made) == {
+    result = read("terraform", sample("terraform.tf"))
+    assert limits(result) == {
         'user="<default>${x}é"': {P: 1024.0},
         "user=billing": {P: 1048576.0, C: 2097152.0, "request_percentage": 12.5},
         "client-id=<default>": {C: 8192.0},
         "ip=10.0.0.7": {"connection_creation_rate": 20.0},
     }
-    assert notes(made) == []
+    assert notes(result) == []
 
 
 def test_what_terraform_would_have_to_evaluate_is_listed_with_its_line():
@@ -31,12 +31,12 @@ def test_what_terraform_would_have_to_evaluate_is_listed_with_its_line():
 
 
 def test_the_json_of_a_state_is_read_with_its_modules():
-    made = read("terraform", sample("terraform.json"))
-    assert limits(made) == {
+    result = read("terraform", sample("terraform.json"))
+    assert limits(result) == {
         "user=<default>": {P: 1048576.0},
         "client-id=team-a/😀": {P: 1e7, "request_percentage": 12.5},
     }
-    assert losses(made) == [(13, "leader_rate=1", "a key that manifests do not know")]
+    assert losses(result) == [(13, "leader_rate=1", "a key that manifests do not know")]
 
 
 def test_the_json_of_a_plan_is_read_too():
@@ -46,8 +46,10 @@ def test_the_json_of_a_plan_is_read_too():
 
 def test_an_empty_name_a_null_and_no_name_are_the_default():
     for name in ('entity_name = ""\n', "entity_name = null\n", ""):
-        made = read("terraform", quota(f'{name}entity_type = "user"\nconfig = {{ "{P}" = 1024 }}'))
-        assert limits(made) == {"user=<default>": {P: 1024.0}}
+        result = read(
+            "terraform", quota(f'{name}entity_type = "user"\nconfig = {{ "{P}" = 1024 }}')
+        )
+        assert limits(result) == {"user=<default>": {P: 1024.0}}
 
 
 def test_resources_of_several_providers_are_never_mixed():
@@ -78,10 +80,10 @@ def test_resources_of_several_providers_are_never_mixed():
     ],
 )  # fmt: skip
 def test_a_resource_that_cannot_be_carried_is_a_loss_with_its_line(body, message):
-    made = read("terraform", quota(body))
-    assert [message in one.text for one in made.losses] == [True]
-    assert 1 <= made.losses[0].line <= 4
-    assert not made.declarations
+    result = read("terraform", quota(body))
+    assert [message in loss.text for loss in result.losses] == [True]
+    assert 1 <= result.losses[0].line <= 4
+    assert not result.declarations
 
 
 @pytest.mark.parametrize(

@@ -50,10 +50,10 @@ def test_protected_entities_and_required_labels_are_read() -> None:
 
 
 def test_bounds_come_in_the_order_of_the_columns_and_quantities_are_exact() -> None:
-    made = bounds_of(
+    ranges = bounds_of(
         {"requestPercentage": {"max": 12.5}, "producerByteRate": {"min": "1.5Ki", "max": 2**60}}
     )
-    assert [(one.key, one.minimum, one.maximum) for one in made] == [
+    assert [(range_.key, range_.minimum, range_.maximum) for range_ in ranges] == [
         (Key.PRODUCER_BYTE_RATE, 1536.0, 2.0**60),
         (Key.REQUEST_PERCENTAGE, None, 12.5),
     ]
@@ -87,9 +87,9 @@ def test_a_cluster_without_a_scope_looks_after_everything() -> None:
 
 def test_a_suspended_cluster_is_only_looked_at_whatever_policy_is_asked_for() -> None:
     spec = {"bootstrapServers": "a:1", "policy": "Sync", "suspend": True}
-    made = from_spec("prod", spec)
-    assert made.rules().policy is Policy.OBSERVE
-    assert made.rules(policy=Policy.UPSERT, force=True).policy is Policy.OBSERVE
+    cluster = from_spec("prod", spec)
+    assert cluster.rules().policy is Policy.OBSERVE
+    assert cluster.rules(policy=Policy.UPSERT, force=True).policy is Policy.OBSERVE
     assert from_spec("prod", spec | {"suspend": False}).rules().policy is Policy.SYNC
 
 
@@ -101,8 +101,8 @@ def test_sync_is_confirmed_for_one_cluster_id_only(
     confirmed: str | None, expected: str | None, result: bool
 ) -> None:
     spec = {"bootstrapServers": "a:1", "confirmSync": confirmed, "expectedClusterId": expected}
-    made = from_spec("prod", {name: value for name, value in spec.items() if value is not None})
-    assert made.sync_confirmed is result
+    cluster = from_spec("prod", {name: value for name, value in spec.items() if value is not None})
+    assert cluster.sync_confirmed is result
 
 
 def test_the_bounds_of_a_tenant_are_among_the_guards_for_its_namespaces_and_entities() -> None:

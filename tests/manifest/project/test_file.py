@@ -81,16 +81,20 @@ def test_every_setting_becomes_its_value() -> None:
     prod = project.cluster("prod")
     assert (prod.manifests, prod.own_manifests, prod.audit_log) == (("prod",), True, "audit.jsonl")
     assert prod.inventory == InventoryLocation(file="records.json")
-    made = prod.cluster
-    assert made.properties == {
+    cluster = prod.cluster
+    assert cluster.properties == {
         "bootstrap.servers": "${env:BOOTSTRAP}",
         "security.protocol": "SASL_SSL",
         "sasl.password": "${file:/run/secrets/kafka:password}",
         "request.timeout.ms": "30000",
     }
-    assert made.properties_file == "client.properties"
-    assert (made.expected_cluster_id, made.sync_confirmed, made.interval) == ("abc", True, 5400.0)
-    rules = made.rules(complete=False)
+    assert cluster.properties_file == "client.properties"
+    assert (cluster.expected_cluster_id, cluster.sync_confirmed, cluster.interval) == (
+        "abc",
+        True,
+        5400.0,
+    )
+    rules = cluster.rules(complete=False)
     assert (rules.policy, rules.drift, rules.exclusive, rules.complete) == (
         Policy.SYNC,
         DriftMode.CORRECT,
@@ -110,8 +114,8 @@ def test_every_setting_becomes_its_value() -> None:
 
 
 def test_guards_and_bounds_of_cluster_and_project() -> None:
-    made = parse(FULL).cluster("prod").cluster
-    guards = made.guards
+    cluster = parse(FULL).cluster("prod").cluster
+    guards = cluster.guards
     assert (
         guards.max_removals,
         guards.max_removed_percent,
@@ -125,7 +129,7 @@ def test_guards_and_bounds_of_cluster_and_project() -> None:
     )
     assert guards.newly_unlimited is NewlyUnlimited.REFUSE
     assert not guards.protect_defaults
-    assert made.guard_window == 600.0
+    assert cluster.guard_window == 600.0
     own, general = guards.bounds
     assert own == ValueRange(
         entities=EntityPattern(user=NamePattern(exact="batch")),
@@ -162,15 +166,15 @@ def test_what_is_not_said_has_its_usual_value() -> None:
         ".kquota/audit.jsonl",
         ".kquota/inventory.json",
     )
-    made = alone.cluster
-    assert (made.policy, made.drift, made.suspend, made.interval) == (
+    cluster = alone.cluster
+    assert (cluster.policy, cluster.drift, cluster.suspend, cluster.interval) == (
         Policy.UPSERT,
         DriftMode.WARN,
         False,
         120.0,
     )
-    assert not made.sync_confirmed
-    assert made.grants == ()
+    assert not cluster.sync_confirmed
+    assert cluster.grants == ()
 
 
 def test_no_secret_is_in_what_a_debugger_would_print() -> None:
@@ -223,7 +227,7 @@ WRONG = {
 def test_a_mistake_is_told_with_its_place(text: str, line: int, column: int, words: str) -> None:
     with pytest.raises(ManifestErrors) as caught:
         parse(text, "kquota.yaml")
-    assert [(one.path, one.line, one.column) for one in caught.value.problems] == [
+    assert [(problem.path, problem.line, problem.column) for problem in caught.value.problems] == [
         ("kquota.yaml", line, column)
     ]
     assert words in caught.value.problems[0].message
@@ -237,4 +241,4 @@ def test_all_mistakes_of_a_project_file_are_told_at_once() -> None:
             + V
             + "kind: QuotaProject\nspec: {manifest: []}\n"
         )
-    assert [one.line for one in caught.value.problems] == [6, 7, 11]
+    assert [problem.line for problem in caught.value.problems] == [6, 7, 11]

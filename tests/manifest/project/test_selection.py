@@ -46,28 +46,32 @@ CASES = {
 
 @pytest.mark.parametrize(("path", "text", "words"), CASES.values(), ids=CASES)
 def test_a_grant_decides_what_a_namespace_may_declare(path: str, text: str, words: str) -> None:
-    made = for_cluster(load_files([(path, text)]), parse(TENANTS).cluster("prod"))
-    assert len(made.declarations) == (0 if words else 1)
-    assert [words in one.message for one in made.problems] == ([True] if words else [])
-    assert [(one.path, one.line) for one in made.problems] == ([(path, 1)] if words else [])
+    manifests = for_cluster(load_files([(path, text)]), parse(TENANTS).cluster("prod"))
+    assert len(manifests.declarations) == (0 if words else 1)
+    assert [words in problem.message for problem in manifests.problems] == ([True] if words else [])
+    assert [(problem.path, problem.line) for problem in manifests.problems] == (
+        [(path, 1)] if words else []
+    )
 
 
 def test_what_is_not_allowed_does_not_count_and_is_said() -> None:
     text = quota("payments", "{user: {name: pay-1}}", ", deletionPolicy: Delete, suspend: true")
-    made = for_cluster(load_files([("pay/a", text)]), parse(TENANTS).cluster("prod"))
-    (one,) = made.declarations
-    assert (one.deletion_policy, one.suspended) == (DeletionPolicy.RETAIN, False)
-    assert [one.message for one in made.warnings] == [
+    manifests = for_cluster(load_files([("pay/a", text)]), parse(TENANTS).cluster("prod"))
+    (declaration,) = manifests.declarations
+    assert (declaration.deletion_policy, declaration.suspended) == (DeletionPolicy.RETAIN, False)
+    assert [warning.message for warning in manifests.warnings] == [
         "payments/a: deletionPolicy Delete is not granted and acts as Retain",
         "payments/a: suspend is not granted and is ignored",
     ]
-    assert not made.problems
+    assert not manifests.problems
 
 
 def test_what_is_allowed_counts() -> None:
     text = quota("platform", "{user: {name: a1}}", ", deletionPolicy: Delete, suspend: true")
-    (one,) = for_cluster(load_files([("f", text)]), parse(TENANTS).cluster("prod")).declarations
-    assert (one.deletion_policy, one.suspended) == (DeletionPolicy.DELETE, True)
+    (declaration,) = for_cluster(
+        load_files([("f", text)]), parse(TENANTS).cluster("prod")
+    ).declarations
+    assert (declaration.deletion_policy, declaration.suspended) == (DeletionPolicy.DELETE, True)
 
 
 def test_only_the_documents_of_the_cluster_are_given() -> None:
@@ -81,9 +85,9 @@ def test_only_the_documents_of_the_cluster_are_given() -> None:
             )
         ]
     )
-    made = for_cluster(loaded, parse(PROD).cluster("prod"))
-    assert [one.entity[0] for one in made.declarations] == ["a"]
-    assert not made.problems
+    manifests = for_cluster(loaded, parse(PROD).cluster("prod"))
+    assert [declaration.entity[0] for declaration in manifests.declarations] == ["a"]
+    assert not manifests.problems
 
 
 def test_a_path_of_one_cluster_holds_no_document_of_another() -> None:
@@ -92,8 +96,8 @@ def test_a_path_of_one_cluster_holds_no_document_of_another() -> None:
         + "---\napiVersion: kafka-quotas.io/v1alpha1\nkind: QuotaProject\nspec: {clusters: [{name: prod, manifests: [prod]}]}\n"
     )
     loaded = load_files([("prod/f", quota("ns", "{user: {name: b}}", cluster="dev"))])
-    made = for_cluster(loaded, project.cluster("prod"))
-    assert [str(one) for one in made.problems] == [
+    manifests = for_cluster(loaded, project.cluster("prod"))
+    assert [str(problem) for problem in manifests.problems] == [
         "prod/f:1:1: ns/a is for cluster dev, but this path holds the manifests of prod"
     ]
 
@@ -103,9 +107,11 @@ def test_a_document_outside_the_scope_is_refused() -> None:
     loaded = load_files(
         [("f", quota("ns", "{user: {name: team-a}}") + "---\n" + quota("ns2", "{user: {name: b}}"))]
     )
-    made = for_cluster(loaded, project.cluster("prod"))
-    assert [one.entity[0] for one in made.declarations] == ["team-a"]
-    assert ["outside the scope of prod" in one.message for one in made.problems] == [True]
+    manifests = for_cluster(loaded, project.cluster("prod"))
+    assert [declaration.entity[0] for declaration in manifests.declarations] == ["team-a"]
+    assert ["outside the scope of prod" in problem.message for problem in manifests.problems] == [
+        True
+    ]
 
 
 def test_problems_of_the_files_stay() -> None:
@@ -115,6 +121,6 @@ def test_problems_of_the_files_stay() -> None:
 
 def test_a_grant_speaks_of_the_path_from_the_project_file_however_it_is_shown() -> None:
     loaded = load_files([("REV:pay/a.yaml", quota("payments", "{user: {name: pay-1}}"))])
-    chosen = parse(TENANTS).cluster("prod")
-    assert not for_cluster(loaded, chosen).declarations
-    assert for_cluster(loaded, chosen, located=lambda path: path.removeprefix("REV:")).declarations
+    cluster = parse(TENANTS).cluster("prod")
+    assert not for_cluster(loaded, cluster).declarations
+    assert for_cluster(loaded, cluster, located=lambda path: path.removeprefix("REV:")).declarations

@@ -58,7 +58,7 @@ def test_nothing_written_tells_everything_and_refuses_nothing():
         Tolerance(),
     )
     assert policy.elastic is ElasticHandling.REPORT
-    assert [one.tier for one in policy.rules] == [GOLD, SILVER, BATCH]
+    assert [rule.tier for rule in policy.rules] == [GOLD, SILVER, BATCH]
 
 
 def test_every_setting_of_a_tier_becomes_its_value():
@@ -84,14 +84,14 @@ def test_zero_tolerates_nothing_and_is_not_taken_for_unset():
     strict = {"newThrottledPerDay": "0s", "maxDelay": "0s"}
     policy = policy_of({"failOn": strict, "tiers": {"own": {"share": 0.5, **strict}}})
     nothing = Tolerance(new_throttled_ms_per_day=0, max_delay_ms=0)
-    assert {one.tolerance for one in policy.rules} == {nothing}
+    assert {rule.tolerance for rule in policy.rules} == {nothing}
 
 
 def test_a_number_is_the_share_and_a_known_name_keeps_the_rest():
-    (gold,) = [one for one in policy_of(WRITTEN).rules if one.name == "gold"]
+    (gold,) = [rule for rule in policy_of(WRITTEN).rules if rule.name == "gold"]
     assert gold.tier == replace(GOLD, share_ppm=2_000)
     assert gold.tolerance == Tolerance(new_throttled_ms_per_day=172_800, max_delay_ms=60_000)
-    (never,) = [one for one in policy_of({"tiers": {"x": 0}}).rules if one.name == "x"]
+    (never,) = [rule for rule in policy_of({"tiers": {"x": 0}}).rules if rule.name == "x"]
     assert (never.tier.share_ppm, never.tolerance.new_throttled_ms_per_day) == (1, 0)
 
 
@@ -133,8 +133,8 @@ def test_a_label_chooses_a_tier_for_its_entity_and_for_buckets_that_it_limits():
 
 def test_a_label_speaks_of_its_own_cluster_alone():
     policy = policy_of({}, {PROD: [document(ALICE, "gold")], STAGING: [document(ALICE, "batch")]})
-    told = [policy.tier_of(one, bucket_of("alice")).name for one in (PROD, STAGING, "another")]
-    assert told == ["gold", "batch", "silver"]
+    names = [policy.tier_of(one, bucket_of("alice")).name for one in (PROD, STAGING, "another")]
+    assert names == ["gold", "batch", "silver"]
     stricter = {"tiers": {"strict": {"newThrottledPerDay": "0s"}}}
     policy = policy_of(stricter, {STAGING: [document(ALICE, "strict")]})
     daily = [

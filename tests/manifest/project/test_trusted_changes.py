@@ -9,8 +9,8 @@ from tests.manifest.project.test_file import FULL, PROD, V
 
 def shown(before: str, after: str) -> list[tuple[str, str, str, str]]:
     return [
-        (one.document, one.field, one.trusted, one.head)
-        for one in changes_between(parse(before), parse(after))
+        (change.document, change.field, change.trusted, change.head)
+        for change in changes_between(parse(before), parse(after))
     ]
 
 

@@ -46,7 +46,10 @@ def test_a_plan_is_minimal(world):
     for left_out in changes:
         assert not same_value(left_out.key, left_out.before, left_out.after)
         assert left_out.before == world.live.value(left_out.entity, left_out.key)
-        assert apply_to(world.live, [one for one in changes if one is not left_out]) != reached
+        assert (
+            apply_to(world.live, [change for change in changes if change is not left_out])
+            != reached
+        )
 
 
 @MANY
@@ -168,8 +171,8 @@ def test_observe_touches_neither_the_broker_nor_the_records(world):
 @given(worlds())
 def test_an_incomplete_listing_removes_drops_and_orphans_nothing(world):
     plan = plan_of(replace(world, rules=replace(world.rules, complete=False)))
-    assert [one for one in plan.changes if one.removes and one.cause is not Cause.OVERRIDE
-            and one.cause is not Cause.OVERRIDE_EXPIRED] == []  # fmt: skip
+    assert [change for change in plan.changes if change.removes and change.cause is not Cause.OVERRIDE
+            and change.cause is not Cause.OVERRIDE_EXPIRED] == []  # fmt: skip
     assert plan.orphans == ()
 
 
@@ -178,8 +181,8 @@ def test_an_incomplete_listing_removes_drops_and_orphans_nothing(world):
 def test_what_may_be_written_grows_from_policy_to_policy(world):
     written = [
         {
-            (one.entity, one.key)
-            for one in plan_of(
+            (change.entity, change.key)
+            for change in plan_of(
                 replace(world, rules=replace(world.rules, policy=policy, sync_confirmed=True))
             ).changes
         }
@@ -221,4 +224,4 @@ def test_everything_rare_about_an_entity_is_looked_at_even_if_all_values_agree()
         after = rare.with_changes(plan.bookkeeping)
         assert (after.orphaned, after.drift_since) == (frozenset(), {})
         assert plan.in_sync == 1
-        assert all(one.action is not Action.WRITE for one in plan.findings)
+        assert all(finding.action is not Action.WRITE for finding in plan.findings)

@@ -73,16 +73,16 @@ def test_two_documents_with_different_keys_of_one_entity_do_not_conflict():
 
 
 def test_equal_values_for_one_pair_are_a_conflict_too_and_both_places_are_named():
-    one = document("t/one", line=9, producer_byte_rate=1.0)
+    declaration = document("t/one", line=9, producer_byte_rate=1.0)
     two = document("t/two", line=3, producer_byte_rate=1.0)
-    (conflict,) = merge([one, two]).conflicts
+    (conflict,) = merge([declaration, two]).conflicts
     assert [claim.place(RATE) for claim in conflict.claims] == ["a.yaml:8", "a.yaml:14"]
 
 
 def test_the_place_of_a_rule_is_its_own_line_or_its_documents():
-    one = document("t/one", line=9, producer_byte_rate=1.0)
-    assert (one.place(RATE), one.line_of(RATE)) == ("a.yaml:14", 14)
-    assert (one.place(SHARE), one.line_of(SHARE)) == ("a.yaml:9", 9)
+    declaration = document("t/one", line=9, producer_byte_rate=1.0)
+    assert (declaration.place(RATE), declaration.line_of(RATE)) == ("a.yaml:14", 14)
+    assert (declaration.place(SHARE), declaration.line_of(SHARE)) == ("a.yaml:9", 9)
 
 
 def test_a_suspended_document_claims_nothing_and_is_frozen_whole():

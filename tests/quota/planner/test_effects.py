@@ -57,9 +57,9 @@ def is_exception(subject: Entity, source: Entity | None, wider: Entity | None) -
 def test_each_kind_of_client_is_resolved_before_and_after(live, subject, data):
     key = data.draw(st.sampled_from(keys_of(subject)))
     new = data.draw(st.none() | numbers)
-    made = change(subject, live.value(subject, key), new, key)
-    after = apply_to(live, [made])
-    found = effects_of(made, live, after)
+    new_change = change(subject, live.value(subject, key), new, key)
+    after = apply_to(live, [new_change])
+    effects = effects_of(new_change, live, after)
     expected = []
     for client in kinds_of_clients(subject):
         was, will = (
@@ -75,28 +75,28 @@ def test_each_kind_of_client_is_resolved_before_and_after(live, subject, data):
             before=was.value, after=will.value, is_decisive=holds, exception=exception
         )
         expected.append(reach)
-    assert list(found) == expected
+    assert list(effects) == expected
 
 
 def test_a_user_limit_holds_for_clients_with_and_without_a_client_id():
     live = state({entity(user=DEFAULT, client_id=DEFAULT): 1000.0})
-    made = change(entity(user="alice"), None, 5.0)
-    with_id, without = effects_of(made, live, apply_to(live, [made]))
+    new_change = change(entity(user="alice"), None, 5.0)
+    with_id, without = effects_of(new_change, live, apply_to(live, [new_change]))
     assert (with_id.before, with_id.after) == (1000.0, 5.0)
     assert (without.before, without.after) == (None, 5.0)
 
 
 def test_the_kind_that_the_entity_holds_for_speaks_for_it():
     live = state({entity(user="alice", client_id=DEFAULT): 7.0})
-    made = change(entity(user="alice"), None, 5.0)
-    reach = effect_of(made, live, apply_to(live, [made]))
+    new_change = change(entity(user="alice"), None, 5.0)
+    reach = effect_of(new_change, live, apply_to(live, [new_change]))
     assert (reach.before, reach.after, reach.is_decisive) == (None, 5.0, True)
 
 
 def test_a_change_that_holds_for_nobody_shows_what_holds_instead():
     live = state({entity(user=DEFAULT): 7.0})
-    made = change(entity(client_id="app"), None, 5.0)
-    reach = effect_of(made, live, apply_to(live, [made]))
+    new_change = change(entity(client_id="app"), None, 5.0)
+    reach = effect_of(new_change, live, apply_to(live, [new_change]))
     assert (reach.before, reach.after, reach.is_decisive) == (7.0, 7.0, False)
 
 

@@ -73,8 +73,8 @@ def broken(
 ) -> list[Guard]:
     """Which guards a plan breaks; the live state has what the changes were made from."""
     before = QuotaState().with_values((one.entity, one.key, one.before) for one in changes)
-    made = Plan(cluster_id="c", changes=changes, **plan)  # type: ignore[arg-type]
-    return [one.guard for one in check(made, guards, live or before)]
+    new_plan = Plan(cluster_id="c", changes=changes, **plan)  # type: ignore[arg-type]
+    return [violation.guard for violation in check(new_plan, guards, live or before)]
 
 
 def test_a_quiet_plan_breaks_nothing():
@@ -130,8 +130,8 @@ def test_a_jump_from_another_level_counts_and_the_worst_kind_of_client_is_told()
     live = QuotaState(
         limits={wide: limits_of({RATE: 1e9}), entity(user=DEFAULT): limits_of({RATE: 2e6})}
     )
-    made = Plan(cluster_id="c", changes=(change(None, 1e6),))
-    (violation,) = check(made, replace(OFF, max_change_factor=10.0), live)
+    plan = Plan(cluster_id="c", changes=(change(None, 1e6),))
+    (violation,) = check(plan, replace(OFF, max_change_factor=10.0), live)
     assert violation == Violation(
         guard=Guard.MAX_CHANGE_FACTOR,
         message=(
@@ -195,8 +195,8 @@ def test_every_kind_of_default_has_exceptions(wider, subject):
 )
 def test_a_client_that_was_named_already_and_a_new_default_are_no_exceptions(wider, subject):
     live = QuotaState(limits={wider: limits_of({RATE: 1e6})})
-    made = change(None, 2e7, subject=subject)
-    assert broken(FACTORS, made, live=live) == [Guard.MAX_CHANGE_FACTOR]
+    new_change = change(None, 2e7, subject=subject)
+    assert broken(FACTORS, new_change, live=live) == [Guard.MAX_CHANGE_FACTOR]
 
 
 def test_a_declared_value_may_not_change_by_more_because_there_is_a_default():
@@ -243,9 +243,9 @@ def test_a_range_for_the_entity_approves_any_change_into_it_and_out_of_it_to_a_d
 def test_a_range_of_a_tenant_approves_what_its_documents_declare():
     granted = replace(BATCH, namespaces=frozenset({"t"}))
     foreign = replace(BATCH, namespaces=frozenset({"other"}))
-    made = change(None, 2e8)
-    assert broken(replace(FACTORS, granted=(granted,)), made, live=default_of(1e3)) == []
-    refused = broken(replace(FACTORS, granted=(foreign,)), made, live=default_of(1e3))
+    new_change = change(None, 2e8)
+    assert broken(replace(FACTORS, granted=(granted,)), new_change, live=default_of(1e3)) == []
+    refused = broken(replace(FACTORS, granted=(foreign,)), new_change, live=default_of(1e3))
     assert refused == [Guard.MAX_EXCEPTION_FACTOR]
 
 
@@ -299,16 +299,16 @@ def test_a_value_and_its_slip_of_a_unit_never_both_pass_for_clients_that_have_a_
 @given(default=_values, value=_values)
 def test_an_exception_can_be_made_exactly_if_it_can_be_ended(default, value):
     live = QuotaState(limits={ALICE: limits_of({RATE: value}), ANYONE: limits_of({RATE: default})})
-    made = broken(FACTORS, change(None, value), live=default_of(default))
-    assert made == broken(FACTORS, change(value, None), live=live)
+    guards = broken(FACTORS, change(None, value), live=default_of(default))
+    assert guards == broken(FACTORS, change(value, None), live=live)
 
 
 @given(before=_values, after=_values, factor=st.floats(min_value=1.0, max_value=1e6))
 def test_the_factor_of_exceptions_says_nothing_of_declared_values(before, after, factor):
     live = QuotaState(limits={ALICE: limits_of({RATE: before}), ANYONE: limits_of({RATE: before})})
-    made = change(before, after)
-    assert broken(replace(FACTORS, max_exception_factor=factor), made, live=live) == broken(
-        FACTORS, made, live=live
+    new_change = change(before, after)
+    assert broken(replace(FACTORS, max_exception_factor=factor), new_change, live=live) == broken(
+        FACTORS, new_change, live=live
     )
 
 
@@ -421,8 +421,8 @@ def test_of_two_protections_the_first_says_why_and_one_without_a_reason_says_non
     silent = Protection(entities=EVERYTHING)
     one = change(None, 1e6, subject=entity(user="admin-a"))
     for order, words in (((silent, ADMINS), ""), ((ADMINS, silent), ": platform's")):
-        made = Plan(cluster_id="c", changes=(one,))
-        (violation,) = check(made, replace(OFF, protected=order), QuotaState())
+        plan = Plan(cluster_id="c", changes=(one,))
+        (violation,) = check(plan, replace(OFF, protected=order), QuotaState())
         assert violation.message == f"create on a protected entity{words}"
 
 
@@ -433,10 +433,10 @@ OWNED_DEFAULTS = LabelRule(
 
 
 def labelled(**labels: str) -> QuotaChange:
-    made = change(None, 1e6, subject=entity(user=DEFAULT))
-    assert made.claim is not None
+    new_change = change(None, 1e6, subject=entity(user=DEFAULT))
+    assert new_change.claim is not None
     pairs = tuple((name.replace("_", "-"), text) for name, text in labels.items())
-    return replace(made, claim=replace(made.claim, labels=pairs))
+    return replace(new_change, claim=replace(new_change.claim, labels=pairs))
 
 
 @pytest.mark.parametrize(
@@ -450,12 +450,12 @@ def labelled(**labels: str) -> QuotaChange:
 )
 def test_documents_of_some_entities_need_labels_that_are_not_empty(labels, words):
     guards = replace(OFF, required_labels=(OWNED_DEFAULTS,))
-    found = check(Plan(cluster_id="c", changes=(labelled(**labels),)), guards, QuotaState())
-    assert [one.message for one in found] == (
+    violations = check(Plan(cluster_id="c", changes=(labelled(**labels),)), guards, QuotaState())
+    assert [violation.message for violation in violations] == (
         [f"its document t/one lacks the {words}"] if words else []
     )
-    assert all(one.guard is Guard.REQUIRED_LABELS for one in found)
-    assert all((one.place, one.key) == ("a.yaml:7", RATE) for one in found)
+    assert all(violation.guard is Guard.REQUIRED_LABELS for violation in violations)
+    assert all((violation.place, violation.key) == ("a.yaml:7", RATE) for violation in violations)
 
 
 def test_all_label_rules_that_match_hold_and_each_label_is_named_once():
@@ -566,12 +566,12 @@ STRICT = Guards(max_removals=0, newly_unlimited=NewlyUnlimited.REFUSE)
 
 
 def test_an_override_passes_every_guard():
-    for made in (
+    for new_change in (
         change(1e6, 1.0, cause=Cause.OVERRIDE),
         change(1e6, None, cause=Cause.OVERRIDE),
         change(1e6, 1e9, cause=Cause.OVERRIDE, subject=entity(user=DEFAULT)),
     ):
-        assert broken(STRICT, made) == []
+        assert broken(STRICT, new_change) == []
 
 
 def test_the_end_of_an_override_passes_all_but_the_rules_for_declared_values():

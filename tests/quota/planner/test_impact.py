@@ -64,7 +64,7 @@ def test_directions_are_those_of_the_clients_not_of_the_pair():
         ),
         live,
     )
-    assert [(one.direction, one.factor) for one in impact.effects] == [
+    assert [(effect.direction, effect.factor) for effect in impact.effects] == [
         (Direction.TIGHTENED, 0.5),
         (Direction.UNCHANGED, 1.0),
         (Direction.LOOSENED, 2.0),
@@ -72,7 +72,10 @@ def test_directions_are_those_of_the_clients_not_of_the_pair():
         (Direction.NEWLY_UNLIMITED, None),
     ]
     assert [impact.count(one) for one in Direction] == [1, 1, 1, 1, 1]
-    assert [(one.before, one.after) for one in impact.effects][:2] == [(10.0, 5.0), (10.0, 10.0)]
+    assert [(effect.before, effect.after) for effect in impact.effects][:2] == [
+        (10.0, 5.0),
+        (10.0, 10.0),
+    ]
 
 
 def test_an_empty_plan_affects_nobody():
@@ -88,15 +91,15 @@ def test_an_empty_plan_affects_nobody():
 @given(states(), states())
 def test_exactly_those_whose_limit_or_bucket_changes_are_affected(live, target):
     values = {(e, k): None for e, k, _ in live.pairs()} | {(e, k): v for e, k, v in target.pairs()}
-    made = plan(live, *((e, k, v) for (e, k), v in values.items() if live.value(e, k) != v))
-    after = apply_to(live, made.changes)
-    known = [Principal(user=u, client_id=c) for u in USERS if u for c in (*CLIENTS, None)]
-    affected = assess(made, live, known_principals=known).affected
+    new_plan = plan(live, *((e, k, v) for (e, k), v in values.items() if live.value(e, k) != v))
+    after = apply_to(live, new_plan.changes)
+    principals = [Principal(user=u, client_id=c) for u in USERS if u for c in (*CLIENTS, None)]
+    affected = assess(new_plan, live, known_principals=principals).affected
     expected = {
-        (one, old.key)
-        for one in known
+        (principal, old.key)
+        for principal in principals
         for old, new in zip(
-            resolve(live, one).effective, resolve(after, one).effective, strict=True
+            resolve(live, principal).effective, resolve(after, principal).effective, strict=True
         )
         if (old.value, old.bucket) != (new.value, new.bucket)
     }
@@ -106,10 +109,10 @@ def test_exactly_those_whose_limit_or_bucket_changes_are_affected(live, target):
 
 def test_a_limit_of_the_same_size_in_another_bucket_is_a_move():
     live = rates(alice=5.0)
-    made = plan(live, (entity(user="alice", client_id="app"), RATE, 5.0), (entity(user="alice"), RATE, 6.0))  # fmt: skip
-    pair, alone = assess(made, live, known_principals=[ALICE, Principal(user="alice")]).affected[
-        ::-1
-    ]
+    new_plan = plan(live, (entity(user="alice", client_id="app"), RATE, 5.0), (entity(user="alice"), RATE, 6.0))  # fmt: skip
+    pair, alone = assess(
+        new_plan, live, known_principals=[ALICE, Principal(user="alice")]
+    ).affected[::-1]
     assert (pair.principal, pair.moved, pair.before.value, pair.after.value) == (
         ALICE,
         True,
@@ -165,7 +168,7 @@ EVERYBODY = [
 
 @given(states())
 def test_a_shadowed_limit_applies_to_nobody_and_any_other_may_apply(state):
-    shadowed = {(one.entity, one.key): one.by for one in shadows(state)}
+    shadowed = {(limit.entity, limit.key): limit.by for limit in shadows(state)}
     for subject, key, _ in state.pairs():
         if RULES[key].on_ip or "" in subject:
             continue
@@ -205,8 +208,8 @@ def test_a_plan_tells_which_shadows_are_new():
     impact = assess(
         plan(live, (entity(user=DEFAULT), RATE, 5.0), (entity(user="x"), SHARE, 1.0)), live
     )
-    assert [one.entity for one in impact.new_shadows] == [new]
-    assert {one.entity for one in impact.shadows} == {old, new}
+    assert [shadow.entity for shadow in impact.new_shadows] == [new]
+    assert {shadow.entity for shadow in impact.shadows} == {old, new}
 
 
 # -- silence ------------------------------------------------------------------------------------------
@@ -266,8 +269,8 @@ def test_a_client_is_told_which_way_its_limit_goes_and_how_far():
     assert seen(USER, None).direction is Direction.NEWLY_UNLIMITED
     address = Principal(ip="10.0.0.1")
     live = QuotaState(limits={entity(ip=DEFAULT): limits_of({Key.CONNECTION_CREATION_RATE: 5.0})})
-    made = plan(live, (entity(ip="10.0.0.1"), Key.CONNECTION_CREATION_RATE, 10.0))
-    (one,) = assess(made, live, known_principals=[address]).affected
+    new_plan = plan(live, (entity(ip="10.0.0.1"), Key.CONNECTION_CREATION_RATE, 10.0))
+    (one,) = assess(new_plan, live, known_principals=[address]).affected
     assert (one.sharing, one.direction) == (BucketSharing.SAME, Direction.LOOSENED)
 
 
@@ -283,22 +286,22 @@ def orphan(subject: Entity, key: Key = RATE, action: Action = Action.ORPHAN) -> 
 @given(states(max_size=14))
 def test_orphans_hide_every_wider_rule_that_can_match_a_client_of_theirs(live):
     pairs = [(subject, key) for subject, key, _ in live.pairs()]
-    made = Plan(cluster_id="c", findings=tuple(orphan(subject, key) for subject, key in pairs))
+    new_plan = Plan(cluster_id="c", findings=tuple(orphan(subject, key) for subject, key in pairs))
     expected = {}
     for subject, key in pairs:
         hidden = [
-            one
-            for one in sorted(live.limits, key=sort_key)
-            if level(one) > level(subject)
-            and may_match_same(one, subject)
-            and live.value(one, key) is not None
+            limit
+            for limit in sorted(live.limits, key=sort_key)
+            if level(limit) > level(subject)
+            and may_match_same(limit, subject)
+            and live.value(limit, key) is not None
         ]
         if hidden:
             named = [(one, live.value(one, key)) for one in hidden[:NAMED_RULES]]
             expected[subject, key] = (len(hidden), named)
     found = {
         (one.entity, one.key): (one.total, [(rule.entity, rule.value) for rule in one.rules])
-        for one in assess(made, live).hiding
+        for one in assess(new_plan, live).hiding
     }
     assert found == expected
 
@@ -307,9 +310,9 @@ def test_two_orphans_hide_what_each_of_them_hides():
     every, app = entity(user=DEFAULT), entity(user=DEFAULT, client_id="app")
     live = QuotaState(limits={one: limits_of({RATE: 7.0}) for one in (USER, every, app, CLIENT)})
     for order in ((USER, every), (every, USER)):
-        made = Plan(cluster_id="c", findings=tuple(orphan(one) for one in order))
+        new_plan = Plan(cluster_id="c", findings=tuple(orphan(one) for one in order))
         found = {
-            one.entity: [rule.entity for rule in one.rules] for one in assess(made, live).hiding
+            one.entity: [rule.entity for rule in one.rules] for one in assess(new_plan, live).hiding
         }
         assert found == {USER: [app, every, CLIENT], every: [CLIENT]}
 
@@ -317,10 +320,10 @@ def test_two_orphans_hide_what_each_of_them_hides():
 def test_only_the_closest_rules_are_named_and_those_after_the_plan_count():
     clients = [entity(client_id=f"c{number:02d}") for number in range(20)]
     live = QuotaState(limits={one: limits_of({RATE: 7.0}) for one in (*clients, USER)})
-    made = plan(live, (clients[0], RATE, None), (entity(user=DEFAULT), RATE, 9.0))
-    made = Plan(
+    new_plan = plan(live, (clients[0], RATE, None), (entity(user=DEFAULT), RATE, 9.0))
+    new_plan = Plan(
         cluster_id="c",
-        changes=made.changes,
+        changes=new_plan.changes,
         findings=(orphan(USER), orphan(entity(user="bob")), orphan(clients[3])),
     )
     declared = Declaration(
@@ -330,7 +333,7 @@ def test_only_the_closest_rules_are_named_and_those_after_the_plan_count():
         path="a.yaml",
         line=3,
     )
-    first, second = assess(made, live, desired=merge([declared])).hiding
+    first, second = assess(new_plan, live, desired=merge([declared])).hiding
     assert (first.entity, first.total, len(first.rules)) == (USER, 20, NAMED_RULES)
     assert first.rules[0] == HiddenRule(entity=entity(user=DEFAULT), value=9.0, place="a.yaml:3")
     assert first.rules[1] == HiddenRule(entity=clients[1], value=7.0, place="")
@@ -341,16 +344,16 @@ def test_only_the_closest_rules_are_named_and_those_after_the_plan_count():
 
 def test_what_is_no_orphan_hides_nothing():
     live = QuotaState(limits={USER: limits_of({RATE: 1.0}), CLIENT: limits_of({RATE: 1.0})})
-    made = Plan(cluster_id="c", findings=(orphan(USER, action=Action.REPORT),))
-    assert assess(made, live).hiding == ()
+    new_plan = Plan(cluster_id="c", findings=(orphan(USER, action=Action.REPORT),))
+    assert assess(new_plan, live).hiding == ()
 
 
 def test_a_plan_knows_its_exclusive_removals():
     live = rates(alice=1.0, bob=1.0)
-    made = plan(live, (entity(user="alice"), RATE, None))
-    assert made.exclusive == ()
-    (one,) = made.changes
+    new_plan = plan(live, (entity(user="alice"), RATE, None))
+    assert new_plan.exclusive == ()
+    (change,) = new_plan.changes
     stranger = QuotaChange(
         entity=entity(user="bob"), key=RATE, before=1.0, after=None, cause=Cause.UNMANAGED
     )
-    assert Plan(cluster_id="c", changes=(one, stranger)).exclusive == (stranger,)
+    assert Plan(cluster_id="c", changes=(change, stranger)).exclusive == (stranger,)

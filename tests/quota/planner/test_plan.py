@@ -97,8 +97,8 @@ def test_the_digest_is_bound_to_the_cluster_and_to_all_three_kinds_of_names():
 
 
 def test_a_digest_never_changes_between_releases():
-    made = effect_digest("kq", [change(entity(user="zoë"), after=1048576.0), change(after=None)])
-    assert made == DIGEST
+    digest = effect_digest("kq", [change(entity(user="zoë"), after=1048576.0), change(after=None)])
+    assert digest == DIGEST
 
 
 DIGEST = "sha256:5babd9e433a4e98c64c918accb7390f645f50236b9db6f0ce0592dc9e241be54"

@@ -78,7 +78,7 @@ def test_a_set_relies_on_nothing_but_its_own_pair():
     basis = preconditions_of(
         [change(entity(user="a"), None, 2.0)], owned=OwnershipRecords(cluster_id="x"), live=live
     )
-    assert [one.live for one in basis.pairs] == [None]
+    assert [pair.live for pair in basis.pairs] == [None]
     assert basis.relied_on == ()
 
 

@@ -62,7 +62,7 @@ class Cluster:
 
     def ask(self, tenant: str, count: int) -> None:
         names = [(tenant, number) for number in range(self.left[tenant])]
-        open_ = [one for one in reversed(names) if one not in self.asked]
+        open_ = [name for name in reversed(names) if name not in self.asked]
         self.asked.update(dict.fromkeys(open_[:count]))
 
     def turn(self, after: float = 60.0, *, restart: bool = False) -> int:
@@ -81,7 +81,7 @@ class Cluster:
             (one.entity, one.key): self.since.get((one.entity, one.key), self.at)
             for one in self.said
         }
-        going = [one for one in changes if one not in self.said]
+        going = [change for change in changes if change not in self.said]
         self.history = condensed((*history, *counts_of(going, owned, at=self.at)))
         for one in going:
             tenant, _, number = str(one.entity[0]).rpartition("-")
@@ -120,14 +120,14 @@ def test_another_namespace_is_neither_held_up_nor_told() -> None:
     cluster.ask("b", 1)
     assert cluster.turn() == 1
     assert cluster.left["b"] == 0
-    assert all("namespace b" not in one.message for one in cluster.said.values())
+    assert all("namespace b" not in problem.message for problem in cluster.said.values())
 
 
 def test_three_hundred_deletions_are_all_made_and_no_share_is_above_a_hundred_percent() -> None:
     cluster = Cluster(Guards(max_removals=194, max_removed_percent=100), a=300)
     cluster.ask("a", 300)
     assert cluster.turn() == 194
-    assert next(one.message for one in cluster.said.values()).startswith(
+    assert next(problem.message for problem in cluster.said.values()).startswith(
         "194 of 194 removals of namespace a"
     )
     assert cluster.turn() == 0
@@ -139,7 +139,7 @@ def test_a_share_is_one_of_what_was_owned_when_the_window_began() -> None:
     cluster = Cluster(Guards(max_removals=1000, max_removed_percent=20), a=100)
     cluster.ask("a", 50)
     assert cluster.turn() == 20
-    (message,) = {one.message for one in cluster.said.values()}
+    (message,) = {problem.message for problem in cluster.said.values()}
     assert "20 of 20 removals" in message
     assert "(20 % of the 100 limits that it had when the window began)" in message
     assert cluster.turn() == 0
@@ -160,7 +160,7 @@ def test_all_tenants_together_have_a_bound_that_one_tenant_alone_never_reaches()
     for tenant in tenants:
         cluster.ask(tenant, 4)
     assert cluster.turn() == 5 * 4
-    (message, *more) = {one.message for one in cluster.said.values()}
+    (message, *more) = {problem.message for problem in cluster.said.values()}
     assert not more
     assert message.startswith(
         "the removals of all namespaces together have reached their bound within 1h; 4 wait"
@@ -214,12 +214,12 @@ def test_no_window_ever_has_more_removals_of_a_tenant_than_its_budget(
         cluster.turn(after, restart=restart)
         end = cluster.at
         for name in before:
-            made = within(cluster.made, end, name)
-            assert made <= guards.max_removals
+            number = within(cluster.made, end, name)
+            assert number <= guards.max_removals
             # What the tenant had when the window began is what it has now and what went in it: nothing is added here.
-            base = cluster.left[name] + made
+            base = cluster.left[name] + number
             if base >= MIN_SHARE_FROM:
-                assert made <= max(1, guards.max_removed_percent * base / 100)
+                assert number <= max(1, guards.max_removed_percent * base / 100)
         assert within(cluster.made, end) <= max(
             5 * guards.max_removals,
             guards.max_removed_percent * (sum(cluster.left.values()) + within(cluster.made, end)) / 100,
@@ -263,11 +263,11 @@ def test_what_is_remembered_is_bounded_and_nothing_is_forgotten_earlier() -> Non
         RemovalCount(at=NOW + number, tenant="a", count=1, owned=500, owned_by_all=900)
         for number in range(500)
     ]
-    kept = condensed(counts)
-    assert len(kept) == MOST_MOMENTS
-    assert sum(one.count for one in kept) == 500
+    stored_counts = condensed(counts)
+    assert len(stored_counts) == MOST_MOMENTS
+    assert sum(count.count for count in stored_counts) == 500
     for number in range(0, 500, 50):
-        later = sum(one.count for one in kept if one.at > NOW + number)
+        later = sum(count.count for count in stored_counts if count.at > NOW + number)
         assert later >= 500 - number - 1
 
 
@@ -280,8 +280,8 @@ def test_what_is_no_row_is_refused(row: object) -> None:
 
 
 def test_a_row_of_an_earlier_version_counts_for_all_tenants_together() -> None:
-    one = count_of([NOW, 3])
-    assert one == replace(one, at=NOW, count=3, tenant="")
+    count = count_of([NOW, 3])
+    assert count == replace(count, at=NOW, count=3, tenant="")
 
 
 @pytest.mark.parametrize(

@@ -49,19 +49,19 @@ def change(subject, before, after, key=RATE) -> QuotaChange:
 def test_batches_hold_every_change_once_entities_whole_and_sorted(plan, random):
     changes = list(changes_between(*plan))
     random.shuffle(changes)
-    made = batches(changes)
-    assert len({(one.removes, one.level) for one in made}) == len(made)
-    for batch in made:
-        subjects = [one.entity for one in batch.alterations]
+    new_batches = batches(changes)
+    assert len({(one.removes, one.level) for one in new_batches}) == len(new_batches)
+    for batch in new_batches:
+        subjects = [alteration.entity for alteration in batch.alterations]
         assert subjects == sorted(set(subjects), key=sort_key)
-        assert {level(one) for one in subjects} == {batch.level}
-        values = [value for one in batch.alterations for _, value in one.operations]
+        assert {level(subject) for subject in subjects} == {batch.level}
+        values = [value for alteration in batch.alterations for _, value in alteration.operations]
         assert {value is None for value in values} == {batch.removes}
     sent = [
-        (one.entity, key, value)
-        for batch in made
-        for one in batch.alterations
-        for key, value in one.operations
+        (alteration.entity, key, value)
+        for batch in new_batches
+        for alteration in batch.alterations
+        for key, value in alteration.operations
     ]
     assert sorted(map(repr, sent)) == sorted(
         repr((one.entity, str(one.key), one.after)) for one in changes
@@ -78,12 +78,12 @@ def test_chunks_are_within_bounds_in_order_and_never_split_an_entity(sizes, repe
     alterations = [
         Alteration(entity(user=str(n)), ((str(RATE), 1.0),) * size) for n, size in enumerate(sizes)
     ]
-    made = list(chunks(alterations))
-    assert [one for chunk in made for one in chunk] == alterations
-    for chunk in made:
+    new_alterations = list(chunks(alterations))
+    assert [one for chunk in new_alterations for one in chunk] == alterations
+    for chunk in new_alterations:
         assert 1 <= len(chunk) <= MAX_ENTITIES
         assert sum(len(one.operations) for one in chunk) <= MAX_OPERATIONS
-    for one, other in itertools.pairwise(made):
+    for one, other in itertools.pairwise(new_alterations):
         full = len(one) == MAX_ENTITIES
         operations = sum(len(alteration.operations) for alteration in one)
         assert full or operations + len(other[0].operations) > MAX_OPERATIONS
@@ -111,12 +111,12 @@ def test_a_change_waits_for_exactly_those_that_can_match_one_of_its_clients(subj
     for removes in (False, True):
         key = Key.CONNECTION_CREATION_RATE
         schedule = SendSchedule([change(subject, 1.0, None if removes else 2.0, key)])
-        for one in obstacles:
-            schedule.settle(Alteration(one, ((str(key), 3.0),)), REFUSED)
-            schedule.settle(Alteration(one, ((str(RATE), 3.0),)), REFUSED)
+        for obstacle in obstacles:
+            schedule.settle(Alteration(obstacle, ((str(key), 3.0),)), REFUSED)
+            schedule.settle(Alteration(obstacle, ((str(RATE), 3.0),)), REFUSED)
         expected = sorted((o for o in obstacles if may_match_same(o, subject)), key=sort_key)
-        held = schedule.find_held_entities(schedule.batches[0])
-        assert held == ({subject: tuple(expected)} if expected else {})
+        entities = schedule.find_held_entities(schedule.batches[0])
+        assert entities == ({subject: tuple(expected)} if expected else {})
 
 
 def test_another_key_is_in_nobodys_way():
@@ -130,7 +130,7 @@ def test_only_a_few_obstacles_are_named():
     for number in range(50):
         schedule.settle(Alteration(entity(user=f"u{number:02}"), ((str(RATE), 1.0),)), REFUSED)
     (waits,) = schedule.find_held_entities(schedule.batches[0]).values()
-    assert [one[0] for one in waits] == [f"u{n:02}" for n in range(NAMED_OBSTACLES)]
+    assert [wait[0] for wait in waits] == [f"u{n:02}" for n in range(NAMED_OBSTACLES)]
 
 
 def test_an_entity_of_unknown_fate_gets_no_second_write_but_a_refused_one_does():
@@ -152,8 +152,8 @@ def test_what_was_held_holds_what_waits_for_it():
     schedule = SendSchedule([change(pair, None, 1.0), change(ALICE, None, 2.0), change(everybody, None, 3.0)])  # fmt: skip
     first, second, third = schedule.batches
     schedule.settle(first.alterations[0], REFUSED)
-    held = schedule.find_held_entities(second)
-    schedule.settle(second.alterations[0], Held(waits_for=held[ALICE]))
+    entities = schedule.find_held_entities(second)
+    schedule.settle(second.alterations[0], Held(waits_for=entities[ALICE]))
     assert schedule.find_held_entities(third) == {everybody: (pair, ALICE)}
 
 
@@ -211,9 +211,11 @@ def drive(before, changes, chances, run) -> tuple[Log, dict]:
     for batch in schedule.batches[: run.stop_after]:
         if schedule.unseen(batch) and next(looks, True):
             schedule.mark_visible()
-        held = schedule.find_held_entities(batch)
+        entities = schedule.find_held_entities(batch)
         for one in run.shuffled.sample(batch.alterations, len(batch.alterations)):
-            result = Held(waits_for=held[one.entity]) if one.entity in held else log.send(one)
+            result = (
+                Held(waits_for=entities[one.entity]) if one.entity in entities else log.send(one)
+            )
             results[batch.removes, one.entity] = result
             schedule.settle(one, result)
     log.land(everything=True)
@@ -234,7 +236,7 @@ def test_the_law_holds_where_brokers_lag_and_senders_stop(plan, chances, run):
             reasons = [
                 results.get((turn, one)) for one in result.waits_for for turn in (False, True)
             ]
-            failed = any(isinstance(one, Held | Rejected | Unknown) for one in reasons)
+            failed = any(isinstance(reason, Held | Rejected | Unknown) for reason in reasons)
             assert failed or (removes and not all(run.looks))
 
 

@@ -62,10 +62,10 @@ def test_no_range_approves_a_value_and_its_slip_of_a_unit(least, most, value, sl
 
 
 def test_the_first_range_that_covers_the_quota_applies():
-    other = replace(NARROW, key=Key.CONSUMER_BYTE_RATE)
+    other_changed_narrow = replace(NARROW, key=Key.CONSUMER_BYTE_RATE)
     wide = replace(NARROW, entities=EVERYTHING)
-    assert range_of(change(), (other, wide, NARROW)) == wide
-    assert range_of(change(), (other,)) == ValueRange(entities=EVERYTHING, key=RATE)
+    assert range_of(change(), (other_changed_narrow, wide, NARROW)) == wide
+    assert range_of(change(), (other_changed_narrow,)) == ValueRange(entities=EVERYTHING, key=RATE)
     assert not is_approved(change(), (replace(NARROW, maximum=None), NARROW), ())
 
 

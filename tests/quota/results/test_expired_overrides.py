@@ -26,22 +26,22 @@ def plan(*, findings=(), changes=()) -> Plan:
 
 
 def test_a_reported_one_has_the_declared_value_and_its_document():
-    (found,) = expired_overrides(plan(findings=(REPORTED,)), OWNED)
-    assert (found.override, found.expected, found.live) == (OVERRIDE, 5.0, 50.0)
-    assert (found.document, found.pair) == ("team/one", (ALICE, RATE))
+    (override,) = expired_overrides(plan(findings=(REPORTED,)), OWNED)
+    assert (override.override, override.expected, override.live) == (OVERRIDE, 5.0, 50.0)
+    assert (override.document, override.pair) == ("team/one", (ALICE, RATE))
 
 
 def test_where_no_document_declares_the_pair_the_value_from_before_is_expected():
-    (found,) = expired_overrides(
+    (override,) = expired_overrides(
         plan(findings=(replace(REPORTED, desired=None, owner=None),)), OWNED
     )
-    assert (found.expected, found.document) == (7.0, "")
+    assert (override.expected, override.document) == (7.0, "")
 
 
 def test_a_planned_one_counts_until_it_is_reverted():
     planned = plan(changes=(PLANNED, replace(PLANNED, cause=Cause.SPEC)))
-    (found,) = expired_overrides(planned, OWNED)
-    assert (found.expected, found.live) == (5.0, 50.0)
+    (override,) = expired_overrides(planned, OWNED)
+    assert (override.expected, override.live) == (5.0, 50.0)
     assert expired_overrides(planned, OWNED, reverted={(ALICE, RATE)}) == ()
 
 

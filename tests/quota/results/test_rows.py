@@ -80,6 +80,6 @@ def test_a_change_without_claim_and_owner_has_no_document():
 )
 def test_a_result_is_told_in_one_word_with_its_reason(result, said):
     (row,) = plan_rows(Plan(cluster_id="c", changes=(SET,)))
-    made = result_row(row, result)
-    assert (made.outcome, made.code, made.message) == said
-    assert made.plan == row
+    new_row = result_row(row, result)
+    assert (new_row.outcome, new_row.code, new_row.message) == said
+    assert new_row.plan == row

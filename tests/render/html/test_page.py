@@ -63,16 +63,16 @@ def facts_of(text: str) -> dict:
 
 
 @pytest.mark.parametrize(
-    "made", [page(), page(look("a"), look("b"), kind="report"), page(hostile_look())]
+    "new_page", [page(), page(look("a"), look("b"), kind="report"), page(hostile_look())]
 )
-def test_a_page_is_well_formed_and_holds_one_block_of_facts_and_one_script(made):
-    reading = read(made)
+def test_a_page_is_well_formed_and_holds_one_block_of_facts_and_one_script(new_page):
+    reading = read(new_page)
     assert reading.seen.count("script") == 2
     assert reading.seen.count("style") == 1
     assert ("html", "lang", "en") in reading.attributes
     assert len(reading.texts["title"]) == 1
-    assert made.startswith("<!DOCTYPE html>\n")
-    assert "{{" not in re.sub(r"(?s)<script.*?</script>", "", made)
+    assert new_page.startswith("<!DOCTYPE html>\n")
+    assert "{{" not in re.sub(r"(?s)<script.*?</script>", "", new_page)
 
 
 def test_nothing_in_a_page_is_fetched_from_anywhere():
@@ -118,17 +118,17 @@ def test_the_policy_allows_the_two_texts_of_the_page_and_nothing_else():
 
 
 def test_no_name_leaves_the_block_of_facts():
-    made = page(hostile_look())
-    block = re.search(r'(?s)<script type="application/json" id="facts">(.*?)</script>', made)
+    new_page = page(hostile_look())
+    block = re.search(r'(?s)<script type="application/json" id="facts">(.*?)</script>', new_page)
     assert block is not None
     assert block[1].isascii()
     assert not set("<>&\u2028\u2029") & set(block[1])
-    rest = made.replace(block[1], "")
+    rest = new_page.replace(block[1], "")
     title = re.search(r"<title>(.*?)</title>", rest)
     assert title is not None
     rest = rest.replace(title[1], "")
     for name in HOSTILE[:7]:
-        assert name not in made.replace(page_files().template, "") or name == "{{script}}"
+        assert name not in new_page.replace(page_files().template, "") or name == "{{script}}"
         assert name not in rest
     assert "<" not in title[1]
     users = {row[0] for row in json.loads(block[1])["entities"]}
@@ -222,5 +222,5 @@ def sample_without_findings():
 
 
 def test_every_file_of_the_page_is_one_that_the_page_is_made_of():
-    there = {one.name for one in files("reconciler.render").joinpath("page").iterdir()}
-    assert there == {TEMPLATE, *STYLES, *SCRIPTS, report_page.TEMPLATE, *report_page.STYLES}
+    names = {path.name for path in files("reconciler.render").joinpath("page").iterdir()}
+    assert names == {TEMPLATE, *STYLES, *SCRIPTS, report_page.TEMPLATE, *report_page.STYLES}

@@ -85,11 +85,11 @@ def test_batches_add_up(first: list[QuotaRecord], second: list[QuotaRecord]) -> 
 
 @given(RECORDS, ALTERATIONS, st.sampled_from(list(PROFILES.values())))
 def test_validation_says_what_carrying_out_says(
-    held: list[QuotaRecord],
+    records: list[QuotaRecord],
     asked: list[tuple[tuple[tuple[str, str | None], ...], tuple[tuple[str, float | None], ...]]],
     profile: BrokerProfile,
 ) -> None:
-    image = EMPTY.applied(held)
+    image = EMPTY.applied(records)
     verdicts = [
         alterations.alter(profile, image, asked, resolvable=(), validate_only=validate_only)
         for validate_only in (True, False)
@@ -99,11 +99,11 @@ def test_validation_says_what_carrying_out_says(
 
 @given(RECORDS, ALTERATIONS, st.sampled_from(list(PROFILES.values())))
 def test_an_open_describe_shows_what_a_model_of_the_results_holds(
-    held: list[QuotaRecord],
+    records: list[QuotaRecord],
     asked: list[tuple[tuple[tuple[str, str | None], ...], tuple[tuple[str, float | None], ...]]],
     profile: BrokerProfile,
 ) -> None:
-    image = EMPTY.applied(held)
+    image = EMPTY.applied(records)
     verdicts = alterations.alter(profile, image, asked, resolvable=(), validate_only=False)
     model = plain(image)
     seen: set[object] = set()
@@ -122,8 +122,8 @@ def test_an_open_describe_shows_what_a_model_of_the_results_holds(
                     entity.pop(key, None)
                 else:
                     entity[key] = value
-    shown = describe_filters.matching(image.applied(verdicts.records), (), strict=False)
-    assert {names: dict(values) for names, values in shown} == {
+    entries = describe_filters.matching(image.applied(verdicts.records), (), strict=False)
+    assert {names: dict(values) for names, values in entries} == {
         names: entity for names, entity in model.items() if entity
     }
 

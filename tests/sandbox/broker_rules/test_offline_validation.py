@@ -47,9 +47,9 @@ def test_any_number_of_entities_is_judged() -> None:
 
 def test_an_entity_that_stands_twice_is_refused() -> None:
     twice = [Alteration(ALICE, (("producer_byte_rate", 1.0),))] * 2
-    (said,) = validate(PROFILES["4.x"], twice).values()
-    assert isinstance(said, Rejected)
-    assert said.message.startswith("Ignoring duplicate entity")
+    (problem,) = validate(PROFILES["4.x"], twice).values()
+    assert isinstance(problem, Rejected)
+    assert problem.message.startswith("Ignoring duplicate entity")
 
 
 def test_host_names_count_only_if_the_caller_says_so() -> None:

@@ -46,11 +46,11 @@ def as_pod(
     view = _view()
     place = folder / f"{namespace}-{account}"
     place.mkdir(exist_ok=True)
-    whole = json.loads(kube.kubeconfig_for(namespace, account).read_text(encoding="utf-8"))
-    (place / "token").write_text(whole["users"][0]["user"]["token"], encoding="ascii")
+    document = json.loads(kube.kubeconfig_for(namespace, account).read_text(encoding="utf-8"))
+    (place / "token").write_text(document["users"][0]["user"]["token"], encoding="ascii")
     (place / "namespace").write_text(namespace, encoding="ascii")
     (place / "ca.crt").write_bytes(kube.ca_file.read_bytes())
-    server = urlsplit(whole["clusters"][0]["cluster"]["server"])
+    server = urlsplit(document["clusters"][0]["cluster"]["server"])
     environment = {
         "KUBERNETES_SERVICE_HOST": str(server.hostname),
         "KUBERNETES_SERVICE_PORT": str(server.port),

@@ -71,18 +71,18 @@ def write_credentials(layout: Layout) -> Credentials:
             serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
         )
     )
-    made = Credentials(
+    credentials = Credentials(
         server=layout.authority.server("kube-apiserver"),
         admin=layout.authority.client("admin", organisation="system:masters"),
         signing_key=signing,
         verifying_key=verifying,
     )
     user = {
-        "client-certificate-data": _embedded(made.admin.certificate),
-        "client-key-data": _embedded(made.admin.key),
+        "client-certificate-data": _embedded(credentials.admin.certificate),
+        "client-key-data": _embedded(credentials.admin.key),
     }
     write_kubeconfig(layout, layout.kubeconfig, user=user, namespace="default")
-    return made
+    return credentials
 
 
 def write_kubeconfig(

@@ -171,11 +171,11 @@ def _build(module: GoModule, folder: Path) -> None:
 def _go() -> str:
     wanted = ".".join(map(str, GO))
     go = jars.program("go", f"Go {wanted}")
-    said = _run([go, "env", "GOVERSION"], seconds=60, doing="Go does not run").strip()
-    major, _, minor = said.removeprefix("go").partition(".")
+    text = _run([go, "env", "GOVERSION"], seconds=60, doing="Go does not run").strip()
+    major, _, minor = text.removeprefix("go").partition(".")
     number = minor.partition(".")[0].partition("rc")[0]
     if not (major.isdigit() and number.isdigit()) or (int(major), int(number)) < GO:
-        raise ServersUnavailable(f"`go env GOVERSION` says {said}: install Go {wanted} or newer.")
+        raise ServersUnavailable(f"`go env GOVERSION` says {text}: install Go {wanted} or newer.")
     return go
 
 

@@ -154,11 +154,11 @@ class Refuses(http.server.BaseHTTPRequestHandler):
     """A validating webhook that refuses whatever it is asked."""
 
     def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        document = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         response = {
-            "uid": asked["request"]["uid"],
+            "uid": document["request"]["uid"],
             "allowed": False,
-            "status": {"message": f"no {asked['request']['name']} here"},
+            "status": {"message": f"no {document['request']['name']} here"},
         }
         review = {
             "apiVersion": "admission.k8s.io/v1",

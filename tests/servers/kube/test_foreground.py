@@ -17,13 +17,13 @@ def test_one_line_tells_how_to_reach_it_and_nothing_stays_behind() -> None:
         cwd=REPOSITORY, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     ) as process:  # fmt: skip
         assert process.stdout is not None
-        told = json.loads(process.stdout.readline())
+        document = json.loads(process.stdout.readline())
         answer = subprocess.run(
-            [told["kubectl"], "get", "crds", "-o", "name"],
-            env={"KUBECONFIG": told["kubeconfig"], "HOME": str(Path(told["kubeconfig"]).parent)},
+            [document["kubectl"], "get", "crds", "-o", "name"],
+            env={"KUBECONFIG": document["kubeconfig"], "HOME": str(Path(document["kubeconfig"]).parent)},
             capture_output=True, text=True, check=False,
         )  # fmt: skip
         process.communicate(timeout=60)
     assert "clientquotas.kafka-quotas.io" in answer.stdout, answer.stderr
     assert process.returncode == 0
-    assert not Path(told["kubeconfig"]).exists()
+    assert not Path(document["kubeconfig"]).exists()

@@ -29,10 +29,10 @@ def test_without_go_it_says_which_go(alone: Path) -> None:
         programs.apiserver()
 
 
-@pytest.mark.parametrize("said", ["go1.25.3", "go1.21rc2", "devel"])
-def test_an_old_go_is_not_enough(alone: Path, said: str) -> None:
-    executable(alone, "go", f"echo {said}")
-    with pytest.raises(ServersUnavailable, match=rf"says {said}: install Go 1\.26 or newer"):
+@pytest.mark.parametrize("text", ["go1.25.3", "go1.21rc2", "devel"])
+def test_an_old_go_is_not_enough(alone: Path, text: str) -> None:
+    executable(alone, "go", f"echo {text}")
+    with pytest.raises(ServersUnavailable, match=rf"says {text}: install Go 1\.26 or newer"):
         programs.apiserver()
 
 
@@ -68,7 +68,7 @@ def test_another_pin_is_another_folder(tmp_path: Path) -> None:
 
 @pytest.mark.integration
 @pytest.mark.parametrize(
-    ("program", "arguments", "said"),
+    ("program", "arguments", "text"),
     [
         (programs.apiserver, ["--version"], "Kubernetes v1.36.4"),
         (programs.controller_manager, ["--version"], "Kubernetes v1.36.4"),
@@ -77,8 +77,8 @@ def test_another_pin_is_another_folder(tmp_path: Path) -> None:
         (programs.etcd, ["--version"], "etcd Version: 3.4.23"),
     ],
 )
-def test_the_programs_are_the_pinned_ones(program, arguments: list[str], said: str) -> None:
+def test_the_programs_are_the_pinned_ones(program, arguments: list[str], text: str) -> None:
     answer = subprocess.run(
         [program(), *arguments], capture_output=True, text=True, check=True, timeout=60
     )
-    assert answer.stdout.startswith(said)
+    assert answer.stdout.startswith(text)

@@ -77,8 +77,10 @@ class RulesOracle:
         if "exception" in answer:
             raise BatchRefused(f"{answer['exception']}: {answer['message']}")
         return [
-            Answer(entity=_entity(one["entity"]), error=one["code"], message=one["message"])
-            for one in answer["results"]
+            Answer(
+                entity=_entity(result["entity"]), error=result["code"], message=result["message"]
+            )
+            for result in answer["results"]
         ]
 
     def describe(self, components: Iterable[Component] = (), *, strict: bool = False) -> Described:

@@ -23,25 +23,29 @@ ALICE: Alteration = ((("user", "alice"),), (("producer_byte_rate", 1024.0),))
 
 @given(versions, alterations, st.booleans())
 def test_a_request_reads_back(
-    version: int, asked: tuple[Alteration, ...], validate_only: bool
+    version: int, requested_alterations: tuple[Alteration, ...], validate_only: bool
 ) -> None:
-    body = alter_client_quotas.encode_request(version, asked, validate_only=validate_only)
+    body = alter_client_quotas.encode_request(
+        version, requested_alterations, validate_only=validate_only
+    )
     assert alter_client_quotas.decode_request(version, body) == AlterClientQuotasRequest(
-        alterations=asked, validate_only=validate_only
+        alterations=requested_alterations, validate_only=validate_only
     )
 
 
 @given(versions, alterations)
 def test_entries_may_be_cut_into_requests_anywhere(
-    version: int, asked: tuple[Alteration, ...]
+    version: int, requested_alterations: tuple[Alteration, ...]
 ) -> None:
-    entries = alter_client_quotas.encode_entries(version, asked)
-    assert len(entries) == len(asked)
-    for entry, alteration in zip(entries, asked, strict=True):
+    entries = alter_client_quotas.encode_entries(version, requested_alterations)
+    assert len(entries) == len(requested_alterations)
+    for entry, alteration in zip(entries, requested_alterations, strict=True):
         body = alter_client_quotas.join_entries(version, [entry], validate_only=False)
         assert alter_client_quotas.decode_request(version, body).alterations == (alteration,)
     whole = alter_client_quotas.join_entries(version, entries, validate_only=True)
-    assert whole == alter_client_quotas.encode_request(version, asked, validate_only=True)
+    assert whole == alter_client_quotas.encode_request(
+        version, requested_alterations, validate_only=True
+    )
 
 
 @given(

@@ -50,8 +50,8 @@ def test_features_from_level_0_are_shown_from_version_4_on(version: int, names: 
     body = api_versions.encode_response(
         version, ApiVersionsResponse(error_code=0, apis=(), features=features)
     )
-    shown = api_versions.decode_response(version, body).features
-    assert [feature.name for feature in shown] == names
+    displayed_features = api_versions.decode_response(version, body).features
+    assert [feature.name for feature in displayed_features] == names
 
 
 def test_unknown_tags_of_the_answer_are_passed_over() -> None:

@@ -34,8 +34,8 @@ def given(clusters: ClusterSelection, out: str | None = "new") -> RecommendOptio
     )  # fmt: skip
 
 
-def places_of(out: Path, *names: str) -> dict[str, Path]:
-    return places(out, names or ("prod",), recommendation._targets(None))
+def places_of(path: Path, *names: str) -> dict[str, Path]:
+    return places(path, names or ("prod",), recommendation._targets(None))
 
 
 def test_ours_is_replaced_and_removed_when_nothing_is_proposed_any_more(folder: Path) -> None:
@@ -65,22 +65,22 @@ def test_a_file_of_somebody_else_is_neither_replaced_nor_removed_and_nothing_is_
         _ = places_of(out, "prod", "staging")
     with pytest.raises(UsageError, match="not from kquota spark recommend"):
         _ = put({out / "prod.yaml": ALICES, out / "staging.yaml": text})
-    assert [one.name for one in out.iterdir()] == ["staging.yaml"]
+    assert [path.name for path in out.iterdir()] == ["staging.yaml"]
     assert (out / "staging.yaml").read_text() == "# ours\n" + ALICES
 
 
 @pytest.mark.parametrize(
-    ("manifests", "out"),
+    ("manifests", "text"),
     [("[quotas]", "quotas"), ("[quotas]", "quotas/new"), ("['*.yaml']", "."), ("['**/prod.yaml']", "a/b"), ("[.]", "../here/new")],
 )  # fmt: skip
 def test_proposals_never_lie_where_a_plan_would_read_them(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, manifests: str, out: str
+    folder: Path, monkeypatch: pytest.MonkeyPatch, manifests: str, text: str
 ) -> None:
     here = folder / "here"
     here.mkdir()
     monkeypatch.chdir(here)
     project(here, manifests=f"manifests: {manifests}")
-    for place in (Path(out), (here / out)):
+    for place in (Path(text), (here / text)):
         with pytest.raises(UsageError, match="would be one of the manifests of prod"):
             _ = places_of(place)
     assert places_of(Path("../beside")) == {"prod": Path("../beside/prod.yaml")}
@@ -106,7 +106,7 @@ def test_a_place_that_cannot_be_written_is_told_at_once(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "words"),
+    ("texts", "words"),
     [
         (["--cluster", "prod", "--out", "quotas"], "would be one of the manifests of prod"),
         (["--cluster", "prod", "--out", "theirs"], "not from kquota spark recommend"),
@@ -115,14 +115,14 @@ def test_a_place_that_cannot_be_written_is_told_at_once(folder: Path) -> None:
     ],
 )
 def test_what_cannot_be_written_is_said_before_a_session_or_a_lake_is_opened(
-    kquota: Run, folder: Path, asked: list[str], words: str
+    kquota: Run, folder: Path, texts: list[str], words: str
 ) -> None:
     project(folder)
     manifest(folder, "prod.yaml", ALICES)
     (folder / "theirs").mkdir()
     (folder / "theirs" / "prod.yaml").write_text(ALICES)
     # There is no lake, and its address is none.
-    ran = kquota("spark", "recommend", "--lake", "gopher://x", *asked)
+    ran = kquota("spark", "recommend", "--lake", "gopher://x", *texts)
     assert ran.code == 1
     assert words in ran.err
     assert (folder / "quotas" / "prod.yaml").read_text() == ALICES
@@ -148,8 +148,8 @@ def test_pins_and_changes_are_those_of_the_own_cluster(folder: Path) -> None:
     class Advised:
         report = UsageReport(
             evidence=tuple(
-                EvidenceNote(cluster_id=one, from_ms=EVIDENCE.from_ms, to_ms=EVIDENCE.to_ms)
-                for one in CLUSTERS.values()
+                EvidenceNote(cluster_id=cluster, from_ms=EVIDENCE.from_ms, to_ms=EVIDENCE.to_ms)
+                for cluster in CLUSTERS.values()
             )
         )
         changes = (row(cluster_id=STAGING),)

@@ -35,8 +35,8 @@ def shown(running: SparkOptions, engine: str) -> None:
 
 def test_options_become_where_a_job_runs() -> None:
     words = ["--master", "local[2]", "--memory", "2g", "--brief", "--engine", "core"]
-    told = CliRunner().invoke(shown, words).output
-    assert told == f"{SparkOptions(master='local[2]', memory='2g', brief=True)} core\n"
+    output = CliRunner().invoke(shown, words).output
+    assert output == f"{SparkOptions(master='local[2]', memory='2g', brief=True)} core\n"
     assert CliRunner().invoke(shown, []).output == f"{SparkOptions()} auto\n"
     assert SparkOptions(master="local[2]", memory="2g", brief=True).settings() == SessionSettings(
         master="local[2]", memory="2g", brief=True
