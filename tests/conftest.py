@@ -17,9 +17,9 @@ import pytest
 
 from tests import groups, server_logs
 from tests.servers import jars, raw_quotas
+from tests.servers.cluster_pool import SharedClusters
 from tests.servers.kafka import KafkaCluster, StartKafka
 from tests.servers.kube.cluster import KubeCluster
-from tests.servers.shared import SharedClusters
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell that starts this with & ignores Ctrl-C for it and its children, and tests of interruptions would never end.

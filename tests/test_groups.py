@@ -52,7 +52,10 @@ def test_the_servers_of_a_session_stay_on_one_worker() -> None:
 
 
 def test_a_file_whose_servers_are_its_own_is_a_unit_of_its_own() -> None:
-    assert groups.unit_of_work("tests/e2e/test_kill.py::test[1]") == "tests/e2e/test_kill.py"
+    assert (
+        groups.unit_of_work("tests/e2e/test_crash_recovery.py::test[1]")
+        == "tests/e2e/test_crash_recovery.py"
+    )
 
 
 def test_a_new_place_for_integration_tests_asks_for_a_group() -> None:

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from tests.bench import brokers, codec, fleet, harness, loading, operating, page, use
+from tests.bench import brokers, codec, documents, fleet, harness, operator_load, page, use
 from tests.bench.harness import Figures, Row, interleaved, say, self_measured
 
 
@@ -85,10 +85,10 @@ def plan_rows() -> Iterator[Row]:
 
 def load_rows() -> Iterator[Row]:
     with tempfile.TemporaryDirectory(prefix="manifests-") as folder:
-        loading.write_manifests(Path(folder))
+        documents.write_manifests(Path(folder))
         say("load 10,000 documents")
         taken = interleaved(
-            {name: self_measured("load", name, folder) for name in loading.CANDIDATES}
+            {name: self_measured("load", name, folder) for name in documents.CANDIDATES}
         )
     yield cost(
         "load 10k documents with provenance", "yaml.CSafeLoader alone", taken["ours"]["cpu"],
@@ -140,16 +140,16 @@ def fleet_rows() -> Iterator[Row]:
 
 
 def operator_rows() -> Iterator[Row]:
-    work = f"operator: {operating.RESOURCES:,} resources to Ready"
+    work = f"operator: {operator_load.RESOURCES:,} resources to Ready"
     peer = "handlers of Kopf's tutorial"
     say(work)
-    with operating.workspace() as bench:
-        taken = interleaved(bench.candidates(), rounds=operating.ROUNDS)
+    with operator_load.workspace() as bench:
+        taken = interleaved(bench.candidates(), rounds=operator_load.ROUNDS)
         for name, counted in bench.counted.items():
-            say(f"writes of {name}: {operating.listed(counted[-1])}")
+            say(f"writes of {name}: {operator_load.listed(counted[-1])}")
     ours, theirs = taken["ours"], taken["tutorial"]
     yield cost(work, peer, ours["wall"], theirs["wall"], 0.5, "s wall")
-    limits = {"statuses": operating.RESOURCES, "others": 3 * ours["batches"].median}
+    limits = {"statuses": operator_load.RESOURCES, "others": 3 * ours["batches"].median}
     for what, most in limits.items():
         unit = "status writes" if what == "statuses" else "other writes"
         yield Row(
@@ -194,7 +194,7 @@ def machine() -> str:
     return (
         f"{os.cpu_count()} cores ({cpu}), {memory:.0f} GiB; Python {platform.python_version()}; "
         f"{first(['java', '-version'])}; Kafka {brokers.VERSION} on the same machine; "
-        f"medians of {harness.ROUNDS} interleaved rounds ({operating.ROUNDS} for the operator, on the sandbox broker)"
+        f"medians of {harness.ROUNDS} interleaved rounds ({operator_load.ROUNDS} for the operator, on the sandbox broker)"
     )
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.bench import harness, loading
+from tests.bench import documents, harness
 from tests.servers import jars, raw_quotas, tools
 from tests.servers.fault_proxy import in_front_of
 from tests.servers.kafka import KafkaCluster
@@ -60,13 +60,13 @@ class Workspace:
     def shift(self) -> None:
         """New values everywhere, in the manifests and in the list."""
         self.turn += 1
-        loading.write_manifests(self.folder / "quotas", offset=self.turn)
+        documents.write_manifests(self.folder / "quotas", offset=self.turn)
         lines = [
             f"user-{number:05d}\tclient-{number:05d}"
             f"\tproducer_byte_rate={1_000_000 + number + self.turn}"
             f"\tconsumer_byte_rate={(2_000 + number + self.turn) * 1024}"
             f"\trequest_percentage={50 + self.turn + number % 50}.5"
-            for number in range(loading.DOCUMENTS)
+            for number in range(documents.DOCUMENTS)
         ]
         (self.folder / "list.tsv").write_text("\n".join(lines), encoding="utf-8")
 

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.bench import operating
+from tests.bench import operator_load
 from tests.bench.harness import say
-from tests.bench.operating import GROUP, Bench, cpu_seconds, is_ready, metric, until
+from tests.bench.operator_load import GROUP, Bench, cpu_seconds, is_ready, metric, until
 from tests.servers.ports import free_ports
 from tests.servers.processes import Child
 
@@ -36,7 +36,7 @@ def timed(work: Callable[[], object], child: Child) -> tuple[float, float]:
 
 def measure(bench: Bench, count: int) -> dict[str, float]:
     """All figures for so many resources, in seconds and MB."""
-    operating.RESOURCES = count
+    operator_load.RESOURCES = count
     figures: dict[str, float] = {}
     with bench.broker() as bootstrap, bench.resources(bootstrap) as namespace:
         path = f"{GROUP}/namespaces/{namespace}/clientquotas"
@@ -96,7 +96,7 @@ def measure(bench: Bench, count: int) -> dict[str, float]:
 
 def main() -> None:
     """Measure each count of the command line and print one line for each."""
-    with operating.workspace() as bench:
+    with operator_load.workspace() as bench:
         for count in map(int, sys.argv[1:] or ["1000", "5000", "20000"]):
             figures = measure(bench, count)
             say(f"{count}: " + ", ".join(f"{name} {value:.2f}" for name, value in figures.items()))

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.bench import codec, loading, planning
+from tests.bench import codec, documents, plan
 
 REPEATS = 3
 
@@ -54,9 +54,9 @@ def main(words: list[str]) -> dict[str, float]:
             encode(wanted[:10])
             return cpu_and_peak(lambda: encode(wanted))
         case ["plan", name]:
-            return cpu_and_peak(planning.CANDIDATES[name]())
+            return cpu_and_peak(plan.CANDIDATES[name]())
         case ["load", name, path]:
-            return cpu_and_peak(loading.CANDIDATES[name](Path(path)))
+            return cpu_and_peak(documents.CANDIDATES[name](Path(path)))
         case _:
             raise SystemExit(f"no such sample: {words}")
 

@@ -22,8 +22,8 @@ from reconciler.evidence.store.manifest import Unit
 from reconciler.usage.tables import USAGE_5M, USAGE_HIST_D, USAGE_SAMPLE
 from tests.bench.harness import Figures, Row, interleaved, say
 from tests.evidence.spark.plans import rows_read
+from tests.fleet.lake_writer import write
 from tests.fleet.spec import Fleet
-from tests.fleet.writing import write
 from tests.servers.processes import ScratchFolder
 
 DAYS = 30

@@ -9,7 +9,7 @@ from tests.bench import page, use
 from tests.bench.__main__ import chosen_of, used, written
 from tests.bench.exactness import counted
 from tests.bench.harness import Figures, Row
-from tests.bench.replaying import is_short_of_memory, megabytes
+from tests.bench.replay import is_short_of_memory, megabytes
 from tests.bench.use import Measured
 
 ABOUT = {name: words for name, (words, _) in use.TARGETS.items()}

@@ -90,9 +90,9 @@ def t1(scale: Scale) -> Iterator[Row]:
 
 def t2(scale: Scale) -> Iterator[Row]:
     """Runs of samples through the shuffle against samples."""
-    from tests.bench import replaying
+    from tests.bench import replay
 
-    return replaying.t2(scale.rounds, scale.replayed)
+    return replay.t2(scale.rounds, scale.replayed)
 
 
 def t3(scale: Scale) -> Iterator[Row]:
@@ -126,23 +126,23 @@ def t5(scale: Scale) -> Iterator[Row]:
 
 def t6(scale: Scale) -> Iterator[Row]:
     """As many samples as fit."""
-    from tests.bench import replaying
+    from tests.bench import replay
 
-    return replaying.t6(scale.largest)
+    return replay.t6(scale.largest)
 
 
 def t7(scale: Scale) -> Iterator[Row]:
     """Five times as many."""
-    from tests.bench import replaying
+    from tests.bench import replay
 
-    return replaying.t7(scale.rounds, scale.heaped)
+    return replay.t7(scale.rounds, scale.heaped)
 
 
 def t8(scale: Scale) -> Iterator[Row]:
     """Against other engines."""
-    from tests.bench import replaying
+    from tests.bench import replay
 
-    return replaying.t8(scale.rounds, scale.crossed)
+    return replay.t8(scale.rounds, scale.crossed)
 
 
 def t9(scale: Scale) -> Iterator[Row]:

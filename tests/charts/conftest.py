@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.charts import foreign
-from tests.charts.rendering import NAMESPACE
+from tests.charts.chart_renderer import NAMESPACE
 from tests.servers.kube.cluster import KubeCluster
 
 WATCHED = ("kqr-one", "kqr-two")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.charts.placing import FULLNAME, Placed, placed
+from tests.charts.release import FULLNAME, Placed, placed
 from tests.servers.kube.api import MERGE_PATCH
 from tests.servers.kube.cluster import KubeCluster
 

@@ -12,7 +12,7 @@ import yaml
 
 import reconciler
 from tests.charts import argocd_patch, crd_templates, values_table
-from tests.charts.rendering import CHART, ROOT, VALUES
+from tests.charts.chart_renderer import CHART, ROOT, VALUES
 
 SCHEMA: dict[str, Any] = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
 DEFAULTS_TEXT = (CHART / "values.yaml").read_text(encoding="utf-8")

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.charts.placing import FULLNAME
-from tests.charts.rendering import CHART, RELEASE
+from tests.charts.chart_renderer import CHART, RELEASE
+from tests.charts.release import FULLNAME
 from tests.servers.kube.cluster import KubeCluster
 
 pytestmark = pytest.mark.integration

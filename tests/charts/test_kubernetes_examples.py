@@ -12,7 +12,7 @@ from reconciler.manifest.document import from_resource
 from reconciler.manifest.project.cluster import from_spec
 from reconciler.quota.grants import judge
 from tests.charts import gitops_types
-from tests.charts.rendering import CHART
+from tests.charts.chart_renderer import CHART
 from tests.servers.kube.cluster import KubeCluster
 
 FOLDER = Path(__file__).parents[2] / "examples" / "kubernetes"

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.charts.chart_renderer import CHART
 from tests.charts.pages import DOCS, PAGES, Step, commands
-from tests.charts.rendering import CHART
 from tests.servers import raw_quotas
 from tests.servers.jars import NEWEST
 from tests.servers.kafka import StartKafka

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.charts.placing import FULLNAME, Placed, placed
-from tests.charts.rendering import VALUES
+from tests.charts.chart_renderer import VALUES
+from tests.charts.release import FULLNAME, Placed, placed
 from tests.servers.kube.cluster import KubeCluster
 
 pytestmark = pytest.mark.integration

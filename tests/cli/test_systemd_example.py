@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.projects import quota
-from tests.cli.watches import Watch, Watched, until
+from tests.cli.watch_process import Watch, Watched, until
 
 ROOT = Path(__file__).parents[2]
 UNIT = ROOT / "examples" / "systemd" / "kquota-watch.service"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench import loading
+from tests.bench import documents
 from tests.servers import raw_quotas
 from tests.servers.fault_proxy import in_front_of
 
@@ -66,7 +66,7 @@ def test_ten_thousand_documents_are_applied_in_few_requests_and_verified(
     empty_kafka, tmp_path: Path
 ) -> None:
     cluster = empty_kafka("4.3.1", heap_megabytes=768)
-    loading.write_manifests(tmp_path / "quotas")
+    documents.write_manifests(tmp_path / "quotas")
     with in_front_of(cluster) as proxies:
         (proxy,) = proxies.values()
         text = PROJECT + CLUSTER.format(name="bench", bootstrap=f"127.0.0.1:{proxy.port}")

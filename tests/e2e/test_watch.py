@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.projects import quota
-from tests.cli.watches import Watch, Watched, until
+from tests.cli.watch_process import Watch, Watched, until
 from tests.git.commits import git
 from tests.servers import raw_quotas, tools
 from tests.servers.kafka import KafkaCluster

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 
+from tests.fleet.lake_writer import write
 from tests.fleet.spec import Fleet
-from tests.fleet.writing import write
 
 UNITS = {"s": 1_000, "m": 60_000}
 

@@ -15,8 +15,8 @@ from reconciler.usage.samples import QuotaType
 from reconciler.usage.tags import GroupKind
 from tests.fleet import demand
 from tests.fleet.__main__ import main
+from tests.fleet.lake_writer import limits_at, write
 from tests.fleet.spec import DAY_MS, Fleet, What, events, tenants
-from tests.fleet.writing import limits_at, write
 
 FLEET = Fleet(clusters=2, brokers=3, groups=8, days=2, step_ms=300_000)
 

@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from tests.cli.projects import quota
+from tests.forge.code_host import ROOT
 from tests.forge.test_workflows import PROJECT, Broker
-from tests.forge.workbench import ROOT
 
 pytestmark = pytest.mark.integration
 

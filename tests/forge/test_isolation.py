@@ -15,9 +15,9 @@ import pytest
 import yaml
 
 from tests.cli.projects import quota
-from tests.forge.evil_checkout import plant
+from tests.forge.code_host import ROOT
+from tests.forge.hostile_checkout import plant
 from tests.forge.test_workflows import PROJECT
-from tests.forge.workbench import ROOT
 from tests.git.commits import git, repository
 
 ACTIONS = ROOT / ".github" / "actions"

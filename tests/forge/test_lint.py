@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.forge.code_host import OUR_PIN, OURS, PINS
 from tests.forge.tools import go_program
-from tests.forge.workbench import OUR_PIN, OURS, PINS
 from tests.servers.jars import ServersUnavailable
 
 ROOT = Path(__file__).parents[2]

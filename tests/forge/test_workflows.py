@@ -14,8 +14,8 @@ from reconciler.usage.samples import DAY_MS
 from tests.cli.projects import quota
 from tests.evidence.store.evidence import busy, published
 from tests.forge import openapi
+from tests.forge.code_host import Workbench
 from tests.forge.github_api import BOT, Account, GitHubApi, Refusal, zipped
-from tests.forge.workbench import Workbench
 from tests.servers import raw_quotas
 from tests.servers.jars import NEWEST
 from tests.servers.properties import Listener

@@ -39,7 +39,7 @@ from reconciler.quota.results.report import Reconciliation
 from reconciler.reconcile import NewOverride
 from tests.fakes.cluster import LOST
 from tests.kube.worlds import KubeWorld, quota_cluster, resource
-from tests.reconcile.worlds import ALICE, ALICE_SHOP, BOB, RATE, state
+from tests.reconcile.scenarios import ALICE, ALICE_SHOP, BOB, RATE, state
 
 NOW = 1_700_000_000.0
 HOME = entity(ip="::1")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.planner.guards import Guards
 from tests.kube.worlds import KubeWorld, resource
-from tests.reconcile.worlds import OPEN, RATE, SHARE
+from tests.reconcile.scenarios import OPEN, RATE, SHARE
 
 MINE, THEIRS = "mine", "rivalspace"
 SHARED = entity(user="shared")

@@ -11,7 +11,7 @@ from tests.kube.crd_schema import faults
 from tests.kube.scenarios import CREATED, meddle, world
 from tests.kube.worlds import KubeWorld, resource
 from tests.quota import strategies as some
-from tests.reconcile.worlds import ALICE, ALICE_SHOP, BOB, RATE
+from tests.reconcile.scenarios import ALICE, ALICE_SHOP, BOB, RATE
 
 TIMES = ("2024-01-01T00:00:00Z", "2024-01-02T00:00:00Z")
 

@@ -36,7 +36,7 @@ from reconciler.quota.results.report import Reconciliation
 from reconciler.reconcile import ReconcileOptions
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.kube_api import FakeKubeApi
-from tests.reconcile.worlds import OPEN, state
+from tests.reconcile.scenarios import OPEN, state
 
 DELETED = "2023-11-14T22:13:20Z"
 """When the fake clock begins."""

@@ -22,7 +22,7 @@ from reconciler.wire.messages import describe_client_quotas as quotas
 from reconciler.wire.varints import encode_varint
 from tests.fakes import scripted_broker as acts
 from tests.fakes.scripted_broker import ScriptedBroker
-from tests.limits.bounded import Measured, Prepared, assert_bounded
+from tests.limits.process_limits import Measured, Prepared, assert_bounded
 
 HEAD = b"\x00\x00\x00\x00\x00\x00\x00"  # no throttle, no error, no message
 

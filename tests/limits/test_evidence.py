@@ -15,7 +15,7 @@ from reconciler.evidence.store.latest_pointer import BUCKET_SEEN, TABLES
 from reconciler.usage.samples import DAY_MS
 from reconciler.usage.tables import USAGE_SAMPLE, Table
 from tests.evidence.store.evidence import busy, published
-from tests.limits.bounded import Prepared, assert_bounded
+from tests.limits.process_limits import Prepared, assert_bounded
 
 CLUSTER = "evidence-cluster"
 END_MS = 20_000 * DAY_MS

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.limits.bounded import Prepared, assert_bounded
+from tests.limits.process_limits import Prepared, assert_bounded
 
 READ = """
 import sys

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.limits.bounded import assert_bounded, measured
+from tests.limits.process_limits import assert_bounded, measured
 from tests.servers.certs import Authority
 
 SERVE = """

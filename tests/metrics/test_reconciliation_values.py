@@ -7,7 +7,7 @@ from reconciler.metrics import families, reconciliation_values
 from reconciler.quota.planner.guards import Guard
 from reconciler.quota.policy import Action, Cause
 from reconciler.quota.results.report import PairVisibility, Reconciliation
-from tests.metrics.passes import (
+from tests.metrics.reconciliations import (
     APPLIED,
     HELD,
     REJECTED,

@@ -15,7 +15,7 @@ from reconciler.quota.keys import Key
 from reconciler.quota.planner.guards import Guard
 from reconciler.quota.policy import Cause
 from reconciler.quota.state import QuotaState, limits_of
-from tests.metrics.passes import (
+from tests.metrics.reconciliations import (
     APPLIED,
     NOW,
     REJECTED,

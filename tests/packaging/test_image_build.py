@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 import reconciler
-from tests.charts.rendering import container, rendered
+from tests.charts.chart_renderer import container, rendered
 from tests.servers import jars
 from tests.servers.jars import ServersUnavailable
 from tests.servers.processes import ScratchFolder

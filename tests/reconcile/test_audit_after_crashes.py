@@ -18,7 +18,7 @@ from reconciler.inventory.audit_log import (
 from reconciler.quota.results.report import RunOrigin
 from reconciler.reconcile import apply, prepare, rollback_orders
 from reconciler.render.json_values import dump, entity_json
-from tests.reconcile.worlds import ALICE, ALICE_SHOP, ANYONE, BOB, RATE, SHARE, World, documents
+from tests.reconcile.scenarios import ALICE, ALICE_SHOP, ANYONE, BOB, RATE, SHARE, World, documents
 
 KILLED = RunOrigin(author="killed", commit="abc")
 DESIRED = documents({ALICE: {RATE: 10.0, SHARE: 5.0}, ANYONE: {RATE: 5.0}, ALICE_SHOP: {RATE: 7.0}})

@@ -3,7 +3,7 @@
 from reconciler.quota.results.report import RunOrigin
 from reconciler.render.terminal import outcome_text
 from tests.fakes.cluster import LOST
-from tests.reconcile.worlds import ALICE, ANYONE, BOB, RATE, World, documents
+from tests.reconcile.scenarios import ALICE, ANYONE, BOB, RATE, World, documents
 
 
 def test_refused_held_and_applied_changes_each_leave_a_line():

@@ -8,7 +8,7 @@ from reconciler.quota.policy import DriftMode, Rules
 from reconciler.quota.results.report import Reconciliation
 from reconciler.reconcile import drift, note_drift, observe, prepare
 from reconciler.reconcile.drift import as_applied, observe_drift
-from tests.reconcile.worlds import ALICE, BOB, RATE, SHARE, World, declared, documents, state
+from tests.reconcile.scenarios import ALICE, BOB, RATE, SHARE, World, declared, documents, state
 
 TWO = documents({ALICE: {RATE: 2048.0, SHARE: 50.0}, BOB: {RATE: 4096.0}})
 

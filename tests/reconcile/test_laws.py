@@ -22,7 +22,7 @@ from reconciler.quota.precedence import Principal, resolve
 from reconciler.quota.state import QuotaState
 from reconciler.reconcile import apply, prepare
 from tests.fakes.cluster import LANDED, LATE, LOST
-from tests.reconcile.worlds import RATE, SHARE, World, documents
+from tests.reconcile.scenarios import RATE, SHARE, World, documents
 
 USERS, CLIENTS = ("alice", "bob"), ("shop", "pay")
 SUBJECTS = [

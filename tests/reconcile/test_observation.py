@@ -9,7 +9,7 @@ from reconciler.errors import UsageError
 from reconciler.quota.policy import Cause, Policy
 from reconciler.reconcile import NewOverride, observe
 from tests.fakes.cluster import LOST
-from tests.reconcile.worlds import ALICE, BOB, RATE, World, documents, state
+from tests.reconcile.scenarios import ALICE, BOB, RATE, World, documents, state
 
 DESIRED = documents({ALICE: {RATE: 100.0}})
 

@@ -2,7 +2,7 @@
 
 from reconciler.quota.policy import DriftMode, Policy
 from reconciler.reconcile import ReconcileOptions, ValidationMode
-from tests.reconcile.worlds import World
+from tests.reconcile.scenarios import World
 
 
 def test_untold_a_run_is_careful():

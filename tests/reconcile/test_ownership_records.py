@@ -16,7 +16,7 @@ from reconciler.quota.policy import Cause
 from reconciler.quota.results.report import PairOutcome, PairVisibility
 from reconciler.quota.state import NO_LIMITS
 from reconciler.reconcile import ownership_records
-from tests.reconcile.worlds import ALICE, RATE
+from tests.reconcile.scenarios import ALICE, RATE
 
 OWNER = Owner(document="a/b", since=1.0)
 SET = QuotaChange(entity=ALICE, key=RATE, before=1.0, after=2.0, cause=Cause.SPEC, owner=OWNER)

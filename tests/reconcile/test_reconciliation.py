@@ -26,7 +26,7 @@ from reconciler.quota.planner.removal_budgets import RemovalAllowance
 from reconciler.quota.policy import Cause, DriftMode, IgnoreRule, Policy, Rules
 from reconciler.quota.results.report import Reconciliation
 from reconciler.reconcile import run_pass, withhold
-from tests.reconcile.worlds import (
+from tests.reconcile.scenarios import (
     ALICE,
     ALICE_SHOP,
     ANYONE,

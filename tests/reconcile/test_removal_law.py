@@ -30,7 +30,7 @@ from reconciler.quota.planner.desired_state import DesiredState, merge
 from reconciler.quota.policy import Cause, DeletionPolicy, Policy, Rules
 from reconciler.reconcile import apply, prepare
 from tests.fakes.cluster import LANDED, LATE, LOST
-from tests.reconcile.worlds import ALICE, BOB, RATE, World, declared
+from tests.reconcile.scenarios import ALICE, BOB, RATE, World, declared
 
 NO_CRASH, BEFORE_RECORD, AFTER_RECORD, BEFORE_ALTER, AFTER_ALTER = range(5)
 VALUES = (3000.0, 4000.0)

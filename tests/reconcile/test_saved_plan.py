@@ -18,7 +18,7 @@ from reconciler.reconcile import (
     trusted,
 )
 from reconciler.render.json_values import dump
-from tests.reconcile.worlds import (
+from tests.reconcile.scenarios import (
     ALICE,
     ALICE_SHOP,
     ANYONE,

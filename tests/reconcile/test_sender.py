@@ -9,7 +9,7 @@ from reconciler.quota.outcome import Applied, Unknown
 from reconciler.quota.results.report import Outcome, PairVisibility
 from reconciler.reconcile import prepare
 from reconciler.reconcile.sender import PlanSender
-from tests.reconcile.worlds import ALICE, ALICE_SHOP, ANYONE, RATE, World, documents
+from tests.reconcile.scenarios import ALICE, ALICE_SHOP, ANYONE, RATE, World, documents
 
 LEVELS = documents({ALICE_SHOP: {RATE: 9.0}, ALICE: {RATE: 8.0}, ANYONE: {RATE: 7.0}})
 """Three levels, so three requests."""

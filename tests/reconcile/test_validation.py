@@ -9,7 +9,7 @@ from reconciler.quota.outcome import Applied, Rejected
 from reconciler.quota.state import QuotaState
 from reconciler.reconcile import Observation, ValidationMode, preview
 from reconciler.reconcile.validation import requests, validate
-from tests.reconcile.worlds import ALICE, BOB, RATE, SHARE, World, documents
+from tests.reconcile.scenarios import ALICE, BOB, RATE, SHARE, World, documents
 
 TWO = documents({ALICE: {RATE: 2048.0}, BOB: {RATE: 4096.0}})
 NO = Rejected(code=42, name="INVALID_REQUEST", message="no")

@@ -11,7 +11,7 @@ from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.policy import Cause
 from reconciler.quota.results.report import PairVisibility
 from reconciler.reconcile.verification import judge
-from tests.reconcile.worlds import ALICE, RATE, World, documents, state
+from tests.reconcile.scenarios import ALICE, RATE, World, documents, state
 
 CHANGE = QuotaChange(entity=ALICE, key=RATE, before=1.0, after=2.0, cause=Cause.SPEC)
 ALL, SOME = (

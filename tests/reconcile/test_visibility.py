@@ -9,7 +9,7 @@ from reconciler.reconcile.visibility import (
     VisibilityProbes,
     deadline_seconds,
 )
-from tests.reconcile.worlds import ALICE, ALICE_SHOP, ANYONE, BOB, RATE, World, documents
+from tests.reconcile.scenarios import ALICE, ALICE_SHOP, ANYONE, BOB, RATE, World, documents
 
 TABLE = {ALICE: {RATE: 1.0}, BOB: {RATE: 2.0}, ANYONE: {RATE: 3.0}, ALICE_SHOP: {RATE: 4.0}}
 

@@ -27,7 +27,7 @@ from reconciler.quota.policy import Cause, Policy
 from reconciler.quota.results.report import PairVisibility
 from reconciler.reconcile import apply, prepare
 from tests.fakes.cluster import LANDED, LATE, LOST
-from tests.reconcile.worlds import (
+from tests.reconcile.scenarios import (
     ALICE,
     ALICE_SHOP,
     ANYONE,

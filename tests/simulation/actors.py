@@ -26,7 +26,7 @@ from reconciler.quota.ownership import Pair
 from reconciler.quota.results.report import RunOrigin
 from reconciler.reconcile import NewOverride, ReconcileOptions, ReconcilePorts, apply, prepare
 from reconciler.sandbox.broker_rules.image import QuotaRecord
-from tests.reconcile.worlds import OPEN
+from tests.reconcile.scenarios import OPEN
 from tests.simulation.brokers import CLUSTER_ID, NODES
 from tests.simulation.laws import NAMES
 from tests.simulation.memory_files import ProcessFiles

@@ -8,8 +8,8 @@ import tempfile
 from pathlib import Path
 
 from tests.kube.e2e.world import Place, World
+from tests.servers.cluster_pool import SharedClusters
 from tests.servers.kube.cluster import KubeCluster
-from tests.servers.shared import SharedClusters
 from tests.soak.soak import Settings, Soak, write_log
 
 

@@ -15,7 +15,7 @@ from reconciler.app.loop import (
     Mailbox,
 )
 from reconciler.errors import AuthenticationError, ConnectError
-from tests.fakes.turned_clock import TurnedClock, settle
+from tests.fakes.manual_clock import TurnedClock, settle
 
 STEADY = LoopIntervals(
     interval=100.0, jitter=0.0, gap=1.0, linger=0.1, first_retry=1.0, last_retry=8.0

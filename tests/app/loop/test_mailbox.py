@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from reconciler.app.loop import KeyBatch, Mailbox
 from reconciler.errors import ConfigError
-from tests.fakes.turned_clock import TurnedClock, settle
+from tests.fakes.manual_clock import TurnedClock, settle
 
 
 def played(story: Callable[[TurnedClock, Mailbox], Awaitable[None]], limit: int = 10_000) -> None:

@@ -9,7 +9,7 @@ from reconciler.quota.planner.removal_budgets import RemovalCount
 from reconciler.quota.policy import DriftMode, Policy, Rules
 from reconciler.quota.results.report import Reconciliation
 from tests.fakes.cluster import LOST
-from tests.reconcile.worlds import ALICE, BOB, OPEN, RATE, SHARE, World, documents
+from tests.reconcile.scenarios import ALICE, BOB, OPEN, RATE, SHARE, World, documents
 
 USERS = {ALICE: {RATE: 1000.0, SHARE: 50.0}, BOB: {RATE: 2000.0, SHARE: 50.0}}
 CORRECT = Rules(policy=Policy.SYNC, sync_confirmed=True, drift=DriftMode.CORRECT)

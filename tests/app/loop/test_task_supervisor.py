@@ -6,7 +6,7 @@ import pytest
 
 from reconciler.app.loop import supervise
 from reconciler.errors import TaskDied
-from tests.fakes.turned_clock import settle
+from tests.fakes.manual_clock import settle
 
 
 class Crew:

@@ -21,8 +21,8 @@ from reconciler.quota.policy import Cause
 from reconciler.reconcile import ReconcilePorts
 from tests.app.loop.projects import Origin, cluster, quota
 from tests.fakes.cluster import FakeCluster
+from tests.fakes.manual_clock import Inline, TurnedClock, settle
 from tests.fakes.telemetry import Told
-from tests.fakes.turned_clock import Inline, TurnedClock, settle
 
 ALICE, BOB, RATE = entity(user="alice"), entity(user="bob"), Key.PRODUCER_BYTE_RATE
 MIB = 1024 * 1024.0

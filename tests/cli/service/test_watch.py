@@ -12,7 +12,7 @@ import pytest
 from reconciler.sandbox import Fault
 from reconciler.sandbox.faults import Delay
 from tests.cli.projects import quota
-from tests.cli.watches import ENVIRONMENT, Watch, Watched, until
+from tests.cli.watch_process import ENVIRONMENT, Watch, Watched, until
 
 RATE = "producer_byte_rate"
 MIB = 1024 * 1024.0

@@ -19,7 +19,7 @@ from reconciler.usage.samples import QuotaType
 from reconciler.usage.tags import bucket_of
 from tests.cli.conftest import Run
 from tests.cli.consoles import Screen
-from tests.cli.recommended import EVIDENCE, manifest, project, quota, row
+from tests.cli.recommendations import EVIDENCE, manifest, project, quota, row
 
 ALICE = '[["user", "alice"]]'
 FETCH = QuotaType.FETCH

@@ -18,7 +18,7 @@ from tests.client.support import client, on_loop
 from tests.fakes import scripted_broker as acts
 from tests.fakes.relay import Relay
 from tests.fakes.scripted_broker import ScriptedBroker
-from tests.reconcile.worlds import ALICE, RATE, documents
+from tests.reconcile.scenarios import ALICE, RATE, documents
 
 CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 LINE_SECONDS = 0.01

@@ -20,7 +20,7 @@ from reconciler.kube.leadership.election import (
     Leader,
 )
 from tests.fakes.kube_api import FakeKubeApi
-from tests.fakes.turned_clock import TurnedClock, settle
+from tests.fakes.manual_clock import TurnedClock, settle
 
 
 class Clocks(TurnedClock):

@@ -45,7 +45,7 @@ from reconciler.quota.ownership import (
 )
 from reconciler.quota.planner.removal_budgets import RemovalCount
 from tests.inventory.samples import ALICE, ENTITIES, RECORD_CHANGES
-from tests.reconcile.worlds import RATE
+from tests.reconcile.scenarios import RATE
 
 ID = "lkc/1 odd\u202e"
 NOTHING = StoredRecords(owned=OwnershipRecords(cluster_id=ID, is_known=False))

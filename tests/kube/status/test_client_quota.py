@@ -27,7 +27,7 @@ from tests.fakes.cluster import LANDED, LOST
 from tests.kube.crd_schema import faults
 from tests.kube.scenarios import CREATED, DOCUMENT, NOW, meddle, ran, world
 from tests.kube.worlds import KubeWorld, resource
-from tests.reconcile.worlds import ALICE, ALICE_SHOP, BOB, CONSUME, RATE, SHARE
+from tests.reconcile.scenarios import ALICE, ALICE_SHOP, BOB, CONSUME, RATE, SHARE
 
 CLUSTERS = {"prod": from_spec("prod", {"bootstrapServers": "b:1"})}
 AWAY = Reconciliation(cluster="prod", error=ConnectError("no broker answers"))

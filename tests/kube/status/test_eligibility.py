@@ -19,7 +19,7 @@ from reconciler.quota.planner.comparison import compare
 from reconciler.quota.policy import Cause, DeletionPolicy, Policy, Rules
 from reconciler.quota.state import QuotaState, limits_of
 from tests.kube.worlds import resource
-from tests.reconcile.worlds import ALICE, BOB, CONSUME, RATE, SHARE
+from tests.reconcile.scenarios import ALICE, BOB, CONSUME, RATE, SHARE
 
 NOBODY = OwnershipRecords(cluster_id="x")
 

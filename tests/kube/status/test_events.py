@@ -15,7 +15,7 @@ from reconciler.kube.status.events import (
 from reconciler.kube.status.reasons import TABLE, Reason
 from tests.kube.scenarios import CLUSTERS, CREATED, DOCUMENT, DOCUMENTS, ERRORS, meddle, ran, world
 from tests.kube.worlds import KubeWorld, resource
-from tests.reconcile.worlds import ALICE, BOB, RATE
+from tests.reconcile.scenarios import ALICE, BOB, RATE
 
 
 def happened(made, name=DOCUMENT):

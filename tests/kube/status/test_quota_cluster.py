@@ -19,7 +19,7 @@ from reconciler.reconcile import NewOverride
 from tests.kube.crd_schema import faults
 from tests.kube.scenarios import CREATED, NOW, meddle, ran, world
 from tests.kube.worlds import KubeWorld, quota_cluster, resource
-from tests.reconcile.worlds import ALICE, BOB, CONSUME, RATE, SHARE
+from tests.reconcile.scenarios import ALICE, BOB, CONSUME, RATE, SHARE
 
 
 def ready(made):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.manifest.foreign.readings import limits, losses, notes, problems, read, sample
+from tests.manifest.foreign.import_results import limits, losses, notes, problems, read, sample
 
 P = "producer_byte_rate"
 C = "consumer_byte_rate"

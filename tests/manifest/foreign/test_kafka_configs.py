@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.manifest.foreign.readings import limits, losses, notes, problems, read, sample
+from tests.manifest.foreign.import_results import limits, losses, notes, problems, read, sample
 from tests.manifest.samples import ODD_NAMES
 
 P = "producer_byte_rate"

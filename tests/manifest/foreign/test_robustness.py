@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from reconciler.errors import KquotaError, ManifestErrors
 from reconciler.manifest.foreign.tools import TOOLS, read_files
-from tests.manifest.foreign.readings import GOLDEN, limits, losses, problems, read
+from tests.manifest.foreign.import_results import GOLDEN, limits, losses, problems, read
 
 SAMPLES = sorted(
     (tool, path.read_text(encoding="utf-8"))

@@ -21,7 +21,16 @@ from reconciler.usage.impact.result_rows import EvidenceNote
 from reconciler.usage.reports.usage import UsageReport
 from tests.cli.conftest import Run
 from tests.cli.consoles import Screen
-from tests.cli.recommended import CLUSTERS, EVIDENCE, PROD, STAGING, manifest, project, quota, row
+from tests.cli.recommendations import (
+    CLUSTERS,
+    EVIDENCE,
+    PROD,
+    STAGING,
+    manifest,
+    project,
+    quota,
+    row,
+)
 
 ALICES = quota("alices", "producerByteRate: 10000")
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.charts.placing import FULLNAME, Placed, listed, placed
-from tests.charts.rendering import Manifest, only, with_values
+from tests.charts.chart_renderer import Manifest, only, with_values
+from tests.charts.release import FULLNAME, Placed, listed, placed
 from tests.servers.kube.api import MERGE_PATCH
 from tests.servers.kube.cluster import KubeCluster
 

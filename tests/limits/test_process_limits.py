@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.limits.bounded import POD_MIB, Prepared, assert_bounded
+from tests.limits.process_limits import POD_MIB, Prepared, assert_bounded
 
 PROGRAM = """
 import os, sys

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from tests.charts.rendering import Manifest, rendered
+from tests.charts.chart_renderer import Manifest, rendered
 from tests.servers.kube.cluster import KubeCluster
 
 PODS = ("Deployment", "Job", "Pod")

@@ -2,7 +2,7 @@
 
 from typing import Self
 
-from tests.servers.shared import SharedClusters
+from tests.servers.cluster_pool import SharedClusters
 
 
 class Fake:

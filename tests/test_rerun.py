@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from tests.again import MOST_TESTS, failed_tests, main
+from tests.rerun import MOST_TESTS, failed_tests, main
 
 PROGRAM = "def test_passes():\n    pass\n\n\ndef test_fails():\n    assert False\n"
 

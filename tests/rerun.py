@@ -1,4 +1,4 @@
-"""Runs the failed tests of the last run once more, one after another: ``python -m tests.again``.
+"""Runs the failed tests of the last run once more, one after another: ``python -m tests.rerun``.
 
 A test that fails beside others and passes alone is a fault of the test or of the product, and it is printed as such. It
 does not fail the run, so that one slow answer of a busy machine does not hide the result of thousands of tests. More

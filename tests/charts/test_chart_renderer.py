@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.charts.rendering import (
+from tests.charts.chart_renderer import (
     CHART,
     NAMESPACE,
     RELEASE,

@@ -11,7 +11,7 @@ import pytest
 from reconciler.base.clock import SystemClock
 from reconciler.client import QuotaClient
 from reconciler.inventory.file import FileInventory
-from tests.e2e.killed_run import ENTITIES, MOMENTS, desired
+from tests.e2e.crash_run import ENTITIES, MOMENTS, desired
 from tests.e2e.runs import config, settled
 
 pytestmark = pytest.mark.integration
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.integration
 
 def run(bootstrap: str, inventory: Path, moment: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [sys.executable, "-m", "tests.e2e.killed_run", bootstrap, str(inventory), moment],
+        [sys.executable, "-m", "tests.e2e.crash_run", bootstrap, str(inventory), moment],
         capture_output=True, text=True, timeout=120, check=False, cwd=Path(__file__).parents[2],
     )  # fmt: skip
 
