@@ -1,6 +1,7 @@
 """A status is no source of ownership: what the operator did not write down itself removes nothing, whatever it says."""
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import pytest
@@ -168,6 +169,7 @@ def test_documents_of_no_cluster_put_nothing_into_the_records_of_one_by_a_forged
         world.cache,
         writes=ResourceWriter(world.api, cache=world.cache, clock=world.kafka.clock, identity="op"),
         clock=world.kafka.clock,
+        orphan=partial(record_store.orphan, world.api, "ops"),
     )
 
     async def run() -> None:

@@ -1,13 +1,15 @@
 """Documents whose QuotaCluster does not exist: they say so, and nothing holds them when they are deleted.
 
 Deleting a QuotaCluster never blocks and removes no quota. What its documents own stays in the ConfigMaps of its cluster
-id, from where it is taken up when the QuotaCluster is made again; limits of a document that is gone by then stay.
+id, from where it is taken up when the QuotaCluster is made again. A document that goes meanwhile leaves its limits:
+they are marked as orphaned before its finalizer goes.
 """
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 
 from reconciler.app.loop import LoopOutcome, LoopTrigger
 from reconciler.base.protocols import Clock
+from reconciler.errors import KquotaError
 from reconciler.kube.api.custom_resources import (
     Obj,
     has_finalizer,
@@ -29,6 +31,7 @@ class MissingClusterReconciler:
         cache: What was seen.
         writes: The way to statuses and finalizers.
         clock: Time.
+        orphan: ``orphan(cluster id, documents)``: marks what the documents own in a Kafka cluster as orphaned.
     """
 
     def __init__(
@@ -37,22 +40,36 @@ class MissingClusterReconciler:
         *,
         writes: ResourceWriter,
         clock: Clock,
+        orphan: Callable[[str, Collection[str]], Awaitable[int]],
     ) -> None:
         self._cache, self._writer, self._clock = cache, writes, clock
+        self._orphan = orphan
 
     async def __call__(self, wake: LoopTrigger) -> LoopOutcome:
-        """Look at all of them; one that goes is not held."""
+        """Look at all of them; one that goes is held where its records could not be marked."""
         del wake
         unsaved: set[str] = set()
+        failures: list[KquotaError] = []
         for documents in self._cache.documents_without_cluster().values():
             unsaved |= await self._statuses(documents)
-            unsaved |= await self._writer.patches(
-                (obj, finalizers.removing(obj))
-                for obj in documents.values()
-                if is_terminating(obj) and has_finalizer(obj)
-            )
-        note = f"{len(unsaved)} documents without a cluster could not be written" if unsaved else ""
-        return LoopOutcome(retry=bool(unsaved), note=note)
+            for cluster_id, leaving in _leaving_by_cluster_id(documents).items():
+                try:
+                    unsaved |= await self._release(cluster_id, leaving)
+                except KquotaError as error:
+                    # The records of one cluster hold up no document of another.
+                    failures.append(error)
+        notes = [str(error) for error in failures]
+        if unsaved:
+            notes.append(f"{len(unsaved)} documents without a cluster could not be written")
+        again = bool(unsaved) or any(error.retriable for error in failures)
+        return LoopOutcome(retry=again, note="; ".join(notes))
+
+    async def _release(self, cluster_id: str, leaving: Mapping[str, Obj]) -> set[str]:
+        if cluster_id:
+            _ = await self._orphan(cluster_id, leaving.keys())
+        return await self._writer.patches(
+            (obj, finalizers.removing(obj)) for obj in leaving.values()
+        )
 
     async def _statuses(self, documents: Mapping[str, Obj]) -> set[str]:
         eligibilities = [
@@ -70,3 +87,14 @@ class MissingClusterReconciler:
         return await self._writer.statuses(
             (obj, after) for obj, after in statuses if not unchanged(status_of(obj), after)
         )
+
+
+def _leaving_by_cluster_id(documents: Mapping[str, Obj]) -> dict[str, dict[str, Obj]]:
+    """Documents that go and are held, by the id of the cluster that they were applied to; "" = to none."""
+    leaving: dict[str, dict[str, Obj]] = {}
+    for document, obj in documents.items():
+        if is_terminating(obj) and has_finalizer(obj):
+            cluster_id = status_of(obj).get("clusterId")
+            name = cluster_id if isinstance(cluster_id, str) else ""
+            leaving.setdefault(name, {})[document] = obj
+    return leaving

@@ -46,6 +46,7 @@ from reconciler.kube.configuration.operator_settings import OperatorSettings
 from reconciler.kube.leadership.election import ElectionSettings
 from reconciler.kube.leadership.lease_thread import LeaseThread
 from reconciler.kube.leadership.watchdog import Watchdog
+from reconciler.kube.records import record_store
 from reconciler.kube.records.inventory import KubeCorrections, KubeInventory, KubeRemovals
 from reconciler.kube.run.cluster_assignments import ClusterAssignments
 from reconciler.kube.run.cluster_loops import LOST, ClusterLoops, reported
@@ -64,7 +65,6 @@ from reconciler.kube.watch.resource_cache import ResourceCache
 from reconciler.kube.watch.resource_listing import FullListing
 from reconciler.manifest.project.cluster import DEFAULT_INTERVAL, seconds
 from reconciler.metrics import HealthServer, Metrics, address
-from reconciler.quota.results.report import Reconciliation
 
 _LOG: Final = logging.getLogger("reconciler.kube")
 
@@ -278,7 +278,12 @@ class Operator:
 
     def _work_of(self, name: str) -> Work:
         if name == LOST:
-            return MissingClusterReconciler(self._cache, writes=self._writer, clock=self._clock)
+            return MissingClusterReconciler(
+                self._cache,
+                writes=self._writer,
+                clock=self._clock,
+                orphan=partial(record_store.orphan, self._api, self._settings.operator_namespace),
+            )
         inventory = KubeInventory(
             self._api, self._cache, name=name, namespace=self._settings.operator_namespace
         )
@@ -303,7 +308,7 @@ class Operator:
             fenced=lambda: leader is not None and leader.fenced,
             looks_after=self._keepers.of,
             secret_of=self._secret_of,
-            passed=self._passed,
+            passed=lambda report, conflicts: self._metrics.passed(report, conflicts=conflicts),
         )
 
     def _pace_of(self, name: str) -> LoopIntervals:
@@ -328,9 +333,6 @@ class Operator:
             rejected_version=state.rejected_version,
             reason="" if state.problem is None else str(state.problem),
         )
-
-    def _passed(self, report: Reconciliation, conflicts: int) -> None:
-        self._metrics.passed(report, conflicts=conflicts)
 
     def _forget(self, name: str) -> None:
         self._metrics.forget(name)

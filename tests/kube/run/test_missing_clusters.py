@@ -1,0 +1,67 @@
+"""Documents whose QuotaCluster is gone: they are released at once, and what they own stays and is orphaned."""
+
+import asyncio
+from functools import partial
+
+from reconciler.app.loop import LoopOutcome, LoopTrigger
+from reconciler.errors import KubernetesUnavailable
+from reconciler.kube.api.custom_resources import FINALIZER
+from reconciler.kube.api.resource_paths import QUOTA_CLUSTERS
+from reconciler.kube.records import record_store
+from reconciler.kube.run.missing_clusters import MissingClusterReconciler
+from reconciler.kube.status.writer import ResourceWriter
+from tests.kube.run.test_cluster_reconciler import ALICE, RATE, World, limits
+from tests.kube.worlds import quota_cluster, resource
+
+
+def lonely_world() -> World:
+    """A document that was applied, whose QuotaCluster and itself are deleted since."""
+    world = World()
+    world.put(resource("alice", ALICE, {RATE: 2048}, deletionPolicy="Delete"))
+    world.turn(resync=True)
+    del world.api.objects["quotaclusters", "", "prod"]
+    world.delete("alice")
+    return world
+
+
+def look(world: World) -> LoopOutcome:
+    work = MissingClusterReconciler(
+        world.cache,
+        writes=ResourceWriter(world.api, cache=world.cache, clock=world.kafka.clock, identity="op"),
+        clock=world.kafka.clock,
+        orphan=partial(record_store.orphan, world.api, "ops"),
+    )
+
+    async def run() -> LoopOutcome:
+        _ = await world.everything()
+        return await work(LoopTrigger())
+
+    return asyncio.run(run())
+
+
+def test_what_a_released_document_owned_is_orphaned_and_stays_when_the_cluster_comes_back() -> None:
+    world = lonely_world()
+    assert look(world) == LoopOutcome()
+    assert not world.exists("alice")
+    stored = asyncio.run(record_store.read(world.api, "ops", world.kafka.cluster_id))
+    assert stored.owned.orphaned == {(ALICE, RATE)}
+    # Before the watch reports the deletion of the document.
+    world.api.put(QUOTA_CLUSTERS, quota_cluster())
+    for _ in range(2):
+        world.turn(resync=True)
+    assert world.live() == {ALICE: limits(2048.0)}
+
+
+def test_a_document_is_held_while_its_records_cannot_be_marked() -> None:
+    world = lonely_world()
+
+    def refuse(verb: str, plural: str, *_: str) -> None:
+        if (verb, plural) == ("update", "configmaps"):
+            raise KubernetesUnavailable("away")
+
+    world.api.before = refuse
+    assert look(world).retry
+    assert world.obj("alice")["metadata"]["finalizers"] == [FINALIZER]
+    world.api.before = None
+    assert look(world) == LoopOutcome()
+    assert not world.exists("alice")
