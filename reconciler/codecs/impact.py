@@ -56,7 +56,7 @@ def _effective(effective: EffectiveLimit) -> dict[str, Json]:
 
 def _unranked(unranked: UnrankedLimit) -> dict[str, Json]:
     return {
-        "entity": [{"type": kind, "name": name} for kind, name in unranked.entity],
+        "entity": [[kind, name] for kind, name in unranked.entity],
         "value": value_json(unranked.value),
     }
 

@@ -194,7 +194,7 @@ def _effective(effective: EffectiveLimit) -> dict[str, Json]:
         ],
         "unranked": [
             {
-                "entity": [{"type": kind, "name": name} for kind, name in unranked.entity],
+                "entity": [[kind, name] for kind, name in unranked.entity],
                 "value": value_json(unranked.value),
             }
             for unranked in effective.unranked

@@ -215,9 +215,7 @@ def test_resolve_shows_one_key_and_says_where_a_limit_is_unknown(kquota, sandbox
     (client,) = json.loads(kquota(*arguments, "--format", "json").out)["clients"]
     (limit,) = client["limits"].values()
     assert (limit["known"], limit["value"]) == (False, None)
-    assert limit["unranked"] == [
-        {"entity": [{"type": "client-id-prefix", "name": "etl-"}], "value": 3}
-    ]
+    assert limit["unranked"] == [{"entity": [["client-id-prefix", "etl-"]], "value": 3}]
     assert "unknown" not in kquota("resolve", *at, "--client-id", "web").out
 
 
