@@ -142,7 +142,7 @@ def _read_effective(row: DocumentReader, key: Key, principal: Principal) -> Effe
 
 
 def _read_unranked(row: DocumentReader) -> UnrankedLimit:
-    return UnrankedLimit(entity=row["entity"].parts(), value=row["value"].number())
+    return UnrankedLimit(entity=row["entity"].parts(), value=row["value"].set_value())
 
 
 def _read_shadow(row: DocumentReader) -> ShadowedLimit:
