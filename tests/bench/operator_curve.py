@@ -89,6 +89,8 @@ def measure(bench: Bench, count: int) -> dict[str, float]:
             until(lambda: metric(port, "kquota_passes_total") >= 1.0, "a reconciliation")
             figures["restart"] = time.perf_counter() - start
             figures["restart_cpu"] = cpu_seconds(child.process.pid)
+            values = ", ".join(f"{name} {value:.2f}" for name, value in figures.items())
+            say(f"{count}: {values}")  # Before the resources are deleted, which may take minutes.
         finally:
             child.kill()
     return figures
@@ -98,8 +100,7 @@ def main() -> None:
     """Measure each count of the command line and print one line for each."""
     with operator_load.workspace() as bench:
         for count in map(int, sys.argv[1:] or ["1000", "5000", "20000"]):
-            figures = measure(bench, count)
-            say(f"{count}: " + ", ".join(f"{name} {value:.2f}" for name, value in figures.items()))
+            _ = measure(bench, count)
 
 
 if __name__ == "__main__":
