@@ -188,3 +188,12 @@ def test_no_thread_of_arrow_gets_memory_or_files_of_python() -> None:
         and node.attr in ("BufferReader", "PythonFile", "py_buffer")
     ]
     assert [place for place in places if allowed.get(place[0]) != place[1]] == []
+
+
+def test_every_decision_has_a_number_of_its_own() -> None:
+    names = sorted(path.name for path in (ROOT / "docs" / "adr").glob("*.md"))
+    numbers = [name.partition("-")[0] for name in names]
+    assert len(set(numbers)) == len(numbers), names
+    for name, number in zip(names, numbers, strict=True):
+        first = (ROOT / "docs" / "adr" / name).read_text(encoding="utf-8").partition("\n")[0]
+        assert first.startswith(f"# {number}: "), name

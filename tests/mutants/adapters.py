@@ -33,7 +33,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         what="visibility on one lagging broker is enough",
-        file="reconciler/quota/results/report.py",
+        file="reconciler/quota/cluster.py",
         old="        return not self.lagging and bool(self.visible)",
         new="        return bool(self.visible)",
         tests=("tests/quota/results/test_report.py",),

@@ -1,0 +1,17 @@
+"""Planted faults quote the tree: this finds a quotation that no longer fits without running a single fault."""
+
+import pytest
+
+from tests.mutants.__main__ import FAULTS, ROOT
+from tests.mutants.fault import Fault
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.what)
+def test_a_planted_fault_quotes_text_that_is_in_its_file_once_and_names_tests(fault: Fault) -> None:
+    path = ROOT / fault.file
+    assert path.exists(), fault.file
+    assert path.read_text(encoding="utf-8").count(fault.old) == 1, fault.file
+    for test in fault.tests:
+        file, _, function = test.partition("::")
+        assert (ROOT / file).exists(), test
+        assert function.partition("[")[0] in (ROOT / file).read_text(encoding="utf-8"), test
