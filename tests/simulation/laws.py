@@ -374,6 +374,8 @@ class Laws:
                 value = document.limits[column]
                 if value is not None and self.live((document.entity, key)) == value:
                     self.ours[document.entity, key].add(value)
+                    # Another writer set the value again after our removal, and a document declares it.
+                    self.removed_at.pop((document.entity, key), None)
 
     def _mean(self, process: str, intents: Iterable[tuple[Pair, float | None]]) -> None:
         run = self._run_of(process)

@@ -6,7 +6,7 @@ import sys
 MODULES = (
     "reconciler.cli.change.plan",
     "reconciler.cli.change.apply",
-    "reconciler.cli.change.evidence",
+    "reconciler.app.change.evidence",
     "reconciler.codecs.simulation",
     "reconciler.manifest.project.simulation_policy",
     "reconciler.usage.impact.what_if",

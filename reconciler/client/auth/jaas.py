@@ -28,13 +28,14 @@ OPTIONS: Final = frozenset(
 _SECRET_OPTION: Final = re.compile(r"password|secret|token|assertion|credential", re.IGNORECASE)
 _FLAGS: Final = frozenset({"required", "requisite", "sufficient", "optional"})
 _ESCAPES: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
-_GRAMMAR: Final = r"""(?P<skip>[\x00-\x20]+|//[^\r\n]*|/\*.*?\*/|/[^\r\n]*)
+_TOKEN: Final = re.compile(
+    r"""(?P<skip>[\x00-\x20]+|//[^\r\n]*|/\*.*?\*/|/[^\r\n]*)
       |(?P<quoted>"(?:[^"\\\r\n]|\\.)*"|'(?:[^'\\\r\n]|\\.)*')
       |(?P<word>[A-Za-z_$\u00a0-\uffff][A-Za-z0-9_$.\-\u00a0-\uffff]*)
       |(?P<number>[0-9.\-][0-9.\-A-Za-z_$]*)
-      |(?P<sign>.)"""
-"""Compiled at the first use: most clients have no JAAS entry, and this takes longer than the rest of the module."""
-
+      |(?P<sign>.)""",
+    re.VERBOSE | re.DOTALL,
+)
 _ESCAPE: Final = re.compile(r"\\([0-3][0-7]{2}|[0-7]{1,2}|.)", re.DOTALL)
 
 
@@ -108,7 +109,7 @@ def parse(text: str, *, location: str = "") -> LoginModule:
 
 
 def _tokens(text: str, location: str) -> Iterator[_JaasToken]:
-    for match in re.finditer(_GRAMMAR, text, re.VERBOSE | re.DOTALL):
+    for match in _TOKEN.finditer(text):
         kind = match.lastgroup or ""
         lexeme = match.group()
         if kind == "skip":
