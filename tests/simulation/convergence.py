@@ -33,7 +33,8 @@ def _differences(
 ) -> Iterator[str]:
     if laws.records.intents:
         yield f"writes of unknown outcome: {list(laws.records.intents)}"
-    overrides = [pair for pair in laws.records.overrides if pair[0] not in suspended]
+    frozen = set(_frozen(laws, documents))
+    overrides = [pair for pair in laws.records.overrides if pair not in frozen]
     if overrides:
         yield f"overrides: {overrides}"
     for pair, value in declared.items():
@@ -44,6 +45,18 @@ def _differences(
         is_silent = pair not in declared and pair[0] not in suspended
         if is_silent and laws.live(pair) == value and _is_removable(laws, documents, pair, owner):
             yield f"{pair[0]} {pair[1]} is recorded as ours, not declared, and still {value}"
+
+
+def _frozen(laws: Laws, documents: Mapping[str, Declaration]) -> Iterator[Pair]:
+    """Pairs that a suspended document declares or owns; an override of another pair ends in its time."""
+    suspended = {name: document for name, document in documents.items() if document.suspended}
+    for document in suspended.values():
+        for key, value in zip(COLUMNS, document.limits, strict=True):
+            if value is not None:
+                yield document.entity, key
+    for pair, _, owner in _recorded(laws):
+        if owner.document in suspended:
+            yield pair
 
 
 def _recorded(laws: Laws) -> Iterator[tuple[Pair, float | None, Owner]]:

@@ -28,6 +28,7 @@ class NetworkEnd(asyncio.Transport):
         self.connection = connection
         self.protocol: asyncio.BaseProtocol | None = None
         self.peer: NetworkEnd
+        self.in_transit: deque[bytes | None] = deque()
         self.inbox: deque[bytes | None] = deque()
         self.context = contextvars.copy_context()
         self.closed = False
@@ -146,10 +147,12 @@ class NetworkConnection:
     def _leave(self, sender: NetworkEnd, chunk: bytes | None) -> None:
         receiver, loop = sender.peer, self.network.loop
         at = receiver.arrival(self.network.latency(), loop.time())
-        loop.call_at(at, self._arrive, receiver, chunk, context=receiver.context)
+        receiver.in_transit.append(chunk)
+        loop.call_at(at, self._arrive, receiver, context=receiver.context)
 
-    def _arrive(self, receiver: NetworkEnd, chunk: bytes | None) -> None:
-        receiver.inbox.append(chunk)
+    def _arrive(self, receiver: NetworkEnd) -> None:
+        # Timers of one moment run in any order; bytes of one direction never overtake each other.
+        receiver.inbox.append(receiver.in_transit.popleft())
         self._drain(receiver)
 
     def flush(self) -> None:

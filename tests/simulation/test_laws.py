@@ -99,6 +99,20 @@ def test_a_lawful_history_breaks_no_law():
     history.line((ALICE, None, "APPLIED"))
 
 
+def test_a_value_that_another_writer_set_again_and_a_document_declares_is_ours():
+    history = History()
+    history.run(declares(ALICE, 1.0))
+    history.write(ALICE, 1.0)
+    history.run()
+    history.write(ALICE, None)
+    history.commit(ALICE, 1.0, "foreign")
+    history.now += 100.0
+    run = history.run(declares(ALICE, 1.0))
+    history.laws.completed(run)
+    history.run()
+    history.write(ALICE, None)
+
+
 def test_a_write_that_no_document_asks_for_is_seen():
     history = History()
     history.run(declares(ALICE, 1.0))

@@ -31,11 +31,6 @@ def test_all_laws_hold_in_the_worlds_of_this_suite():
     assert "0 laws broken" in done.stdout
 
 
-def test_a_value_that_another_writer_set_again_and_a_document_declares_is_ours():
-    done = simulate("--seed", "276892124956673", "--days", "0.02667", "--without", "lost request")
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
 def test_a_seed_gives_the_same_story_in_every_process():
     first, second = (
         simulate("--seed", "5", "--days", "0.005", hash_seed=seed) for seed in ("1", "2")
