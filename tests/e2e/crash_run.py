@@ -55,7 +55,7 @@ class Watched:
     def __init__(self, inventory: FileInventory, store: QuotaClient, fatal: Fatal) -> None:
         self._inventory, self._store, self._fatal = inventory, store, fatal
         self.overrides = getattr(inventory, "overrides", None)
-        self.cluster, self.describe = store.cluster, store.describe
+        self.observe, self.cluster, self.describe = store.observe, store.cluster, store.describe
 
     async def load(self, cluster_id: str) -> OwnershipRecords:
         return await self._inventory.load(cluster_id)

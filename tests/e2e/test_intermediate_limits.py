@@ -70,11 +70,8 @@ class Refusing:
 
     def __init__(self, store: QuotaStore, refused: set[Entity]) -> None:
         self._store, self._refused = store, refused
-        self.cluster, self.describe, self.wait_visible = (
-            store.cluster,
-            store.describe,
-            store.wait_visible,
-        )
+        self.observe, self.cluster, self.describe = store.observe, store.cluster, store.describe
+        self.wait_visible = store.wait_visible
 
     async def alter(
         self,
