@@ -14,6 +14,7 @@ from reconciler.kube.records.config_maps import config_maps
 from reconciler.kube.records.series_layout import ONE, SeriesLayout
 from reconciler.kube.records.series_parts import (
     PartLimits,
+    SeriesPart,
     gzip_of,
     lay_out,
     sizes_of,
@@ -173,3 +174,9 @@ def test_what_compresses_well_is_still_small_enough_to_be_read_again():
     kept, stored = config_maps(StoredRecords(owned=owned), namespace="x")
     assert kept.layout.parts > 1
     assert read(ID, stored.values()).owned.records == owned.records
+
+
+def test_a_part_that_unpacks_to_more_than_is_read_is_not_allowed():
+    limits = PartLimits()
+    assert limits.allows(SeriesPart(packed=b"x", size=limits.unpacked), 1)
+    assert not limits.allows(SeriesPart(packed=b"x", size=limits.unpacked + 1), 1)

@@ -119,6 +119,14 @@ def test_a_change_waits_for_exactly_those_that_can_match_one_of_its_clients(subj
         assert entities == ({subject: tuple(expected)} if expected else {})
 
 
+def test_of_any_two_entities_one_waits_for_the_other_if_they_can_match_the_same_client():
+    for subject, obstacle in itertools.product(ENTITIES, repeat=2):
+        schedule = SendSchedule([change(subject, 1.0, 2.0)])
+        schedule.settle(Alteration(obstacle, ((str(RATE), 3.0),)), REFUSED)
+        held = schedule.find_held_entities(schedule.batches[0])
+        assert held == ({subject: (obstacle,)} if may_match_same(obstacle, subject) else {})
+
+
 def test_another_key_is_in_nobodys_way():
     schedule = SendSchedule([change(ALICE, None, 1.0, SHARE)])
     schedule.settle(Alteration(entity(user=DEFAULT), ((str(RATE), 1.0),)), REFUSED)
