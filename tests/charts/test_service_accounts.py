@@ -135,7 +135,10 @@ def test_whoever_has_the_release_role_frees_documents_and_is_told_what_is_not_ke
         ]
         answer = typed(release, "person", words)
         assert answer.returncode == 0, answer.stderr
-        assert f"{release.watched}/alice: what it applied could not be kept" in answer.stderr
+        assert (
+            f"records in namespace {release.home}: what it applied could not be kept"
+            in answer.stderr
+        )
         assert chart_kube.kubectl("get", "clientquotas", *inside, "-o", "name").stdout == ""
 
 

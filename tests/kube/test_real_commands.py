@@ -5,11 +5,16 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
 
+from reconciler.kube.records.config_maps import config_maps
+from reconciler.kube.records.stored_records import StoredRecords
+from reconciler.quota.entity import entity
+from reconciler.quota.keys import Key
+from reconciler.quota.ownership import Owner, OwnershipRecords, Recorded
 from tests.cli.brokers import SandboxThread
 from tests.kube.reviews import quota
 from tests.servers.kube.cluster import KubeCluster
@@ -33,25 +38,33 @@ def kquota(*arguments: str, code: int = 0) -> "subprocess.CompletedProcess[str]"
 
 
 def put(kube: KubeCluster, namespace: str, name: str) -> None:
-    """A document with our finalizer and a record, as an operator left it."""
+    """A document with our finalizer, as an operator left it."""
     obj = quota(name)
     obj["metadata"] = {"name": name, "namespace": namespace, "finalizers": [FINALIZER]}
     path = QUOTAS.format(namespace)
     kube.api.call("POST", path, obj).need()
-    applied = {
-        "key": "producer_byte_rate",
-        "applied": 1048576,
-        "since": "2026-01-01T00:00:00Z",
-        "deletionPolicy": "Delete",
-    }
-    status = {"status": {"clusterId": f"id-{namespace}", "keys": [applied]}}
-    patch = "application/merge-patch+json"
-    kube.api.call("PATCH", f"{path}/{name}/status", status, kind=patch).need()
+
+
+def put_records(kube: KubeCluster, namespace: str, names: Sequence[str]) -> None:
+    """The ConfigMaps of an operator that applied one limit of each of these documents."""
+    owned = OwnershipRecords(cluster_id=f"id-{namespace}").with_changes(
+        Recorded(
+            entity=entity(user=name),
+            key=Key.PRODUCER_BYTE_RATE,
+            value=1048576.0,
+            owner=Owner(document=f"{namespace}/{name}"),
+        )
+        for name in names
+    )
+    _, objects = config_maps(StoredRecords(owned=owned), namespace=namespace)
+    for obj in objects.values():
+        kube.api.call("POST", f"/api/v1/namespaces/{namespace}/configmaps", dict(obj)).need()
 
 
 def test_a_dead_operators_documents_are_released(kube: KubeCluster, kube_namespace: str) -> None:
     for name in ("alice", "bob"):
         put(kube, kube_namespace, name)
+    put_records(kube, kube_namespace, ("alice", "bob"))
     kube.kubectl("-n", kube_namespace, "delete", "ckq", "bob", "--wait=false")
     arguments = (
         "operator", "release", "--namespace", kube_namespace, "--operator-namespace", kube_namespace,

@@ -125,7 +125,7 @@ def test_what_prometheus_recorded_becomes_samples_and_evidence(
     bucket = bucket_of("u0")
     assert published.buckets_by_broker(QuotaType.PRODUCE) == {"1": {bucket, bucket_of("u1")}, "2": {bucket, bucket_of("u1")}}  # fmt: skip
     series = published.series(QuotaType.PRODUCE, [bucket])[bucket]
-    assert [one.rate_units for one in series["1"]] == [1000 + number for number in range(COUNT)]
+    assert series["1"].rate_units.tolist() == [1000 + number for number in range(COUNT)]
 
 
 def test_a_cluster_that_prometheus_does_not_have_is_an_empty_window(
