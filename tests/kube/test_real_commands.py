@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from reconciler.kube.records.config_map_reader import read
 from reconciler.kube.records.config_maps import config_maps
 from reconciler.kube.records.stored_records import StoredRecords
 from reconciler.quota.entity import entity
@@ -78,7 +79,8 @@ def test_a_dead_operators_documents_are_released(kube: KubeCluster, kube_namespa
     assert [one["metadata"]["name"] for one in left] == ["alice"]
     assert "finalizers" not in left[0]["metadata"]
     maps = kube.api.get(f"/api/v1/namespaces/{kube_namespace}/configmaps").need()["items"]
-    assert any("records" in one["metadata"]["name"] for one in maps)
+    parts = [obj for obj in maps if obj["metadata"]["name"] != "kube-root-ca.crt"]
+    assert len(read(f"id-{kube_namespace}", parts).owned.orphaned) == 2
     assert kquota(*arguments).stdout == "nothing to release\n"
 
 
