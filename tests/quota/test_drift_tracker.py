@@ -199,6 +199,24 @@ def test_whoever_undoes_every_correction_is_fought_no_longer_until_the_window_pa
     assert (later.fought, later.corrections) == (False, 1)
 
 
+def test_corrections_outlive_the_process_that_made_them():
+    settings = {"confirm_after": 1, "max_corrections": 2, "window": 3600}
+    tracker = corrected(corrected(DriftTracker(**settings), 7.0, NOW), 8.0, NOW + 60)
+    (history,) = tracker.histories
+    assert (history.entity, history.key, history.document) == (ALICE, RATE, "team/alice")
+    restarted = DriftTracker(**settings).with_histories([history])
+    assert restarted.histories == (history,)
+    assert not restarted.corrects(correction(9.0), NOW + 120)
+    assert restarted.corrects(correction(9.0), NOW + 3660)
+
+
+def test_what_a_process_knows_itself_counts_more_than_the_history_of_an_earlier_one():
+    earlier = corrected(DriftTracker(confirm_after=1, max_corrections=2), 7.0, NOW)
+    present = corrected(DriftTracker(confirm_after=1, max_corrections=2), 8.0, NOW + 60)
+    assert present.with_histories(earlier.histories).histories == present.histories
+    assert DriftTracker().histories == ()
+
+
 def test_the_last_allowed_correction_is_not_yet_a_fight():
     vigil = corrected(DriftTracker(confirm_after=1, max_corrections=2), 7.0, NOW)
     last = vigil.after(plan(correction()), corrected={(ALICE, RATE)}, now=NOW + 60)
