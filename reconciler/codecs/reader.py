@@ -229,6 +229,27 @@ def _part(reader: DocumentReader) -> tuple[str, str | None]:
             return reader.fail('a pair such as ["user", "alice"]')
 
 
+def kind_of(text: str, location: str) -> str:
+    """The kind that a document names; "" = none. Whether it is a document of that kind, its own reader decides.
+
+    Raises:
+        ConfigError: It is cut off or no JSON, or has a key twice.
+    """
+    top = _parse(text, location)
+    return str(top.get("kind", "")) if isinstance(top, dict) else ""
+
+
+def _parse(text: str, location: str) -> object:
+    try:
+        return bounded_json.parse(text, most_bytes=bounded_json.DOCUMENT, pairs=_once)
+    except bounded_json.InvalidJson as error:
+        raise ConfigError(
+            f"no whole JSON document ({error})",
+            location=location,
+            hint="it was cut off or edited; make it anew",
+        ) from error
+
+
 def load(text: str, *, kind: str, format_version: int, location: str) -> DocumentReader:
     """The top of a document of one kind and format.
 
@@ -236,14 +257,7 @@ def load(text: str, *, kind: str, format_version: int, location: str) -> Documen
         ConfigError: It is cut off or no JSON, has a key twice, is of another kind, or (``key="format"``) of
             another format.
     """
-    try:
-        value = bounded_json.parse(text, most_bytes=bounded_json.DOCUMENT, pairs=_once)
-    except bounded_json.InvalidJson as error:
-        raise ConfigError(
-            f"no whole JSON document ({error})",
-            location=location,
-            hint="it was cut off or edited; make it anew",
-        ) from error
+    value = _parse(text, location)
     if not isinstance(value, dict) or value.get("kind") != kind:
         kind_value = value.get("kind") if isinstance(value, dict) else None
         raise ConfigError(

@@ -5,7 +5,6 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
-from reconciler.base import bounded_json
 from reconciler.base.text_files import MAX_BYTES, read_text
 from reconciler.cli.output.plans import PLANS_KIND, recorded_of
 from reconciler.cli.post import fleet_comment
@@ -16,6 +15,7 @@ from reconciler.codecs import outcome as outcome_codec
 from reconciler.codecs import plan as plan_codec
 from reconciler.codecs.outcome import read_outcome
 from reconciler.codecs.plan import read_preview, read_simulation
+from reconciler.codecs.reader import kind_of
 from reconciler.errors import ConfigError, ForgeError, UsageError
 from reconciler.forge.marker import Kind, Marker, with_state
 from reconciler.quota.results.report import Preview
@@ -111,7 +111,7 @@ def letter_of(options: PostOptions, *, foreign: bool = False, untrusted: str = "
         failure_codec.KIND: ("plan", _failure),
         PLANS_KIND: ("plan", _plans),
     }
-    document_kind = _kind_of(text, location)
+    document_kind = kind_of(text, location)
     if document_kind not in makers:
         raise ConfigError(
             "this is no plan, outcome or report of drift",
@@ -127,23 +127,6 @@ def letter_of(options: PostOptions, *, foreign: bool = False, untrusted: str = "
     return make(options, text, location, marker)
 
 
-def _kind_of(text: str, location: str) -> str:
-    """What kind of document it says to be; whether it is one, its strict reader decides.
-
-    Raises:
-        ConfigError: It is no whole JSON document.
-    """
-    try:
-        top = bounded_json.parse(text, most_bytes=bounded_json.DOCUMENT)
-    except bounded_json.InvalidJson as error:
-        raise ConfigError(
-            f"no whole JSON document ({error})",
-            location=location,
-            hint="it was cut off or edited; make it anew",
-        ) from error
-    return str(top.get("kind", "")) if isinstance(top, dict) else ""
-
-
 def _foreign(
     options: PostOptions, text: str, location: str, marker: Marker, *, fork: str
 ) -> PostContent:
@@ -152,7 +135,7 @@ def _foreign(
     Raises:
         ConfigError: It is something else. Outcomes and drift are facts about a cluster, which no fork has access to.
     """
-    kind = _kind_of(text, location)
+    kind = kind_of(text, location)
     if kind == plan_codec.KIND:
         content = _plan(options, text, location, marker)
         assert content.preview is not None  # noqa: S101 - it is a plan

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from reconciler.app.clusters.record_stores import current_principal
+from reconciler.app.clusters.record_stores import current_principal, make_folder
 from reconciler.app.clusters.runtime import by_rules
 from reconciler.app.loop import ClusterLoop, LoopIntervals, Mailbox, supervise
 from reconciler.app.loop.health import hung_loops
@@ -34,7 +34,6 @@ from reconciler.cli.service.metrics_endpoint import (
 from reconciler.cli.service.sandbox import USUAL_COLLECTION
 from reconciler.client import QuotaClient
 from reconciler.client.events import ClientEvents
-from reconciler.errors import InventoryError
 from reconciler.git.mirror import GitMirror
 from reconciler.inventory.audit_log import FileAuditLog
 from reconciler.inventory.file import FileInventory
@@ -82,7 +81,7 @@ def run(console: Console, options: WatchOptions) -> ExitCode:
     """
     clock = SystemClock()
     gc.set_threshold(USUAL_COLLECTION)
-    _make_folder(options.state_dir)
+    make_folder(options.state_dir)
     lock = FileLock(options.state_dir / ".watch.lock", command="kquota watch", now=clock.now())
     with lock, logged(console):
         try:
@@ -240,13 +239,5 @@ class ClusterSessions:
 
     def _placed(self, name: str) -> Path:
         path = self._state_dir / name
-        _make_folder(path.parent)
+        make_folder(path.parent)
         return path
-
-
-def _make_folder(folder: Path) -> None:
-    """A folder of records is private to its owner."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    except OSError as error:
-        raise InventoryError(f"{folder} cannot be made: {error.strerror}") from error
