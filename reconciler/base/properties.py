@@ -4,7 +4,7 @@ Rules of ``java.util.Properties.load`` (Java 17): a natural line ends at LF, CR 
 lines whose first non-blank is ``#`` or ``!`` are skipped; an odd number of backslashes at the end joins
 the next natural line without its leading blanks; the key ends at the first unescaped ``=``, ``:`` or blank;
 blanks around one separator are dropped; blanks at the end of a value belong to it; ``\t \n \r \f`` and
-``\uXXXX`` are escapes, any other escaped character is itself. A key that stands twice keeps its last value.
+``\uXXXX`` are escapes, any other escaped character is itself. A key that is given twice keeps its last value.
 """
 
 import errno

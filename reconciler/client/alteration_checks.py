@@ -24,7 +24,7 @@ def check_alterations(alterations: Sequence[Alteration], *, validate_only: bool 
         validate_only: Values are left to the broker: nothing is changed, whatever it says.
 
     Raises:
-        QuotaValueError: An entity or a key stands twice, an entity is empty, mixes ip with another type or
+        QuotaValueError: An entity or a key is given twice, an entity is empty, mixes ip with another type or
             has a name that Kafka cannot carry, there is no operation, or a value is not finite and above 0.
     """
     seen_entities: set[Entity] = set()
@@ -32,7 +32,7 @@ def check_alterations(alterations: Sequence[Alteration], *, validate_only: bool 
         subject = alteration.entity
         text = _entity_text(parts(subject))
         if subject in seen_entities:
-            raise QuotaValueError(f"{text} stands twice in one call")
+            raise QuotaValueError(f"{text} is given twice in one call")
         seen_entities.add(subject)
         _check_entity(subject)
         _check_operations(alteration.operations, text, checks_values=not validate_only)
@@ -44,7 +44,7 @@ def check_open_alterations(
     """The same for entities of any types; types and names are left to the broker.
 
     Raises:
-        QuotaValueError: An entity, a type of an entity or a key stands twice, an entity is empty, there is no
+        QuotaValueError: An entity, a type of an entity or a key is given twice, an entity is empty, there is no
             operation, or a value is not finite and above 0.
     """
     seen_entities: set[frozenset[tuple[str, str | None]]] = set()
@@ -53,7 +53,7 @@ def check_open_alterations(
         if not types or len(set(types)) < len(types):
             raise QuotaValueError(f"an entity needs each type once, not {text or 'no type'}")
         if frozenset(alteration.entity) in seen_entities:
-            raise QuotaValueError(f"{text} stands twice in one call")
+            raise QuotaValueError(f"{text} is given twice in one call")
         seen_entities.add(frozenset(alteration.entity))
         _check_operations(alteration.operations, text, checks_values=not validate_only)
 
@@ -82,7 +82,7 @@ def _check_operations(
     keys: set[str] = set()
     for key, value in operations:
         if key in keys:
-            raise QuotaValueError(f"{entity}: {key} stands twice")
+            raise QuotaValueError(f"{entity}: {key} is given twice")
         keys.add(key)
         if checks_values and value is not None and not (math.isfinite(value) and value > 0):
             raise QuotaValueError(f"{entity}: {key} must be a finite number above 0, not {value}")

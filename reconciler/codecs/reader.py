@@ -280,5 +280,5 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     if len(members) != len(pairs):
         names = [name for name, _ in pairs]
         duplicates = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the key {duplicates!r} stands twice")
+        raise ValueError(f"the key {duplicates!r} is given twice")
     return members

@@ -212,7 +212,7 @@ def _records(cluster_id: str, value: object) -> ClusterRecords:
         user, client_id, ip, limits, places = row
         subject = _entity(user, client_id, ip)
         if subject in records:
-            raise ValueError(f"the record {row!r} stands twice")
+            raise ValueError(f"the record {row!r} is given twice")
         applied = _limits(limits)
         records[subject] = OwnershipRecord(applied, _owners(applied, places, owners))
     overrides = [_override(row) for row in value["overrides"]]
@@ -344,5 +344,5 @@ def _read_number(value: object) -> float | None:
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     members = dict(pairs)
     if len(members) != len(pairs):
-        raise ValueError("a field stands twice")
+        raise ValueError("a field is given twice")
     return members

@@ -140,7 +140,7 @@ def from_parts(entity_parts: Iterable[tuple[str, str | None]]) -> Entity:
     """The inverse of :func:`parts`.
 
     Raises:
-        QuotaValueError: A type is unknown or stands twice, or the combination is illegal.
+        QuotaValueError: A type is unknown or is given twice, or the combination is illegal.
     """
     slots: dict[str, Slot] = {}
     for kind, name in entity_parts:

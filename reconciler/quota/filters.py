@@ -45,7 +45,7 @@ class Filter:
             components matches nothing; an open one without components matches everything.
 
     Raises:
-        QuotaValueError: A type is empty or stands twice.
+        QuotaValueError: A type is empty or is given twice.
     """
 
     components: tuple[Component, ...] = ()

@@ -65,7 +65,7 @@ def test_objects_are_made_by_the_caller() -> None:
     assert parse('{"a": 1, "a": 2}', most_bytes=100, pairs=tuple) == (("a", 1), ("a", 2))
 
     def refuse(pairs: object) -> object:
-        raise ValueError("a name stands twice")
+        raise ValueError("a name is given twice")
 
     with pytest.raises(InvalidJson, match="twice"):
         parse("{}", most_bytes=100, pairs=refuse)

@@ -307,8 +307,8 @@ async def test_a_cancelled_caller_knows_what_was_done_and_what_is_open() -> None
 @pytest.mark.parametrize(
     ("alterations", "words"),
     [
-        ([setting(ALICE), setting(ALICE, 2.0)], "stands twice"),
-        ([Alteration(ALICE, ((RATE, 1.0), (RATE, None)))], "producer_byte_rate stands twice"),
+        ([setting(ALICE), setting(ALICE, 2.0)], "is given twice"),
+        ([Alteration(ALICE, ((RATE, 1.0), (RATE, None)))], "producer_byte_rate is given twice"),
         ([Alteration(ALICE, ())], "has no operation"),
         ([setting(ALICE, math.nan)], "finite"),
         ([setting(ALICE, math.inf)], "finite"),
@@ -386,13 +386,13 @@ async def test_asking_leaves_every_value_to_the_broker() -> None:
     [
         ([OpenAlteration((), ((RATE, 1.0),))], "needs each type once"),
         ([OpenAlteration((("a", "x"), ("a", "y")), ((RATE, 1.0),))], "needs each type once"),
-        ([OpenAlteration((("a", "x"),), ((RATE, 1.0),))] * 2, "stands twice"),
+        ([OpenAlteration((("a", "x"),), ((RATE, 1.0),))] * 2, "is given twice"),
         (
             [
                 OpenAlteration((("a", "x"), ("b", "y")), ((RATE, 1.0),)),
                 OpenAlteration((("b", "y"), ("a", "x")), ((RATE, 1.0),)),
             ],
-            "stands twice",
+            "is given twice",
         ),
         ([OpenAlteration((("a", "x"),), ())], "has no operation"),
         ([OpenAlteration((("a", "x"),), ((RATE, 0.0),))], "above 0"),

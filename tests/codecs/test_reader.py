@@ -53,7 +53,7 @@ def test_entities_read_back_and_stay_apart(name):
     [
         ("", "no whole JSON document"),
         (good(a=1)[:-4], "no whole JSON document"),
-        ('{"kind": "thing", "format": 2, "format": 2}', "'format' stands twice"),
+        ('{"kind": "thing", "format": 2, "format": 2}', "'format' is given twice"),
         ('{"kind": "thing", "format": NaN}', "NaN is no JSON"),
         ("[" * 100_000, "no whole JSON document"),
         ("[]", "no thing document"),

@@ -115,7 +115,7 @@ class FakeCluster:
         await self._request("validate" if validate_only else "alter")
         assert alterations, "an empty request says nothing"
         assert len({one.entity for one in alterations}) == len(alterations), (
-            "an entity stands twice"
+            "an entity is given twice"
         )
         if validate_only:
             self.validated.append(tuple(alterations))

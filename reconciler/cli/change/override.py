@@ -276,7 +276,7 @@ def _values(entity: "Entity", assignments: Sequence[str]) -> dict[Key, float | N
         name, _, value = text.partition("=")
         key, number = (_key(name), None) if value == "unset" else limit(text)
         if key in values:
-            raise UsageError(f"{name} stands twice")
+            raise UsageError(f"{name} is given twice")
         if RULES[key].on_ip != (entity[2] is not ABSENT):
             raise UsageError(f"{key} does not belong on this form of entity")
         values[key] = number

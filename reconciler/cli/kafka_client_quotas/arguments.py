@@ -51,7 +51,7 @@ def pairs(text: str, *, option: str) -> dict[str, str]:
     """``type=name`` or ``key=value`` items; the value may be empty and may hold ``=``.
 
     Raises:
-        UsageError: An item has no ``=`` or nothing before it, or a left side stands twice.
+        UsageError: An item has no ``=`` or nothing before it, or a left side is given twice.
     """
     values_by_name: dict[str, str] = {}
     for item in split(text, option=option):
@@ -67,7 +67,7 @@ def parse_names(text: str, *, option: str) -> tuple[str, ...]:
     """Items without a value.
 
     Raises:
-        UsageError: An item stands twice.
+        UsageError: An item is given twice.
     """
     values_by_name: dict[str, str] = {}
     for item in split(text, option=option):
@@ -120,7 +120,7 @@ _FORMS: Final = {"--names": "type=name", "--add": "key=value"}
 
 def _once(seen_items: dict[str, str], item: str, option: str) -> None:
     if item in seen_items:
-        raise UsageError(f"{option}: {item!r} stands twice")
+        raise UsageError(f"{option}: {item!r} is given twice")
 
 
 def _text(name: str, option: str) -> str:

@@ -55,7 +55,7 @@ def operation_of(**switches: bool) -> str:
 def _once(option_values: Sequence[str], option: str) -> str | None:
     """The one text of an option; a second one would silently hide the first."""
     if len(option_values) > 1:
-        raise UsageError(f"{option} stands twice", hint="put everything into one comma list")
+        raise UsageError(f"{option} is given twice", hint="put everything into one comma list")
     return option_values[0] if option_values else None
 
 

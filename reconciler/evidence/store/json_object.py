@@ -29,7 +29,7 @@ class JsonObject:
         def once(pairs: list[tuple[str, object]]) -> dict[str, object]:
             members = dict(pairs)
             if len(members) != len(pairs):
-                raise LakeDamaged("a name stands twice in one object", path=path)
+                raise LakeDamaged("a name is given twice in one object", path=path)
             return members
 
         try:

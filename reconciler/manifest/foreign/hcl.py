@@ -156,7 +156,7 @@ class _HclParser:
                 continue
             self._at += 1
             if name.text in attributes:
-                raise self._wrong(f"{name.text} stands twice")
+                raise self._wrong(f"{name.text} is given twice")
             attributes[name.text] = self._value()
 
     def _skip(self) -> None:

@@ -32,7 +32,7 @@ def read(text: str, path: str) -> Node:
     """The one document of a JSON text.
 
     Raises:
-        ManifestErrors: It is not JSON, a key stands twice, or it is nested too deep.
+        ManifestErrors: It is not JSON, a key is given twice, or it is nested too deep.
     """
     reading = _JsonParser(text.removeprefix("\ufeff"), path)
     root, at = reading.value(0, 0)
@@ -99,7 +99,7 @@ class _JsonParser:
                     raise self.wrong(at, "a key in double quotes is missing")
                 key, end = self._string(at)
                 if key.text in entries:
-                    raise self.wrong(at, f"key {key.text!r} stands twice")
+                    raise self.wrong(at, f"key {key.text!r} is given twice")
                 end = self.skip(end)
                 if self.text[end : end + 1] != ":":
                     raise self.wrong(end, "a colon is missing")

@@ -57,7 +57,7 @@ def _read_quota(quota: DocumentTree, collector: ImportCollector) -> None:
         return
     slots: dict[str, Slot] = dict(entity_parts)
     if len(slots) < len(entity_parts):
-        collector.lose(quota.path, quota.line, "an entity type stands twice", entity_parts)
+        collector.lose(quota.path, quota.line, "an entity type is given twice", entity_parts)
         return
     if None in slots.values():
         collector.note(

@@ -40,7 +40,7 @@ class MappingEntry(NamedTuple):
 
 
 class MappingNode(NamedTuple):
-    """A mapping, in the order of the file; no key stands twice."""
+    """A mapping, in the order of the file; no key is given twice."""
 
     entries: dict[str, MappingEntry]
     line: int

@@ -307,7 +307,7 @@ class _NodeBuilder:
             elif key.text in entries:
                 first = entries[key.text].key.line
                 self._refuse(
-                    event.start_mark, f"key {key.text!r} stands twice, first on line {first}"
+                    event.start_mark, f"key {key.text!r} is given twice, first on line {first}"
                 )
             else:
                 entries[key.text] = MappingEntry(key, value)

@@ -72,7 +72,7 @@ class AlterationVerdicts:
     """What a controller decided about one request.
 
     Attributes:
-        results: The result of each entity, ``None`` for success. An entity that stands twice in the
+        results: The result of each entity, ``None`` for success. An entity that is given twice in the
             request gets the result that it was ignored, although its first alteration counts.
         records: What to apply, all of it or nothing; empty if the whole failed.
         request_failure: Why the whole request failed; every entry of the request gets this then.
@@ -115,7 +115,7 @@ def alter(
     for parts, operations in alterations:
         names = names_of(parts)
         if names in results or len({key for key, _ in operations}) < len(operations):
-            # A key that stands twice is reported with the words for an entity that stands twice.
+            # A key that is given twice is reported with the words for an entity that is given twice.
             results[names] = BrokerFailure(
                 code=INVALID_REQUEST, message=f"Ignoring duplicate entity {entity_text(parts)}"
             )

@@ -25,7 +25,7 @@ def validate(
 
     Args:
         profile: The line whose rules and words count.
-        alterations: What would be sent; an entity that stands twice is refused as brokers refuse it.
+        alterations: What would be sent; an entity that is given twice is refused as brokers refuse it.
         resolvable: Host names of ip entities that count as known; there is no look-up.
     """
     alterations_by_entity: dict[Entity, list[Alteration]] = {}

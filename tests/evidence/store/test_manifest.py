@@ -57,7 +57,7 @@ def test_the_coverage_of_brokers_is_no_state_and_is_kept_where_it_always_was() -
         (WHOLE.json()[:-20], "is no JSON"),
         (b"[]", "is no JSON object"),
         (b"[" * 100_000, "is no JSON"),
-        (b'{"format": "a", "format": "b"}', "a name stands twice"),
+        (b'{"format": "a", "format": "b"}', "a name is given twice"),
         (changed(format="other"), "is 'other' and not 'kquota-lake-manifest'"),
         (changed(format_version=2), "is of format version 2; this program reads up to 1"),
         (

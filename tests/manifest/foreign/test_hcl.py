@@ -88,7 +88,7 @@ def test_files_of_variables_and_empty_files_have_no_resources():
         ("a =\n", "a value is missing"),
         ("= 1", "a name is missing"),
         ("a b", "{ or = is missing after a"),
-        ('resource "t" "n" {\n a = 1\n a = 2\n}', "a stands twice"),
+        ('resource "t" "n" {\n a = 1\n a = 2\n}', "a is given twice"),
         ('resource "t" "n" {\n a = 1\n', "a name is missing"),
     ],
 )

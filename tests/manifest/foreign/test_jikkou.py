@@ -69,7 +69,7 @@ def test_one_bad_resource_does_not_cost_the_others():
     ("text", "problem"),
     [
         (resource("{type: [}"), "f:3:15: not YAML"),
-        (resource("{}\nspec: {}"), "f:4:1: key 'spec' stands twice, first on line 3"),
+        (resource("{}\nspec: {}"), "f:4:1: key 'spec' is given twice, first on line 3"),
         (resource("{<<: {type: USER}}"), "f:3:8: merge keys are not used in manifests"),
         ("apiVersion: v1\nkind: ConfigMap\n", "f:0:0: nothing about quotas as jikkou writes them"),
     ],

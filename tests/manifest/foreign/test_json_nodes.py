@@ -53,7 +53,7 @@ def test_every_value_knows_its_line_and_column():
         ('{"a" 1}', "f:1:6: not JSON: a colon is missing"),
         ('{"a": 1 "b": 2}', "f:1:9: not JSON: '}' is missing"),
         ('{"a": 1,}', "f:1:9: not JSON: a key in double quotes is missing"),
-        ('{"a": 1,\n "a": 2}', "f:2:2: not JSON: key 'a' stands twice"),
+        ('{"a": 1,\n "a": 2}', "f:2:2: not JSON: key 'a' is given twice"),
         ('["a\n"]', "f:1:2: not JSON: a string does not end on its line"),
         ('["\\x"]', "f:1:3: not JSON: Invalid \\escape"),
         ("[01]", "f:1:3: not JSON: ']' is missing"),

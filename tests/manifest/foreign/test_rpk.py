@@ -55,7 +55,7 @@ def quota(entity: str, values: str = '[{"key": "producer_byte_rate", "value": "1
         (quota("[]"), "an entity needs a user"),
         (quota('[{"name": "a"}]'), "type is missing"),
         (quota('[{"type": "user"}]'), "name is missing"),
-        (quota('[{"name": "a", "type": "user"}, {"name": "b", "type": "user"}]'), "an entity type stands twice"),
+        (quota('[{"name": "a", "type": "user"}, {"name": "b", "type": "user"}]'), "an entity type is given twice"),
         (quota('[{"name": "a", "type": "user"}, {"name": "::1", "type": "ip"}]'), "ip cannot be combined"),
         (quota('[{"name": "", "type": "user"}]'), "an empty user name"),
         (quota('[{"name": "\\ud800", "type": "user"}]'), "no Unicode text"),

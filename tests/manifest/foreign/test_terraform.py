@@ -91,7 +91,7 @@ def test_a_resource_that_cannot_be_carried_is_a_loss_with_its_line(body, message
     [
         ('resource "kafka_quota" "q" {', "f:1:0: not HCL: a name is missing"),
         ('resource "kafka_quota" "q" { a = "x\n" }', "f:1:0: not HCL: a string does not end"),
-        ('resource "kafka_quota" "q" {\na = 1\na = 2 }', "f:3:0: not HCL: a stands twice"),
+        ('resource "kafka_quota" "q" {\na = 1\na = 2 }', "f:3:0: not HCL: a is given twice"),
         ('variable "a" {\n  x = [1, 2}\n', "f:2:0: not HCL: } closes what it did not open"),
         ("a = <<EOT\nnever\n", "f:1:0: not HCL: the heredoc EOT does not end"),
         ("§", "f:1:0: not HCL: '§' does not belong here"),

@@ -24,9 +24,9 @@ def reading(text: str) -> tuple[list[Node], list[Problem]]:
 
 
 REFUSED = {
-    "a key twice": ("a: 1\nb: 2\na: 3\n", 3, 1, "key 'a' stands twice, first on line 1"),
-    "a key twice in a flow mapping": ("x: {a: 1, b: 2, a: 3}\n", 1, 17, "stands twice, first on line 1"),
-    "a key twice, once in quotes": ('a: 1\n"a": 2\n', 2, 1, "stands twice"),
+    "a key twice": ("a: 1\nb: 2\na: 3\n", 3, 1, "key 'a' is given twice, first on line 1"),
+    "a key twice in a flow mapping": ("x: {a: 1, b: 2, a: 3}\n", 1, 17, "is given twice, first on line 1"),
+    "a key twice, once in quotes": ('a: 1\n"a": 2\n', 2, 1, "is given twice"),
     "a tag": ("a: !!str 1\n", 1, 4, "tags are not used"),
     "a local tag": ("a: !x {b: c}\n", 1, 4, "tags are not used"),
     "a tag on a list": ("- !!seq [a]\n", 1, 3, "tags are not used"),

@@ -102,7 +102,7 @@ def parsed(text: str, source: str, common: DialectTable | None = None) -> Dialec
         raise place.wrong("has no [[dialect]]")
     names = [dialect.name for dialect in dialects]
     if len(set(names)) < len(names):
-        raise place.wrong(f"a dialect stands twice: {max(names, key=names.count)!r}")
+        raise place.wrong(f"a dialect is given twice: {max(names, key=names.count)!r}")
     return DialectTable(all=dialects)
 
 

@@ -34,7 +34,7 @@ from reconciler.usage.tables import PLAN_CONFLICT, PLAN_ROW
 PAIR: Final = ("cluster_id", "entity_json", "quota_key")
 """What names a pair of a fleet."""
 
-TWICE: Final = "a pair stands twice"
+TWICE: Final = "a pair is given twice"
 """Begins the error of a job whose looks or inventories have two values for one pair."""
 
 _BITS: Final = 20

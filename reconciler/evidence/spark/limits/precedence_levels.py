@@ -17,7 +17,7 @@ from pyspark.sql import functions as fn
 from reconciler.evidence.spark.limits.entities import level
 from reconciler.quota.keys import COLUMNS
 
-TWICE: Final = "a limit stands twice"
+TWICE: Final = "a limit is given twice"
 """Begins the error of a job that was given two values for one pair."""
 
 

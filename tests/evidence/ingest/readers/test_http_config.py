@@ -109,7 +109,7 @@ def test_short_secrets_are_not_looked_for(tmp_path: Path) -> None:
         ("tls_config: {cert_file: x}", "belong together"),
         ("tls_config: {ca_file: gone.pem}", "cannot be used"),
         ('tls_config: {insecure_skip_verify: "yes"}', "true or false"),
-        (f"bearer_token: {PLANTED}\nbearer_token: {PLANTED}", "stands twice"),
+        (f"bearer_token: {PLANTED}\nbearer_token: {PLANTED}", "is given twice"),
         ("a: b\n---\nc: d", "more than one document"),
     ],
 )
