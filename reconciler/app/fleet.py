@@ -94,6 +94,8 @@ async def run_fleet(
     finally:
         for task in tasks:
             task.cancel()
+        # The caller releases locks and connections next; no task may still use them.
+        await asyncio.gather(*tasks, return_exceptions=True)
     results = tuple(
         _not_begun(target) if task.cancelled() else task.result()
         for target, task in zip(targets, tasks, strict=True)

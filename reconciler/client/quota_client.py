@@ -124,7 +124,9 @@ class QuotaClient:
         is_new = await self._connections.open(requests, deadline)
         cluster = asyncio.create_task(self._cluster(deadline, is_new=is_new))
         quotas = asyncio.create_task(self._described(describe, ALL, None, deadline))
-        names = asyncio.create_task(self._scram_names(users) if scram_users else _no_names())
+        names = asyncio.create_task(
+            self._scram_names(users, deadline) if scram_users else _no_names()
+        )
         _ = await asyncio.gather(cluster, quotas, names, return_exceptions=True)
         return ClusterDescription(
             cluster=cluster.result(), quotas=quotas.result(), scram_users=names.result()
@@ -148,11 +150,14 @@ class QuotaClient:
             behaves_as=profile,
         )
 
-    async def _scram_names(self, request: ClientRequest[ScramResponse]) -> frozenset[str]:
+    async def _scram_names(
+        self, request: ClientRequest[ScramResponse], deadline: Deadline
+    ) -> frozenset[str]:
         """The names of all SCRAM users; none where they cannot be had, because a plan can do without them."""
         try:
+            seconds = deadline.within(self._clock.monotonic(), SCRAM_SECONDS)
             answer = await self._connections.call(
-                request, deadline=self._connections.deadline(SCRAM_SECONDS)
+                request, deadline=self._connections.deadline(seconds)
             )
         except ClientError:
             return frozenset()

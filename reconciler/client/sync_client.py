@@ -6,7 +6,15 @@ with SyncQuotaClient(ClientConfig.from_properties("client.properties")) as clien
 
 import asyncio
 import threading
-from collections.abc import Collection, Coroutine, Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Coroutine,
+    Iterable,
+    Mapping,
+    MutableMapping,
+    Sequence,
+)
 from concurrent import futures
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -48,6 +56,9 @@ class SyncQuotaClient:
         self._client = QuotaClient(config, events=events)
         self._loop = asyncio.new_event_loop()
         self._stopped = asyncio.Event()
+        self._is_closed = False
+        self._starting = threading.Lock()  # nothing is started once the loop is told to stop
+        self._calls: set[asyncio.Task[Any]] = set()
         self._thread = threading.Thread(target=self._serve, name="kafka-quotas", daemon=True)
         self._thread.start()
 
@@ -63,11 +74,12 @@ class SyncQuotaClient:
         self.close()
 
     def close(self) -> None:
-        """Close all connections and end the thread; for good. A second close does nothing."""
-        if self._loop.is_closed():
-            return
-        self._run(self._client.close())
-        _ = self._loop.call_soon_threadsafe(self._stopped.set)
+        """End the calls under way, close all connections and end the thread; for good. A second close does nothing."""
+        self._check_thread()
+        with self._starting:
+            if not self._is_closed:
+                self._is_closed = True
+                _ = self._loop.call_soon_threadsafe(self._stopped.set)
         self._thread.join()
 
     @property
@@ -157,28 +169,48 @@ class SyncQuotaClient:
 
     def _serve(self) -> None:
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
-            _ = runner.run(self._stopped.wait())
+            runner.run(self._until_closed())
+
+    async def _until_closed(self) -> None:
+        _ = await self._stopped.wait()
+        for task in self._calls:
+            _ = task.cancel()
+        _ = await asyncio.gather(*self._calls, return_exceptions=True)
+        await self._client.close()
+
+    def _check_thread(self) -> None:
+        if threading.current_thread() is self._thread:
+            raise RuntimeError(
+                "a callable of this client must not call the client: it would wait for itself"
+            )
+
+    def _start(self, start: Callable[[], None]) -> None:
+        self._check_thread()
+        with self._starting:
+            if self._is_closed:
+                raise RuntimeError("this client is closed")
+            _ = self._loop.call_soon_threadsafe(start)
 
     def _run(self, call: Coroutine[Any, Any, _Answer]) -> _Answer:
         """The result of a coroutine on the client's loop; returns or raises only after it has ended."""
-        if self._loop.is_closed() or threading.current_thread() is self._thread:
-            call.close()
-            raise RuntimeError(
-                "this client is closed"
-                if self._loop.is_closed()
-                else "a callable of this client must not call the client: it would wait for itself"
-            )
         ended: futures.Future[_Answer] = futures.Future()
         tasks: list[asyncio.Task[_Answer]] = []
 
         def start() -> None:
-            tasks.append(self._loop.create_task(call))
-            tasks[0].add_done_callback(lambda task: _hand_over(task, ended))
+            task = self._loop.create_task(call)
+            tasks.append(task)
+            self._calls.add(task)
+            task.add_done_callback(self._calls.discard)
+            task.add_done_callback(lambda task: _hand_over(task, ended))
 
         def stop() -> None:
             _ = tasks[0].cancel()
 
-        _ = self._loop.call_soon_threadsafe(start)
+        try:
+            self._start(start)
+        except RuntimeError:
+            call.close()
+            raise
         try:
             return ended.result()
         except BaseException:
@@ -191,7 +223,7 @@ class SyncQuotaClient:
 def _hand_over(task: asyncio.Task[_Answer], ended: futures.Future[_Answer]) -> None:
     """The end of a task to the thread that waits for it."""
     if task.cancelled():
-        ended.set_exception(asyncio.CancelledError())
+        ended.set_exception(RuntimeError("this client was closed during the call"))
     elif (error := task.exception()) is not None:
         ended.set_exception(error)
     else:

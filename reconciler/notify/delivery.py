@@ -60,7 +60,7 @@ async def deliver(
         response = await client.send(post, seconds=min(TRY_SECONDS, seconds))
         if isinstance(response, NoResponse):
             error = NotifyError(f"{to.name}: {to.origin} could not be reached ({response.text})")
-            return Failure(error=error, is_retriable=True)
+            return Failure(error=error, is_retriable=response.is_transient)
         if response.is_success:
             return None
         words = _shown(response.body, to)

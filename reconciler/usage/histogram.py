@@ -1,4 +1,4 @@
-"""Integer histograms that merge by addition: buckets that grow by 2^(1/32), weights in whole milliseconds.
+"""The buckets of integer histograms that merge by addition: they grow by 2^(1/32), weights are whole milliseconds.
 
 For reports only; sizing looks at the series. Bucket 0 is zero. Bucket i holds the whole numbers x with
 BOUNDS[i-1] <= x < BOUNDS[i], where BOUNDS[n] is the smallest whole number not below 2^(n/32). For a whole number that

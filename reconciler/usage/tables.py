@@ -116,7 +116,7 @@ USAGE_SAMPLE: Final = _table(
     " censored:text day:day",
     f"cluster_id {_BUCKET_KEY} broker_id ts_ms",
 )
-"""Readings of a bucket on a broker; :class:`reconciler.usage.samples.Sample` has the meaning of each."""
+"""Readings of a bucket on a broker; :class:`reconciler.usage.kernel.series.SampleSeries` has the meaning of each."""
 
 TARGET_UP: Final = _table(
     "target_up",

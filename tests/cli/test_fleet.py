@@ -95,6 +95,29 @@ def test_a_refused_cluster_is_3_and_the_others_are_written(fleet, folder, kquota
     assert [bool(sandbox.values()) for sandbox in fleet.values()] == [True, False, True]
 
 
+def test_a_cluster_that_fails_beside_a_refused_one_is_1_with_the_table_of_all(
+    fleet, folder, kquota
+):
+    for name in ("alpha", "gamma"):
+        fleet[name].stop()
+    manifests(folder, quota("any", entity="{user: {default: true}}", cluster="beta"))
+    ran = kquota("apply", "--all", "--yes", "--timeout", "500ms")
+    assert ran.code == 1
+    assert [row[:2] for row in summary(ran.out)] == [
+        ["alpha", "unreachable"],
+        ["beta", "refused"],
+        ["gamma", "unreachable"],
+    ]
+
+
+def test_a_report_without_any_cluster_still_has_the_table(fleet, kquota):
+    for sandbox in fleet.values():
+        sandbox.stop()
+    ran = kquota("report", "--all", "--out", "report.html", "--timeout", "500ms")
+    assert ran.code == 1
+    assert "3 clusters: 3 unreachable" in ran.err
+
+
 def test_an_apply_of_all_is_one_document_for_programs(fleet, kquota):
     ran = kquota("apply", "--all", "--yes", "--format", "json")
     document = json.loads(ran.out)

@@ -1,6 +1,7 @@
 """The blocking client: the same surface, usable inside a running loop and from many threads, final after Ctrl-C."""
 
 import asyncio
+import contextlib
 import inspect
 import signal
 import threading
@@ -14,7 +15,7 @@ from reconciler.client.client_config import ClientConfig
 from reconciler.client.events import ClientEvents
 from reconciler.client.quota_client import QuotaClient
 from reconciler.client.sync_client import SyncQuotaClient
-from reconciler.errors import QuotaValueError
+from reconciler.errors import ClientError, QuotaValueError
 from reconciler.quota.entity import Entity
 from reconciler.quota.outcome import Applied, Result, Unknown
 from reconciler.quota.precedence import Principal, Resolution
@@ -140,3 +141,29 @@ def test_a_callable_of_the_client_that_calls_the_client_is_refused_instead_of_wa
         with SyncQuotaClient(config(broker)) as client:
             client.alter([setting(ALICE, 1.0, RATE)], progress=call_back)
     assert "wait for itself" in str(refusals[0])
+
+
+def test_two_threads_may_close_while_others_call() -> None:
+    with broker_in_a_thread() as broker:
+        for _ in range(20):
+            our = SyncQuotaClient(config(broker))
+            faults: list[RuntimeError] = []
+
+            def call(our: SyncQuotaClient = our) -> None:
+                with contextlib.suppress(RuntimeError, asyncio.CancelledError, ClientError):
+                    while True:
+                        our.describe()
+
+            def close(our: SyncQuotaClient = our, faults: list[RuntimeError] = faults) -> None:
+                try:
+                    our.close()
+                except RuntimeError as error:
+                    faults.append(error)
+
+            threads = [threading.Thread(target=work) for work in (call, call, close, close)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join(20)
+            assert not any(thread.is_alive() for thread in threads)
+            assert faults == []

@@ -159,11 +159,14 @@ def test_the_removal_of_another_writers_value_is_seen():
 
 
 @pytest.mark.parametrize(
-    ("rules", "policy"),
-    [(SYNC, DeletionPolicy.RETAIN), (Rules(policy=Policy.UPSERT), None)],
+    ("rules", "policy", "law"),
+    [
+        (SYNC, DeletionPolicy.RETAIN, "although its document said Retain"),
+        (Rules(policy=Policy.UPSERT), None, "under Upsert without a deletionPolicy"),
+    ],
     ids=["Retain", "unset under Upsert"],
 )
-def test_the_removal_of_a_value_that_was_to_stay_is_seen(rules, policy):
+def test_the_removal_of_a_value_that_was_to_stay_is_seen(rules, policy, law):
     history = History(rules)
     document = declares(ALICE, 1.0, policy)
     history.run(document)
@@ -174,8 +177,23 @@ def test_the_removal_of_a_value_that_was_to_stay_is_seen(rules, policy):
     )
     history.now += 100.0
     history.run()
-    with pytest.raises(LawBroken, match="a removal"):
+    with pytest.raises(LawBroken, match=law):
         history.write(ALICE, None)
+
+
+def test_a_removal_under_create_only_is_seen():
+    history = History(Rules(policy=Policy.CREATE_ONLY))
+    history.run(declares(ALICE, 1.0))
+    history.write(ALICE, 1.0)
+    history.now += 100.0
+    history.run()
+    with pytest.raises(LawBroken, match="under policy CreateOnly"):
+        history.write(ALICE, None)
+
+
+def test_an_intent_outside_of_a_run_is_seen():
+    with pytest.raises(LawBroken, match="outside of a run"):
+        History().intend((ALICE, 1.0))
 
 
 def test_a_wider_set_before_a_closer_one_is_seen():

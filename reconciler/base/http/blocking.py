@@ -9,10 +9,12 @@ import os
 import socket
 import ssl
 import urllib.error
+import urllib.parse
 import urllib.request
 from functools import partial
 from typing import Any
 
+from reconciler.base.http.addresses import proxy_for
 from reconciler.base.http.deadline import HttpDeadline
 from reconciler.base.http.messages import HttpRequest, HttpResponse, NoResponse, NoResponseKind
 
@@ -30,15 +32,23 @@ def send(
     with HttpDeadline(seconds) as deadline:
         response = _exchange(request, seconds, deadline, tls)
         if deadline.passed:  # the end of the stream is not the end of the answer
-            return NoResponse(kind=NoResponseKind.TIMEOUT, text=f"no answer within {seconds:.3g} s")
+            return _too_late(seconds)
         return response
+
+
+def _too_late(seconds: float) -> NoResponse:
+    return NoResponse(kind=NoResponseKind.TIMEOUT, text=f"no answer within {seconds:.3g} s")
 
 
 def _exchange(
     request: HttpRequest, seconds: float, deadline: HttpDeadline, tls: ssl.SSLContext | None
 ) -> HttpResponse | NoResponse:
+    proxy = proxy_for(request.url)
+    proxies = urllib.request.ProxyHandler(
+        {urllib.parse.urlsplit(request.url).scheme: proxy} if proxy else {}
+    )
     opener = urllib.request.build_opener(
-        _NoRedirects, _PlainHandler(deadline), _TlsHandler(deadline, tls)
+        proxies, _NoRedirects, _PlainHandler(deadline), _TlsHandler(deadline, tls)
     )
     outgoing = urllib.request.Request(  # noqa: S310 - the scheme is checked when settings are made
         request.url, data=request.body, headers=dict(request.headers), method=request.method
@@ -60,7 +70,8 @@ def _exchange(
             headers = {name.lower(): value for name, value in answer.headers.items()}
             return HttpResponse(status=answer.status, headers=headers, body=body)
     except OSError as error:
-        return _no_response(error.reason if isinstance(error, urllib.error.URLError) else error)
+        reason = error.reason if isinstance(error, urllib.error.URLError) else error
+        return _too_late(seconds) if isinstance(reason, TimeoutError) else _no_response(reason)
     except (http.client.HTTPException, ValueError) as error:
         return NoResponse(kind=NoResponseKind.BROKEN, text=type(error).__name__)
 

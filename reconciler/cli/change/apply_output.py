@@ -17,7 +17,7 @@ from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode, worst
 from reconciler.cli.framework.fleet import code_of_fleet, work_on
 from reconciler.cli.output import plans
-from reconciler.cli.output.fleet import preview_row, rows_of
+from reconciler.cli.output.fleet import outcome_of_error, preview_row, rows_of
 from reconciler.cli.output.fleet_summary import FleetRow
 from reconciler.errors import Interrupted, UsageError
 from reconciler.quota.results.report import Outcome
@@ -83,7 +83,7 @@ async def _apply_all(
         writing = [run for run in runs if not run.is_refused and run.prepared.plan.changes]
         if writing and not display.yes and not await _confirm(console, writing):
             raise UsageError("apply cancelled; nothing was written")
-        applied = await _applied(console, runs, display)
+        applied = await _applied(console, runs, display, is_alone=is_alone)
         return _report(console, prepared, applied, display)
 
 
@@ -113,7 +113,7 @@ def _check_all(prepared: Sequence[Prepared], display: ApplyOutput) -> None:
     names = [
         result.target.display_name
         for result in prepared
-        if result.value is None or result.value.is_refused
+        if result.value is None or result.value.is_refused or result.value.preview.errored
     ]
     if names:
         raise UsageError(
@@ -123,7 +123,7 @@ def _check_all(prepared: Sequence[Prepared], display: ApplyOutput) -> None:
 
 
 async def _applied(
-    console: Console, runs: Sequence[ApplyRun], display: ApplyOutput
+    console: Console, runs: Sequence[ApplyRun], display: ApplyOutput, *, is_alone: bool
 ) -> tuple[Applied, ...]:
     """What became of each cluster that has a plan.
 
@@ -137,8 +137,15 @@ async def _applied(
         apply.notices = notices
         try:
             return await apply.apply()
+        except asyncio.CancelledError:
+            if is_alone:
+                raise
+            # Others may have outcomes to show.
+            raise Interrupted(
+                "interrupted", hint="kquota plan shows how things stand now"
+            ) from None
         finally:
-            if len(runs) > 1:
+            if not is_alone:
                 await apply.disconnect()
 
     try:
@@ -148,9 +155,10 @@ async def _applied(
             write,
             concurrency=display.concurrency,
             should_stop=lambda result: not (display.continue_on_error or _is_complete(result)),
+            is_alone=is_alone,
         )
     except Interrupted as stopped:
-        if len(runs) == 1 and isinstance(stopped.outcome, Outcome):
+        if isinstance(stopped.outcome, Outcome):
             _show_outcome(console, runs[0], stopped.outcome, display)
         raise
 
@@ -233,9 +241,13 @@ def _rows(prepared: Sequence[Prepared], applied: Sequence[Applied]) -> list[Flee
 
     def row(result: Prepared, apply: ApplyRun) -> FleetRow:
         written = by_target[id(result.target)]
-        whole = replace(result, seconds=result.seconds + written.seconds)
-        cells = preview_row(whole, apply.preview, _outcome_of(written))
-        return cells if written.error is None else replace(cells, changes=None)
+        outcome = _outcome_of(written)
+        whole = replace(result, error=written.error, seconds=result.seconds + written.seconds)
+        cells = preview_row(whole, apply.preview, outcome)
+        if written.error is None or outcome is not None:
+            return cells
+        result_word = cells.outcome if apply.is_refused else outcome_of_error(whole)
+        return replace(cells, outcome=result_word, changes=None)
 
     return rows_of(prepared, row)
 

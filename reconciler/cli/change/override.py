@@ -89,7 +89,7 @@ def override() -> None:
 @click.argument("entity", type=EntityParameter())
 @click.argument("limits_given", nargs=-1, required=True, metavar="KEY=VALUE...")
 @click.option("--for", "seconds", type=DurationParameter(), required=True, metavar="DURATION", help="How long.")  # fmt: skip
-@click.option("--reason", required=True, help="Reason; display in every plan while it is in force.")
+@click.option("--reason", required=True, help="Reason; shown in every plan while it is in force.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 @where_options(many=False)
 @kubernetes_options

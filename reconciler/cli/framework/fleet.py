@@ -37,6 +37,7 @@ async def work_on(
     *,
     concurrency: int = CONCURRENCY,
     should_stop: Callable[[ClusterResult[Value]], bool] = lambda _: False,
+    is_alone: bool | None = None,
 ) -> tuple[ClusterResult[Value], ...]:
     """The same inside an event loop.
 
@@ -46,7 +47,7 @@ async def work_on(
     Raises:
         KquotaError: The error of the only cluster.
     """
-    if len(targets) == 1:
+    if len(targets) == 1 if is_alone is None else is_alone:
         with ConsoleNotices(console) as notices:
             return (ClusterResult(target=targets[0], value=await work(notices, targets[0])),)
     with ProgressLine(console) as line:
@@ -68,7 +69,7 @@ async def work_on(
 
 
 class _ShownProgress:
-    """The newest progress of a fleet, display when it changes and while a slow cluster lets nothing change."""
+    """The newest progress of a fleet, shown when it changes and while a slow cluster lets nothing change."""
 
     def __init__(self, line: ProgressLine, total: int) -> None:
         self._line, self._progress = line, FleetProgress(total=total)

@@ -89,6 +89,8 @@ def report(
     code = code_of_fleet(results, lambda _: ExitCode.DONE)
     pages = [result.value for result in results if result.value is not None]
     if not pages:
+        if len(results) > 1:
+            console.note(fleet_summary_text(page_rows(results), style=style_of(console)))
         return code
     warnings = show_config_changes(console, where)
     full = [

@@ -96,8 +96,16 @@ def preview_row(
     )
 
 
-def _without_value(result: ClusterResult[Value]) -> FleetRow:
-    outcome = FleetOutcome.UNREACHABLE if result.is_unreachable else FleetOutcome.FAILED
+def outcome_of_error(result: ClusterResult[Value]) -> FleetOutcome:
+    """What the error of a cluster means for its row."""
     if isinstance(result.error, PlanRefused):
-        outcome = FleetOutcome.REFUSED
-    return FleetRow(cluster=result.target.display_name, outcome=outcome, seconds=result.seconds)
+        return FleetOutcome.REFUSED
+    return FleetOutcome.UNREACHABLE if result.is_unreachable else FleetOutcome.FAILED
+
+
+def _without_value(result: ClusterResult[Value]) -> FleetRow:
+    return FleetRow(
+        cluster=result.target.display_name,
+        outcome=outcome_of_error(result),
+        seconds=result.seconds,
+    )

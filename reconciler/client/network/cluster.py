@@ -155,12 +155,14 @@ class ClusterConnections:
         """
         if await self._usable(None) is not None:
             return False
-        seconds = deadline.within(self._clock.monotonic(), self._config.request_seconds)
-        self._flight = FirstFlight(
-            {ask: min(seconds, most) for ask, most in first_requests.items()}
+        flight = self._flight = FirstFlight(
+            first_requests,
+            lambda: deadline.within(self._clock.monotonic(), self._config.request_seconds),
         )
-        _ = await self._connection(None, deadline)
-        self._flight.requests = {}
+        try:
+            _ = await self._connection(None, deadline)
+        finally:
+            flight.requests = {}
         return True
 
     async def refresh(self, deadline: Deadline) -> metadata.ClusterMetadata:

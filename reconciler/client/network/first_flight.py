@@ -1,14 +1,15 @@
 """Requests that go out right behind the first one on a new connection, so that a plan needs one round trip for all of them."""
 
 import asyncio
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from reconciler.client.network.connection import Connection
 from reconciler.client.network.requests import Answer, ClientRequest
 
 RequestSeconds = Mapping[ClientRequest[Any], float]
-"""Requests that change nothing, in the order of sending, and the seconds that each waits for its answer."""
+"""Requests that change nothing, in the order of sending, and the most seconds that each waits for its answer."""
 
 
 class FirstFlight:
@@ -16,10 +17,16 @@ class FirstFlight:
 
     Args:
         requests: What to send behind the first request of the next connection.
+        remaining: Seconds that are left of the call, asked when they are sent.
     """
 
-    def __init__(self, requests: RequestSeconds | None = None) -> None:
+    def __init__(
+        self,
+        requests: RequestSeconds | None = None,
+        remaining: Callable[[], float] = lambda: math.inf,
+    ) -> None:
         self.requests = requests or {}
+        self._remaining = remaining
         self._connection: Connection | None = None
         self._tasks: dict[ClientRequest[Any], asyncio.Task[Any]] = {}
 
@@ -34,8 +41,10 @@ class FirstFlight:
         self._connection = connection
         first_task = asyncio.create_task(connection.ask(first, seconds=seconds))
         self._tasks = {
-            request: asyncio.create_task(connection.ask(request, seconds=seconds))
-            for request, seconds in self.requests.items()
+            request: asyncio.create_task(
+                connection.ask(request, seconds=min(most, self._remaining()))
+            )
+            for request, most in self.requests.items()
         }
         for task in self._tasks.values():
             task.add_done_callback(_retrieve)

@@ -19,7 +19,7 @@ from reconciler.kube.api.custom_resources import (
     uid_of,
 )
 from reconciler.kube.records.correction_rows import read_corrections
-from reconciler.kube.records.document_presence import UNKNOWN_UID
+from reconciler.kube.records.document_presence import CONTRADICTORY_UID, UNKNOWN_UID
 from reconciler.kube.records.series_layout import current
 from reconciler.kube.records.stored_records import (
     BUDGETS,
@@ -91,7 +91,7 @@ def read(
         owned=OwnershipRecords(cluster_id=cluster_id, is_known=any(series.values())),
         layout=layout,
         takes_statuses=not any(HOLDINGS in _texts(config_map) for config_map in objects),
-        is_old_form=any(DOCUMENTS not in config_map["binaryData"] for config_map in objects)
+        is_old_form=any(DOCUMENTS not in _packed(config_map) for config_map in objects)
         or bool(series[OLD_RECORDS] and not objects),
     )
     parts = [(config_map, _part(config_map, cluster_id, decoded)) for config_map in objects]
@@ -128,6 +128,11 @@ def _with_holdings(
     return replace(stored, owned=replace(stored.owned, records=records), uids=uids)
 
 
+def _packed(config_map: Obj) -> Mapping[str, Any]:
+    data = config_map.get("binaryData")
+    return data if isinstance(data, Mapping) else {}
+
+
 def _texts(config_map: Obj) -> Mapping[str, Any]:
     data = config_map.get("data")
     return data if isinstance(data, Mapping) else {}
@@ -139,6 +144,7 @@ def _with_parts(stored: StoredRecords, parts: Iterable[tuple[Obj, DecodedPart]])
     drift_since, overrides = dict(owned.drift_since), dict(owned.overrides)
     orphaned, uids, writers = set(owned.orphaned), dict(stored.uids), dict(stored.writers)
     removals, corrections = list(stored.removals), list(stored.corrections)
+    found_uids: dict[str, str | None] = {}
     for config_map, part in parts:
         more = part.records.owned
         _join(config_map, records, more.records)
@@ -146,10 +152,20 @@ def _with_parts(stored: StoredRecords, parts: Iterable[tuple[Obj, DecodedPart]])
         _join(config_map, drift_since, more.drift_since)
         _join(config_map, overrides, more.overrides)
         orphaned |= more.orphaned
-        uids |= part.uids
+        documents = part.uids.keys() | {
+            owner.document
+            for record in more.records.values()
+            for owner in record.owners
+            if owner is not None
+        }
+        for document in documents:
+            uid = part.uids.get(document)
+            if found_uids.setdefault(document, uid) != uid:
+                found_uids[document] = CONTRADICTORY_UID
         writers |= part.records.writers
         removals += part.removals
         corrections += part.corrections
+    uids |= {document: uid for document, uid in found_uids.items() if uid is not None}
     return replace(
         stored,
         owned=replace(
@@ -195,7 +211,7 @@ def _decoded(config_map: Obj, cluster_id: str) -> ClusterRecords:
 
 
 def _read_uids(config_map: Obj) -> Mapping[str, str]:
-    if DOCUMENTS not in config_map["binaryData"]:
+    if DOCUMENTS not in _packed(config_map):
         return {}
     try:
         rows = bounded_json.parse(

@@ -31,6 +31,9 @@ DEPARTED: Final = " (deleted)"
 UNKNOWN_UID: Final = ""
 """Uid of a document in records of a version that did not record uids."""
 
+CONTRADICTORY_UID: Final = "?"
+"""Uid of a document that two parts name differently, after a write that broke off: no document has it."""
+
 
 class Presence(Enum):
     """What became of the document of a record."""
@@ -121,7 +124,7 @@ class DocumentPresence:
             owned,
             records=records,
             intents={
-                pair: replace(intent, owner=self._departed_name(intent.owner))
+                pair: replace(intent, owner=self.owner(intent.owner, *pair))
                 for pair, intent in owned.intents.items()
             },
             orphaned=frozenset(pair for pair in owned.orphaned if self._is_orphaned(pair, owned)),
@@ -134,13 +137,6 @@ class DocumentPresence:
             if current != owner:
                 judged = judged.with_pair(key, record.applied[COLUMN_OF[key]], current)
         return judged
-
-    def _departed_name(self, owner: Owner) -> Owner:
-        gone = owner.document in self.documents and self.of(owner.document) in {
-            Presence.DELETED,
-            Presence.MISSING,
-        }
-        return replace(owner, document=owner.document + DEPARTED) if gone else owner
 
     def _is_orphaned(self, pair: Pair, owned: OwnershipRecords) -> bool:
         """A live document ends the orphanhood of its limits, for example after a release."""

@@ -218,6 +218,9 @@ class KubeInventory:
             for document, uid in stored.uids.items()
             if document not in self._departed or uid_of(self._departed[document]) != uid
         }
+        # The records were judged: whatever is recorded for a document that exists is this one's by now.
+        for document in uids.keys() & self._documents.keys():
+            uids[document] = uid_of(self._documents[document])
         for subject in changed_entities(stored, replace(stored, owned=self.owned)):
             record = self.owned.records.get(subject)
             owners = () if record is None else record.owners

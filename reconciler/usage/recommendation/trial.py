@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from reconciler.usage.recommendation.candidate_limits import second_round, smallest
+from reconciler.usage.recommendation.candidate_limits import smallest
 from reconciler.usage.samples import MAX_UNITS, MILLION
 from reconciler.usage.throttle_models import Forecast, share_ppm
 
@@ -65,11 +65,6 @@ class LimitTrial:
     def keeps(self, limit: int, promise: ThrottlePromise) -> bool:
         """Whether a limit keeps a promise on every broker; a larger one then does too."""
         return all(map(promise.is_met_by, self.forecasts(limit)))
-
-    def second_round(self, promise: ThrottlePromise) -> tuple[int, ...]:
-        """Which candidates are left once the first round was simulated (:func:`candidates.second_round`)."""
-        peak = self.peak
-        return second_round(peak, lambda limit: self.keeps(limit, promise)) if peak else ()
 
     def smallest(self, promise: ThrottlePromise) -> int | None:
         """The smallest candidate that keeps a promise; ``None`` where nothing was used."""

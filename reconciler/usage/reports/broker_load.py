@@ -1,7 +1,9 @@
 """How much of a broker's budget was used at one time: what all clients together were served, moment by moment.
 
+Spark's columns are tested against these functions; the program itself uses the two constants and the enumeration.
+
 Served, and not wanted: a backlog drains after its peak, so the smaller of rate and limit would hide load that comes
-later (:attr:`reconciler.usage.throttle_models.ThrottledSample.served`).
+later (:func:`reconciler.usage.kernel.throttling.served`).
 """
 
 from collections.abc import Iterable, Sequence

@@ -217,3 +217,18 @@ def test_the_proxy_of_the_environment_is_used_and_its_login_is_sent_to_it_alone(
     answer = exchanged(through, handler)
     assert isinstance(answer, HttpResponse)
     assert answer.body == b"/x True"
+
+
+def test_this_machine_is_reached_without_the_proxy_of_the_environment(
+    send: Send, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def answer(_: web.Request) -> web.StreamResponse:
+        return web.Response(text="from the server")
+
+    for name in ("http_proxy", "HTTP_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    response = exchanged(send, answer)
+    assert isinstance(response, HttpResponse)
+    assert response.body == b"from the server"

@@ -4,7 +4,7 @@ import pytest
 
 from reconciler.base.clock import SystemClock
 from reconciler.client import ClientConfig, QuotaClient
-from reconciler.errors import RequestTimeout
+from reconciler.errors import ClientError, RequestTimeout
 from reconciler.inventory.memory import MemoryInventory
 from reconciler.reconcile import PreparedPlan, ReconcileOptions, ReconcilePorts, prepare
 from reconciler.sandbox import Sandbox, SandboxSettings
@@ -108,3 +108,17 @@ async def test_a_flight_that_breaks_is_asked_again_on_another_connection() -> No
         broker.on(DESCRIBE_CLUSTER, acts.close)
         assert (await our.observe()).quotas.limits == {}
         assert broker.connections == 2
+
+
+@on_loop
+async def test_a_failed_observation_leaves_no_request_to_the_next_connection() -> None:
+    async with ScriptedBroker() as broker:
+        port = broker.port
+        our = client(broker)
+    async with our:
+        with pytest.raises(ClientError):
+            await our.observe(scram_users=True, timeout=0.5)
+        async with ScriptedBroker(port=port) as again:
+            await our.describe()
+            assert again.count(DESCRIBE_USER_SCRAM_CREDENTIALS) == 0
+            assert again.count(DESCRIBE_CLIENT_QUOTAS) == 1

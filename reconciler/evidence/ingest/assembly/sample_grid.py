@@ -1,6 +1,6 @@
 """Every moment at which something is known of a bucket: what was read, and zero where the broker answered without it.
 
-Column form of :func:`reconciler.usage.series.filled` and :func:`reconciler.usage.series.timed`; a law holds them together.
+Tests compare it row by row with ``filled`` and ``timed`` of ``tests.usage.reference``.
 """
 
 from bisect import bisect_left

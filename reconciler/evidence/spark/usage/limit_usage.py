@@ -1,6 +1,6 @@
 """Use against limits: percentiles from daily histograms, sums from five minutes, one word for each bucket on each broker.
 
-The definitions are :mod:`reconciler.usage.reports.profiles` and :mod:`reconciler.usage.histogram`.
+The words are :class:`reconciler.usage.reports.profiles.UsageState`, the bounds :data:`reconciler.usage.histogram.BOUNDS`.
 """
 
 import datetime as dt

@@ -1,7 +1,7 @@
 """Five minutes and days of use: sums and histograms of samples, each unit from the samples of its own day.
 
-``usage_5m`` equals :func:`reconciler.usage.throttle_models.arrivals` summed over five minutes, ``usage_hist_d`` equals
-:func:`reconciler.usage.histogram.histogram` of a day.
+``usage_5m`` has the units of :func:`reconciler.usage.kernel.throttling.demand_of` summed over five minutes,
+``usage_hist_d`` the time in each bucket of :data:`reconciler.usage.histogram.BOUNDS` in a day.
 """
 
 from typing import Final

@@ -46,6 +46,8 @@ class _RangeFile(io.RawIOBase):
         self._blocks = []
         spans: list[tuple[int, int]] = []
         for start, end in sorted(ranges):
+            if start < 0:
+                continue  # a damaged footer; Arrow names the fault when it reads there
             if start >= self._tail_from:
                 break
             if spans and start - spans[-1][1] <= LARGEST_GAP:
@@ -141,7 +143,7 @@ class RowGroupFile:
                 pre_buffer=False,
                 page_checksum_verification=True,
             )
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, KeyError, UnicodeDecodeError) as error:
             raise self._failed(error) from error
         metadata = self._file.metadata
         if metadata.num_rows != file.rows:
