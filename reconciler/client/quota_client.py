@@ -156,9 +156,8 @@ class QuotaClient:
         """The names of all SCRAM users; none where they cannot be had, because a plan can do without them."""
         try:
             seconds = deadline.within(self._clock.monotonic(), SCRAM_SECONDS)
-            answer = await self._connections.call(
-                request, deadline=self._connections.deadline(seconds)
-            )
+            own_deadline = self._connections.deadline(seconds)
+            answer = await self._connections.call(request, deadline=own_deadline)
         except ClientError:
             return frozenset()
         return frozenset(user.name for user in answer.users if not user.error_code)

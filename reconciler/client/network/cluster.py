@@ -155,10 +155,9 @@ class ClusterConnections:
         """
         if await self._usable(None) is not None:
             return False
-        flight = self._flight = FirstFlight(
-            first_requests,
-            lambda: deadline.within(self._clock.monotonic(), self._config.request_seconds),
-        )
+
+        now, seconds = self._clock.monotonic, self._config.request_seconds
+        flight = self._flight = FirstFlight(first_requests, lambda: deadline.within(now(), seconds))
         try:
             _ = await self._connection(None, deadline)
         finally:
