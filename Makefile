@@ -6,12 +6,15 @@ PLAIN  := $(VENV)/.plain
 STAMP  := $(VENV)/.installed
 CERTIFICATES := $(VENV)/.keystores
 BROKER ?= sandbox
-SERVERS = $(BIN)/python -m pytest -q -p no:randomly -n $(WORKERS) --dist loadscope
+TESTS = $(BIN)/python -m pytest -q -p no:randomly -n $(WORKERS) --dist loadscope
 WORKERS ?= 3
 EXTRAS := http kerberos keystores operator proxy spark usage watch
 DIST   := build/dist-tools
 LOCK   := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
 	--no-emit-index-url --custom-compile-command 'make locks'
+
+# Commands under test are new processes: each would compile the package anew.
+export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .PHONY: help env demo pipeline test test-all unit newest-kopf stories integration e2e check fmt generate coverage dist locks bench soak simulate simulate-nightly small-worlds mutants clean
@@ -45,7 +48,9 @@ demo: $(if $(filter kafka,$(BROKER)),$(CERTIFICATES),$(PLAIN))  ## the main job,
 pipeline: env  ## recorded use on Spark: ingest a recording, simulate a change, a page (needs Java 17)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python examples/pipeline.py
 
-test: env unit stories  ## the main claims in ten minutes, on real servers (needs Java 17, Maven, Go 1.26; Debian's packages by apt-get)
+test: env  ## the main claims in ten minutes, on real servers (needs Java 17, Maven, Go 1.26; Debian's packages by apt-get)
+	@mkdir -p build
+	$(TESTS) -m 'story or not (integration or thorough)' --junitxml=build/test.xml
 
 test-all: env unit integration  ## everything, on five versions of Kafka
 
@@ -59,11 +64,11 @@ newest-kopf: env  ## the assumptions about Kopf against its newest release (need
 
 stories: env  ## of the tests on real servers those that `make test` runs
 	@mkdir -p build
-	$(SERVERS) -m story --junitxml=build/stories.xml
+	$(TESTS) -m story --junitxml=build/stories.xml
 
 integration: env  ## all tests on real servers: Kafka brokers, Kubernetes, Prometheus, browsers and tools
 	@mkdir -p build
-	$(SERVERS) -m integration --durations=15 --junitxml=build/integration.xml
+	$(TESTS) -m integration --durations=15 --junitxml=build/integration.xml
 
 e2e: env  ## of those only: the operator on a real Kubernetes beside a real broker
 	@mkdir -p build

@@ -11,6 +11,7 @@ import contextlib
 import os
 import signal
 from collections.abc import Generator, Iterator
+from pathlib import Path
 
 import hypothesis
 import pytest
@@ -124,14 +125,34 @@ def pytest_runtest_makereport(
     return report
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """A run of the stories alone imports only files that have some."""
+    if config.option.markexpr != "story" or collection_path.suffix != ".py":
+        return None
+    path = collection_path.relative_to(groups.ROOT).as_posix()
+    return True if not groups.may_hold_stories(path) else None
+
+
 @pytest.hookimpl(wrapper=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, object, object]:
-    """Marks the stories before `-m` chooses; then puts groups of integration tests in the order of their table."""
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> Generator[None, object, object]:
+    """Marks stories and thorough tests before `-m` chooses; then puts the groups in the order of their table."""
+    if config.args == config.getini("testpaths") and config.option.markexpr != "story":
+        missing = groups.patterns_without_tests([item.nodeid for item in items])
+        if missing:
+            raise pytest.UsageError(f"tests/groups.py: no test matches {', '.join(missing)}")
     for item in items:
-        if item.get_closest_marker("integration") and groups.is_story(item.nodeid):
-            item.add_marker("story")
+        if item.get_closest_marker("integration"):
+            if not groups.may_need_servers(item.nodeid):
+                raise pytest.UsageError(f"{item.nodeid}: mark integration tests in their own file")
+            if groups.is_story(item.nodeid):
+                item.add_marker("story")
+        elif groups.is_thorough(item.nodeid):
+            item.add_marker("thorough")
     result = yield
-    groups.sort_integration_tests(items)
+    if config.option.dist == "loadscope":
+        groups.sort_items(items)
     return result
 
 

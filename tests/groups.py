@@ -1,17 +1,21 @@
-"""Which integration tests run beside each other: one table of groups, the scheduler that follows it, the time of each group.
+"""Which tests run beside each other: tables of groups, of stories and of thorough tests; the scheduler; the time of each group.
 
 Tests of one unit of work run on one worker process, in the order of their files, so that the servers they share are
 started once. A group whose tests share servers is one unit, or one for each text that its pattern captures; elsewhere
-every file is a unit. Units start in the order of the table, the longest first.
+every file is a unit. Units start in the order of the table, the longest first; files without servers come last, so
+that they run while servers are built and started.
 """
 
+import functools
 import re
 from collections import defaultdict
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
+ROOT = Path(__file__).parents[1]
 WITHOUT_SERVERS = "without servers"
 
 
@@ -73,9 +77,45 @@ STORIES = {
 """What `make test` runs on real servers: patterns of node ids, and what each shows."""
 
 
+THOROUGH = {
+    r"tests/limits/": "memory and time of the largest input, one process for each",
+    r"tests/kube/test_crash_at_every_step\.py": "every step of two reconciliations fails; the simulated world does so too",
+    r"tests/kube/test_random_faults\.py": "random faults; the simulated world has them too",
+    r"tests/cli/test_interruptions\.py": "signals in the middle of an apply; stories kill one on real brokers",
+    r"tests/cli/test_drift_watch\.py": "a service beside its broker, with signals",
+    r"tests/cli/service/test_watch\.py": "a service beside a repository, with signals",
+    r"tests/evidence/store/test_killed\.py": "kill -9 at each step of a commit",
+    r"tests/evidence/ingest/test_file_import\.py::test_an_ingest_that_is_killed": "kill -9 at each step of an ingest",
+    r"tests/kube/leadership/test_lease_thread\.py": "leases of real seconds",
+    r"tests/small_worlds/": "every history of a small world",
+    r"tests/contract/.*test_ten_thousand_records.*\[sandbox": "the largest request, against each version of the rules",
+    r"tests/docs/.*(quick_start|every_example_of_a_document)": "each example of the documents, run",
+}
+"""Tests without servers that `make test` leaves to `make test-all`: patterns of node ids, and what they cost time for."""
+
+
 def is_story(node: str) -> bool:
     """Whether `make test` runs an integration test; `make test-all` runs them all."""
     return any(re.match(pattern, node) for pattern in STORIES)
+
+
+def is_thorough(node: str) -> bool:
+    """Whether `make test` leaves a test without servers to `make test-all`."""
+    return any(re.match(pattern, node) for pattern in THOROUGH)
+
+
+def may_hold_stories(path: str) -> bool:
+    """Whether a story's pattern can match a test of a file."""
+    return any(re.match(pattern.partition("::")[0].partition(".*")[0], path) for pattern in STORIES)
+
+
+def patterns_without_tests(nodes: list[str]) -> list[str]:
+    """Patterns of the tables that match none of all node ids; a test was renamed or removed."""
+    return [
+        pattern
+        for pattern in (*STORIES, *THOROUGH, *(group.pattern.pattern for group in GROUPS))
+        if not any(re.match(pattern, node) for node in nodes)
+    ]
 
 
 def group_of(node: str) -> Group:
@@ -90,31 +130,47 @@ def group_of(node: str) -> Group:
     raise KeyError(f"{node}: tests/groups.py has no group for it")
 
 
+@functools.cache
+def mentions_servers(path: str) -> bool:
+    """Whether a test file marks tests as integration tests."""
+    return "integration" in (ROOT / path).read_text(encoding="utf-8")
+
+
+def may_need_servers(node: str) -> bool:
+    """Whether a test may be an integration test, judged by its node id alone: the scheduler knows no marks."""
+    path = node.partition("::")[0]
+    return re.match(r"tests/contract/[^\[]*\[.*?kafka-", node) is not None or mentions_servers(path)
+
+
 def unit_of_work(node: str) -> str:
-    """A text that the integration tests have in common that stay together."""
+    """A text that the tests have in common that stay together."""
+    path = node.partition("::")[0]
+    if not may_need_servers(node):
+        return path
     group = group_of(node)
     match = group.pattern.match(node) if group.shared else None
     if match is None:
-        return node.partition("::")[0]
+        return path
     return " ".join((group.name, *match.groups(default="")))
 
 
-def sort_integration_tests(items: list[pytest.Item]) -> None:
+def sort_items(items: list[pytest.Item]) -> None:
     """Puts groups in the order of the table and tests in the order of their file, whatever plugin shuffled them."""
 
     def key(item: pytest.Item) -> tuple[int, str, int, str]:
         path, line, _ = item.location
-        return GROUPS.index(group_of(item.nodeid)), path, line or 0, item.nodeid
+        node = item.nodeid
+        place = GROUPS.index(group_of(node)) if may_need_servers(node) else len(GROUPS)
+        return place, path, line or 0, node
 
-    if all(item.get_closest_marker("integration") for item in items):
-        items.sort(key=key)
+    items.sort(key=key)
 
 
 class GroupScheduling(LoadScopeScheduling):
     """xdist's scheduling by scope, where a scope is a unit of work."""
 
     def __init__(self, config: pytest.Config, log: object = None) -> None:
-        """Keeps the order of `sort_integration_tests`: xdist would start the unit with most tests first."""
+        """Keeps the order of `sort_items`: xdist would start the unit with most tests first."""
         config.option.loadscopereorder = False
         super().__init__(config, log)
 

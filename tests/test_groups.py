@@ -1,41 +1,32 @@
 """The table of groups: units of work, stories, and the summary of times."""
 
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 from tests import groups
 
-ROOT = Path(__file__).parents[1]
+
+def test_a_pattern_that_matches_no_test_is_named() -> None:
+    nodes = ["tests/kube/e2e/test_life.py::test"]
+    missing = groups.patterns_without_tests(nodes)
+    assert r"tests/kube/e2e/test_life\.py" not in missing
+    assert r"tests/alerts/test_end_to_end\.py::test_a_change" in missing
+    assert r"tests/limits/" in missing
 
 
-@pytest.fixture(scope="module")
-def integration_tests() -> list[str]:
-    """Node ids of all integration tests."""
-    listing = subprocess.run(
-        [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:randomly", "-p", "no:cacheprovider",
-         "-m", "integration", "tests"],
-        cwd=ROOT, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    return [line for line in listing.stdout.splitlines() if "::" in line]
+@pytest.mark.parametrize("pattern", groups.STORIES)
+def test_a_run_of_the_stories_imports_the_files_of_each(pattern: str) -> None:
+    paths = [path.relative_to(groups.ROOT).as_posix() for path in (groups.ROOT / "tests").rglob("test_*.py")]  # fmt: skip
+    chosen = [path for path in paths if groups.may_hold_stories(path)]
+    assert any(re.match(pattern.partition("::")[0].partition(r"\.py")[0].partition(".*")[0], path) for path in chosen)  # fmt: skip
+    assert len(chosen) < len(paths) / 4
 
 
-def test_every_integration_test_has_a_group_and_every_group_a_test(
-    integration_tests: list[str],
-) -> None:
-    assert {groups.group_of(node) for node in integration_tests} == set(groups.GROUPS)
-
-
-def test_every_story_is_a_test_that_exists(integration_tests: list[str]) -> None:
-    missing = [
-        pattern
-        for pattern in groups.STORIES
-        if not any(re.match(pattern, node) for node in integration_tests)
-    ]
-    assert missing == []
+def test_a_file_without_servers_is_a_unit_beside_a_group_of_the_same_folder() -> None:
+    path = "tests/kube/test_crash_at_every_step.py"
+    assert groups.unit_of_work(f"{path}::test[1]") == path
+    assert groups.unit_of_work("tests/contract/test_values.py::test[sandbox-4.x]") == "tests/contract/test_values.py"  # fmt: skip
 
 
 def test_the_servers_of_a_session_stay_on_one_worker() -> None:

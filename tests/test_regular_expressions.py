@@ -6,6 +6,7 @@ search that may begin at every character counts as an expression with a repetiti
 """
 
 import ast
+import functools
 import importlib
 import itertools
 import re
@@ -250,6 +251,7 @@ def methods(name: str, trees: dict[str, ast.Module], home: str) -> set[str]:
     }
 
 
+@functools.cache
 def collect() -> tuple[dict[str, Use], set[str]]:
     """Expressions by module and name (or text), and places where one is made of variable text."""
     trees = {
@@ -310,8 +312,6 @@ DYNAMIC = {
 }
 """Functions that make an expression of variable text, and whose text it is."""
 
-USES, MADE = collect()
-
 
 @pytest.mark.parametrize(
     ("pattern", "anywhere"),
@@ -343,10 +343,11 @@ def test_linear_expressions_are_cleared(pattern: str, anywhere: bool) -> None:
 
 
 def test_no_expression_of_the_package_backtracks() -> None:
-    assert len(USES) > 100
+    uses, _ = collect()
+    assert len(uses) > 100
     slow = {
         place: reason
-        for place, use in USES.items()
+        for place, use in uses.items()
         if (reason := backtracking(use.pattern, use.flags, anywhere=use.anywhere))
     }
     assert {place: reason for place, reason in slow.items() if place not in CLEARED} == {}
@@ -354,4 +355,5 @@ def test_no_expression_of_the_package_backtracks() -> None:
 
 
 def test_expressions_of_variable_text_are_known() -> None:
-    assert set(DYNAMIC) == MADE
+    _, dynamic = collect()
+    assert set(DYNAMIC) == dynamic

@@ -1,6 +1,7 @@
 """Names follow the rules of ARCHITECTURE.md: no vague names, no class name twice, rooms of a readable size."""
 
 import ast
+import functools
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -8,7 +9,6 @@ from pathlib import Path
 
 from tools import clarity
 
-FIGURES = clarity.count()
 GLOSSARY = (clarity.ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
 
 VAGUE_BINDINGS = 49
@@ -21,12 +21,18 @@ BANNED_LEFT = 131
 """A ratchet: how many definitions, parameters and assignments still use an identifier that the glossary bans."""
 
 
+@functools.cache
+def figures() -> clarity.ClarityFigures:
+    """The names and folders of the package, counted when the first test asks."""
+    return clarity.count()
+
+
 def test_vague_names_only_become_fewer() -> None:
-    assert FIGURES.vague.total() <= VAGUE_BINDINGS, FIGURES.vague.most_common()
+    assert figures().vague.total() <= VAGUE_BINDINGS, figures().vague.most_common()
 
 
 def test_no_class_name_is_used_twice() -> None:
-    assert not FIGURES.duplicate_classes
+    assert not figures().duplicate_classes
 
 
 def test_no_module_is_named_by_a_participle_or_a_metaphor() -> None:
@@ -36,7 +42,7 @@ def test_no_module_is_named_by_a_participle_or_a_metaphor() -> None:
 
 def test_no_room_holds_more_modules_than_a_reader_can_take_in() -> None:
     large = {
-        folder: number for folder, number in FIGURES.folders.items() if number > MODULES_IN_A_ROOM
+        folder: number for folder, number in figures().folders.items() if number > MODULES_IN_A_ROOM
     }
     assert not large
 

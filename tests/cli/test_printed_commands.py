@@ -23,6 +23,7 @@ def texts() -> Iterator[tuple[str, str]]:
     """Place and text of each string that is no docstring; values that are filled in are an ellipsis."""
     for path in sorted(SOURCE.rglob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
+        name = path.relative_to(SOURCE)
         docstrings = {
             id(node.body[0].value)
             for node in ast.walk(tree)
@@ -32,7 +33,7 @@ def texts() -> Iterator[tuple[str, str]]:
         }
         parts = {id(v) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for v in node.values}  # fmt: skip
         for node in ast.walk(tree):
-            place = f"{path.relative_to(SOURCE)}:{getattr(node, 'lineno', 0)}"
+            place = f"{name}:{getattr(node, 'lineno', 0)}"
             if isinstance(node, ast.JoinedStr):
                 values = [str(v.value) if isinstance(v, ast.Constant) else "…" for v in node.values]
                 yield place, "".join(values)
@@ -60,37 +61,51 @@ def mentions() -> list[tuple[str, str, str]]:
     ]
 
 
-MENTIONED = mentions()
-
-
-def test_there_are_mentions_to_look_at():
-    assert len(MENTIONED) > 100
-
-
-@pytest.mark.parametrize(("place", "text", "_"), MENTIONED, ids=lambda value: str(value)[:60])
-def test_a_command_that_a_text_names_exists_with_its_options(place: str, text: str, _: str) -> None:
+def unknown_options(text: str) -> str:
+    """What is wrong with a command that a text names, or nothing."""
     words = text.split()
     if words[0] in NO_COMMANDS or words[0].startswith("…"):
-        return
+        return ""
     command = command_of(words)
-    assert command is not None, f"{place}: there is no command kquota {words[0]}"
+    if command is None:
+        return f"there is no command kquota {words[0]}"
     unknown = [flag for flag in OPTION.findall(text) if flag not in options_of(command)]
-    assert unknown == [], f"{place}: kquota {text}"
+    return f"kquota {text}: no option {', '.join(unknown)}" if unknown else ""
 
 
-@pytest.mark.parametrize(
-    ("place", "text"),
-    [(place, line) for place, _, line in MENTIONED if line],
-    ids=lambda value: value[:60],
-)
-def test_an_example_of_a_help_text_can_be_parsed(place: str, text: str) -> None:
-    lexer = shlex.shlex(text, posix=True, punctuation_chars=True)
+def unparsed_words(line: str) -> str:
+    """What the parser of its command does not take of an example, or nothing."""
+    lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
     _program, *words = itertools.takewhile(lambda word: word not in SHELL, lexer)
     command = command_of(words)
-    assert command is not None, place
+    if command is None:
+        return f"there is no command in: {line}"
     depth = next(at for at in range(1, len(words) + 1) if command_of(words[:at]) is command)
     if command.name == "set" and words[depth - 1] != "set":
         depth -= 1  # `kquota override ENTITY` is `kquota override set ENTITY`
-    values, rest, _order = command.make_parser(click.Context(command)).parse_args(words[depth:])
-    assert rest == [], f"{place}: {text}: {values}"
+    _values, rest, _order = command.make_parser(click.Context(command)).parse_args(words[depth:])
+    return f"{line}: {' '.join(rest)}" if rest else ""
+
+
+def test_commands_that_texts_name_exist_with_their_options() -> None:
+    mentioned = mentions()
+    assert len(mentioned) > 100
+    assert [
+        f"{place}: {problem}" for place, text, _ in mentioned if (problem := unknown_options(text))
+    ] == []
+
+
+def test_examples_of_help_texts_can_be_parsed() -> None:
+    lines = [(place, line) for place, _, line in mentions() if line]
+    assert len(lines) > 20
+    assert [
+        f"{place}: {problem}" for place, line in lines if (problem := unparsed_words(line))
+    ] == []
+
+
+@pytest.mark.parametrize(
+    "text", ["no-such-command --yes", "plan --no-such-option", "apply --cluster prod --no-such"]
+)
+def test_an_unknown_command_or_option_is_seen(text: str) -> None:
+    assert unknown_options(text)
