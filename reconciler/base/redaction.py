@@ -1,7 +1,7 @@
 """Secrets out of text: URLs without their credentials, and words of a peer without the secrets that it was sent.
 
 ``redact_url`` and ``redact_urls`` are the only functions that make a URL fit for output. ``SecretScrubber`` knows secrets
-and hides them in text that comes from outside. Both are pure. Escaping is another matter: see ``render.names``.
+and hides them in text that comes from outside. Both are pure. Escaping is another matter: see ``escaping``.
 """
 
 import base64

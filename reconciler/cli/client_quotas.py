@@ -25,6 +25,7 @@ from reconciler.cli.kafka_client_quotas.command_line import (
 )
 from reconciler.errors import UsageError
 from reconciler.quota.entity import parts
+from reconciler.quota.entity_forms import sanitized_text
 from reconciler.quota.state import QuotaState, set_values
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ async def _describe(
 ) -> ExitCode:
     state = await client.describe(_filter(call))
     blocks = [
-        "\n".join((kip.entity_line(entity_parts), *kip.value_lines(values)))
+        "\n".join((sanitized_text(entity_parts), *kip.value_lines(values)))
         for entity_parts, values in quota_rows(state)
     ]
     console.fact("\n\n".join(blocks))
@@ -147,7 +148,7 @@ async def _resolve(
     for effective in sorted(resolution.effective, key=lambda limit: str(limit.key)):
         if effective.value is not None and effective.source is not None and effective.is_known:
             (line,) = kip.value_lines([(effective.key, effective.value)])
-            console.fact(f"{line} {kip.entity_line(parts(effective.source))}")
+            console.fact(f"{line} {sanitized_text(parts(effective.source))}")
     return ExitCode.DONE
 
 
@@ -167,7 +168,7 @@ async def _alter(console: Console, client: "QuotaClient", call: ClientQuotasArgu
             words = f"it is not known whether this was applied: {result.reason}; describe it again"
         case _:
             words = "this was not sent"
-    console.error(f"{kip.entity_line(call.entity)}: {words}")
+    console.error(f"{sanitized_text(call.entity)}: {words}")
     return ExitCode.ERROR
 
 

@@ -50,7 +50,7 @@ def entity_names(
     """The entities that have live quotas."""
 
     def names() -> Iterable[str]:
-        from reconciler.render.names import entity_text
+        from reconciler.quota.entity_forms import entity_text
 
         return [entity_text(entity) for entity in _live_entities(ctx)]
 

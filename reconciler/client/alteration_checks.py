@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from reconciler.errors import EncodeError, QuotaValueError
-from reconciler.quota.entity import ABSENT, Entity, EntityParts, is_legal, parts
+from reconciler.quota.entity import ABSENT, EntityParts, is_legal, parts
+from reconciler.quota.entity_forms import parts_text
 from reconciler.quota.outcome import Alteration, OpenAlteration
 from reconciler.wire.primitives import encode_string
 
@@ -27,69 +28,73 @@ def check_alterations(alterations: Sequence[Alteration], *, validate_only: bool 
         QuotaValueError: An entity or a key is given twice, an entity is empty, mixes ip with another type or
             has a name that Kafka cannot carry, there is no operation, or a value is not finite and above 0.
     """
-    seen_entities: set[Entity] = set()
-    for alteration in alterations:
-        subject = alteration.entity
-        text = _entity_text(parts(subject))
-        if subject in seen_entities:
-            raise QuotaValueError(f"{text} is given twice in one call")
-        seen_entities.add(subject)
-        _check_entity(subject)
-        _check_operations(alteration.operations, text, checks_values=not validate_only)
+    for subject in (alteration.entity for alteration in alterations):
+        entity_parts = parts(subject)
+        if not is_legal(subject):
+            raise QuotaValueError(
+                "an entity needs a user, a client-id or an ip"
+                if all(slot is ABSENT for slot in subject)
+                else f"{_shown(entity_parts)}: ip cannot be combined with user or client-id"
+            )
+        for kind, name in entity_parts:
+            if name == "":
+                raise QuotaValueError(f"the {kind} name is empty; brokers refuse that")
+    check_open_alterations(
+        [
+            OpenAlteration(parts(alteration.entity), alteration.operations)
+            for alteration in alterations
+        ],
+        validate_only=validate_only,
+    )
 
 
 def check_open_alterations(
     alterations: Sequence[OpenAlteration], *, validate_only: bool = False
 ) -> None:
-    """The same for entities of any types; types and names are left to the broker.
+    """The same for entities of any types; which types there are, and empty names, are left to the broker.
 
     Raises:
-        QuotaValueError: An entity, a type of an entity or a key is given twice, an entity is empty, there is no
-            operation, or a value is not finite and above 0.
+        QuotaValueError: An entity, a type of an entity or a key is given twice, an entity is empty, a type or a
+            name is one that Kafka cannot carry, there is no operation, or a value is not finite and above 0.
     """
     seen_entities: set[frozenset[tuple[str, str | None]]] = set()
     for alteration in alterations:
-        text, types = _entity_text(alteration.entity), [kind for kind, _ in alteration.entity]
-        if not types or len(set(types)) < len(types):
-            raise QuotaValueError(f"an entity needs each type once, not {text or 'no type'}")
-        if frozenset(alteration.entity) in seen_entities:
-            raise QuotaValueError(f"{text} is given twice in one call")
-        seen_entities.add(frozenset(alteration.entity))
-        _check_operations(alteration.operations, text, checks_values=not validate_only)
+        entity_parts = alteration.entity
+        types = {kind for kind, _ in entity_parts}
+        if not types or len(types) < len(entity_parts):
+            raise QuotaValueError(
+                f"an entity needs each type once, not {_shown(entity_parts) or 'no type'}"
+            )
+        for kind, name in entity_parts:
+            _check_text(f"the entity type {kind[:_SHOWN]!a}", kind)
+            _check_text(f"the {kind[:_SHOWN]} name", name or "")
+        if frozenset(entity_parts) in seen_entities:
+            raise QuotaValueError(f"{_shown(entity_parts)} is given twice in one call")
+        seen_entities.add(frozenset(entity_parts))
+        _check_operations(alteration, checks_values=not validate_only)
 
 
-def _check_entity(subject: Entity) -> None:
-    if not is_legal(subject):
-        raise QuotaValueError(
-            "an entity needs a user, a client-id or an ip"
-            if all(slot is ABSENT for slot in subject)
-            else f"{_entity_text(parts(subject))}: ip cannot be combined with user or client-id"
-        )
-    for kind, name in parts(subject):
-        if name == "":
-            raise QuotaValueError(f"the {kind} name is empty; brokers refuse that")
-        try:
-            _ = encode_string(name or "", flexible=False)
-        except EncodeError as error:
-            raise QuotaValueError(f"the {kind} name: {error.message}") from None
+def _check_text(meaning: str, text: str) -> None:
+    """Kafka's protocol has no string of more than 32,767 bytes, in any version."""
+    try:
+        _ = encode_string(text, flexible=False)
+    except EncodeError as error:
+        raise QuotaValueError(f"{meaning}: {error.message}") from None
 
 
-def _check_operations(
-    operations: Sequence[tuple[str, float | None]], entity: str, *, checks_values: bool
-) -> None:
-    if not operations:
-        raise QuotaValueError(f"{entity} has no operation")
+def _check_operations(alteration: OpenAlteration, *, checks_values: bool) -> None:
+    if not alteration.operations:
+        raise QuotaValueError(f"{_shown(alteration.entity)} has no operation")
     keys: set[str] = set()
-    for key, value in operations:
+    for key, value in alteration.operations:
         if key in keys:
-            raise QuotaValueError(f"{entity}: {key} is given twice")
+            raise QuotaValueError(f"{_shown(alteration.entity)}: {key} is given twice")
         keys.add(key)
         if checks_values and value is not None and not (math.isfinite(value) and value > 0):
-            raise QuotaValueError(f"{entity}: {key} must be a finite number above 0, not {value}")
+            raise QuotaValueError(
+                f"{_shown(alteration.entity)}: {key} must be a finite number above 0, not {value}"
+            )
 
 
-def _entity_text(entity_parts: EntityParts) -> str:
-    return ",".join(
-        f"{kind}={'<default>' if name is None else ascii(name[:_SHOWN])}"
-        for kind, name in entity_parts
-    )
+def _shown(entity_parts: EntityParts) -> str:
+    return parts_text(tuple((kind[:_SHOWN], name and name[:_SHOWN]) for kind, name in entity_parts))

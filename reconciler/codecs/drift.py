@@ -5,14 +5,14 @@ from typing import Final
 
 from reconciler.codecs.plan_rows import alias_row, finding_row, read_finding
 from reconciler.codecs.reader import DocumentReader, load
+from reconciler.quota.entity_forms import entity_json, entity_text
 from reconciler.quota.ip_aliases import IpAlias
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import Override
 from reconciler.quota.planner.plan import Finding
 from reconciler.quota.results.expired_overrides import ExpiredOverride
 from reconciler.render.drift_issue import DriftReport
-from reconciler.render.json_values import Json, entity_json, value_json
-from reconciler.render.names import entity_text
+from reconciler.render.json_values import Json, value_json
 from reconciler.render.units import instant
 
 KIND: Final = "kquota-drift"

@@ -2,6 +2,7 @@
 
 from reconciler.codecs.reader import DocumentReader
 from reconciler.quota.entity import level
+from reconciler.quota.entity_forms import entity_json, entity_text
 from reconciler.quota.keys import Key
 from reconciler.quota.planner.impact import (
     AffectedPrincipal,
@@ -12,8 +13,7 @@ from reconciler.quota.planner.impact import (
     ShadowedLimit,
 )
 from reconciler.quota.precedence import EffectiveLimit, Principal, UnrankedLimit, bucket
-from reconciler.render.json_values import Json, entity_json, value_json
-from reconciler.render.names import entity_text
+from reconciler.render.json_values import Json, value_json
 
 
 def impact_document(impact: Impact) -> dict[str, Json]:

@@ -6,13 +6,13 @@ from typing import Final
 from reconciler.codecs.reader import DocumentReader, load
 from reconciler.quota.cluster import Visibility
 from reconciler.quota.entity import Entity
+from reconciler.quota.entity_forms import entity_json, entity_text
 from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Applied, Held, Rejected, Result, Unknown
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.policy import Cause
 from reconciler.quota.results.report import Outcome, PairOutcome, PairVisibility, RunOrigin
-from reconciler.render.json_values import Json, entity_json, value_json
-from reconciler.render.names import entity_text
+from reconciler.render.json_values import Json, value_json
 from reconciler.render.units import instant
 
 KIND: Final = "kquota-outcome"

@@ -29,6 +29,7 @@ from reconciler.codecs.plan_rows import (
 from reconciler.codecs.reader import DocumentReader, load
 from reconciler.errors import ConfigError, StalePlan
 from reconciler.quota.entity import Entity
+from reconciler.quota.entity_forms import entity_json, entity_text
 from reconciler.quota.ip_aliases import IpAlias
 from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Rejected
@@ -41,8 +42,7 @@ from reconciler.quota.policy import Cause, DriftMode, Policy
 from reconciler.quota.results.report import Preview, RunOrigin, ValidationResult
 from reconciler.quota.rule_warnings import RuleWarning, WarningKind
 from reconciler.render.cause_text import SECTIONS, counts, sections
-from reconciler.render.json_values import Json, entity_json
-from reconciler.render.names import entity_text
+from reconciler.render.json_values import Json
 from reconciler.render.units import instant
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from typing import Any, Final, NoReturn
 from reconciler.codecs.reader import DocumentReader
 from reconciler.errors import QuotaValueError
 from reconciler.quota.entity import Entity, from_parts, level
+from reconciler.quota.entity_forms import entity_json, entity_text, read_json_parts
 from reconciler.quota.ip_aliases import IpAlias
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import Owner
@@ -24,8 +25,7 @@ from reconciler.quota.planner.preconditions import Precondition
 from reconciler.quota.policy import Action, Cause, DeletionPolicy
 from reconciler.quota.state import NO_LIMITS
 from reconciler.render.cause_text import REASONS, section_of
-from reconciler.render.json_values import SPECIAL, Json, entity_json, value_json
-from reconciler.render.names import entity_text
+from reconciler.render.json_values import SPECIAL, Json, value_json
 from reconciler.render.units import instant
 
 _ACTIONS: Final[Mapping[str, Action]] = {
@@ -174,7 +174,7 @@ class ChangeReader:
 
     def _read_entity(self, parts: Any) -> Entity:  # noqa: ANN401 - JSON
         if parts != self._parts:
-            self._entity, self._parts = from_parts([(_text(kind), name if name is None else _text(name)) for kind, name in parts]), parts  # fmt: skip
+            self._entity, self._parts = from_parts(read_json_parts(parts)), parts
         return self._entity
 
     def _owner(self, value: Any) -> Owner:  # noqa: ANN401 - JSON

@@ -18,7 +18,8 @@ from typing import Final, NoReturn, TypeVar
 from reconciler.base import bounded_json
 from reconciler.base.compact_json import compact
 from reconciler.errors import ConfigError, QuotaValueError
-from reconciler.quota.entity import Entity, from_parts
+from reconciler.quota.entity import Entity, EntityParts, from_parts
+from reconciler.quota.entity_forms import read_json_part
 from reconciler.render.json_values import SPECIAL, Json
 
 T = TypeVar("T")
@@ -198,13 +199,13 @@ class DocumentReader:
         return when.timestamp() if when.tzinfo is not None else self.fail(expected)
 
     def entity(self) -> Entity:
-        """What :func:`~reconciler.render.json_values.entity_json` wrote."""
+        """What :func:`~reconciler.quota.entity_forms.entity_json` wrote."""
         try:
             return from_parts(self.parts())
         except QuotaValueError as error:
             self.fail(f"an entity: {error}")
 
-    def parts(self) -> tuple[tuple[str, str | None], ...]:
+    def parts(self) -> EntityParts:
         """Types and names of an entity, of whatever types."""
         return self.rows(_part)
 
@@ -222,11 +223,10 @@ class DocumentReader:
 
 
 def _part(reader: DocumentReader) -> tuple[str, str | None]:
-    match reader.value:
-        case [str(kind), str() | None as name]:
-            return kind, name
-        case _:
-            return reader.fail('a pair such as ["user", "alice"]')
+    try:
+        return read_json_part(reader.value)
+    except QuotaValueError:
+        return reader.fail('a pair such as ["user", "alice"]')
 
 
 def kind_of(text: str, location: str) -> str:

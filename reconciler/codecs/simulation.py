@@ -8,7 +8,8 @@ from enum import StrEnum
 from typing import Final
 
 from reconciler.codecs.reader import DocumentReader
-from reconciler.errors import KquotaError, QuotaValueError
+from reconciler.errors import QuotaValueError
+from reconciler.quota.entity_forms import canonical_text, read_canonical
 from reconciler.render.json_values import Json
 from reconciler.usage.demand_bounds import FigureBound
 from reconciler.usage.impact.bucket_mapping import Identifiability
@@ -21,7 +22,6 @@ from reconciler.usage.impact.result_rows import (
 from reconciler.usage.impact.verdict import ImpactVerdict, ToleranceBreach
 from reconciler.usage.impact.what_if import REASONS
 from reconciler.usage.samples import QuotaType
-from reconciler.usage.tables import entity_text, read_entity
 from reconciler.usage.tags import Bucket, GroupKind, bucket_of
 from reconciler.usage.throttle_models import MODEL_OF, ThrottleModel
 
@@ -201,8 +201,8 @@ def _read_row(row: DocumentReader) -> ImpactRow:
 
 def _is_entity(text: str) -> bool:
     try:
-        return entity_text(read_entity(text)) == text
-    except (ValueError, TypeError, KquotaError):
+        return canonical_text(read_canonical(text)) == text
+    except QuotaValueError:
         return False
 
 

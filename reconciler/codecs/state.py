@@ -8,6 +8,7 @@ from typing import Final
 
 from reconciler.codecs.reader import DocumentReader, load
 from reconciler.quota.entity import Entity
+from reconciler.quota.entity_forms import entity_json, entity_text, parts_text
 from reconciler.quota.keys import COLUMNS, Key
 from reconciler.quota.state import (
     ForeignEntity,
@@ -17,8 +18,7 @@ from reconciler.quota.state import (
     limits_of,
     set_values,
 )
-from reconciler.render.json_values import Json, entity_json, value_json
-from reconciler.render.names import entity_text, parts_text
+from reconciler.render.json_values import Json, value_json
 
 KIND: Final = "kquota-state"
 FORMAT: Final = 1

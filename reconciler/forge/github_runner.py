@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
+from reconciler.base.escaping import command_property, command_text
 from reconciler.errors import UsageError
-from reconciler.render.names import command_property, command_text
 
 SUMMARY_ROWS: Final = 10_000
 """Changes that a job summary lists; its size cuts them earlier."""

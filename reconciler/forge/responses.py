@@ -6,10 +6,10 @@ from typing import Final
 from urllib.parse import urljoin, urlsplit
 
 from reconciler.base import bounded_json
+from reconciler.base.escaping import escaped
 from reconciler.base.http.messages import HttpResponse
 from reconciler.base.secret import Secret
 from reconciler.errors import ForgeError
-from reconciler.render.names import escaped
 
 MAX_WORDS: Final = 300
 """Characters of a host's own words that go into a message."""

@@ -24,7 +24,8 @@ from reconciler.base import bounded_json
 from reconciler.base.compact_json import compact
 from reconciler.errors import InventoryError, QuotaValueError
 from reconciler.inventory.writers import RecordedWriter, writer_from_json, writer_to_json
-from reconciler.quota.entity import Entity, entity, sort_key
+from reconciler.quota.entity import Entity, sort_key
+from reconciler.quota.entity_forms import read_slots
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import (
     Intent,
@@ -209,8 +210,8 @@ def _records(cluster_id: str, value: object) -> ClusterRecords:
     owners = tuple(_owner(row) for row in value["owners"])
     records: dict[Entity, OwnershipRecord] = {}
     for row in value["records"]:
-        user, client_id, ip, limits, places = row
-        subject = _entity(user, client_id, ip)
+        *slots, limits, places = row
+        subject = read_slots(slots)
         if subject in records:
             raise ValueError(f"the record {row!r} is given twice")
         applied = _limits(limits)
@@ -233,13 +234,6 @@ def _records(cluster_id: str, value: object) -> ClusterRecords:
             for recorded_writer in map(writer_from_json, value["writers"])
         },
     )
-
-
-def _entity(user: object, client_id: object, ip: object) -> Entity:
-    for slot in (user, client_id, ip):
-        if not (slot is None or slot is False or isinstance(slot, str)):
-            raise ValueError(f"{slot!r} is no name, null or false")
-    return entity(user=user, client_id=client_id, ip=ip)  # type: ignore[arg-type]  # checked above
 
 
 def _limits(value: object) -> Limits:
@@ -284,7 +278,7 @@ def _pairs(rows: Iterable[object], *extra_counts: int) -> Iterator[tuple[Pair, l
         if len(values) - 4 not in extra_counts:
             counts = " or ".join(str(4 + extra_count) for extra_count in extra_counts)
             raise ValueError(f"{row!r} should have {counts} items")
-        yield (_entity(*values[:3]), Key(str(values[3]))), values[4:]
+        yield (read_slots(values[:3]), Key(str(values[3]))), values[4:]
 
 
 def _override(row: object) -> Override:

@@ -4,8 +4,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final
-from urllib.parse import quote
 
+from reconciler.quota.entity_forms import sanitized
 from reconciler.quota.planner.plan import Plan
 from reconciler.quota.policy import Cause
 from reconciler.quota.results.report import (
@@ -66,11 +66,6 @@ def named_limits(live: QuotaState) -> Iterator[tuple[str, str, str, float]]:
             continue
         for key, value in set_values(limits):
             yield sanitized(user or ""), client_id or "", key.value, value
-
-
-def sanitized(user: str) -> str:
-    """A user as brokers spell it in tags (``Sanitizer``): URL encoding with ``%20``, ``%2A`` and ``%7E``."""
-    return quote(user, safe="-_.", errors="replace").replace("~", "%7E")
 
 
 def verdict(reconciliation: Reconciliation) -> tuple[str, str]:

@@ -9,9 +9,9 @@ from typing import Final, Self
 
 from aiohttp import web
 
+from reconciler.base.escaping import escaped
 from reconciler.errors import ConfigError
 from reconciler.metrics.registry import Metrics
-from reconciler.render.names import escaped
 
 MOST_LINES: Final = 20
 """Most problems that one answer lists; the rest is counted."""

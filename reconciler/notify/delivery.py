@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Final, TypeAlias
 
+from reconciler.base.escaping import escaped
 from reconciler.base.http.client import HttpClient
 from reconciler.base.http.messages import HttpRequest, NoResponse
 from reconciler.base.http.retry import POLICIES, Exhausted, Failure, Peer, RetryPolicy, with_retries
@@ -10,7 +11,6 @@ from reconciler.base.protocols import Clock
 from reconciler.base.redaction import SecretScrubber, redact_urls
 from reconciler.errors import NotifyError
 from reconciler.notify.endpoint import Endpoint, WebhookRequest
-from reconciler.render.names import escaped
 
 TRY_SECONDS: Final = 10.0
 """For one try, answer included."""

@@ -10,10 +10,10 @@ from typing import Final
 from reconciler.errors import QuotaValueError
 from reconciler.quota.drift_tracker import DriftObservation
 from reconciler.quota.entity import Entity, sort_key
+from reconciler.quota.entity_forms import entity_json, entity_text
 from reconciler.quota.keys import COLUMN_OF, Key
 from reconciler.quota.results.expired_overrides import ExpiredOverride
-from reconciler.render.json_values import Json, entity_json, value_json
-from reconciler.render.names import entity_text
+from reconciler.render.json_values import Json, value_json
 from reconciler.render.units import instant
 
 FORMAT: Final = 1

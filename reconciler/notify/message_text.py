@@ -2,8 +2,9 @@
 
 from typing import Final
 
+from reconciler.base.escaping import escaped
 from reconciler.notify.message import DriftedPair, DriftEvent, Message
-from reconciler.render.names import entity_text, escaped
+from reconciler.quota.entity_forms import entity_text
 from reconciler.render.units import age, count, instant, limit
 
 MOST_LINES: Final = 20

@@ -7,6 +7,7 @@ change; after a crash, the next run that decides about the intent writes it (``A
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from reconciler.codecs.audit_log import INTENDED, NOT_LANDED, pair_name
+from reconciler.quota.entity_forms import entity_json
 from reconciler.quota.outcome import Held, Rejected, Unknown
 from reconciler.quota.ownership import (
     Intent,
@@ -24,8 +25,8 @@ from reconciler.quota.results.report import (
     PairVisibility,
     RunOrigin,
 )
-from reconciler.render.json_values import entity_json, value_json
-from reconciler.render.names import waits_text
+from reconciler.render.cause_text import waits_text
+from reconciler.render.json_values import value_json
 from reconciler.render.units import instant
 
 

@@ -1,7 +1,8 @@
 """Differences between then and now in words, for a plan that no longer fits."""
 
+from reconciler.base.escaping import escaped
+from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.planner.preconditions import Precondition, PreconditionChange
-from reconciler.render.names import entity_text, escaped
 from reconciler.render.units import limit
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from reconciler.errors import UsageError, WrongCluster
 from reconciler.quota.cluster import Cluster
 from reconciler.quota.entity import sort_key
+from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.keys import COLUMN_OF, same_value
 from reconciler.quota.ownership import (
     Intent,
@@ -31,7 +32,6 @@ from reconciler.reconcile.options import (
     ReconcileOptions,
     ReconcilePorts,
 )
-from reconciler.render.names import entity_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from reconciler.errors import StalePlan
+from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.planner.guards import check
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.planner.preconditions import differences, preconditions_of
@@ -13,7 +14,6 @@ from reconciler.reconcile.differences import difference_text
 from reconciler.reconcile.observation import Observation
 from reconciler.reconcile.options import ReconcileOptions
 from reconciler.reconcile.workflow import PreparedPlan
-from reconciler.render.names import entity_text
 from reconciler.render.units import age, limit
 
 SavedPlan = Preview

@@ -13,6 +13,7 @@ from reconciler.errors import (
     StalePlan,
 )
 from reconciler.quota.entity import Entity
+from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.keys import COLUMN_OF, Key
 from reconciler.quota.outcome import Alteration, Held, Result, Unknown
 from reconciler.quota.ownership import OverrideSet, RecordChange
@@ -40,7 +41,6 @@ from reconciler.reconcile.sender import PlanSender
 from reconciler.reconcile.validation import validate
 from reconciler.reconcile.verification import judge, look_again
 from reconciler.render.impact_rows import warning_sentences
-from reconciler.render.names import entity_text
 
 FRESH_SECONDS = 30.0
 """A plan older than this (the user waited at the prompt) is compared with the cluster again."""

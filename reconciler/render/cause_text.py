@@ -1,9 +1,11 @@
 """Why a pair is in a plan, in a sentence, and in which section it stands. Tables; nothing may branch on the words."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from reconciler.quota.entity import Entity
+from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.planner.plan import Finding, Plan
 from reconciler.quota.policy import Action, Cause
 from reconciler.quota.results.report import Preview
@@ -121,3 +123,13 @@ def counts(preview: Preview) -> Mapping[str, int]:
         "refused": len(preview.verdict.rejections),
         **{name: len(findings) for name, findings in sections(plan).items()},
     }
+
+
+def waits_text(subject: Entity, waits_for: Iterable[Entity]) -> str:
+    """What a held entity waits for; an earlier write of its own is not another entity."""
+    return "waits for " + "; ".join(
+        "an earlier write of its own that may still land (up to 65 s)"
+        if entity == subject
+        else entity_text(entity)
+        for entity in waits_for
+    )

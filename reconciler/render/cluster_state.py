@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from reconciler.base.escaping import escaped, quoted
 from reconciler.quota.entity import LEVEL_NAMES
+from reconciler.quota.entity_forms import entity_json, entity_text, parts_text
 from reconciler.quota.planner.plan import Finding
 from reconciler.quota.precedence import (
     EffectiveLimit,
@@ -15,8 +17,7 @@ from reconciler.quota.precedence import (
 )
 from reconciler.quota.results.expired_overrides import ExpiredOverride
 from reconciler.quota.state import QuotaState, set_values
-from reconciler.render.json_values import Json, entity_json, value_json
-from reconciler.render.names import entity_text, escaped, parts_text, quoted
+from reconciler.render.json_values import Json, value_json
 from reconciler.render.table import Cell, Style, folded, table
 from reconciler.render.units import PER_BROKER, UNSET, age, count, limit, number, quantity
 

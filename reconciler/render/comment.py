@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from reconciler.render.names import markdown, prose
+from reconciler.base.escaping import markdown, prose
 from reconciler.render.units import count
 
 GITHUB_LIMIT: Final = 65_536

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from reconciler.base.escaping import escaped, markdown, prose
+from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.planner.plan import Finding
 from reconciler.quota.results.expired_overrides import ExpiredOverride
 from reconciler.render.comment import fitting, size
-from reconciler.render.names import entity_text, escaped, markdown, prose
 from reconciler.render.units import PER_BROKER, count, instant, limit
 
 _ADVICE: Final = (

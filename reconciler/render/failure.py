@@ -6,8 +6,8 @@ Without this a comment about an earlier commit would stay and look as if it spok
 from dataclasses import dataclass, replace
 from typing import Final
 
+from reconciler.base.escaping import html, prose
 from reconciler.render.comment import fitting, size
-from reconciler.render.names import html, prose
 
 MAX_LINES: Final = 200
 MAX_LINE: Final = 2000

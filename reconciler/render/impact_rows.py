@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from reconciler.quota.entity import ABSENT, Entity, Slot
+from reconciler.quota.entity_forms import entity_text, parts_text
 from reconciler.quota.planner.impact import (
     AffectedPrincipal,
     BucketSharing,
@@ -14,7 +15,6 @@ from reconciler.quota.planner.plan_warnings import bit_slips, unranked_limits
 from reconciler.quota.precedence import EffectiveLimit, Principal
 from reconciler.quota.results.report import Preview
 from reconciler.quota.state import QuotaState
-from reconciler.render.names import entity_text, parts_text
 from reconciler.render.rows import DisplayRow, by_how_much
 from reconciler.render.units import limit
 

@@ -1,4 +1,4 @@
-"""Values, entities and documents as JSON: one spelling for all documents. `reconciler.codecs` reads them back."""
+"""Values and documents as JSON: one spelling for all documents. `reconciler.codecs` reads them back."""
 
 import json
 import math
@@ -7,7 +7,6 @@ from typing import Final, TypeAlias
 
 from reconciler.base.compact_json import compact
 from reconciler.base.output_text import json_text
-from reconciler.quota.entity import Entity, parts
 from reconciler.render.units import json_number
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
@@ -46,8 +45,3 @@ def value_json(value: float | None) -> float | int | str | None:
     if value == 0 and math.copysign(1, value) < 0:
         return "-0.0"
     return json_number(value)
-
-
-def entity_json(subject: Entity) -> list[list[str | None]]:
-    """An entity as ``[["user", "alice"], ["client-id", null]]``: ``null`` is the default, nothing else is."""
-    return [[kind, name] for kind, name in parts(subject)]

@@ -5,12 +5,13 @@ characters. Words are escaped here (``names``), so that no name reorders or hide
 because the page shows text only as text.
 """
 
+from reconciler.base.escaping import escaped
 from reconciler.quota.entity import ABSENT, Entity, Slot, parts
+from reconciler.quota.entity_forms import DEFAULT_TEXT, entity_text
 from reconciler.quota.keys import COLUMN_OF, Key
 from reconciler.quota.precedence import Principal
 from reconciler.render.impact_rows import client_entity
 from reconciler.render.json_values import Json, value_json
-from reconciler.render.names import entity_text, escaped
 from reconciler.render.units import number, quantity
 
 _ABSENT_JSON = 0
@@ -71,7 +72,7 @@ def _entity_row(subject: Entity) -> list[Json]:
     row: list[Json] = [_slot(slot) for slot in subject]
     text = entity_text(subject)
     plain = ",".join(
-        f"{kind}={'<default>' if name is None else name}" for kind, name in parts(subject)
+        f"{kind}={DEFAULT_TEXT if name is None else name}" for kind, name in parts(subject)
     )
     return row if text == plain else [*row, text]
 

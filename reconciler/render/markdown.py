@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from shlex import quote
 from typing import Final
 
+from reconciler.base.escaping import markdown, prose
+from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.planner.impact import Direction, Effect
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.policy import Cause
@@ -30,7 +32,6 @@ from reconciler.render.comment import (
     verdict_line,
 )
 from reconciler.render.impact_rows import client_entity
-from reconciler.render.names import entity_text, markdown, prose
 from reconciler.render.recorded_use import RecordedUse, recorded_markdown
 from reconciler.render.rows import FLAGGED, by_how_much, outcome_note, selected_changes
 from reconciler.render.units import PER_BROKER, age, count, instant, quantities

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from reconciler.quota.entity import Entity
+from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Held, Rejected, Unknown
 from reconciler.quota.planner.impact import Direction, Effect, HidingOrphan
@@ -22,8 +23,14 @@ from reconciler.quota.results.report import (
     PairVisibility,
     Preview,
 )
-from reconciler.render.cause_text import REASONS, SECTIONS, SectionKind, counts, sections
-from reconciler.render.names import entity_text, waits_text
+from reconciler.render.cause_text import (
+    REASONS,
+    SECTIONS,
+    SectionKind,
+    counts,
+    sections,
+    waits_text,
+)
 from reconciler.render.units import age, count, limit
 
 _MARKS: Final[Mapping[str, tuple[str, str]]] = {
@@ -49,7 +56,7 @@ class DisplayRow:
     Attributes:
         mark: One character: what happens.
         colour: For terminals.
-        entity: As :func:`~reconciler.render.names.entity_text` writes it.
+        entity: As :func:`~reconciler.quota.entity_forms.entity_text` writes it.
         key: Kafka's name.
         before: What is live; for drift, what is expected.
         after: What will be; for drift, what is live; for other findings, what is declared or was applied, in words.

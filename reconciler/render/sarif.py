@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import Final, Literal
 from urllib.parse import quote
 
+from reconciler.base.escaping import escaped
 from reconciler.errors import Problem
+from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.policy import Cause
 from reconciler.quota.results.report import Preview
 from reconciler.render.json_values import Json
-from reconciler.render.names import entity_text, escaped
 from reconciler.render.recorded_use import RecordedUse
 from reconciler.render.units import limit
 

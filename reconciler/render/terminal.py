@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Final
 
+from reconciler.base.escaping import escaped
+from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.results.report import Outcome, Preview
 from reconciler.render.cause_text import SectionKind
 from reconciler.render.impact_rows import (
@@ -17,7 +19,6 @@ from reconciler.render.impact_rows import (
     never_rows,
     unlisted,
 )
-from reconciler.render.names import entity_text, escaped
 from reconciler.render.recorded_use import RecordedUse, recorded_text
 from reconciler.render.rows import (
     DisplayRow,

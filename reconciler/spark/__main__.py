@@ -4,11 +4,11 @@ import json
 import sys
 from collections.abc import Sequence
 
+from reconciler.base.escaping import escaped
 from reconciler.base.output_text import json_text, output_text
 from reconciler.errors import KquotaError
 from reconciler.evidence.spark import command_line
 from reconciler.evidence.spark.runtime import job_runner
-from reconciler.render.names import escaped
 
 
 def main(words: Sequence[str]) -> int:

@@ -4,14 +4,9 @@ Units stand in the names. Names that are absent are ``""`` and not null: Kafka's
 client id is counted as none, so equality needs no special case for null in any engine. What may be null says so here.
 """
 
-import json
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
-
-from reconciler.base import bounded_json
-from reconciler.quota.entity import Entity, from_parts, parts
 
 SCHEMA_VERSION: Final = 1
 """Of all tables together. Changes only add nullable columns; readers take this version and the one before."""
@@ -62,23 +57,6 @@ class Table:
     def names(self) -> tuple[str, ...]:
         """The names of its columns."""
         return tuple(column.name for column in self.columns)
-
-
-def entity_text(subject: Entity | None) -> str:
-    """``entity_json`` of an entity: ``[["user","alice"],["client-id",null]]``, pure ASCII; ``None`` = no entity = ""."""
-    return "" if subject is None else named_text(parts(subject))
-
-
-def named_text(named_parts: Iterable[tuple[str, str | None]]) -> str:
-    """The same for parts in their order, which may be of types that we do not know."""
-    return json.dumps(list(named_parts), separators=(",", ":"))
-
-
-def read_entity(text: str) -> Entity:
-    """The entity of an ``entity_json`` with types that we know; the inverse of :func:`entity_text`."""
-    return from_parts(
-        (kind, name) for kind, name in bounded_json.parse(text, most_bytes=bounded_json.ANSWER)
-    )
 
 
 def _columns(text: str) -> tuple[Column, ...]:

@@ -26,10 +26,10 @@ from reconciler.inventory.audit_log import StreamAuditLog
 from reconciler.kube.status.conditions import bounded
 from reconciler.kube.status.events import ResourceEvent
 from reconciler.manifest.writer import Declaration, document_text
+from reconciler.quota import entity_forms
 from reconciler.quota.entity import Entity, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState, limits_of
-from reconciler.render import names
 from reconciler.render.cluster_state import state_text
 from reconciler.render.json_values import dump
 from reconciler.render.sarif import findings_of, sarif_document
@@ -125,7 +125,7 @@ def declared(name: str) -> str:
 
 SURFACES: dict[str, Callable[[str], str]] = {
     "text": lambda text: state_text(state(text)),
-    "entity": lambda text: names.entity_text(subject(text)),
+    "entity": lambda text: entity_forms.entity_text(subject(text)),
     "json": lambda text: dump(state_document(state(text), cluster_id=text, taken_at="")),
     "json of others": lambda text: json_text(json.dumps({text: [text]})),
     "yaml": declared,

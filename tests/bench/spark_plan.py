@@ -152,11 +152,11 @@ def _worlds(folder: Path) -> list[tuple[object, object, object]]:
     import pyarrow.parquet as pq
 
     from reconciler.quota.entity import Entity
+    from reconciler.quota.entity_forms import read_canonical
     from reconciler.quota.keys import COLUMN_OF, Key
     from reconciler.quota.ownership import Owner, OwnershipRecord, OwnershipRecords
     from reconciler.quota.planner.desired_state import Declaration, merge
     from reconciler.quota.state import QuotaState
-    from reconciler.usage.tables import read_entity
 
     known: dict[str, Entity] = {}
 
@@ -167,7 +167,7 @@ def _worlds(folder: Path) -> list[tuple[object, object, object]]:
     def subject(text: str) -> Entity:
         entity = known.get(text)
         if entity is None:
-            entity = known[text] = read_entity(text)
+            entity = known[text] = read_canonical(text)
         return entity
 
     def columns_by_entity(side: Iterator[tuple[str, ...]]) -> dict[str, dict[Entity, list[object]]]:

@@ -396,6 +396,13 @@ async def test_asking_leaves_every_value_to_the_broker() -> None:
         ),
         ([OpenAlteration((("a", "x"),), ())], "has no operation"),
         ([OpenAlteration((("a", "x"),), ((RATE, 0.0),))], "above 0"),
+        ([OpenAlteration((("a", "é" * 16_384),), ((RATE, 1.0),))], "the a name: .* 32768 bytes"),
+        ([OpenAlteration((("a", "\ud800"),), ((RATE, 1.0),))], "the a name: .* UTF-8"),
+        (
+            [OpenAlteration((("a" * 32_768, "x"),), ((RATE, 1.0),))],
+            "entity type 'aaa.* 32768 bytes",
+        ),
+        ([OpenAlteration((("\ud800", "x"),), ((RATE, 1.0),))], r"entity type '\\ud800': .* UTF-8"),
     ],
 )
 @on_loop
@@ -406,3 +413,21 @@ async def test_an_open_alteration_that_cannot_mean_one_thing_is_not_sent(
         with pytest.raises(QuotaValueError, match=reason):
             await our.alter_open(alterations)
         assert broker.count(ALTER_CLIENT_QUOTAS) == 0
+
+
+@on_loop
+async def test_the_longest_name_and_an_empty_name_of_an_open_alteration_are_left_to_the_broker() -> (
+    None
+):
+    longest = (("user", "a" * 32_767),)
+    async with Sandbox() as sandbox:
+        config = ClientConfig.from_mapping({"bootstrap.servers": sandbox.bootstrap()})
+        async with QuotaClient(config) as our:
+            assert await our.alter_open([OpenAlteration(longest, ((RATE, 5.0),))]) == {
+                longest: Applied()
+            }
+            (refused,) = (
+                await our.alter_open([OpenAlteration((("user", ""),), ((RATE, 5.0),))])
+            ).values()
+    assert isinstance(refused, Rejected)
+    assert refused.message == "Empty user not supported"

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from reconciler.codecs.reader import DocumentReader, load
 from reconciler.errors import ConfigError
 from reconciler.quota.entity import DEFAULT, entity
-from reconciler.render.json_values import dump, entity_json, value_json
+from reconciler.quota.entity_forms import entity_json
+from reconciler.render.json_values import dump, value_json
 
 
 def top(text: str) -> DocumentReader:

@@ -15,8 +15,8 @@ from reconciler.evidence.store.files import arrow_tables, object_store
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.manifest import Unit
 from reconciler.quota.entity import DEFAULT, Entity, entity
+from reconciler.quota.entity_forms import canonical_text
 from reconciler.usage import tables
-from reconciler.usage.impact.query import entity_json
 from reconciler.usage.samples import KEY_OF, QuotaType
 from reconciler.usage.tables import Table
 from reconciler.usage.tags import GroupKind
@@ -299,7 +299,7 @@ def _entry(at: int, who: Entity, kind: QuotaType, value: float) -> dict[str, obj
     return {
         "snapshot_id": f"look-{at}", "observed_at_ms": at,
         "user_kind": _KIND[type(who[0])], "client_kind": _KIND[type(who[1])], "ip_kind": _KIND[type(who[2])],
-        "user": user, "client_id": client_id, "ip": ip, "entity_json": entity_json(who),
+        "user": user, "client_id": client_id, "ip": ip, "entity_json": canonical_text(who),
         "quota_key": KEY_OF[kind].value, "value": value, "quota_units": None if unlimited else int(value),
         "value_state": "unlimited" if unlimited else "finite", "source": "fleet",
     }  # fmt: skip

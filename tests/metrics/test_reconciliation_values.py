@@ -104,16 +104,3 @@ def test_only_applied_corrections_of_drift_count_as_corrections():
 def test_a_change_that_two_guards_speak_against_counts_for_both_and_for_each_once():
     told = (withheld(ONE, Guard.BOUNDS, Guard.BOUNDS, Guard.PROTECTED), withheld(ONE, Guard.BOUNDS))
     assert reconciliation_values.withheld(told) == {"bounds.range": 2, "protectDefaults": 1}
-
-
-@pytest.mark.parametrize(
-    ("user", "spelt"),
-    [
-        ("alice", "alice"),
-        ("O=A client,CN=localhost", "O%3DA%20client%2CCN%3Dlocalhost"),
-        ("a*b+c~d", "a%2Ab%2Bc%7Ed"),
-        ("å/-_.", "%C3%A5%2F-_."),
-    ],
-)
-def test_users_are_spelt_as_in_brokers_tags(user, spelt):
-    assert reconciliation_values.sanitized(user) == spelt

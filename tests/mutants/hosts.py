@@ -110,7 +110,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         what="a bracket of a name begins a link in a comment",
-        file="reconciler/render/names.py",
+        file="reconciler/base/escaping.py",
         old=r"(?P<reference>{_REFERENCE})|[\\`*\[\]<|~$]",
         new=r"(?P<reference>{_REFERENCE})|[\\`*<|~$]",
         tests=("tests/render/test_comment.py",),

@@ -15,9 +15,10 @@ from reconciler.inventory.audit_log import (
     StreamAuditLog,
     read_entries,
 )
+from reconciler.quota.entity_forms import entity_json
 from reconciler.quota.results.report import RunOrigin
 from reconciler.reconcile import apply, prepare, rollback_orders
-from reconciler.render.json_values import dump, entity_json
+from reconciler.render.json_values import dump
 from tests.reconcile.scenarios import ALICE, ALICE_SHOP, ANYONE, BOB, RATE, SHARE, World, documents
 
 KILLED = RunOrigin(author="killed", commit="abc")

@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from reconciler.base.escaping import escaped
 from reconciler.quota.entity import entity
+from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.outcome import Rejected, Unknown
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.policy import Cause
@@ -20,7 +22,6 @@ from reconciler.quota.results.report import (
 )
 from reconciler.render.comment import CommentContext, cluster_option
 from reconciler.render.markdown import outcome_markdown, plan_markdown
-from reconciler.render.names import entity_text, escaped
 from tests.render.previews import RATE, empty, result
 
 COMMONMARK = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reconciler.base.escaping import escaped
 from reconciler.errors import Problem
 from reconciler.render.json_values import dump
-from reconciler.render.names import escaped
 from reconciler.render.sarif import RULES, SarifResult, findings_of, plan_findings, sarif_document
 from tests.render.previews import sample
 

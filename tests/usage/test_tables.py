@@ -4,7 +4,6 @@ from dataclasses import fields
 
 import pytest
 
-from reconciler.quota.entity import DEFAULT, Entity, entity
 from reconciler.quota.results.rows import PlanRow
 from reconciler.usage.impact.result_rows import ImpactRow, RecommendationRow
 from reconciler.usage.reports.usage import CapacityRow, NoisyRow, UsageRow
@@ -17,8 +16,6 @@ from reconciler.usage.tables import (
     TABLES,
     USAGE_ROW,
     Table,
-    entity_text,
-    read_entity,
 )
 
 BUCKET = ("group_kind", "user", "client_id", "ip")
@@ -59,19 +56,3 @@ def test_plan_rows_have_the_columns_of_the_core() -> None:
         *(named.get(one.name, one.name) for one in fields(PlanRow)),
         "day",
     ] == list(PLAN_ROW.names)
-
-
-@pytest.mark.parametrize(
-    "subject",
-    [
-        entity(user="alice", client_id=DEFAULT),
-        entity(user=DEFAULT),
-        entity(ip="10.0.0.1"),
-        entity(user='<"ü>'),
-    ],
-)
-def test_an_entity_is_kept_as_text_and_read_back(subject: Entity) -> None:
-    text = entity_text(subject)
-    assert text.isascii()
-    assert read_entity(text) == subject
-    assert entity_text(None) == ""

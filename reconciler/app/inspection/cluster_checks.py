@@ -19,11 +19,11 @@ from reconciler.client.events import Authenticated, Connected
 from reconciler.errors import AuthorizationError, ClientError, KquotaError
 from reconciler.quota.cluster import Cluster
 from reconciler.quota.entity import entity
+from reconciler.quota.entity_forms import entity_text, parts_text
 from reconciler.quota.filters import exactly
 from reconciler.quota.ownership import OwnershipRecords
 from reconciler.quota.precedence import unranked
 from reconciler.render.cluster_state import Check, CheckStatus
-from reconciler.render.names import entity_text, parts_text
 from reconciler.render.units import age, count
 
 PATIENCE_SECONDS: Final = 10.0

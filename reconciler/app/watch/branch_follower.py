@@ -14,12 +14,12 @@ from reconciler.app.watch.revision import (
     read_revision,
 )
 from reconciler.app.watch.state_file import WatchState
+from reconciler.base.escaping import escaped
 from reconciler.base.protocols import Clock
 from reconciler.base.regular_files import read_regular
 from reconciler.errors import GitError, KquotaError, ManifestErrors
 from reconciler.git.mirror import GitMirror
 from reconciler.manifest.project.file import MAX_FILE_SIZE
-from reconciler.render.names import escaped
 
 _LOG: Final = logging.getLogger("reconciler.loop")
 

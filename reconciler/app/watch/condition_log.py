@@ -4,9 +4,10 @@ import logging
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from reconciler.base.escaping import escaped
+from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.outcome import Held, Rejected, Unknown
 from reconciler.quota.results.report import Outcome, Reconciliation
-from reconciler.render.names import entity_text, escaped
 from reconciler.render.units import quantity
 
 _LOG: Final = logging.getLogger("reconciler.loop")

@@ -187,7 +187,7 @@ def end(
     pairs = frozenset((entity, _key(name)) for name in keys)
     pairs = pairs or frozenset(pair for pair in recorded if pair[0] == entity)
     if not pairs:
-        from reconciler.render.names import entity_text
+        from reconciler.quota.entity_forms import entity_text
 
         raise UsageError(f"there is no override of {entity_text(entity)}")
     change = OverrideChange.ending(pairs)

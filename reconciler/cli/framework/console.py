@@ -196,7 +196,7 @@ def _leaving(text: str, *, colours: bool) -> str:
 
 def _escape_line(text: str) -> str:
     """Words that may hold foreign names or a broker's own sentences: nothing in them forges a line or a colour."""
-    from reconciler.render.names import escaped
+    from reconciler.base.escaping import escaped
 
     return escaped(text)
 

@@ -6,10 +6,10 @@ import sys
 from datetime import UTC, datetime
 from typing import Final
 
+from reconciler.base.escaping import escaped
 from reconciler.base.output_text import json_text
 from reconciler.base.redaction import redact_known
 from reconciler.cli.framework.tracebacks import traceback_text
-from reconciler.render.names import escaped
 
 FORMATS: Final = ("text", "json")
 _QUIET: Final = ("kopf", "aiohttp", "kubernetes", "asyncio", "urllib3")

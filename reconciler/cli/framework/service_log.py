@@ -9,10 +9,10 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from reconciler.base.escaping import escaped
 from reconciler.base.redaction import redact_known
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.tracebacks import traceback_text
-from reconciler.render.names import escaped
 from reconciler.render.units import instant
 
 _LOGGERS: Final = ("reconciler", "asyncio")

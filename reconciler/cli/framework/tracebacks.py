@@ -2,8 +2,8 @@
 
 import traceback
 
+from reconciler.base.escaping import escaped_lines
 from reconciler.base.redaction import redact_known
-from reconciler.render.names import escaped_lines
 
 
 def traceback_text(error: BaseException | None) -> str:

@@ -66,9 +66,9 @@ def _code(checkup: "Checkup") -> ExitCode:
 
 def print_checks(console: Console, subject: str, checkup: "Checkup") -> None:
     """The checks as text, under a headline."""
+    from reconciler.base.escaping import escaped
     from reconciler.cli.output.plans import style_of
     from reconciler.render.cluster_state import checks_text
-    from reconciler.render.names import escaped
 
     style = style_of(console)
     console.fact(style.paint(escaped(subject), "bold"))

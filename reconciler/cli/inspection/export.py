@@ -210,7 +210,8 @@ def report_left_out(console: Console, exported: "ExportResult", layout: ExportLa
 
 def left_out_lines(left_out: "Iterable[OmittedQuota]") -> list[str]:
     """One line for each, safe to print."""
-    from reconciler.render.names import escaped, parts_text
+    from reconciler.base.escaping import escaped
+    from reconciler.quota.entity_forms import parts_text
     from reconciler.render.units import number
 
     return [

@@ -106,7 +106,8 @@ def _count(number: int, word: str) -> str:
 
 def remark_lines(remarks: "Iterable[ImportRemark]") -> list[str]:
     """One line for each: place, whose limit, what there is to say; safe to print."""
-    from reconciler.render.names import escaped, parts_text
+    from reconciler.base.escaping import escaped
+    from reconciler.quota.entity_forms import parts_text
 
     lines: list[str] = []
     for remark in remarks:

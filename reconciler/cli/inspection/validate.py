@@ -110,12 +110,12 @@ def _static_violations(target: "ClusterTarget", desired: "DesiredState") -> "Ite
 
     A slip is refused by plans that write it. A value that is live already is not written, and is not known here.
     """
+    from reconciler.quota.entity_forms import entity_text
     from reconciler.quota.ownership import OwnershipRecords
     from reconciler.quota.planner.comparison import compare
     from reconciler.quota.planner.guards import Guard, check
     from reconciler.quota.policy import Rules
     from reconciler.quota.state import QuotaState
-    from reconciler.render.names import entity_text
     from reconciler.render.sarif import SarifResult
 
     rules = {Guard.BOUNDS: "guard", Guard.REQUIRED_LABELS: "guard", Guard.UNIT_SLIP: "warning"}
@@ -131,8 +131,8 @@ def _static_violations(target: "ClusterTarget", desired: "DesiredState") -> "Ite
 
 
 def _text(console: Console, findings: "Sequence[SarifResult]", files: int, documents: int) -> None:
+    from reconciler.base.escaping import escaped
     from reconciler.render import units
-    from reconciler.render.names import escaped
 
     for finding in findings:
         place = escaped(finding.path)

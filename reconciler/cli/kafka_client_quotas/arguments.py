@@ -12,11 +12,8 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from reconciler.errors import UsageError
+from reconciler.quota.entity_forms import sanitized
 from reconciler.render import units
-
-_PLAIN: Final = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_")
-
-DEFAULT_TEXT: Final = "<default>"
 
 
 def split(text: str, *, option: str) -> list[str]:
@@ -92,22 +89,6 @@ def number(text: str, *, key: str) -> float:
             hint="byte rates are plain bytes per second, such as 10485760; there are no suffixes here",
         )
     return value
-
-
-def sanitized(name: str) -> str:
-    """A name as Kafka's Sanitizer writes it: URL encoding with ``%20`` for a space and ``%2A`` for a star."""
-    return "".join(
-        chr(byte) if byte in _PLAIN else f"%{byte:02X}" for byte in name.encode("utf-8", "replace")
-    )
-
-
-def entity_line(entity_names: Iterable[tuple[str, str | None]]) -> str:
-    """``{user=user-one, client-id=<default>}``."""
-    names = ", ".join(
-        f"{sanitized(kind)}={DEFAULT_TEXT if name is None else sanitized(name)}"
-        for kind, name in entity_names
-    )
-    return f"{{{names}}}"
 
 
 def value_lines(values: Iterable[tuple[str, float]]) -> Iterator[str]:

@@ -104,7 +104,7 @@ def begin(
     from reconciler.app.clusters.record_stores import current_principal
     from reconciler.base.clock import SystemClock
     from reconciler.kube.records import overrides
-    from reconciler.render.names import entity_text
+    from reconciler.quota.entity_forms import entity_text
 
     if not _agreed(console, f"Override {entity_text(entity)} on {where.cluster}?", yes=yes):
         raise UsageError("not written: the answer was no")
@@ -138,7 +138,7 @@ def end(
     """End the overrides of an entity: the named keys, or all that it has."""
     from reconciler.base.clock import SystemClock
     from reconciler.kube.records import overrides
-    from reconciler.render.names import entity_text
+    from reconciler.quota.entity_forms import entity_text
 
     text = entity_text(entity)
     if not _agreed(console, f"End overrides of {text} on {where.cluster}?", yes=yes):
@@ -194,8 +194,8 @@ def _print_overrides(
 ) -> None:
     from reconciler.base.clock import SystemClock
     from reconciler.cli.output.override_rows import row
+    from reconciler.quota.entity_forms import entity_text
     from reconciler.render.json_values import dump
-    from reconciler.render.names import entity_text
 
     if output == "json":
         rows = [row(record, SystemClock().now()) for record in changed]

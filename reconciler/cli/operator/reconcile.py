@@ -112,7 +112,7 @@ def _exit(console: Console, status: "RequestStatus", timeout: float, *, detailed
 
 
 def _show(console: Console, subject: str, status: "RequestStatus", output: str) -> None:
-    from reconciler.render.names import escaped
+    from reconciler.base.escaping import escaped
 
     if output == "json":
         from reconciler.render.json_values import dump

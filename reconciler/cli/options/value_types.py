@@ -8,8 +8,8 @@ import click
 from reconciler.cli.options.completers import completer
 from reconciler.errors import QuotaValueError, UsageError
 from reconciler.quota.entity import Entity, EntityParts
+from reconciler.quota.entity_forms import read_entity, read_parts
 from reconciler.quota.keys import FIELDS, RULES, Key, check_value
-from reconciler.render.names import read_entity, read_parts
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from reconciler.base.escaping import escaped, markdown
 from reconciler.render.json_values import Json
-from reconciler.render.names import escaped, markdown
 from reconciler.render.table import Style, table
 from reconciler.render.units import count
 

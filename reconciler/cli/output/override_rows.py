@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 
+from reconciler.base.escaping import escaped
 from reconciler.cli.framework.console import Console
 from reconciler.cli.output.plans import style_of
+from reconciler.quota.entity_forms import entity_json, entity_text
 from reconciler.quota.ownership import Override
 from reconciler.render import units
-from reconciler.render.json_values import Json, entity_json, value_json
-from reconciler.render.names import entity_text, escaped
+from reconciler.render.json_values import Json, value_json
 from reconciler.render.table import table
 from reconciler.render.units import instant
 

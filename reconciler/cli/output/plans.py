@@ -165,7 +165,7 @@ def _plans_as_markdown(
 
 
 def _plans_as_text(console: Console, plans: "Sequence[ClusterPlan]", *, verbose: bool) -> None:
-    from reconciler.render.names import escaped
+    from reconciler.base.escaping import escaped
     from reconciler.render.terminal import plan_text
 
     style = style_of(console)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from reconciler.base.escaping import html, prose
 from reconciler.cli.output.fleet_summary import (
     FleetOutcome,
     FleetRow,
@@ -19,7 +20,6 @@ from reconciler.quota.results.report import Preview
 from reconciler.render.comment import CommentContext, Icon, footer
 from reconciler.render.json_values import dump
 from reconciler.render.markdown import plan_markdown
-from reconciler.render.names import html, prose
 from reconciler.render.recorded_use import RecordedUse
 from reconciler.render.units import count
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from reconciler import __version__
 from reconciler.base.clock import SystemClock
+from reconciler.base.escaping import escaped
 from reconciler.base.text_files import write_text
 from reconciler.cli.framework.console import Console
 from reconciler.cli.post.comment import PostContent, token_of
@@ -15,7 +16,6 @@ from reconciler.forge import gitlab as host
 from reconciler.forge.token import forge_token
 from reconciler.render.cause_text import counts
 from reconciler.render.comment import MOST_ROWS
-from reconciler.render.names import escaped
 from reconciler.render.sarif import RULES, plan_findings
 
 TOKEN: Final = "GITLAB_TOKEN"  # noqa: S105 - the name of a variable

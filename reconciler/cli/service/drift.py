@@ -156,9 +156,9 @@ def _once(
 
 
 def _text(console: Console, observation: "ObservedDrift", *, verbose: bool) -> None:
+    from reconciler.base.escaping import escaped
     from reconciler.cli.output.plans import style_of
     from reconciler.render.cluster_state import drift_text
-    from reconciler.render.names import escaped
     from reconciler.render.units import count
 
     target, observed = observation.target, observation.prepared.observation

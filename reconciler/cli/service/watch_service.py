@@ -23,6 +23,7 @@ from reconciler.app.watch.metrics_port import NoWatchMetrics, WatchMetrics
 from reconciler.app.watch.revision import Revision, RevisionPaths
 from reconciler.app.watch.state_file import WatchState
 from reconciler.base.clock import SystemClock
+from reconciler.base.escaping import escaped
 from reconciler.base.protocols import Clock
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
@@ -41,7 +42,6 @@ from reconciler.inventory.file_lock import FileLock
 from reconciler.inventory.writers import InventoryWriter
 from reconciler.quota.precedence import Principal
 from reconciler.reconcile import ReconcilePorts
-from reconciler.render.names import escaped
 
 _LOG: Final = logging.getLogger("reconciler.watch")
 

@@ -12,7 +12,8 @@ from reconciler.evidence.store.files import arrow_tables
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.manifest import Unit
 from reconciler.evidence.store.quota_snapshots import day_of
-from reconciler.usage.tables import APPLY_LOG, entity_text
+from reconciler.quota.entity_forms import canonical_text
+from reconciler.usage.tables import APPLY_LOG
 
 _Row = Mapping[str, object]
 
@@ -74,7 +75,9 @@ def _row(entry: Mapping[str, object], source: str) -> _Row:
         row_values: dict[str, object] = {
             "commit": str(entry.get("commit", "")),
             "digest": str(entry.get("digest", "")),
-            "entity_json": entity_text(DocumentReader(entry["entity"], location=source).entity()),
+            "entity_json": canonical_text(
+                DocumentReader(entry["entity"], location=source).entity()
+            ),
             "quota_key": str(entry["key"]),
             "outcome": str(entry["outcome"]),
             "writer": str(entry.get("who", "")),

@@ -18,10 +18,11 @@ from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.manifest import Unit
 from reconciler.evidence.store.quota_snapshots import begin_ms, complete_snapshots, day_of, state_of
 from reconciler.quota.entity import Entity, kinds
+from reconciler.quota.entity_forms import canonical_parts_text, canonical_text
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState, set_values
 from reconciler.usage.samples import TYPE_OF, ValueState, limit_state, limit_units
-from reconciler.usage.tables import QUOTA_ENTRY, SNAPSHOT, Table, entity_text, named_text
+from reconciler.usage.tables import QUOTA_ENTRY, SNAPSHOT, Table
 
 SOURCE: Final = "snapshot"
 _FOREIGN: Final = ("foreign", "foreign", "foreign")
@@ -176,10 +177,10 @@ def _entries(state: QuotaState) -> Iterable[_Entry]:
         foreign = state.foreign_values.get(subject, ())
         known_values = [(key.value, value) for key, value in set_values(state.limits[subject])]
         for key, value in (*known_values, *foreign):
-            yield kinds(subject), _names(subject), entity_text(subject), key, value
+            yield kinds(subject), _names(subject), canonical_text(subject), key, value
     for entity_parts, values in state.foreign_entities:
         for key, value in values:
-            yield _FOREIGN, ("", "", ""), named_text(entity_parts), key, value
+            yield _FOREIGN, ("", "", ""), canonical_parts_text(entity_parts), key, value
 
 
 def _names(subject: Entity) -> _Slots:

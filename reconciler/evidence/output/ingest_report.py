@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from reconciler.base.escaping import escaped
 from reconciler.evidence.ingest.day_assembler import DayReport
 from reconciler.evidence.ingest.drop_reasons import SENTENCES, DropCounts, DropReason
 from reconciler.evidence.output.ingest_summary import (
@@ -10,7 +11,6 @@ from reconciler.evidence.output.ingest_summary import (
     IngestSummary,
 )
 from reconciler.render.json_values import Json, dump
-from reconciler.render.names import escaped
 from reconciler.render.units import count, instant
 
 KIND: Final = "kquota-ingest"

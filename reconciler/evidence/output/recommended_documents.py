@@ -11,10 +11,10 @@ from reconciler.manifest.document import DEFAULT_NAMESPACE
 from reconciler.manifest.export.document_names import document_name
 from reconciler.manifest.writer import document_text
 from reconciler.quota.entity import Entity
+from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.keys import COLUMN_OF, Key
 from reconciler.quota.planner.desired_state import Declaration
 from reconciler.quota.state import NO_LIMITS, replaced
-from reconciler.render.names import entity_text
 from reconciler.usage.impact.result_rows import EvidenceNote, RecommendationRow
 from reconciler.usage.impact.tier_policy import own_entity
 from reconciler.usage.samples import KEY_OF, in_kafka_units

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import Final, TypeAlias
 
+from reconciler.base.escaping import escaped
 from reconciler.evidence.render.units import day_text
-from reconciler.render.names import escaped
 from reconciler.usage.samples import DAY_MS
 
 WIDTH: Final = 760

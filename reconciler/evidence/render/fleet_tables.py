@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from typing import Final
 
-from reconciler.base import bounded_json
 from reconciler.evidence.render.report_tables import ReportTable
 from reconciler.evidence.render.units import moment_text
+from reconciler.quota.entity_forms import parts_text, read_canonical_parts
 from reconciler.quota.keys import COLUMNS, Key
-from reconciler.render.names import parts_text
 from reconciler.render.units import count, limit
 from reconciler.usage.reports.fleet import (
     ClusterTotals,
@@ -193,16 +192,7 @@ def _sheet(
 
 
 def _entity(entity_json: str) -> str:
-    return (
-        parts_text(
-            tuple(
-                (kind, name)
-                for kind, name in bounded_json.parse(entity_json, most_bytes=bounded_json.ANSWER)
-            )
-        )
-        if entity_json
-        else ""
-    )
+    return parts_text(read_canonical_parts(entity_json)) if entity_json else ""
 
 
 def _limit(key: str, value: float) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Final
 
+from reconciler.base.escaping import escaped
 from reconciler.evidence.render.charts import (
     Bar,
     BarRow,
@@ -30,7 +31,6 @@ from reconciler.evidence.render.units import (
     type_text,
     units_text,
 )
-from reconciler.render.names import escaped
 from reconciler.render.units import PER_BROKER
 from reconciler.usage.impact.result_rows import ImpactRow
 from reconciler.usage.impact.verdict import ImpactVerdict

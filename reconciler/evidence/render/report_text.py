@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
+from reconciler.base.escaping import escaped, markdown, prose
 from reconciler.evidence.render.report_tables import ReportTable, sheets
-from reconciler.render.names import escaped, markdown, prose
 from reconciler.render.table import Cell, Style, table
 from reconciler.render.units import count
 from reconciler.usage.impact.result_rows import Simulation

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from reconciler.base.escaping import quoted
 from reconciler.evidence.render.units import (
     SHORT_MS,
     bucket_text,
@@ -12,7 +13,7 @@ from reconciler.evidence.render.units import (
     type_text,
     units_text,
 )
-from reconciler.render.names import quoted
+from reconciler.quota.entity_forms import read_canonical
 from reconciler.render.recorded_use import RecordedUse, ToleranceViolation, UseRow
 from reconciler.render.units import age, count
 from reconciler.usage.demand_bounds import FigureBound, LimitMove, move
@@ -25,7 +26,6 @@ from reconciler.usage.impact.result_rows import (
 from reconciler.usage.impact.verdict import ImpactVerdict
 from reconciler.usage.impact.what_if import TenantImpact, tenants
 from reconciler.usage.samples import DAY_MS, KEY_OF, MILLION, QuotaType
-from reconciler.usage.tables import read_entity
 from reconciler.usage.throttle_models import ThrottleModel
 
 _AT_LEAST: Final = {
@@ -223,7 +223,7 @@ def _refusal(tier_breach: TierBreach) -> ToleranceViolation:
     row, breach = tier_breach.row, tier_breach.breach
     broker = f" on broker {row.broker_id}" if row.broker_id else ""
     return ToleranceViolation(
-        entity=read_entity(row.source_entity) if row.source_entity else None,
+        entity=read_canonical(row.source_entity) if row.source_entity else None,
         key=KEY_OF[row.quota_type],
         message=f"{bucket_text(row.bucket, any_name=row.any_name)} ({type_text(row.quota_type)}, tier {quoted(tier_breach.tier)}):"
         f" {breach.what} {length_text(breach.found_ms, unlike=breach.allowed_ms)}, allowed"

@@ -3,10 +3,10 @@
 from datetime import UTC, datetime
 from typing import Final
 
-from reconciler.render.names import entity_text, quoted
+from reconciler.base.escaping import quoted
+from reconciler.quota.entity_forms import entity_text, read_canonical
 from reconciler.render.units import UNSET, quantity
 from reconciler.usage.samples import DAY_MS, KEY_OF, MILLION, QuotaType, in_kafka_units
-from reconciler.usage.tables import read_entity
 from reconciler.usage.tags import Bucket, GroupKind
 
 _TYPES: Final[dict[QuotaType, str]] = {
@@ -52,7 +52,7 @@ def _name(name: str, any_name: bool) -> str:  # noqa: FBT001 - private, two call
 
 def source_text(entity_json: str) -> str:
     """An entity from its canonical JSON; "" = no limit."""
-    return entity_text(read_entity(entity_json)) if entity_json else "no limit"
+    return entity_text(read_canonical(entity_json)) if entity_json else "no limit"
 
 
 def units_text(kind: QuotaType, units: int | None) -> str:

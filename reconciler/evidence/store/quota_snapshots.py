@@ -8,11 +8,11 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.base import bounded_json
 from reconciler.errors import LakeDamaged, QuotaValueError
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.manifest import Manifest
 from reconciler.quota.entity import ENTITY_TYPES, Entity, from_parts
+from reconciler.quota.entity_forms import read_canonical_parts
 from reconciler.quota.keys import COLUMNS, Key
 from reconciler.quota.state import ForeignEntity, ForeignValues, Limits, QuotaState, limits_of
 from reconciler.usage.impact.recorded_limits import CountingWays, RecordedLimits
@@ -111,14 +111,14 @@ def state_of(rows: pa.Table, path: str = "") -> QuotaState:
     foreign_values: dict[Entity, ForeignValues] = {}
     foreign: list[ForeignEntity] = []
     for text, values in of.items():
-        parts_by_type = _parts(text, path)
-        if not all(kind in ENTITY_TYPES for kind, _ in parts_by_type):
-            foreign.append((parts_by_type, tuple(sorted(values.items()))))
-            continue
         try:
+            parts_by_type = read_canonical_parts(text)
+            if not all(kind in ENTITY_TYPES for kind, _ in parts_by_type):
+                foreign.append((parts_by_type, tuple(sorted(values.items()))))
+                continue
             subject = from_parts(parts_by_type)
         except QuotaValueError as error:
-            raise LakeDamaged(f"{text} is no entity: {error}", path=path) from error
+            raise LakeDamaged(f"{text!r} is no entity: {error}", path=path) from error
         limits[subject] = limits_of(_quotas_by_key(values))
         other_values = tuple(
             sorted((key, value) for key, value in values.items() if key not in _KNOWN)
@@ -134,20 +134,6 @@ def state_of(rows: pa.Table, path: str = "") -> QuotaState:
 
 def _quotas_by_key(values: Mapping[str, float]) -> dict[Key, float]:
     return {_KNOWN[name]: value for name, value in values.items() if name in _KNOWN}
-
-
-def _parts(text: str, path: str) -> tuple[tuple[str, str | None], ...]:
-    try:
-        parsed_value: object = bounded_json.parse(text, most_bytes=bounded_json.ANSWER)
-    except ValueError:
-        parsed_value = None
-    if isinstance(parsed_value, list) and parsed_value:
-        pairs = [tuple(pair) for pair in parsed_value if isinstance(pair, list) and len(pair) == 2]
-        if len(pairs) == len(parsed_value) and all(
-            isinstance(kind, str) and isinstance(name, str | None) for kind, name in pairs
-        ):
-            return tuple(pairs)
-    raise LakeDamaged(f"{text!r} is no entity", path=path)
 
 
 def limits_seen(lake: Lake, cluster_id: str, from_ms: int, to_ms: int) -> ObservedLimits:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+from reconciler.base.escaping import escaped
 from reconciler.errors import KquotaError
 from reconciler.kube.api.custom_resources import (
     GROUP,
@@ -22,11 +23,11 @@ from reconciler.kube.status.eligibility import EligibilityKind, assess_eligibili
 from reconciler.manifest.project.cluster import QuotaCluster
 from reconciler.quota import rule_warnings
 from reconciler.quota.entity import Entity
+from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.outcome import Alteration, Rejected
 from reconciler.quota.planner.desired_state import Declaration, merge
 from reconciler.quota.results.report import ValidationResult
 from reconciler.quota.state import set_values
-from reconciler.render.names import entity_text, escaped
 
 API_VERSION: Final = "admission.k8s.io/v1"
 LONGEST_WARNING: Final = 250

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from reconciler.base import bounded_json
-from reconciler.errors import InventoryError
+from reconciler.errors import InventoryError, QuotaValueError
 from reconciler.inventory import format as records_format
 from reconciler.inventory.format import ClusterRecords
 from reconciler.kube.api.custom_resources import (
@@ -262,7 +262,7 @@ def _removals(config_map: Obj) -> tuple[RemovalCount, ...]:
 def _corrections(config_map: Obj) -> tuple[CorrectionHistory, ...]:
     try:
         return read_corrections(_texts(config_map).get(CORRECTIONS, "[]"))
-    except ValueError as error:
+    except (ValueError, QuotaValueError) as error:
         raise _damaged(config_map, f"{CORRECTIONS}: {error}") from error
 
 

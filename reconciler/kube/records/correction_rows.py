@@ -5,9 +5,8 @@ import math
 from collections.abc import Sequence
 
 from reconciler.base import bounded_json
-from reconciler.errors import QuotaValueError
 from reconciler.quota.drift_tracker import CorrectionHistory
-from reconciler.quota.entity import Entity, entity
+from reconciler.quota.entity_forms import entity_slots, read_slots
 from reconciler.quota.keys import Key
 from reconciler.quota.state import Limits
 
@@ -16,7 +15,7 @@ def corrections_text(histories: Sequence[CorrectionHistory]) -> str:
     """The rows as text."""
     rows = [
         [
-            list(history.entity),
+            entity_slots(history.entity),
             history.key.value,
             history.document,
             list(history.limits),
@@ -32,7 +31,7 @@ def read_corrections(text: object) -> tuple[CorrectionHistory, ...]:
     """The corrections of a text.
 
     Raises:
-        ValueError: It is not what :func:`corrections_text` writes.
+        ValueError: It is not what :func:`corrections_text` writes (also QuotaValueError).
     """
     match text:
         case str():
@@ -46,7 +45,7 @@ def _history(row: object) -> CorrectionHistory:
     match row:
         case [slots, str(key), str(document), limits, expected, corrections]:
             return CorrectionHistory(
-                entity=_entity(slots),
+                entity=read_slots(_items(slots, "the slots of an entity")),
                 key=Key(key),
                 document=document,
                 limits=_limits(limits),
@@ -71,21 +70,6 @@ def _items(value: object, meaning: str) -> list[object]:
             return value
         case _:
             raise ValueError(f"{value!r} should be {meaning}")
-
-
-def _entity(slots: object) -> Entity:
-    match slots:
-        case [
-            (str() | None | False) as user,
-            (str() | None | False) as client_id,
-            (str() | None | False) as ip,
-        ]:
-            try:
-                return entity(user=user, client_id=client_id, ip=ip)
-            except QuotaValueError as error:
-                raise ValueError(str(error)) from error
-        case _:
-            raise ValueError(f"{slots!r} should be the slots of an entity")
 
 
 def _limits(values: object) -> Limits:

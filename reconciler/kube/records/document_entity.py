@@ -6,7 +6,7 @@ from typing import Final
 from reconciler.errors import QuotaValueError
 from reconciler.kube.api.custom_resources import Obj, spec_of, status_of
 from reconciler.quota.entity import Entity, Slot, entity
-from reconciler.render.names import read_entity
+from reconciler.quota.entity_forms import read_entity
 
 _SLOTS: Final = {"user": "user", "clientId": "client_id", "ip": "ip"}
 

@@ -25,9 +25,9 @@ from reconciler.kube.records import record_store
 from reconciler.kube.records.document_entity import entity_of
 from reconciler.kube.records.stored_records import StoredRecords
 from reconciler.quota.entity import Entity
+from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.keys import FIELDS, Key, same_value
 from reconciler.quota.ownership import Override, OverrideSet, Pair
-from reconciler.render.names import entity_text
 
 _FIELD_OF: Final = {key: name for name, key in FIELDS.items()}
 

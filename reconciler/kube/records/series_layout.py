@@ -1,7 +1,6 @@
 """How one series of ConfigMaps is laid out: how many parts, what they are called, which layout counts after a crash."""
 
 import hashlib
-import json
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from typing import Final
 
 from reconciler.errors import InventoryError
 from reconciler.quota.entity import Entity
+from reconciler.quota.entity_forms import record_key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -50,8 +50,7 @@ def part_of(subject: Entity, parts: int) -> int:
 
 @lru_cache(maxsize=65_536)
 def _hash(subject: Entity) -> int:
-    text = json.dumps(list(subject)).encode("ascii")
-    return int.from_bytes(hashlib.sha256(text).digest()[:8], "big")
+    return int.from_bytes(hashlib.sha256(record_key(subject)).digest()[:8], "big")
 
 
 def current(prefix: str, names: Collection[str]) -> tuple[SeriesLayout, tuple[str, ...]]:

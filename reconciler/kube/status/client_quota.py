@@ -25,11 +25,11 @@ from reconciler.kube.status.quota_cluster import cluster_status as cluster_statu
 from reconciler.kube.status.quota_cluster import pending_cluster as pending_cluster  # noqa: PLC0414 - the same
 from reconciler.kube.status.reasons import PRECEDENCE, TABLE, Reason, worst
 from reconciler.quota.entity import Entity
+from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.keys import COLUMN_OF, Key
 from reconciler.quota.ownership import OwnershipRecords
 from reconciler.quota.planner.claims import ResolvedClaims
 from reconciler.quota.results.report import Reconciliation
-from reconciler.render.names import entity_text
 
 MOST_ENTITY: Final = 2048
 """Longest text of an entity; names may have 32,767 bytes each, and a list shows it."""

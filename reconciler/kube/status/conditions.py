@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from reconciler import errors
+from reconciler.base.escaping import escaped_lines
 from reconciler.kube.api.custom_resources import read_time, time_text
 from reconciler.kube.status.reasons import TABLE, Reason, Truth
-from reconciler.render.names import escaped_lines
 
 MOST_CHARACTERS: Final = 1024
 """Longest message; the schema allows more, but longer texts are not read, and five thousand objects hold one each."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from reconciler.base.escaping import escaped
 from reconciler.kube.api.custom_resources import Obj, time_text
 from reconciler.kube.status.conditions import bounded, condition_of
 from reconciler.kube.status.eligibility import Eligibility, EligibilityKind
@@ -21,7 +22,6 @@ from reconciler.quota.ownership import (
     Pair,
 )
 from reconciler.quota.state import NO_LIMITS, Limits
-from reconciler.render.names import escaped
 from reconciler.render.units import json_number
 
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from reconciler.base.escaping import escaped_lines
 from reconciler.kube.status.conditions import condition_of
 from reconciler.kube.status.reasons import TABLE, Reason, ReasonRow
-from reconciler.render.names import escaped_lines
 
 MOST_BYTES: Final = 1024
 """Longest note that the API server takes, in bytes (NoteLengthLimit of events.k8s.io/v1)."""

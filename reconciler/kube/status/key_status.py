@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, TypeVar
 
+from reconciler.base.escaping import escaped
 from reconciler.kube.api.custom_resources import time_text
 from reconciler.kube.status.conditions import ReconcileFailure, trouble_of
 from reconciler.kube.status.reasons import Reason
@@ -26,7 +27,6 @@ from reconciler.quota.results.report import (
     Reconciliation,
     WithheldChange,
 )
-from reconciler.render.names import escaped
 from reconciler.render.units import number
 
 _T = TypeVar("_T", QuotaChange, Finding)

@@ -28,13 +28,13 @@ from reconciler.kube.status.conditions import (
 from reconciler.kube.status.key_status import violation_text
 from reconciler.kube.status.reasons import TABLE, Reason, worst
 from reconciler.quota.drift_tracker import DriftObservation
+from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.ownership import OwnershipRecords, Pair
 from reconciler.quota.planner.claims import ResolvedClaims
 from reconciler.quota.planner.plan import Plan
 from reconciler.quota.policy import Action, Cause, Policy
 from reconciler.quota.results.report import Preview, Reconciliation, WithheldChange
 from reconciler.quota.state import QuotaState
-from reconciler.render.names import entity_text
 from reconciler.render.units import json_number, number
 
 MOST_DRIFT: Final = 20

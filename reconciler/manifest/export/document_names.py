@@ -1,13 +1,13 @@
 """Names of documents after their entities: readable, the same every time, and never the same for two entities."""
 
 import hashlib
-import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Final
 
 from reconciler.quota.entity import Entity, parts
+from reconciler.quota.entity_forms import name_key
 
 _LABEL: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
 _WORDS: Final[Mapping[str, str]] = {"user": "user", "client-id": "client", "ip": "ip"}
@@ -68,5 +68,4 @@ def _readable(subject: Entity) -> tuple[str, bool]:
 
 
 def _digest(subject: Entity) -> str:
-    canonical = json.dumps(parts(subject), ensure_ascii=True).encode()
-    return "x" + hashlib.sha256(canonical).hexdigest()[:16]
+    return "x" + hashlib.sha256(name_key(subject)).hexdigest()[:16]

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from reconciler.quota.entity import Entity
+from reconciler.quota.entity_forms import entity_text, parts_text
 from reconciler.quota.keys import COLUMN_OF, COLUMNS
 from reconciler.quota.ownership import NO_RECORD, OwnershipRecords
 from reconciler.quota.planner.impact import (
@@ -24,7 +25,6 @@ from reconciler.render.html.history import ChangeHistory
 from reconciler.render.impact_rows import SHARING
 from reconciler.render.json_values import Json
 from reconciler.render.lookup_table import PageLookup
-from reconciler.render.names import entity_text, parts_text
 from reconciler.render.recorded_use import RecordedUse, recorded_facts
 from reconciler.render.rows import (
     by_how_much,

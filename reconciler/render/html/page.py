@@ -13,12 +13,12 @@ from html import escape
 from typing import Final
 
 from reconciler.base.compact_json import compact
+from reconciler.base.escaping import escaped
 from reconciler.quota.entity import LEVEL_NAMES
 from reconciler.quota.keys import COLUMNS, RULES
 from reconciler.render.html.facts import ClusterPage, cluster_facts
 from reconciler.render.json_values import Json
 from reconciler.render.lookup_table import PageLookup
-from reconciler.render.names import escaped
 from reconciler.render.units import PER_BROKER, instant
 
 KIND: Final = "kquota-page"

@@ -19,7 +19,7 @@ from reconciler.sandbox.broker_rules.image import (
     Names,
     QuotaRecord,
     Values,
-    entity_text,
+    java_text,
     names_of,
     same_double,
 )
@@ -117,7 +117,7 @@ def alter(
         if names in results or len({key for key, _ in operations}) < len(operations):
             # A key that is given twice is reported with the words for an entity that is given twice.
             results[names] = BrokerFailure(
-                code=INVALID_REQUEST, message=f"Ignoring duplicate entity {entity_text(parts)}"
+                code=INVALID_REQUEST, message=f"Ignoring duplicate entity {java_text(parts)}"
             )
             continue
         failure = _entity_failure(profile, parts, resolvable) or _first_wrong(

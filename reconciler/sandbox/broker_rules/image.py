@@ -63,7 +63,7 @@ def names_of(parts: Iterable[Part]) -> Names:
     return tuple(sorted(dict(parts).items()))
 
 
-def entity_text(parts: Iterable[Part]) -> str:
+def java_text(parts: Iterable[Part]) -> str:
     """The entity as ``ClientQuotaEntity.toString`` prints it, in the order of Java's map."""
     entity_parts = tuple(parts)
     names_by_type = dict(entity_parts)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, sort_key
+from reconciler.quota.entity_forms import canonical_text
 from reconciler.quota.keys import COLUMNS, Key
 from reconciler.quota.state import QuotaState
 from reconciler.usage.impact.bucket_mapping import (
@@ -34,7 +35,6 @@ from reconciler.usage.samples import (
     limit_state,
     limit_units,
 )
-from reconciler.usage.tables import entity_text
 from reconciler.usage.tags import Bucket, GroupKind, KeyLimits, book, bucket_of, limit_of
 
 NOT_MEASURED: Final = "the brokers had no quota of this kind, so they recorded no use"
@@ -63,7 +63,7 @@ class ImpactRequest:
         parts: What has to be read; nothing where no figure could come of it.
         before_units: The lowest limit of the parts today; ``None`` = unlimited, or no number.
         after_units: The limit to come.
-        source_entity: Whose limit that will be (:func:`entity_json`).
+        source_entity: Whose limit that will be (:func:`~reconciler.quota.entity_forms.canonical_text`).
         reason: One sentence, "" where the answer is exact.
     """
 
@@ -111,11 +111,6 @@ class ImpactQuery:
             for kind in QuotaType
             if kind in buckets_by_type
         }
-
-
-def entity_json(subject: Entity | None) -> str:
-    """An entity as canonical JSON, the same for every engine; "" = none."""
-    return entity_text(subject)
 
 
 def impact_query(
@@ -325,7 +320,7 @@ class _KeyChange:
             ),
             before_units=min((units for units, _ in limits if units is not None), default=None),
             after_units=after,
-            source_entity=entity_json(mapped_bucket.source),
+            source_entity=canonical_text(mapped_bucket.source),
             reason=reason,
         )
 
@@ -344,7 +339,7 @@ class _KeyChange:
             parts=(),
             before_units=self._now(placeholder_bucket)[0],
             after_units=self._units(effective_limit[1] if effective_limit else None)[0],
-            source_entity=entity_json(effective_limit[0] if effective_limit else None),
+            source_entity=canonical_text(effective_limit[0] if effective_limit else None),
             reason=reason,
         )
 

@@ -16,6 +16,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from reconciler.errors import QuotaValueError
 from reconciler.quota.entity import ENTITY_TYPES, Entity, Slot
+from reconciler.quota.entity_forms import canonical_text, read_canonical
 from reconciler.usage.impact.result_rows import (
     EvidenceNote,
     ImpactRow,
@@ -32,7 +33,6 @@ from reconciler.usage.reports.usage import (
     UsageRow,
 )
 from reconciler.usage.samples import QuotaType
-from reconciler.usage.tables import entity_text, read_entity
 from reconciler.usage.tags import Bucket, GroupKind
 
 T = TypeVar("T")
@@ -89,10 +89,10 @@ class Pseudonyms:
             return ""
         slots: list[Slot] = [
             self.name(kind, slot) if isinstance(slot, str) else slot
-            for kind, slot in zip(ENTITY_TYPES, read_entity(entity_json), strict=True)
+            for kind, slot in zip(ENTITY_TYPES, read_canonical(entity_json), strict=True)
         ]
         user, client_id, ip = slots
-        return entity_text(Entity((user, client_id, ip)))
+        return canonical_text(Entity((user, client_id, ip)))
 
     def report(self, report: UsageReport) -> UsageReport:
         """The same report without a real name or an order by them; sentences, which may hold some, are withheld and counted."""

@@ -60,34 +60,6 @@ def test_a_word_twice_is_refused():
         kip.parse_names("user,user", option="--defaults")
 
 
-@pytest.mark.parametrize(
-    ("name", "printed"),
-    [
-        ("alice", "alice"),
-        ("<default>", "%3Cdefault%3E"),
-        ("O=A client,CN=localhost", "O%3DA%20client%2CCN%3Dlocalhost"),
-        ("a*b+c~d", "a%2Ab%2Bc%7Ed"),
-        ("line\nbreak\x1b[31m", "line%0Abreak%1B%5B31m"),
-        ("ü/:", "%C3%BC%2F%3A"),
-        ("a.b-c_d", "a.b-c_d"),
-        ("\ud800", "%3F"),
-    ],
-)
-def test_names_are_printed_as_kafkas_sanitizer_writes_them(name, printed):
-    assert kip.sanitized(name) == printed
-
-
-@given(st.text())
-def test_a_printed_name_can_forge_nothing(name):
-    assert all(c.isascii() and (c.isalnum() or c in "%.-_") for c in kip.sanitized(name))
-
-
-def test_the_default_is_told_apart_from_a_user_of_that_name():
-    assert kip.entity_line([("user", None)]) == "{user=<default>}"
-    assert kip.entity_line([("user", "<default>")]) == "{user=%3Cdefault%3E}"
-    assert kip.entity_line([("user", "a"), ("client-id", "")]) == "{user=a, client-id=}"
-
-
 def test_values_have_no_decimals_where_there_are_none_and_keys_are_sorted():
     assert list(kip.value_lines([("b", 4_000_000.0), ("a", 50.5)])) == ["a=50.5", "b=4000000"]
 

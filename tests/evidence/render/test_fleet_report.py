@@ -9,6 +9,7 @@ from reconciler.evidence.render.fleet_report import (
     fleet_text,
 )
 from reconciler.quota.entity import DEFAULT, entity
+from reconciler.quota.entity_forms import canonical_parts_text, canonical_text
 from reconciler.render.json_values import dump
 from reconciler.usage.reports.fleet import (
     ClusterTotals,
@@ -19,9 +20,8 @@ from reconciler.usage.reports.fleet import (
     PlannedRow,
     UnusedLimitRow,
 )
-from reconciler.usage.tables import entity_text, named_text
 
-ALICE = entity_text(entity(user="alice|<b>\x1b[31m", client_id=DEFAULT))
+ALICE = canonical_text(entity(user="alice|<b>\x1b[31m", client_id=DEFAULT))
 KEY = "producer_byte_rate"
 REPORT = FleetReport(
     about="plan",
@@ -31,7 +31,7 @@ REPORT = FleetReport(
     dead=(UnusedLimitRow(cluster_id="c1", entity_json=ALICE, quota_key=KEY, value=10.0, reason="never_seen", last_effective_ms=None),),
     planned=(PlannedRow(cluster_id="c1", entity_json=ALICE, level=2, quota_key=KEY, action="update", cause="Spec", before=1048576.0, after=2.0, document="team/one", path="a.yaml", line=3),),
     conflicts=(ConflictRow(cluster_id="c1", entity_json=ALICE, quota_key=KEY, value=10.0, document="team/two", path="b.yaml", line=9),),
-    changed=(LimitChangeRow(cluster_id="c1", entity_json=named_text([("client-id-prefix", "p")]), quota_key="tenant_rate", from_ms=1_793_491_200_000, from_after_ms=0, to_ms=None, before=None, after=7.0, cause="first-seen", commit="", writer=""),),
+    changed=(LimitChangeRow(cluster_id="c1", entity_json=canonical_parts_text([("client-id-prefix", "p")]), quota_key="tenant_rate", from_ms=1_793_491_200_000, from_after_ms=0, to_ms=None, before=None, after=7.0, cause="first-seen", commit="", writer=""),),
     left_out={"plan_row": 41},
     notes=("c2 was never looked at",),
 )  # fmt: skip

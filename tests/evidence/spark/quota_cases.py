@@ -6,12 +6,12 @@ import random
 from collections.abc import Iterator
 
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity, kinds
+from reconciler.quota.entity_forms import canonical_parts_text, canonical_text
 from reconciler.quota.keys import COLUMNS, RULES
 from reconciler.quota.patterns import FORMS
 from reconciler.quota.precedence import Principal
 from reconciler.quota.state import QuotaState, limits_of
 from reconciler.usage.samples import TYPE_OF, ValueState, limit_state, limit_units
-from reconciler.usage.tables import entity_text, named_text
 
 DAY = dt.date(2026, 11, 1)
 DAY_MS = 1_793_491_200_000
@@ -72,14 +72,14 @@ def entry_rows(
     day = dt.date(1970, 1, 1) + dt.timedelta(days=at_ms // 86_400_000)
     for subject, key, value in state.pairs():
         units = limit_units(TYPE_OF[key], value) if _finite(key, value) else None
-        yield (*look, *_slots(subject), entity_text(subject), str(key), value, units,
+        yield (*look, *_slots(subject), canonical_text(subject), str(key), value, units,
                str(limit_state(TYPE_OF[key], value)), "describe", day)  # fmt: skip
     for subject, values in state.foreign_values.items():
         for name, value in values:
-            yield (*look, *_slots(subject), entity_text(subject), name, value, None, "finite", "describe", day)  # fmt: skip
+            yield (*look, *_slots(subject), canonical_text(subject), name, value, None, "finite", "describe", day)  # fmt: skip
     for named, values in state.foreign_entities:
         for name, value in values:
-            yield (*look, "foreign", "foreign", "foreign", "", "", "", named_text(named), name, value,
+            yield (*look, "foreign", "foreign", "foreign", "", "", "", canonical_parts_text(named), name, value,
                    None, "finite", "describe", day)  # fmt: skip
 
 

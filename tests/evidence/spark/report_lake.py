@@ -11,6 +11,7 @@ from reconciler.evidence.store.files import arrow_tables
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.manifest import Unit
 from reconciler.quota.entity import entity
+from reconciler.quota.entity_forms import canonical_text
 from reconciler.usage.samples import Cadence
 from reconciler.usage.tables import (
     BROKER_SAMPLE,
@@ -19,7 +20,6 @@ from reconciler.usage.tables import (
     TARGET_UP,
     USAGE_SAMPLE,
     Table,
-    entity_text,
 )
 from tests.evidence.spark import lakes
 
@@ -74,7 +74,7 @@ def made(folder: Path) -> Lake:
     )
     filled(found, QUOTA_ENTRY, [
         {"cluster_id": "c1", "snapshot_id": "s", "observed_at_ms": BEGIN, "user_kind": "named", "client_kind": "absent",
-         "ip_kind": "absent", "user": user, "client_id": "", "ip": "", "entity_json": entity_text(entity(user=user)),
+         "ip_kind": "absent", "user": user, "client_id": "", "ip": "", "entity_json": canonical_text(entity(user=user)),
          "quota_key": "producer_byte_rate", "value": float(limit), "quota_units": limit, "value_state": "finite",
          "source": "test", "day": DAY}
         for user, limit in LIMITS.items()

@@ -16,6 +16,7 @@ from reconciler.evidence.store.files import arrow_tables
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.manifest import Unit
 from reconciler.quota.entity import DEFAULT, Entity, entity
+from reconciler.quota.entity_forms import canonical_parts_text, canonical_text
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import Owner, OwnershipRecords, Recorded
 from reconciler.quota.planner.comparison import compare
@@ -38,8 +39,6 @@ from reconciler.usage.tables import (
     USAGE_HIST_D,
     USAGE_SAMPLE,
     Table,
-    entity_text,
-    named_text,
 )
 from tests.evidence.spark import lakes, quota_cases
 
@@ -92,7 +91,7 @@ def lake(tmp_path: Path) -> Lake:
     )  # fmt: skip
     filled(
         made, APPLY_LOG, "c1", FIRST + dt.timedelta(days=1),
-        [("c1", BEGIN + DAY_MS - 1000, "abc", "sha256:0", entity_text(ALICE), str(KEY), "update", 10.0, 11.0,
+        [("c1", BEGIN + DAY_MS - 1000, "abc", "sha256:0", canonical_text(ALICE), str(KEY), "update", 10.0, 11.0,
           "APPLIED", "ci", FIRST + dt.timedelta(days=1))],
     )  # fmt: skip
     return made
@@ -116,16 +115,16 @@ def test_clients_of_a_list_are_resolved_in_every_cluster_and_all_is_kept(spark: 
     assert report.clusters[1].counts["shadowed"] == 1
     rows = {(r["cluster_id"], r["user"]): (r["value"], r["level"], r["source_entity"]) for r in kept(lake, EFFECTIVE_QUOTA) if r["quota_key"] == str(KEY)}  # fmt: skip
     assert rows == {
-        ("c1", "alice"): (11.0, 3, entity_text(ALICE)),
-        ("c1", "carol"): (1e20, 6, entity_text(EVERY)),
-        ("c2", "alice"): (8.0, 1, entity_text(PAIR)),
+        ("c1", "alice"): (11.0, 3, canonical_text(ALICE)),
+        ("c1", "carol"): (1e20, 6, canonical_text(EVERY)),
+        ("c2", "alice"): (8.0, 1, canonical_text(PAIR)),
         ("c2", "carol"): (None, None, ""),
     }
     dead = {(r["cluster_id"], r["entity_json"]): r["reason"] for r in kept(lake, DEAD_QUOTA)}
     assert dead == {
-        ("c1", entity_text(BOB)): "never_seen",
-        ("c1", entity_text(EVERY)): "unlimited_equivalent",
-        ("c2", entity_text(ALICE)): "shadowed",
+        ("c1", canonical_text(BOB)): "never_seen",
+        ("c1", canonical_text(EVERY)): "unlimited_equivalent",
+        ("c2", canonical_text(ALICE)): "shadowed",
     }
     assert len(report.effective) == 3
     assert report.left_out == {"effective_quota": 13}
@@ -147,10 +146,10 @@ def test_without_a_list_tags_speak_and_what_they_cannot_tell_is_no_data(spark: S
     assert [(r["user"], r["value"]) for r in kept(lake, EFFECTIVE_QUOTA)] == [("alice", 11.0)]
     dead = {(r["cluster_id"], r["entity_json"]): r["reason"] for r in kept(lake, DEAD_QUOTA)}
     assert dead == {
-        ("c1", entity_text(BOB)): "never_seen",
-        ("c1", entity_text(EVERY)): "no_data",
-        ("c2", entity_text(ALICE)): "no_data",
-        ("c2", entity_text(PAIR)): "no_data",
+        ("c1", canonical_text(BOB)): "never_seen",
+        ("c1", canonical_text(EVERY)): "no_data",
+        ("c2", canonical_text(ALICE)): "no_data",
+        ("c2", canonical_text(PAIR)): "no_data",
     }
 
 
@@ -169,10 +168,10 @@ def test_a_limit_that_nobody_reaches_any_more_is_told_with_the_last_day_of_use(s
     for known in (None, resolve.of_principals((Principal(user="carol"),))):
         _ = resolve.resolved(spark, lake, resolve.ResolveSettings(to_ms=NOW), known, silent)
         told = {(r["cluster_id"], r["entity_json"]): (r["reason"], r["last_effective_ms"]) for r in kept(lake, DEAD_QUOTA)}  # fmt: skip
-        assert told["c1", entity_text(BOB)] == ("never_seen", expected)
+        assert told["c1", canonical_text(BOB)] == ("never_seen", expected)
     # Alice was seen in the look-back, and the list knows nothing of her.
-    assert told["c1", entity_text(ALICE)] == ("never_seen", BEGIN)
-    assert told["c2", entity_text(PAIR)] == ("never_seen", None)
+    assert told["c1", canonical_text(ALICE)] == ("never_seen", BEGIN)
+    assert told["c2", canonical_text(PAIR)] == ("never_seen", None)
 
 
 def intended() -> dict[str, ClusterPlanInput]:
@@ -205,7 +204,7 @@ def test_a_fleet_plan_is_the_plan_of_each_cluster_with_its_guards_and_conflicts(
     wanted = []
     for cluster, one in intended().items():
         made = compare(desired=one.desired, owned=replace(one.owned, cluster_id=cluster), live=LOOKS[cluster][-1][1], rules=one.rules)  # fmt: skip
-        wanted += [(row.cluster_id, named_text(row.entity), row.key, row.action, row.cause, row.before, row.after, row.document) for row in plan_rows(made)]  # fmt: skip
+        wanted += [(row.cluster_id, canonical_parts_text(row.entity), row.key, row.action, row.cause, row.before, row.after, row.document) for row in plan_rows(made)]  # fmt: skip
     found = [
         (r["cluster_id"], r["entity_json"], r["quota_key"], r["action"], r["cause"], r["before"], r["after"], r["document"])
         for r in kept(lake, PLAN_ROW)
@@ -257,12 +256,12 @@ def test_history_tells_what_changed_and_what_documents_still_wait_for(spark: Spa
     report = history.run(spark, lake, settings, silent)
     told = {(r.cluster_id, r.entity_json, r.after): (r.cause, r.commit) for r in report.changed}
     assert told == {
-        ("c1", entity_text(ALICE), 10.0): ("first-seen", ""),
-        ("c1", entity_text(BOB), 20.0): ("first-seen", ""),
-        ("c1", entity_text(ALICE), 11.0): ("applied-by-us", "abc"),
-        ("c1", entity_text(EVERY), 1e20): ("drift-external", ""),
-        ("c2", entity_text(ALICE), 7.0): ("first-seen", ""),
-        ("c2", entity_text(PAIR), 8.0): ("first-seen", ""),
+        ("c1", canonical_text(ALICE), 10.0): ("first-seen", ""),
+        ("c1", canonical_text(BOB), 20.0): ("first-seen", ""),
+        ("c1", canonical_text(ALICE), 11.0): ("applied-by-us", "abc"),
+        ("c1", canonical_text(EVERY), 1e20): ("drift-external", ""),
+        ("c2", canonical_text(ALICE), 7.0): ("first-seen", ""),
+        ("c2", canonical_text(PAIR), 8.0): ("first-seen", ""),
     }
     assert report.changed[0].from_ms >= report.changed[-1].from_ms
     _ = run_plan(spark, lake)

@@ -9,6 +9,7 @@ from reconciler.evidence.spark.runtime import job_runner
 from reconciler.evidence.spark.runtime.job import silent
 from reconciler.evidence.spark.tables.time_window import TimeWindow
 from reconciler.quota.entity import entity
+from reconciler.quota.entity_forms import canonical_text
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState
 from reconciler.usage.demand_bounds import FigureBound
@@ -19,14 +20,7 @@ from reconciler.usage.reports.broker_load import BudgetBasis
 from reconciler.usage.reports.profiles import UsageState
 from reconciler.usage.reports.usage import TrafficDirection
 from reconciler.usage.samples import QuotaType
-from reconciler.usage.tables import (
-    CAPACITY_ROW,
-    IMPACT_ROW,
-    NOISY_ROW,
-    RECOMMENDATION,
-    USAGE_ROW,
-    entity_text,
-)
+from reconciler.usage.tables import CAPACITY_ROW, IMPACT_ROW, NOISY_ROW, RECOMMENDATION, USAGE_ROW
 from reconciler.usage.tags import bucket_of
 from reconciler.usage.throttle_models import ThrottleModel
 from tests.evidence.spark import lakes, replays
@@ -48,7 +42,7 @@ def test_use_is_told_worst_first_with_limits_that_nobody_used(spark, lake) -> No
     ]  # fmt: skip
     alice = found.usage[0]
     assert (alice.limit_units, alice.max_rate_units, alice.throttled_ms) == (1_000, 900, STEP)
-    assert alice.source_entity == entity_text(entity(user="alice"))
+    assert alice.source_entity == canonical_text(entity(user="alice"))
     (note,) = found.evidence
     assert (note.step_ms, note.snapshot_id, note.coverage_ppm) == (
         STEP,
@@ -164,7 +158,7 @@ def test_a_report_has_the_newest_what_if_of_the_lake_with_both_limits_in_its_cur
     }
     impact = {
         **earlier, "quota_type": "produce", "any_name": False, "broker_id": "1", "before_units": 10_000, "after_units": 400,
-        "source_entity": entity_text(entity(user="bob")), "answer": "exact", "verdict": "worse", "bound": "at_least",
+        "source_entity": canonical_text(entity(user="bob")), "answer": "exact", "verdict": "worse", "bound": "at_least",
         "model": "backlog", "before_throttled_ms": 0, "before_max_delay_ms": 0, "observed_throttled_ms": 0,
         "after_throttled_ms": 9_000, "after_max_delay_ms": 50, "after_over_timeout_ms": 0, "delayed_units": 1,
         "unfinished": 0, "covered_ms": 100, "censored_ms": 0, "why": "",

@@ -12,15 +12,9 @@ from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.latest_pointer import LatestPointer
 from reconciler.evidence.store.manifest import Unit
 from reconciler.evidence.store.publisher import publish
+from reconciler.quota.entity_forms import canonical_parts_text
 from reconciler.usage.samples import DAY_MS, cadence
-from reconciler.usage.tables import (
-    QUOTA_ENTRY,
-    SNAPSHOT,
-    TARGET_UP,
-    USAGE_SAMPLE,
-    Table,
-    named_text,
-)
+from reconciler.usage.tables import QUOTA_ENTRY, SNAPSHOT, TARGET_UP, USAGE_SAMPLE, Table
 from tests.fakes.clock import FakeClock
 
 STEP_MS = 30_000
@@ -69,10 +63,12 @@ def published(
             _commit(lake, USAGE_SAMPLE, cluster_id, day, _samples(cluster_id, day, use, brokers, quota_type, censored))  # fmt: skip
             _commit(lake, TARGET_UP, cluster_id, day, _up(cluster_id, day, brokers))
         if limits is not None:
-            named = {named_text([("user", user)]): limit for user, limit in limits.items()}
+            named = {
+                canonical_parts_text([("user", user)]): limit for user, limit in limits.items()
+            }
             _commit_look(lake, cluster_id, last, named)
         if clients:
-            one = {named_text([("client-id", client)]): 1.0 for client in clients}
+            one = {canonical_parts_text([("client-id", client)]): 1.0 for client in clients}
             _commit_look(lake, cluster_id, last - 1, one)
         return publish(
             lake,

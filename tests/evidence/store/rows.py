@@ -12,15 +12,9 @@ from reconciler.evidence.store.files import arrow_tables, object_store
 from reconciler.evidence.store.files.object_store import FileStore
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.manifest import Unit
+from reconciler.quota.entity_forms import canonical_parts_text
 from reconciler.usage.samples import DAY_MS
-from reconciler.usage.tables import (
-    QUOTA_ENTRY,
-    SNAPSHOT,
-    TARGET_UP,
-    USAGE_SAMPLE,
-    Table,
-    named_text,
-)
+from reconciler.usage.tables import QUOTA_ENTRY, SNAPSHOT, TARGET_UP, USAGE_SAMPLE, Table
 from tests.fakes.clock import FakeClock
 
 CLUSTER = "lkc-Ab_1"
@@ -101,7 +95,7 @@ def entries(number: int, snapshot_id: str, limits: Sequence[Limit]) -> pa.Table:
             {
                 "cluster_id": CLUSTER, "snapshot_id": snapshot_id, "observed_at_ms": at(number),
                 "user_kind": "named", "client_kind": "absent", "ip_kind": "absent", "user": "", "client_id": "",
-                "ip": "", "entity_json": named_text(named), "quota_key": key, "value": value,
+                "ip": "", "entity_json": canonical_parts_text(named), "quota_key": key, "value": value,
                 "quota_units": None, "value_state": "finite", "source": "test", "day": day(number),
             }
             for named, key, value in limits

@@ -8,8 +8,8 @@ from typing import Any, Self
 
 from reconciler.kube.records.config_map_reader import read
 from reconciler.kube.records.stored_records import selector
+from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.ownership import OwnershipRecords
-from reconciler.render.names import entity_text
 from tests.kube.e2e.world import Operator, World
 from tests.servers import ping, raw_quotas
 from tests.servers.fault_proxy import FaultProxy, in_front_of

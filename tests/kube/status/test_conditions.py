@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler import errors
+from reconciler.base.escaping import escaped_lines
 from reconciler.kube.status.conditions import (
     MOST_CHARACTERS,
     bounded,
@@ -15,7 +16,6 @@ from reconciler.kube.status.conditions import (
 from reconciler.kube.status.reasons import TABLE, Reason
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.render.names import escaped_lines
 from tests.kube.scenarios import ERRORS, HOME, ran, world
 from tests.kube.worlds import resource
 

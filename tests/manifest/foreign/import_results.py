@@ -8,9 +8,9 @@ from reconciler.manifest.foreign.tools import read_files
 from reconciler.manifest.loader import load_files
 from reconciler.manifest.writer import documents_text
 from reconciler.quota.entity import parts
+from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.planner.desired_state import merge
 from reconciler.quota.state import set_values
-from reconciler.render.names import entity_text
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "foreign"
 

@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.quota.entity import DEFAULT, entity
+from reconciler.quota.entity_forms import canonical_text
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState, limits_of
 from reconciler.usage.impact.bucket_mapping import (
@@ -17,7 +18,6 @@ from reconciler.usage.impact.query import (
     INVALID_LIMIT,
     NOBODY_HELD,
     NOT_MEASURED,
-    entity_json,
     impact_query,
 )
 from reconciler.usage.impact.recorded_limits import RecordedLimits
@@ -72,7 +72,7 @@ def test_every_changed_pair_is_spoken_of(number):
 
 def speaks_of(row, subject) -> bool:
     """By its source, by the names of its bucket, or by those of a part."""
-    return row.source_entity == entity_json(subject) or any(
+    return row.source_entity == canonical_text(subject) or any(
         all(
             slot is DEFAULT or (slot or "") in {name, ""} or not slot
             for slot, name in zip(subject, (bucket.user, bucket.client_id, bucket.ip), strict=True)

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from reconciler.errors import QuotaValueError
 from reconciler.quota.entity import DEFAULT, entity
+from reconciler.quota.entity_forms import canonical_text, read_canonical
 from reconciler.usage.reports.pseudonyms import Pseudonyms
 from reconciler.usage.reports.usage import UsageReport
 from reconciler.usage.samples import QuotaType
-from reconciler.usage.tables import entity_text, read_entity
 from reconciler.usage.tags import bucket_of
 from tests.render.use_reports import SIMULATION, whole_report
 
@@ -41,10 +41,10 @@ def test_what_has_no_name_gets_none() -> None:
 
 
 def test_defaults_stay_defaults_and_addresses_stay_addresses() -> None:
-    found = read_entity(NAMES.source(entity_text(entity(user="alice", client_id=DEFAULT))))
+    found = read_canonical(NAMES.source(canonical_text(entity(user="alice", client_id=DEFAULT))))
     assert found[1] is DEFAULT
     assert found[0] == NAMES.name("user", "alice")
-    address = read_entity(NAMES.source(entity_text(entity(ip="10.0.0.1"))))[2]
+    address = read_canonical(NAMES.source(canonical_text(entity(ip="10.0.0.1"))))[2]
     assert isinstance(address, str)
     assert address.startswith("2001:db8:")
     assert address == NAMES.bucket(bucket_of(ip="10.0.0.1")).ip
@@ -63,7 +63,7 @@ def test_no_name_is_left_in_a_report(secret: str) -> None:
         SIMULATION.rows[0],
         bucket=bucket,
         cluster_id=secret,
-        source_entity=entity_text(entity(user=secret)),
+        source_entity=canonical_text(entity(user=secret)),
     )
     report = replace(
         report,

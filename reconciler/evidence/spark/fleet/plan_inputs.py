@@ -13,11 +13,12 @@ from pyspark.sql import DataFrame, SparkSession
 from reconciler.evidence.spark.fleet.pattern_decisions import rules_code
 from reconciler.evidence.spark.limits.entities import PATTERN, pattern_row
 from reconciler.evidence.spark.tables.schemas import struct
+from reconciler.quota.entity_forms import canonical_text
 from reconciler.quota.keys import COLUMNS
 from reconciler.quota.ownership import Owner, OwnershipRecords, Pair
 from reconciler.quota.planner.desired_state import DesiredState
 from reconciler.quota.policy import Rules
-from reconciler.usage.tables import DESIRED_DOCUMENT, DESIRED_ENTRY, OWNED_ENTRY, entity_text
+from reconciler.usage.tables import DESIRED_DOCUMENT, DESIRED_ENTRY, OWNED_ENTRY
 
 Row = tuple[object, ...]
 
@@ -98,14 +99,14 @@ def sides(
 def desired_rows(cluster_id: str, desired: DesiredState, day: dt.date) -> Iterator[Row]:
     """``desired_entry``: one row per claim, so that conflicts are rows; and one per halted pair, whose value is not used."""
     for subject, claims in desired.claims.items():
-        text = entity_text(subject)
+        text = canonical_text(subject)
         for claim in claims:
             for key, value in zip(COLUMNS, claim.limits, strict=True):
                 if value is not None:
                     yield (cluster_id, text, str(key), value, claim.document, claim.path, claim.line_of(key),
                            str(claim.deletion_policy or ""), False, day)  # fmt: skip
     for subject, key in desired.halted:
-        yield (cluster_id, entity_text(subject), str(key), 0.0, "", "", 0, "", True, day)
+        yield (cluster_id, canonical_text(subject), str(key), 0.0, "", "", 0, "", True, day)
 
 
 def document_rows(cluster_id: str, desired: DesiredState, day: dt.date) -> Iterator[Row]:
@@ -128,7 +129,7 @@ def owned_rows(cluster_id: str, owned: OwnershipRecords, day: dt.date) -> Iterat
         applied = record.applied[column] if record is not None else None
         owner = record.owners[column] if record is not None else None
         yield (
-            cluster_id, entity_text(subject), str(key), applied, *_owner(owner), pair in owned.orphaned,
+            cluster_id, canonical_text(subject), str(key), applied, *_owner(owner), pair in owned.orphaned,
             intent is not None, intent.value if intent else None, *_owner(intent.owner if intent else None),
             float(intent.at) if intent else None, override is not None,
             override.value if override else None, float(override.until) if override else None,

@@ -36,6 +36,7 @@ from reconciler.evidence.store.recorded_window import RecordedWindow
 from reconciler.manifest.project.file import parse
 from reconciler.manifest.project.simulation_policy import policy_of
 from reconciler.quota.entity import Entity
+from reconciler.quota.entity_forms import canonical_text
 from reconciler.usage.impact.result_rows import RecommendationRow
 from reconciler.usage.impact.tier_policy import WhatIfPolicy, own_entity
 from reconciler.usage.recommendation.limit_sizes import Advice, SizingRule
@@ -48,7 +49,7 @@ from reconciler.usage.samples import (
     limit_state,
     limit_units,
 )
-from reconciler.usage.tables import CAPACITY_ROW, RECOMMENDATION, entity_text
+from reconciler.usage.tables import CAPACITY_ROW, RECOMMENDATION
 from reconciler.usage.tags import book, limit_of
 
 DAYS: Final = 30
@@ -265,7 +266,9 @@ def _sizable(
                     "user": bucket.user,
                     "client_id": bucket.client_id,
                     "ip": bucket.ip,
-                    "source_entity": entity_text(effective_limit[0] if effective_limit else None),
+                    "source_entity": canonical_text(
+                        effective_limit[0] if effective_limit else None
+                    ),
                     "tier": policy.tier_of(cluster_id, bucket).name,
                     "current_units": limit_units(kind, current),
                     "budget_units": budgets.get(cluster_id, {}).get(_DIRECTION.get(kind, "")),

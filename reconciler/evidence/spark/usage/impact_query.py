@@ -26,12 +26,12 @@ from pyspark.sql.types import (
 )
 
 from reconciler.evidence.store.quota_snapshots import state_of
+from reconciler.quota.entity_forms import canonical_parts_text, canonical_text
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState
 from reconciler.usage.impact.query import ImpactQuery, ImpactRequest, impact_query
 from reconciler.usage.impact.recorded_limits import RecordedLimits
 from reconciler.usage.samples import Cadence, QuotaType
-from reconciler.usage.tables import entity_text, named_text
 from reconciler.usage.tags import Bucket, GroupKind
 
 BUCKET: Final = ("group_kind", "user", "client_id", "ip")
@@ -163,10 +163,10 @@ def _entries(cluster_id: str, role: str, state: QuotaState) -> Iterator[FactRow]
 def entries_of(state: QuotaState) -> Iterator[tuple[str, str, float]]:
     """``(entity_json, quota_key, value)`` of everything in a state, foreign entities included."""
     for subject, key, value in state.pairs():
-        yield entity_text(subject), str(key), value
+        yield canonical_text(subject), str(key), value
     for entity_parts, values in state.foreign_entities:
         for name, value in values:
-            yield named_text(entity_parts), name, value
+            yield canonical_parts_text(entity_parts), name, value
 
 
 def questions(facts: DataFrame) -> DataFrame:

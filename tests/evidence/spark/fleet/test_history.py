@@ -12,6 +12,7 @@ from reconciler.evidence.spark.fleet import history
 from reconciler.evidence.spark.tables import limit_validity
 from reconciler.evidence.spark.tables.schemas import struct
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
+from reconciler.quota.entity_forms import canonical_text
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState, limits_of
 from reconciler.usage.samples import DAY_MS
@@ -22,7 +23,6 @@ from reconciler.usage.tables import (
     QUOTA_ENTRY,
     QUOTA_VALIDITY,
     SNAPSHOT,
-    entity_text,
 )
 from tests.evidence.spark import plans
 from tests.evidence.spark.quota_cases import DAY, entry_rows
@@ -147,7 +147,7 @@ def test_validity_begins_at_the_look_that_saw_it_and_only_complete_looks_end_it(
         "cluster_id", "entity_json", "value", "valid_from_ms", "valid_from_after_ms", "valid_to_ms", "valid_to_after_ms",
     ).collect()  # fmt: skip
     wanted = [
-        (name, entity_text(who), *one)
+        (name, canonical_text(who), *one)
         for name, several in of.items()
         for who in WHO
         for one in spans(several, who)
@@ -160,7 +160,7 @@ LogRow = tuple[object, ...]
 
 
 def log_row(who: Entity, at: int, after: float | None, *, outcome: str = "APPLIED") -> LogRow:
-    return ("c", at, "abc123", "sha256:1", entity_text(who), str(KEY), "update", None, after, outcome, "ci", DAY)  # fmt: skip
+    return ("c", at, "abc123", "sha256:1", canonical_text(who), str(KEY), "update", None, after, outcome, "ci", DAY)  # fmt: skip
 
 
 def changed(
@@ -183,7 +183,7 @@ def test_every_look_can_be_read_back_from_the_changes(spark: SparkSession) -> No
         rows.setdefault((row["cluster_id"], row["entity_json"]), []).append(row)
     for name, several in of.items():
         for who in WHO:
-            mine = rows.get((name, entity_text(who)), [])
+            mine = rows.get((name, canonical_text(who)), [])
             for one, then in itertools.pairwise(mine):
                 assert one["to_ms"] == then["from_ms"]
                 assert repr(one["after"]) == repr(then["before"])
@@ -209,7 +209,7 @@ def test_a_change_is_ours_only_if_the_audit_log_has_that_value_at_that_time(spar
         log_row(refused, day[1] - HOUR, 7.0, outcome="REJECTED"),
         log_row(refused, day[0] - HOUR, 8.0),
     ]
-    name = entity_text
+    name = canonical_text
     assert sorted(changed(spark, several, log), key=repr) == sorted(
         [
             (name(ours), day[0], day[1], None, 1.0, "first-seen", "", ""),
@@ -242,7 +242,7 @@ def test_what_documents_ask_for_and_the_cluster_has_not_is_ahead(spark: SparkSes
     made = limit_validity.quota_validity(*frames(spark, {"c": several}))
     claims = [(same, 2.0, "d/1"), (other, 3.0, "d/2"), (new, 4.0, "d/3"), (twice, 1.0, "d/4"), (twice, 2.0, "d/5")]  # fmt: skip
     desired = spark.createDataFrame(
-        [("c", entity_text(who), str(KEY), value, doc, "a.yaml", 1, "", False, DAY) for who, value, doc in claims],
+        [("c", canonical_text(who), str(KEY), value, doc, "a.yaml", 1, "", False, DAY) for who, value, doc in claims],
         struct(DESIRED_ENTRY),
     )  # fmt: skip
     at = spark.createDataFrame([("c", BEGIN)], "cluster_id string, look_ms bigint")

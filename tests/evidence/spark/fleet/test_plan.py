@@ -21,6 +21,7 @@ from reconciler.evidence.spark.fleet.plan_inputs import (
 )
 from reconciler.evidence.spark.tables.schemas import struct
 from reconciler.quota.entity import DEFAULT, entity
+from reconciler.quota.entity_forms import canonical_parts_text, canonical_text
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import Owner, OwnershipRecord, OwnershipRecords
 from reconciler.quota.planner.comparison import compare
@@ -28,7 +29,7 @@ from reconciler.quota.planner.desired_state import Declaration, merge
 from reconciler.quota.policy import Cause, DriftMode, Rules
 from reconciler.quota.results.rows import plan_rows
 from reconciler.quota.state import Limits, QuotaState
-from reconciler.usage.tables import PLAN_CONFLICT, PLAN_ROW, QUOTA_ENTRY, entity_text, named_text
+from reconciler.usage.tables import PLAN_CONFLICT, PLAN_ROW, QUOTA_ENTRY
 from tests.evidence.spark import plan_cases, plans, quota_cases
 from tests.evidence.spark.quota_cases import DAY
 from tests.quota.strategies import NOW, World
@@ -77,11 +78,11 @@ def test_the_rows_are_those_of_the_core(spark: SparkSession, worlds: dict[str, W
         for row in plan_rows(plan):
             causes[row.cause] += 1
             expected.append(
-                (row.cluster_id, named_text(row.entity), row.level, row.key, row.action, row.cause, row.before,
+                (row.cluster_id, canonical_parts_text(row.entity), row.level, row.key, row.action, row.cause, row.before,
                  row.after, row.document, row.path, row.line, DAY)
             )  # fmt: skip
         doubted += [
-            (name, entity_text(conflict.entity), str(conflict.key), claim.limits[list(Key).index(conflict.key)],
+            (name, canonical_text(conflict.entity), str(conflict.key), claim.limits[list(Key).index(conflict.key)],
              claim.document, claim.path, claim.line_of(conflict.key), DAY)
             for conflict in plan.conflicts
             for claim in conflict.claims
@@ -200,7 +201,7 @@ def test_a_million_rows_give_the_rows_of_the_core(spark: SparkSession) -> None:
         rules=Rules(drift=DriftMode.CORRECT), now=NOW,
     )  # fmt: skip
     expected = {
-        (r.cluster_id, named_text(r.entity), r.level, r.key, r.action, r.cause, r.before, r.after, r.document, r.path, r.line, DAY)
+        (r.cluster_id, canonical_parts_text(r.entity), r.level, r.key, r.action, r.cause, r.before, r.after, r.document, r.path, r.line, DAY)
         for r in plan_rows(plan)
     }  # fmt: skip
     rows = native.rows(found).collect()

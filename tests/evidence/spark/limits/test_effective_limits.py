@@ -10,6 +10,7 @@ from reconciler.evidence.spark.limits import effective_limits as native
 from reconciler.evidence.spark.limits import precedence_levels
 from reconciler.evidence.spark.tables.schemas import struct
 from reconciler.quota.entity import entity
+from reconciler.quota.entity_forms import canonical_text
 from reconciler.quota.keys import Key
 from reconciler.quota.precedence import Principal, resolve
 from reconciler.quota.state import QuotaState, limits_of
@@ -21,7 +22,7 @@ from reconciler.usage.samples import (
     limit_state,
     limit_units,
 )
-from reconciler.usage.tables import EFFECTIVE_QUOTA, QUOTA_ENTRY, entity_text
+from reconciler.usage.tables import EFFECTIVE_QUOTA, QUOTA_ENTRY
 from reconciler.usage.tags import Bucket, book, bucket_of, limit_of
 from tests.evidence.spark import plans, quota_cases
 from tests.evidence.spark.quota_cases import DAY, entry_rows
@@ -67,7 +68,7 @@ def test_clients_get_the_limits_that_the_core_gives_them_row_by_row(spark: Spark
     plans.of(rows).assert_native()
     expected = [
         (cluster, one.user or "", one.client_id or "", one.ip or "", str(got.key), got.value,
-         units(got.key, got.value), got.level or None, entity_text(got.source), DAY)
+         units(got.key, got.value), got.level or None, canonical_text(got.source), DAY)
         for cluster, (state, found) in cases.items()
         for one in found
         for got in resolve(state, one).effective
@@ -99,7 +100,7 @@ def test_tags_are_held_to_the_limits_that_the_core_says_row_by_row(spark: SparkS
         got = limit_of(book(cases[cluster][0], key), bucket)
         expected.append(
             (cluster, str(kind), str(bucket.kind), bucket.user, bucket.client_id, bucket.ip,
-             got[1] if got else None, units(key, got[1]) if got else None, entity_text(got[0] if got else None))
+             got[1] if got else None, units(key, got[1]) if got else None, canonical_text(got[0] if got else None))
         )  # fmt: skip
     wanted = rows.select(*native.BUCKET, "value", "quota_units", "source_entity")
     assert sorted(map(repr, map(tuple, wanted.collect()))) == sorted(map(repr, expected))

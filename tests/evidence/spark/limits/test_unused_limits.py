@@ -13,11 +13,12 @@ from reconciler.evidence.spark.limits.unused_limits import (
 )
 from reconciler.evidence.spark.tables.schemas import struct
 from reconciler.quota.entity import DEFAULT, entity
+from reconciler.quota.entity_forms import canonical_text
 from reconciler.quota.keys import COLUMNS, Key
 from reconciler.quota.precedence import Principal, candidates, ip_candidates, resolve
 from reconciler.quota.state import QuotaState, limits_of
 from reconciler.usage.samples import TYPE_OF, QuotaType, ValueState, limit_state
-from reconciler.usage.tables import DEAD_QUOTA, QUOTA_ENTRY, entity_text
+from reconciler.usage.tables import DEAD_QUOTA, QUOTA_ENTRY
 from reconciler.usage.tags import Bucket, bucket_of
 from tests.evidence.spark import plans, quota_cases
 from tests.evidence.spark.quota_cases import DAY, entry_rows
@@ -85,7 +86,7 @@ def expected(case: Case) -> list[tuple[object, ...]]:
             else UnusedReason.NEVER_SEEN
         )
         found.append(
-            (entity_text(subject), str(key), value, str(reason), max(held, default=None), DAY)
+            (canonical_text(subject), str(key), value, str(reason), max(held, default=None), DAY)
         )
     return found  # fmt: skip
 
@@ -145,9 +146,9 @@ def test_tags_tell_what_was_never_seen_and_leave_the_rest_open(spark: SparkSessi
     )  # fmt: skip
     told = {(row["entity_json"], row["quota_key"]): (row["reason"], row["last_effective_ms"]) for row in found.collect()}  # fmt: skip
     assert told == {
-        (entity_text(entity(user="used")), str(fetch)): ("no_data", None),
-        (entity_text(entity(user="gone")), str(key)): ("never_seen", 10),
-        (entity_text(entity(user="split")), str(key)): ("no_data", None),
-        (entity_text(entity(user="")), str(key)): ("never_seen", None),
+        (canonical_text(entity(user="used")), str(fetch)): ("no_data", None),
+        (canonical_text(entity(user="gone")), str(key)): ("never_seen", 10),
+        (canonical_text(entity(user="split")), str(key)): ("no_data", None),
+        (canonical_text(entity(user="")), str(key)): ("never_seen", None),
     }
     assert len(COLUMNS) == 5

@@ -8,9 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.errors import QuotaValueError
-from reconciler.quota.entity import DEFAULT, entity
-from reconciler.render import names
+from reconciler.base import escaping
 
 NASTY = [
     "",
@@ -42,13 +40,6 @@ NASTY = [
     "ünïcode/日本:x=y",
     "😀",
 ]
-SLOTS = st.one_of(st.sampled_from(NASTY), st.text(max_size=8), st.just(DEFAULT))
-ENTITIES = st.one_of(
-    st.builds(lambda u: entity(user=u), SLOTS),
-    st.builds(lambda c: entity(client_id=c), SLOTS),
-    st.builds(lambda u, c: entity(user=u, client_id=c), SLOTS, SLOTS),
-    st.builds(lambda i: entity(ip=i), SLOTS),
-)
 
 
 def is_one_calm_line(text: str) -> bool:
@@ -57,42 +48,32 @@ def is_one_calm_line(text: str) -> bool:
     )
 
 
-@given(ENTITIES)
-def test_an_entity_reads_back_from_its_text(subject):
-    assert names.read_entity(names.entity_text(subject)) == subject
-
-
-@given(ENTITIES, ENTITIES)
-def test_two_entities_never_look_the_same(one, other):
-    assert (names.entity_text(one) == names.entity_text(other)) == (one == other)
-
-
 @given(st.one_of(st.sampled_from(NASTY), st.text()))
 def test_every_text_is_one_line_without_control_or_reordering_characters(name):
     for write in (
-        names.escaped,
-        names.quoted,
-        names.markdown,
-        names.html,
-        names.prose,
-        names.csv_field,
-        names.command_property,
+        escaping.escaped,
+        escaping.quoted,
+        escaping.markdown,
+        escaping.html,
+        escaping.prose,
+        escaping.csv_field,
+        escaping.command_property,
     ):
         assert is_one_calm_line(write(name)), write
 
 
 @given(st.one_of(st.sampled_from(NASTY), st.text()))
 def test_no_name_can_start_a_command_of_a_ci_runner(name):
-    for write in (names.escaped, names.quoted, names.markdown, names.csv_field):
+    for write in (escaping.escaped, escaping.quoted, escaping.markdown, escaping.csv_field):
         text = write(name).strip()
         assert "##[" not in text
         assert "##vso[" not in text
-        assert not text.startswith("::") or names._ADDRESS.fullmatch(text)
+        assert not text.startswith("::") or escaping._ADDRESS.fullmatch(text)
 
 
 @given(st.one_of(st.sampled_from(NASTY), st.text(alphabet="`|\\@<>*_[]()#&; a")))
 def test_markdown_is_one_code_span_or_one_code_element_without_markup(name):
-    text = names.markdown(name)
+    text = escaping.markdown(name)
     span = re.fullmatch(r"`([^`|\\]+)`", text)
     element = re.fullmatch(r"<code>((?:[^`|\\@<>&*\[\]#!~$]|&#\d+;)*)</code>", text)
     assert span or element
@@ -100,7 +81,7 @@ def test_markdown_is_one_code_span_or_one_code_element_without_markup(name):
 
 @given(st.one_of(st.sampled_from(NASTY), st.text(alphabet="@#!$~%&:/.w-+*_`|<>[] ab1")))
 def test_a_sentence_holds_no_markup_and_no_reference(text):
-    new_text = names.prose(text)
+    new_text = escaping.prose(text)
     outside = re.sub(r"<code>&#\d+;</code>", " ", new_text)
     assert not re.search(r"[`|<*\[\]\\~]|://|www\.|^[-+>=#]", outside, re.IGNORECASE)
     assert not re.search(r"(?<![A-Za-z0-9_])_|_(?![A-Za-z0-9_])", outside)
@@ -109,8 +90,8 @@ def test_a_sentence_holds_no_markup_and_no_reference(text):
 
 def test_an_ordinary_sentence_stays_as_it_is():
     sentence = "12 removals are more than the 10 (20 % of 60/s), or --max-removals N; see a.b=c"
-    assert names.prose(sentence) == sentence
-    assert names.prose("ask @team") == "ask <code>&#64;</code>team"
+    assert escaping.prose(sentence) == sentence
+    assert escaping.prose("ask @team") == "ask <code>&#64;</code>team"
 
 
 @pytest.mark.parametrize(
@@ -130,82 +111,35 @@ def test_an_ordinary_sentence_stays_as_it_is():
     ],
 )
 def test_only_a_character_that_would_be_interpreted_is_escaped(text, written):
-    assert names.prose(text) == written
+    assert escaping.prose(text) == written
 
 
 def test_plain_names_stand_for_themselves():
-    assert (
-        names.entity_text(entity(user="alice", client_id="check out"))
-        == "user=alice,client-id=check out"
-    )
-    assert names.entity_text(entity(ip="::1")) == "ip=::1"
-    assert names.markdown("user=alice") == "`user=alice`"
-
-
-def test_default_the_literal_name_and_the_empty_name_differ():
-    assert names.entity_text(entity(user=DEFAULT)) == "user=<default>"
-    assert names.entity_text(entity(user="<default>")) == 'user="<default>"'
-    assert names.entity_text(entity(user="")) == 'user=""'
-
-
-def test_an_x509_name_is_quoted_because_it_holds_commas():
-    assert names.entity_text(entity(user="CN=a,O=b")) == 'user="CN=a,O=b"'
+    assert escaping.quoted("check out") == "check out"
+    assert escaping.quoted("::1") == "::1"
+    assert escaping.markdown("user=alice") == "`user=alice`"
 
 
 def test_colours_and_reordering_marks_are_shown_as_escapes():
-    assert names.quoted("\x1b[31m") == '"\\u001b[31m"'
-    assert names.quoted("\u202ea") == '"\\u202ea"'
-
-
-def test_what_a_person_types_is_read():
-    assert names.read_entity("user=User:x=y") == entity(user="User:x=y")
-    assert names.read_entity('client-id=<default>,user="a,b"') == entity(
-        user="a,b", client_id=DEFAULT
-    )
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "user",
-        "user=",
-        "user=a,",
-        "user=a,b",
-        "users=a",
-        'user="a',
-        "user=a,user=b",
-        "user=a,ip=b",
-        "=",
-        ",",
-    ],
-)
-def test_what_is_no_entity_is_refused(text):
-    with pytest.raises(QuotaValueError):
-        names.read_entity(text)
-
-
-def test_foreign_entities_are_escaped_too():
-    assert names.parts_text((("client-id-prefix", "a\nb"), ("x", None))) == (
-        'client-id-prefix="a\\u000ab",x=<default>'
-    )
+    assert escaping.quoted("\x1b[31m") == '"\\u001b[31m"'
+    assert escaping.quoted("\u202ea") == '"\\u202ea"'
 
 
 def test_a_spreadsheet_sees_no_formula():
-    assert names.csv_field("=1+1") == "'=1+1"
-    assert names.csv_field("@x") == "'@x"
-    assert names.csv_field("plain") == "plain"
+    assert escaping.csv_field("=1+1") == "'=1+1"
+    assert escaping.csv_field("@x") == "'@x"
+    assert escaping.csv_field("plain") == "plain"
 
 
 def test_workflow_commands_keep_their_line_breaks_and_escape_the_rest():
-    assert names.command_text("50%\nof: a,b") == "50%25%0Aof: a,b"
-    assert names.command_property("a:b,c%") == "a%3Ab%2Cc%25"
+    assert escaping.command_text("50%\nof: a,b") == "50%25%0Aof: a,b"
+    assert escaping.command_property("a:b,c%") == "a%3Ab%2Cc%25"
 
 
 @given(st.text(alphabet="ahtps:/.w[]()<>!@&;\\ ", max_size=60))
 def test_no_address_in_a_sentence_becomes_a_link(text):
     """GitLab's filter runs over the finished page and takes `scheme://` within one text node; not within code."""
-    page = re.sub(r"<code>.*?</code>", "\0", names.prose(f"see {text} https://evil.example/x"))
+    page = re.sub(r"<code>.*?</code>", "\0", escaping.prose(f"see {text} https://evil.example/x"))
     nodes = unescape(page)
     assert "://" not in nodes
-    assert unescape(re.sub("</?code>", "", names.prose(text))) == names.escaped(text)
+    assert unescape(re.sub("</?code>", "", escaping.prose(text))) == escaping.escaped(text)

@@ -2,26 +2,19 @@
 
 A Kafka principal may hold anything: pipes, back-ticks, ``@team``, line breaks, ANSI colours, right-to-left
 marks, ``::set-output``. Everything that we print goes through one of these functions, so that a name can
-never forge a line, a cell, a colour, a mention or a command of a CI runner. ``output`` is the exit after them, which
-also sees to JSON and YAML, where names are written without being changed.
+never forge a line, a cell, a colour, a mention or a command of a CI runner. ``output_text`` is the exit after them,
+which also sees to JSON and YAML, where names are written without being changed.
 
 ``quoted`` is the common first step. A plain name stands for itself; any other is put between double
 quotes with escapes, so that the default (``<default>``), the literal name ``"<default>"`` and the empty
-name ``""`` look different and ``read_entity`` can read back what ``entity_text`` wrote.
+name ``""`` look different.
 """
 
 import re
 import unicodedata
-from collections.abc import Iterable
-from functools import lru_cache
 from typing import Final
 
 from reconciler.base.characters import escape, is_shown
-from reconciler.errors import QuotaValueError
-from reconciler.quota.entity import ENTITY_TYPES, Entity, EntityParts, from_parts, parts
-
-DEFAULT_TEXT: Final = "<default>"
-"""How the default is written, as Kafka's own tools do."""
 
 # A name of these characters only, which begins with none of "<"quote, stands for itself.
 _NEEDS_QUOTES: Final = re.compile(r'[",\\]|^<|^\s|\s$|^$')
@@ -29,11 +22,6 @@ _NEEDS_QUOTES: Final = re.compile(r'[",\\]|^<|^\s|\s$|^$')
 # A line that begins with "::" is a command to GitHub's runner; "##[" and "##vso[" are commands anywhere.
 _SECTION: Final = re.compile(r"(section_(?:start|end)):")  # a fold of GitLab's log
 _ADDRESS: Final = re.compile(r"[0-9A-Fa-f:.%]+")
-_ESCAPE: Final = re.compile(r"\\(?:u([0-9a-f]{4})|U([0-9a-f]{8})|(.))", re.DOTALL)
-_PART: Final = re.compile(
-    r'(?P<type>[^\s",=]+)=(?:(?P<default><default>)|"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<plain>[^",]+))(?:,|$)',
-    re.DOTALL,
-)
 
 
 def escaped(text: str) -> str:
@@ -68,65 +56,6 @@ def quoted(name: str) -> str:
     if safe == name and not _NEEDS_QUOTES.search(name):
         return name
     return '"' + safe.replace('"', '\\"') + '"'
-
-
-@lru_cache(maxsize=64)  # rows about one entity follow one another
-def entity_text(subject: Entity) -> str:
-    """An entity as ``user=alice,client-id=<default>``; every odd name is quoted."""
-    return ",".join(
-        f"{kind}={DEFAULT_TEXT if name is None else quoted(name)}" for kind, name in parts(subject)
-    )
-
-
-def parts_text(entity_parts: EntityParts) -> str:
-    """The same for entities of types that we do not know."""
-    return ",".join(
-        f"{escaped(kind)}={DEFAULT_TEXT if name is None else quoted(name)}"
-        for kind, name in entity_parts
-    )
-
-
-def read_entity(text: str) -> Entity:
-    """The entity that :func:`entity_text` wrote, or that a person typed in that form.
-
-    Raises:
-        QuotaValueError: The text is no such list, or the combination is illegal.
-    """
-    return from_parts(read_parts(text))
-
-
-def read_parts(text: str) -> EntityParts:
-    """The parts that :func:`parts_text` wrote, of any types.
-
-    Raises:
-        QuotaValueError: The text is no such list.
-    """
-    at, entity_parts = 0, list[tuple[str, str | None]]()
-    while at < len(text) or not entity_parts:
-        match = _PART.match(text, at)
-        if match is None or (match.end() == len(text) and text.endswith(",")):
-            raise QuotaValueError(
-                f"{escaped(text[at:] or text)!r} is no entity; write it as user=alice,client-id=<default>"
-                f" with the types {', '.join(ENTITY_TYPES)}; quote names that hold a comma or a quote"
-            )
-        at = match.end()
-        if match["default"] is not None:
-            entity_parts.append((match["type"], None))
-        elif match["quoted"] is not None:
-            entity_parts.append((match["type"], _ESCAPE.sub(_unescaped, match["quoted"])))
-        else:
-            entity_parts.append((match["type"], match["plain"]))
-    return tuple(entity_parts)
-
-
-def _unescaped(match: re.Match[str]) -> str:
-    code = match[1] or match[2]
-    if code is None:
-        return match[3]
-    try:
-        return chr(int(code, 16))
-    except ValueError as error:
-        raise QuotaValueError(f"\\U{code} is no character") from error
 
 
 def markdown(text: str) -> str:
@@ -202,13 +131,3 @@ def command_text(text: str) -> str:
 def command_property(text: str) -> str:
     """A property of a GitHub workflow command (``::error file=path,line=1::``)."""
     return command_text(text).replace(":", "%3A").replace(",", "%2C")
-
-
-def waits_text(subject: Entity, waits_for: Iterable[Entity]) -> str:
-    """What a held entity waits for; an earlier write of its own is not another entity."""
-    return "waits for " + "; ".join(
-        "an earlier write of its own that may still land (up to 65 s)"
-        if entity == subject
-        else entity_text(entity)
-        for entity in waits_for
-    )

@@ -1,0 +1,209 @@
+"""Each text form of an entity: what is written is read back, and what is no such text is refused in words."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.errors import QuotaValueError
+from reconciler.quota import entity_forms
+from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity, parts
+from tests.base.test_escaping import NASTY
+
+SLOTS = st.one_of(st.sampled_from(NASTY), st.text(max_size=8), st.just(DEFAULT))
+
+
+ENTITIES = st.one_of(
+    st.builds(lambda u: entity(user=u), SLOTS),
+    st.builds(lambda c: entity(client_id=c), SLOTS),
+    st.builds(lambda u, c: entity(user=u, client_id=c), SLOTS, SLOTS),
+    st.builds(lambda i: entity(ip=i), SLOTS),
+)
+
+
+@given(ENTITIES)
+def test_an_entity_reads_back_from_its_text(subject):
+    assert entity_forms.read_entity(entity_forms.entity_text(subject)) == subject
+
+
+@given(ENTITIES, ENTITIES)
+def test_two_entities_never_look_the_same(one, other):
+    assert (entity_forms.entity_text(one) == entity_forms.entity_text(other)) == (one == other)
+
+
+def test_default_the_literal_name_and_the_empty_name_differ():
+    assert entity_forms.entity_text(entity(user=DEFAULT)) == "user=<default>"
+    assert entity_forms.entity_text(entity(user="<default>")) == 'user="<default>"'
+    assert entity_forms.entity_text(entity(user="")) == 'user=""'
+
+
+def test_an_x509_name_is_quoted_because_it_holds_commas():
+    assert entity_forms.entity_text(entity(user="CN=a,O=b")) == 'user="CN=a,O=b"'
+
+
+def test_what_a_person_types_is_read():
+    assert entity_forms.read_entity("user=User:x=y") == entity(user="User:x=y")
+    assert entity_forms.read_entity('client-id=<default>,user="a,b"') == entity(
+        user="a,b", client_id=DEFAULT
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "user",
+        "user=",
+        "user=a,",
+        "user=a,b",
+        "users=a",
+        'user="a',
+        "user=a,user=b",
+        "user=a,ip=b",
+        "=",
+        ",",
+    ],
+)
+def test_what_is_no_entity_is_refused(text):
+    with pytest.raises(QuotaValueError):
+        entity_forms.read_entity(text)
+
+
+def test_foreign_entities_are_escaped_too():
+    assert entity_forms.parts_text((("client-id-prefix", "a\nb"), ("x", None))) == (
+        'client-id-prefix="a\\u000ab",x=<default>'
+    )
+
+
+# ---- JSON, as a value and as text ------------------------------------------------------------
+
+# A lone surrogate has no UTF-8 bytes, and JSON in ASCII keeps it all the same.
+PARTS = st.lists(
+    st.tuples(st.text(), st.one_of(st.none(), st.sampled_from(NASTY), st.text())), max_size=3
+)
+
+
+@given(ENTITIES)
+def test_an_entity_reads_back_from_its_json(subject):
+    value = json.loads(json.dumps(entity_forms.entity_json(subject)))
+    assert entity_forms.read_json_parts(value) == parts(subject)
+
+
+@given(ENTITIES)
+def test_an_entity_reads_back_from_its_canonical_text(subject):
+    text = entity_forms.canonical_text(subject)
+    assert text.isascii()
+    assert text.isprintable()
+    assert entity_forms.read_canonical(text) == subject
+
+
+@given(ENTITIES, ENTITIES)
+def test_canonical_texts_are_equal_exactly_if_entities_are(first, second):
+    texts = {entity_forms.canonical_text(first), entity_forms.canonical_text(second)}
+    assert len(texts) == (1 if first == second else 2)
+
+
+@given(PARTS)
+def test_parts_of_any_types_read_back_from_their_canonical_text(entity_parts):
+    text = entity_forms.canonical_parts_text(entity_parts)
+    assert entity_forms.read_canonical_parts(text) == tuple(entity_parts)
+
+
+def test_no_entity_has_an_empty_canonical_text():
+    assert entity_forms.canonical_text(None) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "no entity in JSON"),
+        ("[", "no entity in JSON"),
+        ("{}", "is no array"),
+        ('"user"', "is no array"),
+        ("null", "is no array"),
+        ("[1]", "is no pair"),
+        ('["ua"]', "is no pair"),
+        ('[["user"]]', "is no pair"),
+        ('[["user","a","b"]]', "is no pair"),
+        ('[["user",1]]', "is no pair"),
+        ('[["user",false]]', "is no pair"),
+        ('[[null,"a"]]', "is no pair"),
+        ("[]", "needs a user"),
+        ('[["user","a"],["user","b"]]', "given twice"),
+        ('[["users","a"]]', "unknown"),
+        ('[["user","a"],["ip","b"]]', "ip cannot be combined"),
+        ("[" * 2000 + "]" * 2000, "nested"),
+    ],
+)
+def test_what_is_no_canonical_text_is_refused(text, reason):
+    with pytest.raises(QuotaValueError, match=reason):
+        entity_forms.read_canonical(text)
+
+
+# ---- slots -----------------------------------------------------------------------------------
+
+
+@given(ENTITIES)
+def test_an_entity_reads_back_from_its_slots(subject):
+    slots = json.loads(json.dumps(entity_forms.entity_slots(subject)))
+    assert entity_forms.read_slots(slots) == subject
+
+
+@pytest.mark.parametrize(
+    ("slots", "reason"),
+    [
+        ([], "3 slots"),
+        (["a", False], "3 slots"),
+        (["a", False, False, False], "3 slots"),
+        (["a", 0, False], "0 is no name"),
+        (["a", True, False], "True is no name"),
+        ([["a"], False, False], "is no name"),
+        ([False, False, False], "needs a user"),
+        (["a", False, "b"], "ip cannot be combined"),
+        (["a" * 40_000, False, False], "32767 bytes"),
+    ],
+)
+def test_what_are_no_slots_are_refused(slots, reason):
+    with pytest.raises(QuotaValueError, match=reason):
+        entity_forms.read_slots(slots)
+
+
+# ---- what is hashed: every byte of it is for all time -----------------------------------------
+
+
+def test_keys_keep_their_bytes():
+    subject = Entity(("al\u00efce", DEFAULT, ABSENT))
+    assert entity_forms.record_key(subject) == b'["al\\u00efce", null, false]'
+    assert entity_forms.name_key(subject) == b'[["user", "al\\u00efce"], ["client-id", null]]'
+
+
+# ---- Kafka's Sanitizer -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("alice", "alice"),
+        ("<default>", "%3Cdefault%3E"),
+        ("O=A client,CN=localhost", "O%3DA%20client%2CCN%3Dlocalhost"),
+        ("a*b+c~d", "a%2Ab%2Bc%7Ed"),
+        ("line\nbreak\x1b[31m", "line%0Abreak%1B%5B31m"),
+        ("\u00fc/:", "%C3%BC%2F%3A"),
+        ("a.b-c_d", "a.b-c_d"),
+        ("\ud800", "%3F"),
+    ],
+)
+def test_names_are_written_as_kafkas_sanitizer_writes_them(name, text):
+    assert entity_forms.sanitized(name) == text
+
+
+@given(st.text())
+def test_a_sanitized_name_can_forge_nothing(name):
+    assert all(c.isascii() and (c.isalnum() or c in "%.-_") for c in entity_forms.sanitized(name))
+
+
+def test_sanitized_text_tells_the_default_from_a_user_of_that_name():
+    assert entity_forms.sanitized_text([("user", None)]) == "{user=<default>}"
+    assert entity_forms.sanitized_text([("user", "<default>")]) == "{user=%3Cdefault%3E}"
+    assert entity_forms.sanitized_text([("user", "a"), ("client-id", "")]) == "{user=a, client-id=}"
