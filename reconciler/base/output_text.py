@@ -8,7 +8,7 @@ nothing else: text that was escaped before passes as it is.
 import re
 from typing import Final
 
-from reconciler.base.characters import escape, is_shown
+from reconciler.base.escaping import escape, is_shown
 
 _COLOUR: Final = r"\x1b\[[0-9;]{0,12}m"
 _UNUSUAL: Final = re.compile(rf"(?P<colour>{_COLOUR})|[^\n\t\x20-\x7e]")

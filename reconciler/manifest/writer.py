@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
-from reconciler.base.characters import is_shown
+from reconciler.base.escaping import is_shown
 from reconciler.errors import QuotaValueError
 from reconciler.manifest import quantity
 from reconciler.manifest.document import DEFAULT_NAMESPACE

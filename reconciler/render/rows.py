@@ -1,9 +1,7 @@
 """Rows for people, made once from a preview or an outcome; text and Markdown only lay them out.
 
-Rows are made after the cut to the first N items, not before; removals and failures are sorted before the
-rest. Counts are never computed from rows.
-
-Names in rows are quoted (``names.quoted``) but not yet escaped for a place; each renderer does that for its own.
+Rows are made after the cut to the first N items; removals and failures come before the rest. Counts are never
+computed from rows. Names are quoted (``escaping.quoted``) but not yet escaped for a place; each renderer does that.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,12 +15,7 @@ from reconciler.quota.outcome import Held, Rejected, Unknown
 from reconciler.quota.planner.impact import Direction, Effect, HidingOrphan
 from reconciler.quota.planner.plan import Finding, QuotaChange
 from reconciler.quota.policy import Cause
-from reconciler.quota.results.report import (
-    Outcome,
-    PairOutcome,
-    PairVisibility,
-    Preview,
-)
+from reconciler.quota.results.report import Outcome, PairOutcome, PairVisibility, Preview
 from reconciler.render.cause_text import (
     REASONS,
     SECTIONS,

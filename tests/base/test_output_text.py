@@ -12,7 +12,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.base import characters
+from reconciler.base import escaping
 from reconciler.base.output_text import json_text, output_text
 from reconciler.base.redaction import remember
 from reconciler.cli.framework.console import Console
@@ -159,7 +159,7 @@ ACTS = re.compile(
 
 def acting(text: str) -> list[str]:
     """Everything in a text that acts on whoever shows it, or that cannot be seen."""
-    hidden = [c for c in text if c not in "\n\t" and not characters.is_shown(c)]
+    hidden = [c for c in text if c not in "\n\t" and not escaping.is_shown(c)]
     return [match.group() for match in ACTS.finditer(text)] + hidden
 
 
@@ -233,9 +233,7 @@ VISIBLE_FORMAT = {
 
 
 def test_the_table_of_ignorable_characters_is_that_of_unicode() -> None:
-    table = {
-        code for first, last in characters.DEFAULT_IGNORABLE for code in range(first, last + 1)
-    }
+    table = {code for first, last in escaping.DEFAULT_IGNORABLE for code in range(first, last + 1)}
     assert len(table) == 4174
     derived = {
         code
@@ -249,6 +247,6 @@ def test_the_table_of_ignorable_characters_is_that_of_unicode() -> None:
 
 
 def test_none_of_the_characters_without_ink_is_shown() -> None:
-    assert not [c for first, last in characters.DEFAULT_IGNORABLE for c in map(chr, range(first, last + 1)) if characters.is_shown(c)]  # fmt: skip
-    assert not characters.is_shown("\u2800")
-    assert all(map(characters.is_shown, "aé漢字→…│😀"))
+    assert not [c for first, last in escaping.DEFAULT_IGNORABLE for c in map(chr, range(first, last + 1)) if escaping.is_shown(c)]  # fmt: skip
+    assert not escaping.is_shown("\u2800")
+    assert all(map(escaping.is_shown, "aé漢字→…│😀"))

@@ -22,12 +22,7 @@ from reconciler.evidence.spark.usage import (
 )
 from reconciler.evidence.spark.usage.candidate_plans import inputs_of, text_of
 from reconciler.evidence.spark.usage.impact_query import BUCKET, bucket_of_row
-from reconciler.evidence.spark.usage.recommendation import (
-    BUMPED,
-    CASES,
-    PINNED,
-    SizingParameters,
-)
+from reconciler.evidence.spark.usage.recommendation import BUMPED, CASES, PINNED, SizingParameters
 from reconciler.evidence.store import recorded_window
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.manifest import Unit
