@@ -86,7 +86,8 @@ POINT: Final = _table(
     " ip:text ts_ms:long value:double day:day",
     "measure quota_type user client_id ip instance replica ts_ms",
 )
-"""What telemetry said, names decoded, nothing thinned or judged; ``measure`` is one of :class:`Measure`."""
+"""What telemetry said, names decoded, nothing thinned or judged; ``measure`` is one of :class:`Measure`. In memory only:
+the version before stored it, and its units expire."""
 
 USAGE_SAMPLE: Final = _table(
     "usage_sample",

@@ -9,7 +9,7 @@ LOAD = "tests/usage/reports/test_broker_load.py"
 RECORDED = "tests/usage/impact/test_recorded_limits.py"
 SIZING = "tests/usage/recommendation/test_limit_sizes.py"
 ASSEMBLY = "tests/evidence/ingest/assembly/test_day_tables.py"
-DAYS = "tests/evidence/ingest/test_day_assembler.py"
+DAYS = "tests/evidence/ingest/test_sample_days.py"
 SERVER = "tests/evidence/ingest/test_server_import.py"
 THROTTLING = "tests/usage/kernel/test_throttling.py"
 POLICY = "tests/manifest/project/test_simulation_policy.py"
@@ -114,8 +114,8 @@ FAULTS: tuple[Fault, ...] = (
          "unlike |= set() if is_alike else both", "unlike |= set()", "tests/evidence/ingest/test_origins.py"),
         ("evidence/ingest/assembly/scrapes", "series that come a little later are another scrape",
          "ts - first > reach_ms", "ts - first > 0", "tests/evidence/ingest/test_silence.py"),
-        ("evidence/ingest/day_assembler", "another step makes all days anew",
-         "if first is None or rebuild", "if first is None or not rebuild", f"{DAYS}::test_another_step_makes_no_day_anew_until_a_rebuild_and_late_points_keep_the_old_one"),
+        ("evidence/ingest/sample_days", "another step makes all days anew",
+         "if first is None or self._rebuild", "if first is None or not self._rebuild", f"{DAYS}::test_another_step_makes_no_day_anew_until_a_rebuild_and_late_points_keep_the_old_one"),
         ("evidence/ingest/assembly/sample_grid", "a delay that is not recorded is none",
          "pc.if_else(absent, 0, _delays(delay))", "pc.if_else(absent, 0, pc.fill_null(_delays(delay), 0))",
          f"{ASSEMBLY}::test_delays_that_are_not_a_number_mean_nobody_was_throttled_and_absent_ones_mean_nothing"),
@@ -130,7 +130,7 @@ FAULTS: tuple[Fault, ...] = (
          f"{ASSEMBLY}::test_without_any_look_a_delay_leaves_request_time_unknown_and_no_delay_does_not"),
         ("evidence/ingest/point_rows", "of two values for one moment the smaller stays",
          '("value", "descending")', '("value", "ascending")',
-         f"{DAYS}::test_of_two_values_for_one_moment_the_larger_stays_whatever_the_order"),
+         "tests/evidence/ingest/test_point_rows.py::test_doubles_are_counted_and_the_larger_of_different_values_stays"),
         ("evidence/ingest/dialects/label_matchers", "a matcher takes every cluster whose name begins alike",
          "self._pattern.fullmatch(actual_value)", "self._pattern.match(actual_value)", "tests/evidence/ingest/dialects/test_cluster_sources.py"),
         ("evidence/ingest/dialects/definitions", "of two dialects that fit the first is taken",
@@ -138,20 +138,26 @@ FAULTS: tuple[Fault, ...] = (
         ("evidence/ingest/range_fetcher", "of series that are split by a label one half is never asked for",
          'operator="!~"', 'operator="=~"',
          "tests/evidence/ingest/test_range_fetcher.py::test_where_time_cannot_be_split_any_more_series_are_split_by_a_label"),
-        ("evidence/ingest/point_store", "a run claims to have fetched the day after",
-         "reached = min(reading.cursor_ms, begin + DAY_MS)", "reached = reading.cursor_ms",
-         f"{DAYS}::test_the_cursor_never_claims_a_day_that_was_not_kept"),
-        ("evidence/ingest/point_store", "the next run makes a day whole, whatever it fetched",
-         "            *without(missing_spans, reading.complete_span),\n", "",
-         f"{DAYS}::test_what_a_server_did_not_give_whole_makes_the_day_partial_until_it_does"),
+        ("evidence/ingest/day_update", "a run claims to have fetched the day after",
+         "min(self._reading.cursor_ms, bounds(self._day)[1])", "self._reading.cursor_ms",
+         f"{DAYS}::test_the_cursor_never_claims_a_day_that_was_not_written"),
+        ("evidence/ingest/day_update", "a fragment of a day replaces it",
+         "        if all(new >= before for", "        if any(new >= before for",
+         f"{DAYS}::test_a_source_past_its_retention_takes_nothing_away"),
+        ("evidence/ingest/day_update", "a reading that lost the hour before midnight replaces the day",
+         "self._hours = (self._before.num_rows, *", "self._hours = (0, *",
+         f"{DAYS}::test_a_fragment_does_not_cost_a_day_what_the_hour_before_told_of_it"),
+        ("evidence/ingest/sample_days", "a day of which a killed run wrote a part is whole",
+         "all(origin(unit.inputs) == first for unit in units)", "True",
+         f"{DAYS}::test_a_day_of_which_a_killed_run_wrote_a_part_is_read_again"),
         ("evidence/ingest/server_import", "what came late is never fetched",
          "min(reached, to_ms) - REFETCH_MS", "min(reached, to_ms)",
-         f"{SERVER}::test_a_run_begins_where_the_last_one_ended_and_three_hours_before"),
+         f"{SERVER}::test_a_run_begins_with_the_day_in_which_the_last_one_ended_three_hours_before"),
         ("evidence/ingest/server_import", "a hole is jumped over",
-         "follows=reached is None or from_ms <= reached", "follows=True",
+         "follows=reached is None or begin <= reached", "follows=True",
          f"{SERVER}::test_a_run_that_leaves_a_hole_does_not_move_where_the_next_one_begins"),
         ("evidence/ingest/server_import", "a server that fails half-way leaves a whole day",
-         "await work.keep(missing=((work.reached, span.to_ms),))", "await work.keep()",
+         "await work.write_day(missing=((work.reached, span.to_ms),))", "await work.write_day()",
          f"{SERVER}::test_the_day_of_a_failure_says_what_is_missing_until_it_came"),
     ),
     *in_modules(

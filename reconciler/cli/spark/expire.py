@@ -21,14 +21,14 @@ FORMAT: Final = 1
 
 HELP: Final = """Remove expired data and unused files from the lake.
 
-Kept are: points, samples and results 30 days, sums of five minutes 396 days (13 months), histograms, snapshots of limits and
+Kept are: samples and results 30 days, sums of five minutes 396 days (13 months), histograms, snapshots of limits and
 what was applied 762 days (25 months). Superseded generations and files that no manifest names go one day after
 their last use, because a reader or writer may still need them.
 
 \b
 Example:
   kquota spark expire --lake s3://metrics/kquota --dry-run
-  kquota spark expire --lake ./lake --keep point=7 --keep usage_sample=90"""
+  kquota spark expire --lake ./lake --keep target_up=90 --keep usage_sample=90"""
 
 
 @command(help=HELP)

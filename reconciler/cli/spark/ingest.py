@@ -24,12 +24,12 @@ EVIDENCE: Final = "telemetry.evidenceUri"
 
 HELP: Final = """Ingest recorded use into the lake: what brokers measured, with every gap counted by its reason.
 
-Without --file, Prometheus is queried (telemetry.prometheus of the cluster) from three hours before the end of the last
-run, because data can arrive late. What a run brings in twice is kept once; a run that was killed goes on where it was.
+Without --file, Prometheus is queried (telemetry.prometheus of the cluster) from the day in which the last run ended, three hours back, because
+data can arrive late. Days are read and written whole; a source that has less of a day than the lake never replaces it.
 A series counts only if telemetry.matchers fit it, a broker only if app-info or telemetry.brokerId names it.
 
-Where files of the lake are damaged or missing, --from recomputes the days of points and snapshots from then on: intact
-data stays, lost data is reported, and what is read is added again. --rebuild does the same for samples, and checks all evidence with --publish.
+Name all files of a day in one run. Where files of the lake are damaged or missing, --from reads the days from then on again:
+intact data stays, lost data is reported.
 
 \b
 Example:
@@ -71,7 +71,7 @@ Example:
     help="Longest gap between two samples of one series  [default: telemetry.maxGap].",
 )
 @click.option("--publish", is_flag=False, flag_value=EVIDENCE, metavar="[URI]", help="Publish evidence afterwards, to this URI  [default: telemetry.evidenceUri].")  # fmt: skip
-@click.option("--rebuild", is_flag=True, help="Recompute all days of the lake; read nothing unless --file is given.")  # fmt: skip
+@click.option("--rebuild", is_flag=True, help="Read days again (14d, or from --from on) and apply the present step; with --publish, check all evidence.")  # fmt: skip
 @format_option("text", "json")
 @click.pass_obj
 def ingest(  # noqa: PLR0917 - click hands everything over by name

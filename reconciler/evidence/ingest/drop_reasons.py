@@ -1,7 +1,7 @@
 """What becomes of series, points and samples: every one that is not simply used is counted here by name."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
 from typing import Final
 
@@ -162,6 +162,10 @@ class DropCounts(Counter[DropReason]):
         for reason, number in counts.items():
             self[reason] += number
             self._remember(reason, counts.examples(reason))
+
+    def only(self, reasons: Collection[DropReason]) -> "DropCounts":
+        """Some of the reasons, without their examples."""
+        return DropCounts({reason: self[reason] for reason in reasons if reason in self})
 
     def examples(self, reason: DropReason) -> tuple[str, ...]:
         """The first few places where it was counted, as far as they were given."""

@@ -1,39 +1,55 @@
 """Recorded use from files: saved answers of Prometheus, OpenMetrics text, Parquet and CSV exports; several clusters may be in one."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from reconciler.base.protocols import Clock, Progress
 from reconciler.errors import LakeError, TelemetryError
+from reconciler.evidence.ingest.assembly.day_tables import split
+from reconciler.evidence.ingest.day_update import OVERLAP_MS, DayReading, between
 from reconciler.evidence.ingest.dialects.cluster_sources import (
     CLUSTER_LABELS,
     ClusterMatcher,
     ClusterSource,
 )
 from reconciler.evidence.ingest.dialects.definitions import Dialect, DialectTable
-from reconciler.evidence.ingest.drop_reasons import DropCounts
+from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
 from reconciler.evidence.ingest.point_rows import PointCollector
-from reconciler.evidence.ingest.point_store import (
-    ALWAYS,
-    ClusterArrivals,
-    PointSource,
-    SeriesBuffer,
-    last_dialect,
-)
 from reconciler.evidence.ingest.readers import (
     column_files,
     openmetrics,
     saved_responses,
 )
 from reconciler.evidence.ingest.readers.series import (
+    PointArray,
     RecordedSeries,
 )
 from reconciler.evidence.ingest.readers.time_units import TimeUnit
+from reconciler.evidence.ingest.sample_days import ClusterArrivals, SampleDays, last_dialect
 from reconciler.evidence.store.lake import Lake
-from reconciler.usage.tables import POINT
+from reconciler.usage.samples import DAY_MS
+
+ALWAYS: Final = (0, 2**62)
+"""The window of everything."""
+
+MOST_POINTS: Final = 4_000_000
+"""So many points are read at once, some 300 MB; files with more days are read several times."""
+
+_OF_POINTS: Final = frozenset(
+    {
+        DropReason.POINTS, DropReason.DUPLICATES, DropReason.CONTRADICTIONS, DropReason.CLOCK_AHEAD,
+        DropReason.NOT_A_TIME, DropReason.TIME_BACKWARDS,
+    }
+)  # fmt: skip
+"""What is counted by point: of files that are read several times, everything else is counted the first time only."""
 
 
 class FileFormat(StrEnum):
@@ -77,6 +93,7 @@ class FileImportRequest:
         dialect: The name of the one that is; "" = found out.
         window: Points outside of it are left alone.
         unit: How times are written; answers of Prometheus always count seconds.
+        rebuild: Whether days take the cadence that is set now.
     """
 
     paths: tuple[Path, ...]
@@ -85,6 +102,7 @@ class FileImportRequest:
     dialect: str = ""
     window: tuple[int, int] = ALWAYS
     unit: TimeUnit = TimeUnit.AUTO
+    rebuild: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,10 +145,10 @@ def read(
     clock: Clock,
     progress: Progress | None = None,
 ) -> FileImportResult:
-    """Reads files into the lake.
+    """Reads files and writes the days that they have something of.
 
     A file that cannot be read is a failure in the result, and the others are read all the same. Every day that the run
-    brings something of says which files were not read whole: what they hold of that day is not known.
+    writes says which files were not read whole: what they hold of that day is not known.
 
     Args:
         lake: Where to.
@@ -145,71 +163,120 @@ def read(
     """
     arrived = {source.cluster_id: ClusterArrivals() for source in sources}
     clusters, failures = ClusterMatcher(sources), dict[Path, str]()
-    dialect, idle = _dialect(files, clusters, failures, lambda: _spoken_before(lake, sources))
-    collector = PointCollector(clusters, dialect, read_ms=round(clock.now() * 1000))
+    names = _NamesInFiles(files, failures)
+    dialect, idle = names.dialect(clusters, lambda: _spoken_before(lake, sources))
+    reading = _FileImport(lake, sources, files, clusters=clusters, dialect=dialect, clock=clock)
     broken: tuple[str, ...] = ()
-    reading = _FileImport(SeriesBuffer(lake, collector, arrived, files.window), files, dialect.name)
     try:
-        for number, path in enumerate(files.paths):
-            if progress is not None:
-                progress("reading files", number, len(files.paths))
-            reading.file(path, failures)
-        reading.over()
+        for span in day_groups(names.points_by_day):
+            reading.read_span(span, arrived, failures, progress)
     except LakeError as error:
         hint = f" ({error.hint})" if error.hint else ""
         broken = (f"{error.message}{hint}; what the lake took before is kept",)
-    reading.counts.merge(collector.counts)
     for cluster_arrivals in arrived.values():
-        cluster_arrivals.tally.update(reading.tally)
         if idle:
             cluster_arrivals.remarks.append(idle)
-        if not cluster_arrivals.new:
+        if not cluster_arrivals.days:
             cluster_arrivals.remarks.append("nothing in the files is of this cluster and window")
     return FileImportResult(
         arrived=arrived, counts=reading.counts, failures=(*failures.values(), *broken)
     )
 
 
+def day_groups(points_by_day: Mapping[int, int]) -> list[tuple[int, int]]:
+    """Spans of time that are read at once, which bounds memory: whole days of at most :data:`MOST_POINTS`, or one day.
+
+    The first begins with the earliest point there may be and the last never ends, so that wrong times are counted.
+
+    Args:
+        points_by_day: How many points there are by day since the epoch.
+    """
+    begins: list[int] = []
+    gathered = 0
+    for day, count in sorted(points_by_day.items()):
+        if begins and gathered + count > MOST_POINTS:
+            begins.append(day * DAY_MS)
+            gathered = 0
+        elif not begins:
+            begins.append(ALWAYS[0] - 2**62)
+        gathered += count
+    return list(pairwise([*begins, ALWAYS[1]]))
+
+
 class _FileImport:
-    """Files, one after another, and which of them were read whole."""
+    """Files, one after another and span after span."""
 
-    def __init__(self, gathering: SeriesBuffer, files: FileImportRequest, dialect: str) -> None:
-        self.counts, self.tally = DropCounts(), DropCounts()
-        self._gathering, self._files, self._dialect = gathering, files, dialect
-        self._whole: set[str] = set()
-        self._cut: set[str] = set()
+    def __init__(
+        self,
+        lake: Lake,
+        sources: Sequence[ClusterSource],
+        files: FileImportRequest,
+        *,
+        clusters: ClusterMatcher,
+        dialect: Dialect,
+        clock: Clock,
+    ) -> None:
+        self.counts = DropCounts()
+        self._files, self._clusters, self._dialect, self._clock = files, clusters, dialect, clock
+        self._days = {
+            source.cluster_id: SampleDays(
+                lake, source.cluster_id, source.cadence, rebuild=files.rebuild
+            )
+            for source in sources
+        }
+        self._is_first = True
 
-    def file(self, path: Path, failures: dict[Path, str]) -> None:
-        """Read one."""
-        if path in failures:
-            self._cut.add(path.name)
-            return
-        counts = DropCounts()
-        try:
-            for series in _series(path, self._files, counts):
-                self._gathering.add(series, self.tally)
-                if self._gathering.is_full:
-                    # A process that dies here has not read it whole.
-                    self._gathering.keep(self._so_far(path.name))
-        except TelemetryError as error:
-            failures[path] = error.message
-            self._cut.add(path.name)
-        else:
-            (self._cut if counts.partial else self._whole).add(path.name)
-        finally:
-            self.counts.merge(counts)
-
-    def over(self) -> None:
-        """Keep the rest, and record the reading for all days."""
-        self._gathering.keep(self._so_far(), over=True)
-
-    def _so_far(self, *under_way: str) -> PointSource:
-        cut = self._cut.union(under_way)
-        return PointSource(
-            read_files=frozenset(self._whole - cut),
-            cut_files=frozenset(cut),
-            dialect=self._dialect,
+    def read_span(
+        self,
+        span: tuple[int, int],
+        arrived: Mapping[str, ClusterArrivals],
+        failures: dict[Path, str],
+        progress: Progress | None,
+    ) -> None:
+        """Reads a span of all files and writes its days."""
+        collector = PointCollector(
+            self._clusters, self._dialect, read_ms=round(self._clock.now() * 1000)
         )
+        begin, end = (
+            max(span[0] - OVERLAP_MS, self._files.window[0]),
+            min(span[1], self._files.window[1]),
+        )
+        counts = DropCounts()
+        not_whole = {path.name for path in failures}
+        for number, path in enumerate(self._files.paths):
+            if progress is not None:
+                progress("reading files", number, len(self._files.paths))
+            if path not in failures:
+                of_file = DropCounts()
+                try:
+                    for series in _series(path, self._files, of_file):
+                        collector.add(_within(series, begin, end))
+                except TelemetryError as error:
+                    failures[path] = error.message
+                    not_whole.add(path.name)
+                if of_file.partial:
+                    not_whole.add(path.name)
+                counts.merge(of_file)
+        tables = collector.tables()
+        counts.merge(collector.counts)
+        self.counts.merge(counts if self._is_first else counts.only(_OF_POINTS))
+        self._is_first = False
+        partial = tuple(f"the file {name} was not read whole" for name in sorted(not_whole))
+        for cluster_id, points in tables.items():
+            for day in split(between(points, span[0], span[1])):
+                reading = DayReading(points=points, partial=partial, dialect=self._dialect.name)
+                report = self._days[cluster_id].write(day, reading)
+                if report is not None:
+                    arrived[cluster_id].days[day] = report
+
+
+def _within(series: RecordedSeries, begin_ms: int, end_ms: int) -> RecordedSeries:
+    """The points of a series in a span of time."""
+    points = PointArray.of(series.points)
+    if not len(points) or (begin_ms <= min(points.times) and max(points.times) < end_ms):
+        return replace(series, points=points)
+    inside = [point for point in points if begin_ms <= point[0] < end_ms]
+    return replace(series, points=PointArray.of(inside))
 
 
 def _series(path: Path, files: FileImportRequest, counts: DropCounts) -> Iterator[RecordedSeries]:
@@ -219,49 +286,58 @@ def _series(path: Path, files: FileImportRequest, counts: DropCounts) -> Iterato
 
 def _spoken_before(lake: Lake, sources: Sequence[ClusterSource]) -> str:
     """The dialect in which these clusters were read last, if it is one."""
-    ids = [source.cluster_id for source in sources]
-    dialect_names = {last_dialect(lake.manifests(POINT, [cluster_id])) for cluster_id in ids} - {""}
+    dialect_names = {last_dialect(lake, source.cluster_id) for source in sources} - {""}
     return dialect_names.pop() if len(dialect_names) == 1 else ""
 
 
-def _dialect(
-    files: FileImportRequest,
-    clusters: ClusterMatcher,
-    failures: dict[Path, str],
-    before: Callable[[], str],
-) -> tuple[Dialect, str]:
-    """Which dialect is spoken, from a first look at the names; whether several clusters are mixed; whether there is anything.
+class _NamesInFiles:
+    """A first look at files: which metrics and labels they have, whether several clusters are mixed, how many points a day.
 
-    Returns:
-        The dialect, and a remark where it is only remembered.
+    Args:
+        files: Which files.
+        failures: Where files that cannot be read are noted.
     """
-    labels: dict[str, set[str]] = {}
-    seen_label_sets: set[tuple[tuple[str, str], ...]] = set()
-    counts = DropCounts()
-    for path in files.paths:
-        try:
-            for series in _series(path, files, counts):
-                if files.dialects.interesting(series.name):
-                    labels.setdefault(series.name, set()).update(series.labels)
-                    # Not `up`: other jobs are scraped, too.
-                    if any(
-                        dialect.speaks(series.name, series.labels) for dialect in files.dialects.all
-                    ):
-                        seen_label_sets.add(
-                            tuple((name, series.label(name)) for name in CLUSTER_LABELS)
-                        )
-                else:
-                    labels.setdefault(series.name, set())
-        except TelemetryError as error:
-            failures[path] = error.message
-    if not labels and (failures or counts):
-        raise TelemetryError("; ".join([*failures.values(), *counts.lines()]))
-    if files.dialect:
-        selected = files.dialects.get(files.dialect), ""
-    else:
-        labels_by_metric = {name: frozenset(label_names) for name, label_names in labels.items()}
-        # Where something could not be read, clients may stand there.
-        is_complete = not failures and not counts.partial
-        selected = files.dialects.select(labels_by_metric, before if is_complete else str)
-    clusters.check(dict(label_pairs) for label_pairs in seen_label_sets)
-    return selected
+
+    def __init__(self, files: FileImportRequest, failures: dict[Path, str]) -> None:
+        self.points_by_day: Counter[int] = Counter()
+        self._files, self._failures = files, failures
+        self._labels: dict[str, set[str]] = {}
+        self._label_sets: set[tuple[tuple[str, str], ...]] = set()
+        self._counts = DropCounts()
+        for path in files.paths:
+            try:
+                for series in _series(path, files, self._counts):
+                    self._look(series)
+            except TelemetryError as error:
+                failures[path] = error.message
+        if not self._labels and (failures or self._counts):
+            raise TelemetryError("; ".join([*failures.values(), *self._counts.lines()]))
+
+    def _look(self, series: RecordedSeries) -> None:
+        labels = self._labels.setdefault(series.name, set())
+        days = pc.divide(pa.array(PointArray.of(series.points).times, pa.int64()), DAY_MS)
+        for pair in pc.value_counts(days).to_pylist():
+            self.points_by_day[pair["values"]] += pair["counts"]
+        if self._files.dialects.interesting(series.name):
+            labels.update(series.labels)
+            # Not `up`: other jobs are scraped, too.
+            if any(
+                dialect.speaks(series.name, series.labels) for dialect in self._files.dialects.all
+            ):
+                self._label_sets.add(tuple((name, series.label(name)) for name in CLUSTER_LABELS))
+
+    def dialect(self, clusters: ClusterMatcher, before: Callable[[], str]) -> tuple[Dialect, str]:
+        """Which dialect is spoken, and a remark where it is only remembered.
+
+        Raises:
+            TelemetryError: None is known, or there are several clusters that nothing distinguishes.
+        """
+        if self._files.dialect:
+            selected = self._files.dialects.get(self._files.dialect), ""
+        else:
+            names = {name: frozenset(labels) for name, labels in self._labels.items()}
+            # Where something could not be read, clients may stand there.
+            is_complete = not self._failures and not self._counts.partial
+            selected = self._files.dialects.select(names, before if is_complete else str)
+        clusters.check(dict(label_pairs) for label_pairs in self._label_sets)
+        return selected

@@ -96,6 +96,7 @@ class PointCollector:
             self.counts.add(DropReason.NOT_TEXT)
             return
         points = PointArray.of(series.points)
+        self.counts.add(DropReason.TIME_BACKWARDS, _backwards(points))
         if not target.instance:
             self.counts.add(DropReason.NO_INSTANCE)
             return
@@ -214,6 +215,14 @@ class _PointColumns:
         )
 
 
+def _backwards(points: PointArray) -> int:
+    """How many points are older than the one before them."""
+    if len(points) < 2:
+        return 0
+    times = pa.array(points.times, pa.int64())
+    return row_codes.count(pc.less(times.slice(1), times.slice(0, len(times) - 1)))
+
+
 def _target(source: ClusterSource, series: RecordedSeries) -> ScrapeTarget:
     broker_name = None if source.broker_rule is None else source.broker_rule.of(series.labels)
     instance = series.label("instance") or (f"broker {broker_name}" if broker_name else "")
@@ -247,23 +256,7 @@ def seen_labels(series: Iterable[Mapping[str, str]], dialect: Dialect) -> list[M
     return label_sets
 
 
-_NAMES: Final = tuple(name for name in POINT.key if name != "ts_ms")
 _ORDER: Final = [("code", "ascending"), ("ts_ms", "ascending"), ("value", "descending")]
-_MOST: Final = 2**63
-
-
-def merged(tables: Iterable[pa.Table], counts: DropCounts) -> pa.Table:
-    """Rows of one cluster from several readings as one table.
-
-    Args:
-        tables: With the columns of `point`; the day may be missing.
-        counts: Where doubles are counted.
-    """
-    names = [name for name in POINT.names if name != "day"]
-    nothing = arrow_tables.schema(POINT).empty_table().select(names)
-    all_rows = pa.concat_tables([nothing, *(table.select(names) for table in tables)])
-    all_rows = all_rows.append_column("code", _codes(all_rows))
-    return finished(once(all_rows, counts))
 
 
 def once(rows: pa.Table, counts: DropCounts) -> pa.Table:
@@ -293,24 +286,3 @@ def finished(rows: pa.Table) -> pa.Table:
     """Rows with their day and exactly the columns of the table."""
     day = pc.cast(rows["ts_ms"], pa.timestamp("ms", "UTC")).cast(pa.date32())
     return arrow_tables.conformed(POINT, rows.append_column("day", day).select(list(POINT.names)))
-
-
-def _codes(rows: pa.Table) -> pa.Array:
-    """One number per row, in the order of the names of the key: a mixed radix of the ranks of each name.
-
-    Sorting by nine columns of text takes ten times as long.
-    """
-    code: pa.Array = pa.array([0], pa.int64()).take(
-        pa.nulls(rows.num_rows, pa.int32()).fill_null(0)
-    )
-    room = 1
-    for name in _NAMES:
-        column = rows[name].combine_chunks().dictionary_encode()
-        ranks = pc.rank(column.dictionary, sort_keys="ascending").cast(pa.int64())
-        radix = len(column.dictionary) + 1
-        if room * radix >= _MOST:
-            code = pc.rank(code, tiebreaker="dense").cast(pa.int64())
-            room = rows.num_rows + 1
-        room *= radix
-        code = pc.add(pc.multiply(code, radix), ranks.take(column.indices))
-    return code

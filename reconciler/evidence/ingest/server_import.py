@@ -1,15 +1,17 @@
-"""Recorded use from a Prometheus: from where the last run ended, chunk by chunk, kept as it comes."""
+"""Recorded use from a Prometheus: whole days from where the last run ended, fetched chunk by chunk, each written once it is over."""
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import date
 from typing import Final
+
+import pyarrow as pa
 
 from reconciler.base.protocols import Clock, Progress
 from reconciler.errors import LakeError, TelemetryError
-from reconciler.evidence.ingest.assembly.day_tables import day_of
+from reconciler.evidence.ingest.assembly.day_tables import day_of, start_of
+from reconciler.evidence.ingest.day_update import OVERLAP_MS, DayReading, between
 from reconciler.evidence.ingest.dialects.cluster_sources import (
     ClusterMatcher,
     ClusterSource,
@@ -17,14 +19,6 @@ from reconciler.evidence.ingest.dialects.cluster_sources import (
 from reconciler.evidence.ingest.dialects.definitions import Dialect, DialectTable
 from reconciler.evidence.ingest.drop_reasons import SENTENCES
 from reconciler.evidence.ingest.point_rows import PointCollector, seen_labels
-from reconciler.evidence.ingest.point_store import (
-    REFETCH_MS,
-    ClusterArrivals,
-    PointSource,
-    SeriesBuffer,
-    cursor,
-    last_dialect,
-)
 from reconciler.evidence.ingest.range_fetcher import (
     WINDOW_MS,
     DiscoveredSeries,
@@ -39,6 +33,14 @@ from reconciler.evidence.ingest.readers.prometheus import (
     PrometheusClient,
     PrometheusLimits,
 )
+from reconciler.evidence.ingest.sample_days import (
+    REFETCH_MS,
+    ClusterArrivals,
+    SampleDays,
+    cursor,
+    last_dialect,
+)
+from reconciler.evidence.store.files import arrow_tables
 from reconciler.evidence.store.lake import Lake
 from reconciler.render.units import instant
 from reconciler.usage.samples import DAY_MS
@@ -92,23 +94,31 @@ class FetchWindow:
         return -(-(at_ms - self.from_ms) // MINUTE_MS), -(-(self.to_ms - self.from_ms) // MINUTE_MS)
 
 
-def stretch(lake: Lake, cluster_id: str, from_ms: int | None, to_ms: int) -> FetchWindow:
-    """What a run has to fetch: from where the last one ended, and what may have come late.
+def stretch(
+    days: SampleDays, from_ms: int | None, to_ms: int, *, rebuild: bool = False
+) -> FetchWindow:
+    """What a run has to fetch: whole days, from where the last run ended and what may have come late.
+
+    Days of the last two weeks whose limits are known better now are read again, too.
 
     Args:
-        lake: Says where the last run ended.
-        cluster_id: Of which cluster.
+        days: The days of the cluster; they say where the last run ended.
         from_ms: Where to begin instead.
         to_ms: Where to end.
+        rebuild: Whether everything that evidence is about is read again.
 
     Raises:
         LakeError: The lake cannot be read.
     """
-    reached = cursor(lake.manifests(POINT, [cluster_id]))
+    reached = cursor(days.lake, days.cluster_id)
     if from_ms is None:
-        begin = to_ms - FIRST_MS if reached is None else min(reached, to_ms) - REFETCH_MS
-        return FetchWindow(from_ms=max(0, begin), to_ms=to_ms, follows=True)
-    return FetchWindow(from_ms=from_ms, to_ms=to_ms, follows=reached is None or from_ms <= reached)
+        earliest = max(0, to_ms - FIRST_MS)
+        begin = earliest if reached is None or rebuild else max(0, min(reached, to_ms) - REFETCH_MS)
+        stale = days.first_stale(day_of(earliest))
+        begin = begin if stale is None else min(begin, start_of(stale))
+        return FetchWindow(from_ms=start_of(day_of(begin)), to_ms=to_ms, follows=True)
+    begin = start_of(day_of(from_ms))
+    return FetchWindow(from_ms=begin, to_ms=to_ms, follows=reached is None or begin <= reached)
 
 
 async def fetched(
@@ -117,14 +127,15 @@ async def fetched(
     span: FetchWindow,
     asking: ServerImportOptions,
     *,
+    days: SampleDays,
     clock: Clock,
     progress: Progress | None = None,
 ) -> ClusterArrivals:
-    """Fetches a span of a cluster into the lake.
+    """Fetches a span of a cluster and writes its days, each once it is over.
 
-    What came is kept, whatever happens later; a server that fails half-way, or a lake, is a failure in the result, and
-    the next run goes on behind the last chunk that was kept. Where the server warns that something is missing the next
-    run begins again, for as long as it may be evidence.
+    Days that are written stay, whatever happens later; a server that fails half-way, or a lake, is a failure in the
+    result, and the next run goes on from there. Where the server warns that something is missing the
+    next run begins again, for as long as it may be evidence.
 
     Raises:
         TelemetryError: The server cannot be asked at all, speaks no dialect that we know, has series of several
@@ -140,7 +151,7 @@ async def fetched(
         counts=arrived.counts,
     ) as server:
         discovered_series = await discovered(
-            server, asking.dialects, source.matchers, span.from_ms, span.to_ms
+            server, asking.dialects, source.matchers, span.from_ms - OVERLAP_MS, span.to_ms
         )
         window = f"between {instant(span.from_ms / 1000)} and {instant(span.to_ms / 1000)}"
         if not discovered_series.labels and discovered_series.partial:
@@ -155,51 +166,50 @@ async def fetched(
             return arrived
         dialect = _dialect(lake, source, discovered_series, asking, arrived)
         collector = _collector(source, discovered_series, dialect, asking, clock)
-        gathering = SeriesBuffer(lake, collector, {source.cluster_id: arrived})
-        work = _ServerImport(gathering, span, dialect.name)
+        work = _ServerImport(
+            days, collector, span, arrived, cluster_id=source.cluster_id, dialect=dialect.name
+        )
         fetching = chunks(
             server,
             _selectors(source, discovered_series, dialect),
-            span.from_ms,
+            span.from_ms - OVERLAP_MS,
             span.to_ms,
             window_ms=asking.window_ms,
         )
         try:
             async with contextlib.aclosing(fetching):
-                await _store_chunks(fetching, work, discovered_series, arrived, progress)
+                await _write_chunks(fetching, work, discovered_series, arrived, progress)
         except LakeError as error:
             hint = f" ({error.hint})" if error.hint else ""
             arrived.failures.append(
-                f"{error.message}{hint}; what came before {instant(work.kept_to / 1000)} is kept"
+                f"{error.message}{hint}; what came before {instant(work.written_to / 1000)} is kept"
             )
         arrived.counts.merge(collector.counts)
     return arrived
 
 
-async def _store_chunks(
+async def _write_chunks(
     fetching: AsyncIterator[FetchedChunk],
     work: "_ServerImport",
     discovered_series: DiscoveredSeries,
     arrived: ClusterArrivals,
     progress: Progress | None,
 ) -> None:
-    """Takes chunk after chunk into the lake, until there are no more or the server fails."""
+    """Takes chunk after chunk, and writes each day once it is over, until there are no more or the server fails."""
     span = work.span
     try:
         async for chunk in fetching:
-            for series in chunk.series:
-                work.gathering.add(series, arrived.tally)
             # Series that were not discovered are not asked for: then every chunk lacks them.
-            await work.add_window(chunk.to_ms, partial=chunk.partial or discovered_series.partial)
-            if progress is not None:
+            await work.add_chunk(chunk, partial=chunk.partial or discovered_series.partial)
+            if progress is not None and chunk.to_ms > span.from_ms:
                 progress(FETCHED, *span.minutes_to(chunk.to_ms))
     except TelemetryError as error:
         arrived.failures.append(
-            f"{error.message}; what came before {instant(work.reached / 1000)} is kept"
+            f"{error.message}; what came before {instant(max(work.reached, span.from_ms) / 1000)} is kept"
         )
-        await work.keep(missing=((work.reached, span.to_ms),))
+        await work.write_day(missing=((work.reached, span.to_ms),))
     else:
-        await work.keep()
+        await work.write_day()
 
 
 def _dialect(
@@ -217,11 +227,7 @@ def _dialect(
 
     def before() -> str:
         # While a store is away, a cluster at rest and missing data look the same.
-        return (
-            ""
-            if discovered_series.partial
-            else last_dialect(lake.manifests(POINT, [source.cluster_id]))
-        )
+        return "" if discovered_series.partial else last_dialect(lake, source.cluster_id)
 
     try:
         dialect, remark = asking.dialects.select(discovered_series.labels, before)
@@ -281,49 +287,76 @@ def _selectors(
 
 
 class _ServerImport:
-    """What was fetched and not yet kept; a day is kept when it is over.
+    """What was fetched and not yet written: the day that is under way.
 
     Attributes:
         reached: Up to where chunks are here.
-        kept_to: Up to where they are in the lake.
+        written_to: Up to where days are written.
     """
 
-    def __init__(self, gathering: SeriesBuffer, span: FetchWindow, dialect: str) -> None:
-        self.gathering, self.span = gathering, span
-        self.reached = self.kept_to = span.from_ms
-        self._dialect = dialect
+    def __init__(
+        self,
+        days: SampleDays,
+        collector: PointCollector,
+        span: FetchWindow,
+        arrived: ClusterArrivals,
+        *,
+        cluster_id: str,
+        dialect: str,
+    ) -> None:
+        self.span = span
+        self.reached = span.from_ms - OVERLAP_MS
+        self.written_to = span.from_ms
+        self._days, self._collector, self._arrived = days, collector, arrived
+        self._cluster_id, self._dialect = cluster_id, dialect
+        self._before = arrow_tables.schema(POINT).empty_table()
         self._hole: int | None = None
         self._missing: list[tuple[int, int]] = []
 
-    async def add_window(self, to_ms: int, *, partial: bool) -> None:
+    async def add_chunk(self, chunk: FetchedChunk, *, partial: bool) -> None:
         """A chunk is there."""
+        for series in chunk.series:
+            self._collector.add(series)
         if partial:
-            self._missing.append((self.reached, to_ms))
+            self._missing.append((self.reached, chunk.to_ms))
             # What is older than evidence is not waited for; else a store that never comes back would cost more each day.
-            if self._hole is None and to_ms > self.span.to_ms - FIRST_MS:
-                self._hole = self.reached
-        self.reached = to_ms
-        if self.gathering.is_full or day_of(to_ms) != day_of(self.kept_to):
-            await self.keep()
+            if self._hole is None and chunk.to_ms > self.span.to_ms - FIRST_MS:
+                self._hole = max(self.reached, self.span.from_ms)
+        self.reached = chunk.to_ms
+        if self.reached % DAY_MS == 0:
+            await self.write_day()
 
-    async def keep(self, missing: tuple[tuple[int, int], ...] = ()) -> None:
-        """Commit what is there.
+    async def write_day(self, missing: tuple[tuple[int, int], ...] = ()) -> None:
+        """Writes the day that is under way; of the hour before the first day the points are only remembered.
 
         Args:
             missing: What is known not to come any more.
         """
-        whole_to = self.reached if self._hole is None else self._hole
-        reading = PointSource(
-            cursor_ms=whole_to if self.span.follows else None,
-            complete_span=(self.kept_to, self.reached),
-            missing_spans=(*self._missing, *missing),
-            days=_days(self.kept_to, self.reached),
-            dialect=self._dialect,
-        )
-        await asyncio.to_thread(self.gathering.keep, reading)
-        self.kept_to, self._missing = self.reached, []
+        points = self._collector.tables().get(self._cluster_id, self._before.slice(0, 0))
+        if self.reached > self.written_to:
+            day = day_of(self.written_to)
+            spans = (*self._missing, *missing)
+            reading = DayReading(
+                points=pa.concat_tables([self._before, points]),
+                cursor_ms=(self.reached if self._hole is None else self._hole)
+                if self.span.follows
+                else None,
+                partial=tuple(_not_whole(spans, start_of(day))),
+                dialect=self._dialect,
+            )
+            report = await asyncio.to_thread(self._days.write, day, reading)
+            if report is not None:
+                self._arrived.days[day] = report
+            self.written_to = self.reached
+        self._before = between(points, self.reached - OVERLAP_MS, self.reached)
+        self._missing = []
 
 
-def _days(begin: int, end: int) -> frozenset[date]:
-    """The days of a span of time."""
-    return frozenset(day_of(at) for at in (*range(begin, end, DAY_MS), end - 1) if begin < end)
+def _not_whole(spans: Iterable[tuple[int, int]], day_begin: int) -> Iterator[str]:
+    """What of a day the server did not give whole, for people."""
+    for span_begin, span_end in spans:
+        begin, end = max(span_begin, day_begin), min(span_end, day_begin + DAY_MS)
+        if begin < end:
+            yield (
+                f"between {instant(begin / 1000)} and {instant(end / 1000)} the server did not give all that it has"
+            )

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from reconciler.base.escaping import escaped
-from reconciler.evidence.ingest.day_assembler import DayReport
 from reconciler.evidence.ingest.drop_reasons import SENTENCES, DropCounts, DropReason
+from reconciler.evidence.ingest.sample_days import DayReport
 from reconciler.evidence.output.ingest_summary import (
     ClusterIngestSummary,
     IngestSummary,
@@ -46,12 +46,12 @@ def _cluster_json(cluster: ClusterIngestSummary) -> Json:
         "from": None if cluster.window is None else instant(cluster.window[0] / 1000),
         "to": None if cluster.window is None else instant(cluster.window[1] / 1000),
         "newPoints": sum(cluster.arrived.new.values()),
-        "counts": _counts(cluster),
+        "counts": cluster.arrived.counts.by_name(),
         "examples": {
             name: list(samples) for name, samples in _examples(cluster.arrived.counts).items()
         },
         "remarks": list(cluster.arrived.remarks),
-        "days": [_day_json(report, cluster) for report in cluster.days],
+        "days": [_day_json(report) for report in cluster.days],
         "published": None
         if cluster.published is None
         else {
@@ -63,20 +63,16 @@ def _cluster_json(cluster: ClusterIngestSummary) -> Json:
     }
 
 
-def _day_json(day: DayReport, cluster: ClusterIngestSummary) -> Json:
+def _day_json(day: DayReport) -> Json:
     return {
         "day": day.day.isoformat(),
-        "newPoints": cluster.arrived.new.get(day.day, 0),
+        "newPoints": day.new_points,
         "samples": day.samples,
         "assembled": day.is_assembled,
         "coveragePpm": dict(day.coverage),
         "counts": dict(day.counts),
         "partial": list(day.partial),
     }
-
-
-def _counts(cluster: ClusterIngestSummary) -> dict[str, int]:
-    return cluster.arrived.counts.by_name() | cluster.arrived.tally.by_name()
 
 
 def text(summary: IngestSummary) -> str:
@@ -107,7 +103,7 @@ def _cluster_lines(cluster: ClusterIngestSummary) -> Iterable[str]:
         yield f"  asked for {instant(begin / 1000)} to {instant(end / 1000)}"
     yield f"  {count(sum(cluster.arrived.new.values()), 'new point')}"
     yield from (f"  {escaped(remark)}" for remark in cluster.arrived.remarks)
-    yield from _count_lines(_counts(cluster), _examples(cluster.arrived.counts))
+    yield from _count_lines(cluster.arrived.counts.by_name(), _examples(cluster.arrived.counts))
     if len(cluster.days) > MOST_DAYS:
         yield f"  {len(cluster.days) - MOST_DAYS:,} days before are not shown"
     for day in cluster.days[-MOST_DAYS:]:

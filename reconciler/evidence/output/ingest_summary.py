@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass
 
-from reconciler.evidence.ingest.day_assembler import DayReport
 from reconciler.evidence.ingest.drop_reasons import DropCounts
-from reconciler.evidence.ingest.point_store import ClusterArrivals
+from reconciler.evidence.ingest.sample_days import ClusterArrivals, DayReport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

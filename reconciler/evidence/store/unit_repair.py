@@ -8,13 +8,18 @@ from typing import Final
 from reconciler.errors import LakeDamaged
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.manifest import Manifest, Unit
-from reconciler.usage.tables import APPLY_LOG, POINT, QUOTA_ENTRY, SNAPSHOT, Table
+from reconciler.usage.tables import (
+    APPLY_LOG,
+    BROKER_SAMPLE,
+    QUOTA_ENTRY,
+    SNAPSHOT,
+    TARGET_UP,
+    USAGE_SAMPLE,
+    Table,
+)
 
-BROUGHT: Final = (POINT, SNAPSHOT, QUOTA_ENTRY, APPLY_LOG)
+BROUGHT: Final = (BROKER_SAMPLE, TARGET_UP, USAGE_SAMPLE, SNAPSHOT, QUOTA_ENTRY, APPLY_LOG)
 """Tables of what was read or brought in, which nothing in the lake can make again."""
-
-BEGAN: Final = "began"
-"""Which beginning of a unit its rows go back to; a unit that expired begins anew."""
 
 LOST: Final = "lost_rows"
 """How many rows a unit had before its files were damaged."""

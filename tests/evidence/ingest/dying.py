@@ -11,13 +11,12 @@ import sys
 from pathlib import Path
 
 from reconciler.evidence.ingest import file_import
-from reconciler.evidence.ingest.day_assembler import DayAssembler
 from reconciler.evidence.ingest.dialects import parser
 from reconciler.evidence.ingest.dialects.cluster_sources import ClusterSource
 from reconciler.evidence.ingest.file_import import FileImportRequest
 from reconciler.evidence.store.files import object_store
 from reconciler.evidence.store.lake import Lake
-from reconciler.usage.tables import BROKER_SAMPLE, POINT, TARGET_UP, USAGE_SAMPLE
+from reconciler.usage.tables import BROKER_SAMPLE, TARGET_UP, USAGE_SAMPLE
 from tests.evidence.store.dying import die_before
 from tests.fakes.clock import FakeClock
 
@@ -32,13 +31,12 @@ def ingest(folder: Path, path: Path) -> Lake:
     lake = Lake(object_store.opened(str(folder), create=True), clock=FakeClock())
     files = FileImportRequest(paths=(path,), dialects=parser.shipped())
     file_import.read(lake, (SOURCE,), files, clock=FakeClock(1_800_000_000))
-    DayAssembler(lake, SOURCE.cluster_id, SOURCE.cadence, ()).bring_up()
     return lake
 
 
 def rows(lake: Lake) -> list[str]:
     """Everything that was made."""
-    tables = (POINT, USAGE_SAMPLE, TARGET_UP, BROKER_SAMPLE)
+    tables = (USAGE_SAMPLE, TARGET_UP, BROKER_SAMPLE)
     return [repr(lake.read(lake.manifests(one), table=one).to_pylist()) for one in tables]
 
 

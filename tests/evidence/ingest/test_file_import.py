@@ -12,14 +12,13 @@ import pytest
 
 from reconciler.errors import TelemetryError
 from reconciler.evidence.ingest import file_import
-from reconciler.evidence.ingest.day_assembler import DayAssembler
 from reconciler.evidence.ingest.dialects import label_matchers, parser
 from reconciler.evidence.ingest.dialects.cluster_sources import ClusterSource
 from reconciler.evidence.ingest.drop_reasons import DropReason
 from reconciler.evidence.ingest.file_import import FileFormat, FileImportRequest
 from reconciler.evidence.store.files import object_store
 from reconciler.evidence.store.lake import Lake
-from reconciler.usage.tables import POINT, USAGE_SAMPLE
+from reconciler.usage.tables import USAGE_SAMPLE
 from tests.evidence.ingest import recorded_use
 from tests.fakes.clock import FakeClock
 
@@ -44,7 +43,6 @@ def read(where, *paths, sources=(ORDERS,), **more):
 
 
 def samples(where, source=ORDERS):
-    DayAssembler(where, source.cluster_id, source.cadence, ()).bring_up()
     found = where.read(where.manifests(USAGE_SAMPLE, [source.cluster_id]), table=USAGE_SAMPLE)
     return recorded_use.shown(found.to_pylist())
 
@@ -110,12 +108,12 @@ def test_a_file_that_is_cut_off_gives_what_came_before_and_makes_its_days_partia
     path.write_text(text[: len(text) * 2 // 3])
     brought = read(where, path)
     assert brought.counts[DropReason.TRUNCATED] == 1
-    assert {one.partial for one in where.manifests(POINT)} == {
+    assert {one.partial for one in where.manifests(USAGE_SAMPLE)} == {
         ("the file a.json was not read whole",)
     }
     path.write_text(text)
     read(where, path)
-    assert {one.partial for one in where.manifests(POINT)} == {()}
+    assert {one.partial for one in where.manifests(USAGE_SAMPLE)} == {()}
     assert len(samples(where)) == 160
 
 
@@ -162,7 +160,7 @@ def test_points_that_go_back_in_time_are_counted_and_sorted(tmp_path):
     brought = read(where, written(tmp_path, "a.json", turned))
     straight = lake()
     read(straight, written(tmp_path, "b.json"))
-    assert brought.arrived["id-o"].tally.by_name() == {"time_backwards": len(SERIES) * 39}
+    assert brought.counts[DropReason.TIME_BACKWARDS] == len(SERIES) * 39
     assert samples(where) == samples(straight)
 
 

@@ -6,14 +6,13 @@ import pytest
 
 from reconciler.errors import LakeError, TelemetryError
 from reconciler.evidence.ingest import server_import
-from reconciler.evidence.ingest.day_assembler import DayAssembler
 from reconciler.evidence.ingest.dialects import label_matchers, parser
 from reconciler.evidence.ingest.dialects.cluster_sources import ClusterSource
-from reconciler.evidence.ingest.point_store import REFETCH_MS, cursor, last_dialect
+from reconciler.evidence.ingest.sample_days import SampleDays, cursor, last_dialect
 from reconciler.evidence.store.files import object_store
 from reconciler.evidence.store.lake import Lake
 from reconciler.usage.samples import DAY_MS
-from reconciler.usage.tables import POINT, USAGE_SAMPLE
+from reconciler.usage.tables import BROKER_SAMPLE, USAGE_SAMPLE
 from tests.evidence.ingest import recorded_use
 from tests.fakes.clock import FakeClock
 from tests.fakes.prometheus import FakePrometheus
@@ -69,31 +68,43 @@ def source(server):
     )  # fmt: skip
 
 
+def days(where):
+    return SampleDays(where, "id-o", source(FakePrometheus()).cadence)
+
+
+def span_of(where, begin, end):
+    return server_import.stretch(days(where), begin, end)
+
+
 def fetch(where, server, begin=None, end=END, **asking):
     async def whole():
         async with server:
             given = server_import.ServerImportOptions(
                 dialects=parser.shipped(), **{"window_ms": HOUR} | asking
             )
-            span = server_import.stretch(where, "id-o", begin, end)
-            clock = FakeClock(end / 1000)
-            return await server_import.fetched(where, source(server), span, given, clock=clock)
+            return await server_import.fetched(
+                where,
+                source(server),
+                span_of(where, begin, end),
+                given,
+                days=days(where),
+                clock=FakeClock(end / 1000),
+            )
 
     return asyncio.run(whole())
 
 
-def days(where):
-    return DayAssembler(where, "id-o", source(FakePrometheus()).cadence, ()).bring_up()
+def reports(where):
+    return days(where).reports({})
 
 
 def samples(where):
-    days(where)
     rows = where.read(where.manifests(USAGE_SAMPLE), table=USAGE_SAMPLE).to_pylist()
     return recorded_use.shown(rows)
 
 
 def partial(where):
-    return [one.partial for one in days(where)]
+    return [report.partial for report in reports(where)]
 
 
 def test_the_next_run_asks_for_a_hole_again_until_it_is_filled():
@@ -101,12 +112,12 @@ def test_the_next_run_asks_for_a_hole_again_until_it_is_filled():
     fetch(whole, filled(), BEGIN)
     for end in (END, END + 24 * HOUR):
         fetch(broken, filled(away=AWAY), BEGIN if end == END else None, end)
-        assert cursor(broken.manifests(POINT)) == AWAY[0]
+        assert cursor(broken, "id-o") == AWAY[0]
         assert "04:00:00Z and 2023-11-15T05:00:00Z the server did not give all" in partial(broken)[0][0]  # fmt: skip
-    assert server_import.stretch(broken, "id-o", None, END).from_ms == AWAY[0] - REFETCH_MS
+    assert span_of(broken, None, END).from_ms == MIDNIGHT
     assert samples(broken) != samples(whole)
     fetch(broken, filled())
-    assert cursor(broken.manifests(POINT)) == END
+    assert cursor(broken, "id-o") == END
     assert set(partial(broken)) == {()}
     assert samples(broken) == samples(whole)
 
@@ -115,7 +126,7 @@ def test_a_hole_that_is_older_than_evidence_is_not_asked_for_again_but_stays_sai
     where = lake()
     end = AWAY[1] + server_import.FIRST_MS
     fetch(where, filled(away=AWAY), BEGIN, end, window_ms=HOUR)
-    assert cursor(where.manifests(POINT)) == BEGIN + DAY_MS  # of the only day that has points
+    assert cursor(where, "id-o") == BEGIN + DAY_MS  # of the only day that has points
     assert "the server did not give all" in partial(where)[0][0]
 
 
@@ -124,7 +135,7 @@ def test_a_day_of_which_nothing_came_is_there_to_say_so():
     late = tomorrow - 4 * HOUR
     where, server = lake(), filled(late, 4, away=(tomorrow, tomorrow + HOUR))
     fetch(where, server, late, tomorrow + 2 * HOUR)
-    first, second = days(where)
+    first, second = reports(where)
     assert (first.partial, second.samples) == ((), 0)
     assert "00:00:00Z and 2023-11-16T01:00:00Z the server did not give all" in second.partial[0]
     fetch(where, filled(late, 4), None, tomorrow + 2 * HOUR)
@@ -134,14 +145,14 @@ def test_a_day_of_which_nothing_came_is_there_to_say_so():
 def test_a_day_of_which_there_is_nothing_is_no_day():
     where = lake()
     fetch(where, filled(), BEGIN, END + 48 * HOUR)
-    assert [one.unit.day.isoformat() for one in where.manifests(POINT)] == ["2023-11-15"]
+    assert [one.unit.day.isoformat() for one in where.manifests(USAGE_SAMPLE)] == ["2023-11-15"]
 
 
 def test_a_warning_while_series_are_looked_for_makes_the_whole_span_partial():
     where, server = lake(), filled()
     server.warns_of_labels = True
     fetch(where, server, BEGIN)
-    assert cursor(where.manifests(POINT)) == BEGIN
+    assert cursor(where, "id-o") == BEGIN
     assert len(partial(where)[0]) == 8
     fetch(where, filled())
     assert set(partial(where)) == {()}
@@ -170,13 +181,13 @@ def resting(server=None, begin=END, hours=8):
 def test_a_cluster_at_rest_is_read_in_the_dialect_of_the_last_time():
     where = lake()
     fetch(where, filled(), BEGIN)
-    assert last_dialect(where.manifests(POINT)) == "jmx_exporter"
+    assert last_dialect(where, "id-o") == "jmx_exporter"
     for end in (END + 8 * HOUR, END + 9 * HOUR):
         arrived = fetch(where, resting(), END, end)
         assert arrived.failures == []
         assert "cluster at rest, in dialect jmx_exporter" in arrived.remarks[0]
     assert sum(arrived.new.values()) == 0
-    assert cursor(where.manifests(POINT)) == END + 9 * HOUR
+    assert cursor(where, "id-o") == END + 9 * HOUR
 
 
 def test_a_cluster_that_was_never_read_has_no_dialect_to_remember():
@@ -221,8 +232,9 @@ def test_of_totals_only_those_of_a_broker_are_asked_for():
     assert arrived.counts["per_topic"] == 0
     assert all('topic=""' in one for one in server.queries())
     assert arrived.remarks == []
-    rows = where.read(where.manifests(POINT), table=POINT).to_pylist()
-    assert {one["value"] for one in rows if one["measure"] == "bytes_in_total"} == {9.0}
+    rows = where.read(where.manifests(BROKER_SAMPLE), table=BROKER_SAMPLE).to_pylist()
+    assert {row["bytes_in"] for row in rows} == {0}
+    assert len(rows) == 99
 
 
 def test_a_metric_of_single_topics_alone_is_said():
@@ -235,7 +247,7 @@ def test_a_metric_of_single_topics_alone_is_said():
 
 
 class Full:
-    """A store that takes so many manifests of points and no more."""
+    """A store that takes so many manifests of brokers' samples and no more."""
 
     def __init__(self, inner, most):
         self._inner, self._left = inner, most
@@ -244,7 +256,7 @@ class Full:
         return getattr(self._inner, name)
 
     def put(self, path, content, *, create=False):
-        if path.startswith("point/_units/"):
+        if path.startswith("broker_sample/_units/"):
             self._left -= 1
             if self._left < 0:
                 raise LakeError("no space is left")
@@ -259,4 +271,4 @@ def test_a_lake_that_fails_half_way_is_a_failure_and_what_was_kept_is_told():
     assert {day.isoformat(): new for day, new in arrived.new.items()} == {
         "2023-11-15": 24 * 120 * 4
     }
-    assert cursor(where.manifests(POINT)) == MIDNIGHT + DAY_MS
+    assert cursor(where, "id-o") == MIDNIGHT + DAY_MS

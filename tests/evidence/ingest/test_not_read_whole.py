@@ -6,13 +6,13 @@ import shutil
 import pytest
 
 from reconciler.errors import LakeError, TelemetryError
-from reconciler.evidence.ingest import point_store
+from reconciler.evidence.ingest import file_import
 from reconciler.evidence.ingest.file_import import FileFormat
-from reconciler.evidence.ingest.point_store import last_dialect
 from reconciler.evidence.ingest.readers.time_units import TimeUnit
+from reconciler.evidence.ingest.sample_days import last_dialect
 from reconciler.evidence.store.files import object_store
 from reconciler.evidence.store.lake import Lake
-from reconciler.usage.tables import POINT
+from reconciler.usage.tables import USAGE_SAMPLE
 from tests.evidence.ingest import recorded_use
 from tests.evidence.ingest.test_file_import import (
     BEGIN,
@@ -31,7 +31,9 @@ DAYS = ["2023-11-14", "2023-11-15"]
 
 
 def marks(where, cluster_id="id-o"):
-    return {one.unit.day.isoformat(): one.partial for one in where.manifests(POINT, [cluster_id])}
+    return {
+        one.unit.day.isoformat(): one.partial for one in where.manifests(USAGE_SAMPLE, [cluster_id])
+    }
 
 
 def not_whole(*names):
@@ -107,7 +109,7 @@ def in_order_of_time(folder, name="a.json"):
 
 
 def test_days_that_were_kept_before_a_file_proved_cut_are_marked_too(tmp_path, monkeypatch):
-    monkeypatch.setattr(point_store, "MOST_POINTS", 50)
+    monkeypatch.setattr(file_import, "MOST_POINTS", 50)
     where, path = lake(), in_order_of_time(tmp_path)
     text = path.read_text()
     path.write_text(text[:-300])
@@ -138,7 +140,7 @@ class Full:
         return getattr(self._inner, name)
 
     def put(self, path, content, *, create=False):
-        if path.startswith("point/_units/") and self._day in path:
+        if path.startswith("broker_sample/_units/") and self._day in path:
             raise LakeError("no space is left")
         self._inner.put(path, content, create=create)
 
@@ -200,11 +202,11 @@ def test_files_without_a_single_point_say_why(tmp_path):
 
 def test_a_cluster_at_rest_is_read_in_the_dialect_of_the_last_time(tmp_path):
     where = lake()
-    rest = written(tmp_path, "rest.json", recorded_use.recorded(MIDNIGHT, 40, users=0))
+    rest = written(tmp_path, "rest.json", recorded_use.recorded(MIDNIGHT + 3_600_000, 40, users=0))
     with pytest.raises(TelemetryError, match="no metric of client quotas"):
         read(where, rest)
     read(where, written(tmp_path, "a.json"))
-    assert last_dialect(where.manifests(POINT)) == "jmx_exporter"
+    assert last_dialect(where, "id-o") == "jmx_exporter"
     brought = read(where, rest)
     assert "at rest" in brought.arrived["id-o"].remarks[0]
     assert sum(brought.arrived["id-o"].new.values()) > 0

@@ -6,14 +6,14 @@ import pytest
 
 from reconciler.errors import TelemetryError
 from reconciler.evidence.ingest import server_import
-from reconciler.evidence.ingest.day_assembler import DayAssembler
 from reconciler.evidence.ingest.dialects import label_matchers, parser
 from reconciler.evidence.ingest.dialects.cluster_sources import ClusterSource
 from reconciler.evidence.ingest.drop_reasons import DropReason
-from reconciler.evidence.ingest.point_store import REFETCH_MS, ClusterArrivals
+from reconciler.evidence.ingest.sample_days import REFETCH_MS, ClusterArrivals, SampleDays, cursor
 from reconciler.evidence.store.files import object_store
 from reconciler.evidence.store.lake import Lake
-from reconciler.usage.tables import POINT, USAGE_SAMPLE
+from reconciler.usage.samples import DAY_MS
+from reconciler.usage.tables import USAGE_SAMPLE
 from tests.evidence.ingest import recorded_use
 from tests.fakes.clock import FakeClock
 from tests.fakes.prometheus import FakePrometheus, Fault
@@ -40,6 +40,14 @@ def source(server, **more):
     return ClusterSource(cluster="orders", cluster_id="id-o", prometheus=server.url, **given)
 
 
+def days(where):
+    return SampleDays(where, "id-o", source(FakePrometheus()).cadence)
+
+
+def span_of(where, begin, end):
+    return server_import.stretch(days(where), begin, end)
+
+
 def fetch(
     where, server, begin=BEGIN, end=END, *, window=HOUR, before=None, **more
 ) -> ClusterArrivals:
@@ -48,16 +56,20 @@ def fetch(
     async def whole():
         async with server:
             asking = server_import.ServerImportOptions(dialects=parser.shipped(), window_ms=window)
-            span = server_import.stretch(where, "id-o", begin, end)
             return await server_import.fetched(
-                where, source(server, **more), span, asking, clock=clock, progress=before
+                where,
+                source(server, **more),
+                span_of(where, begin, end),
+                asking,
+                days=days(where),
+                clock=clock,
+                progress=before,
             )
 
     return asyncio.run(whole())
 
 
 def samples(where):
-    DayAssembler(where, "id-o", source(FakePrometheus()).cadence, ()).bring_up()
     rows = where.read(where.manifests(USAGE_SAMPLE), table=USAGE_SAMPLE).to_pylist()
     return recorded_use.shown(rows)
 
@@ -78,7 +90,8 @@ def test_everything_of_the_cluster_is_there_and_nothing_of_others():
 def test_how_far_it_is_is_told_in_minutes_of_recorded_time():
     told = []
     fetch(lake(), filled(), end=END - 1, before=lambda *words: told.append(words))
-    assert told == [("minutes fetched", 60, 120), ("minutes fetched", 120, 120)]
+    assert told[0] == ("minutes fetched", 60, 1500)
+    assert told[-2:] == [("minutes fetched", 1440, 1500), ("minutes fetched", 1500, 1500)]
 
 
 def test_a_server_that_goes_away_half_way_leaves_what_came_and_the_next_run_goes_on():
@@ -87,15 +100,19 @@ def test_a_server_that_goes_away_half_way_leaves_what_came_and_the_next_run_goes
     server = filled()
 
     def goes_away(phase, done, total):
-        if done >= total // 2:
+        if done >= 24 * 60 + 20:
             server.faults = list(GONE)
 
     arrived = fetch(broken, server, window=600_000, before=goes_away)
     assert "503" in arrived.failures[0]
     assert "is kept" in arrived.failures[0]
-    points = broken.manifests(POINT)
-    assert MIDNIGHT <= server_import.cursor(points) < END - 600_000
-    assert 0 < sum(one.rows for one in points) < sum(one.rows for one in whole.manifests(POINT))
+    days_of_it = broken.manifests(USAGE_SAMPLE)
+    assert MIDNIGHT <= cursor(broken, "id-o") < END - 600_000
+    assert (
+        0
+        < sum(one.rows for one in days_of_it)
+        < sum(one.rows for one in whole.manifests(USAGE_SAMPLE))
+    )
     again = fetch(broken, filled(), begin=None)
     assert again.failures == []
     assert samples(broken) == samples(whole)
@@ -124,7 +141,7 @@ def test_a_refusal_half_way_is_told_in_the_servers_words_and_kept_what_came(stat
 
     arrived = fetch(where, server, window=600_000, before=refuses)
     assert "strange words" in arrived.failures[0]
-    assert where.manifests(POINT)
+    assert where.manifests(USAGE_SAMPLE)
 
 
 def test_the_day_of_a_failure_says_what_is_missing_until_it_came():
@@ -134,17 +151,17 @@ def test_the_day_of_a_failure_says_what_is_missing_until_it_came():
         server.faults = list(GONE)
 
     fetch(where, server, MIDNIGHT, END, window=600_000, before=goes_away)
-    (day,) = where.manifests(POINT)
+    (day,) = where.manifests(USAGE_SAMPLE)
     assert "did not give all" in day.partial[0]
     fetch(where, filled(), begin=None)
-    assert [one.partial for one in where.manifests(POINT)] == [(), ()]
+    assert [one.partial for one in where.manifests(USAGE_SAMPLE)] == [(), ()]
 
 
 def test_a_warning_of_the_server_makes_the_day_partial():
     where, server = lake(), filled()
     server.extra = {"warnings": ["a store is away"]}
     fetch(where, server)
-    assert all(one.partial for one in where.manifests(POINT))
+    assert all(one.partial for one in where.manifests(USAGE_SAMPLE))
 
 
 def test_an_empty_window_is_said():
@@ -167,20 +184,21 @@ def test_several_clusters_and_no_matchers_fail_closed():
         fetch(lake(), server, matchers=())
 
 
-def test_a_run_begins_where_the_last_one_ended_and_three_hours_before():
+def test_a_run_begins_with_the_day_in_which_the_last_one_ended_three_hours_before():
     where = lake()
-    first = server_import.stretch(where, "id-o", None, END)
-    assert (first.from_ms, first.to_ms) == (END - server_import.FIRST_MS, END)
-    fetch(where, filled(), BEGIN, MIDNIGHT + HOUR // 2)
-    later = server_import.stretch(where, "id-o", None, END)
-    assert later.from_ms == MIDNIGHT + HOUR // 2 - REFETCH_MS
+    first = span_of(where, None, END)
+    assert (first.from_ms, first.to_ms) == (MIDNIGHT - server_import.FIRST_MS, END)
+    fetch(where, filled(), BEGIN, MIDNIGHT + REFETCH_MS - 1)
+    assert span_of(where, None, END).from_ms == MIDNIGHT - DAY_MS
+    fetch(where, filled(), BEGIN, MIDNIGHT + REFETCH_MS)
+    assert span_of(where, None, MIDNIGHT + 4 * HOUR).from_ms == MIDNIGHT
 
 
 def test_a_run_that_leaves_a_hole_does_not_move_where_the_next_one_begins():
     where = lake()
     fetch(where, filled(), BEGIN, BEGIN + HOUR // 2)
     fetch(where, filled(), MIDNIGHT, END)
-    assert server_import.cursor(where.manifests(POINT)) == BEGIN + HOUR // 2
+    assert cursor(where, "id-o") == BEGIN + HOUR // 2
 
 
 def test_late_data_is_fetched_again():

@@ -11,8 +11,8 @@ from reconciler.evidence.ingest import file_import
 from reconciler.evidence.ingest.dialects import label_matchers, parser
 from reconciler.evidence.ingest.dialects.cluster_sources import ClusterSource
 from reconciler.evidence.ingest.drop_reasons import DropReason
-from reconciler.evidence.ingest.file_import import FileImportRequest
-from reconciler.evidence.ingest.point_store import ClusterArrivals
+from reconciler.evidence.ingest.file_import import FileImportRequest, FileImportResult
+from reconciler.evidence.ingest.sample_days import ClusterArrivals, SampleDays
 from reconciler.evidence.ingest.server_import import (
     FetchWindow,
     ServerImportOptions,
@@ -20,7 +20,6 @@ from reconciler.evidence.ingest.server_import import (
 )
 from reconciler.evidence.store.files import object_store
 from reconciler.evidence.store.lake import Lake
-from reconciler.usage.tables import POINT
 from tests.fakes.clock import FakeClock
 from tests.fakes.prometheus import FakePrometheus
 
@@ -37,7 +36,7 @@ def source(name: str, text: str) -> ClusterSource:
     )
 
 
-def arrive(one: ClusterSource, *neighbours: ClusterSource) -> tuple[ClusterArrivals, Lake]:
+def arrive(one: ClusterSource, *neighbours: ClusterSource) -> ClusterArrivals:
     clock = FakeClock()
     lake = Lake(object_store.opened(f"memory://{one.cluster}", create=True), clock=clock)
 
@@ -52,17 +51,17 @@ def arrive(one: ClusterSource, *neighbours: ClusterSource) -> tuple[ClusterArriv
                 )
             everybody = [replace(other, prometheus=server.url) for other in (one, *neighbours)]
             asking = ServerImportOptions(dialects=parser.shipped(), neighbours=tuple(everybody))
-            return await fetched(lake, everybody[0], SPAN, asking, clock=clock)
+            days = SampleDays(lake, everybody[0].cluster_id, everybody[0].cadence)
+            return await fetched(lake, everybody[0], SPAN, asking, days=days, clock=clock)
 
-    return asyncio.run(whole()), lake
+    return asyncio.run(whole())
 
 
 def test_what_fits_two_clusters_goes_to_neither() -> None:
-    arrived, lake = arrive(source("a", 'cluster=~"a.*"'), source("b", 'cluster=~".*b"'))
+    arrived = arrive(source("a", 'cluster=~"a.*"'), source("b", 'cluster=~".*b"'))
     assert arrived.counts[DropReason.TWO_CLUSTERS] == 1
     assert arrived.failures == []
-    rows = lake.read(lake.manifests(POINT, ["A"]))
-    assert rows["instance"].to_pylist() == ["a"]
+    assert arrived.counts[DropReason.POINTS] == 1
 
 
 def test_a_neighbour_without_matchers_would_own_everything_and_is_refused() -> None:
@@ -70,23 +69,22 @@ def test_a_neighbour_without_matchers_would_own_everything_and_is_refused() -> N
         arrive(source("a", 'cluster="a"'), source("b", ""))
 
 
-def in_a_file(tmp_path: Path, *lines: str) -> Lake:
+def in_a_file(tmp_path: Path, *lines: str) -> FileImportResult:
     path = tmp_path / "saved.prom"
     path.write_text("\n".join([*lines, "# EOF\n"]))
     lake = Lake(object_store.opened("memory://files", create=True), clock=FakeClock())
     files = FileImportRequest(paths=(path,), dialects=parser.shipped())
-    file_import.read(lake, [source("a", "")], files, clock=FakeClock())
-    return lake
+    return file_import.read(lake, [source("a", "")], files, clock=FakeClock())
 
 
 USE = 'kafka_server_client_quota_request_time{{job="{}",instance="b1"}} 1 {}'
 
 
 def test_other_jobs_that_are_scraped_are_no_other_clusters(tmp_path: Path) -> None:
-    lake = in_a_file(
+    brought = in_a_file(
         tmp_path, USE.format("kafka", T // 1000), f'up{{job="node",instance="n1"}} 1 {T // 1000}'
     )
-    assert sum(one.files[0].rows for one in lake.manifests(POINT, ["A"])) == 2
+    assert brought.counts[DropReason.POINTS] == 2
 
 
 def test_quotas_of_two_jobs_in_a_file_may_be_of_two_clusters(tmp_path: Path) -> None:

@@ -18,7 +18,6 @@ from reconciler.evidence.ingest import (
     server_import,
     snapshot_import,
 )
-from reconciler.evidence.ingest.day_assembler import DayAssembler, DayReport
 from reconciler.evidence.ingest.dialects import (
     cluster_sources,
     label_matchers,
@@ -29,9 +28,9 @@ from reconciler.evidence.ingest.dialects.cluster_sources import (
     ClusterSource,
 )
 from reconciler.evidence.ingest.drop_reasons import DropCounts
-from reconciler.evidence.ingest.point_store import ALWAYS, ClusterArrivals
 from reconciler.evidence.ingest.readers import http_config
 from reconciler.evidence.ingest.readers.time_units import TimeUnit
+from reconciler.evidence.ingest.sample_days import ClusterArrivals, DayReport, SampleDays
 from reconciler.evidence.output.ingest_summary import (
     ClusterIngestSummary,
     IngestSummary,
@@ -41,7 +40,7 @@ from reconciler.evidence.store.files import object_store
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.quota_snapshots import begin_ms, day_of
 from reconciler.inventory.audit_log import read_entries
-from reconciler.usage.tables import POINT, TARGET_UP
+from reconciler.usage.tables import TARGET_UP
 
 if TYPE_CHECKING:
     from reconciler.base.protocols import Clock, Progress
@@ -79,8 +78,9 @@ class IngestRequest:
 
     @property
     def asks(self) -> bool:
-        """Whether a Prometheus is asked: unless files are read, or only what the lake has is wanted anew."""
-        return not self.files and not self.rebuild and self.wants_use
+        """Whether a Prometheus is asked: unless files are read, or there is none to read days from again."""
+        has_server = any(source.prometheus for source in self.sources)
+        return not self.files and self.wants_use and (has_server or not self.rebuild)
 
     @property
     def wants_use(self) -> bool:
@@ -131,6 +131,11 @@ def run_ingest(
         LakeError: The lake cannot be opened, or looks and logs not be kept.
     """
     now = clock or SystemClock()
+    if work.rebuild and not (work.files or work.asks or work.publish):
+        raise UsageError(
+            "--rebuild: there is nothing to read days from again",
+            hint="name files (--file) or a Prometheus (--prometheus, telemetry.prometheus)",
+        )
     for source in work.sources:
         _ = source.cadence  # a cluster without a step is refused before anything is read
         if work.publish and not source.evidence_uri:
@@ -202,26 +207,22 @@ def _ingest_cluster(
     published: tuple[str, int, int] | None = None
     failures: list[str] = []
     try:
+        writer = SampleDays(lake, source.cluster_id, source.cadence, rebuild=work.rebuild)
         if work.asks:
-            window = _span(lake, work, source, clock)
+            span = server_import.stretch(writer, *_typed(work, clock), rebuild=work.rebuild)
+            window = span.from_ms, span.to_ms
             arrived = run(
                 server_import.fetched(
                     lake,
                     source,
-                    server_import.stretch(lake, source.cluster_id, *_typed(work, clock)),
+                    span,
                     _server_options(work),
+                    days=writer,
                     clock=clock,
                     progress=progress,
                 )
             )
-        first = min(
-            (manifest.unit.day for manifest in lake.manifests(POINT, [source.cluster_id])),
-            default=None,
-        )
-        looks = snapshot_import.limit_snapshots(lake, source.cluster_id, first) if first else ()
-        days = DayAssembler(lake, source.cluster_id, source.cadence, looks).bring_up(
-            rebuild=work.rebuild, progress=progress
-        )
+        days = writer.reports(arrived.days)
         if work.publish:
             published = _published(lake, source, days, clock, check_all=work.rebuild)
     except (TelemetryError, LakeError) as error:
@@ -241,13 +242,6 @@ def _typed(work: IngestRequest, clock: "Clock") -> tuple[int | None, int]:
     """Begin, ``None`` = where the last run ended, and end."""
     begin, end = work.window.span(clock)
     return (None if work.window.from_ms is None else begin), end
-
-
-def _span(
-    lake: Lake, work: IngestRequest, source: ClusterSource, clock: "Clock"
-) -> tuple[int, int]:
-    span = server_import.stretch(lake, source.cluster_id, *_typed(work, clock))
-    return span.from_ms, span.to_ms
 
 
 def _server_options(work: IngestRequest) -> server_import.ServerImportOptions:
@@ -272,7 +266,7 @@ def _from_files(
     lake: Lake, work: IngestRequest, clock: "Clock", progress: "Progress"
 ) -> file_import.FileImportResult:
     dialects, name = _dialects(work.dialect)
-    window = work.window.span(clock, 2**62) if work.window.is_given else ALWAYS
+    window = work.window.span(clock, 2**62) if work.window.is_given else file_import.ALWAYS
     files = file_import.FileImportRequest(
         paths=work.files,
         form=file_import.FileFormat(work.form),
@@ -280,6 +274,7 @@ def _from_files(
         dialect=name,
         window=window,
         unit=TimeUnit(work.time_unit),
+        rebuild=work.rebuild,
     )
     return file_import.read(lake, work.sources, files, clock=clock, progress=progress)
 

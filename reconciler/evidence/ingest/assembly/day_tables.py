@@ -32,7 +32,7 @@ from reconciler.usage.samples import CONTROLLER, DAY_MS, MAX_UNITS, MILLION, Cad
 from reconciler.usage.series import spans
 from reconciler.usage.tables import BROKER_SAMPLE, TARGET_UP, USAGE_SAMPLE, Measure
 
-VERSION = 3
+VERSION = 4
 """Of the rules in this package: days that were assembled by others are assembled anew."""
 
 
@@ -95,7 +95,7 @@ def assembled(
         up=up,
         brokers=broker_samples(cluster_id, day, day_readings, previous_carry, pace),
         counts=tally.by_name(),
-        coverage=_coverage(up),
+        coverage=coverage(up),
         carry=day_readings.carry,
         doubts=doubts(day_readings, up, pace),
     )
@@ -144,7 +144,8 @@ def same(text: str, count: int) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int8()), count), [text])
 
 
-def _coverage(up: pa.Table) -> dict[str, int]:
+def coverage(up: pa.Table) -> dict[str, int]:
+    """For each broker of ``target_up`` the share of the day that it answered, in millionths."""
     answered = up.filter(up["up"])
     summed = answered.group_by("broker_id", use_threads=False).aggregate([("dt_ms", "sum")])
     return {

@@ -21,7 +21,7 @@ TYPES: Final[dict[ColumnKind, pa.DataType]] = {
 VERSION_KEY: Final = b"kquota.schema_version"
 TABLE_KEY: Final = b"kquota.table"
 
-ASK_FOR_WHOLE: Final = "run ingest --rebuild (samples), or the job that makes it, for this day"
+ASK_FOR_WHOLE: Final = "run ingest with --from this day (samples), or the job that makes it"
 
 
 def open_content(content: bytes) -> pa.BufferReader:

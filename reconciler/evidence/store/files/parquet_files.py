@@ -23,10 +23,7 @@ MOST_TEXT: Final = 2**30
 """Bytes of all texts that are unpacked together (a file, or a row group of one that is read with a filter), each counted
 in every row that has it."""
 
-WRITE_ANEW: Final = (
-    "run ingest with --from this day (points, looks), --rebuild (samples) or --publish --rebuild (evidence),"
-    " or the job that made it"
-)
+WRITE_ANEW: Final = "run ingest with --from this day (samples, looks) or --publish --rebuild (evidence), or the job that made it"
 
 
 def write_parquet(table: Table, rows: pa.Table) -> bytes:

@@ -1,0 +1,289 @@
+"""One reading of a day on its way into the lake: replaced, spliced hour by hour, or left as it is.
+
+Points are not stored. What a day was made from stands in its manifests, with the number of points of each hour. So a
+reading that has less of an hour than the one before (a source past its retention, a server that lost its data, a file
+of a part of the day) never replaces that hour, in whatever order and by however many writers days are written.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reconciler.evidence.ingest.assembly import day_tables, row_codes
+from reconciler.evidence.ingest.assembly.day_tables import AssembledDay, start_of
+from reconciler.evidence.ingest.assembly.limit_history import LimitSnapshot
+from reconciler.evidence.store import scrape_interval
+from reconciler.evidence.store.files import arrow_tables
+from reconciler.evidence.store.lake import Lake, UnitContent
+from reconciler.evidence.store.manifest import Manifest, Unit, counts_of
+from reconciler.evidence.store.unit_repair import LOST, regained, sentences
+from reconciler.usage.samples import DAY_MS, Cadence
+from reconciler.usage.tables import BROKER_SAMPLE, TARGET_UP, USAGE_SAMPLE, Table
+
+HOUR_MS: Final = 3_600_000
+
+OVERLAP_MS: Final = HOUR_MS
+"""What a day needs of the day before: where counters stood, and which buckets were named. Kafka removes the metrics of a
+client after an hour without traffic, so a bucket that was not named in the last hour is not known at midnight."""
+
+CURSOR: Final = "fetched_to_ms"
+"""Up to where a Prometheus was read without a hole since the first time."""
+
+DIALECT: Final = "dialect"
+"""The dialect that points were read in."""
+
+HOURS: Final = "points_by_hour"
+"""How many points a day was made from, separated by blanks: those of the hour before it, then those of each hour."""
+
+LIMITS: Final = "limits"
+"""Digest of the limits that a day was made with."""
+
+LIMITS_ASKED: Final = "limits_asked"
+"""Digest of the limits that were known when the source had nothing to add to the day."""
+
+MISSING: Final = "missing"
+"""What could not be read of the day, as JSON."""
+
+TABLES: Final[tuple[tuple[Table, Callable[[AssembledDay], pa.Table]], ...]] = (
+    (BROKER_SAMPLE, lambda day: day.brokers),
+    (TARGET_UP, lambda day: day.up),
+    (USAGE_SAMPLE, lambda day: day.usage),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DayReading:
+    """What was read of a day.
+
+    Attributes:
+        points: Rows of ``point`` of the day and of :data:`OVERLAP_MS` before it; others are not used.
+        cursor_ms: Up to where everything was fetched once this day is written; ``None`` = it comes from files.
+        partial: What could not be read of it, in sentences.
+        dialect: The dialect that was spoken.
+    """
+
+    points: pa.Table
+    cursor_ms: int | None = None
+    partial: tuple[str, ...] = ()
+    dialect: str = ""
+
+
+class UpToDateError(Exception):
+    """The unit is what it should be."""
+
+
+class DayUpdate:
+    """One reading of a day on its way into the units of the day."""
+
+    def __init__(
+        self,
+        lake: Lake,
+        cluster_id: str,
+        day: date,
+        reading: DayReading,
+        *,
+        limits_name: str,
+        looks: tuple[LimitSnapshot, ...],
+        rebuild: bool,
+    ) -> None:
+        self._lake, self._cluster_id, self._day, self._reading = lake, cluster_id, day, reading
+        self._rebuild = rebuild
+        self._limits_name, self._looks = limits_name, looks
+        begin, end = bounds(day)
+        self._before = between(reading.points, begin - OVERLAP_MS, begin)
+        self._points = between(reading.points, begin, end)
+        self._hours = (self._before.num_rows, *_by_hour(self._points, begin))
+        self._assembled: tuple[Cadence, AssembledDay] | None = None
+        self.is_written = False
+
+    def unit(self, table: Table) -> Unit:
+        """One of the units of the day."""
+        return Unit(table=table, cluster_id=self._cluster_id, day=self._day)
+
+    def new_points(self, after: Manifest | None) -> int:
+        """By how many points this reading has more than a unit was made from."""
+        old = _hours_of(after)
+        return sum(
+            max(0, new - before) for new, before in zip(self._hours[1:], old[1:], strict=True)
+        )
+
+    def maker(
+        self, rows: Callable[[AssembledDay], pa.Table], pace: Cadence
+    ) -> Callable[[Manifest | None], UnitContent]:
+        """What :meth:`Lake.update` calls for one unit."""
+
+        def make(after: Manifest | None) -> UnitContent:
+            self.is_written = False
+            kept_hours = self._kept_hours(after, pace)
+            if after is None:
+                if not self._points.num_rows and not self._reading.partial:
+                    raise UpToDateError
+            elif kept_hours is None:
+                return self._left(after)
+            inputs = self._inputs(after, pace)
+            if (
+                after is not None
+                and kept_hours
+                and after.inputs.get(LIMITS, "") != self._limits_name
+            ):
+                inputs |= {LIMITS: after.inputs.get(LIMITS, ""), LIMITS_ASKED: self._limits_name}
+            if after is not None and not self._rebuild and origin(after.inputs) == origin(inputs):
+                return self._moved_cursor(after, inputs)
+            self.is_written = True
+            day = self._day_tables(pace)
+            new_rows, up = rows(day), day.up
+            stale: tuple[str, ...] = ()
+            if after is not None and kept_hours:
+                old_up = self._lake.manifest(self.unit(TARGET_UP))
+                new_rows = self._spliced(after, new_rows, kept_hours)
+                up = self._spliced(old_up, day.up, kept_hours) if old_up else day.up
+                stale = after.partial
+            inputs = regained(inputs, new_rows.num_rows)
+            partial = (*self._reading.partial, *day.doubts, *stale, *sentences(inputs))
+            return UnitContent(
+                rows=new_rows,
+                counts=counts_of(day.counts, day_tables.coverage(up)),
+                inputs=inputs,
+                partial=tuple(dict.fromkeys(partial)),
+            )
+
+        return make
+
+    def _kept_hours(self, after: Manifest | None, pace: Cadence) -> frozenset[int] | None:
+        """Hours of the day, from 1 on, that stay as they are; ``None`` = all of them do.
+
+        A reading that has no hour with fewer points than the stored day replaces it. Any other is a fragment, and only
+        gives the hours of which it has more.
+        """
+        if after is None or LOST in after.inputs:
+            return frozenset()
+        if HOURS not in after.inputs and after.rows:
+            return self._kept_of_version_before(after, pace)
+        old = _hours_of(after)
+        if all(new >= before for new, before in zip(self._hours, old, strict=True)):
+            return frozenset()
+        kept = frozenset(hour for hour in range(1, 25) if old[hour] >= self._hours[hour])
+        has_other_pace = scrape_interval.of([after]).get(self._cluster_id, pace) != pace
+        return None if len(kept) == 24 or has_other_pace else kept
+
+    def _kept_of_version_before(self, after: Manifest, pace: Cadence) -> frozenset[int] | None:
+        """A day of the version before does not say its points: it stays unless as much of it is covered, or it goes on."""
+        new = self._day_tables(pace).coverage
+        is_covered = all(new.get(broker, 0) >= share for broker, share in after.coverage.items())
+        return frozenset() if is_covered and self._points.num_rows else None
+
+    def _inputs(self, after: Manifest | None, pace: Cadence) -> dict[str, str]:
+        """What the rows of the day are made from."""
+        old = after.inputs if after else {}
+        hours = [max(both) for both in zip(self._hours, _hours_of(after), strict=True)]
+        if LOST in old:
+            hours = list(self._hours)
+        inputs = {
+            "points": _digest(self._before, self._points),
+            HOURS: " ".join(map(str, hours)),
+            LIMITS: self._limits_name,
+            **scrape_interval.inputs(pace),
+            "rules": str(day_tables.VERSION),
+            **({LOST: old[LOST]} if LOST in old else {}),
+        }
+        if self._reading.partial:
+            inputs[MISSING] = json.dumps(self._reading.partial)
+        if dialect := self._reading.dialect or old.get(DIALECT, ""):
+            inputs[DIALECT] = dialect
+        return inputs | self._cursor(old)
+
+    def _cursor(self, old: Mapping[str, str]) -> dict[str, str]:
+        reached = int(old.get(CURSOR, -1))
+        if self._reading.cursor_ms is not None:
+            # A run that dies before the next day must not claim to have fetched it.
+            reached = max(reached, min(self._reading.cursor_ms, bounds(self._day)[1]))
+        return {CURSOR: str(reached)} if reached >= 0 else {}
+
+    def _left(self, after: Manifest) -> UnitContent:
+        """The unit as it is: the source had nothing to add."""
+        inputs = {**after.inputs, **self._cursor(after.inputs), LIMITS_ASKED: self._limits_name}
+        return self._moved_cursor(after, inputs)
+
+    def _moved_cursor(self, after: Manifest, inputs: Mapping[str, str]) -> UnitContent:
+        if dict(inputs) == dict(after.inputs):
+            raise UpToDateError
+        return UnitContent(
+            files=after.files, counts=after.counts, inputs=inputs, partial=after.partial
+        )
+
+    def _day_tables(self, pace: Cadence) -> AssembledDay:
+        if self._assembled is None or self._assembled[0] != pace:
+            before = day_tables.left_by(self._before, pace) if self._before.num_rows else None
+            day = day_tables.assembled(
+                self._cluster_id,
+                self._day,
+                self._points,
+                pace=pace,
+                before=before,
+                looks=self._looks,
+            )
+            self._assembled = pace, day
+        return self._assembled[1]
+
+    def _spliced(self, after: Manifest, new_rows: pa.Table, kept_hours: Iterable[int]) -> pa.Table:
+        """Rows of which some hours are the stored ones."""
+        table = after.unit.table
+        old_rows = self._lake.read([after], table=table)
+        kept = row_codes.integers(sorted(kept_hours))
+        start = start_of(self._day) - HOUR_MS
+
+        def is_kept(rows: pa.Table) -> pa.ChunkedArray:
+            return pc.is_in(pc.divide(pc.subtract(rows["ts_ms"], start), HOUR_MS), value_set=kept)
+
+        new_rows = arrow_tables.conformed(table, new_rows)
+        return pa.concat_tables(
+            [old_rows.filter(is_kept(old_rows)), new_rows.filter(pc.invert(is_kept(new_rows)))]
+        )
+
+
+def between(points: pa.Table, begin_ms: int, end_ms: int) -> pa.Table:
+    """The points of a span of time, the end excluded."""
+    ts = points["ts_ms"]
+    return points.filter(pc.and_(pc.greater_equal(ts, begin_ms), pc.less(ts, end_ms)))
+
+
+def bounds(day: date) -> tuple[int, int]:
+    """The first millisecond of a day, and of the next."""
+    return start_of(day), start_of(day) + DAY_MS
+
+
+def _by_hour(points: pa.Table, begin_ms: int) -> tuple[int, ...]:
+    hours = pc.divide(pc.subtract(points["ts_ms"], begin_ms), HOUR_MS)
+    counts = {pair["values"]: pair["counts"] for pair in pc.value_counts(hours).to_pylist()}
+    return tuple(counts.get(hour, 0) for hour in range(24))
+
+
+def _hours_of(manifest: Manifest | None) -> tuple[int, ...]:
+    """How many points each hour of a unit was made from; of the version before it is not known."""
+    text = manifest.inputs.get(HOURS, "") if manifest else ""
+    return tuple(int(number) for number in text.split()) or (0,) * 25
+
+
+def origin(inputs: Mapping[str, str]) -> dict[str, str]:
+    """What a unit was made from, without how far the source was asked."""
+    return {name: text for name, text in inputs.items() if name not in {CURSOR, LIMITS_ASKED, LOST}}
+
+
+def _digest(*tables: pa.Table) -> str:
+    """A short name of the points that a day is made from."""
+    content = hashlib.sha256()
+    for table in tables:
+        content.update(f"{table.num_rows}".encode())
+        for name in table.column_names:
+            column = row_codes.combine_column(table[name])
+            if pa.types.is_dictionary(column.type):
+                content.update(json.dumps(column.dictionary.to_pylist()).encode())
+                column = column.indices
+            content.update(column.to_numpy(zero_copy_only=False).tobytes())
+    return content.hexdigest()[:16]

@@ -1,0 +1,239 @@
+"""The days of samples of a cluster: written from readings, reported, and which of them have to be read again."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from typing import Final
+
+from reconciler.evidence.ingest import snapshot_import
+from reconciler.evidence.ingest.assembly import limit_history
+from reconciler.evidence.ingest.assembly.limit_history import LimitDigests, LimitSnapshot
+from reconciler.evidence.ingest.day_update import (
+    CURSOR,
+    DIALECT,
+    HOUR_MS,
+    LIMITS,
+    LIMITS_ASKED,
+    TABLES,
+    DayReading,
+    DayUpdate,
+    UpToDateError,
+    bounds,
+    origin,
+)
+from reconciler.evidence.ingest.drop_reasons import DropCounts
+from reconciler.evidence.store import scrape_interval
+from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.manifest import Manifest
+from reconciler.usage.samples import Cadence
+from reconciler.usage.tables import POINT, USAGE_SAMPLE
+
+REFETCH_MS: Final = 3 * HOUR_MS
+"""How far behind the last run the next one begins, because remote writes and replicas deliver late."""
+
+SETTLED: Final = "left as it was: limits that were brought in later are not applied; read the day again if its source still has it"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DayReport:
+    """One day as it stands after a run.
+
+    Attributes:
+        day: UTC.
+        samples: Rows of ``usage_sample``.
+        is_assembled: Whether this run wrote it.
+        new_points: By how many points this run has more of it than was known.
+        counts: What became of its points, by :class:`~reconciler.evidence.ingest.drop_reasons.DropReason`.
+        coverage: For each broker the share of the day that it answered, in millionths.
+        partial: What is missing, in sentences.
+    """
+
+    day: date
+    samples: int
+    is_assembled: bool
+    new_points: int = 0
+    counts: Mapping[str, int] = field(default_factory=dict[str, int])
+    coverage: Mapping[str, int] = field(default_factory=dict[str, int])
+    partial: tuple[str, ...] = ()
+
+
+@dataclass(slots=True, kw_only=True)
+class ClusterArrivals:
+    """What a run brought for one cluster; grows while it goes on.
+
+    Attributes:
+        counts: What became of series and points.
+        days: The days that were written, or could have been.
+        failures: Why the run did not get all that it wanted; empty = it did.
+        remarks: What else people should know.
+    """
+
+    counts: DropCounts = field(default_factory=DropCounts)
+    days: dict[date, DayReport] = field(default_factory=dict[date, DayReport])
+    failures: list[str] = field(default_factory=list[str])
+    remarks: list[str] = field(default_factory=list[str])
+
+    @property
+    def new(self) -> dict[date, int]:
+        """Points by day of which the lake had no samples."""
+        return {day: report.new_points for day, report in sorted(self.days.items())}
+
+
+def stored_days(lake: Lake, cluster_id: str) -> tuple[Manifest, ...]:
+    """The days of samples of a cluster, in order of time.
+
+    Raises:
+        LakeError: The lake cannot be read.
+    """
+    return lake.manifests(USAGE_SAMPLE, [cluster_id])
+
+
+def _read_days(lake: Lake, cluster_id: str) -> tuple[Manifest, ...]:
+    """What says how far a cluster was read, and how. The version before kept that beside points."""
+    return (*lake.manifests(POINT, [cluster_id]), *stored_days(lake, cluster_id))
+
+
+def cursor(lake: Lake, cluster_id: str) -> int | None:
+    """Up to where a cluster was fetched without a hole; ``None`` = it never was.
+
+    Raises:
+        LakeError: The lake cannot be read.
+    """
+    inputs = [manifest.inputs for manifest in _read_days(lake, cluster_id)]
+    return max((int(texts[CURSOR]) for texts in inputs if CURSOR in texts), default=None)
+
+
+def last_dialect(lake: Lake, cluster_id: str) -> str:
+    """The dialect in which a cluster was read last; "" = it never was.
+
+    Raises:
+        LakeError: The lake cannot be read.
+    """
+    dialects_by_day = [
+        (manifest.unit.day, manifest.inputs[DIALECT])
+        for manifest in _read_days(lake, cluster_id)
+        if DIALECT in manifest.inputs
+    ]
+    return max(dialects_by_day, default=(None, ""))[1]
+
+
+class SampleDays:
+    """Writes the days of one cluster.
+
+    Args:
+        lake: Where to.
+        cluster_id: Of which cluster.
+        pace: How often its brokers are read. Days that there are already keep the cadence that they were made with.
+        rebuild: Whether they take the present one instead.
+    """
+
+    def __init__(
+        self, lake: Lake, cluster_id: str, pace: Cadence, *, rebuild: bool = False
+    ) -> None:
+        self.lake, self.cluster_id, self._pace, self._rebuild = lake, cluster_id, pace, rebuild
+        self._since: date | None = None
+        self._looks: tuple[LimitSnapshot, ...] = ()
+        self._digests = LimitDigests(())
+
+    def write(self, day: date, reading: DayReading) -> DayReport | None:
+        """Makes a day from a reading and what the lake has of it; the same reading again changes nothing.
+
+        Returns:
+            The day as it stands then; ``None`` = there is nothing of it, and nothing is known to be missing.
+
+        Raises:
+            LakeConflict: Others were quicker again and again.
+            LakeError: The lake cannot be read or written.
+        """
+        limits = self._limits(day)
+        work = DayUpdate(
+            self.lake,
+            self.cluster_id,
+            day,
+            reading,
+            limits_name=self._digests.of(*bounds(day)),
+            looks=limits,
+            rebuild=self._rebuild,
+        )
+        first = self.lake.manifest(work.unit(TABLES[0][0]))
+        cadences = {} if first is None or self._rebuild else scrape_interval.of([first])
+        pace = cadences.get(self.cluster_id, self._pace)
+        new_points, is_assembled = (
+            work.new_points(self.lake.manifest(work.unit(USAGE_SAMPLE))),
+            False,
+        )
+        last: Manifest | None = None
+        for table, rows in TABLES:
+            try:
+                last = self.lake.update(work.unit(table), work.maker(rows, pace))
+                is_assembled = is_assembled or work.is_written
+            except UpToDateError:
+                last = self.lake.manifest(work.unit(table))
+        if last is None:
+            return None
+        report = self._report(day, last, is_assembled=is_assembled)
+        return replace(report, new_points=new_points)
+
+    def reports(self, written: Mapping[date, DayReport]) -> tuple[DayReport, ...]:
+        """Every day as it stands, oldest first.
+
+        Args:
+            written: Those that this run wrote.
+
+        Raises:
+            LakeError: The lake cannot be read.
+        """
+        manifests = {
+            manifest.unit.day: manifest for manifest in stored_days(self.lake, self.cluster_id)
+        }
+        return tuple(
+            written.get(day) or self._report(day, manifest, is_assembled=False)
+            for day, manifest in manifests.items()
+        )
+
+    def first_stale(self, since: date) -> date | None:
+        """The first day from one on that has to be read again, if the source was not asked for it in vain.
+
+        It was made with other limits than are known now, or its units are not of one reading, because a run was killed.
+
+        Raises:
+            LakeError: The lake cannot be read.
+        """
+        units: dict[date, list[Manifest]] = {}
+        for table, _ in TABLES:
+            for manifest in self.lake.manifests(table, [self.cluster_id], since):
+                units.setdefault(manifest.unit.day, []).append(manifest)
+        return next((day for day in sorted(units) if self._is_stale(day, units[day])), None)
+
+    def _is_stale(self, day: date, units: Sequence[Manifest]) -> bool:
+        limits = self._limits_name(day)
+        first = origin(units[0].inputs)
+        is_whole = len(units) == len(TABLES) and all(origin(unit.inputs) == first for unit in units)
+        return not (is_whole and first.get(LIMITS) == limits) and any(
+            unit.inputs.get(LIMITS_ASKED) != limits for unit in units
+        )
+
+    def _limits(self, day: date) -> tuple[LimitSnapshot, ...]:
+        self._load_looks(day)
+        return limit_history.relevant(self._looks, *bounds(day))
+
+    def _limits_name(self, day: date) -> str:
+        self._load_looks(day)
+        return self._digests.of(*bounds(day))
+
+    def _load_looks(self, day: date) -> None:
+        if self._since is None or day < self._since:
+            self._since = day
+            self._looks = snapshot_import.limit_snapshots(self.lake, self.cluster_id, day)
+            self._digests = LimitDigests(self._looks)
+
+    def _report(self, day: date, manifest: Manifest, *, is_assembled: bool) -> DayReport:
+        is_left = manifest.inputs.get(LIMITS) != self._limits_name(day)
+        return DayReport(
+            day=day,
+            samples=manifest.rows,
+            is_assembled=is_assembled,
+            counts=manifest.states,
+            coverage=manifest.coverage,
+            partial=(*manifest.partial, *((SETTLED,) if is_left else ())),
+        )

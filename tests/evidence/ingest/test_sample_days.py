@@ -1,0 +1,398 @@
+"""Readings come in any order, twice, late, in parts, from several runs at once: days are those of the reading with most points."""
+
+from datetime import date, timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reconciler.errors import LakeDamaged
+from reconciler.evidence.ingest import snapshot_import
+from reconciler.evidence.ingest.day_update import CURSOR, DIALECT, HOURS, DayReading
+from reconciler.evidence.ingest.sample_days import SETTLED, SampleDays, cursor, last_dialect
+from reconciler.evidence.ingest.snapshot_import import SnapshotDocument
+from reconciler.evidence.store.files import object_store
+from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.manifest import Unit
+from reconciler.evidence.store.unit_repair import given_up
+from reconciler.quota.entity import entity
+from reconciler.quota.keys import Key
+from reconciler.quota.state import QuotaState, limits_of
+from reconciler.usage.samples import cadence
+from reconciler.usage.tables import BROKER_SAMPLE, POINT, TARGET_UP, USAGE_SAMPLE
+from tests.evidence.ingest.point_rows import (
+    DAY,
+    PACE,
+    START,
+    STEP,
+    broker,
+    gauge,
+    table,
+    times,
+)
+from tests.fakes.clock import FakeClock
+
+HOUR = 3_600_000
+DAY_MS = 86_400_000
+BEFORE = DAY - timedelta(days=1)
+AFTER = DAY + timedelta(days=1)
+DAYS = (BEFORE, DAY, AFTER)
+MADE = (USAGE_SAMPLE, TARGET_UP, BROKER_SAMPLE)
+
+
+@pytest.fixture
+def lake():
+    return new_lake()
+
+
+def new_lake(store=None, run_id=""):
+    where = store or object_store.opened("memory://")
+    return Lake(where, clock=FakeClock(), run_id=run_id, pause=lambda _: None)
+
+
+def write(lake, rows, days=DAYS, *, pace=PACE, rebuild=False, **how):
+    """One reading of several days; gives the days that were written."""
+    points = table(rows)
+    writer = SampleDays(lake, "c", pace, rebuild=rebuild)
+    reports = {day: writer.write(day, DayReading(points=points, **how)) for day in days}
+    return {day: report for day, report in reports.items() if report is not None}
+
+
+def assembled(reports):
+    return {day for day, report in reports.items() if report.is_assembled}
+
+
+def content(lake):
+    return [lake.read(lake.manifests(of, ["c"]), table=of).to_pylist() for of in MADE]
+
+
+def generations(lake):
+    return [(unit.unit.day, unit.generation) for of in MADE for unit in lake.manifests(of, ["c"])]
+
+
+def use(begin, count, *, rate=5.0):
+    at = times(count, begin=begin)
+    return [
+        *broker(1, at),
+        *gauge("rate", at, rate, kind="produce", user="u"),
+        *gauge("bytes_in_total", at, [number * 60_000 for number in range(count)]),
+    ]
+
+
+def around_midnight():
+    """Some minutes before and after two midnights: a busy bucket, one that falls silent, counters."""
+    rows = []
+    for begin in (START - 4 * STEP, START + DAY_MS - 3 * STEP):
+        at = times(8, begin=begin)
+        busy = [100.0 + number for number in range(8)]
+        rows += broker(1, at)
+        rows += gauge("rate", at, busy, kind="produce", user="busy")
+        rows += gauge("throttle_ms", at, [0, 5] * 4, kind="produce", user="busy")
+        rows += gauge("rate", at[:2], 7, kind="produce", user="silent")
+        counted = [number * 3000 for number in range(8)]
+        rows += gauge("rate_total", at, counted, kind="fetch", user="counted")
+        rows += gauge("bytes_in_total", at, [number * 60_000 for number in range(8)])
+    return rows
+
+
+def look(at, limit, user="busy"):
+    state = QuotaState(limits={entity(user=user): limits_of({Key.PRODUCER_BYTE_RATE: limit})})
+    return SnapshotDocument(cluster_id="c", observed_ms=at, state=state)
+
+
+LOOKS = [look(START - DAY_MS, 100.0), look(START + STEP, 200.0), look(START + DAY_MS, 200.0)]
+
+
+def in_one_go():
+    whole = new_lake()
+    snapshot_import.keep(whole, LOOKS)
+    write(whole, around_midnight())
+    return content(whole)
+
+
+# ---- the same rows, in whatever order readings come ----------------------------------------------
+
+
+@settings(max_examples=8)
+@given(data=st.data())
+def test_a_whole_reading_among_fragments_comes_to_the_days_of_one_go(data):
+    rows = around_midnight()
+    fragments = data.draw(
+        st.lists(st.lists(st.sampled_from(rows), unique=True), min_size=1, max_size=3)
+    )
+    looks = data.draw(st.permutations(LOOKS))
+    later = data.draw(st.lists(st.sampled_from(fragments), max_size=2))
+    where = new_lake()
+    for number, part in enumerate(fragments):
+        write(where, part)
+        snapshot_import.keep(where, looks[: number + 1])
+    snapshot_import.keep(where, looks)
+    write(where, rows)
+    assert content(where) == in_one_go()
+    for part in later:
+        write(where, part)
+    assert content(where) == in_one_go()
+    write(where, rows, rebuild=True)
+    assert content(where) == in_one_go()
+
+
+def test_the_same_reading_again_writes_nothing(lake):
+    write(lake, around_midnight())
+    before = generations(lake)
+    reports = write(lake, around_midnight())
+    assert generations(lake) == before
+    assert assembled(reports) == set()
+    assert {report.new_points for report in reports.values()} == {0}
+
+
+def test_a_late_point_changes_its_day_and_the_first_samples_of_the_next_and_nothing_else(lake):
+    rows = around_midnight()
+    write(lake, rows[1:])
+    reports = write(lake, rows)
+    assert assembled(reports) == {BEFORE, DAY}
+    assert {day: report.new_points for day, report in reports.items()} == {
+        BEFORE: 1,
+        DAY: 0,
+        AFTER: 0,
+    }
+
+
+def test_two_runs_at_once_keep_the_reading_with_most_points(lake):
+    rows = around_midnight()
+    original = lake.manifest
+    late = [rows]
+
+    def interrupted(unit):
+        manifest = original(unit)
+        if unit.table is TARGET_UP and late:
+            write(new_lake(lake.store, "other"), late.pop())
+        return manifest
+
+    snapshot_import.keep(lake, LOOKS)
+    lake.manifest = interrupted
+    write(lake, rows[::2])
+    assert content(lake) == in_one_go()
+    assert late == []
+
+
+@pytest.mark.parametrize("table_", MADE)
+def test_a_day_of_which_a_killed_run_wrote_a_part_is_read_again(lake, table_):
+    write(lake, around_midnight())
+    original = lake.update
+
+    def killed(unit, make):
+        if unit.table is table_:
+            raise KeyboardInterrupt
+        return original(unit, make)
+
+    lake.update = killed
+    with pytest.raises(KeyboardInterrupt):
+        write(lake, [*around_midnight(), *use(START + HOUR, 3)], [DAY])
+    lake.update = original
+    torn = table_ is not BROKER_SAMPLE
+    assert SampleDays(lake, "c", PACE).first_stale(BEFORE) == (DAY if torn else None)
+    write(lake, [*around_midnight(), *use(START + HOUR, 3)], [DAY])
+    assert SampleDays(lake, "c", PACE).first_stale(BEFORE) is None
+
+
+# ---- fragments -----------------------------------------------------------------------------------
+
+
+def test_a_source_past_its_retention_takes_nothing_away(lake):
+    write(lake, use(START, 400))
+    before = content(lake)
+    for fragment in ([], use(START, 5), use(START + HOUR, 120), use(START + 2 * HOUR, 160)):
+        for rebuild in (False, True):
+            assert not assembled(write(lake, fragment, [DAY], rebuild=rebuild))
+    assert content(lake) == before
+
+
+def test_a_source_that_lost_its_morning_goes_on_with_the_afternoon(lake):
+    morning, afternoon = use(START, 240), use(START + 2 * HOUR, 240)
+    write(lake, morning, [DAY])
+    for _ in range(2):
+        (report,) = write(lake, afternoon, [DAY]).values()
+        assert report.samples == 480
+    assert report.coverage == {"1": 480 * STEP * 1_000_000 // DAY_MS}
+    parts, whole = content(lake), new_lake()
+    write(whole, [*use(START, 480)], [DAY])
+    names = ("ts_ms", "dt_ms", "rate_units", "user")
+    assert [[row[name] for name in names] for row in parts[0]] == [
+        [row[name] for name in names] for row in content(whole)[0]
+    ]
+    assert not assembled(write(lake, morning, [DAY]))
+    assert content(lake) == parts
+
+
+def test_another_cadence_does_not_share_a_day(lake):
+    write(lake, use(START, 240), [DAY])
+    before = content(lake)
+    report = write(lake, use(START + HOUR, 480), [DAY], pace=cadence(60_000), rebuild=True)[DAY]
+    assert (report.is_assembled, content(lake)) == (False, before)
+
+
+def test_a_fragment_does_not_cost_a_day_what_the_hour_before_told_of_it(lake):
+    rows = around_midnight()
+    write(lake, rows)
+    before = content(lake)
+    silent = [row for row in before[0] if row["user"] == "silent" and row["ts_ms"] >= START]
+    assert silent
+    write(lake, [row for row in rows if row[-2] >= START], [DAY])
+    assert content(lake) == before
+
+
+# ---- limits --------------------------------------------------------------------------------------
+
+
+def test_looking_again_at_the_same_limits_makes_nothing_stale_and_another_limit_does(lake):
+    snapshot_import.keep(lake, [look(START - DAY_MS, 100.0)])
+    write(lake, around_midnight())
+    snapshot_import.keep(lake, [look(START + 10 * DAY_MS, 100.0)])
+    assert SampleDays(lake, "c", PACE).first_stale(BEFORE) is None
+    assert assembled(write(lake, around_midnight())) == set()
+    snapshot_import.keep(lake, [look(START + 5 * DAY_MS, 50.0)])
+    assert SampleDays(lake, "c", PACE).first_stale(DAY) == DAY
+    assert assembled(write(lake, around_midnight())) == set(DAYS)
+
+
+def test_limits_that_come_when_the_source_has_the_day_no_more_are_said_and_asked_for_once(lake):
+    write(lake, use(START, 40), [DAY])
+    before = content(lake)
+    snapshot_import.keep(lake, [look(START - DAY_MS, 100.0)])
+    writer = SampleDays(lake, "c", PACE)
+    assert writer.first_stale(DAY) == DAY
+    (report,) = writer.reports({})
+    assert report.partial == (SETTLED,)
+    report = write(lake, [], [DAY])[DAY]
+    assert (report.partial, content(lake)) == ((SETTLED,), before)
+    assert SampleDays(lake, "c", PACE).first_stale(DAY) is None
+    (report,) = write(lake, use(START, 40), [DAY]).values()
+    assert (report.is_assembled, report.partial) == (True, ())
+
+
+# ---- where to go on, and what is missing ---------------------------------------------------------
+
+
+def test_the_cursor_never_claims_a_day_that_was_not_written(lake):
+    write(lake, around_midnight(), cursor_ms=START + 2 * DAY_MS)
+    reached = [int(unit.inputs[CURSOR]) for unit in lake.manifests(USAGE_SAMPLE)]
+    assert reached == [START, START + DAY_MS, START + 2 * DAY_MS]
+    assert cursor(lake, "c") == START + 2 * DAY_MS
+    assert cursor(lake, "d") is None
+
+
+def test_time_that_passes_without_points_moves_the_cursor_and_makes_no_rows_anew(lake):
+    write(lake, use(START, 4), [DAY], cursor_ms=START + HOUR)
+    files = [unit.files for of in MADE for unit in lake.manifests(of)]
+    report = write(lake, use(START, 4), [DAY], cursor_ms=START + 2 * HOUR)[DAY]
+    assert (cursor(lake, "c"), report.is_assembled) == (START + 2 * HOUR, False)
+    assert [unit.files for of in MADE for unit in lake.manifests(of)] == files
+
+
+def test_what_was_not_read_whole_is_said_until_it_was(lake):
+    for partial in (("a",), ("b",), ()):
+        write(lake, use(START, 3), [DAY], partial=partial)
+        (report,) = SampleDays(lake, "c", PACE).reports({})
+        assert report.partial == partial
+
+
+def test_a_day_of_which_nothing_came_is_there_only_to_say_what_is_missing(lake):
+    assert write(lake, []) == {}
+    assert lake.manifests(USAGE_SAMPLE) == ()
+    assert write(lake, [], [DAY], partial=("away",))[DAY].partial == ("away",)
+
+
+# ---- the cadence of a day ------------------------------------------------------------------------
+
+
+def test_another_step_makes_no_day_anew_until_a_rebuild_and_late_points_keep_the_old_one(lake):
+    at = times(40, step=60_000)
+    rows = [*broker(1, at), *gauge("rate", at, 5, kind="produce", user="u")]
+    minute, ten = cadence(60_000), cadence(10_000)
+    write(lake, rows[:-1], [DAY], pace=minute)
+    before = content(lake)
+    assert not assembled(write(lake, rows[:-1], [DAY], pace=ten))
+    assert content(lake) == before
+    report = write(lake, rows, [DAY], pace=ten)[DAY]
+    assert (report.is_assembled, report.partial) == (True, ())
+    assert {row["dt_ms"] for row in content(lake)[0]} == {60_000}
+    report = write(lake, rows, [DAY], pace=ten, rebuild=True)[DAY]
+    assert report.partial[0].startswith("broker 1 was read every 60 s, and telemetry.scrapeStep")
+    assert {row["dt_ms"] for row in content(lake)[0]} == {10_000}
+
+
+# ---- lakes of the version before, and damaged ones -----------------------------------------------
+
+
+def as_before(lake):
+    """Makes the lake one of the version before: points beside samples, and what was read is said there."""
+    for of in MADE:
+        for unit in lake.manifests(of):
+            inputs = {name: text for name, text in unit.inputs.items() if name not in {HOURS, CURSOR, DIALECT}}  # fmt: skip
+            lake.commit_files(unit.unit, unit.files, unit, counts=unit.counts, inputs=inputs)
+    for day in (BEFORE, DAY):
+        rows = table([row for row in around_midnight() if (row[-2] >= START) == (day == DAY)])
+        of_day = rows.filter([value == day for value in rows["day"].to_pylist()])
+        unit = Unit(table=POINT, cluster_id="c", day=day)
+        lake.commit(unit, of_day, None, inputs={CURSOR: str(START + HOUR), DIALECT: "jmx_exporter"})
+
+
+def test_samples_of_the_version_before_are_used_as_they_are_and_its_days_go_on(lake):
+    write(lake, around_midnight(), [BEFORE, DAY])
+    as_before(lake)
+    before = content(lake)
+    assert (cursor(lake, "c"), last_dialect(lake, "c")) == (START + HOUR, "jmx_exporter")
+    assert SampleDays(lake, "c", PACE).first_stale(BEFORE) is None
+    assert len(SampleDays(lake, "c", PACE).reports({})) == 2
+    write(lake, [], [BEFORE])
+    write(lake, use(START, 2), [DAY])
+    assert content(lake) == before
+    report = write(lake, [*around_midnight(), *use(START + HOUR, 3)], [DAY])[DAY]
+    assert report.is_assembled
+    assert len(content(lake)[1]) == len(before[1]) + 3
+
+
+def spoil(lake, of):
+    (unit,) = lake.manifests(of, ["c"], DAY, DAY)
+    lake.store.put(unit.files[0].path, b"x" * unit.files[0].size)
+
+
+def test_damaged_samples_are_made_anew_by_a_whole_reading(lake):
+    write(lake, use(START, 40), [DAY])
+    before = content(lake)
+    spoil(lake, USAGE_SAMPLE)
+    write(lake, use(START, 40), [DAY], rebuild=True)
+    assert content(lake) == before
+
+
+def test_damaged_samples_are_an_error_for_a_fragment_until_they_are_given_up(lake):
+    write(lake, use(START, 240), [DAY])
+    spoil(lake, USAGE_SAMPLE)
+    with pytest.raises(LakeDamaged):
+        write(lake, use(START + HOUR, 240), [DAY])
+    assert [str(unit) for unit in given_up(lake, USAGE_SAMPLE, "c", DAY, DAY)] == [
+        "usage_sample of c on 2026-01-02 was damaged and begun anew: 0 of 240 rows are left"
+    ]
+    report = write(lake, use(START + HOUR, 120), [DAY])[DAY]
+    assert (report.samples, report.partial) == (
+        120, ("240 rows were damaged, and not as many came again",),
+    )  # fmt: skip
+    report = write(lake, use(START, 240), [DAY])[DAY]
+    assert (report.samples, report.partial) == (240, ())
+
+
+def test_looks_of_a_damaged_day_can_be_brought_in_again(lake):
+    early = look(START - 5 * DAY_MS, 1.0)
+    snapshot_import.keep(lake, [early])
+    day = date(2025, 12, 28)
+    for of in (snapshot_import.SNAPSHOT, snapshot_import.QUOTA_ENTRY):
+        (unit,) = lake.manifests(of, ["c"], day, day)
+        lake.store.put(unit.files[0].path, b"x" * unit.files[0].size)
+    with pytest.raises(LakeDamaged):
+        snapshot_import.keep(lake, [early])
+    for of in (snapshot_import.SNAPSHOT, snapshot_import.QUOTA_ENTRY):
+        given_up(lake, of, "c", day, day)
+    assert snapshot_import.limit_snapshots(lake, "c") == ()
+    snapshot_import.keep(lake, [early])
+    assert len(snapshot_import.limit_snapshots(lake, "c")) == 1
+    assert {unit.partial for unit in lake.manifests(snapshot_import.SNAPSHOT)} == {()}
