@@ -90,7 +90,7 @@ HTTP = {
 
 STREAMS = {
     "reconciler/cli/framework/console.py": "the exit of every command",
-    "reconciler/cli/framework/log_format.py": "a handler whose formatters escape",
+    "reconciler/cli/framework/logs.py": "a handler whose formatters escape",
     "reconciler/kube/run/operator.py": "hands standard output to the audit log",
 }
 WRITING = {

@@ -6,8 +6,8 @@ from typing import Final
 import click
 
 from reconciler.cli import client_quotas, main
+from reconciler.cli.client_quotas_arguments import PROGRAM
 from reconciler.cli.framework.commands import CONTEXT
-from reconciler.cli.kafka_client_quotas.command_line import PROGRAM
 from tools import modes
 
 PATH: Final = "docs/commands.md"

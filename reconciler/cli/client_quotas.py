@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from reconciler import __version__
-from reconciler.cli.framework.commands import CONTEXT
-from reconciler.cli.framework.console import Console
-from reconciler.cli.framework.exit_codes import ExitCode, run_mapped
-from reconciler.cli.kafka_client_quotas import arguments as kip
-from reconciler.cli.kafka_client_quotas.command_line import (
+from reconciler.cli import client_quotas_arguments as kip
+from reconciler.cli.client_quotas_arguments import (
     PROGRAM,
     ClientQuotasArguments,
     operation_of,
     read_call,
 )
+from reconciler.cli.framework.commands import CONTEXT
+from reconciler.cli.framework.console import Console
+from reconciler.cli.framework.exit_codes import ExitCode, run_mapped
 from reconciler.errors import UsageError
 from reconciler.quota.entity import parts
 from reconciler.quota.entity_forms import sanitized_text

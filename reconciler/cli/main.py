@@ -8,10 +8,10 @@ from typing import Final
 import click
 
 from reconciler import __version__
+from reconciler.cli.framework.commands import CommandEntry, LazyGroup
 from reconciler.cli.framework.console import Console, color_mode
 from reconciler.cli.framework.diagnostics import escape_diagnostics
 from reconciler.cli.framework.exit_codes import run_mapped
-from reconciler.cli.framework.lazy_group import CommandEntry, LazyGroup
 
 _SUMMARIES: Final = {
     "init": "Write a new project.",
@@ -49,7 +49,7 @@ _MODULES: Final = {
     "override": "change.override",
     "describe": "inspection.describe",
     "resolve": "inspection.resolve",
-    "snapshot": "inspection.snapshot",
+    "snapshot": "inspection.describe",
     "export": "inspection.export",
     "import": "inspection.import_",
     "report": "inspection.report",

@@ -16,10 +16,9 @@ from reconciler.base import escaping
 from reconciler.base.output_text import json_text, output_text
 from reconciler.base.redaction import remember
 from reconciler.cli.framework.console import Console
+from reconciler.cli.framework.diagnostics import traceback_text
 from reconciler.cli.framework.exit_codes import report_error
-from reconciler.cli.framework.log_format import JsonLogFormatter, TextLogFormatter
-from reconciler.cli.framework.service_log import OneLineFormatter
-from reconciler.cli.framework.tracebacks import traceback_text
+from reconciler.cli.framework.logs import JsonLogFormatter, OneLineFormatter, TextLogFormatter
 from reconciler.codecs.state import state_document
 from reconciler.errors import KquotaError, Problem
 from reconciler.inventory.audit_log import StreamAuditLog

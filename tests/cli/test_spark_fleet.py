@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.app.recorded_use.fleet_inputs import fleet_inputs
+from reconciler.app.recorded_use.selection import ClusterSelection
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
-from reconciler.cli.output.fleet_reports import FleetOutput, show_fleet
-from reconciler.cli.spark.jobs.fleet_inputs import fleet
-from reconciler.cli.spark.options import ClusterSelection
+from reconciler.cli.spark.fleet import FleetOutput, show_fleet
 from reconciler.codecs.state import state_document
 from reconciler.errors import ManifestErrors, UsageError
 from reconciler.evidence.spark.fleet import plan_totals
@@ -59,7 +59,7 @@ def project(folder: Path, **quotas: str) -> ClusterSelection:
 
 
 def test_documents_records_and_rules_of_every_cluster_are_read(tmp_path: Path) -> None:
-    inputs = fleet(
+    inputs = fleet_inputs(
         Console.of_process({}), project(tmp_path, a=QUOTA.format(name="a", value="10Mi"))
     )
     assert sorted(inputs.intended) == sorted(inputs.guards) == ["c1", "c2"]
@@ -72,13 +72,13 @@ def test_documents_records_and_rules_of_every_cluster_are_read(tmp_path: Path) -
 def test_problems_of_shared_files_are_told_once(tmp_path: Path) -> None:
     selection = project(tmp_path, a=QUOTA.format(name="a", value="-1"))
     with pytest.raises(ManifestErrors) as caught:
-        fleet(Console.of_process({}), selection)
+        fleet_inputs(Console.of_process({}), selection)
     assert len(caught.value.problems) == 1
 
 
 def test_a_cluster_without_a_project_has_no_documents_to_plan_from() -> None:
     with pytest.raises(UsageError, match="nothing says where the documents of c9 are"):
-        fleet(Console.of_process({}), ClusterSelection(ids=("c9",)))
+        fleet_inputs(Console.of_process({}), ClusterSelection(ids=("c9",)))
 
 
 CONFLICT = ConflictRow(

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.app.recorded_use.selection import SelectedCluster
 from reconciler.base.text_files import check_place
 from reconciler.cli.framework.console import Console
-from reconciler.cli.output.usage_reports import (
+from reconciler.cli.spark.reports import (
     KeyFileParameter,
     ReportOutput,
+    capacities_of,
+    show,
     show_report,
 )
-from reconciler.cli.output.usage_results import show
-from reconciler.cli.spark.capacity import capacities_of
-from reconciler.cli.spark.options import SelectedCluster
 from reconciler.errors import UsageError
 from reconciler.evidence.spark.runtime import job_runner
 from reconciler.manifest.project import file

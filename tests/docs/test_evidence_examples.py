@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from reconciler.cli.spark.jobs.ingest import IngestOverrides, source
-from reconciler.cli.spark.options import ClusterSelection
+from reconciler.app.recorded_use.ingest import IngestOverrides, source
+from reconciler.app.recorded_use.selection import ClusterSelection
 from reconciler.manifest.project.file import parse
 from reconciler.usage.recommendation.limit_sizes import BATCH, GOLD, SILVER
 

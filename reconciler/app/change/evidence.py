@@ -6,17 +6,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from reconciler.app.clusters.targets import place_of
-from reconciler.app.notices import Notices
+from reconciler.app.notices import Notices, TextReceiver
 from reconciler.app.requests import AUTO, EvidenceRequest
 from reconciler.base.extras import needs
 from reconciler.errors import ClientError, ConfigError, LakeError, QuotaValueError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from reconciler.app.change.plan_preparation import PlanTask
     from reconciler.app.clusters.targets import ClusterTarget
     from reconciler.app.clusters.trusted_files import TrustedFiles
     from reconciler.client import QuotaClient
     from reconciler.evidence.store.published_evidence import PublishedEvidence
+    from reconciler.quota.planner.desired_state import Declaration
     from reconciler.reconcile import PreparedPlan
     from reconciler.usage.impact.query import ImpactQuery
     from reconciler.usage.impact.result_rows import EvidenceNote, ImpactRow, Simulation
@@ -115,12 +118,30 @@ def policy_of(notices: Notices, task: "PlanTask", cluster_id: str) -> "WhatIfPol
     Raises:
         UsageError: The policy is in itself wrong.
     """
-    from reconciler.manifest.project.simulation_policy import policy_of as simulation_policy_of
-
     project = task.target.project
     documents = {cluster_id: chain.from_iterable(task.desired.claims.values())}
+    return what_if_policy(notices, {} if project is None else project.simulate, documents)
+
+
+def what_if_policy(
+    notices: TextReceiver,
+    simulate_spec: "Mapping[str, object]",
+    declared: "Mapping[str, Iterable[Declaration]]",
+) -> "WhatIfPolicy":
+    """The what-if policy of ``spec.simulate``, with a warning for each tier that it does not know.
+
+    Args:
+        notices: Where warnings go.
+        simulate_spec: ``spec.simulate`` of a project; empty = there is none.
+        declared: Documents by cluster id, with the tiers that they say they belong to.
+
+    Raises:
+        UsageError: The policy is in itself wrong.
+    """
+    from reconciler.manifest.project.simulation_policy import policy_of as simulation_policy_of
+
     try:
-        policy = simulation_policy_of({} if project is None else project.simulate, documents)
+        policy = simulation_policy_of(simulate_spec, declared)
     except QuotaValueError as wrong:  # a project that was parsed was checked
         raise UsageError(f"spec.simulate: {wrong.message}") from wrong
     for name in policy.unknown:

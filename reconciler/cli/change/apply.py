@@ -11,7 +11,7 @@ from reconciler.app.requests import PlanLimits, RecordSource, TargetRequest
 from reconciler.cli.framework.commands import command
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
-from reconciler.cli.live_names import plan_files
+from reconciler.cli.options.live_names import plan_files
 from reconciler.cli.options.plan import limit_options, source_options
 from reconciler.cli.options.shared import FILE, format_option, where_options
 from reconciler.cli.options.value_types import DurationParameter

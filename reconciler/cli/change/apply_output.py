@@ -15,12 +15,17 @@ from reconciler.app.notices import Notices
 from reconciler.app.requests import CONCURRENCY
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode, worst
-from reconciler.cli.framework.fleet import code_of_fleet, work_on
 from reconciler.cli.output import plans
-from reconciler.cli.output.fleet import outcome_of_error, preview_row, rows_of
-from reconciler.cli.output.fleet_summary import FleetRow
+from reconciler.cli.output.fleet import (
+    code_of_fleet,
+    outcome_of_error,
+    preview_row,
+    rows_of,
+    work_on,
+)
 from reconciler.errors import Interrupted, UsageError
 from reconciler.quota.results.report import Outcome
+from reconciler.render.fleet_summary import FleetRow
 from reconciler.render.units import count
 
 OpenRun = Callable[[Notices, ClusterTarget], AbstractAsyncContextManager[ApplyRun]]

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from reconciler.app.requests import TargetRequest
+from reconciler.cli.change import operator_overrides
+from reconciler.cli.change.operator_overrides import KubernetesOptions, kubernetes_options
 from reconciler.cli.framework.commands import Group
-from reconciler.cli.framework.console import Console
+from reconciler.cli.framework.console import Console, ConsoleNotices
 from reconciler.cli.framework.exit_codes import ExitCode
-from reconciler.cli.operator.overrides import KubernetesOptions, kubernetes_options
 from reconciler.cli.options.plan import validate_option
 from reconciler.cli.options.shared import format_option, where_options
 from reconciler.cli.options.value_types import (
@@ -23,7 +24,6 @@ from reconciler.quota.keys import FIELDS, Key
 if TYPE_CHECKING:
     from reconciler.app.change.override import OverrideChange
     from reconciler.quota.entity import Entity
-    from reconciler.render.json_values import Json
 
 HELP: Final = """Set a temporary limit; list or end temporary limits.
 
@@ -115,9 +115,7 @@ def begin(
     values = _values(entity, limits_given)
     _check_answer(console, yes=yes)
     if kube.kubernetes:
-        from reconciler.cli.operator import overrides
-
-        return overrides.begin(
+        return operator_overrides.begin(
             console,
             where,
             kube,
@@ -158,7 +156,6 @@ def end(
     from reconciler.app.change.override import OverrideChange, overrides_of
     from reconciler.app.clusters.targets import target
     from reconciler.app.event_loop import run
-    from reconciler.cli.framework.notices import ConsoleNotices
 
     _check_answer(console, yes=yes)
     if expired:
@@ -176,10 +173,8 @@ def end(
             hint="--expired reverts all expired overrides, with --all on every cluster",
         )
     if kube.kubernetes:
-        from reconciler.cli.operator import overrides
-
         named_keys = [_key(name) for name in keys]
-        return overrides.end(
+        return operator_overrides.end(
             console, where, kube, entity=entity, keys=named_keys, yes=yes, output=output
         )
     with ConsoleNotices(console) as notices:
@@ -230,40 +225,21 @@ def list_overrides(
     from reconciler.app.change.override import overrides_of
     from reconciler.app.clusters.targets import target
     from reconciler.app.event_loop import run
-    from reconciler.base.clock import SystemClock
 
     if kube.kubernetes:
-        from reconciler.cli.operator import overrides as overriding_kube
         from reconciler.quota.entity import sort_key
 
-        cluster_id, stored = overriding_kube.list_overrides(where, kube)
+        cluster_id, stored = operator_overrides.list_overrides(where, kube)
         overrides = dict(
             sorted(stored.items(), key=lambda item: (sort_key(item[0][0]), item[0][1]))
         )
     else:
-        from reconciler.cli.framework.notices import ConsoleNotices
-
         with ConsoleNotices(console) as notices:
             cluster_id, overrides = run(overrides_of(notices, target(where)))
-    now = SystemClock().now()
-    from reconciler.cli.output.override_rows import row, table_of
-
     if output == "json":
-        from reconciler.render.json_values import dump
-
-        rows: list[Json] = [row(override_, now) for override_ in overrides.values()]
-        console.fact(
-            dump(
-                {
-                    "kind": "kquota-overrides",
-                    "format": 1,
-                    "clusterId": cluster_id,
-                    "overrides": rows,
-                }
-            )
-        )
-        return ExitCode.DONE
-    table_of(console, list(overrides.values()), now)
+        operator_overrides.overrides_as_json(console, cluster_id, list(overrides.values()))
+    else:
+        operator_overrides.overrides_as_table(console, list(overrides.values()))
     return ExitCode.DONE
 
 

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from reconciler.app.clusters.targets import ClusterTarget
     from reconciler.app.notices import Notices
     from reconciler.quota.results.report import Preview
-    from reconciler.usage.impact.result_rows import Simulation
 
 HELP: Final = """Show what would change, which rule asks for it, and whether the broker would accept it.
 
@@ -85,9 +84,8 @@ def plan(
     from reconciler.app.change.plan import PlanRequest, plan_cluster
     from reconciler.app.change.principals import read_principals
     from reconciler.app.clusters.targets import offline_targets, targets
-    from reconciler.cli.framework.fleet import code_of_fleet, for_clusters
-    from reconciler.cli.output.fleet import plan_rows
-    from reconciler.cli.output.plans import plan_page, show_plans, show_trust
+    from reconciler.cli.output.fleet import code_of_fleet, for_clusters, plan_rows
+    from reconciler.cli.output.plans import evidence_code, plan_page, show_plans, show_trust
 
     if snapshot is not None and not offline:
         raise UsageError("--snapshot needs --offline: a live cluster speaks for itself")
@@ -131,7 +129,7 @@ def plan(
         lambda plan: worst(
             [
                 code_of(plan.preview, detailed=detailed_exitcode),
-                code_of_evidence(plan.simulation, asking),
+                evidence_code(plan.simulation, require_evidence=asking.require_evidence),
             ]
         ),
     )
@@ -150,15 +148,6 @@ def _save(
     if page is not None and plans:
         write_text(page, plan_page(plans), private=True)
         console.note(f"the HTML page of the plan is saved in {page}")
-
-
-def code_of_evidence(simulation: "Simulation | None", asking: EvidenceRequest) -> ExitCode:
-    """What recorded use alone exits with."""
-    if simulation is None:
-        return ExitCode.DONE
-    if simulation.breaches:
-        return ExitCode.REFUSED
-    return ExitCode.EVIDENCE if asking.require_evidence and not simulation.enough else ExitCode.DONE
 
 
 def code_of(preview: "Preview", *, detailed: bool) -> ExitCode:

@@ -14,7 +14,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 from pathlib import Path
-from typing import Final, Self, TextIO
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Self, TextIO
+
+if TYPE_CHECKING:
+    from reconciler.render.table import Style
 
 BAR_AFTER_SECONDS: Final = 1.0
 """Work shorter than this shows no progress."""
@@ -86,6 +90,13 @@ class Console:
     err_terminal: bool
     asks: bool
     width: int
+
+    @property
+    def style(self) -> "Style":
+        """How facts may look here."""
+        from reconciler.render.table import Style
+
+        return Style(colour=self.colour, width=self.width)
 
     @classmethod
     def of_process(
@@ -252,3 +263,35 @@ class ProgressLine:
         with contextlib.suppress(OSError, ValueError):
             self._console.err.write(text)
             self._console.err.flush()
+
+
+class ConsoleNotices:
+    """A receiver of notices that prints them. Implements ``app.notices.Notices``; a context, so that a bar is wiped away.
+
+    Args:
+        console: Where they go.
+        monotonic: Seconds that never go back; tests pass their own.
+    """
+
+    def __init__(
+        self, console: Console, *, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._console = console
+        self._line = ProgressLine(console, monotonic=monotonic)
+        self.note, self.warning, self.hint = console.note, console.warning, console.hint
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._line.__exit__(kind, error, trace)
+
+    def progress(self, phase: str, done: int, total: int) -> None:
+        """Show how far a phase is; one of unknown length only on a terminal."""
+        if total or self._console.err_terminal:
+            self._line(phase, done, total)

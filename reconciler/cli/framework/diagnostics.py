@@ -22,7 +22,6 @@ class DiagnosticsHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """One line, and the traceback below it."""
         from reconciler.base.redaction import redact_known
-        from reconciler.cli.framework.tracebacks import traceback_text
 
         self._console.warning(redact_known(_message(record)))
         if record.exc_info is not None and record.exc_info[1] is not None:
@@ -48,13 +47,13 @@ def escape_diagnostics(console: Console) -> None:
         file: TextIO | None = None,
         line: str | None = None,
     ) -> None:
+
         from reconciler.base.redaction import redact_known
 
         del file, line
         console.warning(redact_known(f"{filename}:{lineno}: {category.__name__}: {message}"))
 
     def died(name: str, error: BaseException | None) -> None:
-        from reconciler.cli.framework.tracebacks import traceback_text
 
         if error is not None and not isinstance(error, SystemExit):
             console.error(name)
@@ -65,3 +64,15 @@ def escape_diagnostics(console: Console) -> None:
     threading.excepthook = lambda hook_arguments: died("a thread died", hook_arguments.exc_value)
     sys.unraisablehook = lambda unraisable: died("an error while ending", unraisable.exc_value)
     sys.excepthook = lambda _, error, __: died("an error outside of every command", error)
+
+
+def traceback_text(error: BaseException | None) -> str:
+    """The traceback of an error, its causes included; every line of it is escaped, those of messages too."""
+    if error is None:
+        return ""
+    import traceback
+
+    from reconciler.base.escaping import escaped_lines
+    from reconciler.base.redaction import redact_known
+
+    return escaped_lines(redact_known("".join(traceback.format_exception(error)).rstrip()))

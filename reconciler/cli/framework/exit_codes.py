@@ -74,7 +74,7 @@ def report_error(console: Console, error: BaseException) -> ExitCode:
         return _asked_for(error)
     code = _print_error(console, error)
     if os.environ.get(DEBUG_VARIABLE) == "1":
-        from reconciler.cli.framework.tracebacks import traceback_text
+        from reconciler.cli.framework.diagnostics import traceback_text
 
         console.note(traceback_text(error))
     return code

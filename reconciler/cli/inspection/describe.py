@@ -1,6 +1,7 @@
-"""``kquota describe``: live quotas as a table, JSON or YAML."""
+"""``kquota describe`` and ``kquota snapshot``: live quotas as a table, JSON or YAML; all of them in one file, without loss."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -9,7 +10,7 @@ from reconciler.app.requests import TargetRequest
 from reconciler.cli.framework.commands import command
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
-from reconciler.cli.options.shared import format_option, where_options
+from reconciler.cli.options.shared import FILE, format_option, where_options
 from reconciler.cli.options.value_types import EntityPartsParameter
 from reconciler.errors import UsageError
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from reconciler.quota.entity import EntityParts
     from reconciler.quota.filters import Filter
     from reconciler.quota.state import QuotaState
+
 
 HELP: Final = """Show the live quotas of a cluster: all of them, or those of matching entities.
 
@@ -80,10 +82,9 @@ def describe(
 
     cluster_id, state = run(ask())
     if output == "table":
-        from reconciler.cli.output.plans import style_of
         from reconciler.render.cluster_state import state_text
 
-        console.fact(state_text(state, style=style_of(console)))
+        console.fact(state_text(state, style=console.style))
         return ExitCode.DONE
     if output == "json":
         from reconciler.codecs.state import state_document
@@ -106,3 +107,49 @@ def _filter(matching: "EntityParts", any_names: Sequence[str], *, strict: bool) 
     components = [Component(entity_type=kind, match=name) for kind, name in matching]
     components += [Component(entity_type=kind, match=ANY) for kind in any_names]
     return Filter(components=tuple(components), strict=strict)
+
+
+SNAPSHOT_HELP: Final = """Save all quotas of a cluster without loss, including unknown entity types, unknown keys and unusual values.
+
+Equal quotas give equal files unless --taken-at is set. Use the file with `kquota plan --offline --snapshot`.
+
+\b
+Example:
+  kquota snapshot --cluster prod --out prod.json
+  kquota snapshot --bootstrap-server localhost:9092 | sha256sum"""
+
+
+@command(help=SNAPSHOT_HELP)
+@click.option("--out", type=FILE, metavar="FILE", help="Where to; replaced whole. Default: stdout.")
+@click.option("--taken-at", is_flag=True, help="Include the time in the snapshot.")
+@where_options(many=False)
+@click.pass_obj
+def snapshot(
+    console: Console, *, out: Path | None, taken_at: bool, where: TargetRequest
+) -> ExitCode:
+    """One describe of everything, written as it came."""
+    from reconciler.app.clusters.runtime import connected, expected_cluster
+    from reconciler.app.clusters.targets import target
+    from reconciler.app.event_loop import run
+    from reconciler.base.clock import SystemClock
+    from reconciler.base.text_files import write_text
+    from reconciler.codecs.state import state_document
+    from reconciler.render.json_values import dump
+    from reconciler.render.units import instant
+
+    cluster_target = target(where)
+
+    async def ask() -> str:
+        async with connected(console, cluster_target) as client:
+            cluster = await expected_cluster(client, cluster_target)
+            state = await client.describe()
+        when = instant(SystemClock().now()) if taken_at else ""
+        return dump(state_document(state, cluster_id=cluster.id, taken_at=when))
+
+    text = run(ask())
+    if out is None:
+        console.fact(text)
+    else:
+        write_text(out, text, private=True)
+        console.note(f"written to {out}")
+    return ExitCode.DONE

@@ -33,8 +33,7 @@ def doctor(console: Console, *, where: TargetRequest, output: str) -> ExitCode:
     """Check all clusters; what fails in one stops no other."""
     from reconciler.app.clusters.targets import targets
     from reconciler.app.inspection.cluster_checks import check_cluster
-    from reconciler.cli.framework.fleet import code_of_fleet, for_clusters
-    from reconciler.cli.output.fleet import check_rows
+    from reconciler.cli.output.fleet import check_rows, code_of_fleet, for_clusters
     from reconciler.cli.output.plans import show_fleet_summary
     from reconciler.render.cluster_state import checks_document
     from reconciler.render.json_values import dump
@@ -67,9 +66,8 @@ def _code(checkup: "Checkup") -> ExitCode:
 def print_checks(console: Console, subject: str, checkup: "Checkup") -> None:
     """The checks as text, under a headline."""
     from reconciler.base.escaping import escaped
-    from reconciler.cli.output.plans import style_of
     from reconciler.render.cluster_state import checks_text
 
-    style = style_of(console)
+    style = console.style
     console.fact(style.paint(escaped(subject), "bold"))
     console.fact(checks_text(checkup.checks, style=style))

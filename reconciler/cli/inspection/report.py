@@ -61,10 +61,9 @@ def report(
     from reconciler.app.html_page import page_of
     from reconciler.app.inspection.report import PageRequest, report_cluster
     from reconciler.base.text_files import write_text
-    from reconciler.cli.framework.fleet import code_of_fleet, for_clusters
-    from reconciler.cli.output.fleet import page_rows
-    from reconciler.cli.output.fleet_summary import fleet_summary_text
-    from reconciler.cli.output.plans import show_config_changes, style_of
+    from reconciler.cli.output.fleet import code_of_fleet, for_clusters, page_rows
+    from reconciler.cli.output.plans import show_config_changes
+    from reconciler.render.fleet_summary import fleet_summary_text
 
     if offline != (snapshot is not None):
         raise UsageError(
@@ -90,7 +89,7 @@ def report(
     pages = [result.value for result in results if result.value is not None]
     if not pages:
         if len(results) > 1:
-            console.note(fleet_summary_text(page_rows(results), style=style_of(console)))
+            console.note(fleet_summary_text(page_rows(results), style=console.style))
         return code
     warnings = show_config_changes(console, where)
     full = [
@@ -104,5 +103,5 @@ def report(
         write_text(out, text, private=True)
         console.note(f"written to {out}")
     if len(results) > 1:
-        console.note(fleet_summary_text(page_rows(results), style=style_of(console)))
+        console.note(fleet_summary_text(page_rows(results), style=console.style))
     return code

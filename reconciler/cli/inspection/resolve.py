@@ -9,7 +9,7 @@ from reconciler.app.requests import TargetRequest
 from reconciler.cli.framework.commands import command
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
-from reconciler.cli.live_names import part_names
+from reconciler.cli.options.live_names import part_names
 from reconciler.cli.options.shared import format_option, where_options
 from reconciler.errors import ClientError, KquotaError, UsageError
 from reconciler.quota.keys import COLUMNS, Key
@@ -86,10 +86,9 @@ def resolve(
         document = resolutions_document(resolved, cluster_id=cluster_id)
         console.fact(dump(document | {"quotaCallback": callback}))
     else:
-        from reconciler.cli.output.plans import style_of
         from reconciler.render.cluster_state import resolutions_text
 
-        console.fact(resolutions_text(resolved, style=style_of(console)))
+        console.fact(resolutions_text(resolved, style=console.style))
     return _tell_refused(console, results)
 
 

@@ -9,9 +9,8 @@ import click
 from reconciler import __version__
 from reconciler.app.requests import TargetRequest
 from reconciler.cli.framework.commands import command
-from reconciler.cli.framework.console import Console
+from reconciler.cli.framework.console import Console, ConsoleNotices
 from reconciler.cli.framework.exit_codes import ExitCode, worst
-from reconciler.cli.framework.notices import ConsoleNotices
 from reconciler.cli.options.shared import format_option, where_options
 
 if TYPE_CHECKING:

@@ -176,7 +176,7 @@ def operator(
         # Kopf looks for its own way to the API server, and only there.
         os.environ["KUBECONFIG"] = str(operator_settings.kubeconfig.resolve())
 
-    from reconciler.cli.framework.log_format import log_to_stderr
+    from reconciler.cli.framework.logs import log_to_stderr
     from reconciler.kube.run.operator import run as operate
 
     log_to_stderr(log_format, level=logging.getLevelNamesMapping()[log_level.upper()])

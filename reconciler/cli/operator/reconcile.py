@@ -137,7 +137,6 @@ def _show(console: Console, subject: str, status: "RequestStatus", output: str) 
         )
         return
 
-    from reconciler.cli.output.plans import style_of
     from reconciler.render.table import table
 
     rows = [
@@ -147,6 +146,6 @@ def _show(console: Console, subject: str, status: "RequestStatus", output: str) 
     heads = ("CONDITION", "STATUS", "REASON", "MESSAGE")
     console.fact(escaped(subject))
     if rows:
-        console.fact("\n".join(table(rows, heads=heads, style=style_of(console))))
+        console.fact("\n".join(table(rows, heads=heads, style=console.style)))
     else:
         console.fact("no conditions yet")

@@ -9,7 +9,7 @@ import click
 from click.core import ParameterSource
 
 from reconciler.app.requests import CONCURRENCY, TargetRequest
-from reconciler.cli.options.completers import completer
+from reconciler.cli.options.live_names import cluster_names
 from reconciler.cli.options.value_types import DurationParameter
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -81,7 +81,7 @@ def where_options(
         revisions: Whether ``--config-from`` makes sense.
     """
     options: list[Callable[[Any], Any]] = [
-        click.option("--cluster", metavar="NAME", envvar="KQUOTA_CLUSTER", shell_complete=completer("cluster_names"),
+        click.option("--cluster", metavar="NAME", envvar="KQUOTA_CLUSTER", shell_complete=cluster_names,
             help="Name of a cluster in the project file  [env: KQUOTA_CLUSTER; default: the only one]."),
         click.option("--project", type=FILE, metavar="FILE", envvar="KQUOTA_PROJECT",
             help="Project file  [env: KQUOTA_PROJECT; default: kquota.yaml here or in a folder above, within the git work tree]."),

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from reconciler.cli.options.completers import completer
+from reconciler.cli.options.live_names import entity_names
 from reconciler.errors import QuotaValueError, UsageError
 from reconciler.quota.entity import Entity, EntityParts
 from reconciler.quota.entity_forms import read_entity, read_parts
@@ -46,7 +46,7 @@ class EntityParameter(click.ParamType[Entity]):
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> "list[CompletionItem]":
         """The entities that have live quotas."""
-        return completer("entity_names")(ctx, param, incomplete)
+        return entity_names(ctx, param, incomplete)
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None

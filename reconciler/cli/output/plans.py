@@ -14,14 +14,14 @@ from reconciler.app.clusters.targets import (
 )
 from reconciler.app.requests import TargetRequest
 from reconciler.cli.framework.console import Console
+from reconciler.cli.framework.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from reconciler.app.change.plan import ClusterPlan
-    from reconciler.cli.output.fleet_summary import FleetRow
     from reconciler.quota.results.report import Outcome, Preview
+    from reconciler.render.fleet_summary import FleetRow
     from reconciler.render.json_values import Json
     from reconciler.render.recorded_use import RecordedUse
-    from reconciler.render.table import Style
     from reconciler.usage.impact.result_rows import Simulation
 
 
@@ -36,13 +36,6 @@ UNTRUSTED: Final = (
     "the project file of the head revision says only where the manifests are, and no cluster, records or evidence that it"
     " names are read"
 )
-
-
-def style_of(console: Console) -> "Style":
-    """How text may look here."""
-    from reconciler.render.table import Style
-
-    return Style(colour=console.colour, width=console.width)
 
 
 def recorded_use(plan: "ClusterPlan") -> "RecordedUse | None":
@@ -109,9 +102,18 @@ def show_plans(
 def show_fleet_summary(console: Console, rows: "Sequence[FleetRow]") -> None:
     """The table at the end of a run over several clusters, for people."""
     if rows:
-        from reconciler.cli.output.fleet_summary import fleet_summary_text
+        from reconciler.render.fleet_summary import fleet_summary_text
 
-        console.fact("\n" + fleet_summary_text(rows, style=style_of(console)))
+        console.fact("\n" + fleet_summary_text(rows, style=console.style))
+
+
+def evidence_code(simulation: "Simulation | None", *, require_evidence: bool) -> ExitCode:
+    """What recorded use alone exits with; ``None`` = not asked for."""
+    if simulation is None:
+        return ExitCode.DONE
+    if simulation.breaches:
+        return ExitCode.REFUSED
+    return ExitCode.EVIDENCE if require_evidence and not simulation.enough else ExitCode.DONE
 
 
 def plan_page(plans: "Sequence[ClusterPlan]") -> str:
@@ -138,7 +140,7 @@ def _plan_documents(
     """The plan itself where there is one cluster; several stand under their clusters' names."""
     if len(plans) == 1 and not rows:
         return document_of_plan(plans[0])
-    from reconciler.cli.output.fleet_summary import fleet_summary_document
+    from reconciler.render.fleet_summary import fleet_summary_document
 
     documents: list[Json] = [
         {"cluster": plan.target.display_name, "plan": document_of_plan(plan)} for plan in plans
@@ -150,8 +152,8 @@ def _plan_documents(
 def _plans_as_markdown(
     plans: "Sequence[ClusterPlan]", rows: "Sequence[FleetRow]", *, verbose: bool
 ) -> str:
-    from reconciler.cli.output.fleet_summary import fleet_summary_markdown
     from reconciler.render.comment import MOST_ROWS
+    from reconciler.render.fleet_summary import fleet_summary_markdown
     from reconciler.render.markdown import plan_markdown
 
     max_rows = None if verbose else MOST_ROWS
@@ -168,7 +170,7 @@ def _plans_as_text(console: Console, plans: "Sequence[ClusterPlan]", *, verbose:
     from reconciler.base.escaping import escaped
     from reconciler.render.terminal import plan_text
 
-    style = style_of(console)
+    style = console.style
     for number, plan in enumerate(plans):
         if len(plans) > 1:
             console.fact(
@@ -184,7 +186,7 @@ def show_summary(console: Console, preview: "Preview") -> None:
     """A plan that was reviewed, without its rows."""
     from reconciler.render.terminal import plan_summary_text
 
-    console.fact(plan_summary_text(preview, style=style_of(console)))
+    console.fact(plan_summary_text(preview, style=console.style))
 
 
 def document_of(outcome: "Outcome | None") -> "dict[str, Json]":
@@ -220,7 +222,7 @@ def show_outcome(
     elif outcome is not None:
         from reconciler.render.terminal import outcome_text
 
-        console.fact("\n" + outcome_text(outcome, style=style_of(console), verbose=verbose))
+        console.fact("\n" + outcome_text(outcome, style=console.style, verbose=verbose))
 
 
 def show_trust(console: Console, cluster_options: TargetRequest) -> tuple[str, ...]:

@@ -176,7 +176,7 @@ def _plan(console: Console, target: "ClusterTarget") -> "Preview":
     from reconciler.app.change.plan import PlanRequest, plan_cluster
     from reconciler.app.event_loop import run
     from reconciler.app.requests import PlanLimits, RecordSource
-    from reconciler.cli.framework.notices import ConsoleNotices
+    from reconciler.cli.framework.console import ConsoleNotices
     from reconciler.cli.output.plans import show_plans
 
     request = PlanRequest(limits=PlanLimits(validate="none"), sources=RecordSource())

@@ -124,8 +124,7 @@ def _once(
     from reconciler.app.drift.notifications import DriftNotifications
     from reconciler.app.drift.observation import ObservedDrift, observe_drift
     from reconciler.base.clock import SystemClock
-    from reconciler.cli.framework.fleet import code_of_fleet, for_clusters
-    from reconciler.cli.output.fleet import drift_rows
+    from reconciler.cli.output.fleet import code_of_fleet, drift_rows, for_clusters
     from reconciler.cli.output.plans import show_fleet_summary
 
     notifications = DriftNotifications(console, telling, cluster_targets[0].root, SystemClock())
@@ -157,7 +156,6 @@ def _once(
 
 def _text(console: Console, observation: "ObservedDrift", *, verbose: bool) -> None:
     from reconciler.base.escaping import escaped
-    from reconciler.cli.output.plans import style_of
     from reconciler.render.cluster_state import drift_text
     from reconciler.render.units import count
 
@@ -172,7 +170,7 @@ def _text(console: Console, observation: "ObservedDrift", *, verbose: bool) -> N
     expired = observation.expired
     console.fact(
         drift_text(
-            observation.findings, expired, now=observed.at, style=style_of(console), verbose=verbose
+            observation.findings, expired, now=observed.at, style=console.style, verbose=verbose
         )
     )
     if expired:

@@ -27,7 +27,7 @@ from reconciler.base.escaping import escaped
 from reconciler.base.protocols import Clock
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
-from reconciler.cli.framework.service_log import logged
+from reconciler.cli.framework.logs import logged
 from reconciler.cli.service.metrics_endpoint import (
     metrics_of,
     served,

@@ -1,8 +1,8 @@
-"""``kquota spark``: the table of its commands. Each has its own file, imported when it runs."""
+"""``kquota spark``: the table of its commands. The module of a command is imported when it runs."""
 
 from typing import Final
 
-from reconciler.cli.framework.lazy_group import CommandEntry, LazyGroup
+from reconciler.cli.framework.commands import CommandEntry, LazyGroup
 
 _SUMMARIES: Final[dict[str, str]] = {
     "ingest": "Ingest recorded use from Prometheus or files into the lake.",
@@ -19,8 +19,25 @@ _SUMMARIES: Final[dict[str, str]] = {
 }
 """In the order of the work; a command stands here once its module exists."""
 
+_MODULES: Final[dict[str, str]] = {
+    "ingest": "ingest",
+    "rollup": "lake",
+    "usage": "reports",
+    "capacity": "reports",
+    "report": "reports",
+    "resolve": "fleet",
+    "plan": "fleet",
+    "history": "fleet",
+    "expire": "lake",
+    "simulate": "new_limits",
+    "recommend": "new_limits",
+}
+"""Where the module of each command lives, below this package."""
+
 COMMANDS: Final = {
-    name: CommandEntry(module=f"reconciler.cli.spark.{name}", attribute=name, summary=summary)
+    name: CommandEntry(
+        module=f"reconciler.cli.spark.{_MODULES[name]}", attribute=name, summary=summary
+    )
     for name, summary in _SUMMARIES.items()
 }
 

@@ -5,18 +5,13 @@ from typing import Final
 
 import click
 
+from reconciler.app.recorded_use.selection import ClusterSelection, WindowOptions
 from reconciler.cli.framework.commands import command
-from reconciler.cli.framework.console import Console
+from reconciler.cli.framework.console import Console, ProgressLine
 from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.options.shared import FILE, format_option
 from reconciler.cli.options.value_types import DurationParameter
-from reconciler.cli.spark.options import (
-    ClusterSelection,
-    WindowOptions,
-    clusters_options,
-    lake_option,
-    window_options,
-)
+from reconciler.cli.spark.options import clusters_options, lake_option, window_options
 from reconciler.errors import UsageError
 
 EVIDENCE: Final = "telemetry.evidenceUri"
@@ -101,7 +96,7 @@ def ingest(  # noqa: PLR0917 - click hands everything over by name
     from reconciler.base.extras import needs
 
     needs("usage", "kquota spark ingest")
-    from reconciler.cli.spark.jobs import ingest
+    from reconciler.app.recorded_use import ingest
     from reconciler.evidence.output import ingest_report
 
     selected = clusters.select()
@@ -142,7 +137,8 @@ def ingest(  # noqa: PLR0917 - click hands everything over by name
         publish=publish is not None,
         rebuild=rebuild,
     )
-    summary = ingest.run_ingest(console, work)
+    with ProgressLine(console) as progress:
+        summary = ingest.run_ingest(work, progress)
     console.fact(ingest_report.json(summary) if output == "json" else ingest_report.text(summary))
     for cluster_summary in summary.clusters:
         for failure in cluster_summary.failures:

@@ -12,11 +12,11 @@ from reconciler.app.clusters.documents import reading
 from reconciler.cli.framework.console import (
     ColorMode,
     Console,
+    ConsoleNotices,
     ProgressLine,
     color_mode,
     has_colour,
 )
-from reconciler.cli.framework.notices import ConsoleNotices
 from reconciler.manifest.loader import load_files
 from tests.cli.consoles import Screen
 from tests.cli.projects import quota

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from reconciler.cli.framework.log_format import (
+from reconciler.cli.framework.logs import (
     JsonLogFormatter,
     TextLogFormatter,
     log_to_stderr,

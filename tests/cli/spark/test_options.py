@@ -2,12 +2,8 @@
 
 import pytest
 
-from reconciler.cli.spark.options import (
-    ClusterSelection,
-    InstantParameter,
-    SelectedCluster,
-    WindowOptions,
-)
+from reconciler.app.recorded_use.selection import ClusterSelection, SelectedCluster, WindowOptions
+from reconciler.cli.spark.options import InstantParameter
 from reconciler.errors import ConfigError, UsageError
 from tests.cli import projects
 from tests.fakes.clock import FakeClock

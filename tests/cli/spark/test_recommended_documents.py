@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.cli.spark.jobs import recommendation
+from reconciler.app.recorded_use import recommendation
 from reconciler.errors import ManifestErrors
 from reconciler.evidence.output.recommended_documents import (
     DeclaredDocuments,

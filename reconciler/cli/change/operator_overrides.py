@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
@@ -12,6 +12,10 @@ from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.options.shared import FILE, packed
 from reconciler.errors import UsageError
+
+if TYPE_CHECKING:
+    from reconciler.quota.ownership import Override
+    from reconciler.render.json_values import Json
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -190,25 +194,12 @@ async def _passed(console: Console, ledger: Any, seconds: float) -> bool:  # noq
 
 
 def _print_overrides(
-    console: Console, cluster_id: str, changed: Sequence[Any], output: str, becomes: str
+    console: Console, cluster_id: str, changed: "Sequence[Override]", output: str, becomes: str
 ) -> None:
-    from reconciler.base.clock import SystemClock
-    from reconciler.cli.output.override_rows import row
     from reconciler.quota.entity_forms import entity_text
-    from reconciler.render.json_values import dump
 
     if output == "json":
-        rows = [row(record, SystemClock().now()) for record in changed]
-        console.fact(
-            dump(
-                {
-                    "kind": "kquota-overrides",
-                    "format": 1,
-                    "clusterId": cluster_id,
-                    "overrides": rows,
-                }
-            )
-        )
+        overrides_as_json(console, cluster_id, changed)
         return
     for record in changed:
         console.fact(f"{record.key} of {entity_text(record.entity)} {becomes}")
@@ -219,3 +210,66 @@ def _agreed(console: Console, question: str, *, yes: bool) -> bool:
         return True
     console.question(question)
     return console.answer()
+
+
+def overrides_as_json(console: Console, cluster_id: str, overrides: "Sequence[Override]") -> None:
+    """Overrides as one document."""
+    from reconciler.base.clock import SystemClock
+    from reconciler.render.json_values import dump
+
+    now = SystemClock().now()
+    rows: list[Json] = [_row(record, now) for record in overrides]
+    document = {
+        "kind": "kquota-overrides",
+        "format": 1,
+        "clusterId": cluster_id,
+        "overrides": rows,
+    }
+    console.fact(dump(document))
+
+
+def _row(record: "Override", now: float) -> "Json":
+    from reconciler.quota.entity_forms import entity_json
+    from reconciler.render.json_values import value_json
+    from reconciler.render.units import instant
+
+    return {
+        "entity": entity_json(record.entity),
+        "key": str(record.key),
+        "value": value_json(record.value),
+        "declared": value_json(record.declared),
+        "before": value_json(record.before),
+        "until": instant(record.until),
+        "expired": now >= record.until,
+        "endsWithDocument": record.ends_with_document,
+        "who": record.author,
+        "reason": record.reason,
+    }
+
+
+def overrides_as_table(console: Console, overrides: "Sequence[Override]") -> None:
+    """Overrides as a table."""
+    from reconciler.base.clock import SystemClock
+    from reconciler.base.escaping import escaped
+    from reconciler.quota.entity_forms import entity_text
+    from reconciler.render import units
+    from reconciler.render.table import table
+
+    if not overrides:
+        console.fact("no overrides")
+        return
+    now = SystemClock().now()
+    rows = [
+        [
+            entity_text(record.entity),
+            str(record.key),
+            units.limit(record.key, record.value) if record.value is not None else "unset",
+            units.limit(record.key, record.declared) if record.declared is not None else "not declared",
+            f"{units.age(record.until - now)} left" if now < record.until else "expired, not reverted",
+            escaped(record.author),
+            escaped(record.reason),
+        ]
+        for record in overrides
+    ]  # fmt: skip
+    heads = ("ENTITY", "KEY", "VALUE", "DECLARED", "UNTIL", "WHO", "REASON")
+    console.fact("\n".join(table(rows, heads=heads, style=console.style)))

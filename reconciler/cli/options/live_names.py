@@ -1,5 +1,7 @@
 """Completion of names that only a project or a cluster knows: clusters, entities, users, client ids, saved plans.
 
+Every command imports this module for its options; what asks for the names is imported only when a shell asks.
+
 A key pressed for a completion is no order to connect, and the project file of a checkout may come from another author.
 So a cluster is asked only if the user named its brokers (an option or ``KQUOTA_BOOTSTRAP_SERVERS``), or if kquota has
 applied to it from this folder before: its records or its audit log are here, and git does not track them. Whatever goes
@@ -14,12 +16,12 @@ from typing import TYPE_CHECKING, Final
 import click
 from click.shell_completion import CompletionItem
 
-from reconciler.cli.options.completers import Completer
-
 if TYPE_CHECKING:
     from reconciler.app.clusters.targets import ClusterTarget
     from reconciler.app.requests import TargetRequest
     from reconciler.quota.entity import Entity
+
+Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 ASKING_SECONDS: Final = 2.0
 """How long a cluster may take to answer a completion."""

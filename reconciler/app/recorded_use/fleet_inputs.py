@@ -10,10 +10,10 @@ from reconciler.app.change.reconcile_options import orders_for
 from reconciler.app.clusters.documents import load_loosely
 from reconciler.app.clusters.record_stores import read_only_inventory
 from reconciler.app.clusters.targets import ClusterTarget, target
+from reconciler.app.notices import TextReceiver
+from reconciler.app.recorded_use.selection import ClusterSelection, SelectedCluster
 from reconciler.app.requests import PlanLimits, TargetRequest
 from reconciler.base.clock import SystemClock
-from reconciler.cli.framework.console import Console
-from reconciler.cli.spark.options import ClusterSelection, SelectedCluster
 from reconciler.errors import ManifestErrors, Problem, UsageError
 from reconciler.quota.planner.desired_state import merge
 from reconciler.quota.results.report import RunOrigin
@@ -31,7 +31,7 @@ class FleetInputs:
     guards: "dict[str, Guards]"
 
 
-def fleet(console: Console, clusters: ClusterSelection) -> FleetInputs:
+def fleet_inputs(notices: TextReceiver, clusters: ClusterSelection) -> FleetInputs:
     """Read the documents and records of all clusters.
 
     Two documents that claim one pair are no error here: they become rows.
@@ -45,7 +45,7 @@ def fleet(console: Console, clusters: ClusterSelection) -> FleetInputs:
     problems: list[Problem] = []
     for cluster in clusters.select():
         try:
-            _read(console, cluster, _target(cluster, clusters), inputs)
+            _read(notices, cluster, _target(cluster, clusters), inputs)
         except ManifestErrors as error:
             problems += error.problems
     if problems:
@@ -54,7 +54,10 @@ def fleet(console: Console, clusters: ClusterSelection) -> FleetInputs:
 
 
 def _read(
-    console: Console, cluster: SelectedCluster, cluster_target: ClusterTarget, inputs: FleetInputs
+    notices: TextReceiver,
+    cluster: SelectedCluster,
+    cluster_target: ClusterTarget,
+    inputs: FleetInputs,
 ) -> None:
     from reconciler.evidence.spark.fleet.plan_inputs import ClusterPlanInput
 
@@ -62,7 +65,7 @@ def _read(
     if loaded.problems:
         raise ManifestErrors(loaded.problems)
     for warning in loaded.warnings:
-        console.warning(str(warning))
+        notices.warning(str(warning))
     clock = SystemClock()
     owned = asyncio.run(read_only_inventory(cluster_target, clock).load(cluster.id))
     orders = orders_for(
@@ -87,12 +90,7 @@ def _target(cluster: SelectedCluster, clusters: ClusterSelection) -> ClusterTarg
             f"nothing says where the documents of {cluster.id} are",
             hint="name a cluster of a project file with --cluster, or take --all",
         )
-    return target(
-        TargetRequest(
-            project=clusters.project, cluster=cluster.name, every=False, bootstrap_server=None,
-            command_config=None, config_from=None, timeout=None,
-        )
-    )  # fmt: skip
+    return target(TargetRequest(project=clusters.project, cluster=cluster.name))
 
 
 def _once(problems: Iterable[Problem]) -> tuple[Problem, ...]:

@@ -1,25 +1,28 @@
-"""``kquota spark expire``: what is past its time leaves the lake. No Spark is needed for it."""
+"""``kquota spark expire`` and ``rollup``: what is past its time leaves the lake, and what changed is summed up."""
 
 import json
 from typing import TYPE_CHECKING, Final
 
 import click
 
+from reconciler.app.recorded_use.spark_job import SparkOptions, run
 from reconciler.cli.framework.commands import command
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.options.shared import format_option
-from reconciler.cli.spark.options import lake_option
+from reconciler.cli.spark.options import lake_option, running_options
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
     from reconciler.errors import LakeError
+    from reconciler.evidence.spark.jobs.rollup import RollupReport
     from reconciler.evidence.store.expiry import ExpiryReport, TableExpiry
 
-KIND: Final = "kquota-expired"
+
+EXPIRY_KIND: Final = "kquota-expired"
 FORMAT: Final = 1
 
-HELP: Final = """Remove expired data and unused files from the lake.
+EXPIRE_HELP: Final = """Remove expired data and unused files from the lake.
 
 Kept are: samples and results 30 days, sums of five minutes 396 days (13 months), histograms, snapshots of limits and
 what was applied 762 days (25 months). Superseded generations and files that no manifest names go one day after
@@ -31,7 +34,7 @@ Example:
   kquota spark expire --lake ./lake --keep target_up=90 --keep usage_sample=90"""
 
 
-@command(help=HELP)
+@command(help=EXPIRE_HELP)
 @lake_option()
 @click.option("--keep", "kept", metavar="TABLE=DAYS", multiple=True, help="Retention of a table in days; may be repeated.")  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Print what would be removed; remove nothing.")
@@ -51,7 +54,7 @@ def expire(
     keep = KEEP_DAYS | _days(kept)
     now_ms = int(SystemClock().now() * 1000)
     report = expired(object_store.opened(lake), now_ms, keep, dry_run=dry_run)
-    console.fact(_json(report) if output == "json" else _text(report))
+    console.fact(_expiry_document(report) if output == "json" else _expiry_text(report))
     for name, failure in report.failures.items():
         console.error(f"{name}: {_failure_text(failure)}")
     return ExitCode.ERROR if report.failures else ExitCode.DONE
@@ -73,7 +76,7 @@ def _days(kept: tuple[str, ...]) -> dict[str, int]:
     return days_by_table
 
 
-def _text(report: "ExpiryReport") -> str:
+def _expiry_text(report: "ExpiryReport") -> str:
     from reconciler.render.table import Cell, table
     from reconciler.render.units import count
 
@@ -108,7 +111,7 @@ def _failure_text(failure: "LakeError") -> str:
     return str(failure) + (f" ({failure.hint})" if failure.hint else "")
 
 
-def _json(report: "ExpiryReport") -> str:
+def _expiry_document(report: "ExpiryReport") -> str:
     def figures(table: "TableExpiry") -> dict[str, int]:
         return {
             "units": table.units,
@@ -118,7 +121,7 @@ def _json(report: "ExpiryReport") -> str:
         }
 
     document = {
-        "kind": KIND,
+        "kind": EXPIRY_KIND,
         "format": FORMAT,
         "dryRun": report.dry_run,
         "tables": [{"table": table.table, **figures(table)} for table in report.tables],
@@ -129,3 +132,53 @@ def _json(report: "ExpiryReport") -> str:
         ],
     }
     return json.dumps(document, indent=2) + "\n"
+
+
+ROLLUP_KIND: Final = "kquota-rollup"
+
+ROLLUP_HELP: Final = """Compute five-minute sums and daily histograms of days whose samples changed.
+
+A run that was killed leaves every day as it was, or done. Reports, capacity and long windows read these tables.
+
+\b
+Example:
+  kquota spark rollup --lake ./lake
+  kquota spark rollup --lake s3://metrics/kquota --remote sc://spark.example.com"""
+
+
+@command(help=ROLLUP_HELP)
+@lake_option()
+@click.option("--cluster-id", "ids", multiple=True, metavar="ID", help="Only this Kafka cluster id; may be repeated.")  # fmt: skip
+@click.option("--rebuild", is_flag=True, help="Recompute all days, changed or not.")
+@running_options()
+@format_option("text", "json")
+@click.pass_obj
+def rollup(
+    console: Console,
+    /,
+    lake: str,
+    ids: tuple[str, ...],
+    running: SparkOptions,
+    output: str,
+    *,
+    rebuild: bool,
+) -> ExitCode:
+    """Run the job and report what it made."""
+    report: RollupReport = run("rollup", lake, running, cluster=ids, rebuild=rebuild)
+    console.fact(rollup_document(report) if output == "json" else _rollup_text(report))
+    return ExitCode.DONE
+
+
+def rollup_document(report: "RollupReport") -> str:
+    """What was made, as a document."""
+    from reconciler.evidence.spark.runtime.job_runner import document
+    from reconciler.render.json_values import dump
+
+    return dump({"kind": ROLLUP_KIND, "format": FORMAT, **document(report)})
+
+
+def _rollup_text(report: "RollupReport") -> str:
+    return "\n".join(
+        f"{table.table}: {table.units} days made ({table.rows} rows), {table.unchanged} were up to date"
+        for table in report.tables
+    )

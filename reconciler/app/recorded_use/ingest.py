@@ -1,4 +1,4 @@
-"""The work of ``kquota spark ingest``: sources from project and options, then read, keep, assemble, publish."""
+"""Ingest recorded use: sources from project and options, then read, keep, assemble, publish."""
 
 from dataclasses import dataclass, replace
 from datetime import date
@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 from reconciler.app.clusters.targets import place_of
 from reconciler.app.event_loop import run
+from reconciler.app.recorded_use.selection import SelectedCluster, WindowOptions
 from reconciler.base.clock import SystemClock
 from reconciler.base.text_files import read_text
-from reconciler.cli.framework.console import Console, ProgressLine
-from reconciler.cli.spark.options import SelectedCluster, WindowOptions
 from reconciler.errors import LakeError, TelemetryError, UsageError
 from reconciler.evidence.ingest import (
     apply_log,
@@ -121,9 +120,14 @@ def source(cluster: SelectedCluster, overrides: IngestOverrides) -> ClusterSourc
 
 
 def run_ingest(
-    console: Console, work: IngestRequest, clock: "Clock | None" = None
+    work: IngestRequest, progress: "Progress", clock: "Clock | None" = None
 ) -> IngestSummary:
     """Run it. What went wrong for one cluster is reported, and the others are done all the same.
+
+    Args:
+        work: What is to be done.
+        progress: Receives how far it is.
+        clock: Time; ``None`` = that of the machine.
 
     Raises:
         UsageError: Options contradict each other.
@@ -153,18 +157,17 @@ def run_ingest(
     for path in work.audit_logs:
         new, foreign_count = apply_log.keep(lake, ids, read_entries(path), source=str(path))
         new_applies, strange = new_applies + new, strange + foreign_count
-    with ProgressLine(console) as progress:
-        brought = file_import.FileImportResult(
-            arrived={cluster_id: ClusterArrivals() for cluster_id in ids}, counts=DropCounts()
+    brought = file_import.FileImportResult(
+        arrived={cluster_id: ClusterArrivals() for cluster_id in ids}, counts=DropCounts()
+    )
+    if work.files:
+        brought = _from_files(lake, work, now, progress)
+    clusters = tuple(
+        _ingest_cluster(
+            lake, work, source, brought.arrived[source.cluster_id], clock=now, progress=progress
         )
-        if work.files:
-            brought = _from_files(lake, work, now, progress)
-        clusters = tuple(
-            _ingest_cluster(
-                lake, work, source, brought.arrived[source.cluster_id], clock=now, progress=progress
-            )
-            for source in work.sources
-        )
+        for source in work.sources
+    )
     for cluster in clusters:
         cluster.arrived.remarks[:0] = anew[cluster.cluster_id]
     return IngestSummary(

@@ -4,16 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.cli.spark.jobs import recommendation
-from reconciler.cli.spark.jobs.recommendation import RecommendOptions, task_of
-from reconciler.cli.spark.jobs.recommended_files import (
+from reconciler.app.recorded_use import recommendation
+from reconciler.app.recorded_use.recommendation import RecommendOptions, task_of
+from reconciler.app.recorded_use.recommended_files import (
     MARK,
     WrittenFiles,
     places,
     put,
 )
-from reconciler.cli.spark.jobs.session import SparkOptions
-from reconciler.cli.spark.options import ClusterSelection, WindowOptions
+from reconciler.app.recorded_use.selection import ClusterSelection, WindowOptions
+from reconciler.app.recorded_use.spark_job import SparkOptions
 from reconciler.errors import UsageError
 from reconciler.manifest.loader import load_files
 from reconciler.quota.entity import entity

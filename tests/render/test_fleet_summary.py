@@ -1,6 +1,6 @@
 """The table at the end of a run over several clusters."""
 
-from reconciler.cli.output.fleet_summary import (
+from reconciler.render.fleet_summary import (
     FleetOutcome,
     FleetRow,
     fleet_summary_document,

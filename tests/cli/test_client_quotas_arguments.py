@@ -1,9 +1,80 @@
-"""Contradictions on a kafka-client-quotas command line: each exits 1 before any broker is asked."""
+"""The argument syntax of kafka-client-quotas, and what it prints of names."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from reconciler.cli import client_quotas_arguments as kip
 from reconciler.cli.client_quotas import main
-from reconciler.cli.kafka_client_quotas.command_line import read_call
+from reconciler.cli.client_quotas_arguments import read_call
+from reconciler.errors import UsageError
+
+NAMES = st.text(alphabet=st.characters(exclude_categories=["Cs"]), min_size=1)
+
+
+def escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace(",", "\\,")
+
+
+@given(st.lists(NAMES, min_size=1, max_size=5))
+def test_any_list_of_names_can_be_written_with_the_two_escapes(names):
+    assert kip.split(",".join(map(escaped, names)), option="--defaults") == names
+
+
+@given(st.dictionaries(st.sampled_from(["user", "client-id", "ip"]), NAMES, min_size=1))
+def test_any_pairs_can_be_written_and_names_may_hold_equals_signs(pairs):
+    text = ",".join(f"{kind}={escaped(name)}" for kind, name in pairs.items())
+    assert kip.pairs(text, option="--names") == pairs
+
+
+def test_an_x509_name_is_written_with_escaped_commas():
+    assert kip.pairs(r"user=CN=a\,O=b,client-id=c\\d", option="--names") == {
+        "user": "CN=a,O=b",
+        "client-id": "c\\d",
+    }
+
+
+def test_a_name_may_be_empty_because_a_live_cluster_may_hold_one():
+    assert kip.pairs("user=", option="--names") == {"user": ""}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("user=a,", "empty"),
+        (",", "empty"),
+        ("", "empty"),
+        ("user", "type=name"),
+        ("=a", "type=name"),
+        ("user=a,user=b", "twice"),
+        ("user=a\\b", "backslash"),
+        ("user=a\\", "the end"),
+        ("user=\udcff", "UTF-8"),
+    ],
+)
+def test_what_cannot_be_read_as_pairs_is_refused_in_words(text, said):
+    with pytest.raises(UsageError, match=said):
+        kip.pairs(text, option="--names")
+
+
+def test_a_word_twice_is_refused():
+    with pytest.raises(UsageError, match="twice"):
+        kip.parse_names("user,user", option="--defaults")
+
+
+def test_values_have_no_decimals_where_there_are_none_and_keys_are_sorted():
+    assert list(kip.value_lines([("b", 4_000_000.0), ("a", 50.5)])) == ["a=50.5", "b=4000000"]
+
+
+@pytest.mark.parametrize("text", ["", "10Mi", "nan", "inf", "1_000", "٣", "0x10"])
+def test_what_is_no_decimal_number_is_refused(text):
+    with pytest.raises(UsageError, match="decimal number"):
+        kip.number(text, key="producer_byte_rate")
+
+
+def test_zero_and_less_are_left_to_the_broker_to_refuse():
+    assert kip.number("-1", key="producer_byte_rate") == -1.0
+
 
 NOWHERE = "--bootstrap-server=127.0.0.1:1"
 

@@ -10,14 +10,10 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from reconciler.app.recorded_use.spark_job import SparkOptions, run
 from reconciler.base import extras
-from reconciler.cli.spark.jobs.session import (
-    SparkOptions,
-    engine_option,
-    run,
-    running_options,
-)
-from reconciler.cli.spark.rollup import document_text
+from reconciler.cli.spark.lake import rollup_document
+from reconciler.cli.spark.options import engine_option, running_options
 from reconciler.errors import ConfigError, UsageError
 from reconciler.evidence.spark.jobs import rollup
 from reconciler.evidence.spark.runtime.session import SessionSettings
@@ -56,7 +52,7 @@ def test_without_the_extra_the_command_says_what_to_install(
 
 def test_the_document_of_a_rollup_says_its_kind_and_version() -> None:
     done = rollup.RollupReport(tables=(rollup.TableRollup(table="usage_5m", units=2, rows=7),))
-    document = json.loads(document_text(done))
+    document = json.loads(rollup_document(done))
     assert (document["kind"], document["format"]) == ("kquota-rollup", 1)
     assert document["tables"] == [
         {"table": "usage_5m", "units": 2, "rows": 7, "unchanged": 0, "again": 0}

@@ -1,20 +1,15 @@
-"""What the commands of ``kquota spark`` share to run a job: where it runs, and a session of its own."""
+"""One job on Spark: where it runs, and a session of its own."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeVar
-
-import click
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from reconciler.base.extras import needs
-from reconciler.cli.options.shared import packed
 
 if TYPE_CHECKING:
     from reconciler.evidence.spark.runtime.session import SessionSettings
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-ENGINES: Final = ("auto", "core", "spark")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,32 +32,6 @@ class SparkOptions:
         return SessionSettings(
             master=self.master, remote=self.remote, memory=self.memory, brief=self.brief
         )
-
-
-def running_options() -> Callable[[F], F]:
-    """``--master``, ``--remote``, ``--memory`` and ``--brief``, handed on as ``running``."""
-    return packed(
-        "running",
-        SparkOptions,
-        ["master", "remote", "memory", "brief"],
-        [
-            click.option("--master", metavar="MASTER", help="Spark master: local[2], spark://host:7077, k8s://…, yarn  [default: this machine]."),
-            click.option("--remote", metavar="sc://HOST:PORT", help="Spark Connect server to use instead of --master."),
-            click.option("--memory", metavar="SIZE", help="Heap of a session on this machine, such as 4g  [default: 1g]."),
-            click.option("--brief", is_flag=True, help="Start faster and compute slower; for little data on this machine."),
-        ],
-    )  # fmt: skip
-
-
-def engine_option() -> Callable[[F], F]:
-    """``--engine``: the core in this process, Spark, or whichever is quicker for so many rows."""
-    return click.option(
-        "--engine",
-        type=click.Choice(ENGINES),
-        default="auto",
-        show_default=True,
-        help="Engine: core (this process), spark, or auto (the faster one).",
-    )
 
 
 def run(

@@ -1,4 +1,4 @@
-"""What ``kquota spark simulate`` does: limits to come from manifests, plans or snapshots, and an engine to replay use under them."""
+"""A simulation of new limits on recorded use: limits to come from manifests, plans or snapshots, and an engine to replay use under them."""
 
 import uuid
 from collections import defaultdict
@@ -8,17 +8,16 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from reconciler.app.change.evidence import what_if_policy
 from reconciler.app.change.plan_preparation import task_for
 from reconciler.app.clusters.targets import offline_targets
+from reconciler.app.notices import Notices, TextReceiver
+from reconciler.app.recorded_use.selection import ClusterSelection, WindowOptions
+from reconciler.app.recorded_use.spark_job import SparkOptions
 from reconciler.app.requests import PlanLimits, RecordSource, TargetRequest
 from reconciler.base.clock import SystemClock
 from reconciler.base.extras import needs
-from reconciler.cli.framework.console import Console
-from reconciler.cli.framework.exit_codes import ExitCode
-from reconciler.cli.framework.notices import ConsoleNotices
-from reconciler.cli.spark.jobs.session import SparkOptions
-from reconciler.cli.spark.options import ClusterSelection, WindowOptions
-from reconciler.errors import QuotaValueError, UsageError
+from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
     from reconciler.app.change.plan_preparation import PlanTask
@@ -39,11 +38,7 @@ what Spark took, JVM start and files included, so it is ahead beyond four millio
 250 bytes each.
 """
 
-NO_LIMITS: Final = PlanLimits(
-    policy=None, confirm_sync=None, validate="none", only=(), correct_drift=True, force=False,
-    max_removals=None, max_removed_percent=None, max_change_factor=None, max_exception_factor=None,
-    allow_newly_unlimited=False, allow_small_values=False, allow_defaults=False, allow_empty=False,
-)  # fmt: skip
+NO_LIMITS: Final = PlanLimits(validate="none", correct_drift=True)
 """A simulation writes nothing: guards are reported by ``plan`` and ``apply``."""
 
 
@@ -97,7 +92,7 @@ def opened(address: str) -> "Lake":
     return Lake(store_opened(address), clock=SystemClock(), run_id=uuid.uuid4().hex)
 
 
-def simulated(console: Console, options: SimulateOptions) -> "Simulation":
+def simulated(notices: Notices, options: SimulateOptions) -> "Simulation":
     """Simulate on the engine that fits.
 
     Raises:
@@ -117,12 +112,12 @@ def simulated(console: Console, options: SimulateOptions) -> "Simulation":
         )
         options.clusters.check({candidate.cluster_id for candidate in candidate_list})
     else:
-        candidate_list, declared = _of_manifests(console, options, lake, (begin, end))
+        candidate_list, declared = _of_manifests(notices, options, lake, (begin, end))
     work = candidate_plans.SimulationRequest(
         candidates=candidate_list,
         from_ms=begin,
         to_ms=end,
-        policy=policy_for(console, options.clusters.project, declared),
+        policy=policy_for(notices, options.clusters.project, declared),
         most=options.most,
         source=lake.store.redacted_address,
         now_ms=round(clock.now() * 1000),
@@ -133,7 +128,7 @@ def simulated(console: Console, options: SimulateOptions) -> "Simulation":
     if options.engine == "core" or (options.engine == "auto" and rows <= SWITCH_ROWS):
         return candidate_plans.by_core(lake, work)
     if options.engine == "auto":
-        console.note(f"{rows:,} samples: Spark replays them (--engine core would read them here)")
+        notices.note(f"{rows:,} samples: Spark replays them (--engine core would read them here)")
     return _on_spark(options, work)
 
 
@@ -150,12 +145,14 @@ def _on_spark(options: SimulateOptions, work: "SimulationRequest") -> "Simulatio
 
 
 def policy_for(
-    console: Console, project_path: Path | None, declared: "Mapping[str, Sequence[Declaration]]"
+    notices: TextReceiver,
+    project_path: Path | None,
+    declared: "Mapping[str, Sequence[Declaration]]",
 ) -> "WhatIfPolicy":
     """The what-if policy of the project, if there is a project, with the tiers that documents say they belong to.
 
     Args:
-        console: Where warnings go.
+        notices: Where warnings go.
         project_path: The project file; ``None`` = the one here, if there is one.
         declared: Documents by cluster id.
 
@@ -164,30 +161,16 @@ def policy_for(
     """
     from reconciler.app.clusters.project_files import project_path as located
     from reconciler.app.clusters.targets import read_project
-    from reconciler.manifest.project.simulation_policy import policy_of
 
     simulate_spec: Mapping[str, object] = {}
-    where = _cluster_options(project_path, None)
+    where = TargetRequest(project=project_path)
     if project_path is not None or located(where).exists():
         simulate_spec = read_project(where)[0].simulate
-    try:
-        policy = policy_of(simulate_spec, declared)
-    except QuotaValueError as wrong:
-        raise UsageError(f"spec.simulate: {wrong.message}") from wrong
-    for name in policy.unknown:
-        console.warning(f"no tier is called {name!r}; known are {', '.join(policy.names)}")
-    return policy
-
-
-def _cluster_options(project: Path | None, cluster: str | None) -> TargetRequest:
-    return TargetRequest(
-        project=project, cluster=cluster, every=False, bootstrap_server=None, command_config=None,
-        config_from=None, timeout=None,
-    )  # fmt: skip
+    return what_if_policy(notices, simulate_spec, declared)
 
 
 def task_of(
-    console: Console, project: Path | None, cluster: str, paths: Sequence[str]
+    notices: Notices, project: Path | None, cluster: str, paths: Sequence[str]
 ) -> "PlanTask":
     """The documents of one cluster of the project.
 
@@ -195,13 +178,12 @@ def task_of(
         ManifestErrors: Something is wrong with a file.
         UsageError: There is no project.
     """
-    (target,) = offline_targets(_cluster_options(project, cluster), paths)
-    sources = RecordSource(since=None, no_inventory=False)
-    return task_for(ConsoleNotices(console), target, paths, NO_LIMITS, sources)
+    (target,) = offline_targets(TargetRequest(project=project, cluster=cluster), paths)
+    return task_for(notices, target, paths, NO_LIMITS, RecordSource())
 
 
 def _of_manifests(
-    console: Console, options: SimulateOptions, lake: "Lake", window: tuple[int, int]
+    notices: Notices, options: SimulateOptions, lake: "Lake", window: tuple[int, int]
 ) -> "tuple[tuple[CandidateLimits, ...], Mapping[str, Sequence[Declaration]]]":
     """What the documents would make of the last look at each cluster, and the documents by cluster id."""
     from reconciler.app.change.offline_plan import OfflineCluster, plan_on
@@ -212,7 +194,7 @@ def _of_manifests(
     candidate_list: list[CandidateLimits] = []
     declared: defaultdict[str, list[Declaration]] = defaultdict(list)
     for cluster in options.clusters.select():
-        task = task_of(console, options.clusters.project, cluster.name, options.paths)
+        task = task_of(notices, options.clusters.project, cluster.name, options.paths)
         recorded = recorded_window.opened(lake, cluster.id, *window)
         taken_at = (
             recorded.limits.snapshot.observed_at_ms / 1000 if recorded.limits.snapshot else None
@@ -222,10 +204,3 @@ def _of_manifests(
         candidate_list.append(CandidateLimits(cluster_id=cluster.id, plan=prepared.preview.plan))
         declared[cluster.id] += chain.from_iterable(task.desired.claims.values())
     return tuple(candidate_list), declared
-
-
-def code_of(simulation: "Simulation", *, require_evidence: bool) -> ExitCode:
-    """What a simulation exits with."""
-    if simulation.breaches:
-        return ExitCode.REFUSED
-    return ExitCode.EVIDENCE if require_evidence and not simulation.enough else ExitCode.DONE

@@ -4,7 +4,7 @@ import io
 import logging
 
 from reconciler.cli.framework.console import Console
-from reconciler.cli.framework.service_log import OneLineFormatter, logged
+from reconciler.cli.framework.logs import OneLineFormatter, logged
 
 
 def record(message: str, *arguments: object, level: int = logging.WARNING, error=None):

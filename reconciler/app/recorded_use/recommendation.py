@@ -1,4 +1,4 @@
-"""What ``kquota spark recommend`` does: tiers and marks from the project, limits by Spark, documents with their evidence."""
+"""Recommended limits: tiers and marks from the project, limits by Spark, documents with their evidence."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -7,18 +7,14 @@ from typing import TYPE_CHECKING, Final
 
 from reconciler.app.clusters.documents import load_loosely, merged, read_texts
 from reconciler.app.clusters.targets import ClusterTarget, targets
+from reconciler.app.notices import TextReceiver
+from reconciler.app.recorded_use.recommended_files import WrittenFiles, places, put
+from reconciler.app.recorded_use.selection import ClusterSelection, SelectedCluster, WindowOptions
+from reconciler.app.recorded_use.simulation import opened, policy_for
+from reconciler.app.recorded_use.spark_job import SparkOptions
 from reconciler.app.requests import TargetRequest
 from reconciler.base.clock import SystemClock
 from reconciler.base.extras import needs
-from reconciler.cli.framework.console import Console
-from reconciler.cli.spark.jobs.recommended_files import WrittenFiles, places, put
-from reconciler.cli.spark.jobs.session import SparkOptions
-from reconciler.cli.spark.jobs.simulation import opened, policy_for
-from reconciler.cli.spark.options import (
-    ClusterSelection,
-    SelectedCluster,
-    WindowOptions,
-)
 from reconciler.errors import UsageError
 from reconciler.evidence.output.recommended_documents import (
     DeclaredDocuments,
@@ -127,7 +123,7 @@ class RecommendOutput:
     put: WrittenFiles
 
 
-def run_recommend(console: Console, options: RecommendOptions) -> RecommendOutput:
+def run_recommend(notices: TextReceiver, options: RecommendOptions) -> RecommendOutput:
     """Size, and write documents if that was asked for.
 
     Raises:
@@ -138,8 +134,8 @@ def run_recommend(console: Console, options: RecommendOptions) -> RecommendOutpu
     from reconciler.evidence.spark.runtime import job_runner
     from reconciler.evidence.spark.runtime.job import Job
 
-    task = task_of(console, options)
-    work = _work(console, options, task)
+    task = task_of(notices, options)
+    work = _work(notices, options, task)
     job = Job(
         name="recommend",
         summary="",
@@ -153,7 +149,7 @@ def run_recommend(console: Console, options: RecommendOptions) -> RecommendOutpu
 
 
 def _work(
-    console: Console, options: RecommendOptions, task: RecommendTask
+    notices: TextReceiver, options: RecommendOptions, task: RecommendTask
 ) -> "RecommendationRequest":
     from reconciler.evidence.spark.jobs.recommend import RecommendationRequest
 
@@ -163,7 +159,7 @@ def _work(
         clusters=tuple(sorted({cluster.id for cluster in task.clusters})),
         from_ms=begin,
         to_ms=end,
-        policy=policy_for(console, options.clusters.project, task.declarations),
+        policy=policy_for(notices, options.clusters.project, task.declarations),
         pinned=task.pinned,
         most=options.most,
         documents=bool(task.places),
@@ -172,7 +168,7 @@ def _work(
     )
 
 
-def task_of(console: Console, options: RecommendOptions) -> RecommendTask:
+def task_of(notices: TextReceiver, options: RecommendOptions) -> RecommendTask:
     """The clusters with their documents, and where proposals go.
 
     Raises:
@@ -185,19 +181,15 @@ def task_of(console: Console, options: RecommendOptions) -> RecommendTask:
     return RecommendTask(
         clusters=clusters,
         places={} if options.folder is None else places(options.folder, names, targets_by_name),
-        declared={name: declared(console, targets_by_name[name]) for name in names},
+        declared={name: declared(notices, targets_by_name[name]) for name in names},
     )
 
 
 def _targets(project: Path | None) -> dict[str, ClusterTarget]:
-    cluster_options = TargetRequest(
-        project=project, cluster=None, every=True, bootstrap_server=None, command_config=None,
-        config_from=None, timeout=None,
-    )  # fmt: skip
-    return {target.name: target for target in targets(cluster_options)}
+    return {target.name: target for target in targets(TargetRequest(project=project, every=True))}
 
 
-def declared(console: Console, target: ClusterTarget) -> DeclaredDocuments:
+def declared(notices: TextReceiver, target: ClusterTarget) -> DeclaredDocuments:
     """What the documents of a cluster say; nothing, where there are none yet.
 
     A project without manifests, or whose paths are all still empty, is how quotas begin: limits come from recorded
@@ -209,17 +201,17 @@ def declared(console: Console, target: ClusterTarget) -> DeclaredDocuments:
     manifests = target.project_cluster.manifests
     nothing = DeclaredDocuments(cluster=target.name)
     if not manifests:
-        console.note(f"{target.name}: the project names no manifests, so nothing is declared yet")
+        notices.note(f"{target.name}: the project names no manifests, so nothing is declared yet")
         return nothing
     texts = read_texts(target, ())
     if not texts.files and set(texts.problems) == {
         unmatched_problem(pattern) for pattern in manifests
     }:
-        console.warning(f"{target.name}: no manifest is at {', '.join(manifests)}, so nothing is declared yet")  # fmt: skip
+        notices.warning(f"{target.name}: no manifest is at {', '.join(manifests)}, so nothing is declared yet")  # fmt: skip
         return nothing
     loaded = load_loosely(target, (), texts).checked()
     for warning in loaded.warnings:
-        console.warning(str(warning))
+        notices.warning(str(warning))
     _ = merged(loaded, target.name)
     written = load_files(texts.files).of(target.name)
     return DeclaredDocuments(

@@ -1,0 +1,251 @@
+r"""What ``kafka-client-quotas`` takes and prints: comma lists with escapes, Kafka's encoding, arguments that fit each other.
+
+KIP-546 leaves quoting open. Decided: in ``--names``, ``--defaults``, ``--add`` and ``--delete`` a backslash
+makes the next comma or backslash part of the text (``\,`` and ``\\``; nothing else may be escaped), and the
+first ``=`` of a pair ends its type or key, so a name may hold ``=``. Names come in raw and go out with the
+percent-encoding of org.apache.kafka.common.utils.Sanitizer, where the default is ``<default>`` and a user
+of that very name is ``%3Cdefault%3E``.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from reconciler.errors import UsageError
+from reconciler.quota.entity import ENTITY_TYPES, EntityParts
+from reconciler.quota.entity_forms import sanitized
+from reconciler.render import units
+
+
+def split(text: str, *, option: str) -> list[str]:
+    r"""The items of a comma list, with ``\,`` and ``\\`` resolved.
+
+    Raises:
+        UsageError: An item is empty, or a backslash stands before something else.
+    """
+    items, current, characters = list[str](), list[str](), iter(text)
+    for character in characters:
+        if character == "\\":
+            following = next(characters, "")
+            if following not in {",", "\\"}:
+                raise UsageError(
+                    f"{option}: a backslash must stand before a comma or a backslash, not before "
+                    f"{following or 'the end'!r}",
+                    hint="write a backslash of a name twice, and a comma of a name as \\,",
+                )
+            current.append(following)
+        elif character == ",":
+            items.append("".join(current))
+            current = []
+        else:
+            current.append(character)
+    items.append("".join(current))
+    if "" in items:
+        raise UsageError(f"{option}: an item of the list is empty")
+    return items
+
+
+def pairs(text: str, *, option: str) -> dict[str, str]:
+    """``type=name`` or ``key=value`` items; the value may be empty and may hold ``=``.
+
+    Raises:
+        UsageError: An item has no ``=`` or nothing before it, or a left side is given twice.
+    """
+    values_by_name: dict[str, str] = {}
+    for item in split(text, option=option):
+        name, equals, right = item.partition("=")
+        if not equals or not name:
+            raise UsageError(f"{option}: {item!r} is not of the form {_FORMS[option]}")
+        _once(values_by_name, name, option)
+        values_by_name[name] = _text(right, option)
+    return values_by_name
+
+
+def parse_names(text: str, *, option: str) -> tuple[str, ...]:
+    """Items without a value.
+
+    Raises:
+        UsageError: An item is given twice.
+    """
+    values_by_name: dict[str, str] = {}
+    for item in split(text, option=option):
+        _once(values_by_name, item, option)
+        values_by_name[item] = ""
+    return tuple(values_by_name)
+
+
+def number(text: str, *, key: str) -> float:
+    """A quota value as the float64 that is sent. What the broker thinks of it, it says itself.
+
+    Raises:
+        UsageError: It is no finite decimal number.
+    """
+    try:
+        value = float(text) if text.isascii() and "_" not in text else math.nan
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise UsageError(
+            f"--add: {key}={text!r} is no decimal number",
+            hint="byte rates are plain bytes per second, such as 10485760; there are no suffixes here",
+        )
+    return value
+
+
+def value_lines(values: Iterable[tuple[str, float]]) -> Iterator[str]:
+    """``key=value`` lines, sorted by key."""
+    return (f"{sanitized(key)}={units.number(value)}" for key, value in sorted(values))
+
+
+_FORMS: Final = {"--names": "type=name", "--add": "key=value"}
+
+
+def _once(seen_items: dict[str, str], item: str, option: str) -> None:
+    if item in seen_items:
+        raise UsageError(f"{option}: {item!r} is given twice")
+
+
+def _text(name: str, option: str) -> str:
+    try:
+        _ = name.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise UsageError(
+            f"{option}: {name!r} is not UTF-8 text, which Kafka's names are"
+        ) from error
+    return name
+
+
+PROGRAM: Final = "kafka-client-quotas"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientQuotasArguments:
+    """One command line, read and checked.
+
+    Attributes:
+        names: Type -> name of ``--names``.
+        defaults: Types of ``--defaults``.
+        any_names: Types of ``--any``: with any name, or as the default.
+        add: Key -> value.
+        delete: Keys.
+        validate_only: Ask the broker, change nothing.
+    """
+
+    names: Mapping[str, str]
+    defaults: tuple[str, ...]
+    any_names: tuple[str, ...]
+    add: Mapping[str, float]
+    delete: tuple[str, ...]
+    validate_only: bool
+
+    @property
+    def entity(self) -> EntityParts:
+        """What ``--names`` and ``--defaults`` spell out together; the broker judges it."""
+        return (*self.names.items(), *((kind, None) for kind in self.defaults))
+
+
+def operation_of(**switches: bool) -> str:
+    """The one operation that is switched on.
+
+    Raises:
+        UsageError: None is, or several are.
+    """
+    operations = [name for name, is_on in switches.items() if is_on]
+    if len(operations) != 1:
+        raise UsageError(
+            "give exactly one of --describe, --resolve and --alter",
+            hint=f"{PROGRAM} --help shows an example of each",
+        )
+    return operations[0]
+
+
+def _only_text(option_values: Sequence[str], option: str) -> str | None:
+    """The one text of an option; a second one would silently hide the first."""
+    if len(option_values) > 1:
+        raise UsageError(f"{option} is given twice", hint="put everything into one comma list")
+    return option_values[0] if option_values else None
+
+
+def read_call(
+    operation: str,
+    *,
+    names: Sequence[str],
+    defaults: Sequence[str],
+    any_names: Sequence[str],
+    add: Sequence[str],
+    delete: Sequence[str],
+    validate_only: bool,
+) -> ClientQuotasArguments:
+    """The texts of a command line as a checked call.
+
+    Raises:
+        UsageError: A text cannot be read, or two of them contradict each other.
+    """
+    if operation != "alter":
+        foreign = [
+            name for name, option_values in (("--add", add), ("--delete", delete)) if option_values
+        ]
+        foreign += ["--validate-only"] if validate_only else []
+        if foreign:
+            raise UsageError(f"{foreign[0]} belongs to --alter, not to --{operation}")
+    if operation != "describe" and any_names:
+        raise UsageError(f"--any belongs to --describe, not to --{operation}")
+    added = _pairs_of(add, "--add")
+    call = ClientQuotasArguments(
+        names=_pairs_of(names, "--names"),
+        defaults=_names_of(defaults, "--defaults"),
+        any_names=_names_of(any_names, "--any"),
+        add={key: number(value, key=key) for key, value in added.items()},
+        delete=_names_of(delete, "--delete"),
+        validate_only=validate_only,
+    )
+    _refuse_overlap(call.names, call.defaults, "an entity type", "--names and --defaults")
+    _refuse_overlap(call.names, call.any_names, "an entity type", "--names and --any")
+    _refuse_overlap(call.defaults, call.any_names, "an entity type", "--defaults and --any")
+    _refuse_overlap(call.add, call.delete, "a key", "--add and --delete")
+    if operation == "resolve":
+        _check_resolve(call)
+    if operation == "alter":
+        if not call.add and not call.delete:
+            raise UsageError("--alter needs --add or --delete")
+        if not call.entity:
+            raise UsageError(
+                "--alter needs --names or --defaults",
+                hint=f"the types of Kafka are {', '.join(ENTITY_TYPES)}; the broker judges others",
+            )
+    return call
+
+
+def _pairs_of(option_values: Sequence[str], option: str) -> Mapping[str, str]:
+    text = _only_text(option_values, option)
+    return {} if text is None else pairs(text, option=option)
+
+
+def _names_of(option_values: Sequence[str], option: str) -> tuple[str, ...]:
+    text = _only_text(option_values, option)
+    return () if text is None else parse_names(text, option=option)
+
+
+def _refuse_overlap(
+    first: Iterable[str], right: Iterable[str], subject: str, options_text: str
+) -> None:
+    both = sorted(set(first) & set(right))
+    if both:
+        raise UsageError(f"{subject} stands in both {options_text}: {', '.join(both)}")
+
+
+def _check_resolve(call: ClientQuotasArguments) -> None:
+    if call.defaults:
+        raise UsageError(
+            "--defaults has no meaning with --resolve: a client always has a name",
+            hint="name the client: --names=user=alice,client-id=checkout",
+        )
+    unknown = sorted(set(call.names) - set(ENTITY_TYPES))
+    if unknown or not call.names:
+        raise UsageError(
+            f"--resolve cannot determine what applies to {unknown[0]!r}"
+            if unknown
+            else "--resolve needs --names",
+            hint=f"the types are {', '.join(ENTITY_TYPES)}",
+        )

@@ -1,1 +1,0 @@
-"""Arguments and command line of ``kafka-client-quotas``."""

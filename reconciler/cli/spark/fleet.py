@@ -1,0 +1,252 @@
+"""``kquota spark plan``, ``resolve`` and ``history``: jobs over many clusters, and their reports as text, JSON or Markdown."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from reconciler.app.change.principals import read_principals
+from reconciler.app.recorded_use.selection import DAY_MS, ClusterSelection, WindowOptions
+from reconciler.app.recorded_use.spark_job import SparkOptions, run
+from reconciler.base.extras import needs
+from reconciler.base.text_files import check_place, write_text
+from reconciler.cli.framework.commands import command
+from reconciler.cli.framework.console import Console
+from reconciler.cli.framework.exit_codes import ExitCode
+from reconciler.cli.options.shared import FILE, packed
+from reconciler.cli.spark.options import (
+    InstantParameter,
+    clusters_options,
+    lake_option,
+    running_options,
+    window_options,
+)
+
+if TYPE_CHECKING:
+    from reconciler.usage.reports.fleet import FleetReport
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+FLEET_FORMATS: Final = ("text", "json", "markdown")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetOutput:
+    """How a report is shown, as it was typed; what cannot be written cannot be built, so no job runs for nothing.
+
+    Attributes:
+        output: The format.
+        out: A file; ``None`` = standard output.
+        most: Rows of each kind.
+    """
+
+    output: str
+    out: Path | None
+    most: int
+
+    def __post_init__(self) -> None:
+        if self.out is not None:
+            check_place(self.out)
+
+
+def fleet_options() -> Callable[[F], F]:
+    """``--format``, ``--out`` and ``--most``, handed on as ``showing``."""
+    return packed(
+        "showing",
+        FleetOutput,
+        ["output", "out", "most"],
+        [
+            click.option("--format", "output", type=click.Choice(FLEET_FORMATS), default="text", show_default=True, help="Output format."),
+            click.option("--out", type=FILE, metavar="FILE", help="Where to; replaced whole. Default: stdout."),
+            click.option("--most", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Maximum number of rows of each kind; the lake has all."),
+        ],
+    )  # fmt: skip
+
+
+def show_fleet(console: Console, report: "FleetReport", showing: FleetOutput) -> ExitCode:
+    """Show it, and give what the shell gets: conflicts are errors, violations of guards refusals."""
+    text = _render(console, report, showing)
+    if showing.out is None:
+        console.fact(text)
+    else:
+        write_text(showing.out, text, private=True)
+        console.note(f"written to {showing.out}")
+    if report.conflicts:
+        console.error("documents claim the same pairs: one must give way, a pair has one owner")
+        return ExitCode.ERROR
+    return ExitCode.REFUSED if report.is_refused else ExitCode.DONE
+
+
+def _render(console: Console, report: "FleetReport", showing: FleetOutput) -> str:
+    from reconciler.evidence.render.fleet_report import (
+        fleet_document,
+        fleet_markdown,
+        fleet_text,
+    )
+    from reconciler.render.json_values import dump
+
+    if showing.output == "json":
+        return dump(fleet_document(report))
+    if showing.output == "markdown":
+        return fleet_markdown(report, max_rows=showing.most)
+    return fleet_text(report, style=console.style)
+
+
+PLAN_HELP: Final = """Show what would change on all clusters: documents and records of the project against the last snapshots.
+
+No broker is asked, and nothing is written to one. Rows are those of kquota plan. Guards that count removals, defaults and
+empty trees are asked for each cluster; the others need every client's limit and are left to kquota plan. All rows go to
+the lake (plan_row, plan_conflict), and so does what documents and records said (desired_entry, owned_entry).
+
+\b
+Exit codes:
+  0  planned, with changes or without
+  1  an error, or documents that claim the same pair
+  3  a guard refuses
+
+\b
+Example:
+  kquota spark plan --all --lake s3://metrics/kquota
+  kquota spark plan --cluster prod --lake ./lake --format markdown --out plan.md"""
+
+
+@command(help=PLAN_HELP)
+@lake_option()
+@clusters_options()
+@click.option("--at", type=InstantParameter(), metavar="WHEN", help="Compare with the looks of that time: a date, a moment, or so long ago  [default: now].")  # fmt: skip
+@running_options()
+@fleet_options()
+@click.pass_obj
+def plan(
+    console: Console,
+    *,
+    lake: str,
+    clusters: ClusterSelection,
+    at: int | None,
+    running: SparkOptions,
+    showing: FleetOutput,
+) -> ExitCode:
+    """Read the sides, run the job and show its report."""
+    needs("spark", "kquota spark plan")
+    from dataclasses import replace
+
+    from reconciler.app.recorded_use.fleet_inputs import fleet_inputs
+    from reconciler.base.clock import SystemClock
+    from reconciler.evidence.spark.jobs import plan as jobs
+    from reconciler.evidence.spark.runtime import job_runner as runs
+
+    _, to_ms = WindowOptions(to_ms=at).span(SystemClock())
+    sides = fleet_inputs(console, clusters)
+
+    settings = jobs.PlanSettings(to_ms=to_ms, project="", most=showing.most)
+    job = replace(jobs.JOB, run=jobs.of_fleet(sides.intended, sides.guards))
+    report: FleetReport = runs.run(job, lake, running.settings(), settings)
+    return show_fleet(console, report, showing)
+
+
+LOOK_BACK_DAYS: Final = 35
+
+RESOLVE_HELP: Final = """Show which limit each client gets, and which limits apply to no client: never seen, shadowed, unlimited.
+
+Limits are those of the last complete snapshot of each cluster (kquota snapshot, kquota spark ingest --snapshot). Clients are
+those of --principals, in every cluster; without it, the tags that recorded use was counted under in the look-back: then
+a limit that closer ones may hide is reported as no_data. All rows go to the lake (effective_quota, dead_quota).
+
+\b
+Example:
+  kquota spark resolve --all --lake s3://metrics/kquota --principals clients.csv
+  kquota spark resolve --cluster prod --lake ./lake --from 60d --format markdown"""
+
+
+@command(help=RESOLVE_HELP)
+@lake_option()
+@clusters_options()
+@window_options(f"{LOOK_BACK_DAYS}d, the look-back")
+@click.option("--principals", metavar="FILE", help="Clients: CSV with the columns user, client_id and ip; - for standard input.")  # fmt: skip
+@running_options()
+@fleet_options()
+@click.pass_obj
+def resolve(
+    console: Console,
+    *,
+    lake: str,
+    clusters: ClusterSelection,
+    window: WindowOptions,
+    principals: str | None,
+    running: SparkOptions,
+    showing: FleetOutput,
+) -> ExitCode:
+    """Run the job and show its report."""
+    needs("spark", "kquota spark resolve")
+    from dataclasses import replace
+
+    from reconciler.base.clock import SystemClock
+    from reconciler.evidence.spark.jobs import resolve as jobs
+    from reconciler.evidence.spark.runtime import job_runner as runs
+
+    from_ms, to_ms = window.span(SystemClock(), LOOK_BACK_DAYS * DAY_MS)
+    settings = jobs.ResolveSettings(
+        to_ms=to_ms,
+        days=-(-(to_ms - from_ms) // DAY_MS),
+        cluster=tuple(cluster.id for cluster in clusters.select()),
+        most=showing.most,
+    )
+    job = jobs.JOB
+    if principals is not None:
+        listing = jobs.of_principals(read_principals(principals))
+        job = replace(
+            job,
+            run=lambda spark, lake, settings, progress: jobs.resolved(
+                spark, lake, settings, listing, progress
+            ),
+        )
+    report: FleetReport = runs.run(job, lake, running.settings(), settings)
+    return show_fleet(console, report, showing)
+
+
+HISTORY_HELP: Final = """Show what changed, when, and by whom: snapshots of the limits against the audit log of kquota apply.
+
+\b
+Causes:
+  applied-by-us    the audit log has that value at that time
+  drift-external   it has not
+  flapping         three changes within 24 hours, by anyone
+  first-seen       it was there at the first look
+  manifest-ahead   documents ask for it and the cluster has not got it (kquota spark plan keeps what they ask for)
+
+All rows go to the lake (quota_change); the newest are shown.
+
+\b
+Example:
+  kquota spark history --all --lake s3://metrics/kquota --from 30d
+  kquota spark history --cluster-id 4L6g3nShT-eMCtK--X86sw --lake ./lake --format json"""
+
+
+@command(help=HISTORY_HELP)
+@lake_option()
+@clusters_options()
+@window_options()
+@running_options()
+@fleet_options()
+@click.pass_obj
+def history(
+    console: Console,
+    *,
+    lake: str,
+    clusters: ClusterSelection,
+    window: WindowOptions,
+    running: SparkOptions,
+    showing: FleetOutput,
+) -> ExitCode:
+    """Run the job and show its report."""
+    from reconciler.base.clock import SystemClock
+
+    from_ms, to_ms = window.span(SystemClock())
+    ids = tuple(cluster.id for cluster in clusters.select())
+    report: FleetReport = run(
+        "history", lake, running, from_ms=from_ms, to_ms=to_ms, cluster=ids, most=showing.most
+    )
+    return show_fleet(console, report, showing)

@@ -1,1 +1,0 @@
-"""What the commands of ``kquota spark`` run: inputs, session, results."""

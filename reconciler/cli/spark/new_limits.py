@@ -1,0 +1,146 @@
+"""``kquota spark simulate`` and ``recommend``: what new limits would have done to recorded use, and which limits it asks for."""
+
+from pathlib import Path
+from typing import Final
+
+import click
+
+from reconciler.app.recorded_use.selection import ClusterSelection, WindowOptions
+from reconciler.app.recorded_use.spark_job import SparkOptions
+from reconciler.cli.framework.commands import command
+from reconciler.cli.framework.console import Console, ConsoleNotices
+from reconciler.cli.framework.exit_codes import ExitCode
+from reconciler.cli.options.shared import FILE, format_option
+from reconciler.cli.spark.options import (
+    clusters_options,
+    engine_option,
+    lake_option,
+    running_options,
+    window_options,
+)
+
+SIMULATE_HELP: Final = """Simulate new limits on recorded use: who is throttled, for how long, and with what worst delay.
+
+The new limits are those of the project's manifests (or of PATH) on top of the last look at each cluster in the lake;
+or saved plans (--plan), or whole snapshots (--after). All rows go into the lake (impact_row); the worst tenants are
+shown. With files, --cluster and --cluster-id say whose they have to be. Exit 3: spec.simulate of the project refuses a figure. Nothing is written to any cluster.
+
+Few samples are replayed here, without a JVM; many by Spark. Both give the same rows.
+
+\b
+Example:
+  kquota spark simulate --lake ./lake --cluster prod
+  kquota spark simulate --lake s3://metrics/kquota --plan plan.json --from 30d --format markdown
+  kquota spark simulate --lake ./lake --after tomorrow.json --engine spark --master 'local[4]' --memory 4g"""
+
+
+@command(help=SIMULATE_HELP)
+@click.argument("paths", nargs=-1, metavar="[PATH]...")
+@lake_option()
+@clusters_options()
+@window_options()
+@click.option("--plan", "plans", type=FILE, multiple=True, metavar="FILE", help="Plan saved by kquota plan --out; may be repeated, one per cluster.")  # fmt: skip
+@click.option("--after", type=FILE, multiple=True, metavar="FILE", help="Snapshot of the new limits; may be repeated.")  # fmt: skip
+@click.option("--require-evidence", is_flag=True, help="Exit 5 unless there is evidence for every change.")  # fmt: skip
+@click.option("--most", type=click.IntRange(1, 10_000), default=200, show_default=True, metavar="N", help="Maximum number of rows, one for each broker and group of clients; a tenant is never cut, and at least one is shown.")  # fmt: skip
+@engine_option()
+@running_options()
+@format_option("text", "json", "markdown")
+@click.pass_obj
+def simulate(
+    console: Console,
+    *,
+    paths: tuple[str, ...],
+    lake: str,
+    clusters: ClusterSelection,
+    window: WindowOptions,
+    plans: tuple[Path, ...],
+    after: tuple[Path, ...],
+    require_evidence: bool,
+    most: int,
+    engine: str,
+    running: SparkOptions,
+    output: str,
+) -> ExitCode:
+    """Simulate, report, decide."""
+    from reconciler.app.recorded_use.simulation import SimulateOptions, simulated
+    from reconciler.cli.output.plans import evidence_code
+    from reconciler.cli.spark.reports import show
+    from reconciler.usage.reports.usage import UsageReport
+
+    options = SimulateOptions(
+        lake=lake,
+        clusters=clusters,
+        paths=paths,
+        plans=plans,
+        after=after,
+        window=window,
+        engine=engine,
+        running=running,
+        most=most,
+    )
+    with ConsoleNotices(console) as notices:
+        simulation = simulated(notices, options)
+    for note in simulation.evidence:
+        if note.stale:
+            console.warning(f"evidence of {note.cluster_id}: {note.stale}")
+    show(console, UsageReport(evidence=simulation.evidence, simulation=simulation), output)
+    return evidence_code(simulation, require_evidence=require_evidence)
+
+
+RECOMMEND_HELP: Final = """Recommend the limit that each recorded client group needs for its tier, with the evidence.
+
+The tiers are spec.simulate.tiers of the project, today's limits the last look in the lake. A limit is sized by
+everything but the last week, and has to keep its promise on that week: else it is REFUSED, and with less than a
+fortnight it is INSUFFICIENT; both are listed. Entities whose document has the label kafka-quotas.io/sizing: pinned are
+only reported on.
+
+--out writes ClientQuota documents, each with its evidence as a comment, for people to merge; nothing is applied. A
+document that is there already is repeated whole with its new limits, but for its comments. Each run replaces the file of
+a cluster, or removes it if nothing is proposed any more; other files are not changed.
+
+\b
+Example:
+  kquota spark recommend --lake ./lake --cluster prod --from 30d
+  kquota spark recommend --lake s3://metrics/kquota --all --out proposals/ --format markdown"""
+
+
+@command(help=RECOMMEND_HELP)
+@lake_option()
+@clusters_options()
+@window_options("30d")
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", help="Folder for the documents, one file per cluster; it must not be a folder of manifests.")  # fmt: skip
+@click.option("--most", type=click.IntRange(1, 10_000), default=200, show_default=True, metavar="N", help="Maximum number of rows to print.")  # fmt: skip
+@running_options()
+@format_option("text", "json", "markdown")
+@click.pass_obj
+def recommend(
+    console: Console,
+    *,
+    lake: str,
+    clusters: ClusterSelection,
+    window: WindowOptions,
+    out: Path | None,
+    most: int,
+    running: SparkOptions,
+    output: str,
+) -> ExitCode:
+    """Size, report, write."""
+    from reconciler.app.recorded_use import recommendation
+    from reconciler.cli.spark.reports import show
+
+    result = recommendation.run_recommend(
+        console,
+        recommendation.RecommendOptions(
+            lake=lake, clusters=clusters, window=window, running=running, most=most, folder=out
+        ),
+    )
+    for note in result.advised.report.evidence:
+        if note.stale:
+            console.warning(f"evidence of {note.cluster_id}: {note.stale}")
+    show(console, result.advised.report, output)
+    for path in result.put.written:
+        console.note(f"wrote {path}")
+    for path in result.put.removed:
+        console.note(f"removed {path}: nothing is proposed any more")
+    return ExitCode.DONE
