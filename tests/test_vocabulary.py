@@ -14,8 +14,8 @@ GLOSSARY = (clarity.ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
 VAGUE_BINDINGS = 49
 """A ratchet: how many vague bindings are left. Lower it when a change removes some; never raise it."""
 
-MODULES_IN_A_ROOM = 16
-"""A ratchet for the largest folder; the aim is 15."""
+MODULES_IN_A_ROOM = 15
+"""Most modules in a folder, beside its ``__init__``."""
 
 BANNED_LEFT = 131
 """A ratchet: how many definitions, parameters and assignments still use an identifier that the glossary bans."""

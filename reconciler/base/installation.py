@@ -1,8 +1,10 @@
-"""The commands that install this version with an extra, as hints and errors print them."""
+"""Extras of the package: what each brings, which commands need one, and how this version is installed with it."""
 
+import importlib.util
 from typing import Final
 
 from reconciler import RELEASED, __version__
+from reconciler.errors import UsageError
 
 PROJECT: Final = "kafka-quota-reconciler"
 """The name of the project on the package index."""
@@ -38,3 +40,31 @@ def install_hint(extra: str, *, released: bool = RELEASED) -> str:
         return commands[0]
     checkout, wheel = commands
     return f"run {checkout} in a checkout, or {wheel} beside the wheel"
+
+
+MODULES: Final = {
+    "http": ("aiohttp",),
+    "watch": ("aiohttp", "prometheus_client"),
+    "usage": ("aiohttp", "numpy", "obstore", "pyarrow"),
+    "spark": ("aiohttp", "numpy", "obstore", "pyarrow", "pyspark"),
+    "operator": ("aiohttp", "kopf", "kubernetes", "prometheus_client"),
+}
+"""What each extra of pyproject.toml brings, by the names that are imported."""
+
+
+def needs(extra: str, command_name: str) -> None:
+    """Make sure that an extra is installed, before anything is done.
+
+    Args:
+        extra: Its name.
+        command_name: What needs it, as it was typed.
+
+    Raises:
+        UsageError: It is not.
+    """
+    missing = [name for name in MODULES[extra] if importlib.util.find_spec(name) is None]
+    if missing:
+        raise UsageError(
+            f"{command_name} needs {', '.join(missing)}, which the base install does not bring",
+            hint=install_hint(extra),
+        )

@@ -3,7 +3,7 @@
 from typing import Final
 
 from reconciler.codecs.reader import DocumentReader, load
-from reconciler.render.failure import SENTENCES, CommandFailure
+from reconciler.render.markdown.failure import SENTENCES, CommandFailure
 
 KIND: Final = "kquota-failure"
 FORMAT: Final = 1

@@ -8,12 +8,11 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from reconciler.quota.entity import Entity
-from reconciler.quota.keys import Key
+from reconciler.quota.keys import Key, limit
 from reconciler.quota.patterns import EntityPattern, form
 from reconciler.quota.planner.desired_state import Declaration
 from reconciler.quota.planner.value_ranges import ValueRange
 from reconciler.quota.policy import DeletionPolicy
-from reconciler.quota.quantities import limit
 from reconciler.quota.state import set_values
 
 

@@ -13,9 +13,9 @@ from reconciler.reconcile.options import (
     ReconcileOptions,
     ReconcilePorts,
     ValidationMode,
+    rollback_orders,
 )
 from reconciler.reconcile.reconciliation import run_pass, unrefused, withhold
-from reconciler.reconcile.rollback import rollback_orders
 from reconciler.reconcile.saved_plan import (
     SavedPlan,
     check_digest,

@@ -1,8 +1,9 @@
-"""What a run is given: the outside world as ports, and its options. No behaviour."""
+"""What a run is given: the outside world as ports, and its options; those of a rollback are made from an outcome."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
 from reconciler.base.protocols import Clock, Progress
 from reconciler.ports import AuditLog, Inventory, QuotaStore, Validator
@@ -110,3 +111,38 @@ class ReconcileOptions:
     pace: bool = False
     accepted_warnings: tuple[AcceptedWarning, ...] = ()
     origin: RunOrigin = field(default_factory=RunOrigin)
+
+
+LONGEST_SECONDS: Final = 86_400.0
+"""A rollback holds for at most a day: after that the documents speak again."""
+
+
+def rollback_orders(
+    before: Iterable[tuple[Entity, Key, float | None]],
+    *,
+    now: float,
+    principal: str,
+    reason: str,
+    seconds: float = LONGEST_SECONDS,
+) -> tuple[NewOverride, ...]:
+    """Overrides that bring values back; give them to ``prepare`` as ``Orders.overrides``.
+
+    Args:
+        before: Pairs of an outcome that may have changed the cluster, with the values from before.
+        now: Seconds since the epoch.
+        principal: Who asks.
+        reason: Why.
+        seconds: How long at most; longer than a day is a day.
+    """
+    return tuple(
+        NewOverride(
+            entity=subject,
+            key=key,
+            value=value,
+            until=now + min(seconds, LONGEST_SECONDS),
+            principal=principal,
+            reason=reason,
+            ends_with_document=True,
+        )
+        for subject, key, value in before
+    )

@@ -10,9 +10,9 @@ from typing import Final
 from reconciler.base.escaping import escaped, markdown, prose
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import Key
-from reconciler.render.comment import fitting, size
 from reconciler.render.json_values import Json
 from reconciler.render.lookup_table import PageLookup
+from reconciler.render.markdown.comment import fitting, size
 from reconciler.render.table import Cell, Style, folded_lines, row_lines
 from reconciler.render.units import count
 

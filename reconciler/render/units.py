@@ -5,11 +5,13 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final, TypeGuard
 
-from reconciler.quota.keys import LONG_MAX, RULES, Key
-from reconciler.quota.quantities import (
+from reconciler.quota.keys import (
     BINARY,
     DECIMAL,
+    LONG_MAX,
+    RULES,
     UNSET,
+    Key,
     byte_rate,
     limit,
     number,

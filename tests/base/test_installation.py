@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from reconciler import RELEASED, __version__
-from reconciler.base import extras
+from reconciler.base import installation as extras
 from reconciler.base.installation import (
     PROJECT,
     WHEEL,

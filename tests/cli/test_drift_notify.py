@@ -139,7 +139,7 @@ def test_unsigned_messages_and_open_lines_are_warned_of(kquota, applied, monkeyp
 
 
 def test_a_missing_extra_is_named_with_what_to_type(kquota, applied, monkeypatch):
-    monkeypatch.setattr("reconciler.base.extras.MODULES", {"http": ("no_such_module",)})
+    monkeypatch.setattr("reconciler.base.installation.MODULES", {"http": ("no_such_module",)})
     ran = kquota(*WEBHOOK)
     assert ran.code == 1
     assert "--notify needs no_such_module" in ran.err

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from reconciler.app.requests import EvidenceRequest
-from reconciler.base import extras
+from reconciler.base import installation as extras
 from reconciler.base.clock import SystemClock
 from reconciler.errors import UsageError
 from reconciler.sandbox.settings import SandboxSettings

@@ -103,17 +103,17 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         what="a comment lists removals of quotas of others",
-        file="reconciler/render/markdown.py",
+        file="reconciler/render/markdown/plan.py",
         old="selected_changes(preview, max_rows=max_rows, exclusive=False)",
         new="selected_changes(preview, max_rows=max_rows)",
-        tests=("tests/render/test_markdown.py",),
+        tests=("tests/render/markdown/test_plan.py",),
     ),
     Fault(
         what="a bracket of a name begins a link in a comment",
         file="reconciler/base/escaping.py",
         old=r"(?P<reference>{_REFERENCE})|[\\`*\[\]<|~$]",
         new=r"(?P<reference>{_REFERENCE})|[\\`*<|~$]",
-        tests=("tests/render/test_comment.py",),
+        tests=("tests/render/markdown/test_comment.py",),
     ),
     Fault(
         what="a project accepts warnings of every namespace",

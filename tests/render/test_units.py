@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.quota import quantities
+from reconciler.quota import keys as quantities
 from reconciler.quota.keys import Key
 from reconciler.render import units
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from reconciler.app.clusters.targets import place_of
 from reconciler.app.notices import Notices, TextReceiver
 from reconciler.app.requests import AUTO, EvidenceRequest
-from reconciler.base.extras import needs
+from reconciler.base.installation import needs
 from reconciler.errors import ClientError, ConfigError, LakeError, QuotaValueError, UsageError
 
 if TYPE_CHECKING:

@@ -37,7 +37,7 @@ class DriftNotifications:
     def __init__(
         self, notices: TextReceiver, telling: NotificationRequest, root: Path, clock: "Clock"
     ) -> None:
-        from reconciler.base.extras import needs
+        from reconciler.base.installation import needs
 
         self._notices = notices
         self._file = telling.state or Path()

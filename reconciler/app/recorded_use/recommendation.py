@@ -14,7 +14,7 @@ from reconciler.app.recorded_use.simulation import opened, policy_for
 from reconciler.app.recorded_use.spark_job import SparkOptions
 from reconciler.app.requests import TargetRequest
 from reconciler.base.clock import SystemClock
-from reconciler.base.extras import needs
+from reconciler.base.installation import needs
 from reconciler.errors import UsageError
 from reconciler.evidence.output.recommended_documents import (
     DeclaredDocuments,

@@ -16,7 +16,7 @@ from reconciler.app.recorded_use.selection import ClusterSelection, WindowOption
 from reconciler.app.recorded_use.spark_job import SparkOptions
 from reconciler.app.requests import PlanLimits, RecordSource, TargetRequest
 from reconciler.base.clock import SystemClock
-from reconciler.base.extras import needs
+from reconciler.base.installation import needs
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from reconciler.base.extras import needs
+from reconciler.base.installation import needs
 
 if TYPE_CHECKING:
     from reconciler.evidence.spark.runtime.session import SessionSettings

@@ -68,7 +68,7 @@ def ledger_work(
     """
     from reconciler.app.event_loop import run
     from reconciler.base.clock import SystemClock
-    from reconciler.base.extras import needs
+    from reconciler.base.installation import needs
     from reconciler.cli.operator.commands import operator_namespace
 
     needs("operator", "--kubernetes")

@@ -168,7 +168,7 @@ def operator(
     if context.invoked_subcommand is not None:
         return ExitCode.DONE
     from reconciler.app.event_loop import run
-    from reconciler.base.extras import needs
+    from reconciler.base.installation import needs
 
     needs("operator", "kquota operator")
     operator_settings = settings()
@@ -204,7 +204,7 @@ def release(
     output: str,
 ) -> ExitCode:
     """Check what was typed, then release."""
-    from reconciler.base.extras import needs
+    from reconciler.base.installation import needs
 
     needs("operator", "kquota operator release")
     operator_settings = settings()
@@ -229,7 +229,7 @@ def check(
     console: Console, *, settings: Callable[[], "OperatorSettings"], timeout: float, output: str
 ) -> ExitCode:
     """Ask, print, and say whether something failed."""
-    from reconciler.base.extras import needs
+    from reconciler.base.installation import needs
 
     needs("operator", "kquota operator check")
     from reconciler.cli.operator.checks import check_all

@@ -62,7 +62,7 @@ def reconcile(
     output: str,
 ) -> ExitCode:
     """Request, wait, print."""
-    from reconciler.base.extras import needs
+    from reconciler.base.installation import needs
     from reconciler.errors import UsageError
 
     needs("operator", "kquota reconcile")

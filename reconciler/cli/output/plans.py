@@ -152,9 +152,9 @@ def _plan_documents(
 def _plans_as_markdown(
     plans: "Sequence[ClusterPlan]", rows: "Sequence[FleetRow]", *, verbose: bool
 ) -> str:
-    from reconciler.render.comment import MOST_ROWS
     from reconciler.render.fleet_summary import fleet_summary_markdown
-    from reconciler.render.markdown import plan_markdown
+    from reconciler.render.markdown.comment import MOST_ROWS
+    from reconciler.render.markdown.plan import plan_markdown
 
     max_rows = None if verbose else MOST_ROWS
     parts = [

@@ -95,7 +95,7 @@ def github(
     path_prefix: str,
 ) -> ExitCode:
     """The runner's files first, then the host."""
-    from reconciler.base.extras import needs
+    from reconciler.base.installation import needs
 
     needs("http", "kquota post")
     from reconciler.cli.post import comment, github
@@ -144,7 +144,7 @@ def gitlab(
     code_quality: Path | None,
 ) -> ExitCode:
     """The reports first, then the host."""
-    from reconciler.base.extras import needs
+    from reconciler.base.installation import needs
 
     needs("http", "kquota post")
     from reconciler.cli.post import comment, gitlab
@@ -181,7 +181,7 @@ def reviewed(
     api_url: str,
 ) -> ExitCode:
     """Fetch, check that it is a plan, write."""
-    from reconciler.base.extras import needs
+    from reconciler.base.installation import needs
 
     needs("http", "kquota post")
     from reconciler.base.text_files import write_text

@@ -19,10 +19,10 @@ from reconciler.codecs.reader import kind_of
 from reconciler.errors import ConfigError, ForgeError, UsageError
 from reconciler.forge.marker import Kind, Marker, with_state
 from reconciler.quota.results.report import Preview
-from reconciler.render import drift_issue, failure
 from reconciler.render.cause_text import counts
-from reconciler.render.comment import CommentContext
-from reconciler.render.markdown import outcome_markdown, plan_markdown
+from reconciler.render.markdown import drift_issue, failure
+from reconciler.render.markdown.comment import CommentContext
+from reconciler.render.markdown.plan import outcome_markdown, plan_markdown
 from reconciler.render.recorded_use import RecordedUse
 
 MAX_FOREIGN_BYTES: Final = 5 * 1024 * 1024

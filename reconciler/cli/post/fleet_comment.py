@@ -12,14 +12,14 @@ from reconciler.cli.output.plans import PLANS_KIND, recorded_of
 from reconciler.codecs.plan import read_preview, read_simulation
 from reconciler.codecs.reader import DocumentReader, load
 from reconciler.quota.results.report import Preview
-from reconciler.render.comment import CommentContext, Icon, footer
 from reconciler.render.fleet_summary import (
     FleetOutcome,
     FleetRow,
     fleet_summary_markdown,
 )
 from reconciler.render.json_values import dump
-from reconciler.render.markdown import plan_markdown
+from reconciler.render.markdown.comment import CommentContext, Icon, footer
+from reconciler.render.markdown.plan import plan_markdown
 from reconciler.render.recorded_use import RecordedUse
 from reconciler.render.units import count
 

@@ -16,8 +16,8 @@ from reconciler.errors import UsageError
 from reconciler.forge import github as host
 from reconciler.forge import github_runner
 from reconciler.forge.token import forge_token
-from reconciler.render.comment import MOST_ROWS
 from reconciler.render.json_values import dump
+from reconciler.render.markdown.comment import MOST_ROWS
 from reconciler.render.sarif import RULES, SarifResult, plan_findings, sarif_document
 
 TOKEN: Final = "GITHUB_TOKEN"  # noqa: S105 - the name of a variable

@@ -15,7 +15,7 @@ from reconciler.errors import UsageError
 from reconciler.forge import gitlab as host
 from reconciler.forge.token import forge_token
 from reconciler.render.cause_text import counts
-from reconciler.render.comment import MOST_ROWS
+from reconciler.render.markdown.comment import MOST_ROWS
 from reconciler.render.sarif import RULES, plan_findings
 
 TOKEN: Final = "GITLAB_TOKEN"  # noqa: S105 - the name of a variable

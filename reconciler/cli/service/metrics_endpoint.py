@@ -22,7 +22,7 @@ def metrics_of(serving: MetricsRequest) -> "Metrics | None":
     """
     if serving.address is None:
         return None
-    from reconciler.base.extras import needs
+    from reconciler.base.installation import needs
 
     needs("watch", "--metrics-address")
     from reconciler.metrics import Metrics

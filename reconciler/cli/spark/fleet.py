@@ -10,7 +10,7 @@ import click
 from reconciler.app.change.principals import read_principals
 from reconciler.app.recorded_use.selection import DAY_MS, ClusterSelection, WindowOptions
 from reconciler.app.recorded_use.spark_job import SparkOptions, run
-from reconciler.base.extras import needs
+from reconciler.base.installation import needs
 from reconciler.base.text_files import check_place, write_text
 from reconciler.cli.framework.commands import command
 from reconciler.cli.framework.console import Console

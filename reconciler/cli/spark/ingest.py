@@ -93,7 +93,7 @@ def ingest(  # noqa: PLR0917 - click hands everything over by name
     rebuild: bool,
 ) -> ExitCode:
     """Read, keep, assemble, publish, report."""
-    from reconciler.base.extras import needs
+    from reconciler.base.installation import needs
 
     needs("usage", "kquota spark ingest")
     from reconciler.app.recorded_use import ingest

@@ -44,7 +44,7 @@ def expire(
     console: Console, /, lake: str, kept: tuple[str, ...], output: str, *, dry_run: bool
 ) -> ExitCode:
     """Expire and report."""
-    from reconciler.base.extras import needs
+    from reconciler.base.installation import needs
 
     needs("usage", "kquota spark expire")
     from reconciler.base.clock import SystemClock

@@ -28,7 +28,6 @@ from reconciler.quota.ownership import (
 )
 from reconciler.quota.planner.desired_state import DesiredState
 from reconciler.quota.planner.intent_settlement import settle_intents
-from reconciler.quota.planner.pair_view import PairView
 from reconciler.quota.planner.plan import (
     Finding,
     Plan,
@@ -36,7 +35,7 @@ from reconciler.quota.planner.plan import (
     apply_to,
     effect_digest,
 )
-from reconciler.quota.planner.three_way_table import classify
+from reconciler.quota.planner.three_way_table import PairView, classify
 from reconciler.quota.policy import Action, Cause, DeclarationEnd, DeletionPolicy, Rules
 from reconciler.quota.state import NO_LIMITS, QuotaState
 

@@ -8,13 +8,12 @@ from typing import Final
 
 from reconciler.errors import QuotaValueError
 from reconciler.quota.entity import DEFAULT, Entity
-from reconciler.quota.keys import RULES, Key
+from reconciler.quota.keys import RULES, Key, limit
 from reconciler.quota.patterns import EntityPattern
 from reconciler.quota.planner.effects import LimitEffect, effects_of
 from reconciler.quota.planner.plan import Plan, QuotaChange, apply_to
 from reconciler.quota.planner.value_ranges import ValueRange, is_approved, range_of
 from reconciler.quota.policy import Cause
-from reconciler.quota.quantities import limit
 from reconciler.quota.state import QuotaState
 
 MIN_SHARE_FROM: Final = 20

@@ -17,8 +17,8 @@ from reconciler.render.json_values import dump
 from tests.forge.github_api import BOT, Account, GitHubApi, Refusal, zipped
 from tests.forge.gitlab_api import GitLabApi
 from tests.forge.test_github_runner import read_outputs
+from tests.render.markdown.test_plan import long as without_grounds
 from tests.render.previews import NOW, empty, result, sample
-from tests.render.test_markdown import long as without_grounds
 
 SHA, MERGE = "a" * 40, "c" * 40
 

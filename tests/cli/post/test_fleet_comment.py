@@ -7,8 +7,8 @@ import pytest
 from reconciler.cli.post.fleet_comment import fleet_markdown, read_fleet
 from reconciler.codecs.plan import plan_document
 from reconciler.errors import ConfigError
-from reconciler.render.comment import CommentContext
 from reconciler.render.json_values import dump
+from reconciler.render.markdown.comment import CommentContext
 from tests.cli.post.test_commands import api, saved
 from tests.forge.test_github_runner import read_outputs
 from tests.render.previews import empty, sample

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from reconciler.app.recorded_use.spark_job import SparkOptions, run
-from reconciler.base import extras
+from reconciler.base import installation as extras
 from reconciler.cli.spark.lake import rollup_document
 from reconciler.cli.spark.options import engine_option, running_options
 from reconciler.errors import ConfigError, UsageError

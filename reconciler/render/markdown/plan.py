@@ -16,7 +16,8 @@ from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.policy import Cause
 from reconciler.quota.results.report import Outcome, PairOutcome, Preview
 from reconciler.render.cause_text import SECTIONS, counts
-from reconciler.render.comment import (
+from reconciler.render.impact_rows import client_entity
+from reconciler.render.markdown.comment import (
     GITHUB_LIMIT,
     MOST_REASONS,
     MOST_ROWS,
@@ -31,7 +32,6 @@ from reconciler.render.comment import (
     footer,
     verdict_line,
 )
-from reconciler.render.impact_rows import client_entity
 from reconciler.render.recorded_use import RecordedUse, recorded_markdown
 from reconciler.render.rows import FLAGGED, by_how_much, outcome_note, selected_changes
 from reconciler.render.units import PER_BROKER, age, count, instant, quantities

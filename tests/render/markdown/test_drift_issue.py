@@ -12,8 +12,8 @@ from reconciler.quota.keys import Key
 from reconciler.quota.ownership import Override
 from reconciler.quota.policy import Cause
 from reconciler.quota.results.expired_overrides import ExpiredOverride
-from reconciler.render.drift_issue import issue_markdown, issue_title, recovered_markdown
 from reconciler.render.json_values import dump
+from reconciler.render.markdown.drift_issue import issue_markdown, issue_title, recovered_markdown
 from tests.render.previews import EVIL, NOW, sample
 
 FOUND = sample().plan.findings_for(Cause.DRIFT)

@@ -12,7 +12,7 @@ from reconciler.base.escaping import escaped, markdown, prose
 from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.planner.plan import Finding
 from reconciler.quota.results.expired_overrides import ExpiredOverride
-from reconciler.render.comment import fitting, size
+from reconciler.render.markdown.comment import fitting, size
 from reconciler.render.units import PER_BROKER, count, instant, limit
 
 _ADVICE: Final = (

@@ -20,8 +20,8 @@ from reconciler.quota.results.report import (
     RunOrigin,
     ValidationResult,
 )
-from reconciler.render.comment import CommentContext, cluster_option
-from reconciler.render.markdown import outcome_markdown, plan_markdown
+from reconciler.render.markdown.comment import CommentContext, cluster_option
+from reconciler.render.markdown.plan import outcome_markdown, plan_markdown
 from tests.render.previews import RATE, empty, result
 
 COMMONMARK = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])

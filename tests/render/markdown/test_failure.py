@@ -6,8 +6,8 @@ import pytest
 
 from reconciler.codecs.failure import read_failure
 from reconciler.errors import ConfigError
-from reconciler.render.failure import failed_plan, failure_markdown, from_fork
 from reconciler.render.json_values import dump
+from reconciler.render.markdown.failure import failed_plan, failure_markdown, from_fork
 
 MARKER = "<!-- kquota:plan:x -->"
 

@@ -19,8 +19,8 @@ from reconciler.quota.results.report import (
     ValidationResult,
 )
 from reconciler.quota.rule_warnings import warnings
-from reconciler.render.comment import CommentContext
-from reconciler.render.markdown import outcome_markdown, plan_markdown
+from reconciler.render.markdown.comment import CommentContext
+from reconciler.render.markdown.plan import outcome_markdown, plan_markdown
 from tests.render.previews import ALICE, RATE, declare, empty, golden, result, sample
 
 PAGE = CommentContext(

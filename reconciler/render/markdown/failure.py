@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from reconciler.base.escaping import html, prose
-from reconciler.render.comment import fitting, size
+from reconciler.render.markdown.comment import fitting, size
 
 MAX_LINES: Final = 200
 MAX_LINE: Final = 2000
