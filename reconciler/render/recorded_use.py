@@ -3,16 +3,14 @@
 Nothing here knows where they come from (``whatif_words``), so a plan without evidence loads none of the models of use.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.base.escaping import escaped, markdown, prose
+from reconciler.base.escaping import escaped
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import Key
 from reconciler.render.json_values import Json
 from reconciler.render.lookup_table import PageLookup
-from reconciler.render.markdown.comment import fitting, size
 from reconciler.render.table import Cell, Style, folded_lines, row_lines
 from reconciler.render.units import count
 
@@ -20,9 +18,6 @@ TITLE: Final = "What recorded use says"
 SAYS: Final = (
     "Each on its worst broker, per day of evidence; a limit holds on every broker by itself."
 )
-
-OPEN_ROWS: Final = 10
-"""Tables with more rows are folded in a comment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +106,7 @@ def recorded_text(recorded: RecordedUse, *, style: Style, max_rows: int | None) 
     for line, use_row in zip(table_lines, visible_rows, strict=True):
         lines += [*line, f"       {escaped(use_row.description)}"]
     lines += [f"  and {count(len(recorded.rows) - len(visible_rows), 'client')} more (--verbose shows all)"] if len(visible_rows) < len(recorded.rows) else []  # fmt: skip
-    lines += _left_out(recorded, "  ")
+    lines += left_out_sentences(recorded, "  ")
     lines += [f"  {escaped(note)}" for note in recorded.notes]
     if recorded.refusals:
         lines += ["", style.paint(refused_title(len(recorded.refusals)), "bold", "red")]
@@ -122,58 +117,11 @@ def recorded_text(recorded: RecordedUse, *, style: Style, max_rows: int | None) 
 _COLOURS: Final = {"!": "red", "?": "yellow"}
 
 
-def _left_out(recorded: RecordedUse, indent: str) -> list[str]:
+def left_out_sentences(recorded: RecordedUse, indent: str) -> list[str]:
+    """How many rows are only counted, if any."""
     if not recorded.left_out:
         return []
     return [f"{indent}and {count(recorded.left_out, 'row')} of brokers, only counted"]
-
-
-def recorded_markdown(recorded: RecordedUse, *, room: int) -> list[str]:
-    """Lines of a comment, of at most ``room`` characters: what is refused, then the tenants, worst first."""
-    lines: list[str] = []
-    if recorded.refusals:
-        lines += ["", f"**{refused_title(len(recorded.refusals))}**", ""]
-        lines += [f"- {prose(refusal.message)}" for refusal in recorded.refusals]
-    lines += ["", f"**{TITLE}**: {prose(recorded.headline)}"]
-    lines += ["", *(f"<sub>{prose(sentence)}</sub>" for sentence in recorded.evidence)]
-    lines = _cut(lines, room // 2)
-    tail = [f"- {prose(note)}" for note in (*recorded.notes, *_left_out(recorded, ""))]
-    tail = _cut(["", *tail], room // 4) if tail else []
-    rows = [_row(use_row) for use_row in recorded.rows]
-    folded = len(rows) > OPEN_ROWS
-    opening = ["", f"<details><summary>{count(len(rows), 'client')}: {SAYS}</summary>"] if folded else ["", SAYS]  # fmt: skip
-    opening += [
-        "",
-        "| | who | what | limit now | will be | recorded use | broker |",
-        "|-|-|-|-:|-:|-|-|",
-    ]
-    closing = ["", "</details>"] if folded else []
-    used = size([*lines, *tail, *opening, *closing])
-    fitting_rows = fitting(rows, room - used - 100)
-    if fitting_rows:
-        lines += [*opening, *fitting_rows, *closing]
-    if len(fitting_rows) < len(rows):
-        lines += [
-            "",
-            f"… and {count(len(rows) - len(fitting_rows), 'client')} more; the JSON plan has them.",
-        ]
-    return [*lines, *tail]
-
-
-def _row(use_row: UseRow) -> str:
-    return (
-        f"| {prose(use_row.mark)} | {markdown(use_row.bucket)} | {prose(use_row.limit_name)} | {prose(use_row.before)} | {prose(use_row.after)} |"
-        f" {prose(use_row.description)} | {prose(use_row.broker)} |"
-    )
-
-
-def _cut(lines: Sequence[str], room: int) -> list[str]:
-    """The lines that fit, and how many do not."""
-    if size(lines) <= room:
-        return list(lines)
-    visible_lines = fitting(lines, room - 60)
-    missing = count(len(lines) - len(visible_lines), "line")
-    return [*visible_lines, f"- … and {missing} more; the JSON plan has them."]
 
 
 def recorded_facts(recorded: RecordedUse, lookup: PageLookup) -> dict[str, Json]:
@@ -199,5 +147,5 @@ def recorded_facts(recorded: RecordedUse, lookup: PageLookup) -> dict[str, Json]
             for use_row in recorded.rows
         ],
         "refusals": [word(refusal.message) for refusal in recorded.refusals],
-        "notes": [word(note) for note in (*recorded.notes, *_left_out(recorded, ""))],
+        "notes": [word(note) for note in (*recorded.notes, *left_out_sentences(recorded, ""))],
     }

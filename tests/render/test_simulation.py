@@ -17,7 +17,7 @@ from reconciler.quota.keys import Key
 from reconciler.quota.planner.plan import Plan
 from reconciler.render.json_values import dump
 from reconciler.render.markdown.plan import plan_markdown
-from reconciler.render.recorded_use import recorded_markdown
+from reconciler.render.markdown.recorded_use import recorded_markdown
 from reconciler.render.sarif import plan_findings
 from reconciler.render.terminal import plan_text
 from reconciler.usage.demand_bounds import FigureBound

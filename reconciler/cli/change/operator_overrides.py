@@ -219,7 +219,7 @@ def overrides_as_json(console: Console, cluster_id: str, overrides: "Sequence[Ov
 
     now = SystemClock().now()
     rows: list[Json] = [_row(record, now) for record in overrides]
-    document = {
+    document: dict[str, Json] = {
         "kind": "kquota-overrides",
         "format": 1,
         "clusterId": cluster_id,

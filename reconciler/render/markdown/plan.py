@@ -32,7 +32,8 @@ from reconciler.render.markdown.comment import (
     footer,
     verdict_line,
 )
-from reconciler.render.recorded_use import RecordedUse, recorded_markdown
+from reconciler.render.markdown.recorded_use import recorded_markdown
+from reconciler.render.recorded_use import RecordedUse
 from reconciler.render.rows import FLAGGED, by_how_much, outcome_note, selected_changes
 from reconciler.render.units import PER_BROKER, age, count, instant, quantities
 

@@ -1,0 +1,67 @@
+"""What recorded use says to a plan, as lines of a comment."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from reconciler.base.escaping import markdown, prose
+from reconciler.render.markdown.comment import fitting, size
+from reconciler.render.recorded_use import (
+    SAYS,
+    TITLE,
+    RecordedUse,
+    UseRow,
+    left_out_sentences,
+    refused_title,
+)
+from reconciler.render.units import count
+
+OPEN_ROWS: Final = 10
+"""Tables with more rows are folded in a comment."""
+
+
+def recorded_markdown(recorded: RecordedUse, *, room: int) -> list[str]:
+    """Lines of a comment, of at most ``room`` characters: what is refused, then the tenants, worst first."""
+    lines: list[str] = []
+    if recorded.refusals:
+        lines += ["", f"**{refused_title(len(recorded.refusals))}**", ""]
+        lines += [f"- {prose(refusal.message)}" for refusal in recorded.refusals]
+    lines += ["", f"**{TITLE}**: {prose(recorded.headline)}"]
+    lines += ["", *(f"<sub>{prose(sentence)}</sub>" for sentence in recorded.evidence)]
+    lines = _cut(lines, room // 2)
+    tail = [f"- {prose(note)}" for note in (*recorded.notes, *left_out_sentences(recorded, ""))]
+    tail = _cut(["", *tail], room // 4) if tail else []
+    rows = [_row(use_row) for use_row in recorded.rows]
+    folded = len(rows) > OPEN_ROWS
+    opening = ["", f"<details><summary>{count(len(rows), 'client')}: {SAYS}</summary>"] if folded else ["", SAYS]  # fmt: skip
+    opening += [
+        "",
+        "| | who | what | limit now | will be | recorded use | broker |",
+        "|-|-|-|-:|-:|-|-|",
+    ]
+    closing = ["", "</details>"] if folded else []
+    used = size([*lines, *tail, *opening, *closing])
+    fitting_rows = fitting(rows, room - used - 100)
+    if fitting_rows:
+        lines += [*opening, *fitting_rows, *closing]
+    if len(fitting_rows) < len(rows):
+        lines += [
+            "",
+            f"… and {count(len(rows) - len(fitting_rows), 'client')} more; the JSON plan has them.",
+        ]
+    return [*lines, *tail]
+
+
+def _row(use_row: UseRow) -> str:
+    return (
+        f"| {prose(use_row.mark)} | {markdown(use_row.bucket)} | {prose(use_row.limit_name)} | {prose(use_row.before)} | {prose(use_row.after)} |"
+        f" {prose(use_row.description)} | {prose(use_row.broker)} |"
+    )
+
+
+def _cut(lines: Sequence[str], room: int) -> list[str]:
+    """The lines that fit, and how many do not."""
+    if size(lines) <= room:
+        return list(lines)
+    visible_lines = fitting(lines, room - 60)
+    missing = count(len(lines) - len(visible_lines), "line")
+    return [*visible_lines, f"- … and {missing} more; the JSON plan has them."]
