@@ -123,6 +123,32 @@ _TIER: Final[dict[str, Any]] = {
     },
 }
 
+_CONSUMER: Final[dict[str, Any]] = {
+    "description": "The configuration of some consumers.",
+    "type": "object",
+    "minProperties": 1,
+    "properties": {
+        "entities": _ENTITIES
+        | {"description": "Which consumers, as in a QuotaCluster's scope; all if unset."},
+        "maxPartitionFetchBytes": side(
+            "Their max.partition.fetch.bytes; 1Mi if unset.", is_integer=True
+        ),
+        "fetchMaxBytes": side("Their fetch.max.bytes; 50Mi if unset.", is_integer=True),
+        "partitions": {
+            "description": "How many partitions with waiting records one consumer reads from one broker. If unset, "
+            "forecasts are intervals from one partition to fetchMaxBytes.",
+            "type": "integer",
+            "minimum": 1,
+            "maximum": 100_000,
+        },
+        "batchBytes": side(
+            "Bytes of a record batch. A fetch that ends within a batch reads it again; small batches (the default) "
+            "make no difference.",
+            is_integer=True,
+        ),
+    },
+}
+
 SIMULATE: Final[dict[str, Any]] = {
     "description": "The what-if policy: when a simulation against recorded usage fails.",
     "type": "object",
@@ -152,6 +178,13 @@ SIMULATE: Final[dict[str, Any]] = {
             "never fails on them, Ignore only counts them.",
             "type": "string",
             "enum": ["Report", "Ignore"],
+        },
+        "consumers": {
+            "description": "How much one fetch of consumers holds. Without it, forecasts for consumers are intervals. "
+            "Of several entries that match, the first counts.",
+            "type": "array",
+            "maxItems": 64,
+            "items": _CONSUMER,
         },
     },
 }

@@ -32,6 +32,7 @@ _WHOLES: Final = ("covered_ms", "censored_ms")
 _FIGURES: Final = (
     "before_units", "after_units", "before_throttled_ms", "before_max_delay_ms", "observed_throttled_ms",
     "after_throttled_ms", "after_max_delay_ms", "after_over_timeout_ms", "delayed_units", "unfinished",
+    "worst_throttled_ms", "worst_max_delay_ms",
 )  # fmt: skip
 _WORDS: Final[Mapping[str, type[StrEnum]]] = {
     "quota_type": QuotaType,
@@ -194,7 +195,10 @@ def _read_row(row: DocumentReader) -> ImpactRow:
     )
     if impact_row.model is not MODEL_OF[kind]:
         row["model"].fail(repr(MODEL_OF[kind].value))
-    if impact_row.verdict is ImpactVerdict.WORSE and not impact_row.after_throttled_ms:
+    if (impact_row.worst_throttled_ms is None) is (impact_row.bound is FigureBound.BETWEEN):
+        row["bound"].fail("another word, as the figures say")
+    throttled_ms = impact_row.worst_throttled_ms or impact_row.after_throttled_ms
+    if impact_row.verdict is ImpactVerdict.WORSE and not throttled_ms:
         row["verdict"].fail("another word, as the figures say")
     return impact_row
 

@@ -11,6 +11,8 @@ class FigureBound(StrEnum):
     EXACT = "exact"
     AT_LEAST = "at_least"
     AT_MOST = "at_most"
+    BETWEEN = "between"
+    """Of two figures one is the best case and the other one the worst."""
 
 
 class LimitMove(StrEnum):

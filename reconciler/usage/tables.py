@@ -235,7 +235,7 @@ IMPACT_ROW: Final = _table(
     " source_entity:text answer:text verdict:text bound:text model:text before_throttled_ms:long?"
     " before_max_delay_ms:long? observed_throttled_ms:long? after_throttled_ms:long? after_max_delay_ms:long?"
     " after_over_timeout_ms:long? delayed_units:long? unfinished:int? covered_ms:long censored_ms:long why:text"
-    " day:day",
+    " worst_throttled_ms:long? worst_max_delay_ms:long? day:day",
     f"cluster_id {_BUCKET_KEY} any_name broker_id",
 )
 """One bucket on one broker before and after; the fields of :class:`reconciler.usage.impact.result_rows.ImpactRow`, and the last day of the window."""

@@ -30,7 +30,7 @@ SHIPPED_SCRAPE: Final = exporter.SHIPPED.with_name("prometheus.yml")
 CLUSTER_LABEL: Final = "recorded"
 SCRAPE_SECONDS: Final = 5
 PHASE_SECONDS: Final = 310
-READY_SECONDS: Final = 12
+READY_SECONDS: Final = 30
 """From the start of the driver to its first record: a JVM, and all clients connected."""
 
 PASSWORD: Final = "not-a-secret"  # noqa: S105 - of users that live as long as the broker

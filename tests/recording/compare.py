@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from reconciler.usage.fetches import UNSTATED, FetchSize
+from reconciler.usage.impact.verdict import ForecastRange
 from reconciler.usage.samples import QuotaType
 from reconciler.usage.series import thinned
 from tests.recording import fixture, truth
@@ -24,6 +26,7 @@ class Row:
         worst: Worst delay, told and true.
         observed_ms: Throttled time by the broker's own throttle-time.
         truth: All that was measured.
+        unstated: The forecast where the fetches of consumers are not stated.
     """
 
     run: int
@@ -32,6 +35,7 @@ class Row:
     worst: Compared
     observed_ms: int
     truth: Truth
+    unstated: ForecastRange
 
     def line(self) -> str:
         """A row of the table in the documentation."""
@@ -65,7 +69,9 @@ def _row(
 ) -> Row:
     kind, who = QuotaType(case.kind), (case.kind, case.user, case.client_id)
     samples = truth.samples(kind, rates[who], delays[who], kept=moments, scrape_ms=kept.scrape_ms)
-    forecast = truth.told(kind, samples, kept.free, case.limit, kept.scrape_ms)
+    stated = fetch_size(case)
+    forecast, _ = truth.told(kind, samples, kept.free, case.limit, kept.scrape_ms, stated)
+    unstated = truth.told(kind, samples, kept.free, case.limit, kept.scrape_ms, stated and UNSTATED)
     true = truth.truth(case.free, case.limited)
     return Row(
         run=kept.number,
@@ -74,7 +80,16 @@ def _row(
         worst=Compared(told_ms=forecast.max_delay_ms or 0, true_ms=true.worst_ms),
         observed_ms=truth.observed(samples, kept.limited) or 0,
         truth=true,
+        unstated=unstated,
     )
+
+
+def fetch_size(case: Case) -> FetchSize | None:
+    """What the owner of a group's consumers can state of them; each reads one partition. ``None`` for producers."""
+    if case.kind != "fetch":
+        return None
+    size = case.fetch_bytes
+    return FetchSize(least_bytes=size, most_bytes=size, batch_bytes=case.record)
 
 
 def total(found: Iterable[Row]) -> Total:

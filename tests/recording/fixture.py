@@ -201,7 +201,8 @@ def _instant(at_ms: int) -> str:
 
 def numbers(folder: Path = FOLDER) -> tuple[int, ...]:
     """Which runs there are."""
-    return tuple(sorted(int(path.stem.removeprefix("run-")) for path in folder.glob("run-?.json")))
+    stems = (path.name.removesuffix(".json") for path in folder.glob("run-*.json"))
+    return tuple(sorted(int(stem[4:]) for stem in stems if stem[4:].isdigit()))
 
 
 def read(number: int, folder: Path = FOLDER) -> Kept:

@@ -1,7 +1,7 @@
 """The runs of the recording: which groups, which shapes, which seeds, on which level of quotas. Values only."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from tests.recording import shapes
 
@@ -26,6 +26,8 @@ class Group:
         connections: How many clients share it.
         wanted: The worst delay to aim at, in seconds.
         fetch_bytes: ``max.partition.fetch.bytes`` of its consumers.
+        share: The part of its limit that the group is assumed to get where its limit is chosen, so that all its
+            records arrive within the half: nothing is fitted to it.
     """
 
     name: str
@@ -36,6 +38,7 @@ class Group:
     connections: int
     wanted: float
     fetch_bytes: int = 1_048_576
+    share: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +65,8 @@ class Run:
 
     def limit(self, group: Group) -> int:
         """Bytes a second for the second half."""
-        return shapes.fitting(self.schedules(group), group.wanted, self.seconds + DRAIN_SECONDS)
+        drained = self.seconds + DRAIN_SECONDS
+        return shapes.fitting(self.schedules(group), group.wanted, drained, group.share)
 
 
 def _groups(number: int) -> tuple[Group, ...]:
@@ -101,6 +105,29 @@ def _readers(number: int) -> tuple[Group, ...]:
     )  # fmt: skip
 
 
+SIZES: Final = (1_048_576, 65_536, 262_144, 16_384)
+SHARES: Final = {1_048_576: 0.5, 262_144: 0.7}
+
+
+def _fetchers(number: int) -> tuple[Group, ...]:
+    """Consumers of all shapes; of the four that are not steady, each has another size of fetch in each run."""
+    groups: list[Group] = []
+    for place, shape in enumerate(shapes.SHAPES, start=1):
+        size = (
+            SIZES[(number + place) % 4]
+            if shape != "steady"
+            else (8_192, 65_536, 262_144)[number % 3]
+        )
+        groups.append(
+            Group(
+                name=f"team-{place}", kind="fetch", shape=shape, mean=80_000 + 10_000 * ((number + 2 * place) % 5),
+                record=1_024 * (1 + (number + place) % 6), connections=1 + number * place % 3,
+                wanted=30.0 + 6 * ((number + place) % 5), fetch_bytes=size, share=SHARES.get(size, 0.85),
+            )
+        )  # fmt: skip
+    return tuple(groups)
+
+
 _VERSIONS: tuple[tuple[str, Level], ...] = (
     ("4.4.0", "user"),
     ("4.3.1", "pair"),
@@ -110,14 +137,27 @@ _VERSIONS: tuple[tuple[str, Level], ...] = (
     ("4.0.1", "user"),
     ("4.4.0", "user"),
     ("3.9.1", "pair"),
+    ("4.4.0", "user"),
+    ("4.3.1", "client"),
+    ("3.9.1", "user"),
+    ("4.4.0", "pair"),
+    ("4.0.1", "client"),
+    ("4.3.1", "pair"),
 )
-ONLY_READERS = frozenset({7, 8})
+
+
+def _of(number: int) -> tuple[Group, ...]:
+    if number > 8:
+        return _fetchers(number)
+    return _readers(number) if number > 6 else _groups(number)
+
+
 RUNS: tuple[Run, ...] = tuple(
     Run(
         number=number,
         version=version,
         level=level,
-        groups=_readers(number) if number in ONLY_READERS else _groups(number),
+        groups=_of(number),
     )
     for number, (version, level) in enumerate(_VERSIONS, start=1)
 )

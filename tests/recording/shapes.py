@@ -121,13 +121,14 @@ def drains(streams: tuple[Schedule, ...], limit: int) -> tuple[float, float]:
     return last / 1000 + held / limit, worst
 
 
-def fitting(streams: tuple[Schedule, ...], wanted: float, latest: float) -> int:
-    """A limit of two digits under which the worst delay is about `wanted` seconds and all is sent by `latest`."""
+def fitting(streams: tuple[Schedule, ...], wanted: float, latest: float, share: float = 1.0) -> int:
+    """A limit of two digits of which `share` makes the worst delay about `wanted` seconds, and all is sent by `latest`."""
     total = sum(sum(stream.sizes) for stream in streams)
     low, high = total // 1000, total
     while high - low > max(1, low // 100):
         middle = (low + high) // 2
         end, worst = drains(streams, middle)
         low, high = (middle, high) if worst > wanted or end > latest else (low, middle)
+    high = math.ceil(high / share)
     digits = 10 ** max(0, len(str(high)) - 2)
     return -(-high // digits) * digits

@@ -5,10 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from reconciler.usage.fetches import FetchSize
+from reconciler.usage.impact.replay import forecasts
+from reconciler.usage.impact.verdict import ForecastRange
+from reconciler.usage.kernel.throttling import demand_of
 from reconciler.usage.samples import QuotaType, cadence, rate_units
-from reconciler.usage.throttle_models import Forecast
-from tests.usage.recorded import simulate
-from tests.usage.reference import Sample, UntimedSample, between, throttled_ms, timed
+from tests.usage.reference import Sample, UntimedSample, between, columns, throttled_ms, timed
 
 LATE_MS: Final = 1_000
 """A record that waits longer than without limits by this much was throttled, as MIN_DELAY_MS of the model says."""
@@ -109,11 +111,16 @@ def samples(
 
 
 def told(
-    kind: QuotaType, found: Sequence[Sample], span: tuple[int, int], limit: int, scrape_ms: int
-) -> Forecast:
-    """What the model says a limit does to the recorded use of a span of time."""
-    pace = cadence(scrape_ms)
-    return simulate(kind, between(found, *span), limit, pace.max_gap_ms)
+    kind: QuotaType,
+    found: Sequence[Sample],
+    span: tuple[int, int],
+    limit: int,
+    scrape_ms: int,
+    fetch: FetchSize | None = None,
+) -> ForecastRange:
+    """What the model says a limit does to the recorded use of a span of time, at best and at worst."""
+    demand = demand_of(columns(between(found, *span)), cadence(scrape_ms).max_gap_ms)
+    return forecasts(kind, demand, limit, fetch)
 
 
 def observed(found: Sequence[Sample], span: tuple[int, int]) -> int | None:

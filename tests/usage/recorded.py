@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from reconciler.usage.fetches import FetchSize
 from reconciler.usage.impact import replay
 from reconciler.usage.impact.bucket_mapping import Identifiability
 from reconciler.usage.impact.query import ImpactQuery
@@ -23,6 +24,7 @@ class OldBucket:
 
     samples: Sequence[Sample]
     limit: int | None
+    fetch: FetchSize | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,9 +41,13 @@ def impact(
     limit: int | None,
     *,
     max_gap_ms: int,
+    fetch: FetchSize | None = None,
 ) -> BucketImpact:
-    old = [replay.OldBucket(samples=columns(part.samples), limit=part.limit) for part in parts]
-    return replay.impact(kind, answer, old, limit, max_gap_ms=max_gap_ms)
+    old = [
+        replay.OldBucket(samples=columns(part.samples), limit=part.limit, fetch=part.fetch)
+        for part in parts
+    ]
+    return replay.impact(kind, answer, old, limit, max_gap_ms=max_gap_ms, fetch=fetch)
 
 
 def judged(
@@ -66,9 +72,10 @@ def simulate(
     limit: int | None,
     max_gap_ms: int,
     min_delay_ms: int = MIN_DELAY_MS,
+    obtained: int | None = None,
 ) -> Forecast:
     demand = throttling.demand_of(columns(samples), max_gap_ms)
-    return throttling.simulate(kind, demand, limit, min_delay_ms)
+    return throttling.simulate(kind, demand, limit, min_delay_ms, obtained)
 
 
 def recommend(case: SizingCase, tier: limit_sizes.Tier) -> limit_sizes.Recommendation:

@@ -153,9 +153,15 @@ def rows(
     limit: int,
     max_gap_ms: int,
     min_delay_ms: int = MIN_DELAY_MS,
+    obtained: int | None = None,
 ) -> Iterator[ThrottledSample]:
-    """What each sample meets under a limit, one after the other."""
+    """What each sample meets under a limit, one after the other.
+
+    Clients that get less than the limit while they are held back (``obtained``) are held back from a sample of which
+    more arrives than the limit lets pass until their backlog is gone.
+    """
     model = MODEL_OF[kind]
+    drained = limit if obtained is None or model is not ThrottleModel.BACKLOG else obtained
     level = 0
     last: int | None = None
     for sample in samples:
@@ -164,12 +170,14 @@ def rows(
         last = sample.ts_ms
         units, passes = arrived(sample), limit * sample.dt_ms // 1000
         before = level
+        if before or units > passes:
+            passes = drained * sample.dt_ms // 1000
         match model:
             case ThrottleModel.BACKLOG | ThrottleModel.TOKENS:
                 depth = BURST_WINDOWS * limit if model is ThrottleModel.TOKENS else 0
                 level = max(0, before + units - passes)
                 waits, waited = max(0, level - depth), max(0, before - depth)
-                delay = min(LONGEST_MS, waits * 1000 // limit)
+                delay = min(LONGEST_MS, waits * 1000 // drained)
                 is_throttled = (
                     delay >= min_delay_ms if model is ThrottleModel.BACKLOG else waits > 0
                 )
@@ -189,9 +197,14 @@ def simulate(
     limit: int | None,
     max_gap_ms: int,
     min_delay_ms: int = MIN_DELAY_MS,
+    obtained: int | None = None,
 ) -> Forecast:
     """The sums of :func:`rows`."""
-    met = [] if limit is None else list(rows(kind, samples, limit, max_gap_ms, min_delay_ms))
+    met = (
+        []
+        if limit is None
+        else list(rows(kind, samples, limit, max_gap_ms, min_delay_ms, obtained))
+    )
     pairs = list(zip(samples, met, strict=False))
     ends = [
         row

@@ -10,6 +10,7 @@ how it is treated; it queues, and sends requests of 64 KiB on one connection.
 Nothing here is shared with the package.
 """
 
+import heapq
 import math
 import random
 from dataclasses import dataclass, field
@@ -56,6 +57,37 @@ class SampledWindows:
     def delay(self, limit: float, now: float) -> float:
         rate, window = self.measure(now)
         return math.floor((rate - limit) / limit * window + 0.5) if rate > limit else 0.0
+
+
+def obtained(
+    limit: float,
+    fetch: float,
+    *,
+    connections: int = 1,
+    seconds: int = 1_500,
+    settled: int = 300,
+    overhead: float = 100,
+) -> float:
+    """The part of its limit that a consumer gets whose partitions always have more to read than a fetch holds.
+
+    A fetch is recorded whole; if the rate is above the limit then, its bytes are taken off again, and the client asks
+    again after the delay (KafkaApis.handleFetchRequest, ClientQuotaManager.unrecordQuotaSensor). A fetch asks for at
+    most ten seconds of the limit. Answers carry some bytes besides the records.
+    """
+    chance, windows, got = random.Random(1), SampledWindows(), 0.0
+    size = min(fetch, (WINDOWS - 1) * limit * WINDOW_MS / 1000) + overhead
+    asking = [(chance.uniform(0, 50), connection) for connection in range(connections)]
+    heapq.heapify(asking)
+    while asking[0][0] < seconds * 1000:
+        now, connection = heapq.heappop(asking)
+        windows.record(size, now)
+        pause = windows.delay(limit, now)
+        if pause:
+            windows.record(-size, now)
+        elif now >= settled * 1000:
+            got += size
+        heapq.heappush(asking, (now + pause + chance.uniform(0, 4), connection))
+    return got / (limit * (seconds - settled))
 
 
 @dataclass(frozen=True, slots=True)

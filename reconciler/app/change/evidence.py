@@ -230,23 +230,28 @@ def _simulate(
         recorded=published.recorded,
     )
     try:
-        rows = _rows(published, question)
+        rows = _rows(published, question, policy)
     except (LakeError, QuotaValueError) as error:  # damaged, or samples that cannot be
         note = replace(note, stale=error.message)
         rows = unread(question, NO_EVIDENCE)
     return summarize(rows, [note], policy, questions=[question])
 
 
-def _rows(published: "PublishedEvidence", question: "ImpactQuery") -> "tuple[ImpactRow, ...]":
+def _rows(
+    published: "PublishedEvidence", question: "ImpactQuery", policy: "WhatIfPolicy"
+) -> "tuple[ImpactRow, ...]":
     """Every row, read in portions."""
     from reconciler.usage.impact.replay import judged
     from reconciler.usage.impact.what_if import TOO_MANY, portions, unread
 
+    max_gap_ms = published.cadence.max_gap_ms
     parts, oversized = portions(question, at_once=AT_ONCE, max_buckets=MOST_SERIES)
     impact_rows: list[ImpactRow] = []
     for part in parts:
         # The series of a portion are not kept while the next one is read.
-        impact_rows += judged(part, _series(published, part), published.cadence.max_gap_ms)
+        impact_rows += judged(
+            part, _series(published, part), max_gap_ms, consumers=policy.consumers
+        )
     return (*impact_rows, *unread(oversized, TOO_MANY))
 
 

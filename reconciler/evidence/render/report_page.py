@@ -23,8 +23,8 @@ from reconciler.evidence.render.charts import (
 from reconciler.evidence.render.report_tables import BOUNDS, ReportTable, sheets
 from reconciler.evidence.render.report_text import headline
 from reconciler.evidence.render.units import (
+    between_text,
     bucket_text,
-    length_text,
     moment_text,
     per_day_ms,
     share_text,
@@ -135,22 +135,32 @@ def _charts(report: UsageReport) -> list[tuple[str, str, str]]:
 
 
 def _throttled(rows: Sequence[ImpactRow]) -> list[ImpactRow]:
-    return [row for row in rows if row.before_throttled_ms or row.after_throttled_ms][:MOST_BARS]
+    return [
+        row
+        for row in rows
+        if row.before_throttled_ms or row.after_throttled_ms or row.worst_throttled_ms
+    ][:MOST_BARS]
 
 
 def _before_after(rows: Sequence[ImpactRow]) -> str:
     top = max(
         per_day_ms(value, row.covered_ms) or 0
         for row in rows
-        for value in (row.before_throttled_ms, row.after_throttled_ms)
+        for value in (row.before_throttled_ms, row.after_throttled_ms, row.worst_throttled_ms)
     )
 
     has_several_clusters = _several(rows)
 
-    def bar(length_ms: int | None, row: ImpactRow, css: str, sign: str = "") -> Bar:
-        daily = per_day_ms(length_ms, row.covered_ms)
-        text = "not known" if daily is None else f"{sign}{length_text(daily)} a day"
-        return Bar(share=(daily or 0) / max(1, top), css=css, text=text)
+    def bar(
+        length_ms: int | None,
+        row: ImpactRow,
+        css: str,
+        sign: str = "",
+        worst_ms: int | None = None,
+    ) -> Bar:
+        daily, most = per_day_ms(length_ms, row.covered_ms), per_day_ms(worst_ms, row.covered_ms)
+        text = "not known" if daily is None else f"{sign}{between_text(daily, most)} a day"
+        return Bar(share=(most or daily or 0) / max(1, top), css=css, text=text)
 
     bar_rows = [
         BarRow(
@@ -158,7 +168,13 @@ def _before_after(rows: Sequence[ImpactRow]) -> str:
             details=_bar_labels(row, has_several_clusters=has_several_clusters),
             bars=[
                 bar(row.before_throttled_ms, row, "c-now"),
-                bar(row.after_throttled_ms, row, "c-then", BOUNDS[row.bound]),
+                bar(
+                    row.after_throttled_ms,
+                    row,
+                    "c-then",
+                    BOUNDS[row.bound],
+                    row.worst_throttled_ms,
+                ),
             ],
         )
         for row in rows

@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from reconciler.evidence.render.units import (
+    between_per_day_text,
+    between_text,
     bucket_text,
     length_text,
     moment_text,
@@ -35,6 +37,7 @@ BOUNDS: Final[dict[FigureBound, str]] = {
     FigureBound.EXACT: "",
     FigureBound.AT_LEAST: "≥ ",
     FigureBound.AT_MOST: "≤ ",
+    FigureBound.BETWEEN: "",
 }
 """What stands before a figure that is not exact."""
 
@@ -190,7 +193,8 @@ def impact_sheet(simulation: Simulation) -> ReportTable:
 
 def _impact_cells(row: ImpactRow) -> tuple[str, ...]:
     sign = BOUNDS[row.bound]
-    daily = per_day_text(row.after_throttled_ms, row.covered_ms)
+    daily = between_per_day_text(row.after_throttled_ms, row.worst_throttled_ms, row.covered_ms)
+    delay = between_text(row.after_max_delay_ms, row.worst_max_delay_ms)
     return (
         bucket_text(row.bucket, any_name=row.any_name),
         row.cluster_id,
@@ -201,7 +205,7 @@ def _impact_cells(row: ImpactRow) -> tuple[str, ...]:
         row.verdict.value,
         per_day_text(row.before_throttled_ms, row.covered_ms),
         daily if row.after_throttled_ms is None else sign + daily,
-        _signed(sign, row.after_max_delay_ms),
+        delay if row.after_max_delay_ms is None else sign + delay,
         _signed(sign, row.after_over_timeout_ms),
         row.why,
     )

@@ -5,6 +5,8 @@ from typing import Final
 from reconciler.base.escaping import quoted
 from reconciler.evidence.render.units import (
     SHORT_MS,
+    between_per_day_text,
+    between_text,
     bucket_text,
     length_text,
     moment_text,
@@ -32,6 +34,7 @@ _AT_LEAST: Final = {
     FigureBound.EXACT: "",
     FigureBound.AT_LEAST: "at least ",
     FigureBound.AT_MOST: "at most ",
+    FigureBound.BETWEEN: "",
 }
 _DOES: Final = {
     ThrottleModel.BACKLOG: "throttled",
@@ -171,14 +174,16 @@ def _verdict_text(row: ImpactRow) -> str:
 def _figures(row: ImpactRow) -> str:
     if row.after_throttled_ms is None:
         return "less throttled than now; by how much cannot be known from use that was held back"
-    if not row.after_throttled_ms and not row.before_throttled_ms:
+    if not row.after_throttled_ms and not row.before_throttled_ms and not row.worst_throttled_ms:
         return _without_figures(row)
     sign = _AT_LEAST[row.bound]
-    sentence = f"{_DOES[row.model]} {sign}{per_day_text(row.after_throttled_ms, row.covered_ms)}"
+    daily = between_per_day_text(row.after_throttled_ms, row.worst_throttled_ms, row.covered_ms)
+    sentence = f"{_DOES[row.model]} {sign}{daily}"
     now = per_day_text(row.before_throttled_ms, row.covered_ms) if row.before_throttled_ms else "never"  # fmt: skip
     sentence += f" (now {now})"
-    if row.after_max_delay_ms:
-        sentence += f", worst delay {sign}{length_text(row.after_max_delay_ms)}"
+    if row.after_max_delay_ms or row.worst_max_delay_ms:
+        delay = between_text(row.after_max_delay_ms, row.worst_max_delay_ms)
+        sentence += f", worst delay {sign}{delay}"
     if row.after_over_timeout_ms:
         sentence += f"; {sign}{per_day_text(row.after_over_timeout_ms, row.covered_ms)} above 120 s"
         sentence += ", where producers lose records" if _loses(row) else ""

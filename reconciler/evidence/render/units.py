@@ -118,6 +118,21 @@ def per_day_text(length_ms: int | None, covered_ms: int) -> str:
     return f"{length_text(daily)} a day"
 
 
+def between_text(least_ms: int | None, most_ms: int | None) -> str:
+    """``between 3 min and 8 min``; the first length alone where there is no second one, or both read the same."""
+    least, most = length_text(least_ms), length_text(most_ms)
+    return least if most_ms is None or most == least else f"between {least} and {most}"
+
+
+def between_per_day_text(least_ms: int | None, most_ms: int | None, covered_ms: int) -> str:
+    """``between 3 min and 8 min a day``; see :func:`between_text` and :func:`per_day_text`."""
+    most = per_day_text(most_ms, covered_ms)
+    if least_ms is None or most_ms is None or most == per_day_text(least_ms, covered_ms):
+        return per_day_text(least_ms, covered_ms)
+    least_length = least_ms if covered_ms < SHORT_MS else per_day_ms(least_ms, covered_ms)
+    return f"between {length_text(least_length)} and {most}"
+
+
 def share_text(ppm: int | None) -> str:
     """Millionths as per cent: ``12 %``, ``1.2 %``, ``< 0.01 %``; always rounded down, so that only the whole is ``100 %``."""
     if ppm is None:

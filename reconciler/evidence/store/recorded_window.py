@@ -14,6 +14,7 @@ from reconciler.quota.state import QuotaState
 from reconciler.usage.impact.query import ImpactQuery, impact_query
 from reconciler.usage.impact.replay import judged
 from reconciler.usage.impact.result_rows import EvidenceNote, ImpactRow
+from reconciler.usage.impact.tier_policy import NOT_STATED, ConsumerFetches
 from reconciler.usage.kernel.series import SampleSeries
 from reconciler.usage.samples import MILLION, Cadence, QuotaType
 from reconciler.usage.tables import TARGET_UP, USAGE_SAMPLE
@@ -169,14 +170,20 @@ def asked_of(
 
 
 def impacts(
-    question: ImpactQuery, rows: pa.Table, cadence: Cadence, min_delay_ms: int = MIN_DELAY_MS
+    question: ImpactQuery,
+    rows: pa.Table,
+    cadence: Cadence,
+    min_delay_ms: int = MIN_DELAY_MS,
+    consumers: ConsumerFetches = NOT_STATED,
 ) -> tuple[ImpactRow, ...]:
     """One row for each bucket that changes on each broker (``usage.impact.replay.judged``).
 
     Raises:
         QuotaValueError: Samples are twice there or out of range.
     """
-    return judged(question, series(rows, question.reads), cadence.max_gap_ms, min_delay_ms)
+    return judged(
+        question, series(rows, question.reads), cadence.max_gap_ms, min_delay_ms, consumers
+    )
 
 
 def series(rows: pa.Table, buckets_by_type: Mapping[QuotaType, Iterable[Bucket]]) -> Series:

@@ -6,13 +6,21 @@ from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 from reconciler.errors import QuotaValueError
+from reconciler.manifest import quantity
 from reconciler.manifest.project.cluster import bounds_of, pattern_of, seconds
 from reconciler.quota.entity import Entity
 from reconciler.quota.patterns import EntityPattern
 from reconciler.quota.planner.desired_state import Declaration
+from reconciler.usage.fetches import (
+    DEFAULT_FETCH_BYTES,
+    DEFAULT_PARTITION_BYTES,
+    FetchSize,
+)
 from reconciler.usage.impact.tier_policy import (
     LABEL,
     USUAL,
+    ConsumerFetches,
+    ConsumerRule,
     ElasticHandling,
     TierRule,
     WhatIfPolicy,
@@ -69,6 +77,9 @@ def policy_of(
             for cluster_id, cluster_declarations in declarations.items()
         },
         elastic=ElasticHandling(simulate.get("elastic", ElasticHandling.REPORT)),
+        consumers=ConsumerFetches(
+            rules=tuple(_consumers(spec, n) for n, spec in enumerate(simulate.get("consumers", ())))
+        ),
     )
 
 
@@ -100,6 +111,30 @@ def _rule(name: str, spec: Spec, everywhere: Tolerance) -> TierRule:
         # The words of a tier itself begin with its name.
         message = wrong.message.removeprefix(f"tier {name}: ")
         raise QuotaValueError(f"tiers.{name}: {message}") from wrong
+
+
+def _consumers(spec: Spec, n: int) -> ConsumerRule:
+    """How large the fetches of some consumers are. Of how many partitions a fetch reads is known only where it is stated."""
+    of_partition = _bytes(spec.get("maxPartitionFetchBytes", DEFAULT_PARTITION_BYTES))
+    at_most = _bytes(spec.get("fetchMaxBytes", DEFAULT_FETCH_BYTES))
+    partitions = spec.get("partitions")
+    try:
+        return ConsumerRule(
+            entities=tuple(map(_pattern, spec.get("entities", ()))),
+            size=FetchSize(
+                least_bytes=min(at_most, of_partition * (partitions or 1)),
+                most_bytes=at_most
+                if partitions is None
+                else min(at_most, of_partition * partitions),
+                batch_bytes=_bytes(spec.get("batchBytes", 0)),
+            ),
+        )
+    except QuotaValueError as wrong:
+        raise QuotaValueError(f"consumers[{n}]: {wrong.message}") from wrong
+
+
+def _bytes(value: str | int) -> int:
+    return quantity.parse_integer(value) if isinstance(value, str) else value
 
 
 def _tier(name: str, spec: Spec) -> Tier:

@@ -88,6 +88,8 @@ class ImpactRow:
         covered_ms: Time that the evidence covers.
         censored_ms: The part of it in which clients wanted more than was recorded.
         why: One sentence, "" where the answer is exact.
+        worst_throttled_ms: ``after_throttled_ms`` in the worst case, where the bound is "between"; otherwise ``None``.
+        worst_max_delay_ms: Worst delay of that.
     """
 
     cluster_id: str
@@ -113,6 +115,8 @@ class ImpactRow:
     covered_ms: int
     censored_ms: int
     why: str
+    worst_throttled_ms: int | None = None
+    worst_max_delay_ms: int | None = None
 
     @property
     def held_back_ms(self) -> int:

@@ -1,4 +1,4 @@
-"""Tiers: who belongs to which, how much worse a change may make it for them, and how their limits are sized. Values only."""
+"""Tiers and consumers: who belongs to which, how much worse a change may make it for them, how their limits are sized, how large their fetches are. Values only."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -7,6 +7,7 @@ from typing import Final
 
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, Slot, is_legal
 from reconciler.quota.patterns import EntityPattern
+from reconciler.usage.fetches import UNSTATED, FetchSize
 from reconciler.usage.impact.verdict import Tolerance
 from reconciler.usage.recommendation.limit_sizes import BATCH, GOLD, SILVER, Tier
 from reconciler.usage.samples import MILLION, QuotaType
@@ -69,6 +70,42 @@ USUAL: Final = tuple(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerRule:
+    """Consumers of which the size of their fetches is stated.
+
+    Attributes:
+        entities: Who; none = all.
+        size: Of their fetches.
+    """
+
+    entities: tuple[EntityPattern, ...]
+    size: FetchSize
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerFetches:
+    """What is stated of consumers; of several rules that match, the first counts."""
+
+    rules: tuple[ConsumerRule, ...] = ()
+
+    def of(self, kind: QuotaType, bucket: Bucket) -> FetchSize | None:
+        """How large the fetches of a bucket are; ``None`` for what is not fetched."""
+        if kind is not QuotaType.FETCH:
+            return None
+        entity = own_entity(bucket)
+        for rule in self.rules:
+            if not rule.entities or (
+                entity is not None and any(pattern.matches(entity) for pattern in rule.entities)
+            ):
+                return rule.size
+        return UNSTATED
+
+
+NOT_STATED: Final = ConsumerFetches()
+"""Of no consumer it is stated how large its fetches are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WhatIfPolicy:
     """When a change of limits is refused for what recorded use says.
 
@@ -78,6 +115,7 @@ class WhatIfPolicy:
         labelled: Tiers by label of the document, by cluster id and entity: a document speaks of its own cluster alone.
             What the trusted configuration says goes before it, and is for every cluster.
         elastic: What is done about elastic types.
+        consumers: How large the fetches of consumers are, where that is stated.
     """
 
     rules: tuple[TierRule, ...] = USUAL
@@ -86,6 +124,7 @@ class WhatIfPolicy:
         default_factory=dict[str, Mapping[Entity, str]]
     )
     elastic: ElasticHandling = ElasticHandling.REPORT
+    consumers: ConsumerFetches = NOT_STATED
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ one. Where both would be needed there is no figure.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from reconciler.usage.demand_bounds import FigureBound, LimitMove, move
 from reconciler.usage.impact.bucket_mapping import Identifiability
@@ -16,14 +16,6 @@ from reconciler.usage.samples import DAY_MS, QuotaType
 from reconciler.usage.throttle_models import Forecast, ThrottleModel
 
 MINUTES_PER_DAY: Final = 1_440
-
-GET_LESS: Final = frozenset({QuotaType.FETCH})
-"""Types whose limited clients get less than the limit, so that a forecast is too low wherever it delays anything.
-
-A fetch that does not fit is answered empty, its bytes are taken off the record, and the client waits as if they had
-counted (ClientQuotaManager.unrecordQuotaSensor): real consumers got nine tenths of their limit and less
-(docs/evidence-quality.md).
-"""
 
 
 class ImpactVerdict(StrEnum):
@@ -57,7 +49,8 @@ class BucketImpact:
         bound: What ``after`` is to the truth.
         before: The limits of today over the whole time; of several parts the one that is throttled longest, never a sum.
         observed_throttled_ms: What the broker was seen to do, of several parts the longest; ``None`` = not recorded.
-        after: The limit to come; ``None`` = no figure can be given.
+        after: The limit to come, in the best case; ``None`` = no figure can be given.
+        worst: The same in the worst case; ``None`` where there is one figure only.
         covered_ms: The time that the evidence covers.
         censored_ms: The part of it in which the clients wanted more than was recorded.
     """
@@ -69,6 +62,14 @@ class BucketImpact:
     after: Forecast | None
     covered_ms: int
     censored_ms: int
+    worst: Forecast | None = None
+
+
+class ForecastRange(NamedTuple):
+    """What a limit does in the best and in the worst case; equal where all is known."""
+
+    best: Forecast
+    worst: Forecast
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,9 +94,9 @@ class ImpactFacts:
     censored_ms: int
     wanted_more: bool
     may_have_wanted_more: bool
-    before: tuple[Forecast, ...]
+    before: tuple[ForecastRange, ...]
     observed_ms: tuple[int | None, ...]
-    after: Forecast | None
+    after: ForecastRange | None
 
 
 def no_facts(kind: QuotaType) -> ImpactFacts:
@@ -117,7 +118,7 @@ def weighed(
         limit: To come.
         facts: Of the parts, in the order of ``limits``, and of their sum.
     """
-    longest = max(facts.before, key=_length, default=None)
+    longest = max(facts.before, key=lambda forecasts: _length(forecasts.best), default=None)
     judged: Judged
     if not facts.samples or longest is None or answer is Identifiability.NO_DATA:
         judged = ImpactVerdict.NO_DATA, FigureBound.EXACT, None
@@ -129,10 +130,11 @@ def weighed(
         limit_move = move(limits[0], limit) if len(limits) == 1 else None
         judged = _exactly(facts, limit, longest, facts.after, limit_move)
     verdict, bound, figure = judged
+    worst = facts.after.worst if facts.after and bound is FigureBound.BETWEEN else None
     return BucketImpact(
         verdict=verdict,
         bound=bound,
-        before=longest,
+        before=longest.best if longest else None,
         observed_throttled_ms=max(
             (observed_ms for observed_ms in facts.observed_ms if observed_ms is not None),
             default=None,
@@ -140,6 +142,7 @@ def weighed(
         after=figure,
         covered_ms=facts.covered_ms,
         censored_ms=facts.censored_ms,
+        worst=worst,
     )
 
 
@@ -150,20 +153,27 @@ Judged: TypeAlias = tuple[ImpactVerdict, FigureBound, Forecast | None]
 def _exactly(
     facts: ImpactFacts,
     limit: int | None,
-    before: Forecast,
-    after: Forecast,
+    before: ForecastRange,
+    after: ForecastRange,
     limit_move: LimitMove | None,
 ) -> Judged:
     """The series is the bucket's own. Under a looser limit a censored one says "better" and no number."""
+    best = after.best
     if limit_move is LimitMove.LOOSER and limit is not None and facts.wanted_more:
         return ImpactVerdict.BETTER, FigureBound.AT_MOST, None
-    slower = facts.kind in GET_LESS and after.delayed_units > 0
-    low = limit is not None and (after.is_lower_bound or facts.may_have_wanted_more or slower)
-    return compared(before, after), FigureBound.AT_LEAST if low else FigureBound.EXACT, after
+    low = limit is not None and (best.is_lower_bound or facts.may_have_wanted_more)
+    bound = FigureBound.EXACT if _length(best) == _length(after.worst) else FigureBound.BETWEEN
+    if low:
+        bound = FigureBound.AT_LEAST
+    verdicts = {compared(before.best, best), compared(before.worst, after.worst)}
+    if ImpactVerdict.WORSE in verdicts:
+        return ImpactVerdict.WORSE, bound, best
+    return verdicts.pop() if len(verdicts) == 1 else ImpactVerdict.SAME, bound, best
 
 
-def _by_bound(facts: ImpactFacts, limit: int | None, after: Forecast) -> Judged:
+def _by_bound(facts: ImpactFacts, limit: int | None, forecast_range: ForecastRange) -> Judged:
     """Safe if even all of it together would not be throttled; a sum of censored rates bounds nothing."""
+    after = forecast_range.worst
     bounded = limit is None or not facts.may_have_wanted_more
     if bounded and not after.throttled_ms and not after.is_lower_bound:
         return ImpactVerdict.SAFE_BY_BOUND, FigureBound.AT_MOST, after

@@ -124,7 +124,7 @@ def row_of(cluster_id: str, request: ImpactRequest, bucket_impact: BucketImpact)
         bucket_impact = replace(
             bucket_impact, verdict=ImpactVerdict.NOT_IDENTIFIABLE, bound=FigureBound.EXACT
         )
-    before, after = bucket_impact.before, bucket_impact.after
+    before, after, worst = bucket_impact.before, bucket_impact.after, bucket_impact.worst
     unseen = (
         bucket_impact.verdict is ImpactVerdict.NO_DATA
         and request.answer is not Identifiability.NO_DATA
@@ -153,6 +153,8 @@ def row_of(cluster_id: str, request: ImpactRequest, bucket_impact: BucketImpact)
         covered_ms=bucket_impact.covered_ms,
         censored_ms=bucket_impact.censored_ms,
         why=NO_SAMPLES if unseen else request.reason,
+        worst_throttled_ms=worst.throttled_ms if worst else None,
+        worst_max_delay_ms=worst.max_delay_ms if worst else None,
     )
 
 

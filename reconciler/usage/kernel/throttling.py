@@ -12,6 +12,10 @@ For one bucket on one broker, samples in time order, q the limit in units (``div
 The recursion with a floor of zero is the distance of the running sum S = sum(a - g) from its lowest value so far. A session
 begins with an empty backlog; for that, S falls by all that arrived in the session before, which is at least its backlog.
 
+A consumer that is held back gets less than its limit (:mod:`reconciler.usage.fetches`). It is not held back before its
+rate is above the limit. So there the recursion begins with a sample of which more arrives than the limit lets pass, uses
+what the consumer gets in place of q, and ends with the backlog.
+
 Source: Kafka delays by X = (O - T) / T * W and never caps it for bytes (ClientQuotaManager.throttleTime), so in the
 long run a client gets its limit and waits for the rest. Credit for a burst is left out on purpose: with it, this
 model was worse in every comparison with the sampled windows of a broker (tests/usage/test_stepper.py).
@@ -40,6 +44,10 @@ MOST_UNITS: Final = 2**62
 
 CLEAR: Final = 500
 """A limit so far above the peak lets every sample pass, however short: rounding half up adds less than a unit of 2 ms."""
+
+
+FIRST_LOOK: Final = 64
+"""So many samples are searched at first for the end of a backlog, then twice as many, and so on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -110,7 +118,11 @@ def _check_countable(amount: int, rate: int, covered_ms: int) -> None:
 
 
 def simulate(
-    kind: QuotaType, demand: Demand, limit: int | None, min_delay_ms: int = MIN_DELAY_MS
+    kind: QuotaType,
+    demand: Demand,
+    limit: int | None,
+    min_delay_ms: int = MIN_DELAY_MS,
+    obtained: int | None = None,
 ) -> Forecast:
     """What a limit does to one bucket on one broker.
 
@@ -119,6 +131,7 @@ def simulate(
         demand: Of one bucket on one broker.
         limit: In units, at least 1 and below :data:`~reconciler.usage.samples.MAX_UNITS`; ``None`` = unlimited.
         min_delay_ms: A shorter delay is no throttling; at least 1; only the backlog has a use for it.
+        obtained: What clients get while they are held back, from 1 to the limit; ``None`` = the limit. For backlogs.
 
     Raises:
         QuotaValueError: The limit or the delay is out of its range, or the limit lets pass more than :data:`MOST_UNITS`.
@@ -129,16 +142,17 @@ def simulate(
         )
     model = MODEL_OF[kind]
     knows_delay = model in (ThrottleModel.BACKLOG, ThrottleModel.TOKENS)
+    drained = limit if obtained is None or model is not ThrottleModel.BACKLOG else obtained
     throttled = worst = over = delayed = unfinished = 0
-    if limit is not None and limit < demand.peak + CLEAR and demand.units.size:
-        waits = waiting(model, demand, limit)
-        least = -(-min_delay_ms * limit // 1000) if model is ThrottleModel.BACKLOG else 1
+    if limit is not None and drained and limit < demand.peak + CLEAR and demand.units.size:
+        waits = waiting(model, demand, limit, drained)
+        least = -(-min_delay_ms * drained // 1000) if model is ThrottleModel.BACKLOG else 1
         throttled = int(demand.dt_ms[waits >= least].sum())
         if model is not ThrottleModel.APPROXIMATE:
             delayed = int(np.minimum(waits, demand.units).sum())
         if knows_delay:
-            worst = delay_ms(int(waits.max()), limit)
-            late = -(-(DELIVERY_TIMEOUT_MS + 1) * limit // 1000)
+            worst = delay_ms(int(waits.max()), drained)
+            late = -(-(DELIVERY_TIMEOUT_MS + 1) * drained // 1000)
             over = int(demand.dt_ms[waits >= late].sum())
             # A backlog of any size outlives its session; a debt of tokens only if it is a delay, of a millisecond at least.
             outlives = 1 if model is ThrottleModel.BACKLOG else -(-limit // 1000)
@@ -156,10 +170,12 @@ def simulate(
     )
 
 
-def waiting(model: ThrottleModel, demand: Demand, limit: int) -> IntColumn:
+def waiting(
+    model: ThrottleModel, demand: Demand, limit: int, obtained: int | None = None
+) -> IntColumn:
     """What has to wait after each sample, was refused in it, or is over the limit.
 
-    - Backlog: B_i.
+    - Backlog: B_i; of clients that get less than the limit while they are held back, :func:`held_backlogs`.
     - Tokens: U_i, the same recursion, is how much of the burst is used; what is beyond the burst waits. The bucket
       starts full and holds :data:`BURST_WINDOWS` seconds of the limit; nothing is queued by the broker, but a client that obeys
       waits (TokenBucket, ControllerMutationQuotaManager).
@@ -174,6 +190,8 @@ def waiting(model: ThrottleModel, demand: Demand, limit: int) -> IntColumn:
             demand.rate_units - limit if by_rate else demand.units - limit * demand.dt_ms // 1000
         )
     else:
+        if obtained is not None and obtained < limit:
+            return held_backlogs(demand, limit, obtained)
         burst = BURST_WINDOWS * limit if model is ThrottleModel.TOKENS else 0
         excess = backlogs(demand, limit) - burst
     positive: IntColumn = np.maximum(excess, 0)
@@ -197,6 +215,37 @@ def backlogs(demand: Demand, limit: int) -> IntColumn:
     floor = total.copy()
     floor[demand.begins] -= np.maximum(first, 0)
     backlog: IntColumn = total - np.minimum.accumulate(floor)
+    return backlog
+
+
+def held_backlogs(demand: Demand, limit: int, obtained: int) -> IntColumn:
+    """B_i of clients that get ``obtained`` units while they are held back, and are held back only once they are over the limit.
+
+    Raises:
+        QuotaValueError: The limit lets pass more than :data:`MOST_UNITS`.
+    """
+    backlog = np.zeros_like(demand.units)
+    if limit >= demand.peak + CLEAR or not demand.units.size:
+        return backlog
+    _check_countable(limit * demand.covered_ms // 1000, limit, demand.covered_ms)
+    over = np.flatnonzero(demand.units > limit * demand.dt_ms // 1000)
+    total = np.cumsum(demand.units - obtained * demand.dt_ms // 1000)
+    session_ends = demand.ends + 1
+    at = 0
+    while (place := int(np.searchsorted(over, at))) < over.size:
+        at = int(over[place])
+        before = int(total[at - 1]) if at else 0
+        end = int(session_ends[np.searchsorted(session_ends, at, side="right")])
+        length = FIRST_LOOK
+        while at < end:
+            waits = total[at : min(at + length, end)] - before
+            drained = np.flatnonzero(waits <= 0)
+            if drained.size:
+                backlog[at : at + drained[0]] = waits[: drained[0]]
+                at += int(drained[0])
+                break
+            backlog[at : at + waits.size] = waits
+            at, length = at + waits.size, 2 * length
     return backlog
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from reconciler.usage.demand_bounds import FigureBound
+from reconciler.usage.fetches import UNSTATED, FetchSize
 from reconciler.usage.impact.bucket_mapping import Identifiability
 from reconciler.usage.impact.verdict import (
     ImpactVerdict,
@@ -171,16 +172,18 @@ def test_a_policy_refuses_no_guess():
 
 
 @pytest.mark.parametrize(
-    ("kind", "limit", "bound"),
+    ("fetch", "limit", "bound", "throttled_ms"),
     [
-        (QuotaType.FETCH, 500, FigureBound.AT_LEAST),
-        (QuotaType.PRODUCE, 500, FigureBound.EXACT),
-        (QuotaType.FETCH, 5_000, FigureBound.EXACT),
+        (UNSTATED, 500, FigureBound.BETWEEN, (30_000, 70_000)),
+        (UNSTATED, 5_000, FigureBound.EXACT, (0, None)),
+        (FetchSize(least_bytes=500, most_bytes=500), 500, FigureBound.EXACT, (40_000, None)),
+        (None, 500, FigureBound.EXACT, (30_000, None)),
     ],
 )
-def test_a_forecast_that_delays_consumers_is_a_lower_bound_because_they_get_less_than_their_limit(
-    kind: QuotaType, limit: int, bound: FigureBound
+def test_a_forecast_for_consumers_is_an_interval_where_their_fetches_are_not_stated(
+    fetch: FetchSize | None, limit: int, bound: FigureBound, throttled_ms: tuple[int, int | None]
 ) -> None:
+    kind = QuotaType.PRODUCE if fetch is None else QuotaType.FETCH
     rates = [1_000, 1_000, *[0] * 20]
     samples = [
         Sample(
@@ -194,5 +197,29 @@ def test_a_forecast_that_delays_consumers_is_a_lower_bound_because_they_get_less
         [OldBucket(samples=samples, limit=None)],
         limit,
         max_gap_ms=50_000,
+        fetch=fetch,
     )
     assert found.bound is bound
+    assert found.after is not None
+    worst = found.worst.throttled_ms if found.worst else None
+    assert (found.after.throttled_ms, worst) == throttled_ms
+
+
+def test_a_limit_that_is_worse_in_the_worst_case_only_is_worse() -> None:
+    samples = series(*[100] * 20, 130, *[95] * 60, *[0] * 40)
+    part = OldBucket(samples=samples, limit=None, fetch=UNSTATED)
+    found = impact(
+        QuotaType.FETCH, Identifiability.EXACT, [part], 128, max_gap_ms=150_000, fetch=UNSTATED
+    )
+    assert found.after is not None
+    assert found.worst is not None
+    assert (found.after.throttled_ms, found.verdict) == (0, ImpactVerdict.WORSE)
+    assert found.worst.throttled_ms > 60 * 30_000
+
+
+def test_a_looser_limit_for_the_same_consumers_is_never_worse() -> None:
+    part = OldBucket(samples=series(*[90] * 20, *[40] * 60), limit=70, fetch=UNSTATED)
+    found = impact(
+        QuotaType.FETCH, Identifiability.EXACT, [part], 75, max_gap_ms=150_000, fetch=UNSTATED
+    )
+    assert found.verdict in {ImpactVerdict.BETTER, ImpactVerdict.SAME}

@@ -142,7 +142,9 @@ def by_core(lake: Lake, work: SimulationRequest) -> Simulation:
             continue
         after = candidate.after(window.state)
         question, samples = recorded_window.asked_of(lake, window, after, candidate.callback)
-        impact_rows = recorded_window.impacts(question, samples, window.cadence, work.min_delay_ms)
+        impact_rows = recorded_window.impacts(
+            question, samples, window.cadence, work.min_delay_ms, work.policy.consumers
+        )
         _keep(lake, work.day, window, impact_rows)
         questions.append(question)
         rows += impact_rows

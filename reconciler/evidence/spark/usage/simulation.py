@@ -26,6 +26,7 @@ from reconciler.evidence.store.files import arrow_tables
 from reconciler.usage.impact.bucket_mapping import Identifiability
 from reconciler.usage.impact.query import BucketInput, ImpactRequest
 from reconciler.usage.impact.replay import replayed
+from reconciler.usage.impact.tier_policy import NOT_STATED, ConsumerFetches
 from reconciler.usage.kernel.series import NOTHING
 from reconciler.usage.samples import QuotaType
 from reconciler.usage.tables import IMPACT_ROW
@@ -42,6 +43,7 @@ def impacts(
     *,
     min_delay_ms: int = MIN_DELAY_MS,
     broadcast: bool = True,
+    consumers: ConsumerFetches = NOT_STATED,
 ) -> DataFrame:
     """Each bucket that changes on each broker, before and after: ``usage.impact.replay.judged`` of every cluster.
 
@@ -51,6 +53,7 @@ def impacts(
         day: The last day of the window.
         min_delay_ms: A shorter delay is no throttling.
         broadcast: Whether the buckets that are asked for fit every executor; else samples are shuffled once more.
+        consumers: How large the fetches of consumers are.
     """
     requests = questions.where(fn.col("item") == ASKED).withColumn(
         "cluster", cluster_number(questions)
@@ -65,7 +68,7 @@ def impacts(
     rows = (
         requests.groupBy("cluster", portion)
         .cogroup(blocks.groupBy("cluster", portion))
-        .applyInArrow(_replaying(day, min_delay_ms), struct(IMPACT_ROW))
+        .applyInArrow(_replaying(day, min_delay_ms, consumers), struct(IMPACT_ROW))
     )
     return conforming(rows, IMPACT_ROW)
 
@@ -85,7 +88,9 @@ def parts_of(requests: DataFrame) -> DataFrame:
     return parts.select("*", *(fn.col(f"part.{name}").alias(name) for name in BUCKET)).drop("part")
 
 
-def _replaying(day: dt.date, min_delay_ms: int) -> Callable[[pa.Table, pa.Table], pa.Table]:
+def _replaying(
+    day: dt.date, min_delay_ms: int, consumers: ConsumerFetches
+) -> Callable[[pa.Table, pa.Table], pa.Table]:
     """The grouped call: rows that are asked for and the samples of their parts -> rows of ``impact_row``."""
 
     def replay(requests: pa.Table, blocks: pa.Table) -> pa.Table:
@@ -94,7 +99,14 @@ def _replaying(day: dt.date, min_delay_ms: int) -> Callable[[pa.Table, pa.Table]
         for row in requests.to_pylist():
             request = _request(row)
             parts = [series.get((row["n"], slot), NOTHING) for slot in range(len(request.parts))]
-            impact = replayed(row["cluster_id"], request, parts, row["max_gap_ms"], min_delay_ms)
+            impact = replayed(
+                row["cluster_id"],
+                request,
+                parts,
+                row["max_gap_ms"],
+                min_delay_ms,
+                consumers=consumers,
+            )
             rows.append(columns_of(impact) | {"day": day})
         return pa.Table.from_pylist(rows, schema=arrow_tables.schema(IMPACT_ROW))
 

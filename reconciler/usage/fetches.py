@@ -1,0 +1,85 @@
+"""How large the fetches of consumers are, and what a limited consumer gets of its limit because of that. Values only.
+
+A broker records the whole answer to a fetch and then looks at the rate (KafkaApis.handleFetchRequest, 3.4 to 4.4). If
+the rate is above the limit, it takes the bytes off the record again (ClientQuotaManager.unrecordQuotaSensor), answers
+empty, and the client asks again after a delay that was computed as if the bytes had been sent. So a fetch passes only
+where the window has room for all of it. While a consumer has more to read than one fetch holds:
+
+- The window holds k = floor(11 s of the limit / fetch) fetches. The one that does not fit costs the time of a whole
+  fetch, so k of k + 1 parts of the limit are used. A fetch never asks for more than ten seconds of the limit
+  (getMaxValueInQuotaWindow), so k is at least 1: half of the limit.
+- A fetch ends after its bytes, within a record batch. The cut batch is counted and read again: half a batch on average.
+
+``tests/usage/test_consumer_stepper.py`` steps this request by request, with Kafka's sampled windows.
+"""
+
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from reconciler.errors import QuotaValueError
+
+WINDOW_SECONDS: Final = 11
+"""What the rate of a quota is taken over: quota.window.num x quota.window.size.seconds, both at their defaults."""
+
+DEFAULT_PARTITION_BYTES: Final = 1_048_576
+"""``max.partition.fetch.bytes`` of a consumer."""
+
+DEFAULT_FETCH_BYTES: Final = 52_428_800
+"""``fetch.max.bytes`` of a consumer."""
+
+
+class ObtainedRates(NamedTuple):
+    """What a consumer that is held back gets, in units per second: at least and at most."""
+
+    least: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchSize:
+    """How much one fetch from one broker holds where more is waiting.
+
+    Attributes:
+        least_bytes: At least; 0 = it may be as small as a record.
+        most_bytes: At most.
+        batch_bytes: A record batch; 0 = small against a fetch.
+
+    Raises:
+        QuotaValueError: The sizes contradict each other.
+    """
+
+    least_bytes: int
+    most_bytes: int
+    batch_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.least_bytes <= self.most_bytes or self.most_bytes < 1:
+            raise QuotaValueError(
+                f"a fetch of {self.least_bytes:,} to {self.most_bytes:,} bytes is none"
+            )
+        if self.batch_bytes < 0 or 0 < self.least_bytes < self.batch_bytes:
+            raise QuotaValueError(
+                f"a fetch of {self.least_bytes:,} bytes does not hold a batch of {self.batch_bytes:,}"
+            )
+
+    def obtained(self, limit: int) -> ObtainedRates:
+        """What of a limit in bytes per second such a consumer gets while more is waiting; at least 1."""
+        return ObtainedRates(
+            least=_obtained(limit, self.most_bytes, self.batch_bytes, self.least_bytes),
+            most=_obtained(limit, self.least_bytes, self.batch_bytes, self.most_bytes),
+        )
+
+
+def _obtained(limit: int, fetch: int, batch: int, fetch_of_batches: int) -> int:
+    """The part k / (k + 1) of a limit, less the cut batches; a fetch of 0 bytes always fits."""
+    cut_at = min(fetch_of_batches, 10 * limit)
+    if fetch:
+        fetches = max(1, WINDOW_SECONDS * limit // fetch)
+        limit = limit * fetches // (fetches + 1)
+    if batch and cut_at:
+        limit = limit * (2 * cut_at - min(batch, cut_at)) // (2 * cut_at)
+    return max(1, limit)
+
+
+UNSTATED: Final = FetchSize(least_bytes=0, most_bytes=DEFAULT_FETCH_BYTES)
+"""Of consumers that no one described: anything up to the default of ``fetch.max.bytes``."""
