@@ -24,8 +24,8 @@ _DN_WITH_BLANKS: Final = re.compile(
 DEFAULT_FETCH: Final = 1_048_576
 """Bytes of one partition that a consumer asks for at once: the default of ``max.partition.fetch.bytes``."""
 
-STARVED_SECONDS: Final = 8
-"""So many seconds of a limit in one fetch halve what a consumer gets (KAFKA-9677; measured: docs/evidence-quality.md)."""
+STARVED_SECONDS: Final = 6
+"""So many seconds of a limit in one fetch halve what a consumer gets (KAFKA-9677; :mod:`reconciler.usage.fetches`)."""
 
 
 class WarningKind(StrEnum):

@@ -5,9 +5,10 @@ the rate is above the limit, it takes the bytes off the record again (ClientQuot
 empty, and the client asks again after a delay that was computed as if the bytes had been sent. So a fetch passes only
 where the window has room for all of it. While a consumer has more to read than one fetch holds:
 
-- The window holds k = floor(11 s of the limit / fetch) fetches. The one that does not fit costs the time of a whole
-  fetch, so k of k + 1 parts of the limit are used. A fetch never asks for more than ten seconds of the limit
-  (getMaxValueInQuotaWindow), so k is at least 1: half of the limit.
+- The window holds k fetches, as many as are less than twelve seconds of the limit (SampledStat keeps eleven windows and
+  the one that has begun). The fetch that does not fit costs the time of a whole one, so k of k + 1 parts of the limit
+  are used. A fetch never asks for more than ten seconds of the limit (getMaxValueInQuotaWindow), so k is at least 1:
+  half of the limit.
 - A fetch ends after its bytes, within a record batch. The cut batch is counted and read again: half a batch on average.
 
 ``tests/usage/test_consumer_stepper.py`` steps this request by request, with Kafka's sampled windows.
@@ -18,8 +19,8 @@ from typing import Final, NamedTuple
 
 from reconciler.errors import QuotaValueError
 
-WINDOW_SECONDS: Final = 11
-"""What the rate of a quota is taken over: quota.window.num x quota.window.size.seconds, both at their defaults."""
+WINDOW_SECONDS: Final = 12
+"""What the rate of a quota is taken over at most: one more than quota.window.num x quota.window.size.seconds, at their defaults."""
 
 DEFAULT_PARTITION_BYTES: Final = 1_048_576
 """``max.partition.fetch.bytes`` of a consumer."""
@@ -74,7 +75,7 @@ def _obtained(limit: int, fetch: int, batch: int, fetch_of_batches: int) -> int:
     """The part k / (k + 1) of a limit, less the cut batches; a fetch of 0 bytes always fits."""
     cut_at = min(fetch_of_batches, 10 * limit)
     if fetch:
-        fetches = max(1, WINDOW_SECONDS * limit // fetch)
+        fetches = max(1, (WINDOW_SECONDS * limit - 1) // fetch)
         limit = limit * fetches // (fetches + 1)
     if batch and cut_at:
         limit = limit * (2 * cut_at - min(batch, cut_at)) // (2 * cut_at)

@@ -158,7 +158,7 @@ def test_an_acceptance_without_a_reason_or_of_an_unknown_warning_accepts_nothing
 
 
 @pytest.mark.parametrize(
-    ("rate", "seconds"), [(131_072.0, "8"), (74_000.0, "14"), (1.0, "1,048,576")]
+    ("rate", "seconds"), [(174_762.0, "6"), (74_000.0, "14"), (1.0, "1,048,576")]
 )
 def test_a_consumer_limit_of_which_one_default_fetch_holds_many_seconds_is_named(
     rate: float, seconds: str
@@ -169,5 +169,5 @@ def test_a_consumer_limit_of_which_one_default_fetch_holds_many_seconds_is_named
 
 
 def test_a_producer_limit_and_a_consumer_limit_of_more_starve_no_fetch() -> None:
-    fine = document(entity(user="a"), consumer_byte_rate=131_073.0, producer_byte_rate=1.0)
+    fine = document(entity(user="a"), consumer_byte_rate=174_763.0, producer_byte_rate=1.0)
     assert told(fine) == []

@@ -9,7 +9,7 @@ from reconciler.usage.samples import QuotaType
 from reconciler.usage.series import thinned
 from tests.recording import fixture, truth
 from tests.recording.fixture import Case, Kept
-from tests.recording.truth import Compared, Truth
+from tests.recording.truth import DELAY_BOUND, TIME_BOUND, Compared, Truth
 
 RATE = "kafka_server_client_quota_byte_rate"
 DELAY = "kafka_server_client_quota_throttle_time_ms"
@@ -54,6 +54,13 @@ class Total:
     run: int
     throttled: Compared
     worst: Compared
+    is_cut: bool = False
+
+    @property
+    def is_within(self) -> bool:
+        """Whether both figures are within the bounds of T12; of a cut half only the throttled time can be, and the delay is above the true one."""
+        worst = self.worst.off > 0 if self.is_cut else self.worst.within(DELAY_BOUND)
+        return self.throttled.within(TIME_BOUND) and worst
 
 
 def rows(kept: Kept, skip: int = 0) -> tuple[Row, ...]:
@@ -70,8 +77,8 @@ def _row(
     kind, who = QuotaType(case.kind), (case.kind, case.user, case.client_id)
     samples = truth.samples(kind, rates[who], delays[who], kept=moments, scrape_ms=kept.scrape_ms)
     stated = fetch_size(case)
-    forecast, _ = truth.told(kind, samples, kept.free, case.limit, kept.scrape_ms, stated)
-    unstated = truth.told(kind, samples, kept.free, case.limit, kept.scrape_ms, stated and UNSTATED)
+    forecast, _ = truth.told(kind, samples, kept.free, case.limit, kept.scrape_ms, fetch=stated)
+    unstated = truth.told(kind, samples, kept.free, case.limit, kept.scrape_ms, fetch=stated and UNSTATED)
     true = truth.truth(case.free, case.limited)
     return Row(
         run=kept.number,
@@ -105,6 +112,7 @@ def total(found: Iterable[Row]) -> Total:
             told_ms=max(row.worst.told_ms for row in all_rows),
             true_ms=max(row.worst.true_ms for row in all_rows),
         ),
+        is_cut=any(row.truth.is_cut for row in all_rows),
     )
 
 

@@ -219,7 +219,7 @@ def read(number: int, folder: Path = FOLDER) -> Kept:
         due[who] = due.get(who, spans[phase][0]) + int(since)
         # What never arrived waited at least until the end.
         late = int(took) if took else spans[phase][1] - due[who]
-        ways.setdefault(who, []).append(Way(due_ms=due[who], took_ms=late))
+        ways.setdefault(who, []).append(Way(due_ms=due[who], took_ms=late, arrived=bool(took)))
     return Kept(
         number=number, version=about["kafka"], level=about["level"], cluster_id=about["clusterId"],
         scrape_ms=about["scrapeMs"], load=(about["load"]["median"], about["load"]["most"]),

@@ -110,19 +110,22 @@ SHARES: Final = {1_048_576: 0.5, 262_144: 0.7}
 
 
 def _fetchers(number: int) -> tuple[Group, ...]:
-    """Consumers of all shapes; of the four that are not steady, each has another size of fetch in each run."""
+    """Consumers of all shapes; of the four that are not steady, each has another size of fetch in each run.
+
+    Those with fetches of 1 MiB have half of the demand, so that one fetch can hold ten seconds of the limit.
+    """
     groups: list[Group] = []
     for place, shape in enumerate(shapes.SHAPES, start=1):
-        size = (
-            SIZES[(number + place) % 4]
-            if shape != "steady"
-            else (8_192, 65_536, 262_144)[number % 3]
-        )
+        steady, size = (8_192, 65_536, 32_768)[number % 3], SIZES[(number + place) % 4]
+        size = steady if shape == "steady" else size
+        is_wide = size == max(SIZES)
         groups.append(
             Group(
-                name=f"team-{place}", kind="fetch", shape=shape, mean=80_000 + 10_000 * ((number + 2 * place) % 5),
-                record=1_024 * (1 + (number + place) % 6), connections=1 + number * place % 3,
-                wanted=30.0 + 6 * ((number + place) % 5), fetch_bytes=size, share=SHARES.get(size, 0.85),
+                name=f"team-{place}", kind="fetch", shape=shape,
+                mean=50_000 if is_wide else 80_000 + 10_000 * ((number + 2 * place) % 5),
+                record=512 * (1 + (number + place) % 4), connections=1 + number * place % 3,
+                wanted=90.0 if is_wide else 30.0 + 6 * ((number + place) % 5),
+                fetch_bytes=size, share=SHARES.get(size, 0.85),
             )
         )  # fmt: skip
     return tuple(groups)

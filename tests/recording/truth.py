@@ -27,10 +27,11 @@ Families = Mapping[tuple[str, str, str], Points]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
-    """One record: when it was due, and how much later it had arrived."""
+    """One record: when it was due, and how much later it had arrived; what never arrived waited at least so long."""
 
     due_ms: int
     took_ms: int
+    arrived: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,11 +42,13 @@ class Truth:
         throttled_ms: Time in which at least one record was late by more than a second beyond the baseline.
         worst_ms: The longest wait of a record, less the baseline.
         baseline_ms: What 99 of 100 records took without limits.
+        is_cut: Some record had not arrived at the end of the half, so the true figures are higher.
     """
 
     throttled_ms: int
     worst_ms: int
     baseline_ms: int
+    is_cut: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +88,7 @@ def truth(free: Sequence[Way], limited: Sequence[Way]) -> Truth:
         throttled_ms=throttled,
         worst_ms=max(one.took_ms for one in limited) - statistics.median_low(took),
         baseline_ms=baseline,
+        is_cut=not all(one.arrived for one in limited),
     )  # fmt: skip
 
 
@@ -116,6 +120,7 @@ def told(
     span: tuple[int, int],
     limit: int,
     scrape_ms: int,
+    *,
     fetch: FetchSize | None = None,
 ) -> ForecastRange:
     """What the model says a limit does to the recorded use of a span of time, at best and at worst."""

@@ -231,6 +231,28 @@ def test_a_short_recording_is_named_before_its_figures_which_are_parts_of_it():
     assert headline == "from 5 min of recorded use: none of those affected will be worse off"
 
 
+def test_a_forecast_that_depends_on_the_size_of_fetches_is_an_interval():
+    more = {
+        "quota_type": QuotaType.FETCH, "bound": FigureBound.BETWEEN, "after_over_timeout_ms": 0,
+        "worst_throttled_ms": 420 * MINUTE, "worst_max_delay_ms": 600_000,
+    }  # fmt: skip
+    assert says(row(), **more) == (
+        "throttled between 10 min and 30 min a day (now never), worst delay between 2 min 30 s and 10 min"
+    )
+    never = more | {"after_throttled_ms": 0, "after_max_delay_ms": 0}
+    assert says(row(), **never) == (
+        "throttled between 0 s and 30 min a day (now never), worst delay between 0 s and 10 min"
+    )
+    short = more | {
+        "covered_ms": 7_200_000,
+        "after_throttled_ms": 60_000,
+        "worst_throttled_ms": 90_000,
+    }
+    assert "throttled between 1 min and 1 min 30 s of the 2 h recorded" in says(row(), **short)
+    same = more | {"worst_throttled_ms": 140 * MINUTE, "worst_max_delay_ms": 150_000}
+    assert says(row(), **same) == "throttled 10 min a day (now never), worst delay 2 min 30 s"
+
+
 def test_the_headline_counts_clients_and_not_brokers():
     rows = [row(broker_id=one) for one in "123"]
     blind = row("bob", broker_id="", verdict=ImpactVerdict.NO_DATA, why="unseen", **BLIND)
@@ -439,6 +461,8 @@ def edited(section, **more) -> dict:
         (written(verdicts={}), "simulation.verdicts"),
         (edited("rows", verdict="fine"), "simulation.rows[0].verdict"),
         (edited("rows", after_throttled_ms=None), "simulation.rows[0].verdict"),
+        (edited("rows", bound="between"), "simulation.rows[0].bound"),
+        (edited("rows", worst_throttled_ms=1), "simulation.rows[0].bound"),
         (edited("rows", model="tokens"), "simulation.rows[0].model"),
         (edited("rows", group_kind="pair"), "simulation.rows[0].group_kind"),
         (edited("rows", source_entity='[["user", "a"]]'), "simulation.rows[0].source_entity"),

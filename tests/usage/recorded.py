@@ -72,6 +72,7 @@ def simulate(
     limit: int | None,
     max_gap_ms: int,
     min_delay_ms: int = MIN_DELAY_MS,
+    *,
     obtained: int | None = None,
 ) -> Forecast:
     demand = throttling.demand_of(columns(samples), max_gap_ms)

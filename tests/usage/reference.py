@@ -153,6 +153,7 @@ def rows(
     limit: int,
     max_gap_ms: int,
     min_delay_ms: int = MIN_DELAY_MS,
+    *,
     obtained: int | None = None,
 ) -> Iterator[ThrottledSample]:
     """What each sample meets under a limit, one after the other.
@@ -197,13 +198,14 @@ def simulate(
     limit: int | None,
     max_gap_ms: int,
     min_delay_ms: int = MIN_DELAY_MS,
+    *,
     obtained: int | None = None,
 ) -> Forecast:
     """The sums of :func:`rows`."""
     met = (
         []
         if limit is None
-        else list(rows(kind, samples, limit, max_gap_ms, min_delay_ms, obtained))
+        else list(rows(kind, samples, limit, max_gap_ms, min_delay_ms, obtained=obtained))
     )
     pairs = list(zip(samples, met, strict=False))
     ends = [

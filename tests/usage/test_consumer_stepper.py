@@ -13,7 +13,9 @@ def told(seconds: float) -> float:
     return FetchSize(least_bytes=size, most_bytes=size).obtained(LIMIT).most / LIMIT
 
 
-@pytest.mark.parametrize("seconds", [0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0])
+@pytest.mark.parametrize(
+    "seconds", [0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.5, 6.0, 10.0]
+)
 def test_a_consumer_gets_as_many_fetches_as_the_window_holds_and_waits_for_another(seconds):
     assert told(seconds) == pytest.approx(obtained(LIMIT, seconds * LIMIT), abs=0.03)
 

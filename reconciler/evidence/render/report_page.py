@@ -23,7 +23,7 @@ from reconciler.evidence.render.charts import (
 from reconciler.evidence.render.report_tables import BOUNDS, ReportTable, sheets
 from reconciler.evidence.render.report_text import headline
 from reconciler.evidence.render.units import (
-    between_text,
+    between_per_day_text,
     bucket_text,
     moment_text,
     per_day_ms,
@@ -159,7 +159,8 @@ def _before_after(rows: Sequence[ImpactRow]) -> str:
         worst_ms: int | None = None,
     ) -> Bar:
         daily, most = per_day_ms(length_ms, row.covered_ms), per_day_ms(worst_ms, row.covered_ms)
-        text = "not known" if daily is None else f"{sign}{between_text(daily, most)} a day"
+        per_day = between_per_day_text(length_ms, worst_ms, row.covered_ms)
+        text = "not known" if daily is None else sign + per_day
         return Bar(share=(most or daily or 0) / max(1, top), css=css, text=text)
 
     bar_rows = [

@@ -115,17 +115,16 @@ def _rule(name: str, spec: Spec, everywhere: Tolerance) -> TierRule:
 
 def _consumers(spec: Spec, n: int) -> ConsumerRule:
     """How large the fetches of some consumers are. Of how many partitions a fetch reads is known only where it is stated."""
-    of_partition = _bytes(spec.get("maxPartitionFetchBytes", DEFAULT_PARTITION_BYTES))
-    at_most = _bytes(spec.get("fetchMaxBytes", DEFAULT_FETCH_BYTES))
-    partitions = spec.get("partitions")
+    partitions: int | None = spec.get("partitions")
     try:
+        partition = _bytes(spec.get("maxPartitionFetchBytes", DEFAULT_PARTITION_BYTES))
+        at_most = _bytes(spec.get("fetchMaxBytes", DEFAULT_FETCH_BYTES))
+        least = min(at_most, partition * (partitions or 1))
         return ConsumerRule(
             entities=tuple(map(_pattern, spec.get("entities", ()))),
             size=FetchSize(
-                least_bytes=min(at_most, of_partition * (partitions or 1)),
-                most_bytes=at_most
-                if partitions is None
-                else min(at_most, of_partition * partitions),
+                least_bytes=least,
+                most_bytes=at_most if partitions is None else least,
                 batch_bytes=_bytes(spec.get("batchBytes", 0)),
             ),
         )

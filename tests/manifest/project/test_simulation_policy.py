@@ -10,6 +10,7 @@ from reconciler.manifest.project.simulation_policy import policy_of
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.planner.desired_state import Declaration
 from reconciler.quota.state import NO_LIMITS
+from reconciler.usage.fetches import UNSTATED, FetchSize
 from reconciler.usage.impact.tier_policy import ElasticHandling
 from reconciler.usage.impact.verdict import Tolerance
 from reconciler.usage.recommendation.limit_sizes import BATCH, GOLD, SILVER
@@ -159,6 +160,51 @@ def test_a_label_never_weakens_the_gate_and_never_leaves_a_tier_that_the_policy_
     assert policy.tier_of(PROD, entity(user="pay-1")).name == "payments"
     stricter = policy_of(WRITTEN, {PROD: [document(BOB, "gold")]}).tier_of(PROD, BOB)
     assert stricter.tolerance.new_throttled_ms_per_day == 172_800
+
+
+CONSUMERS = {
+    "consumers": [
+        {"entities": [{"user": {"prefix": "etl-"}}], "maxPartitionFetchBytes": "64Ki", "partitions": 4, "batchBytes": 16_384},
+        {"entities": [{"user": {"exact": "bob"}}], "fetchMaxBytes": "2Mi"},
+        {"entities": [{"user": {"exact": "eve"}}], "partitions": 100},
+        {"maxPartitionFetchBytes": 100_000, "fetchMaxBytes": "50k", "partitions": 1},
+    ]
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("user", "size"),
+    [
+        ("etl-1", FetchSize(least_bytes=262_144, most_bytes=262_144, batch_bytes=16_384)),
+        ("bob", FetchSize(least_bytes=1_048_576, most_bytes=2_097_152)),
+        ("eve", FetchSize(least_bytes=52_428_800, most_bytes=52_428_800)),
+        ("joe", FetchSize(least_bytes=50_000, most_bytes=50_000)),
+    ],
+)
+def test_what_is_stated_of_consumers_says_how_large_their_fetches_are(user, size):
+    consumers = policy_of(CONSUMERS).consumers
+    assert consumers.of(QuotaType.FETCH, bucket_of(user)) == size
+    assert consumers.of(QuotaType.PRODUCE, bucket_of(user)) is None
+
+
+def test_consumers_of_which_nothing_is_stated_may_fetch_anything_up_to_the_default():
+    only_etl = {"consumers": CONSUMERS["consumers"][:1]}
+    for policy in (policy_of({}), policy_of(only_etl)):
+        assert policy.consumers.of(QuotaType.FETCH, bucket_of("joe")) == UNSTATED
+    assert policy_of(only_etl).consumers.of(QuotaType.FETCH, bucket_of("", "app")) == UNSTATED
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"maxPartitionFetchBytes": 0}, "a fetch of 0 to"),
+        ({"maxPartitionFetchBytes": "1.5"}, "no whole number"),
+        ({"batchBytes": "2Mi"}, "does not hold a batch of 2,097,152"),
+    ],
+)
+def test_sizes_of_fetches_that_cannot_be_name_their_entry(wrong, words):
+    with pytest.raises(QuotaValueError, match=rf"consumers\[1\]: .*{words}"):
+        policy_of({"consumers": [{"partitions": 1}, {"partitions": 1} | wrong]})
 
 
 def test_labels_that_name_no_tier_are_known():
