@@ -22,21 +22,27 @@ TOTAL_BOUND, SHARE_WITHIN = 0.05, 0.9
 
 
 def broker_rows() -> Iterator[Row]:
-    """The recorded runs, producers and consumers apart: each run's sum of throttled time, and its worst delay."""
-    for kind in ("produce", "fetch"):
+    """The recorded runs, producers and consumers apart: each run's sum of throttled time, and its worst delay.
+
+    Runs at whose end consumers had not caught up have no true worst delay and are left out. Producers are in runs 1 to
+    6; of consumers the runs from 9 on count, of which nothing was known when the model was made.
+    """
+    for kind, first in (("produce", 1), ("fetch", 1), ("fetch", compare.FIRST_UNSEEN)):
         totals = [
-            compare.total(found)
+            total
             for number in fixture.numbers()
-            if (found := [row for row in compare.rows(fixture.read(number)) if row.case.kind == kind])
+            if number >= first
+            and (found := [row for row in compare.rows(fixture.read(number)) if row.case.kind == kind])
+            and not (total := compare.total(found)).is_cut
         ]  # fmt: skip
+        unseen = "unseen " if first > 1 else ""
         for what, bound in (("throttled", TIME_BOUND), ("worst", DELAY_BOUND)):
-            off = tuple(abs(getattr(total, what).off) for total in totals)
-            enough = len(off) >= 5
+            off = sorted(abs(getattr(total, what).off) for total in totals)
             name = "throttled time" if what == "throttled" else "worst delay"
             yield Row(
-                work=f"{name} forecast of {kind} on real brokers, the worst of {len(off)} runs", peer="", theirs=None,
-                ours=Figures(samples=off), unit="of the true figure too much or too little", bar=f"<= {bound:g} in >= 5 runs",
-                verdict=lambda value, bound=bound, enough=enough: value <= bound and enough, value=max(off),
+                work=f"{name} forecast of {kind} on real brokers, the fifth of {len(off)} {unseen}runs", peer="", theirs=None,
+                ours=Figures(samples=tuple(off)), unit="of the true figure too much or too little", bar=f"<= {bound:g} in >= 5 runs",
+                verdict=lambda value, bound=bound: value <= bound, value=off[4] if len(off) > 4 else 1.0,
             )  # fmt: skip
 
 

@@ -13,6 +13,8 @@ from tests.recording.truth import DELAY_BOUND, TIME_BOUND, Compared, Truth
 
 RATE = "kafka_server_client_quota_byte_rate"
 DELAY = "kafka_server_client_quota_throttle_time_ms"
+FIRST_UNSEEN = 9
+"""From this run on nothing was known of the recordings when the model of consumers was made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +80,9 @@ def _row(
     samples = truth.samples(kind, rates[who], delays[who], kept=moments, scrape_ms=kept.scrape_ms)
     stated = fetch_size(case)
     forecast, _ = truth.told(kind, samples, kept.free, case.limit, kept.scrape_ms, fetch=stated)
-    unstated = truth.told(kind, samples, kept.free, case.limit, kept.scrape_ms, fetch=stated and UNSTATED)
+    unstated = truth.told(
+        kind, samples, kept.free, case.limit, kept.scrape_ms, fetch=stated and UNSTATED
+    )
     true = truth.truth(case.free, case.limited)
     return Row(
         run=kept.number,

@@ -1,7 +1,7 @@
 """From a real Prometheus that scraped a real broker to a simulated change of a manifest, and what a broker then does.
 
 Two brokers get the same demand at the same time: one counts and limits nobody, the other has the limits of the manifest.
-Only the first is ingested. Two minutes of demand instead of four and a half (test_real_brokers.py has those).
+Only the first is ingested. The project states how large the fetches of the consumers are. Two minutes of demand instead of four and a half (test_real_brokers.py has those).
 """
 
 import json
@@ -30,9 +30,18 @@ RUN = Run(
     version="4.4.0",
     level="user",
     seconds=75,
-    groups=tuple(
-        Group(name=shape, kind="produce", shape=shape, mean=90_000, record=record, connections=connections, wanted=30.0)
-        for shape, record, connections in (("steady", 4_096, 1), ("ramp", 8_192, 2), ("bursts", 4_096, 1))
+    groups=(
+        *(
+            Group(name=f"produce-{shape}", kind="produce", shape=shape, mean=90_000, record=record, connections=connections, wanted=30.0)
+            for shape, record, connections in (("steady", 4_096, 1), ("ramp", 8_192, 2), ("bursts", 4_096, 1))
+        ),
+        *(
+            Group(
+                name=f"fetch-{shape}", kind="fetch", shape=shape, mean=90_000, record=1_024, connections=connections,
+                wanted=25.0, fetch_bytes=65_536, share=0.85,
+            )
+            for shape, connections in (("steady", 1), ("ramp", 2), ("bursts", 1))
+        ),
     ),
 )  # fmt: skip
 PROJECT = """\
@@ -40,6 +49,9 @@ apiVersion: kafka-quotas.io/v1alpha1
 kind: QuotaProject
 spec:
   manifests: [quotas]
+  simulate:
+    consumers:
+    - {{maxPartitionFetchBytes: 64Ki, partitions: 1, batchBytes: 1Ki, entities: [{{user: {{prefix: fetch-}}}}]}}
 ---
 apiVersion: kafka-quotas.io/v1alpha1
 kind: QuotaCluster
@@ -55,6 +67,7 @@ spec:
     scrapeStep: {step}s
     evidenceUri: {folder}/evidence
 """
+KEYS = {"produce": "producerByteRate", "fetch": "consumerByteRate"}
 LIMIT = """\
 apiVersion: kafka-quotas.io/v1alpha1
 kind: ClientQuota
@@ -62,7 +75,7 @@ metadata: {{name: {name}}}
 spec:
   clusterRef: {{name: {cluster}}}
   entity: {{user: {{name: {name}}}}}
-  limits: {{producerByteRate: {limit}}}
+  limits: {{{key}: {limit}}}
 """
 
 
@@ -114,7 +127,8 @@ def test_what_a_plan_says_of_recorded_use_is_what_a_broker_then_does(tmp_path):
     ):
         (tmp_path / "quotas").mkdir()
         for name, limit in limits.items():
-            text = LIMIT.format(name=name, limit=limit, cluster=broker_run.CLUSTER_LABEL)
+            key = KEYS[name.partition("-")[0]]
+            text = LIMIT.format(name=name, key=key, limit=limit, cluster=broker_run.CLUSTER_LABEL)
             (tmp_path / "quotas" / f"{name}.yaml").write_text(text, encoding="utf-8")
         (tmp_path / "kquota.yaml").write_text(
             PROJECT.format(
@@ -144,15 +158,17 @@ def test_what_a_plan_says_of_recorded_use_is_what_a_broker_then_does(tmp_path):
         report = kquota(tmp_path, "spark", "simulate", *words, "--lake", "lake", "--from", "1h",
                         "--engine", "core", codes=(0, 3))  # fmt: skip
     told, again = (json.loads(one)["simulation"]["rows"] for one in (preview, report))
-    figures = ("user", "quota_type", "after_throttled_ms", "after_max_delay_ms")
+    figures = ("user", "quota_type", "bound", "after_throttled_ms", "after_max_delay_ms")
     assert sorted([one[name] for name in figures] for one in told) == sorted(
         [one[name] for name in figures] for one in again
     )
-    rows = {one["user"]: one for one in told if one["quota_type"] == "produce"}
-    assert rows.keys() == limits.keys()
-    assert {row["verdict"] for row in rows.values()} == {"worse"}
-    assert {row["answer"] for row in rows.values()} == {"exact"}
-    truths = {name: truth(ways(unlimited, name), ways(late, name)) for name in limits}
-    found = total(rows, truths)
-    assert found.throttled.within(TIME_BOUND), (found, truths)
-    assert found.worst.within(DELAY_BOUND), (found, truths)
+    for kind in KEYS:
+        rows = {row["user"]: row for row in told if row["quota_type"] == kind}
+        assert rows.keys() == {name for name in limits if name.startswith(kind)}
+        assert {row["verdict"] for row in rows.values()} == {"worse"}
+        assert {row["answer"] for row in rows.values()} == {"exact"}
+        assert {row["bound"] for row in rows.values()} <= {"exact", "at_least"}
+        truths = {name: truth(ways(unlimited, name), ways(late, name)) for name in rows}
+        found = total(rows, truths)
+        assert found.throttled.within(TIME_BOUND), (found, truths)
+        assert found.worst.within(DELAY_BOUND), (found, truths)

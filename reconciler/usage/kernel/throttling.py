@@ -225,9 +225,8 @@ def held_backlogs(demand: Demand, limit: int, obtained: int) -> IntColumn:
         QuotaValueError: The limit lets pass more than :data:`MOST_UNITS`.
     """
     backlog = np.zeros_like(demand.units)
-    if limit >= demand.peak + CLEAR or not demand.units.size:
+    if not backlogs(demand, limit).any():
         return backlog
-    _check_countable(limit * demand.covered_ms // 1000, limit, demand.covered_ms)
     over = np.flatnonzero(demand.units > limit * demand.dt_ms // 1000)
     total = np.cumsum(demand.units - obtained * demand.dt_ms // 1000)
     session_ends = demand.ends + 1
