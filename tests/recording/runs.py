@@ -105,27 +105,29 @@ def _readers(number: int) -> tuple[Group, ...]:
     )  # fmt: skip
 
 
-SIZES: Final = (1_048_576, 65_536, 262_144, 16_384)
-SHARES: Final = {1_048_576: 0.5, 262_144: 0.7}
+SIZES: Final = (65_536, 262_144, 16_384)
+SHARES: Final = {262_144: 0.7}
 
 
 def _fetchers(number: int) -> tuple[Group, ...]:
-    """Consumers of all shapes; of the four that are not steady, each has another size of fetch in each run.
+    """Consumers of all shapes; of the four that are not steady, each has another size of fetch.
 
-    Those with fetches of 1 MiB have half of the demand, so that one fetch can hold ten seconds of the limit.
+    Either bursts or the walk have fetches of 1 MiB and half of the demand, so that one fetch can hold ten seconds of the
+    limit. A ramp or on/off under such a limit is not held back at all, or does not catch up within the half.
     """
     groups: list[Group] = []
     for place, shape in enumerate(shapes.SHAPES, start=1):
-        steady, size = (8_192, 65_536, 32_768)[number % 3], SIZES[(number + place) % 4]
-        size = steady if shape == "steady" else size
-        is_wide = size == max(SIZES)
+        size = SIZES[(number + place) % 3]
+        if shape == "steady":
+            size = (8_192, 65_536, 32_768)[number % 3]
+        is_wide = shape == ("bursts", "walk")[number % 2]
         groups.append(
             Group(
                 name=f"team-{place}", kind="fetch", shape=shape,
                 mean=50_000 if is_wide else 80_000 + 10_000 * ((number + 2 * place) % 5),
-                record=512 * (1 + (number + place) % 4), connections=1 + number * place % 3,
+                record=1_024 * (1 + (number + place) % 2), connections=1 + number * place % 3,
                 wanted=90.0 if is_wide else 30.0 + 6 * ((number + place) % 5),
-                fetch_bytes=size, share=SHARES.get(size, 0.85),
+                fetch_bytes=1_048_576 if is_wide else size, share=0.5 if is_wide else SHARES.get(size, 0.85),
             )
         )  # fmt: skip
     return tuple(groups)
