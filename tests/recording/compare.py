@@ -45,8 +45,19 @@ class Row:
         who = f"{self.run} | {one.kind} {one.shape}, {one.connections} x {one.record:,} B | {one.limit / 1000:.0f}"
         return (
             f"| {who} | {_seconds(self.throttled)} | {_seconds(self.worst)} |"
-            f" {self.observed_ms / 1000:.0f} |"
+            f" {self.observed_ms / 1000:.0f} | {self._interval()} |"
         )
+
+    def _interval(self) -> str:
+        """Throttled time and worst delay in seconds where the size of fetches is not stated; "" for producers."""
+        best, worst = self.unstated
+        if best == worst:
+            return ""
+        pairs = [
+            (best.throttled_ms, worst.throttled_ms),
+            (best.max_delay_ms or 0, worst.max_delay_ms or 0),
+        ]
+        return ", ".join(f"{low / 1000:.0f} to {high / 1000:.0f}" for low, high in pairs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,8 +134,9 @@ def total(found: Iterable[Row]) -> Total:
 def table(skip: int = 0) -> str:
     """All rows and totals of the fixture as Markdown."""
     lines = [
-        "| run | group | limit kB/s | throttled s, forecast / true | worst delay s, forecast / true | broker reported s |",
-        "| --- | --- | --- | --- | --- | --- |",
+        "| run | group | limit kB/s | throttled s, forecast / true | worst delay s, forecast / true | broker reported s"
+        " | not stated: throttled s, worst delay s |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     totals: list[str] = []
     for number in fixture.numbers():
