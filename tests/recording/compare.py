@@ -13,6 +13,9 @@ from tests.recording.truth import DELAY_BOUND, TIME_BOUND, Compared, Truth
 
 RATE = "kafka_server_client_quota_byte_rate"
 DELAY = "kafka_server_client_quota_throttle_time_ms"
+LONGEST_BASELINE_MS = 500
+"""A recording counts if 99 of 100 records of each group take no longer without limits; a second more is a delay."""
+
 FIRST_UNSEEN = 9
 """From this run on nothing was known of the recordings when the model of consumers was made."""
 
@@ -134,8 +137,10 @@ def total(found: Iterable[Row]) -> Total:
 def table(skip: int = 0) -> str:
     """All rows and totals of the fixture as Markdown."""
     lines = [
-        "| run | group | limit kB/s | throttled s, forecast / true | worst delay s, forecast / true | broker reported s"
-        " | not stated: throttled s, worst delay s |",
+        (
+            "| run | group | limit kB/s | throttled s, forecast / true | worst delay s, forecast / true | broker reported s"
+            " | not stated: throttled s, worst delay s |"
+        ),
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     totals: list[str] = []
