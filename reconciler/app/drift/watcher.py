@@ -1,6 +1,6 @@
 """One cluster under `kquota drift --watch`: its client, its records, what is remembered of drift, and one look at a time."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -74,7 +74,6 @@ class DriftWatcher:
     Attributes:
         name: What the cluster is called.
         interval: Seconds between looks.
-        last: The newest look; ``None`` = none yet.
 
     Raises:
         UsageError: Corrections were asked for, and the cluster's configuration does not allow them.
@@ -92,7 +91,6 @@ class DriftWatcher:
     ) -> None:
         self.name = target.display_name
         self.interval = watching.interval or target.settings.interval
-        self.last: Reconciliation | None = None
         self._notices, self._target, self._watching = notices, target, watching
         self._clock, self._heard, self._metrics = clock, on_reconciled, metrics
         self._orders = _orders(target, watching)
@@ -116,7 +114,6 @@ class DriftWatcher:
     async def turn(self, _: LoopTrigger) -> LoopOutcome:
         """One look with everything that follows from it; the work of a ``ClusterLoop``."""
         reconciliation = await self._looked()
-        self.last = reconciliation
         if self._metrics is not None:
             self._metrics.passed(reconciliation)
         if reconciliation.error is not None:
@@ -229,15 +226,6 @@ class DriftWatcher:
     def _answered(self, event: ResponseReceived) -> None:
         if self._metrics is not None:
             self._metrics.kafka(self.name, event.api, event.seconds)
-
-
-def unready(lookouts: Sequence[DriftWatcher]) -> list[str]:
-    """What readiness probes get: clusters that were not looked at, or not with success the last time."""
-    return [
-        f"{watcher.name}: {'not looked at yet' if watcher.last is None else 'the last look failed'}"
-        for watcher in lookouts
-        if watcher.last is None or watcher.last.error is not None
-    ]
 
 
 def _orders(target: ClusterTarget, watching: DriftWatchOptions) -> ReconcileOptions:

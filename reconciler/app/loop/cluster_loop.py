@@ -97,6 +97,18 @@ class ClusterLoop:
         self._retry_at: float | None = None
         self._confirm_at: float | None = None
 
+    @property
+    def interval(self) -> float:
+        """Seconds between two resyncs, as the rhythm says now."""
+        return self._pace().interval
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a pass is under way."""
+        return self.last_started is not None and (
+            self.last_ended is None or self.last_ended < self.last_started
+        )
+
     async def run(self, stop: asyncio.Event) -> None:
         """Pass after pass until ``stop`` is set; a pass under way is then cancelled and waited for.
 

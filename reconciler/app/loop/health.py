@@ -1,4 +1,12 @@
-"""When a process of loops is healthy: the one definition for ``watch``, ``drift --watch`` and the operator."""
+"""When a process of loops is healthy and when it is ready: the one definition for ``watch``, ``drift --watch`` and the operator.
+
+Healthy: no reconciliation has lasted for more than half an hour. Only a new process mends one that hangs, since every
+call to a cluster has a deadline.
+
+Ready: every loop has ended a reconciliation, and every loop and every source of its documents (the git branch, the API
+server) was up to date not longer than three intervals ago. Whether a reconciliation succeeded does not count: another
+process would not reach the cluster either. Metrics, alerts and logs report failures.
+"""
 
 from collections.abc import Iterable
 from typing import Final
@@ -6,7 +14,13 @@ from typing import Final
 from reconciler.app.loop.cluster_loop import ClusterLoop
 
 LONGEST_SECONDS: Final = 1800.0
-"""A reconciliation that lasts longer hangs, since every call to a cluster has a deadline; only a new process mends it."""
+"""A reconciliation that lasts longer hangs."""
+
+LATE_INTERVALS: Final = 3
+"""After this number of intervals without news a loop or a source is late."""
+
+GRACE_SECONDS: Final = 120.0
+"""More, for retries, calls under way and intervals that vary."""
 
 
 def hung_loops(loops: Iterable[ClusterLoop], now: float) -> list[str]:
@@ -19,7 +33,30 @@ def hung_loops(loops: Iterable[ClusterLoop], now: float) -> list[str]:
     return [
         f"{loop.name}: a reconciliation has lasted for {now - loop.last_started:.0f} s"
         for loop in loops
-        if loop.last_started is not None
-        and (loop.last_ended is None or loop.last_ended < loop.last_started)
+        if loop.is_running
+        and loop.last_started is not None
         and now - loop.last_started > LONGEST_SECONDS
     ]
+
+
+def late_loops(loops: Iterable[ClusterLoop], now: float) -> list[str]:
+    """What readiness probes get: the loops that did not reconcile yet, or not for too long.
+
+    A reconciliation under way is not late: how long it may last is a matter of health.
+
+    Args:
+        loops: The loops of the process.
+        now: Seconds since the epoch.
+    """
+    problems: list[str] = []
+    for loop in loops:
+        if loop.last_ended is None:
+            problems.append(f"{loop.name}: first reconciliation pending")
+        elif not loop.is_running and is_late(loop.last_ended, loop.interval, now):
+            problems.append(f"{loop.name}: no reconciliation for {now - loop.last_ended:.0f} s")
+    return problems
+
+
+def is_late(last: float, interval: float, now: float) -> bool:
+    """Whether something that should happen every ``interval`` seconds has not happened for too long."""
+    return now - last > LATE_INTERVALS * interval + GRACE_SECONDS

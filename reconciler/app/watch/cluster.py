@@ -57,7 +57,6 @@ class WatchedCluster:
 
     Attributes:
         last: The newest pass; ``None`` = none yet.
-        last_look: When the cluster was last compared whole, in seconds since the epoch; ``None`` = never.
     """
 
     def __init__(
@@ -73,7 +72,6 @@ class WatchedCluster:
     ) -> None:
         self.name = name
         self.last: Reconciliation | None = None
-        self.last_look: float | None = None
         self._revision, self._passes, self._opener = revision, passes, opener
         self._telemetry, self._clock, self._who = telemetry, clock, principal
         self._standing = ConditionLog(name)
@@ -95,8 +93,6 @@ class WatchedCluster:
         self._telemetry.queue(self.name, 0)
         reconciliation = await self._passed(self._revision())
         self.last = reconciliation
-        if reconciliation.error is None:
-            self.last_look = reconciliation.ended_at
         self._telemetry.passed(reconciliation)
         self._standing.log(reconciliation)
         if _needs_new_session(reconciliation.error):

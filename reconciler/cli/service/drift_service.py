@@ -12,11 +12,10 @@ from reconciler.app.drift.notifications import DriftNotifications
 from reconciler.app.drift.watcher import (
     DriftWatcher,
     DriftWatchOptions,
-    unready,
 )
 from reconciler.app.event_loop import run
 from reconciler.app.loop.cluster_loop import ClusterLoop
-from reconciler.app.loop.health import hung_loops
+from reconciler.app.loop.health import hung_loops, late_loops
 from reconciler.app.loop.mailbox import Mailbox
 from reconciler.app.loop.task_supervisor import supervise
 from reconciler.app.requests import MetricsRequest, NotificationRequest
@@ -96,7 +95,7 @@ def watch(
             serving,
             metrics,
             healthy=lambda: hung_loops(loops.values(), clock.now()),
-            ready=lambda: unready(lookouts),
+            ready=lambda: late_loops(loops.values(), clock.now()),
         ):
             await _run_loops(loops, lookouts)
 

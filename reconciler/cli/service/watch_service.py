@@ -14,7 +14,7 @@ from typing import Final
 from reconciler.app.clusters.record_stores import current_principal, make_folder
 from reconciler.app.clusters.runtime import by_rules
 from reconciler.app.loop import ClusterLoop, LoopIntervals, Mailbox, supervise
-from reconciler.app.loop.health import hung_loops
+from reconciler.app.loop.health import hung_loops, is_late, late_loops
 from reconciler.app.requests import MetricsRequest
 from reconciler.app.watch.branch_follower import BranchFollower
 from reconciler.app.watch.cluster import ClusterSession
@@ -44,12 +44,6 @@ from reconciler.quota.precedence import Principal
 from reconciler.reconcile import ReconcilePorts
 
 _LOG: Final = logging.getLogger("reconciler.watch")
-
-GRACE_SECONDS: Final = 900.0
-"""For a reconciliation that is under way."""
-
-LATE_AFTER: Final = 3
-"""After this number of intervals without success, probes report it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,19 +163,13 @@ class _WatchService:
         return hung_loops((self._branch, *self._fleet.loops.values()), self._clock.now())
 
     def ready(self) -> Sequence[str]:
-        """What was not reached for too long."""
+        """A late branch, late clusters, or nothing to apply yet."""
         now, problems = self._clock.now(), []
-        late = LATE_AFTER * self._wanted.interval + self._wanted.mirror.deadline
-        if now - (self._follower.last_fetched or self._began) > late:
+        if is_late(self._follower.last_fetched or self._began, self._wanted.interval, now):
             problems.append("the branch cannot be fetched")
         if self._follower.in_force is None:
             return [*problems, "no revision is in force"]
-        for name, cluster in self._fleet.clusters.items():
-            if cluster.last_look is None:
-                problems.append(f"{name}: not looked at yet")
-            elif now - cluster.last_look > LATE_AFTER * cluster.pace().interval + GRACE_SECONDS:
-                problems.append(f"{name}: not looked at for {now - cluster.last_look:.0f} s")
-        return problems
+        return problems + late_loops(self._fleet.loops.values(), now)
 
 
 class ClusterSessions:

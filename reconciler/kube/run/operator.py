@@ -23,7 +23,7 @@ from reconciler.app.loop import (
     supervise,
 )
 from reconciler.app.loop.cluster_loop import Work
-from reconciler.app.loop.health import hung_loops
+from reconciler.app.loop.health import hung_loops, is_late, late_loops
 from reconciler.app.loop.removal_window import WINDOW_SECONDS
 from reconciler.base.clock import SystemClock
 from reconciler.base.protocols import Clock
@@ -70,9 +70,6 @@ _LOG: Final = logging.getLogger("reconciler.kube")
 
 LISTING_TRIES: Final = 3
 """So often everything is listed before a namespace that cannot be is left for later."""
-
-DEAF_AFTER_INTERVALS: Final = 3
-"""Without any listing or event for so many intervals the watch counts as dead."""
 
 
 async def run(settings: OperatorSettings) -> None:
@@ -352,18 +349,16 @@ class Operator:
         if self._leader is not None and not self._leader.leading:
             return []
         if self._heard_at is None:
-            return ["nothing was listed yet"]
-        now, problems = self._clock.now(), []
-        intervals = [self._interval_of(name) for name in self._loops.loops]
-        patience = DEAF_AFTER_INTERVALS * max(intervals, default=DEFAULT_INTERVAL) + 60
-        if now - self._heard_at > patience:
-            problems.append(f"nothing was heard of the API server for {now - self._heard_at:.0f} s")
-        for name, loop in self._loops.loops.items():
-            if loop.last_ended is None:
-                problems.append(f"{name} was not looked at yet")
-            elif now - loop.last_ended > DEAF_AFTER_INTERVALS * self._interval_of(name) + 120:
-                problems.append(f"{name} was not looked at for {now - loop.last_ended:.0f} s")
-        return problems
+            return ["first listing of the API server pending"]
+        now, loops = self._clock.now(), self._loops.loops.values()
+        longest = max((loop.interval for loop in loops), default=DEFAULT_INTERVAL)
+        silent = is_late(self._heard_at, longest, now)
+        problems = (
+            [f"no watch event from the API server for {now - self._heard_at:.0f} s"]
+            if silent
+            else []
+        )
+        return problems + late_loops(loops, now)
 
 
 def _count_request(metrics: Metrics, verb: str, resource: str, code: str) -> None:

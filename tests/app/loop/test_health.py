@@ -1,9 +1,17 @@
-"""One definition of healthy for all processes of loops."""
+"""One definition of healthy and of ready for all processes of loops."""
+
+import asyncio
 
 import pytest
 
 from reconciler.app.loop.cluster_loop import ClusterLoop, LoopOutcome, LoopTrigger
-from reconciler.app.loop.health import LONGEST_SECONDS, hung_loops
+from reconciler.app.loop.health import (
+    GRACE_SECONDS,
+    LONGEST_SECONDS,
+    hung_loops,
+    is_late,
+    late_loops,
+)
 from reconciler.app.loop.intervals import LoopIntervals
 from reconciler.app.loop.mailbox import Mailbox
 from tests.fakes.clock import FakeClock
@@ -11,6 +19,18 @@ from tests.fakes.clock import FakeClock
 
 async def nothing(_: LoopTrigger) -> LoopOutcome:
     return LoopOutcome()
+
+
+def new_loop() -> ClusterLoop:
+    clock = FakeClock()
+    return ClusterLoop(
+        "prod",
+        mailbox=Mailbox(clock=clock),
+        work=nothing,
+        pace=lambda: LoopIntervals(interval=60.0),
+        clock=clock,
+        random=lambda: 0.5,
+    )
 
 
 @pytest.mark.parametrize(
@@ -24,16 +44,59 @@ async def nothing(_: LoopTrigger) -> LoopOutcome:
     ],
 )
 def test_a_loop_hangs_while_its_reconciliation_does_not_end(started, ended, hangs):
-    clock = FakeClock()
-    loop = ClusterLoop(
-        "prod",
-        mailbox=Mailbox(clock=clock),
-        work=nothing,
-        pace=lambda: LoopIntervals(interval=60.0),
-        clock=clock,
-        random=lambda: 0.5,
-    )
+    loop = new_loop()
     loop.last_started, loop.last_ended = started, ended
     problems = hung_loops([loop], LONGEST_SECONDS + 10)
     assert bool(problems) == hangs
     assert all(problem.startswith("prod: a reconciliation has lasted for ") for problem in problems)
+
+
+LATE = 1.0 + 3 * 60.0 + GRACE_SECONDS
+
+
+@pytest.mark.parametrize(
+    ("started", "ended", "now", "problems"),
+    [
+        (None, None, 0.0, ["prod: first reconciliation pending"]),
+        (0.0, None, 0.0, ["prod: first reconciliation pending"]),
+        (0.0, 1.0, 1.0, []),
+        (0.0, 1.0, LATE, []),
+        (0.0, 1.0, LATE + 1, [f"prod: no reconciliation for {LATE:.0f} s"]),
+        (5.0, 1.0, LATE + 1, []),
+    ],
+    ids=["never", "the first under way", "just ended", "three intervals ago", "late", "under way"],
+)
+def test_a_loop_is_late_if_no_reconciliation_ended_for_three_intervals(
+    started, ended, now, problems
+):
+    loop = new_loop()
+    loop.last_started, loop.last_ended = started, ended
+    assert late_loops([loop], now) == problems
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["successful", "failed"])
+def test_a_reconciliation_counts_for_ready_whether_it_succeeded_or_not(fails):
+    async def story() -> list[str]:
+        clock, stop = FakeClock(), asyncio.Event()
+
+        async def work(_: LoopTrigger) -> LoopOutcome:
+            stop.set()
+            return LoopOutcome(retry=fails, note="no broker answers" if fails else "")
+
+        loop = ClusterLoop(
+            "prod",
+            mailbox=Mailbox(clock=clock),
+            work=work,
+            pace=LoopIntervals,
+            clock=clock,
+            random=lambda: 0.5,
+        )
+        await loop._pass(LoopTrigger(resync=True))
+        return late_loops([loop], clock.now())
+
+    assert asyncio.run(story()) == []
+
+
+def test_a_source_is_late_after_three_intervals():
+    assert not is_late(1.0, 60.0, LATE)
+    assert is_late(1.0, 60.0, LATE + 1)

@@ -131,7 +131,7 @@ def test_a_revision_is_applied_and_told(yard: Yard, caplog):
         assert yard.rested == 1
         (_, entry) = yard.audit.entries
         assert (entry["who"], entry["commit"]) == ("tests", revision.commit)
-        assert yard.fleet.clusters["prod"].last_look == reconciliation.ended_at
+        assert yard.fleet.loops["prod"].last_ended == reconciliation.ended_at
         assert f"prod: 1 applied for {revision.commit[:12]}" in lines(caplog)
 
     yard.play(story)
@@ -262,7 +262,7 @@ def test_one_cluster_that_is_down_does_not_stop_the_others(yard: Yard):
         await yard.clock.turn(20.0)
         assert yard.cluster("test").truth.value(BOB, RATE) == 10 * MIB
         assert yard.fleet.loops["prod"].failures > 2
-        assert yard.fleet.clusters["prod"].last_look is None
+        assert yard.cluster("prod").truth.value(ALICE, RATE) is None
         yard.cluster("prod").faults.before = lambda request: None
         await yard.clock.turn(60.0)
         assert yard.cluster("prod").truth.value(ALICE, RATE) == 10 * MIB
