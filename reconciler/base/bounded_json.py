@@ -64,6 +64,20 @@ def parse(
     return value
 
 
+def unique(pairs: Pairs) -> dict[str, Any]:
+    """For :func:`parse`: an object whose names are given once.
+
+    Raises:
+        ValueError: A name is given twice.
+    """
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        names = [name for name, _ in pairs]
+        duplicate = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key {duplicate!r} is given twice")
+    return members
+
+
 def items(text: str | bytes) -> int:
     """At least as many as there are arrays, objects and values in a text; marks inside of strings count as well."""
     if isinstance(text, bytes):

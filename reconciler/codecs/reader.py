@@ -9,6 +9,7 @@ A codec reads only what decides, builds the value, and compares the document wit
 """
 
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -142,6 +143,13 @@ class DocumentReader:
         for at, item in enumerate(self.value):
             yield self._at(f"[{at}]", item)
 
+    def array(self, *lengths: int) -> list["DocumentReader"]:
+        """The items of an array of one of these lengths."""
+        items = list(self.items())
+        if len(items) not in lengths:
+            self.fail(f"an array of {' or '.join(map(str, lengths))}")
+        return items
+
     def pairs(self) -> Iterator[tuple[str, "DocumentReader"]]:
         """Names and values of an object with free names."""
         if not isinstance(self.value, dict):
@@ -167,14 +175,20 @@ class DocumentReader:
             self.fail("a whole number")
         return self.value
 
+    def amount(self) -> int:
+        """A whole number that is not negative."""
+        value = self.integer()
+        return value if value >= 0 else self.fail("a whole number from 0")
+
     def number(self) -> float:
         """A finite number."""
         if isinstance(self.value, bool) or not isinstance(self.value, int | float):
             self.fail("a number")
         try:
-            return float(self.value)
+            value = float(self.value)
         except OverflowError:
-            self.fail("a smaller number")
+            value = math.inf
+        return value if math.isfinite(value) else self.fail("a smaller number")
 
     def quota_value(self) -> float | None:
         """What :func:`~reconciler.render.json_values.value_json` wrote."""
@@ -239,9 +253,18 @@ def kind_of(text: str, location: str) -> str:
     return str(top.get("kind", "")) if isinstance(top, dict) else ""
 
 
-def _parse(text: str, location: str) -> object:
+def parsed(text: str | bytes, *, location: str) -> DocumentReader:
+    """The top of a document of whatever kind.
+
+    Raises:
+        ConfigError: It is cut off or no JSON, or has a key twice.
+    """
+    return DocumentReader(_parse(text, location), location=location)
+
+
+def _parse(text: str | bytes, location: str) -> object:
     try:
-        return bounded_json.parse(text, most_bytes=bounded_json.DOCUMENT, pairs=_once)
+        return bounded_json.parse(text, most_bytes=bounded_json.DOCUMENT, pairs=bounded_json.unique)
     except bounded_json.InvalidJson as error:
         raise ConfigError(
             f"no whole JSON document ({error})",
@@ -250,7 +273,7 @@ def _parse(text: str, location: str) -> object:
         ) from error
 
 
-def load(text: str, *, kind: str, format_version: int, location: str) -> DocumentReader:
+def load(text: str | bytes, *, kind: str, format_version: int, location: str) -> DocumentReader:
     """The top of a document of one kind and format.
 
     Raises:
@@ -273,12 +296,3 @@ def load(text: str, *, kind: str, format_version: int, location: str) -> Documen
             hint="make it anew with the kquota that is to read it",
         )
     return DocumentReader(value, location=location)
-
-
-def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    members = dict(pairs)
-    if len(members) != len(pairs):
-        names = [name for name, _ in pairs]
-        duplicates = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the key {duplicates!r} is given twice")
-    return members

@@ -79,7 +79,7 @@ def decode(content: bytes, *, location: str) -> dict[str, ClusterRecords]:
     """
     try:
         document = bounded_json.parse(
-            content.decode("ascii"), most_bytes=bounded_json.DOCUMENT, pairs=_once
+            content.decode("ascii"), most_bytes=bounded_json.DOCUMENT, pairs=bounded_json.unique
         )
     except ValueError as error:
         raise _damaged(location, str(error)) from error
@@ -333,10 +333,3 @@ def _read_number(value: object) -> float | None:
     if value in ("nan", "inf", "-inf"):
         return float(str(value))
     return None if value is None else _float(value)
-
-
-def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    members = dict(pairs)
-    if len(members) != len(pairs):
-        raise ValueError("a field is given twice")
-    return members

@@ -1,5 +1,6 @@
 """The state between runs."""
 
+import json
 import math
 from pathlib import Path
 
@@ -78,3 +79,16 @@ def test_numbers_beyond_json_are_words(tmp_path: Path) -> None:
     state_file.save(path, "id", image_of(values))
     text = path.read_text(encoding="utf-8")
     assert all(f'"{word}"' in text for word in ("NaN", "Infinity", "-Infinity"))
+
+
+def test_a_file_of_the_layout_before_this_one_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "state.json"
+    rows = [{"entity": {"user": "a", "x": None}, "values": {"k": 1.0, "n": "NaN", "z": -0.0}}]
+    document = {"format": 1, "cluster_id": "id", "entities": rows}
+    path.write_text(json.dumps(document, indent=1), encoding="utf-8")
+    state = state_file.load(path)
+    assert state is not None
+    assert state[0] == "id"
+    ((names, values),) = state[1].values.items()
+    assert names == (("user", "a"), ("x", None))
+    assert text_of({names: dict(values)}) == text_of({names: {"k": 1.0, "n": math.nan, "z": -0.0}})

@@ -1,35 +1,14 @@
 """What ``kquota watch`` must not forget: the revision in force, the refused one, and removals of the last while."""
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-from reconciler.base import bounded_json
 from reconciler.base.durable_files import DISK
-from reconciler.errors import InventoryError
-from reconciler.quota.planner.removal_budgets import RemovalCount, count_of, row_of
-
-KIND: Final = "kquota-watch"
-FORMAT: Final = 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WatchStateContent:
-    """The content of the file.
-
-    Attributes:
-        commit: The revision in force, "" if there never was one.
-        refused_commit: The newest revision that was refused and not replaced since, or "".
-        removals: Cluster -> removals of the last while.
-    """
-
-    commit: str = ""
-    refused_commit: str = ""
-    removals: Mapping[str, Sequence[RemovalCount]] = field(
-        default_factory=dict[str, Sequence[RemovalCount]]
-    )
+from reconciler.codecs.loop_memory import WatchStateContent, read_watch_state, watch_state_text
+from reconciler.errors import ConfigError, InventoryError
+from reconciler.quota.planner.removal_budgets import RemovalCount
 
 
 class WatchState:
@@ -59,7 +38,7 @@ class WatchState:
         """
         after = replace(self._now, **changed)
         if after != self._now:
-            DISK.replace(self._path, _encoded(after))
+            DISK.replace(self._path, watch_state_text(after).encode("ascii"))
             self._now = after
 
     def removals(self, cluster: str) -> "ClusterRemovals":
@@ -83,46 +62,15 @@ class ClusterRemovals:
         self.state.remember(removals={**self.state.now.removals, self.cluster: tuple(counts)})
 
 
-def _encoded(content: WatchStateContent) -> bytes:
-    document = {
-        "kind": KIND,
-        "format": FORMAT,
-        "commit": content.commit,
-        "refused": content.refused_commit,
-        "removals": {name: list(map(row_of, counts)) for name, counts in content.removals.items()},
-    }
-    return (json.dumps(document, sort_keys=True, indent=1) + "\n").encode("ascii")
-
-
 def _read(path: Path) -> WatchStateContent:
     try:
-        content = path.read_bytes()
+        return read_watch_state(path.read_bytes(), location=str(path))
     except FileNotFoundError:
         return WatchStateContent()
     except OSError as error:
         raise InventoryError(f"{path} cannot be read: {error.strerror}") from error
-    try:
-        return _decoded(bounded_json.parse(content, most_bytes=bounded_json.DOCUMENT))
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except ConfigError as error:
         raise InventoryError(
-            f"{path} is damaged or not of this version",
+            f"{path} is damaged or not of this version: {error.message}",
             hint="without it the branch is read anew and earlier removals no longer count: remove it if that is meant",
         ) from error
-
-
-def _decoded(document: Any) -> WatchStateContent:  # noqa: ANN401 - JSON, checked here
-    if document["kind"] != KIND or document["format"] != FORMAT:
-        raise ValueError("another file")
-    return WatchStateContent(
-        commit=_text(document["commit"]),
-        refused_commit=_text(document["refused"]),
-        removals={
-            name: tuple(map(count_of, counts)) for name, counts in document["removals"].items()
-        },
-    )
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError("a text")
-    return value

@@ -3,12 +3,14 @@
 import base64
 import binascii
 import zlib
-from collections.abc import Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from reconciler.base import bounded_json
-from reconciler.errors import InventoryError, QuotaValueError
+from reconciler.codecs.loop_memory import read_corrections, read_removals
+from reconciler.codecs.reader import DocumentReader, parsed
+from reconciler.errors import ConfigError, InventoryError
 from reconciler.inventory import format as records_format
 from reconciler.inventory.format import ClusterRecords
 from reconciler.kube.api.custom_resources import (
@@ -18,7 +20,6 @@ from reconciler.kube.api.custom_resources import (
     resource_version_of,
     uid_of,
 )
-from reconciler.kube.records.correction_rows import read_corrections
 from reconciler.kube.records.document_presence import CONTRADICTORY_UID, UNKNOWN_UID
 from reconciler.kube.records.series_layout import current
 from reconciler.kube.records.stored_records import (
@@ -38,7 +39,9 @@ from reconciler.quota.drift_tracker import CorrectionHistory
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import COLUMN_OF
 from reconciler.quota.ownership import NO_RECORD, OwnershipRecord, OwnershipRecords
-from reconciler.quota.planner.removal_budgets import RemovalCount, count_of
+from reconciler.quota.planner.removal_budgets import RemovalCount
+
+T = TypeVar("T")
 
 UNPACKED_BYTES: Final = 64 * 1024 * 1024
 """Most bytes that a part may unpack to when it is read: a small one could announce any number."""
@@ -194,8 +197,10 @@ def _part(
         version=version,
         records=_decoded(config_map, cluster_id),
         uids=_read_uids(config_map),
-        removals=_removals(config_map),
-        corrections=_corrections(config_map),
+        removals=_rows(
+            config_map, BUDGETS if BUDGETS in _texts(config_map) else REMOVALS, read_removals
+        ),
+        corrections=_rows(config_map, CORRECTIONS, read_corrections),
     )
     if decoded is not None:
         decoded[name] = part
@@ -249,21 +254,12 @@ def unpacked(config_map: Obj, name: str = CONTENT) -> bytes:
     return content
 
 
-def _removals(config_map: Obj) -> tuple[RemovalCount, ...]:
-    texts = _texts(config_map)
-    name = BUDGETS if BUDGETS in texts else REMOVALS
+def _rows(config_map: Obj, name: str, read: Callable[[DocumentReader], T]) -> T:
+    """What ``read`` makes of rows that the part says in plain text; of no rows where there is none."""
     try:
-        rows = bounded_json.parse(texts.get(name, "[]"), most_bytes=bounded_json.DOCUMENT)
-        return tuple(count_of(row) for row in rows)
-    except (TypeError, ValueError) as error:
-        raise _damaged(config_map, f"{name}: {error}") from error
-
-
-def _corrections(config_map: Obj) -> tuple[CorrectionHistory, ...]:
-    try:
-        return read_corrections(_texts(config_map).get(CORRECTIONS, "[]"))
-    except (ValueError, QuotaValueError) as error:
-        raise _damaged(config_map, f"{CORRECTIONS}: {error}") from error
+        return read(parsed(str(_texts(config_map).get(name, "[]")), location=name))
+    except ConfigError as error:
+        raise _damaged(config_map, error) from error
 
 
 def _damaged(config_map: Obj, reason: object) -> InventoryError:

@@ -16,6 +16,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from reconciler.codecs.loop_memory import correction_rows, removal_rows
 from reconciler.errors import InventoryError
 from reconciler.kube.api.custom_resources import (
     FIELD_MANAGER,
@@ -23,7 +24,6 @@ from reconciler.kube.api.custom_resources import (
     metadata_of,
 )
 from reconciler.kube.records.config_map_reader import unpacked
-from reconciler.kube.records.correction_rows import corrections_text
 from reconciler.kube.records.series_layout import SeriesLayout, name_of_part
 from reconciler.kube.records.series_parts import (
     EMPTY,
@@ -50,7 +50,6 @@ from reconciler.kube.records.stored_records import (
     hash_of,
 )
 from reconciler.quota.ownership import OwnershipRecords
-from reconciler.quota.planner.removal_budgets import row_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,9 +176,9 @@ def _extra_data(stored: StoredRecords) -> dict[str, Any]:
     """What the first part says in plain text."""
     texts: dict[str, str] = {}
     if stored.removals:
-        texts[BUDGETS] = json.dumps([row_of(removal_count) for removal_count in stored.removals])
+        texts[BUDGETS] = json.dumps(removal_rows(stored.removals))
     if stored.corrections:
-        texts[CORRECTIONS] = corrections_text(stored.corrections)
+        texts[CORRECTIONS] = json.dumps(correction_rows(stored.corrections), separators=(",", ":"))
     if not stored.takes_statuses:
         texts[HOLDINGS] = "complete"
     return {"data": texts} if texts else {}

@@ -5,7 +5,6 @@ the window has moved on. A tenant is the namespace of the document that a limit 
 another one may remove; a far larger bound holds for all tenants together.
 """
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -271,38 +270,3 @@ def _duration(seconds: float) -> str:
 
 def _text(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def row_of(removal: RemovalCount) -> list[float | int | str]:
-    """A count as it is stored."""
-    return [removal.at, removal.count, removal.tenant, removal.owned, removal.owned_by_all]
-
-
-def count_of(row: Sequence[object]) -> RemovalCount:
-    """The inverse. A row of an earlier version has a time and a count, and belongs to all tenants together.
-
-    Raises:
-        ValueError: It is no such row.
-    """
-    match row:
-        case [float() | int() as at, int() as count]:
-            tenant, owned, everything = "", 0, 0
-        case [
-            float() | int() as at,
-            int() as count,
-            str() as tenant,
-            int() as owned,
-            int() as everything,
-        ]:
-            pass
-        case _:
-            raise ValueError(f"{row!r} is no count of removals")
-    if (
-        bool in {type(at), type(count), type(owned), type(everything)}
-        or not math.isfinite(at)
-        or min(count, owned, everything) < 0
-    ):
-        raise ValueError(f"{row!r} is no count of removals")
-    return RemovalCount(
-        at=float(at), tenant=tenant, count=count, owned=owned, owned_by_all=everything
-    )

@@ -8,12 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.app.watch.state_file import (
-    WatchState,
-    WatchStateContent,
-    _decoded,
-    _encoded,
-)
+from reconciler.app.watch.state_file import WatchState
+from reconciler.codecs.loop_memory import WatchStateContent, read_watch_state, watch_state_text
 from reconciler.errors import InventoryError
 from reconciler.quota.planner.removal_budgets import RemovalCount
 
@@ -103,4 +99,20 @@ COUNTS = st.lists(
     )
 )
 def test_the_file_reads_back_to_what_was_written(content: WatchStateContent):
-    assert _decoded(json.loads(_encoded(content))) == content
+    assert read_watch_state(watch_state_text(content), location="watch.json") == content
+
+
+def test_a_file_of_the_layout_before_this_one_is_read(tmp_path: Path):
+    path = tmp_path / "watch.json"
+    document: dict[str, object] = {
+        "kind": "kquota-watch",
+        "format": 1,
+        "commit": "a",
+        "refused": "b",
+    }
+    document["removals"] = {"prod": [[1.5, 3, "team", 20, 30]], "test": [[1.5, 3]]}
+    path.write_text(json.dumps(document, sort_keys=True, indent=1) + "\n")
+    state = WatchState(path)
+    assert (state.now.commit, state.now.refused_commit) == ("a", "b")
+    assert asyncio.run(state.removals("prod").load()) == (COUNT,)
+    assert [count.tenant for count in asyncio.run(state.removals("test").load())] == [""]

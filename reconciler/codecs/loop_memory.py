@@ -1,0 +1,145 @@
+"""What loops keep between two processes: counts of removals, corrections of drift, and the state of ``kquota watch``."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from reconciler.codecs.reader import DocumentReader, load
+from reconciler.errors import QuotaValueError
+from reconciler.quota.drift_tracker import CorrectionHistory
+from reconciler.quota.entity import Entity
+from reconciler.quota.entity_forms import entity_slots, read_slots
+from reconciler.quota.keys import Key
+from reconciler.quota.planner.removal_budgets import RemovalCount
+from reconciler.render.json_values import Json, dump
+
+KIND: Final = "kquota-watch"
+FORMAT: Final = 1
+
+
+def removal_rows(counts: Sequence[RemovalCount]) -> list[Json]:
+    """``[[at, count, tenant, owned, owned by all], …]``."""
+    return [
+        [count.at, count.count, count.tenant, count.owned, count.owned_by_all] for count in counts
+    ]
+
+
+def read_removals(rows: DocumentReader) -> tuple[RemovalCount, ...]:
+    """The inverse of :func:`removal_rows`.
+
+    Raises:
+        ConfigError: It is something else.
+    """
+    return rows.rows(_read_removal)
+
+
+def _read_removal(row: DocumentReader) -> RemovalCount:
+    """A row of an earlier version has a time and a count, and belongs to all tenants together."""
+    at, count, *more = row.array(2, 5)
+    tenant, owned, everything = more or (None, None, None)
+    return RemovalCount(
+        at=at.number(),
+        count=count.amount(),
+        tenant="" if tenant is None else tenant.text(),
+        owned=0 if owned is None else owned.amount(),
+        owned_by_all=0 if everything is None else everything.amount(),
+    )
+
+
+def correction_rows(histories: Sequence[CorrectionHistory]) -> list[Json]:
+    """``[[slots, key, document, limits, expected, [[at, value], …]], …]``."""
+    return [
+        [
+            entity_slots(history.entity),
+            history.key.value,
+            history.document,
+            list(history.limits),
+            history.expected,
+            [list(correction) for correction in history.corrections],
+        ]
+        for history in histories
+    ]
+
+
+def read_corrections(rows: DocumentReader) -> tuple[CorrectionHistory, ...]:
+    """The inverse of :func:`correction_rows`.
+
+    Raises:
+        ConfigError: It is something else.
+    """
+    return rows.rows(_read_correction)
+
+
+def _read_correction(row: DocumentReader) -> CorrectionHistory:
+    slots, key, document, limits, expected, corrections = row.array(6)
+    producer, consumer, request, mutation, connection = (
+        value.optional(DocumentReader.number) for value in limits.array(5)
+    )
+    return CorrectionHistory(
+        entity=_read_entity(slots),
+        key=key.word(Key),
+        document=document.text(),
+        limits=(producer, consumer, request, mutation, connection),
+        expected=expected.optional(DocumentReader.number),
+        corrections=corrections.rows(_read_moment),
+    )
+
+
+def _read_entity(slots: DocumentReader) -> Entity:
+    try:
+        return read_slots([slot.value for slot in slots.items()])
+    except QuotaValueError as error:
+        slots.fail(f"the slots of an entity: {error}")
+
+
+def _read_moment(row: DocumentReader) -> tuple[float, float | None]:
+    at, value = row.array(2)
+    return at.number(), value.optional(DocumentReader.number)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchStateContent:
+    """What ``kquota watch`` must not forget.
+
+    Attributes:
+        commit: The revision in force, "" if there never was one.
+        refused_commit: The newest revision that was refused and not replaced since, or "".
+        removals: Cluster -> removals of the last while.
+    """
+
+    commit: str = ""
+    refused_commit: str = ""
+    removals: Mapping[str, Sequence[RemovalCount]] = field(
+        default_factory=dict[str, Sequence[RemovalCount]]
+    )
+
+
+def watch_state_text(content: WatchStateContent) -> str:
+    """The file of a state."""
+    removals: dict[str, Json] = {
+        name: removal_rows(counts) for name, counts in content.removals.items()
+    }
+    return dump(
+        {
+            "kind": KIND,
+            "format": FORMAT,
+            "commit": content.commit,
+            "refused": content.refused_commit,
+            "removals": removals,
+        }
+    )
+
+
+def read_watch_state(text: str | bytes, *, location: str) -> WatchStateContent:
+    """The state in a file.
+
+    Raises:
+        ConfigError: It is damaged, another file, or of another version.
+    """
+    top = load(text, kind=KIND, format_version=FORMAT, location=location)
+    fields = top.fields("kind", "format", "commit", "refused", "removals")
+    return WatchStateContent(
+        commit=fields["commit"].text(),
+        refused_commit=fields["refused"].text(),
+        removals={name: read_removals(rows) for name, rows in fields["removals"].pairs()},
+    )

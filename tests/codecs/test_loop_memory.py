@@ -1,0 +1,94 @@
+"""What loops keep: what is written reads back, rows of an earlier version too, and damage is an error."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.codecs.loop_memory import (
+    correction_rows,
+    read_corrections,
+    read_removals,
+    removal_rows,
+)
+from reconciler.codecs.reader import parsed
+from reconciler.errors import ConfigError
+from reconciler.quota.drift_tracker import CorrectionHistory
+from reconciler.quota.keys import Key
+from reconciler.quota.planner.removal_budgets import RemovalCount
+from tests.inventory.samples import ENTITIES
+
+VALUES = st.none() | st.floats(0, 1e12)
+HISTORIES = st.builds(
+    CorrectionHistory,
+    entity=ENTITIES,
+    key=st.sampled_from(Key),
+    document=st.text(max_size=9),
+    limits=st.tuples(VALUES, VALUES, VALUES, VALUES, VALUES),
+    expected=VALUES,
+    corrections=st.lists(st.tuples(st.floats(0, 4e9), VALUES), max_size=3).map(tuple),
+)
+
+
+@given(st.lists(HISTORIES, max_size=4).map(tuple))
+def test_everything_reads_back(histories) -> None:
+    rows = parsed(json.dumps(correction_rows(histories)), location="corrections")
+    assert read_corrections(rows) == histories
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "null",
+        '[[["u",false,false],"producer_byte_rate","d",[1,2,3,4,1e999],1,[]]]',
+        "{",
+        "[1]",
+        "[[]]",
+        '[[["u",false],"producer_byte_rate","d",[1,2,3,4,5],1,[]]]',
+        '[[["u",false,false],"no key","d",[1,2,3,4,5],1,[]]]',
+        '[[["u",false,false],"producer_byte_rate",5,[1,2,3,4,5],1,[]]]',
+        '[[["u",false,false],"producer_byte_rate","d",[1],1,[]]]',
+        '[[["u",false,false],"producer_byte_rate","d",[1,2,3,4,5],true,[]]]',
+        '[[["u",false,false],"producer_byte_rate","d",[1,2,3,4,5],1,[[1]]]]',
+        '[[[false,false,false],"producer_byte_rate","d",[1,2,3,4,5],1,[]]]',
+    ],
+)
+def test_damage_of_corrections_is_an_error_with_its_place(text) -> None:
+    with pytest.raises(ConfigError, match=r"should be|no whole JSON"):
+        _ = read_corrections(parsed(text, location="corrections"))
+
+
+NUMBERS = st.integers(0, 10**6)
+COUNTS = st.builds(
+    RemovalCount,
+    at=st.floats(allow_nan=False, allow_infinity=False),
+    tenant=st.text(max_size=5),
+    count=NUMBERS,
+    owned=NUMBERS,
+    owned_by_all=NUMBERS,
+)
+
+
+@given(st.lists(COUNTS, max_size=5).map(tuple))
+def test_counts_of_removals_read_back(counts) -> None:
+    rows = parsed(json.dumps(removal_rows(counts)), location="removals")
+    assert read_removals(rows) == counts
+
+
+def test_a_count_of_an_earlier_version_counts_for_all_tenants_together() -> None:
+    assert read_removals(parsed("[[1.5, 3]]", location="removals")) == (
+        RemovalCount(at=1.5, count=3, tenant="", owned=0, owned_by_all=0),
+    )
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "[1.0, true]", "[1.0, -1]", '["1", 1]', "[1e999, 1]", "[1.0]", "[1.0, 1, 2, 3, 4]", "null",
+        '[true, 1]', '[1.0, 1, "a", -1, 4]', '[1.0, 1, "a", 2]', '[1.0, 1, "a", 2, 3, 4]', '[1.0, 1.5]',
+    ],
+)  # fmt: skip
+def test_what_is_no_count_of_removals_is_refused(row) -> None:
+    with pytest.raises(ConfigError, match=r"\[0\].* should be"):
+        read_removals(parsed(f"[{row}]", location="removals"))
