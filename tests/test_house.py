@@ -10,7 +10,6 @@ ADVISED_LENGTH = 400
 LONGER_MODULES = {
     "reconciler/errors.py": 458,
     "reconciler/evidence/store/publisher.py": 434,
-    "reconciler/kube/api/client.py": 401,
     "reconciler/kube/leadership/election.py": 415,
     "reconciler/kube/run/cluster_reconciler.py": 421,
     "reconciler/reconcile/workflow.py": 414,
@@ -91,7 +90,7 @@ HTTP = {
 STREAMS = {
     "reconciler/cli/framework/console.py": "the exit of every command",
     "reconciler/cli/framework/logs.py": "a handler whose formatters escape",
-    "reconciler/kube/run/operator.py": "hands standard output to the audit log",
+    "reconciler/kube/run/operator_ports.py": "hands standard output to the audit log",
 }
 WRITING = {
     "click.echo",

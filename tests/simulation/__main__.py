@@ -7,8 +7,8 @@ import subprocess
 import sys
 import time
 
-from tests.simulation.scenario import ACTORS, FAULTS, Scenario
-from tests.simulation.search import explore, from_seed, shrink, simulate, story
+from tests.simulation.scenario import WORLDS, Scenario, scenario_of
+from tests.simulation.search import explore, from_seed, shrink, simulate, story, without
 from tests.simulation.world import WorldResult
 
 FRESH_SEEDS = 1 << 48
@@ -60,6 +60,7 @@ def many(arguments: argparse.Namespace, absent: list[str]) -> int:
 
     explore(
         from_seed(first, arguments.seeds),
+        world=arguments.world,
         days=arguments.days,
         absent=absent,
         workers=arguments.workers,
@@ -83,10 +84,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
     parser.add_argument("--seed", type=int, help="run this seed alone and print its story")
     parser.add_argument(
+        "--world", choices=tuple(WORLDS), default="watch", help="which programs run"
+    )
+    parser.add_argument(
         "--days", type=float, default=0.0, help="length of the time with faults; 0 = by the seed"
     )
     parser.add_argument(
-        "--without", default="", help=f"comma-separated: {', '.join((*ACTORS, *FAULTS))}"
+        "--without", default="", help="comma-separated actors and faults that are left out"
     )
     parser.add_argument("--seconds", type=float, default=60.0, help="how long seeds are tried")
     parser.add_argument(
@@ -98,15 +102,16 @@ def main() -> int:
     parser.add_argument("--no-shrink", dest="shrink", action="store_false")
     arguments = parser.parse_args()
     absent = [name.strip() for name in arguments.without.split(",") if name.strip()]
-    unknown = set(absent) - {*ACTORS, *FAULTS}
+    actors, faults = WORLDS[arguments.world]
+    unknown = set(absent) - {*actors, *faults}
     if unknown:
-        parser.error(f"unknown: {', '.join(sorted(unknown))}")
+        parser.error(
+            f"unknown: {', '.join(sorted(unknown))}; there are {', '.join((*actors, *faults))}"
+        )
     if arguments.seed is None:
         return many(arguments, absent)
-    scenario = Scenario(seed=arguments.seed, days=arguments.days)
-    for name in absent:
-        scenario = scenario.without(name)
-    return alone(scenario, shrinks=arguments.shrink)
+    scenario = scenario_of(arguments.seed, arguments.world, days=arguments.days)
+    return alone(without(scenario, absent), shrinks=arguments.shrink)
 
 
 if __name__ == "__main__":

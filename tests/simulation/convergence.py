@@ -1,6 +1,6 @@
 """What is not as declared once the faults are over: documents against the brokers' log and the records."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import COLUMNS
@@ -10,8 +10,10 @@ from reconciler.quota.policy import DeletionPolicy, DriftMode, Policy
 from tests.simulation.laws import Laws
 
 
-def difference(laws: Laws, documents: Mapping[str, Declaration]) -> str:
-    """The first thing that is not as declared; "" = everything is.
+def difference(
+    laws: Laws, documents: Mapping[str, Declaration], *, kept: Collection[str] = ()
+) -> str:
+    """The first thing that is not as declared; "" = everything is. What ``kept`` documents own may stay.
 
     Pairs of suspended documents are frozen, with their records and overrides.
     """
@@ -22,7 +24,7 @@ def difference(laws: Laws, documents: Mapping[str, Declaration]) -> str:
         for key, value in zip(COLUMNS, document.limits, strict=True)
         if value is not None and not document.suspended
     }
-    return next(_differences(laws, documents, suspended, declared), "")
+    return next(_differences(laws, documents, suspended, declared, kept), "")
 
 
 def _differences(
@@ -30,6 +32,7 @@ def _differences(
     documents: Mapping[str, Declaration],
     suspended: set[Entity],
     declared: Mapping[Pair, float],
+    kept: Collection[str],
 ) -> Iterator[str]:
     if laws.records.intents:
         yield f"writes of unknown outcome: {list(laws.records.intents)}"
@@ -42,7 +45,7 @@ def _differences(
         if laws.live(pair) != value and not is_left_alone:
             yield f"{pair[0]} {pair[1]} is {laws.live(pair)}, declared {value}"
     for pair, value, owner in _recorded(laws):
-        is_silent = pair not in declared and pair[0] not in suspended
+        is_silent = pair not in declared and pair[0] not in suspended and owner.document not in kept
         if is_silent and laws.live(pair) == value and _is_removable(laws, documents, pair, owner):
             yield f"{pair[0]} {pair[1]} is recorded as ours, not declared, and still {value}"
 

@@ -33,6 +33,7 @@ class FaultEvent:
 async def inject_faults(world: "World") -> None:
     """One fault after the other, until shortly before the end."""
     chance, kinds = world.scenario.chance("faults"), world.scenario.faults
+    table = {**TABLE, **world.fault_table}
     while kinds:
         await asyncio.sleep(chance.expovariate(1 / world.settings.fault_rate))
         if world.loop.time() > world.scenario.seconds - 1.0:
@@ -43,7 +44,7 @@ async def inject_faults(world: "World") -> None:
             world=world, node=chance.choice(NODES), until=min(now + length, world.scenario.seconds), chance=chance
         )  # fmt: skip
         world.trace("fault", "%s, broker %s, %.1f s", kind, event.node, event.until - now)
-        TABLE.get(kind, _spoil_answers(kind))(event)
+        table.get(kind, _spoil_answers(kind))(event)
 
 
 def _kill(event: FaultEvent) -> None:

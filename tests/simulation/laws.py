@@ -201,9 +201,13 @@ class Laws:
 
     def recorded(self, at: float, process: str, content: bytes) -> None:
         """The file of ownership records was replaced."""
-        self.record_writes += 1
         clusters = decode(content, location="simulated")
-        owned = clusters[CLUSTER_ID].owned
+        self.recorded_as(at, process, clusters[CLUSTER_ID].owned)
+
+    def recorded_as(self, at: float, process: str, owned: OwnershipRecords) -> None:
+        """The records say this from now on."""
+        self.record_writes += 1
+        since = self._recorded_since(at, process)
         for entity, record in owned.records.items():
             before = self.records.records.get(entity)
             if before is not None and before.applied == record.applied:
@@ -212,8 +216,6 @@ class Laws:
                 value = record.applied[column]
                 if value is None or (before is not None and before.applied[column] == value):
                     continue
-                run = self._run_of(process)
-                since = (run.started if run is not None else at) - STALE_SECONDS
                 if value not in self.values_between((entity, key), since, at):
                     raise LawBroken(
                         f"records claim what was not applied: {entity} {key} = {value}, by {process}"
@@ -256,15 +258,15 @@ class Laws:
                     document.entity == pair[0] and document.limits[column] == value
                     for document in run.documents.values()
                 )
-                for run in self._recent(commit)
+                for run in self._lately(commit)
             )
             or pair in self.records.overrides
         )
 
     def _requested_removal(self, commit: Commit, pair: Pair, where: str) -> None:
-        runs = [run for run in self._recent(commit) if not run.declared(pair)]
+        runs = [run for run in self._lately(commit) if not run.declared(pair)]
         if (
-            any(pair in run.overrides for run in self._recent(commit))
+            any(pair in run.overrides for run in self._lately(commit))
             or pair in self.records.overrides
         ):
             return
@@ -318,7 +320,7 @@ class Laws:
     def _lawful_outcome(
         self, at: float, process: str, pair: Pair, entry: Mapping[str, object]
     ) -> None:
-        began = instant_of(entry.get("intendedAt") or entry["time"]) - 1.0
+        began = self._intended_at(pair, entry)
         after = entry["after"]
         outcome = str(entry["outcome"])
         if outcome == "APPLIED":
@@ -363,6 +365,20 @@ class Laws:
         return [
             run for run in self.runs if run.ended is None or run.ended > commit.at - LATE_SECONDS
         ]
+
+    def _intended_at(self, pair: Pair, entry: Mapping[str, object]) -> float:
+        """When the write of a line was intended, in whole seconds; ``pair`` = its own."""
+        del pair
+        return instant_of(entry.get("intendedAt") or entry["time"]) - 1.0
+
+    def _lately(self, commit: Commit) -> list[Run]:
+        """Runs whose documents a write may be made for."""
+        return self._recent(commit)
+
+    def _recorded_since(self, at: float, process: str) -> float:
+        """Since when a value that is recorded now may have been live."""
+        run = self._run_of(process)
+        return (run.started if run is not None else at) - STALE_SECONDS
 
     def _run_of(self, process: str) -> Run | None:
         return next((run for run in reversed(self.runs) if run.process == process), None)

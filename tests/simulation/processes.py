@@ -32,6 +32,10 @@ class SimulatedProcess:
         name: For the trace.
         loop: Where it runs.
         on_kill: Called once when it was killed.
+
+    Attributes:
+        alive: Whether it was not killed.
+        paused_calls: Callbacks that wait until it goes on; ``None`` = it is not paused.
     """
 
     def __init__(
@@ -42,6 +46,7 @@ class SimulatedProcess:
     ) -> None:
         self.name = name
         self.alive = True
+        self.paused_calls: list[asyncio.Handle] | None = None
         self.steps_left: int | None = None
         self.tasks: dict[int, asyncio.Task[Any]] = {}
         self.possessions: dict[int, Severable] = {}

@@ -15,6 +15,15 @@ FAULTS = (
     "slow", "lost request", "lost answer", "delayed answer", "throttle", "refusal",
 )  # fmt: skip
 
+OPERATOR_ACTORS = ("operators", "author", "foreign")
+OPERATOR_FAULTS = (
+    "kill", "terminate", "pause", "clock step", "lag", "stop", "restart", "failover", "cut", "partition", "slow",
+    "lost request", "lost answer", "delayed answer", "throttle", "refusal",
+    "api outage", "api isolation", "api error", "api lost answer", "api slow", "watch drop", "watch lag", "compaction",
+)  # fmt: skip
+WORLDS = {"watch": (ACTORS, FAULTS), "operator": (OPERATOR_ACTORS, OPERATOR_FAULTS)}
+"""Who is there and what goes wrong, by kind of world."""
+
 VALUES = (100_000.0, 200_000.0, 300_000.0)
 IN_SCOPE: tuple[Entity, ...] = tuple(
     entity(user=user, client_id=client)
@@ -51,12 +60,14 @@ class Scenario:
 
     Attributes:
         seed: Decides everything else.
+        world: Which programs run: ``watch`` and commands, or operators.
         days: How long actors and faults are at work.
         actors: Who is there.
         faults: What goes wrong.
     """
 
     seed: int
+    world: str = "watch"
     days: float = 0.0
     actors: tuple[str, ...] = ACTORS
     faults: tuple[str, ...] = FAULTS
@@ -78,9 +89,12 @@ class Scenario:
     def command(self) -> str:
         """How to run it again."""
         words = [f"make simulate SEED={self.seed}"]
+        if self.world != "watch":
+            words.append(f"WORLD={self.world}")
         if self.days:
             words.append(f"DAYS={self.days:.4g}")
-        absent = [name for name in (*ACTORS, *FAULTS) if name not in (*self.actors, *self.faults)]
+        actors, faults = WORLDS[self.world]
+        absent = [name for name in (*actors, *faults) if name not in (*self.actors, *self.faults)]
         if absent:
             words.append(f"WITHOUT='{','.join(absent)}'")
         return " ".join(words)
@@ -102,6 +116,12 @@ class Scenario:
             yield replace(self, days=self.seconds * 0.8 / 86_400)
 
 
+def scenario_of(seed: int, world: str, *, days: float = 0.0) -> Scenario:
+    """A world with everything that is there and goes wrong in one of its kind."""
+    actors, faults = WORLDS[world]
+    return Scenario(seed=seed, world=world, days=days, actors=actors, faults=faults)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """How the product is configured in a world.
@@ -111,6 +131,8 @@ class Settings:
         interval: Of the loop, in seconds.
         event_rate: Mean seconds between events of one actor.
         fault_rate: Mean seconds between faults.
+        removals: Most removals of one run.
+        election_pace: How much slower than by default the Lease is renewed.
     """
 
     rules: Rules
@@ -118,6 +140,7 @@ class Settings:
     event_rate: float
     fault_rate: float
     removals: int = field(default=10_000)
+    election_pace: float = 1.0
 
 
 def settings_of(scenario: Scenario) -> Settings:
@@ -139,4 +162,5 @@ def settings_of(scenario: Scenario) -> Settings:
         interval=chance.choice((600.0, 1_800.0) if long else (30.0, 60.0, 120.0)),
         event_rate=chance.choice((3_600.0, 7_200.0) if long else (20.0, 60.0, 180.0)),
         fault_rate=chance.choice((1_200.0, 3_600.0) if long else (10.0, 30.0, 120.0)),
+        election_pace=10.0 if long else scenario.chance("election").choice((1.0, 3.0, 3.0, 6.0)),
     )

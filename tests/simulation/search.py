@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from itertools import count
 
-from tests.simulation.scenario import Scenario
+from tests.simulation.kube.operator_world import OperatorWorld
+from tests.simulation.scenario import Scenario, scenario_of
 from tests.simulation.world import World, WorldResult
 
 STORY_LINES = 60
@@ -16,10 +17,13 @@ SHRINK_SECONDS = 120.0
 """How long smaller scenarios are looked for."""
 
 
+WORLD_OF: dict[str, type[World]] = {"watch": World, "operator": OperatorWorld}
+
+
 def simulate(scenario: Scenario) -> WorldResult:
     """One world."""
     logging.getLogger("reconciler").setLevel(logging.CRITICAL)
-    return World(scenario).run()
+    return WORLD_OF[scenario.world](scenario).run()
 
 
 def outline(scenario: Scenario) -> WorldResult:
@@ -68,6 +72,7 @@ def story(result: WorldResult, lines: int = STORY_LINES) -> Iterator[str]:
 def explore(
     seeds: Iterable[int],
     *,
+    world: str,
     days: float,
     absent: Iterable[str],
     workers: int,
@@ -76,7 +81,7 @@ def explore(
 ) -> None:
     """Run seeds on some processes until they or the time are used up, or ``report`` answers that it is enough."""
     end = time.monotonic() + seconds
-    scenarios = (_scenario(seed, days, absent) for seed in seeds)
+    scenarios = (without(scenario_of(seed, world, days=days), absent) for seed in seeds)
     if workers == 1:
         for scenario in scenarios:
             if time.monotonic() > end or not report(outline(scenario)):
@@ -99,8 +104,8 @@ def explore(
                     return
 
 
-def _scenario(seed: int, days: float, absent: Iterable[str]) -> Scenario:
-    scenario = Scenario(seed=seed, days=days)
+def without(scenario: Scenario, absent: Iterable[str]) -> Scenario:
+    """The same without some actors and faults."""
     for name in absent:
         scenario = scenario.without(name)
     return scenario

@@ -4,7 +4,7 @@ import asyncio
 import heapq
 import itertools
 import random
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from contextvars import Context
 from typing import Any, Protocol
 
@@ -49,6 +49,11 @@ class VirtualLoop(asyncio.BaseEventLoop):
     Args:
         chance: Decides the order of tasks.
         adopt: Called with each new task.
+
+    Attributes:
+        sockets: What connects sockets.
+        callbacks: How many ran.
+        hold: Takes callbacks of paused processes out of the loop: true = it did. :meth:`go_on` brings them back.
     """
 
     def __init__(self, chance: random.Random, adopt: Callable[[asyncio.Task[Any]], None]) -> None:
@@ -56,6 +61,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         VirtualTask.numbers = itertools.count()
         self.sockets: LoopSockets | None = None
         self.callbacks = 0
+        self.hold: Callable[[asyncio.Handle], bool] | None = None
         self._time = 0.0
         self._chance = chance
         self._adopt = adopt
@@ -75,6 +81,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._adopt(task)
         return task
 
+    def go_on(self, handles: Iterable[asyncio.Handle]) -> None:
+        """Run callbacks that were held, in their order."""
+        self._ready.extend(handles)
+
     # -- what BaseEventLoop leaves to its heirs ---------------------------------------------------
 
     def _run_once(self) -> None:
@@ -90,7 +100,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
             ready.append(timer)
         for _ in range(len(ready)):
             handle = ready.popleft()
-            if handle._cancelled:
+            if handle._cancelled or (self.hold is not None and self.hold(handle)):
                 continue
             callback = handle._callback
             if (

@@ -2,7 +2,9 @@
 
 import asyncio
 import random
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 from reconciler.app.loop.mailbox import Mailbox
 from reconciler.app.loop.removal_window import MemoryRemovals
@@ -77,6 +79,12 @@ class WorldResult:
 
 class World:
     """A world under way."""
+
+    fault_table: ClassVar[Mapping[str, Callable[[Any], None]]] = {}
+    """Faults of this kind of world."""
+
+    programs: ClassVar[Mapping[str, Callable[[Any], Coroutine[Any, Any, None]]]] = actors.PROGRAMS
+    """Actors of this kind of world, besides the loop."""
 
     def __init__(self, scenario: Scenario) -> None:
         self.scenario = scenario
@@ -213,19 +221,25 @@ class World:
                 task.cancel()
 
     async def _story(self) -> None:
-        self.change_documents(self.scenario.chance("first documents"))
+        self._prepare()
         background: list[asyncio.Task[None]] = []
         for name in self.scenario.actors:
             if name == "watch":
                 self._start_watch()
             else:
-                background.append(asyncio.ensure_future(actors.PROGRAMS[name](self)))
+                background.append(asyncio.ensure_future(self.programs[name](self)))
         background.append(asyncio.ensure_future(inject_faults(self)))
         await asyncio.sleep(self.scenario.seconds)
-        self.brokers.heal()
-        self.disk.full = False
+        self._heal()
         self.trace("world", "the faults are over")
         await self._comes_to_rest()
+
+    def _prepare(self) -> None:
+        self.change_documents(self.scenario.chance("first documents"))
+
+    def _heal(self) -> None:
+        self.brokers.heal()
+        self.disk.full = False
 
     def _start_watch(self) -> None:
         process = self.process("watch")

@@ -22,6 +22,7 @@ from reconciler.kube.api.http_exchange import (
     LARGEST_ANSWER,
     ApiRequest,
     HttpExchange,
+    HttpTransport,
     OnRequest,
     RequestTimeouts,
     silent,
@@ -69,8 +70,11 @@ class KubernetesApi:
         clock: Clock,
         on_request: OnRequest = silent,
         patience: RequestTimeouts | None = None,
+        transport: HttpTransport | None = None,
     ) -> None:
-        self._exchange = HttpExchange(access, clock=clock, on_request=on_request)
+        self._exchange = HttpExchange(
+            access, clock=clock, on_request=on_request, transport=transport
+        )
         self._patience = patience or RequestTimeouts()
 
     @classmethod
@@ -144,13 +148,9 @@ class KubernetesApi:
             fields: Field selector.
             keep: What is kept of each object; the rest of a page is gone before the next one is read.
         """
-        query = {"labelSelector": labels, "fieldSelector": fields}
-        request = ApiRequest(
-            verb="list",
-            resource=resource,
-            namespace=namespace,
-            query={key: value for key, value in query.items() if value},
-        )
+        selectors = {"labelSelector": labels, "fieldSelector": fields}
+        query = {key: value for key, value in selectors.items() if value}
+        request = ApiRequest(verb="list", resource=resource, namespace=namespace, query=query)
         for _ in range(LIST_RESTARTS):
             try:
                 return await self._list_pages(request, limit, keep)
@@ -394,8 +394,6 @@ def _encoded(value: object) -> bytes:
 def _cut(text: str, max_bytes: int) -> str:
     """At most so many bytes of UTF-8, never half a character."""
     encoded = text.encode()
-    return (
-        text
-        if len(encoded) <= max_bytes
-        else encoded[: max_bytes - 3].decode(errors="ignore") + "..."
-    )
+    if len(encoded) <= max_bytes:
+        return text
+    return encoded[: max_bytes - 3].decode(errors="ignore") + "..."

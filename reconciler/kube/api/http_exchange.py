@@ -6,7 +6,7 @@ Every try has a time limit and is reported to a hook.
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, Protocol, TypeAlias
 from urllib.parse import urlencode
 
 from reconciler.base.http.client import HttpClient, Route
@@ -100,15 +100,43 @@ def silent(verb: str, resource: str, code: str) -> None:
     """An :data:`OnRequest` that does nothing."""
 
 
-class HttpExchange:
-    """Connections to one API server. Made inside a running loop."""
+class HttpTransport(Protocol):
+    """Sends one request. Implemented by ``base.http.client.HttpClient``."""
 
-    def __init__(self, access: ApiAccess, *, clock: Clock, on_request: OnRequest) -> None:
+    async def send(
+        self, request: HttpRequest, *, route: Route | None = None
+    ) -> HttpResponse | NoResponse:
+        """Send a request once; the caller bounds the time."""
+        ...
+
+    async def close(self) -> None:
+        """Close all connections."""
+        ...
+
+
+class HttpExchange:
+    """Connections to one API server. Made inside a running loop.
+
+    Args:
+        access: The way to it.
+        clock: Time.
+        on_request: Called after every try.
+        transport: Sends requests; ``None`` = over HTTP.
+    """
+
+    def __init__(
+        self,
+        access: ApiAccess,
+        *,
+        clock: Clock,
+        on_request: OnRequest,
+        transport: HttpTransport | None = None,
+    ) -> None:
         self.access = access
         self._clock = clock
         self._on_request = on_request
         # No limit of connections: callers bound their own concurrency, and a Lease must not queue behind statuses.
-        self._http = HttpClient(
+        self._http: HttpTransport = transport or HttpClient(
             seconds=None,
             headers={"Accept": "application/json", "User-Agent": "kquota"},
             connections=0,

@@ -11,7 +11,6 @@ import contextlib
 import logging
 import os
 import signal
-import sys
 from collections.abc import Awaitable
 from functools import partial
 from typing import Final
@@ -28,7 +27,6 @@ from reconciler.app.loop.removal_window import WINDOW_SECONDS
 from reconciler.base.clock import SystemClock
 from reconciler.base.protocols import Clock
 from reconciler.errors import LeaseLost
-from reconciler.inventory.audit_log import StreamAuditLog
 from reconciler.kube.api.client import KubernetesApi
 from reconciler.kube.api.custom_resources import (
     CLIENT_QUOTAS,
@@ -44,8 +42,6 @@ from reconciler.kube.configuration.client_sessions import SessionKeeper
 from reconciler.kube.configuration.cluster_file import read_clusters
 from reconciler.kube.configuration.operator_settings import OperatorSettings
 from reconciler.kube.leadership.election import ElectionSettings
-from reconciler.kube.leadership.lease_thread import LeaseThread
-from reconciler.kube.leadership.watchdog import Watchdog
 from reconciler.kube.records import record_store
 from reconciler.kube.records.inventory import KubeCorrections, KubeInventory, KubeRemovals
 from reconciler.kube.run.cluster_assignments import ClusterAssignments
@@ -56,10 +52,10 @@ from reconciler.kube.run.cluster_reconciler import (
 )
 from reconciler.kube.run.leader_store import LeadingSessions
 from reconciler.kube.run.missing_clusters import MissingClusterReconciler
+from reconciler.kube.run.operator_ports import Candidate, OperatorPorts, process_ports
 from reconciler.kube.run.removal_guard import DefinitionGuard
 from reconciler.kube.status.quota_cluster import SecretUse
 from reconciler.kube.status.writer import ResourceWriter
-from reconciler.kube.watch import kopf_watcher
 from reconciler.kube.watch.event_buffer import Taken
 from reconciler.kube.watch.resource_cache import ResourceCache
 from reconciler.kube.watch.resource_listing import FullListing
@@ -84,15 +80,20 @@ async def run(settings: OperatorSettings) -> None:
     _stop_on_signals(stop)
     if settings.kubeconfig is not None:
         os.environ["KUBECONFIG"] = str(settings.kubeconfig)  # Kopf looks nowhere else.
-    api = await KubernetesApi.connect(
-        settings.kubeconfig, clock=clock, on_request=partial(_count_request, metrics)
+    connect = partial(
+        KubernetesApi.connect,
+        settings.kubeconfig,
+        clock=clock,
+        on_request=partial(_count_request, metrics),
     )
+    api = await connect()
     async with contextlib.AsyncExitStack() as stack:
         _ = await stack.enter_async_context(api)
         sessions = await stack.enter_async_context(
             SessionKeeper(api, settings=settings, clock=clock, metrics=metrics)
         )
-        operator = Operator(settings, api, sessions, clock=clock, metrics=metrics)
+        ports = process_ports(connect, clock=clock)
+        operator = Operator(settings, api, sessions, clock=clock, metrics=metrics, ports=ports)
         _ = await stack.enter_async_context(
             HealthServer(
                 address(settings.metrics_address),
@@ -117,6 +118,7 @@ class Operator:
         sessions: Clients of Kafka clusters.
         clock: Time.
         metrics: Receives every event.
+        ports: Watches, the Lease and the audit log.
     """
 
     def __init__(
@@ -127,9 +129,10 @@ class Operator:
         *,
         clock: Clock,
         metrics: Metrics,
+        ports: OperatorPorts,
     ) -> None:
         self._settings, self._api, self._sessions = settings, api, sessions
-        self._clock, self._metrics = clock, metrics
+        self._clock, self._metrics, self._ports = clock, metrics, ports
         self._cache = ResourceCache(settings.namespace_limits)
         self._writer = ResourceWriter(
             api, cache=self._cache, clock=clock, identity=settings.identity
@@ -152,7 +155,7 @@ class Operator:
             wake=self._loops.wake,
             on_listed=partial(self._record_watch_event, "listing"),
         )
-        self._leader: LeaseThread | None = None
+        self._leader: Candidate | None = None
         self._heard_at: float | None = None
         self._keepers = ClusterAssignments(self._cache)
         self._definition = DefinitionGuard(api, self._cache)
@@ -172,14 +175,12 @@ class Operator:
             name=self._settings.lease_name,
             identity=self._settings.identity,
         )
-        leader = self._leader = LeaseThread(
-            self._connect, election, clock=self._clock, report=self._metrics.leader
-        )
+        leader = self._leader = self._ports.candidate(election, self._metrics.leader)
         self._metrics.leader(False)  # noqa: FBT003 - the one fact it reports
         resign = asyncio.Event()
         holding = asyncio.ensure_future(leader.run(resign))
         try:
-            with Watchdog(lambda: leader.certain_until, clock=self._clock):
+            with self._ports.watchdog(lambda: leader.certain_until):
                 await _wait_for_first(leader.elected.wait(), stop.wait(), asyncio.shield(holding))
                 if leader.elected.is_set() and not stop.is_set():
                     await self._lead(stop, leader.leadership_lost)
@@ -190,23 +191,15 @@ class Operator:
         if holding.done() and not holding.cancelled():
             holding.result()
 
-    async def _connect(self) -> KubernetesApi:
-        """A connection of the Lease's own: it waits for no other request."""
-        return await KubernetesApi.connect(
-            self._settings.kubeconfig,
-            clock=self._clock,
-            on_request=partial(_count_request, self._metrics),
-        )
-
     async def _lead(self, stop: asyncio.Event, lease_lost: asyncio.Event | None = None) -> None:
         ended = asyncio.Event()
         await self._list_until_it_works(stop)
         parts = {
             "loops": self._loops.run(ended),
-            "watch": kopf_watcher.watch(
+            "watch": self._ports.watch(
                 self._watched(), namespaces=self._settings.namespaces, stop=ended
             ),
-            "secrets": kopf_watcher.watch(
+            "secrets": self._ports.watch(
                 {("", "v1", "secrets"): self._secret},
                 namespaces=[self._settings.operator_namespace],
                 stop=ended,
@@ -300,7 +293,7 @@ class Operator:
             sessions=LeadingSessions(self._sessions, lambda: leader is None or leader.leading),
             writes=self._writer,
             clock=self._clock,
-            audit=StreamAuditLog(sys.stdout),
+            audit=self._ports.audit,
             refuses_removals=self._definition.refusal,
             fenced=lambda: leader is not None and leader.fenced,
             looks_after=self._keepers.of,

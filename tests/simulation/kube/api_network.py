@@ -1,0 +1,268 @@
+"""The way to the API server: latency, outages, refusals, lost answers, requests that are carried out late, watches that lag.
+
+A request that has left is carried out whatever becomes of its sender. Implements ``HttpTransport`` and ``Watch``.
+"""
+
+import asyncio
+import contextvars
+import json
+import random
+from collections.abc import Mapping, Sequence
+
+from reconciler.base.http.client import Route
+from reconciler.base.http.messages import HttpRequest, HttpResponse, NoResponse, NoResponseKind
+from reconciler.kube.watch.event_buffer import EventBuffer, Taken
+from tests.simulation.kube.api_server import ApiServer
+from tests.simulation.processes import SimulatedProcess
+from tests.simulation.virtual_loop import VirtualLoop
+
+LATE_SECONDS = 30.0
+"""How long after its arrival a slow request can be carried out: below the 34 s of the server's own storage timeout."""
+
+WATCH_SECONDS = 300.0
+"""Mean time until the server ends a watch by itself."""
+
+LIST_AGAIN_SECONDS = 2.0
+BACKOFFS = (0.2, 0.5, 1.0, 2.0, 5.0)
+
+_WORLD = contextvars.Context()
+
+
+class ApiNetwork:
+    """Between processes and the API server.
+
+    Attributes:
+        chances: Kind of fault -> share of the requests: ``api error``, ``api lost answer``, ``api slow``.
+        is_down: Whether the server answers no request.
+        isolated: Names of processes that do not reach it.
+        lags: Name of a process and plural -> until when its watch of a kind reports nothing.
+    """
+
+    def __init__(self, loop: VirtualLoop, server: ApiServer, chance: random.Random) -> None:
+        self.loop, self.server, self._chance = loop, server, chance
+        self.chances: dict[str, float] = {}
+        self.is_down = False
+        self.isolated: set[str] = set()
+        self.lags: dict[tuple[str, str], float] = {}
+        self.generation = 0
+        self._changed: list[asyncio.Future[None]] = []
+        server.on_event = self._wake
+
+    def heal(self) -> None:
+        """No faults any more."""
+        self.chances.clear()
+        self.is_down = False
+        self.isolated.clear()
+        self.lags.clear()
+
+    def latency(self) -> float:
+        """Seconds of one way."""
+        return 0.001 + self._chance.random() * 0.004
+
+    def reaches(self, process: SimulatedProcess) -> bool:
+        """Whether bytes get through."""
+        return not self.is_down and process.name not in self.isolated
+
+    def drop_watches(self) -> None:
+        """End every watch; each begins again where it was."""
+        self.generation += 1
+        self._wake()
+
+    # -- requests -----------------------------------------------------------------------------------
+
+    def leave(
+        self, process: SimulatedProcess, request: HttpRequest
+    ) -> "asyncio.Future[HttpResponse | NoResponse]":
+        """A request leaves a process; the answer, if one comes."""
+        answer: asyncio.Future[HttpResponse | NoResponse] = self.loop.create_future()
+        self.loop.call_later(
+            self.latency(), self._arrive, process, request, answer, context=_WORLD.copy()
+        )
+        return answer
+
+    def _arrive(
+        self,
+        process: SimulatedProcess,
+        request: HttpRequest,
+        answer: "asyncio.Future[HttpResponse | NoResponse]",
+    ) -> None:
+        if not self.reaches(process):
+            if self._chance.random() < 0.5:  # Else it is lost, and the sender waits.
+                refused = NoResponse(kind=NoResponseKind.CONNECT, text="connection refused")
+                self._return(answer, refused)
+            return
+        if self._befalls("api error"):
+            self._return(answer, self._error())
+            return
+        wait = self._chance.random() * LATE_SECONDS if self._befalls("api slow") else 0.0
+        context = _WORLD.copy()
+        self.loop.call_later(wait, self._carry_out, process, request, answer, context=context)
+
+    def _carry_out(
+        self,
+        process: SimulatedProcess,
+        request: HttpRequest,
+        answer: "asyncio.Future[HttpResponse | NoResponse]",
+    ) -> None:
+        response = self.server.answer(request, process.name)
+        if self._befalls("api lost answer") or not self.reaches(process):
+            if self._chance.random() < 0.5:
+                broken = NoResponse(kind=NoResponseKind.BROKEN, text="connection reset")
+                self._return(answer, broken)
+            return
+        self._return(answer, response)
+
+    def _return(
+        self,
+        answer: "asyncio.Future[HttpResponse | NoResponse]",
+        response: HttpResponse | NoResponse,
+    ) -> None:
+        def arrive() -> None:
+            if not answer.done():
+                answer.set_result(response)
+
+        self.loop.call_later(self.latency(), arrive, context=_WORLD.copy())
+
+    def _befalls(self, kind: str) -> bool:
+        share = self.chances.get(kind)
+        return share is not None and self._chance.random() < share
+
+    def _error(self) -> HttpResponse:
+        status = self._chance.choice((429, 429, 500, 503, 504))
+        headers = {"retry-after": str(self._chance.randint(1, 4))} if status == 429 else {}
+        body = {"kind": "Status", "reason": "injected", "message": "injected"}
+        return HttpResponse(status=status, headers=headers, body=json.dumps(body).encode())
+
+    # -- watches ------------------------------------------------------------------------------------
+
+    def _wake(self) -> None:
+        waiting, self._changed = self._changed, []
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)
+
+    async def news(self, seconds: float) -> None:
+        """Wait for a change, or for some time."""
+        future: asyncio.Future[None] = self.loop.create_future()
+        self._changed.append(future)
+        _ = await asyncio.wait({future}, timeout=seconds)
+        _ = future.cancel()
+
+    def chance_of_watch(self) -> float:
+        """Seconds until the server ends a watch."""
+        return self._chance.expovariate(1 / WATCH_SECONDS) + 1.0
+
+
+class ProcessTransport:
+    """The connections of one process."""
+
+    def __init__(self, network: ApiNetwork, process: SimulatedProcess) -> None:
+        self._network, self._process = network, process
+
+    async def send(
+        self, request: HttpRequest, *, route: Route | None = None
+    ) -> HttpResponse | NoResponse:
+        """A planned kill falls before or after the request has left."""
+        del route
+        self._process.step()
+        answer = self._network.leave(self._process, request)
+        self._process.step()
+        return await answer
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+class ProcessWatch:
+    """The watches of one process, in place of Kopf's: a listing, then events, and a listing anew when that is too old.
+
+    A listing after a gap reports no deletion, as Kopf's does not.
+    """
+
+    def __init__(self, network: ApiNetwork, process: SimulatedProcess) -> None:
+        self._network, self._process = network, process
+
+    async def __call__(
+        self,
+        kinds: Mapping[tuple[str, str, str], Taken],
+        *,
+        namespaces: Sequence[str],
+        stop: asyncio.Event,
+    ) -> None:
+        """Watch until ``stop`` is set."""
+        loop = asyncio.get_running_loop()
+        tasks = [
+            asyncio.ensure_future(self._watch(plural, namespaces, EventBuffer(loop, deliver)))
+            for (_, _, plural), deliver in kinds.items()
+        ]
+        stopping = asyncio.ensure_future(stop.wait())
+        try:
+            _ = await asyncio.wait({stopping, *tasks}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (stopping, *tasks):
+                _ = task.cancel()
+        for task in tasks:
+            if task.done() and not task.cancelled():
+                task.result()
+
+    async def _watch(self, plural: str, namespaces: Sequence[str], events: EventBuffer) -> None:
+        network, failures = self._network, 0
+        while True:
+            revision = await self._list(plural, namespaces, events)
+            while revision is not None:
+                revision = await self._stream(plural, namespaces, revision, events)
+            await asyncio.sleep(BACKOFFS[min(failures, len(BACKOFFS) - 1)])
+            failures = 0 if network.reaches(self._process) else failures + 1
+
+    async def _list(
+        self, plural: str, namespaces: Sequence[str], events: EventBuffer
+    ) -> int | None:
+        network = self._network
+        await asyncio.sleep(network.latency())
+        if not network.reaches(self._process):
+            return None
+        objects, revision = network.server.listed(plural, None), network.server.revision
+        await asyncio.sleep(network.latency())
+        await self._lag(plural)
+        self._process.step()
+        for obj in objects:
+            if not namespaces or obj["metadata"]["namespace"] in namespaces:
+                events.put("", obj)
+        return revision
+
+    async def _stream(
+        self, plural: str, namespaces: Sequence[str], revision: int, events: EventBuffer
+    ) -> int | None:
+        """One watch; where the next one begins, ``None`` = with a listing."""
+        network = self._network
+        generation, until = network.generation, network.loop.time() + network.chance_of_watch()
+        while True:
+            if not network.reaches(self._process):
+                await network.news(5.0)
+                continue
+            news = network.server.since(revision, plural)
+            if news is None:
+                return None
+            if not news:
+                seconds = until - network.loop.time()
+                if seconds <= 0 or generation != network.generation:
+                    await asyncio.sleep(network.latency())
+                    return revision
+                await network.news(seconds)
+                continue
+            await asyncio.sleep(network.latency())
+            await self._lag(plural)
+            if not network.reaches(self._process):
+                continue
+            for event in news:
+                revision = event.revision
+                if not namespaces or event.place[1] in namespaces:
+                    self._process.step()
+                    events.put(event.kind, event.obj)
+
+    async def _lag(self, plural: str) -> None:
+        """Nothing arrives while the stream of this kind is late."""
+        key = self._process.name, plural
+        until = self._network.lags.get(key, 0.0)
+        if until > self._network.loop.time():
+            await asyncio.sleep(until - self._network.loop.time())

@@ -1,0 +1,407 @@
+"""An API server in memory: HTTP requests in, HTTP answers out, with resource versions, finalizers, statuses and a history.
+
+Every write has one number for all kinds, as in etcd. No write happens without a change, conflicts and tests of patches
+are answered as the real server answers them. No schemas, no admission, no field managers: statuses have one writer.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, TypeAlias
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from reconciler.base.http.messages import HttpRequest, HttpResponse
+
+Obj: TypeAlias = dict[str, Any]
+Place: TypeAlias = tuple[str, str, str]
+"""Plural, namespace ("" = none) and name."""
+
+GENERATIONS = frozenset({"clientquotas", "quotaclusters"})
+"""Kinds with a status subresource, whose ``metadata.generation`` counts changes of the spec."""
+
+
+class Refused(Exception):
+    """The server refuses a request."""
+
+    def __init__(self, status: int, reason: str, message: str = "") -> None:
+        super().__init__(message or reason)
+        self.status, self.reason = status, reason
+
+
+@dataclass(frozen=True, slots=True)
+class ApiEvent:
+    """One change, as watches report it."""
+
+    revision: int
+    kind: str
+    place: Place
+    obj: Obj
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiWrite:
+    """One change, as the laws judge it.
+
+    Attributes:
+        at: Seconds since the epoch.
+        writer: Name of the process, or of the person.
+        verb: create, update, patch, merge, apply, delete.
+        place: Of the object.
+        before: The object before; ``None`` = it is new.
+        after: The object now; ``None`` = it is gone.
+        is_bound: Whether the request named the version or the finalizer that it replaces.
+    """
+
+    at: float
+    writer: str
+    verb: str
+    place: Place
+    before: Obj | None
+    after: Obj | None
+    is_bound: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Address:
+    """What a path names."""
+
+    plural: str
+    namespace: str | None
+    name: str
+    subresource: str
+
+
+def _address(path: str) -> _Address:
+    parts = [unquote(part) for part in path.strip("/").split("/")]
+    rest = parts[2:] if parts[0] == "api" else parts[3:]
+    namespace: str | None = None
+    if len(rest) > 2 and rest[0] == "namespaces":
+        namespace, rest = rest[1], rest[2:]
+    plural, name, subresource = (*rest, "", "")[:3]
+    return _Address(plural=plural, namespace=namespace, name=name, subresource=subresource)
+
+
+class ApiServer:
+    """See the module.
+
+    Args:
+        now: Seconds since the epoch.
+
+    Attributes:
+        objects: What is stored. Stored objects are never changed, only replaced.
+        history: What watches still can report, oldest first.
+        compacted: Watches from before this revision are answered 410.
+        on_write: Called with every change.
+        on_post: Called with the writer and the plural of what is posted and not stored (Events).
+    """
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self.revision = 1_000
+        self.compacted = 1_000
+        self.objects: dict[Place, Obj] = {}
+        self.history: list[ApiEvent] = []
+        self.on_write: Callable[[ApiWrite], None] = lambda _: None
+        self.on_post: Callable[[str, str], None] = lambda *_: None
+        self.on_event: Callable[[], None] = lambda: None
+        self._texts: dict[int, tuple[Obj, str]] = {}
+        self._pages: dict[str, tuple[list[Obj], int]] = {}
+        self._uids = 0
+
+    # -- what people and tests use --------------------------------------------------------------------
+
+    def find(self, plural: str, namespace: str, name: str) -> Obj | None:
+        """An object as it is now."""
+        return self.objects.get((plural, namespace, name))
+
+    def of(self, plural: str) -> Iterator[Obj]:
+        """All objects of a kind, by namespace and name."""
+        return (self.objects[place] for place in sorted(self.objects) if place[0] == plural)
+
+    def put(self, writer: str, plural: str, obj: Obj) -> Obj:
+        """Create an object or replace its spec, its data, its labels and its annotations."""
+        metadata = obj["metadata"]
+        place = plural, metadata.get("namespace", ""), metadata["name"]
+        before = self.objects.get(place)
+        if before is None:
+            return self._create(writer, place, obj)
+        merged_metadata = {**before["metadata"], **metadata}
+        kept_status = {"status": before["status"]} if "status" in before else {}
+        return self._store(
+            writer, "put", place, {**obj, "metadata": merged_metadata, **kept_status}
+        )
+
+    def remove(self, writer: str, place: Place, *, uid: str = "") -> None:
+        """Delete an object, or begin to if it has finalizers.
+
+        Raises:
+            Refused: It is not there, or is another one.
+        """
+        before = self._existing(place)
+        if uid and before["metadata"]["uid"] != uid:
+            raise Refused(409, "Conflict", "the uid is another one")
+        if before["metadata"].get("finalizers"):
+            if "deletionTimestamp" not in before["metadata"]:
+                stamp = {"deletionTimestamp": self._instant(), "deletionGracePeriodSeconds": 0}
+                generation = {"generation": before["metadata"].get("generation", 0) + 1}
+                metadata = {**before["metadata"], **stamp, **generation}
+                _ = self._store(writer, "delete", place, {**before, "metadata": metadata})
+            return
+        self._drop(writer, "delete", place, before, is_bound=True)
+
+    def since(self, revision: int, plural: str) -> list[ApiEvent] | None:
+        """What happened to a kind after a revision; ``None`` = too long ago."""
+        if revision < self.compacted:
+            return None
+        return [
+            event for event in reversed_until(self.history, revision) if event.place[0] == plural
+        ][::-1]
+
+    def compact(self) -> None:
+        """Forget the history."""
+        self.history.clear()
+        self._pages.clear()
+        self.compacted = self.revision
+
+    # -- requests ---------------------------------------------------------------------------------------
+
+    def answer(self, request: HttpRequest, writer: str) -> HttpResponse:
+        """Carry out a request of the product."""
+        try:
+            text = self._carry_out(request, writer)
+        except Refused as refusal:
+            body = {"kind": "Status", "status": "Failure", "reason": refusal.reason,
+                    "message": str(refusal), "code": refusal.status}  # fmt: skip
+            return HttpResponse(status=refusal.status, body=json.dumps(body).encode())
+        return HttpResponse(status=200, body=text.encode())
+
+    def _carry_out(self, request: HttpRequest, writer: str) -> str:
+        url = urlsplit(request.url)
+        address, query = _address(url.path), dict(parse_qsl(url.query))
+        place = address.plural, address.namespace or "", address.name
+        body = json.loads(request.body) if request.body else None
+        if request.method == "GET":
+            return self._text(self._existing(place)) if address.name else self._page(address, query)
+        if request.method == "POST":
+            return self._post(writer, address, body)
+        if request.method == "DELETE":
+            self.remove(writer, place, uid=(body or {}).get("preconditions", {}).get("uid", ""))
+            return '{"kind":"Status","status":"Success"}'
+        kind = request.headers["Content-Type"]
+        if request.method == "PUT":
+            written = self._replace(writer, place, body)
+        elif "json-patch" in kind:
+            written = self._patch(writer, place, body)
+        elif "merge-patch" in kind:
+            merged = _merged(self._existing(place), body)
+            written = self._store(writer, "merge", place, merged)
+        else:
+            written = self._apply_status(writer, place, body)
+        return self._text(written)
+
+    def _post(self, writer: str, address: _Address, body: Obj) -> str:
+        if address.plural == "selfsubjectaccessreviews":
+            return json.dumps({**body, "status": {"allowed": True}})
+        if address.plural == "events":
+            self.on_post(writer, "events")
+            return json.dumps(body)
+        name = body["metadata"]["name"]
+        place = address.plural, address.namespace or "", name
+        if place in self.objects:
+            raise Refused(409, "AlreadyExists", f"{address.plural} {name} already exists")
+        return self._text(self._create(writer, place, body))
+
+    def _create(self, writer: str, place: Place, body: Obj) -> Obj:
+        self._uids += 1
+        metadata = {
+            **body["metadata"],
+            **({"namespace": place[1]} if place[1] else {}),
+            "uid": f"uid-{self._uids}",
+            "generation": 1,
+            "creationTimestamp": self._instant(),
+        }
+        stored = {name: value for name, value in body.items() if name != "status"}
+        return self._store(writer, "create", place, {**stored, "metadata": metadata})
+
+    def _replace(self, writer: str, place: Place, body: Obj) -> Obj:
+        before = self._existing(place)
+        self._check_version(before, body["metadata"].get("resourceVersion"))
+        return self._store(writer, "update", place, body, is_bound=True)
+
+    def _patch(self, writer: str, place: Place, operations: list[Obj]) -> Obj:
+        before = self._existing(place)
+        target = json.loads(self._text(before))
+        for operation in operations:
+            try:
+                _operate(target, operation)
+            except (KeyError, IndexError):
+                raise Refused(422, "Invalid", "the patch does not apply") from None
+        return self._store(writer, "patch", place, target, is_bound=operations[0]["op"] == "test")
+
+    def _apply_status(self, writer: str, place: Place, body: Obj) -> Obj:
+        before = self._existing(place)
+        version = body["metadata"].get("resourceVersion")
+        if version is not None:
+            self._check_version(before, version)
+        after = {**before, "status": body["status"]}
+        return self._store(writer, "apply", place, after, is_bound=version is not None)
+
+    def _page(self, address: _Address, query: Mapping[str, str]) -> str:
+        token = query.get("continue", "")
+        if token:
+            if token not in self._pages:
+                raise Refused(410, "Expired", "the continue token is too old")
+            objects, revision = self._pages.pop(token)
+        else:
+            objects, revision = self.listed(address.plural, address.namespace), self.revision
+            labels = query.get("labelSelector", "")
+            if labels:
+                objects = [obj for obj in objects if _selected(obj, labels)]
+        limit = int(query.get("limit", "500"))
+        page, rest = objects[:limit], objects[limit:]
+        metadata = {"resourceVersion": str(revision)}
+        if rest:
+            metadata["continue"] = f"{revision}-{address.plural}-{len(rest)}-{len(self._pages)}"
+            self._pages[metadata["continue"]] = rest, revision
+        items = ",".join(map(self._text, page))
+        return f'{{"kind":"List","metadata":{json.dumps(metadata)},"items":[{items}]}}'
+
+    def listed(self, plural: str, namespace: str | None) -> list[Obj]:
+        """A collection as it is now."""
+        return [
+            self.objects[place]
+            for place in sorted(self.objects)
+            if place[0] == plural and namespace in {None, place[1]}
+        ]
+
+    # -- storing ----------------------------------------------------------------------------------------
+
+    def _existing(self, place: Place) -> Obj:
+        obj = self.objects.get(place)
+        if obj is None:
+            raise Refused(404, "NotFound", f"{place[0]} {place[2]} not found")
+        return obj
+
+    @staticmethod
+    def _check_version(before: Obj, version: str | None) -> None:
+        if before["metadata"]["resourceVersion"] != version:
+            raise Refused(409, "Conflict", "the object has been modified")
+
+    def _store(
+        self, writer: str, verb: str, place: Place, after: Obj, *, is_bound: bool = False
+    ) -> Obj:
+        before = self.objects.get(place)
+        metadata = dict(after["metadata"])
+        if before is not None:
+            if _same(before, after):
+                return before
+            metadata["uid"] = before["metadata"]["uid"]
+            metadata["creationTimestamp"] = before["metadata"]["creationTimestamp"]
+            if place[0] in GENERATIONS and before.get("spec") != after.get("spec"):
+                metadata["generation"] = before["metadata"]["generation"] + 1
+            if metadata.get("deletionTimestamp") and not metadata.get("finalizers"):
+                self._drop(writer, verb, place, {**after, "metadata": metadata}, is_bound=is_bound)
+                return after
+        self.revision += 1
+        metadata["resourceVersion"] = str(self.revision)
+        stored = {**after, "metadata": metadata}
+        self.objects[place] = stored
+        kind = "ADDED" if before is None else "MODIFIED"
+        self._note(ApiEvent(self.revision, kind, place, stored))
+        write = ApiWrite(at=self._now(), writer=writer, verb=verb, place=place, before=before, after=stored, is_bound=is_bound)  # fmt: skip
+        self.on_write(write)
+        return stored
+
+    def _drop(self, writer: str, verb: str, place: Place, last: Obj, *, is_bound: bool) -> None:
+        before = self.objects.pop(place)
+        self.revision += 1
+        metadata = {**last["metadata"], "resourceVersion": str(self.revision)}
+        self._note(ApiEvent(self.revision, "DELETED", place, {**last, "metadata": metadata}))
+        write = ApiWrite(at=self._now(), writer=writer, verb=verb, place=place, before=before, after=None, is_bound=is_bound)  # fmt: skip
+        self.on_write(write)
+
+    def _note(self, event: ApiEvent) -> None:
+        if event.place[0] != "leases":
+            self.history.append(event)
+            self.on_event()
+
+    def _text(self, obj: Obj) -> str:
+        known = self._texts.get(id(obj))
+        if known is not None and known[0] is obj:
+            return known[1]
+        text = json.dumps(obj, separators=(",", ":"))
+        if len(self._texts) > 1_000:
+            self._texts.clear()
+        self._texts[id(obj)] = obj, text
+        return text
+
+    def _instant(self) -> str:
+        return datetime.fromtimestamp(int(self._now()), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def reversed_until(history: list[ApiEvent], revision: int) -> Iterator[ApiEvent]:
+    """Events after a revision, newest first."""
+    for event in reversed(history):
+        if event.revision <= revision:
+            return
+        yield event
+
+
+def _same(before: Obj, after: Obj) -> bool:
+    if before is after:
+        return True
+    if any(
+        before.get(name) != after.get(name)
+        for name in before.keys() | after.keys()
+        if name != "metadata"
+    ):
+        return False
+    ignored = {"resourceVersion", "generation", "uid", "creationTimestamp"}
+    first, second = before["metadata"], after["metadata"]
+    return all(
+        first.get(name) == second.get(name) for name in first.keys() | second.keys() - ignored
+        if name not in ignored
+    )  # fmt: skip
+
+
+def _selected(obj: Obj, labels: str) -> bool:
+    present = obj["metadata"].get("labels") or {}
+    for term in labels.split(","):
+        key, equals, value = term.partition("=")
+        if key not in present or (equals and present[key] != value):
+            return False
+    return True
+
+
+def _merged(target: Any, patch: Any) -> Any:
+    if not isinstance(patch, dict):
+        return patch
+    merged = dict(target) if isinstance(target, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            merged.pop(key, None)
+        else:
+            merged[key] = _merged(merged.get(key), value)
+    return merged
+
+
+def _operate(target: Any, operation: Obj) -> None:
+    *path, last = [
+        part.replace("~1", "/").replace("~0", "~") for part in operation["path"].split("/")[1:]
+    ]
+    for part in path:
+        target = target[int(part)] if isinstance(target, list) else target[part]
+    place: Any = last
+    if isinstance(target, list):
+        place = len(target) if last == "-" else int(last)
+    match operation["op"]:
+        case "test":
+            if target[place] != operation["value"]:
+                raise Refused(422, "Invalid", "the test did not hold")
+        case "add" if isinstance(target, list):
+            target.insert(place, operation["value"])
+        case "add":
+            target[place] = operation["value"]
+        case "remove":
+            del target[place]

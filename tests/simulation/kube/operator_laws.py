@@ -1,0 +1,177 @@
+"""What must be true at every moment of a world with operators, besides the laws of every world.
+
+Judged from the brokers' log, the objects of the API server and standard output of the operators alone.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from reconciler.quota.keys import COLUMNS
+from reconciler.quota.ownership import OwnershipRecords, Pair
+from reconciler.quota.planner.desired_state import Declaration
+from reconciler.quota.policy import DeletionPolicy, Policy, Rules
+from reconciler.sandbox.broker_rules.image import Image
+from tests.simulation.brokers import Commit
+from tests.simulation.kube.api_server import ApiWrite, Obj
+from tests.simulation.kube.resources import (
+    FINALIZER,
+    document_of,
+    effective_policy,
+    entity_of,
+    is_terminating,
+    values_of,
+)
+from tests.simulation.laws import LATE_SECONDS, LawBroken, Laws, Run
+
+VIEW_SECONDS = 600.0
+"""How old a document may be that a value is written for: watches lag and requests are tried again."""
+
+LISTED_SECONDS = 300.0
+"""How old the listing may be that a removal is made for: from the listing to the latest landing of the write."""
+
+SHOWN_SECONDS = 240.0
+"""How old the observation may be that a status shows."""
+
+GIVEN_UP_SECONDS = 600.0
+"""After so long a deletion leaves its limits behind."""
+
+BOUND = frozenset({"update", "apply", "patch"})
+
+
+class OperatorLaws(Laws):
+    """The laws of one world with operators."""
+
+    def __init__(self, rules: Rules, image: Image) -> None:
+        super().__init__(rules, image)
+        self.documents: Mapping[str, Declaration] = {}
+        self.unseen: set[str] = set()
+        self.given_up: set[str] = set()
+
+    # -- what happened -------------------------------------------------------------------------------
+
+    def documents_changed(self, at: float, documents: Mapping[str, Declaration]) -> None:
+        """Users declare this from now on."""
+        for run in self.runs:
+            if not run.process and run.ended is None:
+                run.ended = at
+        self.documents = documents
+        self.began(Run(process="", started=at, documents=documents))
+
+    def intended_by(self, at: float, process: str) -> None:
+        """A process begins to write; what it wrote before may still land."""
+        self.ended(at, process)
+        self.runs.append(Run(process=process, started=at, documents=self.documents))
+
+    def ended(self, at: float, process: str) -> None:
+        """A process sends nothing more."""
+        for run in self.runs:
+            if run.process == process and run.ended is None:
+                run.ended = at
+
+    def written(self, write: ApiWrite) -> None:
+        """An operator changed an object."""
+        if write.before is not None and write.verb in BOUND and not write.is_bound:
+            raise LawBroken(f"a write that is not bound to a version: {write.verb} {write.place}")
+        if write.place[0] != "clientquotas" or write.before is None:
+            return
+        if write.after is not None and write.after.get("status") != write.before.get("status"):
+            self._lawful_status(write.at, write.after)
+        released = FINALIZER in write.before["metadata"].get("finalizers", ()) and (
+            write.after is None or FINALIZER not in write.after["metadata"].get("finalizers", ())
+        )
+        if released and is_terminating(write.before):
+            self._lawful_release(write.at, write.before)
+
+    def recorded_as(self, at: float, process: str, owned: OwnershipRecords) -> None:
+        super().recorded_as(at, process, owned)
+        for pair in list(self.ours):
+            record = owned.records.get(pair[0])
+            is_recorded = record is not None and any(key is pair[1] for key, _ in record.pairs())
+            removed = self.removed_at.get(pair)
+            if is_recorded or pair in owned.intents or pair in owned.overrides:
+                continue
+            if removed is not None and at > removed + LATE_SECONDS:
+                self.ours.pop(pair)
+                del self.removed_at[pair]
+
+    # -- laws ----------------------------------------------------------------------------------------
+
+    def _lawful_status(self, at: float, obj: Obj) -> None:
+        """Ready is said only of a spec that is live, or was when it was looked at."""
+        status = obj["status"]
+        ready = condition(status, "Ready")
+        current = status.get("observedGeneration") == obj["metadata"]["generation"]
+        if ready.get("status") != "True" or ready.get("reason") != "Synced" or not current:
+            return
+        entity = entity_of(obj)
+        for key, value in values_of(obj).items():
+            if value not in self.values_between((entity, key), at - SHOWN_SECONDS, at):
+                raise LawBroken(
+                    f"a status says Ready and the value is not live: {document_of(obj)} {key} {value},"
+                    f" live {self.live((entity, key))}"
+                )
+
+    def _lawful_release(self, at: float, obj: Obj) -> None:
+        """A document goes when what it owns is removed, or is kept by its policy, or could not be removed for long."""
+        document = document_of(obj)
+        if effective_policy_of(obj, self.rules) is DeletionPolicy.RETAIN:
+            return
+        for entity, record in self.records.records.items():
+            for key, owner in record.pairs():
+                pair = entity, key
+                value = record.applied[COLUMNS.index(key)]
+                if owner.document != document or pair in self.records.orphaned:
+                    continue
+                if owner.deletion_policy is DeletionPolicy.RETAIN:
+                    continue
+                if self.live(pair) == value and not self._is_frozen(pair):
+                    raise LawBroken(
+                        f"a document is released and its limit is still there: {document} {key} {value}, recorded as ours"
+                    )
+
+    def _is_frozen(self, pair: Pair) -> bool:
+        return self.rules.in_force in {
+            Policy.OBSERVE,
+            Policy.CREATE_ONLY,
+        } or not self.rules.in_scope(pair[0])
+
+    # -- memory --------------------------------------------------------------------------------------
+
+    def _lately(self, commit: Commit) -> list[Run]:
+        return [
+            run for run in self.runs if run.ended is None or run.ended > commit.at - VIEW_SECONDS
+        ]
+
+    def _requested_removal(self, commit: Commit, pair: Pair, where: str) -> None:
+        if (
+            not any(
+                not run.declared(pair)
+                for run in self.runs
+                if not run.process and (run.ended is None or run.ended > commit.at - LISTED_SECONDS)
+            )
+            and pair not in self.records.overrides
+        ):
+            raise LawBroken(f"a declared value is removed: {where}")
+        super()._requested_removal(commit, pair, where)
+
+    def _intended_at(self, pair: Pair, entry: Mapping[str, object]) -> float:
+        """As the world's own clock had it: those of operators are stepped."""
+        times = [at for at, _, after in self.intended[pair] if after == entry["after"]]
+        return times[-1] if times else super()._intended_at(pair, entry)
+
+    def _recorded_since(self, at: float, process: str) -> float:
+        return at - LISTED_SECONDS
+
+
+def condition(status: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
+    """One condition of a status, empty if it is not there."""
+    for candidate in status.get("conditions", ()):
+        if candidate["type"] == kind:
+            return dict(candidate)
+    return {}
+
+
+def effective_policy_of(obj: Obj, rules: Rules) -> DeletionPolicy:
+    """What the deletion of a document means by its last spec."""
+    policy = obj["spec"].get("deletionPolicy")
+    return effective_policy(None if policy is None else DeletionPolicy(policy), rules)

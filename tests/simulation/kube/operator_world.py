@@ -1,0 +1,271 @@
+"""One world with operators: two replicas, an API server, the brokers, users of both; judged and brought to rest."""
+
+import asyncio
+import random
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, ClassVar
+
+from reconciler.errors import KquotaError, TaskDied
+from reconciler.kube.api.resource_paths import CLIENT_QUOTA_DEFINITION
+from reconciler.kube.records.config_map_reader import read
+from reconciler.quota.entity import ABSENT
+from reconciler.quota.keys import Key
+from reconciler.quota.policy import DeletionPolicy, Policy
+from tests.simulation import actors
+from tests.simulation.brokers import CLUSTER_ID
+from tests.simulation.convergence import difference
+from tests.simulation.kube.api_faults import API_TABLE
+from tests.simulation.kube.api_network import ApiNetwork
+from tests.simulation.kube.api_server import ApiServer, ApiWrite
+from tests.simulation.kube.operator_laws import OperatorLaws, condition
+from tests.simulation.kube.operators import Candidate, run_operator
+from tests.simulation.kube.resources import (
+    ENTITIES,
+    FINALIZER,
+    NAME_OF,
+    TEAM,
+    client_quota,
+    declarations,
+    document_of,
+    is_terminating,
+    quota_cluster,
+)
+from tests.simulation.processes import CURRENT, ProcessKilled, SimulatedProcess
+from tests.simulation.scenario import KEYS, VALUES, Scenario
+from tests.simulation.world import CALM_SECONDS, REST_SECONDS, World
+
+REPLICAS = ("operator-a", "operator-b")
+RESTART_SECONDS = (1.0, 1.0, 10.0, 40.0)
+"""How long a pod takes to begin again."""
+
+
+class OperatorWorld(World):
+    """A world under way."""
+
+    fault_table: ClassVar[Mapping[str, Callable[[Any], None]]] = API_TABLE
+    laws: OperatorLaws
+
+    def __init__(self, scenario: Scenario) -> None:
+        super().__init__(scenario)
+        self.replicas = REPLICAS
+        self.laws = OperatorLaws(self.settings.rules, self.brokers.image)
+        self.server = ApiServer(self.clock.now)
+        self.api = ApiNetwork(self.loop, self.server, scenario.chance("api"))
+        self.server.on_write, self.server.on_post = self._on_write, self._on_post
+        self.clock_steps: dict[str, float] = {}
+        self.stops: dict[str, asyncio.Event] = {}
+        self.candidates: dict[str, Candidate] = {}
+        self.writes = 0
+        self.at_rest = False
+
+    # -- operators -----------------------------------------------------------------------------------
+
+    async def operate(self) -> None:
+        """Begin both replicas."""
+        for replica in self.replicas:
+            self._start(replica)
+
+    def _start(self, replica: str) -> None:
+        if self.calm:
+            return
+        process = self.process(replica)
+        self.trace(process.name, "starts")
+        stop = self.stops[process.name] = asyncio.Event()
+        task = process.start(run_operator(self, process, replica, stop))
+        task.add_done_callback(partial(self._operator_ended, process))
+
+    def _operator_ended(self, process: SimulatedProcess, task: asyncio.Task[None]) -> None:
+        if self.calm or not process.alive:
+            return
+        error = None if task.cancelled() else task.exception()
+        cause = error.reason if isinstance(error, TaskDied) else error
+        if cause is not None and not isinstance(cause, KquotaError | ProcessKilled):
+            self._break(f"an operator died: {type(cause).__name__}: {cause}")
+        process.kill()
+
+    def _on_kill(self, process: SimulatedProcess) -> None:
+        self.trace(process.name, "is gone")
+        self.go_on(process)
+        self.laws.ended(self.clock.now(), process.name)
+        replica = process.name.rpartition("-")[0]
+        if replica in self.replicas:
+            _ = self.stops.pop(process.name, None)
+            wait = self.scenario.chance(f"restart {process.name}").choice(RESTART_SECONDS)
+            self.loop.call_later(wait, self._start, replica)
+
+    def pause(self, process: SimulatedProcess, until: float) -> None:
+        """Nothing of a process runs until then."""
+        if process.paused_calls is None:
+            process.paused_calls = []
+            self.loop.hold = _hold
+            self.trace(process.name, "is paused")
+            self.loop.call_at(until, self.go_on, process)
+
+    def go_on(self, process: SimulatedProcess) -> None:
+        """A paused process runs again."""
+        calls, process.paused_calls = process.paused_calls, None
+        if calls is not None:
+            self.trace(process.name, "goes on")
+            self.loop.go_on(calls)
+
+    def alters(self, process: SimulatedProcess, candidate: Candidate) -> None:
+        """A process is about to alter quotas."""
+        if not candidate.leading:
+            self._break(f"a deposed leader alters quotas: {process.name}")
+
+    def audited(self, process: SimulatedProcess, content: bytes) -> None:
+        """A process printed lines of the audit log."""
+        at = self.clock.now()
+        if b'"INTENDED"' in content:
+            self.laws.intended_by(at, process.name)
+        self._judge(self.laws.audited, at, process.name, content)
+
+    # -- users ---------------------------------------------------------------------------------------
+
+    def change_documents(self, chance: random.Random) -> None:
+        for _ in range(chance.choice((1, 1, 2, 4, 8))):
+            entity = chance.choice(ENTITIES)
+            place = "clientquotas", TEAM, NAME_OF[entity]
+            present = self.server.objects.get(place)
+            if present is not None and chance.random() < 0.3:
+                self.trace("author", "deletes %s", place[2])
+                self.server.remove("author", place)
+                continue
+            keys = (Key.CONNECTION_CREATION_RATE,) if entity[2] is not ABSENT else KEYS
+            values = {key: chance.choice(VALUES) for key in keys if chance.random() < 0.7}
+            policy = chance.choice((None, DeletionPolicy.DELETE, DeletionPolicy.RETAIN))
+            suspended = chance.random() < 0.05
+            if not values or (present is not None and is_terminating(present)):
+                continue
+            self.trace(
+                "author", "declares %s %s %s, %s%s", place[2], entity, values, policy,
+                ", suspended" if suspended else "",
+            )  # fmt: skip
+            obj = client_quota(entity, values, policy=policy, suspended=suspended)
+            _ = self.server.put("author", "clientquotas", obj)
+
+    # -- the run -------------------------------------------------------------------------------------
+
+    def _prepare(self) -> None:
+        definition = {"metadata": {"name": CLIENT_QUOTA_DEFINITION}}
+        _ = self.server.put("admin", "customresourcedefinitions", definition)
+        _ = self.server.put("admin", "quotaclusters", quota_cluster(self.settings))
+        super()._prepare()
+
+    def _heal(self) -> None:
+        super()._heal()
+        self.api.heal()
+        self.clock_steps.clear()
+        for process in self.running():
+            self.go_on(process)
+
+    async def _comes_to_rest(self) -> None:
+        end = self.loop.time() + REST_SECONDS
+        while problem := self._problem():
+            if self.loop.time() > end:
+                self._break(f"not as declared {REST_SECONDS:.0f} s after the last fault: {problem}")
+            await asyncio.sleep(61.0)
+        self.trace("world", "everything is as declared")
+        await asyncio.sleep(2 * self.settings.interval + 120.0)
+        self.at_rest = True
+        await asyncio.sleep(CALM_SECONDS)
+
+    def _problem(self) -> str:
+        """What is not as it should be after the faults; "" = nothing."""
+        leaving = [
+            document_of(obj) for obj in self.server.of("clientquotas") if is_terminating(obj)
+        ]
+        if leaving:
+            return f"deleted and still there: {leaving}"
+        if self.settings.rules.in_force in {Policy.OBSERVE, Policy.CREATE_ONLY}:
+            return ""
+        kept = self.laws.unseen | self.laws.given_up
+        problem = difference(self.laws, self.laws.documents, kept=kept)
+        return problem or next(self._unready(), "")
+
+    def _unready(self) -> Any:
+        for obj in self.server.of("clientquotas"):
+            ready = condition(obj.get("status", {}), "Ready")
+            generation = obj.get("status", {}).get("observedGeneration")
+            if generation != obj["metadata"]["generation"]:
+                yield f"{document_of(obj)} has no status of its newest spec"
+            elif ready.get("status") != "True" and ready.get("reason") != "Suspended":
+                yield f"{document_of(obj)} is {ready.get('reason')}: {ready.get('message')}"
+
+    # -- what is judged ------------------------------------------------------------------------------
+
+    def _on_write(self, write: ApiWrite) -> None:
+        plural, _, name = write.place
+        if plural == "leases" or self.calm:
+            return
+        is_operator = write.writer.rpartition("-")[0] in self.replicas
+        if is_operator:
+            self.writes += 1
+            self.trace(write.writer, "%s %s %s%s", write.verb, plural, name, _shown(write))
+            if self.at_rest and plural != "configmaps" and not _is_refreshed(write):
+                self._break(f"writes although nothing has changed: {write.verb} {plural} {name}")
+            self._judge(self.laws.written, write)
+        if plural == "configmaps":
+            self._recorded(write)
+        if plural == "clientquotas" and (not is_operator or write.after is None):
+            self._documents_changed(write)
+
+    def _recorded(self, write: ApiWrite) -> None:
+        """Records were written. At rest only counts of removals and of corrections may grow too old in them."""
+        owned = read(CLUSTER_ID, list(self.server.of("configmaps"))).owned
+        if self.at_rest and owned != self.laws.records:
+            self._break("records are written although nothing has changed")
+        self._judge(self.laws.recorded_as, write.at, write.writer, owned)
+
+    def _documents_changed(self, write: ApiWrite) -> None:
+        if write.after is None and write.before is not None:
+            document = document_of(write.before)
+            finalizers = write.before["metadata"].get("finalizers", ())
+            if FINALIZER not in finalizers:
+                self.laws.unseen.add(document)
+        declared = declarations(self.server.of("clientquotas"))
+        self.laws.documents_changed(write.at, declared)
+
+    def _on_post(self, writer: str, plural: str) -> None:
+        if self.at_rest and not self.calm:
+            self._break(f"writes although nothing has changed: {writer} posts {plural}")
+
+
+def _hold(handle: asyncio.Handle) -> bool:
+    process = handle._context.get(CURRENT)  # type: ignore[attr-defined]
+    if process is None or process.paused_calls is None:
+        return False
+    process.paused_calls.append(handle)
+    return True
+
+
+def _shown(write: ApiWrite) -> str:
+    """What a write says, in a few words."""
+    if write.place[0] == "clientquotas" and write.after is not None:
+        if write.verb == "apply":
+            ready = condition(write.after["status"], "Ready")
+            return f": {ready.get('status')} {ready.get('reason')} of generation {write.after['status'].get('observedGeneration')}"
+        return f": finalizers {write.after['metadata'].get('finalizers')}"
+    return "" if write.after is not None else ": gone"
+
+
+TIMES = frozenset({"lastSuccessfulSyncTime", "nextSyncTime"})
+
+
+def _is_refreshed(write: ApiWrite) -> bool:
+    """Whether a write renews times of a status and nothing else."""
+    if write.verb != "apply" or write.before is None or write.after is None:
+        return False
+    before, after = (
+        {name: value for name, value in obj.get("status", {}).items() if name not in TIMES}
+        for obj in (write.before, write.after)
+    )
+    return before == after
+
+
+OperatorWorld.programs = {
+    "operators": OperatorWorld.operate,
+    "author": actors.author,
+    "foreign": actors.foreign_writer,
+}

@@ -1,0 +1,250 @@
+"""Operator processes: the product's own operator on the ports of a simulated process, begun again whenever it ends."""
+
+import asyncio
+import io
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from dataclasses import replace
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from reconciler.base.protocols import Progress
+from reconciler.errors import KquotaError
+from reconciler.inventory.audit_log import StreamAuditLog
+from reconciler.kube.api.access import ApiAccess
+from reconciler.kube.api.client import KubernetesApi
+from reconciler.kube.configuration.client_sessions import SecretState, SessionKeeper
+from reconciler.kube.configuration.operator_settings import OperatorSettings
+from reconciler.kube.leadership.election import ElectionSettings, Leader
+from reconciler.kube.leadership.watchdog import LOOKS_EVERY, Watchdog
+from reconciler.kube.run.leader_store import LeadingStore
+from reconciler.kube.run.operator import Operator
+from reconciler.kube.run.operator_ports import OperatorPorts
+from reconciler.manifest.project.cluster import QuotaCluster
+from reconciler.ports import QuotaStore
+from reconciler.quota.entity import Entity
+from reconciler.quota.outcome import Alteration, Result
+from tests.simulation.kube.api_network import ProcessTransport, ProcessWatch
+from tests.simulation.processes import SimulatedProcess
+
+if TYPE_CHECKING:
+    from tests.simulation.kube.operator_world import OperatorWorld
+
+GRACE_SECONDS = 3.0
+"""How long a process that has lost its Lease may take to end."""
+
+HOME = "ops"
+"""Namespace of the operator."""
+
+
+class ProcessClock:
+    """The clocks of one machine: its wall clock may be stepped."""
+
+    def __init__(self, world: "OperatorWorld", replica: str) -> None:
+        self._world, self._replica = world, replica
+
+    def now(self) -> float:
+        return self._world.clock.now() + self._world.clock_steps.get(self._replica, 0.0)
+
+    def monotonic(self) -> float:
+        return self._world.loop.time()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(max(seconds, 0))
+
+
+class NoMetrics:
+    """Takes every number and keeps none."""
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return _ignore
+
+
+def _ignore(*_: object, **__: object) -> None:
+    """Nothing is counted."""
+
+
+class ProcessOutput(io.StringIO):
+    """Standard output of a process: what is flushed is out, whatever becomes of the process."""
+
+    def __init__(self, world: "OperatorWorld", process: SimulatedProcess) -> None:
+        super().__init__()
+        self._world, self._process = world, process
+
+    def flush(self) -> None:
+        self._process.step()
+        self._world.audited(self._process, self.getvalue().encode())
+        _ = self.truncate(0)
+        _ = self.seek(0)
+        self._process.step()
+
+
+class Candidate:
+    """The product's candidate for the Lease on the world's own loop: a process has no threads here."""
+
+    def __init__(
+        self,
+        api: KubernetesApi,
+        election: ElectionSettings,
+        *,
+        clock: ProcessClock,
+        report: Callable[[bool], None],
+    ) -> None:
+        self._leader = Leader(api, election, clock=clock, on_change=report)
+        self.elected, self.leadership_lost = self._leader.elected, self._leader.leadership_lost
+
+    @property
+    def leading(self) -> bool:
+        return self._leader.leading
+
+    @property
+    def certain_until(self) -> float | None:
+        return self._leader.certain_until
+
+    @property
+    def fenced(self) -> bool:
+        return self._leader.fenced
+
+    async def run(self, resign: asyncio.Event) -> None:
+        try:
+            await self._leader.run(resign)
+        except BaseException:
+            self.leadership_lost.set()
+            raise
+
+
+class TaskWatchdog:
+    """The product's watchdog, which looks from a task in place of a thread."""
+
+    def __init__(
+        self,
+        certain_until: Callable[[], float | None],
+        *,
+        clock: ProcessClock,
+        process: SimulatedProcess,
+    ) -> None:
+        self._dog = Watchdog(certain_until, clock=clock, end=process.kill, grace=GRACE_SECONDS)
+        self._certain_until, self._clock, self._process = certain_until, clock, process
+        self._task: asyncio.Task[None] | None = None
+
+    def __enter__(self) -> Self:
+        self._task = asyncio.ensure_future(self._look())
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        assert self._task is not None
+        _ = self._task.cancel()
+
+    async def _look(self) -> None:
+        while not self._dog.overdue():
+            # What a look every half second sees, with fewer looks: the time only grows.
+            until = self._certain_until()
+            seconds = 0.0 if until is None else until + GRACE_SECONDS - self._clock.monotonic()
+            await asyncio.sleep(max(seconds, LOOKS_EVERY if until is not None else GRACE_SECONDS))
+        self._process.kill()
+
+
+class JudgedStore(LeadingStore):
+    """A Kafka cluster that asks the laws before it is altered."""
+
+    def __init__(self, store: QuotaStore, judge: Callable[[], None]) -> None:
+        super().__init__(store, lambda: True)
+        self._judge = judge
+
+    async def alter(
+        self,
+        alterations: Sequence[Alteration],
+        *,
+        validate_only: bool = False,
+        progress: Progress | None = None,
+        results: MutableMapping[Entity, Result] | None = None,
+    ) -> Mapping[Entity, Result]:
+        if not validate_only:
+            self._judge()
+        return await super().alter(
+            alterations, validate_only=validate_only, progress=progress, results=results
+        )
+
+
+class JudgedSessions:
+    """The product's sessions, with stores that ask the laws."""
+
+    def __init__(self, keeper: SessionKeeper, judge: Callable[[], None]) -> None:
+        self._keeper, self._judge = keeper, judge
+
+    async def for_(self, cluster: QuotaCluster) -> QuotaStore:
+        return JudgedStore(await self._keeper.for_(cluster), self._judge)
+
+    async def forget(self, name: str) -> None:
+        await self._keeper.forget(name)
+
+    def state(self, name: str) -> SecretState:
+        return self._keeper.state(name)
+
+
+async def _no_login() -> str:
+    return ""
+
+
+def connect(
+    world: "OperatorWorld", process: SimulatedProcess, clock: ProcessClock
+) -> KubernetesApi:
+    """A connection of a process to the API server."""
+    access = ApiAccess(
+        host="https://api", tls=None, server_name=None, proxy="", authorization=_no_login, namespace=HOME
+    )  # fmt: skip
+    return KubernetesApi(access, clock=clock, transport=ProcessTransport(world.api, process))
+
+
+async def run_operator(
+    world: "OperatorWorld", process: SimulatedProcess, replica: str, stop: asyncio.Event
+) -> None:
+    """One operator process, from its start to its end.
+
+    Raises:
+        KquotaError: It ended as it ends when it cannot go on.
+    """
+    clock = ProcessClock(world, replica)
+    api = connect(world, process, clock)
+    settings = OperatorSettings(identity=replica, operator_namespace=HOME)
+    keeper = SessionKeeper(api, settings=settings, clock=clock)
+    candidates: list[Candidate] = []
+
+    def candidate(election: ElectionSettings, report: Callable[[bool], None]) -> Candidate:
+        pace = world.settings.election_pace
+        slower = replace(
+            election,
+            duration=election.duration * pace,
+            renew=election.renew * pace,
+            deadline=election.deadline * pace,
+        )
+        candidates.append(
+            Candidate(connect(world, process, clock), slower, clock=clock, report=report)
+        )
+        world.candidates[process.name] = candidates[-1]
+        return candidates[-1]
+
+    operator = Operator(
+        settings,
+        api,
+        JudgedSessions(keeper, lambda: world.alters(process, candidates[-1])),  # type: ignore[arg-type]
+        clock=clock,
+        metrics=NoMetrics(),  # type: ignore[arg-type]
+        ports=OperatorPorts(
+            watch=ProcessWatch(world.api, process),
+            candidate=candidate,
+            watchdog=lambda until: TaskWatchdog(until, clock=clock, process=process),
+            audit=StreamAuditLog(ProcessOutput(world, process)),
+        ),
+    )
+    try:
+        await operator.run(stop)
+    except KquotaError as error:
+        world.trace(process.name, "ends: %s", error)
+        raise
+    finally:
+        await keeper.close()

@@ -1,0 +1,115 @@
+"""The simulated API server answers as the real one does where the operator depends on it."""
+
+import json
+from typing import Any
+
+from reconciler.base.http.messages import HttpRequest, HttpResponse
+from tests.simulation.kube.api_server import ApiServer
+
+COLLECTION = "/apis/kafka-quotas.io/v1alpha1/namespaces/team/clientquotas"
+JSON_PATCH = "application/json-patch+json"
+APPLY = "application/apply-patch+yaml"
+
+
+class Client:
+    """Sends requests as the product does."""
+
+    def __init__(self) -> None:
+        self.server = ApiServer(lambda: 1_700_000_000.0)
+
+    def send(
+        self, method: str, path: str, body: Any = None, kind: str = "application/json"
+    ) -> HttpResponse:
+        request = HttpRequest(
+            method=method,
+            url=f"https://api{path}",
+            headers={"Content-Type": kind},
+            body=None if body is None else json.dumps(body).encode(),
+            max_bytes=1 << 20,
+        )
+        return self.server.answer(request, "test")
+
+    def create(self, name: str, **metadata: Any) -> Any:
+        body = {"metadata": {"name": name, **metadata}, "spec": {"a": 1}}
+        return json.loads(self.send("POST", COLLECTION, body).body)
+
+
+def test_a_replacement_of_an_older_version_is_a_conflict() -> None:
+    client = Client()
+    first = client.create("x")
+    changed = {**first, "spec": {"a": 2}}
+    assert client.send("PUT", f"{COLLECTION}/x", changed).status == 200
+    assert client.send("PUT", f"{COLLECTION}/x", changed).status == 409
+
+
+def test_a_patch_whose_test_does_not_hold_changes_nothing() -> None:
+    client = Client()
+    _ = client.create("x", finalizers=["a"])
+    operations = [
+        {"op": "test", "path": "/metadata/finalizers/0", "value": "b"},
+        {"op": "remove", "path": "/metadata/finalizers/0"},
+    ]
+    assert client.send("PATCH", f"{COLLECTION}/x", operations, JSON_PATCH).status == 422
+    operations[0]["value"] = "a"
+    assert client.send("PATCH", f"{COLLECTION}/x", operations, JSON_PATCH).status == 200
+
+
+def test_a_status_does_not_count_as_a_generation_and_a_spec_does() -> None:
+    client = Client()
+    obj = client.create("x")
+    status = {"metadata": {"name": "x"}, "status": {"ready": True}}
+    applied = json.loads(client.send("PATCH", f"{COLLECTION}/x/status", status, APPLY).body)
+    assert applied["metadata"]["generation"] == obj["metadata"]["generation"]
+    changed = client.server.put("user", "clientquotas", {**applied, "spec": {"a": 2}})
+    assert changed["metadata"]["generation"] == obj["metadata"]["generation"] + 1
+    assert changed["status"] == {"ready": True}
+
+
+def test_a_write_that_changes_nothing_is_no_new_version() -> None:
+    client = Client()
+    obj = client.create("x")
+    again = json.loads(client.send("PUT", f"{COLLECTION}/x", obj).body)
+    assert again["metadata"]["resourceVersion"] == obj["metadata"]["resourceVersion"]
+
+
+def test_a_deleted_object_stays_until_its_last_finalizer_goes() -> None:
+    client = Client()
+    _ = client.create("x", finalizers=["a"])
+    assert client.send("DELETE", f"{COLLECTION}/x").status == 200
+    terminating = json.loads(client.send("GET", f"{COLLECTION}/x").body)
+    assert terminating["metadata"]["deletionTimestamp"]
+    operations = [{"op": "remove", "path": "/metadata/finalizers/0"}]
+    assert client.send("PATCH", f"{COLLECTION}/x", operations, JSON_PATCH).status == 200
+    assert client.send("GET", f"{COLLECTION}/x").status == 404
+
+
+def test_a_deletion_of_another_uid_is_a_conflict() -> None:
+    client = Client()
+    _ = client.create("x")
+    body = {"preconditions": {"uid": "another"}}
+    assert client.send("DELETE", f"{COLLECTION}/x", body).status == 409
+
+
+def test_a_listing_of_several_pages_is_of_one_moment_and_ends_with_the_history() -> None:
+    client = Client()
+    for name in ("a", "b", "c"):
+        _ = client.create(name)
+    first = json.loads(client.send("GET", f"{COLLECTION}?limit=1").body)
+    client.server.remove("user", ("clientquotas", "team", "b"))
+    token = first["metadata"]["continue"]
+    second = json.loads(client.send("GET", f"{COLLECTION}?limit=1&continue={token}").body)
+    assert [obj["metadata"]["name"] for obj in second["items"]] == ["b"]
+    client.server.compact()
+    token = second["metadata"]["continue"]
+    assert client.send("GET", f"{COLLECTION}?limit=1&continue={token}").status == 410
+
+
+def test_a_watch_that_is_too_old_is_told_so() -> None:
+    client = Client()
+    obj = client.create("x")
+    revision = int(obj["metadata"]["resourceVersion"])
+    client.server.remove("user", ("clientquotas", "team", "x"))
+    news = client.server.since(revision, "clientquotas")
+    assert [event.kind for event in news or ()] == ["DELETED"]
+    client.server.compact()
+    assert client.server.since(revision, "clientquotas") is None

@@ -1,0 +1,159 @@
+"""Each law of worlds with operators has a twin that breaks it: what an operator must never do is done by hand."""
+
+from typing import Any
+
+import pytest
+
+from reconciler.quota.entity import entity
+from reconciler.quota.keys import Key
+from reconciler.quota.ownership import Owner, OwnershipRecords, Recorded
+from reconciler.quota.policy import DeletionPolicy, Policy, Rules
+from reconciler.sandbox.broker_rules.image import Image, QuotaRecord
+from tests.simulation.brokers import CLUSTER_ID, Commit
+from tests.simulation.kube.api_server import ApiServer, Obj, Place
+from tests.simulation.kube.operator_laws import LISTED_SECONDS, SHOWN_SECONDS, OperatorLaws
+from tests.simulation.kube.resources import (
+    FINALIZER,
+    NAME_OF,
+    TEAM,
+    client_quota,
+    declarations,
+)
+from tests.simulation.laws import LawBroken, names_of
+
+ALICE = entity(user="alice")
+RATE = Key.PRODUCER_BYTE_RATE
+PLACE: Place = ("clientquotas", TEAM, NAME_OF[ALICE])
+NOW = 1_700_000_000.0
+
+
+class History:
+    """Users and an operator that are played by hand."""
+
+    def __init__(self, policy: Policy = Policy.SYNC) -> None:
+        self.now = NOW
+        self.laws = OperatorLaws(Rules(policy=policy, sync_confirmed=True), Image())
+        self.server = ApiServer(lambda: self.now)
+        self.server.on_write = lambda write: (
+            self.laws.written(write) if write.writer == "operator" else None
+        )
+        self.image = Image()
+
+    def declare(self, value: float, policy: DeletionPolicy | None = None) -> Obj:
+        quota = client_quota(ALICE, {RATE: value}, policy=policy, suspended=False)
+        obj = self.server.put("author", "clientquotas", quota)
+        self.told()
+        return obj
+
+    def told(self) -> None:
+        self.laws.documents_changed(self.now, declarations(self.server.of("clientquotas")))
+
+    def hold(self) -> None:
+        obj = self.server.objects[PLACE]
+        metadata = {**obj["metadata"], "finalizers": [FINALIZER]}
+        _ = self.server._store(
+            "operator", "patch", PLACE, {**obj, "metadata": metadata}, is_bound=True
+        )
+
+    def release(self) -> None:
+        obj = self.server.objects[PLACE]
+        metadata = {**obj["metadata"], "finalizers": []}
+        _ = self.server._store(
+            "operator", "patch", PLACE, {**obj, "metadata": metadata}, is_bound=True
+        )
+
+    def write(self, value: float | None) -> None:
+        """The operator intends a value and writes it."""
+        self.laws.intended_by(self.now, "operator")
+        self.laws.intended[ALICE, RATE].append((self.now, "operator", value))
+        self.laws._mean("operator", [((ALICE, RATE), value)])
+        self.commit(value, "operator")
+
+    def commit(self, value: float | None, writer: str) -> None:
+        records = (QuotaRecord(names=names_of(ALICE), key=RATE, value=value),)
+        before, self.image = self.image, self.image.applied(records)
+        self.laws.committed(Commit(self.now, writer, records, before, self.image))
+
+    def record(self, value: float, policy: DeletionPolicy | None = None) -> None:
+        owner = Owner(document=f"{TEAM}/{NAME_OF[ALICE]}", deletion_policy=policy)
+        change = Recorded(entity=ALICE, key=RATE, value=value, owner=owner)
+        owned = OwnershipRecords(cluster_id=CLUSTER_ID).with_changes([change])
+        self.laws.recorded_as(self.now, "operator", owned)
+
+    def show(self, **fields: Any) -> None:
+        obj = self.server.objects[PLACE]
+        ready = {"type": "Ready", "status": "True", "reason": "Synced"}
+        status = {
+            "observedGeneration": obj["metadata"]["generation"],
+            "conditions": [ready],
+            **fields,
+        }
+        _ = self.server._store("operator", "apply", PLACE, {**obj, "status": status}, is_bound=True)
+
+
+def test_a_status_that_claims_ready_for_a_value_that_is_not_live_is_seen() -> None:
+    history = History()
+    _ = history.declare(100.0)
+    history.write(100.0)
+    history.show()
+    _ = history.declare(200.0)
+    history.now += SHOWN_SECONDS + 1
+    with pytest.raises(LawBroken, match="says Ready and the value is not live"):
+        history.show(lastHandledReconcileAt="now")
+
+
+def test_a_status_of_an_older_generation_may_say_ready() -> None:
+    history = History()
+    _ = history.declare(100.0)
+    history.write(100.0)
+    _ = history.declare(200.0)
+    history.now += SHOWN_SECONDS + 1
+    history.show(observedGeneration=1)
+
+
+def test_a_document_that_is_released_before_its_limit_is_removed_is_seen() -> None:
+    history = History()
+    _ = history.declare(100.0)
+    history.hold()
+    history.write(100.0)
+    history.record(100.0)
+    history.server.remove("author", PLACE)
+    history.told()
+    with pytest.raises(LawBroken, match="is released and its limit is still there"):
+        history.release()
+
+
+def test_a_document_that_is_released_after_its_limit_was_removed_is_in_order() -> None:
+    history = History()
+    _ = history.declare(100.0)
+    history.hold()
+    history.write(100.0)
+    history.record(100.0)
+    history.server.remove("author", PLACE)
+    history.told()
+    history.write(None)
+    history.release()
+    assert PLACE not in history.server.objects
+
+
+def test_a_removal_of_what_is_declared_is_seen() -> None:
+    history = History()
+    _ = history.declare(100.0)
+    history.write(100.0)
+    history.now += LISTED_SECONDS + 1
+    with pytest.raises(LawBroken, match="a declared value is removed"):
+        history.write(None)
+
+
+def test_records_of_what_was_never_applied_are_seen() -> None:
+    history = History()
+    _ = history.declare(100.0)
+    with pytest.raises(LawBroken, match="records claim what was not applied"):
+        history.record(100.0)
+
+
+def test_a_write_that_is_bound_to_no_version_is_seen() -> None:
+    history = History()
+    obj = history.declare(100.0)
+    with pytest.raises(LawBroken, match="not bound to a version"):
+        _ = history.server._store("operator", "apply", PLACE, {**obj, "status": {"x": 1}})
