@@ -4,7 +4,7 @@ Nothing here uses the planner: entities that apply to a client come from a secon
 """
 
 import json
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -14,6 +14,7 @@ from reconciler.quota.entity import ABSENT, Entity
 from reconciler.quota.keys import COLUMNS, Key
 from reconciler.quota.ownership import SETTLING_SECONDS, OwnershipRecords, Pair
 from reconciler.quota.planner.desired_state import Declaration
+from reconciler.quota.planner.removal_budgets import WINDOW_SECONDS
 from reconciler.quota.policy import DeletionPolicy, Policy, Rules
 from reconciler.sandbox.broker_rules.image import Image, Names
 from tests.quota.log_model import seat
@@ -35,11 +36,17 @@ MATCHED: Mapping[Entity, tuple[str, ...]] = {
     for entity in {entity for entities in CLIENTS.values() for entity in entities}
 }
 
+LOOPS = ("watch", "operator")
+"""How the names of processes with a loop begin."""
+
 LATE_SECONDS = SETTLING_SECONDS + 10.0
 """How long a write of a run that ended may still be carried out."""
 
 STALE_SECONDS = 30.0
 """How old the answer of a broker can be that does not keep up."""
+
+BUDGET_SECONDS = WINDOW_SECONDS - 200.0
+"""Within so long a loop removes no more than its budget: removals are counted up to a minute before they land."""
 
 Place = tuple[str, Key]
 """A client and a key."""
@@ -113,11 +120,14 @@ class Laws:
 
     Args:
         rules: Of the product.
-        is_ours: Whether the product writes under this name.
+        image: What the brokers have at the beginning.
+        max_removals: What a loop may remove within the window of its guard.
     """
 
-    def __init__(self, rules: Rules, image: Image) -> None:
+    def __init__(self, rules: Rules, image: Image, *, max_removals: int = 10_000) -> None:
         self.rules = rules
+        self.max_removals = max_removals
+        self.removals: deque[tuple[float, Pair]] = deque()
         self.image = image
         self.runs: list[Run] = []
         self.timeline: dict[Pair, list[tuple[float, float | None, str]]] = defaultdict(list)
@@ -130,6 +140,7 @@ class Laws:
         self.own_commits = 0
         self.record_writes = 0
         self.foreign_pairs: set[Pair] = set()
+        self.overridden: set[Pair] = set()
 
     # -- what happened -------------------------------------------------------------------------------
 
@@ -138,6 +149,7 @@ class Laws:
         horizon = run.started - 600
         self.runs = [old for old in self.runs if old.ended is None or old.ended > horizon]
         self.runs.append(run)
+        self.overridden |= run.overrides
         self._adopt(run.documents)
 
     def completed(self, run: Run) -> None:
@@ -207,6 +219,7 @@ class Laws:
     def recorded_as(self, at: float, process: str, owned: OwnershipRecords) -> None:
         """The records say this from now on."""
         self.record_writes += 1
+        self.overridden.update(owned.overrides)
         since = self._recorded_since(at, process)
         for entity, record in owned.records.items():
             before = self.records.records.get(entity)
@@ -245,6 +258,7 @@ class Laws:
             raise LawBroken(f"a write without an entry in the audit log: {where}")
         if value is None:
             self._requested_removal(commit, pair, where)
+            self._bounded_removal(commit, pair, where)
         elif not self._asked(commit, pair, value):
             raise LawBroken(f"a value that was not requested: {where}")
 
@@ -296,6 +310,21 @@ class Laws:
             raise LawBroken(f"a removal although its document said Retain: {where}")
         if not exists and policies == {None} and self.rules.in_force is Policy.UPSERT:
             raise LawBroken(f"a removal under Upsert without a deletionPolicy: {where}")
+
+    def _bounded_removal(self, commit: Commit, pair: Pair, where: str) -> None:
+        """A loop removes no more pairs within its window than its guard allows, whatever becomes of its process."""
+        is_counted = commit.writer.startswith(LOOPS) and pair not in self.overridden
+        if not is_counted or self.live(pair) is None:
+            return
+        self.removals.append((commit.at, pair))
+        while self.removals[0][0] <= commit.at - BUDGET_SECONDS:
+            _ = self.removals.popleft()
+        removed_pairs = {removed for _, removed in self.removals}
+        # Limits that belong to no document have a budget of their own.
+        if len(removed_pairs) > self.max_removals * (2 if self.rules.exclusive else 1):
+            raise LawBroken(
+                f"more removals than the guard allows: {len(removed_pairs)} pairs within its window, by {where}"
+            )
 
     def _lawful_order(self, commit: Commit) -> None:
         """Each client's limit is the one from before, or one that a run intends."""

@@ -1,6 +1,6 @@
 """``python -m tests.simulation.planted [WORDS]``: which planted faults the simulation finds, and after how many seeds.
 
-Each fault of `tests.mutants` in the code that the simulation runs is planted in a copy of the project; then seeds 1, 2, …
+Each fault of `tests.mutants`, and of the operator, in the code that the simulation runs is planted in a copy of the project; then seeds 1, 2, …
 are run there until a law is broken or the time is over.
 """
 
@@ -18,6 +18,7 @@ from pathlib import Path
 
 from tests.mutants.__main__ import FAULTS, copy_project
 from tests.mutants.fault import Fault
+from tests.simulation.kube.planted_faults import OPERATOR_FAULTS
 
 SIMULATED = (
     "reconciler/quota/planner/comparison.py",
@@ -37,6 +38,11 @@ SIMULATED = (
     "reconciler/client/visibility.py",
 )
 """Files, or starts of their names, whose faults are planted."""
+
+OPERATED = "reconciler/kube/"
+"""Faults of these files are looked for in worlds with operators."""
+
+SEARCHED = (*FAULTS, *OPERATOR_FAULTS)
 
 FOUND = re.compile(r"again: make simulate SEED=(\d+)")
 LAW = re.compile(r"law broken: (.*)")
@@ -64,7 +70,8 @@ def search(fault: Fault, *, seconds: float, seeds: int) -> PlantedResult:
             raise SystemExit(f"{fault.file} has not exactly one: {fault.old}")
         _ = path.write_text(text.replace(fault.old, fault.new))
         command = [
-            sys.executable, "-m", "tests.simulation", "--first", "1", "--seeds", str(seeds), "--seconds", str(seconds),
+            sys.executable, "-m", "tests.simulation",
+            "--world", "operator" if fault.file.startswith(OPERATED) else "watch", "--first", "1", "--seeds", str(seeds), "--seconds", str(seconds),
             "--workers", "1", "--failures", "1", "--no-shrink",
         ]  # fmt: skip
         environment = {
@@ -101,8 +108,8 @@ def main(words: Sequence[str]) -> int:
     arguments = parser.parse_args(words)
     faults = [
         fault
-        for fault in FAULTS
-        if fault.file.startswith(SIMULATED)
+        for fault in SEARCHED
+        if fault.file.startswith((*SIMULATED, OPERATED))
         and all(word in f"{fault.file} {fault.what}" for word in arguments.words)
     ]
     missed = 0

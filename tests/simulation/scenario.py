@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
 from reconciler.quota.keys import Key
@@ -15,7 +15,7 @@ FAULTS = (
     "slow", "lost request", "lost answer", "delayed answer", "throttle", "refusal",
 )  # fmt: skip
 
-OPERATOR_ACTORS = ("operators", "author", "foreign")
+OPERATOR_ACTORS = ("operators", "author", "override", "admin", "foreign")
 OPERATOR_FAULTS = (
     "kill", "terminate", "pause", "clock step", "lag", "stop", "restart", "failover", "cut", "partition", "slow",
     "lost request", "lost answer", "delayed answer", "throttle", "refusal",
@@ -23,6 +23,9 @@ OPERATOR_FAULTS = (
 )  # fmt: skip
 WORLDS = {"watch": (ACTORS, FAULTS), "operator": (OPERATOR_ACTORS, OPERATOR_FAULTS)}
 """Who is there and what goes wrong, by kind of world."""
+
+FEW_REMOVALS = 2
+"""The budget of removals of some worlds."""
 
 VALUES = (100_000.0, 200_000.0, 300_000.0)
 IN_SCOPE: tuple[Entity, ...] = tuple(
@@ -131,7 +134,7 @@ class Settings:
         interval: Of the loop, in seconds.
         event_rate: Mean seconds between events of one actor.
         fault_rate: Mean seconds between faults.
-        removals: Most removals of one run.
+        removals: Most removals of a command, and of a loop within its window.
         election_pace: How much slower than by default the Lease is renewed.
     """
 
@@ -139,7 +142,7 @@ class Settings:
     interval: float
     event_rate: float
     fault_rate: float
-    removals: int = field(default=10_000)
+    removals: int = 10_000
     election_pace: float = 1.0
 
 
@@ -162,5 +165,6 @@ def settings_of(scenario: Scenario) -> Settings:
         interval=chance.choice((600.0, 1_800.0) if long else (30.0, 60.0, 120.0)),
         event_rate=chance.choice((3_600.0, 7_200.0) if long else (20.0, 60.0, 180.0)),
         fault_rate=chance.choice((1_200.0, 3_600.0) if long else (10.0, 30.0, 120.0)),
+        removals=scenario.chance("guard").choice((10_000, 10_000, 10_000, FEW_REMOVALS)),
         election_pace=10.0 if long else scenario.chance("election").choice((1.0, 3.0, 3.0, 6.0)),
     )

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import count
 
 import pytest
 
@@ -11,12 +12,14 @@ from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import Owner, OwnershipRecords, Recorded
 from reconciler.quota.patterns import EntityPattern, NamePattern
-from reconciler.quota.planner.desired_state import Declaration
+from reconciler.quota.planner.desired_state import Declaration, merge
 from reconciler.quota.policy import DeletionPolicy, Policy, Rules
 from reconciler.quota.state import limits_of
 from reconciler.sandbox.broker_rules.image import Image, QuotaRecord
 from tests.simulation.brokers import CLUSTER_ID, Commit
 from tests.simulation.laws import LawBroken, Laws, Run, names_of
+from tests.simulation.scenario import Scenario, settings_of
+from tests.simulation.world import World
 
 ALICE, APP, EVERYONE = (
     entity(user="alice"),
@@ -231,3 +234,46 @@ def test_an_audit_line_that_contradicts_the_brokers_is_seen(outcome):
 
 def test_the_log_and_the_product_name_entities_alike():
     assert names_of(Entity(("alice", None, ABSENT))) == (("client-id", None), ("user", "alice"))
+
+
+class Restless(World):
+    """A world in which a document is added once everything is at rest."""
+
+    def _heal(self):
+        super()._heal()
+        self.loop.call_later(61.0 + self.settings.interval + 60.0, self._declare)
+
+    def _declare(self):
+        self.documents["late"] = declares(entity(user="stranger"), 100_000.0)
+        self._desired = None
+
+
+class Negligent(World):
+    """A world whose product never reads the last document."""
+
+    rest_seconds = 600.0
+
+    def _heal(self):
+        super()._heal()
+        self.documents["last"] = declares(entity(user="stranger"), 100_000.0)
+
+    def desired(self):
+        return merge([each for name, each in self.documents.items() if name != "last"])
+
+
+def rest_of(world: type[World]) -> str:
+    """The law that a world breaks with its loop alone and no faults."""
+    for seed in count(1):
+        scenario = Scenario(seed=seed, days=0.001, actors=("watch",), faults=())
+        rules = settings_of(scenario).rules
+        if rules.in_force is Policy.SYNC and not rules.exclusive:
+            return world(scenario).run().violation
+    raise AssertionError("seeds do not end")
+
+
+def test_a_world_that_stays_otherwise_than_declared_is_seen():
+    assert rest_of(Negligent).startswith("not as declared 600 s after the last fault")
+
+
+def test_a_world_that_writes_although_nothing_has_changed_is_seen():
+    assert rest_of(Restless) == "writes although nothing has changed"

@@ -24,6 +24,7 @@ from tests.simulation.network import Network
 from tests.simulation.processes import ProcessKilled, SimulatedProcess, adopt
 from tests.simulation.scenario import (
     ADDRESSES,
+    FEW_REMOVALS,
     IN_SCOPE,
     KEYS,
     VALUES,
@@ -86,6 +87,8 @@ class World:
     programs: ClassVar[Mapping[str, Callable[[Any], Coroutine[Any, Any, None]]]] = actors.PROGRAMS
     """Actors of this kind of world, besides the loop."""
 
+    rest_seconds: ClassVar[float] = REST_SECONDS
+
     def __init__(self, scenario: Scenario) -> None:
         self.scenario = scenario
         self.settings = settings_of(scenario)
@@ -97,7 +100,9 @@ class World:
         self.loop.sockets = self.network
         self.brokers = SimulatedBrokers(self.network, scenario.chance("brokers"), self.clock.now)
         self.disk = MemoryDisk(scenario.chance("disk"))
-        self.laws = Laws(self.settings.rules, self.brokers.image)
+        self.laws = Laws(
+            self.settings.rules, self.brokers.image, max_removals=self.settings.removals
+        )
         self.removals = MemoryRemovals()
         self.mailboxes: list[Mailbox] = []
         self.documents: dict[str, Declaration] = {}
@@ -257,16 +262,20 @@ class World:
         """After the faults the product makes everything as declared, and then writes nothing more."""
         if self.settings.rules.in_force in {Policy.OBSERVE, Policy.CREATE_ONLY}:
             return
-        end = self.loop.time() + REST_SECONDS
+        end = self.loop.time() + self.rest_seconds
         problem = "?"
         while problem:
             if self.loop.time() > end:
-                self._break(f"not as declared {REST_SECONDS:.0f} s after the last fault: {problem}")
+                self._break(
+                    f"not as declared {self.rest_seconds:.0f} s after the last fault: {problem}"
+                )
             if "watch" not in self.scenario.actors:
                 process = self.process("apply")
                 await actors.ended(process.start(actors.command(self, process)))
             await asyncio.sleep(61.0)
-            problem = difference(self.laws, self.documents)
+            problem = difference(
+                self.laws, self.documents, judges_removals=self.settings.removals > FEW_REMOVALS
+            )
         self.trace("world", "everything is as declared")
         await asyncio.sleep(self.settings.interval)
         before = self.laws.own_commits, self.laws.record_writes

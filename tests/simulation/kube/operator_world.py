@@ -20,7 +20,9 @@ from tests.simulation.kube.api_network import ApiNetwork
 from tests.simulation.kube.api_server import ApiServer, ApiWrite
 from tests.simulation.kube.operator_laws import OperatorLaws, condition
 from tests.simulation.kube.operators import Candidate, run_operator
+from tests.simulation.kube.people import administrator, night_shift
 from tests.simulation.kube.resources import (
+    CLUSTER,
     ENTITIES,
     FINALIZER,
     NAME_OF,
@@ -32,8 +34,8 @@ from tests.simulation.kube.resources import (
     quota_cluster,
 )
 from tests.simulation.processes import CURRENT, ProcessKilled, SimulatedProcess
-from tests.simulation.scenario import KEYS, VALUES, Scenario
-from tests.simulation.world import CALM_SECONDS, REST_SECONDS, World
+from tests.simulation.scenario import FEW_REMOVALS, KEYS, VALUES, Scenario
+from tests.simulation.world import CALM_SECONDS, World
 
 REPLICAS = ("operator-a", "operator-b")
 RESTART_SECONDS = (1.0, 1.0, 10.0, 40.0)
@@ -49,7 +51,9 @@ class OperatorWorld(World):
     def __init__(self, scenario: Scenario) -> None:
         super().__init__(scenario)
         self.replicas = REPLICAS
-        self.laws = OperatorLaws(self.settings.rules, self.brokers.image)
+        self.laws = OperatorLaws(
+            self.settings.rules, self.brokers.image, max_removals=self.settings.removals
+        )
         self.server = ApiServer(self.clock.now)
         self.api = ApiNetwork(self.loop, self.server, scenario.chance("api"))
         self.server.on_write, self.server.on_post = self._on_write, self._on_post
@@ -113,6 +117,9 @@ class OperatorWorld(World):
         """A process is about to alter quotas."""
         if not candidate.leading:
             self._break(f"a deposed leader alters quotas: {process.name}")
+        for name, other in self.candidates.items():
+            if other is not candidate and self.processes[name].alive and other.leading:
+                self._break(f"two leaders: {process.name} alters quotas and {name} leads")
 
     def audited(self, process: SimulatedProcess, content: bytes) -> None:
         """A process printed lines of the audit log."""
@@ -150,21 +157,31 @@ class OperatorWorld(World):
     def _prepare(self) -> None:
         definition = {"metadata": {"name": CLIENT_QUOTA_DEFINITION}}
         _ = self.server.put("admin", "customresourcedefinitions", definition)
-        _ = self.server.put("admin", "quotaclusters", quota_cluster(self.settings))
+        self.configure()
         super()._prepare()
+
+    def configure(self, **fields: object) -> None:
+        """The QuotaCluster of the world, with some other fields of its spec."""
+        obj = quota_cluster(self.settings)
+        spec = {**obj["spec"], **fields}
+        _ = self.server.put("admin", "quotaclusters", {**obj, "spec": spec})
+        self.trace("admin", "configures %s %s", CLUSTER, fields)
 
     def _heal(self) -> None:
         super()._heal()
         self.api.heal()
         self.clock_steps.clear()
+        self.configure()
         for process in self.running():
             self.go_on(process)
 
     async def _comes_to_rest(self) -> None:
-        end = self.loop.time() + REST_SECONDS
+        end = self.loop.time() + self.rest_seconds
         while problem := self._problem():
             if self.loop.time() > end:
-                self._break(f"not as declared {REST_SECONDS:.0f} s after the last fault: {problem}")
+                self._break(
+                    f"not as declared {self.rest_seconds:.0f} s after the last fault: {problem}"
+                )
             await asyncio.sleep(61.0)
         self.trace("world", "everything is as declared")
         await asyncio.sleep(2 * self.settings.interval + 120.0)
@@ -176,12 +193,19 @@ class OperatorWorld(World):
         leaving = [
             document_of(obj) for obj in self.server.of("clientquotas") if is_terminating(obj)
         ]
-        if leaving:
+        if leaving and self.settings.removals > FEW_REMOVALS:
             return f"deleted and still there: {leaving}"
+        now = self.clock.now()
+        begun = [pair for pair, each in self.laws.records.overrides.items() if each.until > now]
+        if begun:
+            return f"overrides are in force: {begun}"
         if self.settings.rules.in_force in {Policy.OBSERVE, Policy.CREATE_ONLY}:
             return ""
         kept = self.laws.unseen | self.laws.given_up
-        problem = difference(self.laws, self.laws.documents, kept=kept)
+        judges_removals = self.settings.removals > FEW_REMOVALS
+        problem = difference(
+            self.laws, self.laws.documents, kept=kept, judges_removals=judges_removals
+        )
         return problem or next(self._unready(), "")
 
     def _unready(self) -> Any:
@@ -267,5 +291,7 @@ def _is_refreshed(write: ApiWrite) -> bool:
 OperatorWorld.programs = {
     "operators": OperatorWorld.operate,
     "author": actors.author,
+    "override": night_shift,
+    "admin": administrator,
     "foreign": actors.foreign_writer,
 }

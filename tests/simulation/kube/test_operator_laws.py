@@ -67,6 +67,7 @@ class History:
         self.laws.intended_by(self.now, "operator")
         self.laws.intended[ALICE, RATE].append((self.now, "operator", value))
         self.laws._mean("operator", [((ALICE, RATE), value)])
+        self.laws.stored_intents[ALICE, RATE][value] = self.now
         self.commit(value, "operator")
 
     def commit(self, value: float | None, writer: str) -> None:
@@ -83,9 +84,11 @@ class History:
     def show(self, **fields: Any) -> None:
         obj = self.server.objects[PLACE]
         ready = {"type": "Ready", "status": "True", "reason": "Synced"}
+        key = {"key": RATE.value, "live": obj["spec"]["limits"]["producerByteRate"]}
         status = {
             "observedGeneration": obj["metadata"]["generation"],
             "conditions": [ready],
+            "keys": [key],
             **fields,
         }
         _ = self.server._store("operator", "apply", PLACE, {**obj, "status": status}, is_bound=True)
@@ -150,6 +153,36 @@ def test_records_of_what_was_never_applied_are_seen() -> None:
     _ = history.declare(100.0)
     with pytest.raises(LawBroken, match="records claim what was not applied"):
         history.record(100.0)
+
+
+def test_a_status_that_shows_another_value_for_long_and_says_ready_is_seen() -> None:
+    history = History()
+    _ = history.declare(100.0)
+    history.write(100.0)
+    history.commit(300.0, "foreign")
+    shown = [{"key": RATE.value, "live": 300.0}]
+    history.show(keys=shown)
+    history.now += SHOWN_SECONDS + 1
+    with pytest.raises(LawBroken, match="says Ready and the value is not live"):
+        history.show(keys=shown, lastHandledReconcileAt="now")
+
+
+def test_a_write_that_no_record_announced_is_seen() -> None:
+    history = History()
+    _ = history.declare(100.0)
+    with pytest.raises(LawBroken, match="a write that no record announced"):
+        history.commit(100.0, "operator")
+
+
+def test_more_removals_than_the_guard_allows_are_seen() -> None:
+    history = History()
+    history.laws.max_removals = 0
+    _ = history.declare(100.0)
+    history.write(100.0)
+    history.server.remove("author", PLACE)
+    history.told()
+    with pytest.raises(LawBroken, match="more removals than the guard allows"):
+        history.write(None)
 
 
 def test_a_write_that_is_bound_to_no_version_is_seen() -> None:

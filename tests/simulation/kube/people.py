@@ -1,0 +1,75 @@
+"""People of a world with operators: who overrides limits, and who owns the QuotaCluster."""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from reconciler.errors import KquotaError
+from reconciler.kube.records import overrides
+from reconciler.quota.ownership import Pair
+from tests.simulation.kube.operators import HOME, ProcessClock, connect
+from tests.simulation.kube.resources import CLUSTER
+from tests.simulation.processes import SimulatedProcess
+from tests.simulation.scenario import IN_SCOPE, KEYS, VALUES
+
+if TYPE_CHECKING:
+    from tests.simulation.kube.operator_world import OperatorWorld
+
+SHORTEST_SUSPENSION, LONGEST_SUSPENSION = 5.0, 120.0
+"""Seconds that the QuotaCluster is suspended or gone."""
+
+
+async def night_shift(world: "OperatorWorld") -> None:
+    """Begins and ends overrides with ``kquota override``."""
+    chance = world.scenario.chance("override")
+    while await world.rest(chance, 3.0):
+        process = world.process("override")
+        begun = sorted(world.laws.records.overrides, key=str)
+        if begun and chance.random() < 0.3:
+            pair = chance.choice(begun)
+            order: overrides.OverrideRequest | None = None
+        else:
+            pair = chance.choice(IN_SCOPE), chance.choice(KEYS)
+            order = overrides.OverrideRequest(
+                entity=pair[0],
+                values={pair[1]: chance.choice((*VALUES, None))},
+                until=world.clock.now() + chance.choice((30.0, 300.0, 1_800.0)),
+                author="oncall",
+                reason="simulated",
+            )
+        process.start(_command(world, process, order, pair))
+
+
+async def _command(
+    world: "OperatorWorld",
+    process: SimulatedProcess,
+    order: overrides.OverrideRequest | None,
+    pair: Pair,
+) -> None:
+    clock = ProcessClock(world, process.name)
+    api = connect(world, process, clock)
+    try:
+        ledger = await overrides.ledger(api, namespace=HOME, cluster=CLUSTER)
+        if order is None:
+            _ = await overrides.end(ledger, frozenset({pair}), now=clock.now())
+            world.trace(process.name, "ends the override of %s", pair)
+        else:
+            _ = await overrides.begin(ledger, order)
+            value, until = order.values[pair[1]], order.until
+            world.trace(process.name, "overrides %s: %s until %s", pair, value, until)
+        _ = await overrides.wait_until_applied(ledger, seconds=60.0, clock=clock)
+    except KquotaError as error:
+        world.trace(process.name, "failed: %s", error)
+
+
+async def administrator(world: "OperatorWorld") -> None:
+    """Suspends the QuotaCluster for a while, or deletes it and creates it again."""
+    chance = world.scenario.chance("admin")
+    while await world.rest(chance, 4.0):
+        seconds = SHORTEST_SUSPENSION + chance.random() * LONGEST_SUSPENSION
+        if chance.random() < 0.7:
+            world.configure(suspend=True)
+        else:
+            world.trace("admin", "deletes %s", CLUSTER)
+            world.server.remove("admin", ("quotaclusters", "", CLUSTER))
+        await asyncio.sleep(min(seconds, max(world.scenario.seconds - world.loop.time(), 0.0)))
+        world.configure()

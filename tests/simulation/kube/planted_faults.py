@@ -1,0 +1,116 @@
+"""Mistakes in the operator that break a promise: each is planted in a copy of the project and has to be found by a seed.
+
+    python -m tests.simulation.planted kube
+"""
+
+from tests.mutants.fault import Fault
+
+
+def _fault(what: str, file: str, old: str, new: str) -> Fault:
+    return Fault(what=what, file=f"reconciler/kube/{file}", old=old, new=new, tests=())
+
+
+OPERATOR_FAULTS: tuple[Fault, ...] = (
+    _fault(
+        "a Lease of another holder is taken at once",
+        "leadership/election.py",
+        "return self._clock.monotonic() - observed.since >= duration",
+        "return self._clock.monotonic() - observed.since >= 0",
+    ),
+    _fault(
+        "a renewed Lease counts for twice its duration",
+        "leadership/election.py",
+        "self._certain_until = began + self._election.deadline\n                return",
+        "self._certain_until = began + 2 * self._election.duration\n                return",
+    ),
+    _fault(
+        "a leader alters quotas although its Lease is not certain",
+        "run/leader_store.py",
+        "if not validate_only and not self._leads():",
+        "if not validate_only and self._leads is None:",
+    ),
+    _fault(
+        "a reconciliation that broke off releases every deleted document",
+        "records/finalizers.py",
+        "if planned is None or pair in planned:",
+        "if planned is not None and pair in planned:",
+    ),
+    _fault(
+        "deleted documents are released at once",
+        "records/finalizers.py",
+        "if owner.document not in own_documents or pair in owned.orphaned:",
+        "if owner.document in own_documents or pair in owned.orphaned:",
+    ),
+    _fault(
+        "no document gets a finalizer",
+        "run/cluster_reconciler.py",
+        "if not needing or not tries_left:",
+        "if True:",
+    ),
+    _fault(
+        "a status speaks of the newest spec, not of the compared one",
+        "run/cluster_reconciler.py",
+        "compared[document] = replace(eligibility, obj=as_compared(eligibility.obj, obj))",
+        "compared[document] = replace(eligibility, obj=obj)",
+    ),
+    _fault(
+        "a status is written whatever version the object has",
+        "status/writer.py",
+        'owner_fields = ("name", "uid", "resourceVersion")',
+        'owner_fields = ("name", "uid")',
+    ),
+    _fault(
+        "an older event takes the place of a newer object",
+        "watch/resource_cache.py",
+        "return uid_of(obj) in self._ended or (current is not None and _is_before(obj, current))",
+        "return uid_of(obj) in self._ended",
+    ),
+    _fault(
+        "a deleted object comes back with an older event",
+        "watch/resource_cache.py",
+        "            self._ended[uid] = None\n",
+        "            pass\n",
+    ),
+    _fault(
+        "intents are not written before the alterations are sent",
+        "records/inventory.py",
+        "            change for change in changes if isinstance(change, OverrideSet | OverrideEnded)\n        ]\n        await self._save()",
+        "            change for change in changes if isinstance(change, OverrideSet | OverrideEnded)\n        ]\n        await asyncio.sleep(0)",
+    ),
+    _fault(
+        "removals are forgotten when the process ends",
+        "records/inventory.py",
+        "            removals=tuple(self._removals),",
+        "            removals=(),",
+    ),
+    _fault(
+        "a conflict of records overwrites what another writer wrote",
+        "records/inventory.py",
+        "overrides=now.with_changes(self._overrides).overrides,",
+        "overrides=own.overrides,",
+    ),
+    _fault(
+        "a status is written again in every reconciliation",
+        "status/comparison.py",
+        "    return _bare(_without_foreign_conditions(before)) == _bare(after)",
+        "    return False",
+    ),
+    _fault(
+        "an unfinished reconciliation is not tried again",
+        "run/cluster_reconciler.py",
+        "return LoopOutcome(retry=bool(pending), note=pending, confirm=confirm)",
+        "return LoopOutcome(note=pending, confirm=confirm)",
+    ),
+    _fault(
+        "a document without its cluster is released without a mark",
+        "run/missing_clusters.py",
+        "        if cluster_id:\n            _ = await self._orphan",
+        "        if not cluster_id:\n            _ = await self._orphan",
+    ),
+    _fault(
+        "a document is judged as it was before its deletion",
+        "watch/resource_cache.py",
+        "        deletion_requested_at(obj),\n        labels_of(obj),",
+        "        labels_of(obj),",
+    ),
+)
