@@ -59,8 +59,15 @@ class PlantedResult:
     seconds: float
 
 
-def search(fault: Fault, *, seconds: float, seeds: int) -> PlantedResult:
-    """Plant a fault and look for it."""
+def search(fault: Fault, *, seconds: float, seeds: int, days: float) -> PlantedResult:
+    """Plant a fault and look for it.
+
+    Args:
+        fault: Which.
+        seconds: How long it is looked for.
+        seeds: In how many worlds at most.
+        days: Length of a world; 0 = by its seed.
+    """
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="planted-") as place:
         folder = copy_project(Path(place))
@@ -72,7 +79,7 @@ def search(fault: Fault, *, seconds: float, seeds: int) -> PlantedResult:
         command = [
             sys.executable, "-m", "tests.simulation",
             "--world", "operator" if fault.file.startswith(OPERATED) else "watch", "--first", "1", "--seeds", str(seeds), "--seconds", str(seconds),
-            "--workers", "1", "--failures", "1", "--no-shrink",
+            "--workers", "1", "--failures", "1", "--no-shrink", "--days", str(days),
         ]  # fmt: skip
         environment = {
             **os.environ,
@@ -104,6 +111,9 @@ def main(words: Sequence[str]) -> int:
         "--seconds", type=float, default=60.0, help="how long one fault is looked for"
     )
     parser.add_argument("--seeds", type=int, default=10_000)
+    parser.add_argument(
+        "--days", type=float, default=0.0, help="length of a world; 0 = by its seed"
+    )
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     arguments = parser.parse_args(words)
     faults = [
@@ -115,7 +125,10 @@ def main(words: Sequence[str]) -> int:
     missed = 0
     with ThreadPoolExecutor(arguments.workers) as pool:
         for result in pool.map(
-            lambda fault: search(fault, seconds=arguments.seconds, seeds=arguments.seeds), faults
+            lambda fault: search(
+                fault, seconds=arguments.seconds, seeds=arguments.seeds, days=arguments.days
+            ),
+            faults,
         ):
             missed += not result.seed
             word = f"seed {result.seed}" if result.seed else f"not in {result.worlds}"

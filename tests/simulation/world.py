@@ -88,6 +88,7 @@ class World:
     """Actors of this kind of world, besides the loop."""
 
     rest_seconds: ClassVar[float] = REST_SECONDS
+    calm_seconds: ClassVar[float] = CALM_SECONDS
 
     def __init__(self, scenario: Scenario) -> None:
         self.scenario = scenario
@@ -280,7 +281,7 @@ class World:
         await asyncio.sleep(self.settings.interval)
         before = self.laws.own_commits, self.laws.record_writes
         overridden = set(self.laws.records.overrides)  # of suspended documents; each ends in time
-        await asyncio.sleep(CALM_SECONDS)
+        await asyncio.sleep(self.calm_seconds)
         overrides_end = overridden != set(self.laws.records.overrides)
         if (self.laws.own_commits, self.laws.record_writes) != before and not overrides_end:
             self._break("writes although nothing has changed")

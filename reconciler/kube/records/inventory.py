@@ -35,6 +35,7 @@ from reconciler.quota.ownership import (
     RecordChange,
 )
 from reconciler.quota.planner.removal_budgets import RemovalCount
+from reconciler.quota.policy import DeletionPolicy
 
 TRIES: Final = 3
 """How often a write begins again after another writer wrote meanwhile: ``kquota override`` does."""
@@ -168,6 +169,25 @@ class KubeInventory:
             await self._save()
             self._departed.clear()
 
+    async def record_deletions(self, documents: Mapping[str, Obj]) -> None:
+        """Write down that documents on their way out are deleted, before their finalizers go.
+
+        Where nothing is removed now (the QuotaCluster is suspended, another writer changed the limit), the record alone
+        says later that the limit may go: a document that disappears unseen leaves its limits for good.
+
+        Raises:
+            KubernetesError: A ConfigMap could not be written.
+        """
+        left_behind = [
+            owner.document
+            for record in self.owned.records.values()
+            for _, owner in record.pairs()
+            if owner.document in documents and owner.deletion_policy is not DeletionPolicy.RETAIN
+        ]
+        if left_behind:
+            self._departed.update({document: documents[document] for document in left_behind})
+            await self._save()
+
     async def orphan_elsewhere(self, cluster_id: str, documents: Sequence[str]) -> None:
         """Mark what documents that go own in another cluster than that of this reconciliation as orphaned.
 
@@ -219,17 +239,22 @@ class KubeInventory:
             if document not in self._departed or uid_of(self._departed[document]) != uid
         }
         # The records were judged: whatever is recorded for a document that exists is this one's by now.
-        for document in uids.keys() & self._documents.keys():
-            uids[document] = uid_of(self._documents[document])
+        present = {
+            document: uid_of(obj)
+            for document, obj in self._documents.items()
+            if document not in self._departed or uid_of(self._departed[document]) != uid_of(obj)
+        }
+        for document in uids.keys() & present.keys():
+            uids[document] = present[document]
         for subject in changed_entities(stored, replace(stored, owned=self.owned)):
             record = self.owned.records.get(subject)
             owners = () if record is None else record.owners
             for owner in owners:
-                if owner is not None and owner.document in self._documents:
-                    uids[owner.document] = uid_of(self._documents[owner.document])
+                if owner is not None and owner.document in present:
+                    uids[owner.document] = present[owner.document]
         for intent in self.owned.intents.values():
-            if intent.owner.document in self._documents:
-                uids[intent.owner.document] = uid_of(self._documents[intent.owner.document])
+            if intent.owner.document in present:
+                uids[intent.owner.document] = present[intent.owner.document]
         return replace(
             stored,
             owned=self.owned,

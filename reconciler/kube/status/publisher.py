@@ -1,7 +1,7 @@
 """After a reconciliation: records, statuses, finalizers and events, in the order in which a crash between two of them does least harm.
 
-Records first: statuses show them. Then statuses; then finalizers, because an object that goes takes its status along;
-then the QuotaCluster.
+Records first: statuses show them. Then statuses; then finalizers, because an object that goes takes its status along,
+and the records say before that it was deleted; then the QuotaCluster.
 """
 
 from collections.abc import Iterator, Mapping
@@ -136,6 +136,7 @@ class StatusPublisher:
         released = {
             document: obj for document, obj in leaving.items() if document not in held_documents
         }
+        await self._inventory.record_deletions(released)
         stuck = await self._finalizers(result, released)
         await self._cluster(result, gave_up)
         if result.report.error is None:

@@ -442,3 +442,22 @@ def test_a_namespace_of_hundreds_that_is_let_go_posts_no_event_for_each():
     notes = [one["note"] for one in world.api.events if one["reason"] == "Released"]
     assert len(notes) == 101
     assert notes[-1].startswith("10 more ClientQuotas are released: 10 limits stay in Kafka")
+
+
+def test_a_deletion_while_the_cluster_is_suspended_is_carried_out_later_by_another_process() -> (
+    None
+):
+    world = World()
+    world.put(resource("a", ALICE, {RATE: 2048}, deletionPolicy="Delete"))
+    world.put(resource("b", BOB, {RATE: 2048}))
+    _ = world.turn(resync=True)
+    assert world.live().keys() == {ALICE, BOB}
+    world.api.find(QUOTA_CLUSTERS, None, "prod")["spec"]["suspend"] = True
+    world.delete("a")
+    _ = world.turn(resync=True)
+    assert not world.exists("a"), "a suspended cluster holds no document back"
+    assert world.live().keys() == {ALICE, BOB}, "and nothing is removed"
+    world.begin()  # before anything else is recorded
+    del world.api.find(QUOTA_CLUSTERS, None, "prod")["spec"]["suspend"]
+    _ = world.turn(resync=True)
+    assert world.live().keys() == {BOB}

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from reconciler.base.http.client import Route
 from reconciler.base.http.messages import HttpRequest, HttpResponse, NoResponse, NoResponseKind
 from reconciler.kube.watch.event_buffer import EventBuffer, Taken
-from tests.simulation.kube.api_server import ApiServer
+from tests.simulation.kube.api_server import ApiEvent, ApiServer
 from tests.simulation.processes import SimulatedProcess
 from tests.simulation.virtual_loop import VirtualLoop
 
@@ -36,6 +36,8 @@ class ApiNetwork:
         is_down: Whether the server answers no request.
         isolated: Names of processes that do not reach it.
         lags: Name of a process and plural -> until when its watch of a kind reports nothing.
+        held_at: No watch reports anything newer than this revision; ``None`` = everything.
+        dropped: Revisions that no watch reports.
     """
 
     def __init__(self, loop: VirtualLoop, server: ApiServer, chance: random.Random) -> None:
@@ -45,6 +47,8 @@ class ApiNetwork:
         self.isolated: set[str] = set()
         self.lags: dict[tuple[str, str], float] = {}
         self.generation = 0
+        self.held_at: int | None = None
+        self.dropped: set[int] = set()
         self._changed: list[asyncio.Future[None]] = []
         server.on_event = self._wake
 
@@ -54,6 +58,8 @@ class ApiNetwork:
         self.is_down = False
         self.isolated.clear()
         self.lags.clear()
+        self.held_at = None
+        self._wake()
 
     def latency(self) -> float:
         """Seconds of one way."""
@@ -148,6 +154,13 @@ class ApiNetwork:
         _ = await asyncio.wait({future}, timeout=seconds)
         _ = future.cancel()
 
+    def since(self, revision: int, plural: str) -> list[ApiEvent] | None:
+        """What a watch reports after a revision; ``None`` = that is too long ago."""
+        news = self.server.since(revision, plural)
+        if news is None or self.held_at is None:
+            return news
+        return [event for event in news if event.revision <= self.held_at]
+
     def chance_of_watch(self) -> float:
         """Seconds until the server ends a watch."""
         return self._chance.expovariate(1 / WATCH_SECONDS) + 1.0
@@ -240,7 +253,7 @@ class ProcessWatch:
             if not network.reaches(self._process):
                 await network.news(5.0)
                 continue
-            news = network.server.since(revision, plural)
+            news = network.since(revision, plural)
             if news is None:
                 return None
             if not news:
@@ -256,6 +269,8 @@ class ProcessWatch:
                 continue
             for event in news:
                 revision = event.revision
+                if event.revision in network.dropped:
+                    continue
                 if not namespaces or event.place[1] in namespaces:
                     self._process.step()
                     events.put(event.kind, event.obj)

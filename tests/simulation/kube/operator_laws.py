@@ -46,6 +46,7 @@ class OperatorLaws(Laws):
     def __init__(self, rules: Rules, image: Image, *, max_removals: int = 10_000) -> None:
         super().__init__(rules, image, max_removals=max_removals)
         self.unconfirmed: dict[Pair, float] = {}
+        self.recorded_uids: Mapping[str, str] = {}
         self.overridden_at: dict[Pair, float] = {}
         self.stored_intents: dict[Pair, dict[float | None, float]] = defaultdict(dict)
         self.documents: Mapping[str, Declaration] = {}
@@ -143,13 +144,16 @@ class OperatorLaws(Laws):
         document = document_of(obj)
         if effective_policy_of(obj, self.rules) is DeletionPolicy.RETAIN:
             return
+        if self.recorded_uids.get(document) != obj["metadata"]["uid"]:
+            return  # Records say that it was deleted, so its limit goes as soon as it may.
         for entity, record in self.records.records.items():
             for key, owner in record.pairs():
                 pair = entity, key
                 value = record.applied[COLUMNS.index(key)]
                 if owner.document != document or pair in self.records.orphaned:
                     continue
-                if owner.deletion_policy is DeletionPolicy.RETAIN:
+                # The end of an override removes what its document left.
+                if owner.deletion_policy is DeletionPolicy.RETAIN or pair in self.records.overrides:
                     continue
                 if self.live(pair) == value and not self._is_frozen(pair):
                     raise LawBroken(

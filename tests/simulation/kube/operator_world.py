@@ -35,7 +35,7 @@ from tests.simulation.kube.resources import (
 )
 from tests.simulation.processes import CURRENT, ProcessKilled, SimulatedProcess
 from tests.simulation.scenario import FEW_REMOVALS, KEYS, VALUES, Scenario
-from tests.simulation.world import CALM_SECONDS, World
+from tests.simulation.world import World
 
 REPLICAS = ("operator-a", "operator-b")
 RESTART_SECONDS = (1.0, 1.0, 10.0, 40.0)
@@ -186,7 +186,7 @@ class OperatorWorld(World):
         self.trace("world", "everything is as declared")
         await asyncio.sleep(2 * self.settings.interval + 120.0)
         self.at_rest = True
-        await asyncio.sleep(CALM_SECONDS)
+        await asyncio.sleep(self.calm_seconds)
 
     def _problem(self) -> str:
         """What is not as it should be after the faults; "" = nothing."""
@@ -237,7 +237,8 @@ class OperatorWorld(World):
 
     def _recorded(self, write: ApiWrite) -> None:
         """Records were written. At rest only counts of removals and of corrections may grow too old in them."""
-        owned = read(CLUSTER_ID, list(self.server.of("configmaps"))).owned
+        stored = read(CLUSTER_ID, list(self.server.of("configmaps")))
+        owned, self.laws.recorded_uids = stored.owned, stored.uids
         if self.at_rest and owned != self.laws.records:
             self._break("records are written although nothing has changed")
         self._judge(self.laws.recorded_as, write.at, write.writer, owned)

@@ -1,6 +1,6 @@
 """Mistakes in the operator that break a promise: each is planted in a copy of the project and has to be found by a seed.
 
-    python -m tests.simulation.planted kube
+python -m tests.simulation.planted kube
 """
 
 from tests.mutants.fault import Fault

@@ -80,6 +80,7 @@ class History:
         change = Recorded(entity=ALICE, key=RATE, value=value, owner=owner)
         owned = OwnershipRecords(cluster_id=CLUSTER_ID).with_changes([change])
         self.laws.recorded_as(self.now, "operator", owned)
+        self.laws.recorded_uids = {owner.document: self.server.objects[PLACE]["metadata"]["uid"]}
 
     def show(self, **fields: Any) -> None:
         obj = self.server.objects[PLACE]

@@ -1,0 +1,115 @@
+"""What an operator does when its watch stands still at any earlier version, or when it misses any single event.
+
+A history of users is replayed once for each of its events, in the manner of Sieve (OSDI 2022): the watch reports nothing
+newer until the users have ended, or never reports that event. All laws hold, and everything ends as declared.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from typing import ClassVar
+
+import pytest
+
+from reconciler.quota.entity import entity
+from reconciler.quota.keys import Key
+from reconciler.quota.policy import DeletionPolicy, DriftMode, Policy, Rules
+from tests.simulation.kube.api_network import ApiNetwork
+from tests.simulation.kube.operator_world import OperatorWorld
+from tests.simulation.kube.resources import NAME_OF, TEAM, client_quota
+from tests.simulation.scenario import Scenario
+from tests.simulation.world import WorldResult
+
+ALICE, BOB = entity(user="alice"), entity(user="bob")
+PRODUCED, CONSUMED = Key.PRODUCER_BYTE_RATE, Key.CONSUMER_BYTE_RATE
+STEP_SECONDS = 15.0
+STRIDE = 1 if os.environ.get("HYPOTHESIS_PROFILE") == "deep" else 12
+"""The quick suite replays every twelfth event."""
+
+RULES = Rules(policy=Policy.SYNC, sync_confirmed=True, drift=DriftMode.CORRECT)
+
+
+def declare(world: OperatorWorld, user: str, values: dict[Key, float]) -> None:
+    """A user creates or changes a document."""
+    obj = client_quota(entity(user=user), values, policy=DeletionPolicy.DELETE, suspended=False)
+    _ = world.server.put("author", "clientquotas", obj)
+
+
+def delete(world: OperatorWorld, user: str) -> None:
+    """A user deletes a document."""
+    world.server.remove("author", ("clientquotas", TEAM, NAME_OF[entity(user=user)]))
+
+
+STEPS: tuple[Callable[[OperatorWorld], None], ...] = (
+    lambda world: declare(world, "alice", {PRODUCED: 100_000.0, CONSUMED: 100_000.0}),
+    lambda world: declare(world, "bob", {PRODUCED: 100_000.0}),
+    lambda world: declare(world, "alice", {PRODUCED: 200_000.0}),
+    lambda world: delete(world, "bob"),
+    lambda world: declare(world, "bob", {PRODUCED: 300_000.0}),
+    lambda world: world.configure(suspend=True),
+    lambda world: world.configure(),
+    lambda world: delete(world, "alice"),
+)
+
+
+class ScriptedWorld(OperatorWorld):
+    """Users who do the same every time, one operator, and a watch that is spoiled in one way."""
+
+    calm_seconds: ClassVar[float] = 300.0
+
+    def __init__(self, spoil: Callable[[ApiNetwork], None]) -> None:
+        scenario = Scenario(
+            seed=1, world="operator", days=STEP_SECONDS * (len(STEPS) + 3) / 86_400,
+            actors=("operators", "script"), faults=(),
+        )  # fmt: skip
+        super().__init__(scenario)
+        self.settings = replace(
+            self.settings, rules=RULES, interval=60.0, election_pace=6.0, removals=10_000
+        )
+        self.laws.rules, self.laws.max_removals = RULES, 10_000
+        self.replicas = ("operator-a",)
+        spoil(self.api)
+
+    def _prepare(self) -> None:
+        _ = self.server.put("admin", "customresourcedefinitions", {"metadata": {"name": "clientquotas.kafka-quotas.io"}})  # fmt: skip
+        self.configure()
+
+    async def script(self) -> None:
+        """The users."""
+        for step in STEPS:
+            await asyncio.sleep(STEP_SECONDS)
+            step(self)
+
+    programs: ClassVar = {"operators": OperatorWorld.operate, "script": script}
+
+
+def replay(spoil: Callable[[ApiNetwork], None]) -> tuple[WorldResult, ScriptedWorld]:
+    world = ScriptedWorld(spoil)
+    return world.run(), world
+
+
+@pytest.fixture(scope="module")
+def revisions() -> list[int]:
+    """The revisions of all events of the history, when nothing is spoiled."""
+    result, world = replay(lambda _: None)
+    assert not result.violation, result.violation
+    history = [
+        event.revision
+        for event in world.server.history
+        if event.place[0] in {"clientquotas", "quotaclusters"}
+    ]
+    assert len(history) > 2 * len(STEPS)
+    return history
+
+
+def test_a_watch_that_stands_still_at_any_version_breaks_no_law(revisions: list[int]) -> None:
+    for revision in revisions[::STRIDE]:
+        result, _ = replay(lambda api, at=revision: setattr(api, "held_at", at))  # type: ignore[misc]
+        assert not result.violation, f"held at {revision}: {result.violation}"
+
+
+def test_a_watch_that_misses_any_event_breaks_no_law(revisions: list[int]) -> None:
+    for revision in revisions[::STRIDE]:
+        result, _ = replay(lambda api, at=revision: api.dropped.add(at))  # type: ignore[misc]
+        assert not result.violation, f"without {revision}: {result.violation}"
