@@ -218,6 +218,16 @@ def test_what_relies_on_a_withheld_change_is_held():
     assert world.cluster.truth.value(ALICE_SHOP, RATE) is None
 
 
+def test_a_withheld_removal_holds_no_set():
+    # Every set comes before every removal, so no client sees what is neither before nor after.
+    world = World()
+    passed(world, {ALICE_SHOP: {RATE: 1000.0}, ALICE: {RATE: 2000.0}})
+    reconciliation = passed(world, {ALICE: {RATE: 4000.0}}, guards=replace(OPEN, max_removals=0))
+    assert withheld(reconciliation) == {(ALICE_SHOP, RATE): {Guard.MAX_REMOVALS}}
+    assert words(reconciliation) == {(ALICE, RATE): "APPLIED"}
+    assert world.cluster.truth.value(ALICE, RATE) == 4000.0
+
+
 def test_what_is_left_is_checked_again():
     # Together the two leave nobody's limit far from where it was; without the closer one the wider set would
     # multiply it by a thousand for the client that it reaches.

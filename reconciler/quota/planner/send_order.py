@@ -114,6 +114,7 @@ class SendSchedule:
     def __init__(self, changes: Iterable[QuotaChange]) -> None:
         self.batches = batches(changes)
         self._failed = _Obstacles()
+        self._unsent_removals = _Obstacles()
         self._acknowledged = _Obstacles()
         self._awaiting: list[Alteration] = []
         self._unsure: set[Entity] = set()
@@ -132,6 +133,7 @@ class SendSchedule:
             waits = self._failed.blocking_entities(alteration)
             if batch.removes:
                 waits |= self._acknowledged.blocking_entities(alteration)
+                waits |= self._unsent_removals.blocking_entities(alteration)
             if alteration.entity in self._unsure:
                 waits.add(alteration.entity)
             if waits:
@@ -163,7 +165,8 @@ class SendSchedule:
     def settle(self, alteration: Alteration, result: Result) -> None:
         """Takes note of what became of an entity of a batch, or of a write of an earlier run.
 
-        Anything but ``Applied`` stays in the way.
+        Anything but ``Applied`` stays in the way; a removal that was surely not carried out, such as one that a guard
+        withholds, only in the way of removals: every set comes before it.
         """
         removes = any(value is None for _, value in alteration.operations)
         self._settled.add((removes, alteration.entity))
@@ -171,9 +174,12 @@ class SendSchedule:
             self._acknowledged.add(alteration)
             self._awaiting.append(alteration)
             return
-        self._failed.add(alteration)
         if isinstance(result, Unknown):
             self._unsure.add(alteration.entity)
+        elif all(value is None for _, value in alteration.operations):
+            self._unsent_removals.add(alteration)
+            return
+        self._failed.add(alteration)
 
 
 class _Obstacles:
