@@ -17,7 +17,7 @@ LOCK   := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo pipeline test test-all unit newest-kopf stories integration e2e check fmt generate coverage dist locks bench soak simulate simulate-nightly small-worlds mutants clean
+.PHONY: help env demo pipeline test test-all unit newest-kopf stories integration e2e check fmt generate coverage dist locks bench soak simulate simulate-nightly fuzz small-worlds mutants clean
 
 help:  ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -135,6 +135,9 @@ simulate: env  ## simulated worlds with fresh seeds for a minute, or one seed wi
 
 simulate-nightly: env  ## a million seeds
 	@$(BIN)/python -m tests.simulation --seeds 1000000 --seconds 1000000
+
+fuzz: env  ## mutated input for every reader of bytes and texts (SECONDS=…)
+	$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),60)
 
 small-worlds: env  ## every state that a pair can reach, every plan over two entities; the quick suite explores a part
 	HYPOTHESIS_PROFILE=deep $(BIN)/python -m pytest -q -p no:randomly -n auto tests/small_worlds
