@@ -80,6 +80,44 @@ PROJECT: Final[dict[str, Any]] = {
                 },
             },
         },
+        "clusterGroups": {
+            "description": "Groups of clusters that have labels in common, for the clusterSelector of documents.",
+            "type": "array",
+            "maxItems": 64,
+            "items": {
+                "description": "One group.",
+                "type": "object",
+                "required": ["name", "clusters", "labels"],
+                "properties": {
+                    "name": {
+                        "description": "What messages call the group.",
+                        "type": "string",
+                        "minLength": 1,
+                        "maxLength": 253,
+                    },
+                    "clusters": {
+                        "description": "The clusters of the group; a cluster may be in several.",
+                        "type": "array",
+                        "minItems": 1,
+                        "maxItems": 10_000,
+                        "x-kubernetes-list-type": "set",
+                        "items": {
+                            "description": "Name of a QuotaCluster in this file.",
+                            "type": "string",
+                            "minLength": 1,
+                            "maxLength": 253,
+                        },
+                    },
+                    "labels": {
+                        "description": "Labels that each of them has besides those in its own metadata.labels.",
+                        "type": "object",
+                        "minProperties": 1,
+                        "maxProperties": 64,
+                        "additionalProperties": {"type": "string", "maxLength": 63},
+                    },
+                },
+            },
+        },
         "limits": bounds(
             "Smallest and largest values that any manifest of this project may declare."
         ),

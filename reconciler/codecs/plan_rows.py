@@ -52,8 +52,17 @@ def read_claim(row: DocumentReader, subject: Entity, document: str) -> Declarati
     return _claim(document, row["file"].text(), row["line"].integer(), subject)
 
 
-def _claim(document: str, path: str, line: int, subject: Entity) -> Declaration:
-    return Declaration(document=document, entity=subject, limits=NO_LIMITS, path=path, line=line)
+def _claim(
+    document: str, path: str, line: int, subject: Entity, selection: str = ""
+) -> Declaration:
+    return Declaration(
+        document=document,
+        entity=subject,
+        limits=NO_LIMITS,
+        path=path,
+        line=line,
+        selections=(selection, selection, selection, selection, selection),
+    )
 
 
 # ---- changes ---------------------------------------------------------------------------------
@@ -81,6 +90,8 @@ def change_row(
         **claim_place(change.claim, change.key),
         "document": change.claim.document if change.claim is not None else None,
     }
+    if change.claim is not None and (selection := change.claim.selection_of(change.key)):
+        row["selection"] = selection
     if effect is not None:
         row["effect"] = {
             "direction": str(effect.direction),
@@ -159,7 +170,9 @@ class ChangeReader:
             cause=Cause(cause),
             claim=None
             if document is None
-            else _claim(_text(document), _text(path), _whole(line), entity),
+            else _claim(
+                _text(document), _text(path), _whole(line), entity, _text(row.get("selection", ""))
+            ),
             owner=None if owner is None else self._owner(owner),
             applied=applied,
             note=_text(note),

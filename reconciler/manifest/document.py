@@ -5,12 +5,22 @@ this check, the JSON Schema and the static rules to one verdict.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from reconciler.errors import QuotaValueError
 from reconciler.manifest import quantity
+from reconciler.manifest.cluster_selector import (
+    COMPARES_VALUES,
+    ClusterLimits,
+    ClusterSelection,
+    ClusterSelector,
+    LabelRequirement,
+    Labels,
+    SelectorOperator,
+    five,
+)
 from reconciler.manifest.rules.client_quota import canonical_ip, rate
 from reconciler.manifest.schema_names import (
     ACCEPT,
@@ -25,6 +35,7 @@ from reconciler.manifest.syntax.nodes import (
     MappingNode,
     Node,
     ScalarNode,
+    SequenceNode,
     from_json,
 )
 from reconciler.manifest.syntax.scalars import is_text, meaning
@@ -37,15 +48,36 @@ from reconciler.quota.state import Limits
 DEFAULT_NAMESPACE: Final = "default"
 """Where a document without a namespace is, as for kubectl."""
 
+MOST_CLUSTER_LIMITS: Final = 32
+MOST_REQUIREMENTS: Final = 16
+MOST_SELECTOR_VALUES: Final = 32
+"""Bounds on one document: items of clusterLimits, requirements of each kind in a selector, values of a requirement."""
+
 _ROOT: Final = frozenset({"apiVersion", "kind", "metadata", "spec", "status"})
 _METADATA: Final = frozenset({"name", "namespace", "labels", "annotations", *SERVER_FIELDS})
-_SPEC: Final = frozenset({"clusterRef", "entity", "limits", "deletionPolicy", "suspend"})
+_SPEC: Final = frozenset(
+    {
+        "clusterRef",
+        "clusterSelector",
+        "clusterLimits",
+        "entity",
+        "limits",
+        "deletionPolicy",
+        "suspend",
+    }
+)
+_SELECTOR: Final = frozenset({"matchLabels", "matchExpressions"})
+_REQUIREMENT: Final = frozenset({"key", "operator", "values"})
+_CLUSTER_LIMITS: Final = frozenset({"clusterRef", "clusterSelector", "limits"})
 _ENTITY: Final = frozenset({"user", "clientId", "ip"})
 _SLOT: Final = frozenset({"name", "default"})
 _NAME: Final = frozenset({"name"})
 _LIMITS: Final = frozenset(FIELDS)
 _LABEL: Final = re.compile(DNS_LABEL[:-1] + r"\Z")
 _SUBDOMAIN: Final = re.compile(DNS_SUBDOMAIN[:-1] + r"\Z")
+_OPERATORS: Final[Mapping[str, SelectorOperator]] = {
+    operator.value: operator for operator in SelectorOperator
+}
 _DELETION: Final[Mapping[str, DeletionPolicy]] = {policy.value: policy for policy in DeletionPolicy}
 
 
@@ -58,12 +90,33 @@ class ClientQuota:
     """A document that passed every static rule.
 
     Attributes:
-        cluster: Name of the QuotaCluster.
-        declaration: What it declares, with the place it was declared at.
+        clusters: Name of the QuotaCluster, or which of them are selected.
+        declaration: What it declares, with the place it was declared at; of a document that selects clusters, with
+            its general limits.
     """
 
-    cluster: str
+    clusters: str | ClusterSelection
     declaration: Declaration
+
+    @property
+    def cluster(self) -> str:
+        """Name of the QuotaCluster; "" where clusters are selected."""
+        return self.clusters if isinstance(self.clusters, str) else ""
+
+    def declarations(self, clusters: Mapping[str, Labels]) -> Iterator[tuple[str, Declaration]]:
+        """Each cluster that the document is for, and what it declares there.
+
+        Args:
+            clusters: The labels that selectors see, by the name of the cluster. A cluster that the document names need
+                not be among them.
+        """
+        if isinstance(self.clusters, str):
+            yield self.clusters, self.declaration
+            return
+        for name, labels in clusters.items():
+            declaration = self.clusters.declaration(self.declaration, name, labels)
+            if declaration is not None:
+                yield name, declaration
 
 
 def from_resource(resource: Mapping[str, object], path: str = "") -> ClientQuota:
@@ -101,9 +154,10 @@ def from_node(root: Node, path: str) -> ClientQuota:
     if "labels" in metadata:
         labels = _texts(metadata["labels"].value, max_count=64, longest=63)
     entity = _entity(spec["entity"].value)
-    limits, lines = _limits(spec["limits"].value, on_ip=entity[2] is not ABSENT)
+    on_ip = entity[2] is not ABSENT
+    limits, lines = _limits(spec["limits"].value, on_ip=on_ip)
     return ClientQuota(
-        cluster=_resource_name(_fields(spec["clusterRef"].value, _NAME)["name"]),
+        clusters=_clusters(spec, on_ip=on_ip),
         declaration=Declaration(
             document=f"{namespace}/{name}",
             entity=entity,
@@ -174,6 +228,82 @@ def _texts(node: Node, *, max_count: int, longest: int) -> dict[str, str]:
     return texts
 
 
+# ---- clusters ---------------------------------------------------------------------------------
+
+
+def _clusters(spec: _DocumentFields, *, on_ip: bool) -> str | ClusterSelection:
+    if "clusterSelector" not in spec:
+        if "clusterLimits" in spec:
+            raise DocumentDeclined
+        return _reference(spec["clusterRef"])
+    if "clusterRef" in spec:
+        raise DocumentDeclined
+    items: tuple[ClusterLimits, ...] = ()
+    if "clusterLimits" in spec:
+        nodes = _nodes(spec["clusterLimits"], most=MOST_CLUSTER_LIMITS)
+        items = tuple(_cluster_limits(node, on_ip=on_ip) for node in nodes)
+    return ClusterSelection(selector=_selector(spec["clusterSelector"]), cluster_limits=items)
+
+
+def _reference(entry: MappingEntry) -> str:
+    return _resource_name(_fields(entry.value, _NAME)["name"])
+
+
+def _cluster_limits(node: Node, *, on_ip: bool) -> ClusterLimits:
+    fields = _fields(node, _CLUSTER_LIMITS)
+    if ("clusterRef" in fields) == ("clusterSelector" in fields):
+        raise DocumentDeclined
+    limits, lines = _limits(fields["limits"].value, on_ip=on_ip)
+    return ClusterLimits(
+        clusters=_reference(fields["clusterRef"])
+        if "clusterRef" in fields
+        else _selector(fields["clusterSelector"]),
+        limits=limits,
+        lines=lines,
+        line=node.line,
+    )
+
+
+def _selector(entry: MappingEntry) -> ClusterSelector:
+    fields = _fields(entry.value, _SELECTOR)
+    requirements: list[LabelRequirement] = []
+    if "matchLabels" in fields:
+        labels = _texts(fields["matchLabels"].value, max_count=MOST_REQUIREMENTS, longest=63)
+        requirements.extend(
+            LabelRequirement(key, SelectorOperator.IN, (value,)) for key, value in labels.items()
+        )
+    if "matchExpressions" in fields:
+        nodes = _nodes(fields["matchExpressions"], most=MOST_REQUIREMENTS)
+        requirements.extend(_requirement(node) for node in nodes)
+    return ClusterSelector(tuple(requirements))
+
+
+def _requirement(node: Node) -> LabelRequirement:
+    fields = _fields(node, _REQUIREMENT)
+    key, operator = _text(fields["key"]), _OPERATORS.get(_text(fields["operator"]))
+    values: tuple[str, ...] = ()
+    if "values" in fields:
+        texts = [text_of(value) for value in _nodes(fields["values"], most=MOST_SELECTOR_VALUES)]
+        values = tuple(text for text in texts if text is not None and len(text) <= 63)
+        if len(values) < len(texts):
+            raise DocumentDeclined
+    if operator is None or not 0 < len(key) <= 317:
+        raise DocumentDeclined
+    if bool(values) != (operator in COMPARES_VALUES):
+        raise DocumentDeclined
+    return LabelRequirement(key, operator, values)
+
+
+def _nodes(entry: MappingEntry, *, most: int) -> list[Node]:
+    """The items of a list of at most so many."""
+    if type(entry.value) is not SequenceNode or len(entry.value.nodes) > most:
+        raise DocumentDeclined
+    return list(entry.value.nodes)
+
+
+# ---- values -----------------------------------------------------------------------------------
+
+
 def _flag(node: Node) -> bool:
     if type(node) is not ScalarNode or not node.plain or node.text not in {"true", "false"}:
         raise DocumentDeclined
@@ -228,15 +358,7 @@ def _limits(node: Node, *, on_ip: bool) -> tuple[Limits, Lines]:
         lines[COLUMN_OF[key]] = entry.key.line
     if not fields:
         raise DocumentDeclined
-    producer, consumer, request, mutation, connection = values
-    first, second, third, fourth, fifth = lines
-    return (producer, consumer, request, mutation, connection), (
-        first,
-        second,
-        third,
-        fourth,
-        fifth,
-    )
+    return five(values), five(lines)
 
 
 def _limit(key: Key, scalar: ScalarNode) -> float:

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from reconciler.errors import ManifestErrors, Problem
-from reconciler.manifest.document import DocumentDeclined, from_node, text_of
+from reconciler.manifest.cluster_selector import ClusterSelection, Labels
+from reconciler.manifest.document import ClientQuota, DocumentDeclined, from_node, text_of
 from reconciler.manifest.files import FileTexts, read_paths
 from reconciler.manifest.schema_names import API_VERSION, CLUSTER, GROUP, PROJECT, QUOTA
 from reconciler.manifest.syntax import yaml_parser
@@ -25,13 +26,17 @@ from reconciler.quota.planner.desired_state import Declaration
 LISTS: Final = {("v1", "List"), (API_VERSION, "ClientQuotaList")}
 """What holds many documents, by apiVersion and kind."""
 
+NO_CLUSTER: Final = ""
+"""Stands for the clusters of documents that select them by labels, where no labels are known."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedManifests:
     """What a set of files declares.
 
     Attributes:
-        by_cluster: Name of the QuotaCluster -> its declarations, in the order of the files.
+        by_cluster: Name of the QuotaCluster -> its declarations, in the order of the files. Below :data:`NO_CLUSTER` are
+            those of documents that select clusters, where no labels are known.
         problems: Everything that is wrong, sorted by place. Not empty: nothing may be planned from this.
         warnings: What is legal and odd, such as a file without a document.
         file_count: Files that were given.
@@ -70,7 +75,7 @@ class LoadedManifests:
 class _LoadRun:
     """What one load has gathered so far."""
 
-    clusters: Collection[str] | None
+    clusters: Mapping[str, Labels] | None
     progress: Callable[[int], None]
     by_cluster: dict[str, list[Declaration]] = field(default_factory=dict)
     places: dict[tuple[str, str], Declaration] = field(default_factory=dict)
@@ -79,12 +84,39 @@ class _LoadRun:
     documents: int = 0
     budget: yaml_parser.NodeBudget
 
-    def add(self, cluster: str, declaration: Declaration) -> None:
+    def add(self, quota: ClientQuota) -> None:
         """One accepted document."""
+        if not isinstance(quota.clusters, ClusterSelection):
+            self._declare(quota.clusters, quota.declaration)
+        elif self.clusters is None:
+            self._declare(NO_CLUSTER, quota.declaration)
+        else:
+            self._select(quota, quota.clusters, self.clusters)
+
+    def _select(
+        self, quota: ClientQuota, selection: ClusterSelection, clusters: Mapping[str, Labels]
+    ) -> None:
+        """A document for each cluster that it selects; an item that names no cluster is a mistake."""
+        document = quota.declaration
+        for index, name in selection.unknown_names(clusters):
+            words = (
+                f"{document.document}: spec.clusterLimits[{index}]: {_unknown_name(name, clusters)}"
+            )
+            line = selection.cluster_limits[index].line
+            self.problems.append(Problem(document.path, line, 1, words))
+        declarations = list(quota.declarations(clusters))
+        if not declarations:
+            words = f"{document.document}: clusterSelector {selection.selector} selects no cluster"
+            self.warnings.append(Problem(document.path, document.line, 1, words))
+        for name, declaration in declarations:
+            self._declare(name, declaration)
+
+    def _declare(self, cluster: str, declaration: Declaration) -> None:
         declarations = self.by_cluster.get(cluster)
         if declarations is None:
             if self.clusters is not None and cluster not in self.clusters:
-                self.problems.append(_unknown_cluster(cluster, declaration, self.clusters))
+                words = f"{declaration.document}: {_unknown_name(cluster, self.clusters)}"
+                self.problems.append(Problem(declaration.path, declaration.line, 1, words))
                 return
             declarations = self.by_cluster[cluster] = []
         first = self.places.setdefault((cluster, declaration.document), declaration)
@@ -97,7 +129,7 @@ class _LoadRun:
 def load_files(
     files: Iterable[tuple[str, str]],
     *,
-    clusters: Collection[str] | None = None,
+    clusters: Mapping[str, Labels] | None = None,
     problems: Iterable[Problem] = (),
     budget: yaml_parser.NodeBudget | None = None,
     progress: Callable[[int], None] | None = None,
@@ -106,7 +138,8 @@ def load_files(
 
     Args:
         files: ``(path, text)`` pairs; the path is only shown.
-        clusters: Names of the known clusters; a document that names another is a problem. ``None`` accepts all.
+        clusters: The labels that selectors see, by the name of each known cluster; a document that names another
+            cluster is a problem. ``None`` accepts all, and puts documents that select clusters below ``NO_CLUSTER``.
         problems: What was found while reading the files, to be listed with the rest.
         budget: How many keys and values are read; ``None`` = the usual number.
         progress: Called with the number of documents that are read so far, after each piece of a file.
@@ -157,7 +190,7 @@ def _load_piece(run: _LoadRun, path: str, piece: DocumentText) -> None:
             except DocumentDeclined:
                 run.problems.extend(_explain(node, path))
                 continue
-            run.add(quota.cluster, quota.declaration)
+            run.add(quota)
 
 
 def _explain(node: Node, path: str) -> list[Problem]:
@@ -230,15 +263,14 @@ def _foreign(path: str, root: Node, kind: str | None, api_version: str | None) -
     return Problem(path, line, column, words)
 
 
-def _unknown_cluster(cluster: str, declaration: Declaration, clusters: Collection[str]) -> Problem:
+def _unknown_name(cluster: str, clusters: Collection[str]) -> str:
     close = difflib.get_close_matches(cluster, list(clusters), n=1)
     hint = (
         f"did you mean {close[0]}?"
         if close
         else f"known are {', '.join(sorted(clusters)) or 'none'}"
     )
-    words = f"{declaration.document}: no QuotaCluster is called {cluster!r}; {hint}"
-    return Problem(declaration.path, declaration.line, 1, words)
+    return f"no QuotaCluster is called {cluster!r}; {hint}"
 
 
 __all__ = ["FileTexts", "LoadedManifests", "load_files", "read_paths"]

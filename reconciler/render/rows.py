@@ -336,9 +336,11 @@ def _outcome(pair: PairOutcome) -> DisplayRow:
 
 def _change(change: QuotaChange, effect: Effect | None) -> DisplayRow:
     mark, colour = _MARKS[change.action]
-    place = ""
+    place, note = "", change.note
     if change.claim is not None:
         place = change.claim.place(change.key)
+        if selection := change.claim.selection_of(change.key):
+            note = f"{note}; selected by {selection}" if note else f"selected by {selection}"
     elif change.owner is not None:
         place = change.owner.document
     return DisplayRow(
@@ -351,7 +353,7 @@ def _change(change: QuotaChange, effect: Effect | None) -> DisplayRow:
         meaning=_meaning(effect),
         reason=FLAGGED.get(change.cause, ""),
         place=place,
-        note=change.note,
+        note=note,
     )
 
 

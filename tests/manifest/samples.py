@@ -131,6 +131,13 @@ def quota(**changes: Any) -> dict[str, Any]:
     }
 
 
+def selecting(**changes: Any) -> dict[str, Any]:
+    """A correct custom resource that selects clusters; ``changes`` replace parts of its spec."""
+    resource = quota(**{"clusterSelector": {"matchLabels": {"tier": "prod"}}, **changes})
+    del resource["spec"]["clusterRef"]
+    return resource
+
+
 def cluster(**changes: Any) -> dict[str, Any]:
     """A correct QuotaCluster; ``changes`` replace parts of its spec."""
     return {

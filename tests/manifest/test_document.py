@@ -146,7 +146,30 @@ PATHS: tuple[tuple[str, ...], ...] = (
     ("spec", "entity", "ip"), ("spec", "entity", "ip", "name"), ("spec", "entity", "ip", "default"), ("spec", "limits"),
     ("spec", "limits", "producerByteRate"), ("spec", "limits", "consumerByteRate"), ("spec", "limits", "requestPercentage"),
     ("spec", "limits", "controllerMutationRate"), ("spec", "limits", "connectionCreationRate"), ("spec", "limits", "odd"),
-    ("spec", "deletionPolicy"), ("spec", "suspend"),
+    ("spec", "deletionPolicy"), ("spec", "suspend"), ("spec", "clusterSelector"), ("spec", "clusterSelector", "odd"),
+    ("spec", "clusterSelector", "matchLabels"), ("spec", "clusterSelector", "matchLabels", "tier"),
+    ("spec", "clusterSelector", "matchExpressions"), ("spec", "clusterLimits"),
+)  # fmt: skip
+requirements = st.lists(
+    st.fixed_dictionaries(
+        {"key": st.sampled_from(("tier", "", 5)), "operator": st.sampled_from(("In", "NotIn", "Exists", "DoesNotExist", "in"))},
+        optional={"values": st.lists(st.sampled_from(("eu", "", 5, "x" * 64)), max_size=2), "odd": st.none()},
+    ),
+    max_size=2,
+)  # fmt: skip
+selectors = st.fixed_dictionaries(
+    {},
+    optional={
+        "matchLabels": st.dictionaries(st.sampled_from(("tier", "true")), st.sampled_from(("prod", "", 5, "x" * 64)), max_size=2),
+        "matchExpressions": requirements,
+    },
+)  # fmt: skip
+cluster_limits = st.lists(
+    st.fixed_dictionaries(
+        {"limits": st.sampled_from(({"producerByteRate": 5}, {"requestPercentage": 0}, {"connectionCreationRate": 5}, {}))},
+        optional={"clusterRef": st.sampled_from(({"name": "a"}, {"name": "A"}, {})), "clusterSelector": selectors},
+    ),
+    max_size=2,
 )  # fmt: skip
 
 
@@ -162,6 +185,12 @@ def almost_right(draw: st.DrawFn) -> dict[str, Any]:
     document: dict[str, Any] = quota(
         entity={slot: dict(one) for slot, one in form.items()}, limits=limits
     )
+    if draw(st.booleans()):
+        document["spec"] |= {
+            "clusterSelector": draw(selectors),
+            "clusterLimits": draw(cluster_limits),
+        }
+        del document["spec"]["clusterRef"]
     for _ in range(draw(st.integers(0, 4))):
         path = draw(st.sampled_from(PATHS))
         above: Any = document

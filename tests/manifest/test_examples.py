@@ -28,7 +28,7 @@ def loaded(project: Project, name: str) -> LoadedManifests:
     cluster = project.cluster(name)
     texts = read_paths(cluster.manifests, EXAMPLES, exclude=[project.path])
     return for_cluster(
-        load_files(texts.files, clusters=project.names, problems=texts.problems), cluster
+        load_files(texts.files, clusters=project.labels, problems=texts.problems), cluster
     )
 
 

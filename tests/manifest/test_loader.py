@@ -102,7 +102,7 @@ def test_an_item_of_a_list_must_name_its_version() -> None:
 def test_an_unknown_cluster_is_told_with_the_nearest_and_known_ones_are_kept() -> None:
     loaded = load_files(
         [("f", quota("x", "prd") + "---\n" + quota("w") + "---\n" + quota("z", "other"))],
-        clusters=["prod", "dev"],
+        clusters={"prod": {}, "dev": {}},
     )
     assert [str(problem) for problem in loaded.problems] == [
         "f:1:1: ns/x: no QuotaCluster is called 'prd'; did you mean prod?",
@@ -143,3 +143,62 @@ def test_progress_counts_the_documents_that_are_read() -> None:
         [("a", quota("x") + "---\n" + quota("y")), ("b", quota("z"))], progress=numbers.append
     )
     assert numbers == [1, 2, 3]
+
+
+FLEET = {"eu-1": {"region": "eu"}, "eu-2": {"region": "eu"}, "us-1": {"region": "us"}}
+
+
+def selecting(name: str, selector: str = "{matchLabels: {region: eu}}", extra: str = "") -> str:
+    return quota(name).replace("clusterRef: {name: prod}", f"clusterSelector: {selector}{extra}")
+
+
+def test_a_document_is_declared_in_every_cluster_that_it_selects() -> None:
+    loaded = load_files([("f", selecting("x"))], clusters=FLEET).checked()
+    assert {name: [claim.document for claim in claims] for name, claims in loaded.by_cluster.items()} == {
+        "eu-1": ["ns/x"], "eu-2": ["ns/x"],
+    }  # fmt: skip
+    assert loaded.document_count == 1
+    assert not loaded.warnings
+
+
+def test_a_limit_of_some_clusters_knows_its_line() -> None:
+    text = selecting(
+        "x",
+        extra=", clusterLimits: [\n    {clusterRef: {name: eu-2}, limits: {producerByteRate: 9}}]",
+    )
+    loaded = load_files([("f", text)], clusters=FLEET).checked()
+    ((first,), (second,)) = loaded.of("eu-1"), loaded.of("eu-2")
+    assert (first.limits[0], first.lines[0]) == (5.0, 5)
+    assert (second.limits[0], second.lines[0]) == (9.0, 5)
+
+
+def test_a_document_that_selects_no_cluster_is_a_warning() -> None:
+    loaded = load_files([("f", selecting("x", "{matchLabels: {region: asia}}"))], clusters=FLEET)
+    assert not loaded.problems
+    assert [warning.message for warning in loaded.warnings] == [
+        "ns/x: clusterSelector region=asia selects no cluster"
+    ]
+
+
+def test_an_item_that_names_no_cluster_is_a_problem_at_its_line() -> None:
+    extra = ", clusterLimits: [\n    {clusterRef: {name: eu-3}, limits: {producerByteRate: 9}}]"
+    loaded = load_files([("f", selecting("x", extra=extra))], clusters=FLEET)
+    (problem,) = loaded.problems
+    assert problem.line == 5
+    assert problem.message.startswith(
+        "ns/x: spec.clusterLimits[0]: no QuotaCluster is called 'eu-3'; did you mean eu-"
+    )
+
+
+def test_two_documents_of_one_name_collide_only_where_they_meet() -> None:
+    texts = [("a", selecting("x")), ("b", quota("x", "us-1"))]
+    assert not load_files(texts, clusters=FLEET).problems
+    texts.append(("c", quota("x", "eu-2")))
+    (problem,) = load_files(texts, clusters=FLEET).problems
+    assert (problem.path, problem.message) == ("c", "ns/x is also declared at a:1")
+
+
+def test_without_labels_documents_that_select_stand_apart() -> None:
+    loaded = load_files([("f", selecting("x") + "---\n" + quota("y"))]).checked()
+    assert [claim.document for claim in loaded.of("")] == ["ns/x"]
+    assert [claim.document for claim in loaded.of("prod")] == ["ns/y"]

@@ -46,13 +46,17 @@ def changed_documents(
         tree = repository.tree(base)
         declared = [claim for claims in desired.claims.values() for claim in claims]
         names = {path: name_in(tree, start / path) for path in {claim.path for claim in declared}}
-        return frozenset(_changed(declared, names, start, tree))
+        return frozenset(_changed(target, declared, names, start, tree))
     except GitError:
         return None
 
 
 def _changed(
-    declared: Iterable[Declaration], names: dict[str, str], start: Path, tree: "CommitTree"
+    target: ClusterTarget,
+    declared: Iterable[Declaration],
+    names: dict[str, str],
+    start: Path,
+    tree: "CommitTree",
 ) -> Iterable[str]:
     before = tree.read(name for name in names.values() if name in tree.entries)
     differing = {
@@ -61,8 +65,8 @@ def _changed(
         if before.get(name) != _content(start / path)
     }
     texts = [(path, content.decode("utf-8", "replace")) for path, content in differing.items()]
-    loaded = load_files(texts, clusters=None, problems=[])
-    known = {_facts(claim) for claims in loaded.by_cluster.values() for claim in claims}
+    loaded = load_files(texts, clusters=None if target.project is None else target.project.labels)
+    known = {_facts(claim) for claim in loaded.of(target.name)}
     for claim in declared:
         if claim.path in differing and _facts(claim) not in known:
             yield claim.document

@@ -13,7 +13,7 @@ from reconciler.app.notices import Notices
 from reconciler.errors import GitError, ManifestErrors, Problem, UsageError
 from reconciler.manifest.conflicts import conflict_problems
 from reconciler.manifest.files import FileTexts, read_paths, select, unmatched_problem
-from reconciler.manifest.loader import LoadedManifests, load_files
+from reconciler.manifest.loader import NO_CLUSTER, LoadedManifests, load_files
 from reconciler.manifest.project.file import FILE_NAME, Project, parse
 from reconciler.manifest.project.selection import for_cluster
 from reconciler.quota.planner.desired_state import DesiredState, merge
@@ -114,7 +114,7 @@ def load_loosely(
         file_texts = read_texts(target, paths) if texts is None else texts
         return load_files(
             file_texts.files,
-            clusters=None if project is None else project.names,
+            clusters=None if project is None else project.labels,
             problems=file_texts.problems,
             progress=progress,
         )
@@ -171,6 +171,11 @@ def _with_stdin(target: ClusterTarget, paths: Sequence[str]) -> FileTexts:
 
 def _cluster_name(target: ClusterTarget, loaded: LoadedManifests) -> str:
     """What the documents call the cluster; where only addresses were typed they must agree on one name."""
+    if selecting := loaded.of(NO_CLUSTER):
+        raise UsageError(
+            f"{selecting[0].document} selects clusters by their labels, and only a project file has labels",
+            hint="name the project file with --project",
+        )
     if target.name or not loaded.by_cluster:
         return target.name
     names = sorted(loaded.by_cluster)
@@ -226,7 +231,7 @@ def at_revision(target: ClusterTarget, revision: str) -> DesiredState:
             texts.append((f"{revision}:{name}", contents[base + name].decode("utf-8")))
         except UnicodeDecodeError:
             problems.append(Problem(f"{revision}:{name}", 0, 0, "is not UTF-8"))
-    loaded = load_files(texts, clusters=project.names, problems=problems)
+    loaded = load_files(texts, clusters=project.labels, problems=problems)
     granted = for_cluster(
         loaded, project_cluster, located=lambda path: path.removeprefix(f"{revision}:")
     ).checked()

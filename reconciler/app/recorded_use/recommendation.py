@@ -213,7 +213,9 @@ def declared(notices: TextReceiver, target: ClusterTarget) -> DeclaredDocuments:
     for warning in loaded.warnings:
         notices.warning(str(warning))
     _ = merged(loaded, target.name)
-    written = load_files(texts.files).of(target.name)
+    written = load_files(
+        texts.files, clusters=None if target.project is None else target.project.labels
+    ).of(target.name)
     return DeclaredDocuments(
         cluster=target.name,
         declarations=loaded.of(target.name),

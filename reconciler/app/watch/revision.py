@@ -190,7 +190,7 @@ def _documents(
         max_file_bytes=project.read_limits.max_file_bytes,
     )
     loaded = for_cluster(
-        load_files(texts.files, clusters=project.names, problems=texts.problems), project_cluster
+        load_files(texts.files, clusters=project.labels, problems=texts.problems), project_cluster
     )
     problems.extend(loaded.problems)
     desired = merge(loaded.of(project_cluster.name))

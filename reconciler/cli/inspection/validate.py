@@ -52,13 +52,16 @@ def validate(
     """Gather findings of every cluster, then print them once."""
     from reconciler.app.clusters.documents import load_loosely, reading
 
-    files = documents = 0
+    files = 0
+    documents: set[tuple[str, int]] = set()
     all_findings: set[SarifResult] = set()
     for target in _targets(where, paths):
         with ConsoleNotices(console) as notices:
             loaded = load_loosely(target, paths, progress=reading(notices))
         files = max(files, loaded.file_count)
-        documents += sum(len(declarations) for declarations in loaded.by_cluster.values())
+        documents.update(
+            (declaration.path, declaration.line) for declaration in loaded.declarations
+        )
         all_findings.update(_findings(target, loaded))
     findings = sorted(all_findings)
     if output == "sarif":
@@ -67,9 +70,9 @@ def validate(
 
         console.fact(dump(sarif_document(findings, tool_version=__version__)))
     elif output == "json":
-        _json(console, findings, files, documents)
+        _json(console, findings, files, len(documents))
     else:
-        _text(console, findings, files, documents)
+        _text(console, findings, files, len(documents))
     return worst(_CODES.get(finding.rule, ExitCode.DONE) for finding in findings)
 
 

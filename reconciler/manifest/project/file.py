@@ -5,11 +5,12 @@ connection, cluster id, guards, policy and tenants are trusted only from there.
 """
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
 from reconciler.errors import ConfigError, ManifestErrors, Problem, QuotaValueError
+from reconciler.manifest.cluster_selector import NAME_LABEL, Labels, selection_labels
 from reconciler.manifest.document import text_of
 from reconciler.manifest.files import MAX_FILE_BYTES, MAX_FILES
 from reconciler.manifest.project.cluster import QuotaCluster, bounds_of, from_spec
@@ -63,6 +64,7 @@ class ProjectCluster:
         inventory: Where its records are kept.
         audit_log: Where applies are recorded, relative to the project file.
         line: Line of its document.
+        labels: What selectors of documents see: its labels, those of its groups, and its name.
     """
 
     cluster: QuotaCluster
@@ -71,6 +73,7 @@ class ProjectCluster:
     inventory: InventoryLocation
     audit_log: str
     line: int
+    labels: Labels = field(default_factory=dict[str, str])
 
     @property
     def name(self) -> str:
@@ -102,6 +105,11 @@ class Project:
     def names(self) -> tuple[str, ...]:
         """Names of all clusters."""
         return tuple(cluster.name for cluster in self.clusters)
+
+    @property
+    def labels(self) -> Mapping[str, Labels]:
+        """What selectors see of each cluster, by its name."""
+        return {cluster.name: cluster.labels for cluster in self.clusters}
 
     def cluster(self, name: str) -> ProjectCluster:
         """The cluster of this name.
@@ -199,6 +207,7 @@ def _cross_problems(project_documents: _ProjectDocuments, path: str) -> list[Pro
                 "${file:/path:key}, or propertiesFile"
             )
             problems.append(Problem(path, line, column, words))
+    problems.extend(_group_problems(project_documents, path))
     cluster_list = (
         find(project_documents.project, ("spec", "clusters"))
         if project_documents.project is not None
@@ -226,6 +235,43 @@ def _cross_problems(project_documents: _ProjectDocuments, path: str) -> list[Pro
             line, column = key_place(project_documents.project, ("spec", "simulate"))
             problems.append(Problem(path, line, column, f"spec.simulate.{words}"))
     return problems
+
+
+def _group_problems(project_documents: _ProjectDocuments, path: str) -> Iterator[Problem]:
+    """Groups that name no cluster, or that give a cluster a label that it has with another value."""
+    project = project_documents.project
+    labels = {name: _own_labels(root) for name, root in project_documents.clusters.items()}
+    for name, root in project_documents.clusters.items():
+        if labels[name].get(NAME_LABEL, name) != name:
+            line, column = key_place(root, ("metadata", "labels", NAME_LABEL))
+            yield Problem(
+                path,
+                line,
+                column,
+                f"metadata.labels: {NAME_LABEL} is always the name of the cluster",
+            )
+    if project is None:
+        return
+    for index, group in enumerate(_items(find(project, ("spec", "clusterGroups")))):
+        for position, name in enumerate(group["clusters"]):
+            line, column = place(project, ("spec", "clusterGroups", index, "clusters", position))
+            if name not in labels:
+                words = (
+                    f"no {CLUSTER} in this file is called {name!r}; {_near(name, tuple(labels))}"
+                )
+                yield Problem(path, line, column, words)
+                continue
+            for key, value in group["labels"].items():
+                present = name if key == NAME_LABEL else labels[name].setdefault(key, value)
+                if present != value:
+                    words = f"group {group['name']} gives {name} the label {key}={value}, and it has {key}={present}"
+                    yield Problem(path, line, column, words)
+
+
+def _own_labels(root: MappingNode) -> dict[str, str]:
+    node = find(root, ("metadata", "labels"))
+    labels: Any = {} if node is None else to_json(node)
+    return dict(labels)
 
 
 def _policy_problem(simulate: Any) -> str:  # noqa: ANN401 - JSON
@@ -257,6 +303,7 @@ def _built(project_documents: _ProjectDocuments, path: str) -> Project:
     )
     spec: Mapping[str, Any] = project_json.get("spec", {})
     special = {settings["name"]: settings for settings in spec.get("clusters", ())}
+    groups = spec.get("clusterGroups", ())
     general_bounds = bounds_of(spec.get("limits", {}))
     clusters: list[ProjectCluster] = []
     documents: dict[str, Json] = {PROJECT: project_json} if project_json else {}
@@ -277,6 +324,7 @@ def _built(project_documents: _ProjectDocuments, path: str) -> Project:
                     "auditLog", spec.get("auditLog", ".kquota/audit.jsonl")
                 ),
                 line=root.line,
+                labels=selection_labels(name, _own_labels(root) | _group_labels(name, groups)),
             )
         )
     reading = spec.get("reading", {})
@@ -296,6 +344,16 @@ def _built(project_documents: _ProjectDocuments, path: str) -> Project:
         simulate=spec.get("simulate", {}),
         documents=documents,
     )
+
+
+def _group_labels(name: str, groups: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """The labels that a cluster has from its groups."""
+    return {
+        key: value
+        for group in groups
+        if name in group["clusters"]
+        for key, value in group["labels"].items()
+    }
 
 
 def _inventory(spec: Mapping[str, str] | None) -> InventoryLocation:

@@ -112,6 +112,28 @@ def _carrier_broken(spec: Json) -> str | None:
     return "connectionCreationRate is for an ip, not for user or clientId"
 
 
+def _cluster_limits_broken(spec: Json) -> str | None:
+    """A value for some clusters sits on the same form of entity as any other, and needs clusters to choose from."""
+    if "clusterLimits" not in spec:
+        return None
+    if "clusterSelector" not in spec:
+        return "clusterLimits needs clusterSelector; of one cluster the limits stand in limits"
+    for index, item in enumerate(spec["clusterLimits"]):
+        message = _carrier_broken({"entity": spec["entity"], "limits": item["limits"]})
+        if message is not None:
+            return f"clusterLimits[{index}]: {message}"
+    return None
+
+
+def _requirement_broken(requirement: Json) -> str | None:
+    compares, operator = requirement["operator"] in {"In", "NotIn"}, requirement["operator"]
+    if compares == bool(requirement.get("values")):
+        return None
+    return (
+        f"operator {operator} needs values" if compares else f"operator {operator} takes no values"
+    )
+
+
 def rate(key: Key, value: Json) -> float:
     """The float64 that a limit in a manifest means.
 
@@ -212,10 +234,40 @@ class RuleScope:
 
 
 _ONE_OF: Final = "exactly one of name and default is needed"
+_ONE_CLUSTER: Final = "exactly one of clusterRef and clusterSelector is needed"
+_CLUSTER_LIMITS: Final = ("clusterLimits", "*")
+_CLUSTER_LIMITS_CARRIER: Final = (
+    "!has(self.clusterLimits) || (has(self.clusterSelector) && self.clusterLimits.all(item, has(self.entity.ip) ? "
+    "!has(item.limits.producerByteRate) && !has(item.limits.consumerByteRate) && "
+    "!has(item.limits.requestPercentage) && !has(item.limits.controllerMutationRate) : "
+    "!has(item.limits.connectionCreationRate)))"
+)
+_REQUIREMENTS: Final = (
+    ("clusterSelector", "matchExpressions", "*"),
+    (*_CLUSTER_LIMITS, "clusterSelector", "matchExpressions", "*"),
+)
+
+
+def _name(prefix: str, at: tuple[str, ...]) -> str:
+    """What a rule that stands at several places is called: with a prefix below clusterLimits."""
+    return f"cluster-limits-{prefix}" if at[0] == "clusterLimits" else prefix
+
 
 QUOTA_RULES: Final[tuple[StaticRule, ...]] = (
     RuleScope(QUOTA, ()).rule("limits-carrier", _CARRIER,
           "an ip carries connectionCreationRate alone; user and clientId carry the other four", _carrier_broken),
+    RuleScope(QUOTA, ()).rule("one-cluster", "has(self.clusterRef) != has(self.clusterSelector)", _ONE_CLUSTER,
+          exactly_one_field("clusterRef", "clusterSelector")),
+    RuleScope(QUOTA, ()).rule("cluster-kind-immutable", "has(self.clusterRef) == has(oldSelf.clusterRef)",
+          "clusterRef and clusterSelector cannot replace each other; create another ClientQuota", None),
+    RuleScope(QUOTA, ()).rule("cluster-limits", _CLUSTER_LIMITS_CARRIER,
+          "clusterLimits needs clusterSelector; an ip carries connectionCreationRate alone, user and clientId carry the other four",
+          _cluster_limits_broken),
+    RuleScope(QUOTA, _CLUSTER_LIMITS).rule("cluster-limits-one-of", "has(self.clusterRef) != has(self.clusterSelector)", _ONE_CLUSTER,
+          exactly_one_field("clusterRef", "clusterSelector")),
+    *(RuleScope(QUOTA, at).rule(_name("selector-values", at),
+            "self.operator in ['In', 'NotIn'] ? has(self.values) && size(self.values) > 0 : !has(self.values) || size(self.values) == 0",
+            "In and NotIn need values; Exists and DoesNotExist take none", _requirement_broken) for at in _REQUIREMENTS),
     RuleScope(QUOTA, ("clusterRef",)).rule("cluster-immutable", "self == oldSelf",
           "clusterRef cannot be changed; create another ClientQuota", None),
     RuleScope(QUOTA, ("entity",)).rule("entity-shape",
@@ -231,7 +283,7 @@ QUOTA_RULES: Final[tuple[StaticRule, ...]] = (
     RuleScope(QUOTA, ("entity", "ip")).rule("ip-canonical",
           "!has(self.name) || (isIP(self.name) && ip.isCanonical(self.name))",
           "must be a literal IP address in canonical form (RFC 5952 for IPv6)", _ip_broken),
-    *(RuleScope(QUOTA, ("limits", RULES[key].field)).rule(f"rate-{RULES[key].field}", cel, message, _rate_broken(key))
-      for key, (cel, message) in _RATES.items()),
+    *(RuleScope(QUOTA, (*at, "limits", RULES[key].field)).rule(_name(f"rate-{RULES[key].field}", (*at, "limits")), cel, message, _rate_broken(key))
+      for at in ((), _CLUSTER_LIMITS) for key, (cel, message) in _RATES.items()),
 )  # fmt: skip
 """Every rule of a ClientQuota, in the order of the fields."""

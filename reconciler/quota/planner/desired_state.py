@@ -12,6 +12,9 @@ from reconciler.quota.state import Limits, set_values
 Lines: TypeAlias = tuple[int, int, int, int, int]
 NO_LINES: Final[Lines] = (0, 0, 0, 0, 0)
 
+Selections: TypeAlias = tuple[str, str, str, str, str]
+NO_SELECTIONS: Final[Selections] = ("", "", "", "", "")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declaration:
@@ -29,6 +32,8 @@ class Declaration:
         labels: Its labels as ``(name, value)``, sorted.
         accepted: Kinds of warnings that it accepts as ``(kind, reason)``, sorted; a kind may be unknown.
         annotations: Its annotations as ``(name, value)``, for a document that replaces it; they decide nothing.
+        selections: Why each limit is meant for this cluster, in columns: the selector of the document and the item that
+            replaced the value. Empty texts where the document names the cluster. They decide nothing.
     """
 
     document: str
@@ -42,10 +47,15 @@ class Declaration:
     labels: tuple[tuple[str, str], ...] = ()
     accepted: tuple[tuple[str, str], ...] = ()
     annotations: tuple[tuple[str, str], ...] = field(default=(), compare=False, repr=False)
+    selections: Selections = field(default=NO_SELECTIONS, compare=False)
 
     def line_of(self, key: Key) -> int:
         """Line of the rule for a key, or of the document."""
         return self.lines[COLUMN_OF[key]] or self.line
+
+    def selection_of(self, key: Key) -> str:
+        """Why the limit of a key is meant for this cluster; "" where the document names the cluster."""
+        return self.selections[COLUMN_OF[key]]
 
     def place(self, key: Key) -> str:
         """``path:line`` of the rule for a key."""

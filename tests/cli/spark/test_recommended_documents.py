@@ -34,7 +34,7 @@ def declared(screen: Screen | None = None) -> DeclaredDocuments:
 
 def by_name(text: str) -> dict[str, Declaration]:
     """The documents of a text."""
-    loaded = load_files([("new", text)], clusters=["prod"]).checked()
+    loaded = load_files([("new", text)], clusters={"prod": {}}).checked()
     return {one.document: one for one in loaded.of("prod")}
 
 

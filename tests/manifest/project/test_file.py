@@ -242,3 +242,51 @@ def test_all_mistakes_of_a_project_file_are_told_at_once() -> None:
             + "kind: QuotaProject\nspec: {manifest: []}\n"
         )
     assert [problem.line for problem in caught.value.problems] == [6, 7, 11]
+
+
+GROUPED = (
+    V
+    + """\
+kind: QuotaProject
+spec:
+  clusterGroups:
+    - {name: europe, clusters: [eu-1, eu-2], labels: {region: eu}}
+    - {name: large, clusters: [eu-1], labels: {size: large}}
+---
+apiVersion: kafka-quotas.io/v1alpha1
+kind: QuotaCluster
+metadata: {name: eu-1, labels: {tier: prod}}
+spec: {bootstrapServers: "a:9092"}
+---
+apiVersion: kafka-quotas.io/v1alpha1
+kind: QuotaCluster
+metadata: {name: eu-2}
+spec: {bootstrapServers: "b:9092"}
+"""
+)
+
+
+def test_a_cluster_has_its_own_labels_those_of_its_groups_and_its_name() -> None:
+    assert parse(GROUPED).labels == {
+        "eu-1": {"tier": "prod", "region": "eu", "size": "large", "kafka-quotas.io/name": "eu-1"},
+        "eu-2": {"region": "eu", "kafka-quotas.io/name": "eu-2"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("clusters: [eu-1]", "clusters: [eu-3]", "no QuotaCluster in this file is called 'eu-3'; did you mean eu-"),
+        ("{size: large}", "{region: us}", "group large gives eu-1 the label region=us, and it has region=eu"),
+        ("{size: large}", "{tier: dev}", "group large gives eu-1 the label tier=dev, and it has tier=prod"),
+        ("{size: large}", "{kafka-quotas.io/name: x}", "it has kafka-quotas.io/name=eu-1"),
+        ("{tier: prod}", "{kafka-quotas.io/name: x}", "kafka-quotas.io/name is always the name of the cluster"),
+        ("labels: {size: large}", "labels: {}", "needs at least 1 fields"),
+        ("labels: {size: large}", "labels: {size: 5}", "put it in quotes"),
+        ("clusters: [eu-1]", "clusters: [eu-1, eu-1]", "holds an item twice"),
+    ],
+)  # fmt: skip
+def test_a_group_that_contradicts_its_clusters_is_refused(old: str, new: str, words: str) -> None:
+    with pytest.raises(ManifestErrors) as caught:
+        parse(GROUPED.replace(old, new))
+    assert words in str(caught.value)

@@ -27,7 +27,7 @@ def test_client_properties_come_from_a_file_if_one_is_named():
 
 def test_the_example_is_a_correct_document_with_which_nothing_is_done():
     files = starter_files(cluster="c", bootstrap="a:1", policy=Policy.OBSERVE)
-    loaded = load_files([("f", files["quotas/example.yaml"])], clusters=["c"])
+    loaded = load_files([("f", files["quotas/example.yaml"])], clusters={"c": {}})
     assert not loaded.problems
     (declaration,) = loaded.of("c")
     assert declaration.suspended

@@ -13,7 +13,7 @@ from reconciler.manifest.rules.client_quota import (
     canonical_ip,
 )
 from reconciler.manifest.rules.cluster import CLUSTER_RULES, seconds_of
-from tests.manifest.samples import FORMS, cluster, quota
+from tests.manifest.samples import FORMS, cluster, quota, selecting
 from tools.file_schemas import CRDS
 
 ROOT = Path(__file__).parents[3]
@@ -56,8 +56,18 @@ def entity(**slots: Any) -> dict[str, Any]:
     return quota(entity=slots)
 
 
+def quota_without(field: str) -> dict[str, Any]:
+    resource = quota()
+    del resource["spec"][field]
+    return resource
+
+
 def ip(name: str) -> dict[str, Any]:
     return quota(entity={"ip": {"name": name}}, limits={"connectionCreationRate": 5})
+
+
+def requirement(**fields: Any) -> dict[str, Any]:
+    return {"matchExpressions": [{"key": "region", **fields}]}
 
 
 def limits(**values: Any) -> dict[str, Any]:
@@ -73,6 +83,17 @@ def grant(**pattern: Any) -> dict[str, Any]:
 
 
 BROKEN: tuple[tuple[str, dict[str, Any], str], ...] = (
+    ("one-cluster", quota(clusterSelector={}), "only one of clusterRef and clusterSelector"),
+    ("one-cluster", quota_without("clusterRef"), "needs clusterRef or clusterSelector"),
+    ("cluster-limits", quota(clusterLimits=[]), "needs clusterSelector"),
+    ("cluster-limits", selecting(clusterLimits=[{"clusterSelector": {}, "limits": {"connectionCreationRate": 5}}]), "clusterLimits[0]: connectionCreationRate is for an ip"),
+    ("cluster-limits-one-of", selecting(clusterLimits=[{"limits": {"producerByteRate": 5}}]), "needs clusterRef or clusterSelector"),
+    ("cluster-limits-one-of", selecting(clusterLimits=[{"clusterRef": {"name": "a"}, "clusterSelector": {}, "limits": {"producerByteRate": 5}}]), "only one of"),
+    ("selector-values", selecting(clusterSelector=requirement(operator="In")), "operator In needs values"),
+    ("selector-values", selecting(clusterSelector=requirement(operator="NotIn", values=[])), "operator NotIn needs values"),
+    ("selector-values", selecting(clusterSelector=requirement(operator="Exists", values=["eu"])), "operator Exists takes no values"),
+    ("cluster-limits-selector-values", selecting(clusterLimits=[{"clusterSelector": requirement(operator="In"), "limits": {"producerByteRate": 5}}]), "needs values"),
+    ("cluster-limits-rate-producerByteRate", selecting(clusterLimits=[{"clusterSelector": {}, "limits": {"producerByteRate": 0}}]), "greater than 0"),
     ("limits-carrier", limits(connectionCreationRate=5), "for an ip"),
     ("limits-carrier", quota(entity={"ip": {"default": True}}), "not producerByteRate"),
     ("entity-shape", entity(), "needs a user"),
@@ -146,7 +167,7 @@ def test_a_twin_says_no_and_why(name: str, document: dict[str, Any], words: str)
 def test_every_twin_is_seen_to_say_no() -> None:
     """All but the rules that exist once per slot, per list and per key by the same function."""
     seen = {name for name, _, _ in BROKEN}
-    families = {"match", "ip-alone", "bound"}
+    families = {"match", "ip-alone", "bound", "cluster-limits-rate"}
     missing = {
         name
         for name, rule in RULES.items()
@@ -159,6 +180,10 @@ def test_every_twin_is_seen_to_say_no() -> None:
 
 ACCEPTED = (
     *(quota(entity=form, limits={"connectionCreationRate": 5} if "ip" in form else {"producerByteRate": 5}) for form in FORMS),
+    selecting(), selecting(clusterSelector={}), selecting(clusterSelector=requirement(operator="DoesNotExist", values=[])),
+    selecting(clusterSelector=requirement(operator="NotIn", values=["eu", ""]), clusterLimits=[]),
+    selecting(clusterLimits=[{"clusterRef": {"name": "a"}, "limits": {"producerByteRate": 5}}, {"clusterSelector": {}, "limits": {"requestPercentage": 5}}]),
+    selecting(entity={"ip": {"default": True}}, limits={"connectionCreationRate": 5}, clusterLimits=[{"clusterSelector": {}, "limits": {"connectionCreationRate": "1k"}}]),
     ip("::1"), ip("2001:db8::1"), ip("255.255.255.255"), ip("1::"), ip("::1.2.3.4".replace("1.2.3.4", "102:304")),
     limits(producerByteRate=2**63 - 1), limits(producerByteRate=2**53), limits(producerByteRate="9223372036854775807"),
     limits(producerByteRate="10Mi", consumerByteRate="1500", requestPercentage=0.001, controllerMutationRate=1),

@@ -1,0 +1,172 @@
+"""Which clusters a document is for, where it selects them by labels, and what its limits are in each of them.
+
+Selectors mean what the label selectors of Kubernetes mean: all requirements have to be met, an empty selector selects
+everything, and NotIn also selects what has no such label. Pure.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final, TypeAlias, TypeVar
+
+from reconciler.manifest.schema_names import GROUP
+from reconciler.quota.planner.desired_state import Declaration, Lines
+from reconciler.quota.state import Limits
+
+Labels: TypeAlias = Mapping[str, str]
+
+NAME_LABEL: Final = f"{GROUP}/name"
+"""Label that every cluster has for selectors, whether or not it is written: its name."""
+
+
+class SelectorOperator(StrEnum):
+    """How a requirement compares a label."""
+
+    IN = "In"
+    NOT_IN = "NotIn"
+    EXISTS = "Exists"
+    DOES_NOT_EXIST = "DoesNotExist"
+
+
+_T = TypeVar("_T")
+
+COMPARES_VALUES: Final = frozenset({SelectorOperator.IN, SelectorOperator.NOT_IN})
+"""Operators that need values; the others take none."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelRequirement:
+    """One requirement of a selector.
+
+    Attributes:
+        key: Name of the label.
+        operator: How its value is compared.
+        values: With what; empty for ``Exists`` and ``DoesNotExist``.
+    """
+
+    key: str
+    operator: SelectorOperator
+    values: tuple[str, ...] = ()
+
+    def matches(self, labels: Labels) -> bool:
+        """Whether labels meet the requirement."""
+        match self.operator:
+            case SelectorOperator.IN:
+                return labels.get(self.key) in self.values
+            case SelectorOperator.NOT_IN:
+                return labels.get(self.key) not in self.values
+            case SelectorOperator.EXISTS:
+                return self.key in labels
+            case SelectorOperator.DOES_NOT_EXIST:
+                return self.key not in labels
+
+    def __str__(self) -> str:
+        match self.operator:
+            case SelectorOperator.IN if len(self.values) == 1:
+                return f"{self.key}={self.values[0]}"
+            case SelectorOperator.EXISTS:
+                return self.key
+            case SelectorOperator.DOES_NOT_EXIST:
+                return f"!{self.key}"
+            case SelectorOperator.IN | SelectorOperator.NOT_IN:
+                word = "in" if self.operator is SelectorOperator.IN else "notin"
+                return f"{self.key} {word} ({','.join(self.values)})"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSelector:
+    """A label selector over clusters; without a requirement it selects all of them."""
+
+    requirements: tuple[LabelRequirement, ...] = ()
+
+    def matches(self, labels: Labels) -> bool:
+        """Whether a cluster with these labels is selected."""
+        return all(requirement.matches(labels) for requirement in self.requirements)
+
+    def __str__(self) -> str:
+        """As ``kubectl get -l`` takes it; ``every cluster`` for the empty selector."""
+        return ",".join(map(str, self.requirements)) or "every cluster"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterLimits:
+    """An item of ``clusterLimits``: limits for some of the selected clusters.
+
+    Attributes:
+        clusters: A selector, or the name of one cluster.
+        limits: In columns; at least one is set.
+        lines: Line of each limit, in columns.
+        line: Line of the item.
+    """
+
+    clusters: ClusterSelector | str
+    limits: Limits
+    lines: Lines
+    line: int
+
+    def applies_to(self, name: str, labels: Labels) -> bool:
+        """Whether the limits are for a cluster."""
+        if isinstance(self.clusters, str):
+            return self.clusters == name
+        return self.clusters.matches(labels)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterSelection:
+    """Clusters that a document selects.
+
+    Attributes:
+        selector: Which clusters.
+        cluster_limits: Limits that differ in some of them; a later item replaces the limits of an earlier one.
+    """
+
+    selector: ClusterSelector
+    cluster_limits: tuple[ClusterLimits, ...] = ()
+
+    def declaration(
+        self, declaration: Declaration, name: str, labels: Labels
+    ) -> Declaration | None:
+        """What the document declares in a cluster; ``None`` where the cluster is not selected.
+
+        Args:
+            declaration: The document with its general limits.
+            name: Of the cluster.
+            labels: Of the cluster, as :func:`selection_labels` gives them.
+        """
+        if not self.selector.matches(labels):
+            return None
+        limits, lines = list(declaration.limits), list(declaration.lines)
+        selections = ["" if limit is None else str(self.selector) for limit in limits]
+        for index, item in enumerate(self.cluster_limits):
+            if not item.applies_to(name, labels):
+                continue
+            for column, limit in enumerate(item.limits):
+                if limit is not None:
+                    limits[column], lines[column] = limit, item.lines[column]
+                    selections[column] = f"{self.selector}; clusterLimits[{index}] {item.clusters}"
+        return replace(
+            declaration,
+            limits=five(limits),
+            lines=five(lines),
+            selections=five(selections),
+        )
+
+    def unknown_names(self, names: Iterable[str]) -> tuple[tuple[int, str], ...]:
+        """Items that name a cluster that does not exist, by index and name."""
+        known_names = frozenset(names)
+        return tuple(
+            (index, item.clusters)
+            for index, item in enumerate(self.cluster_limits)
+            if isinstance(item.clusters, str) and item.clusters not in known_names
+        )
+
+
+def selection_labels(name: str, labels: Labels) -> Labels:
+    """The labels of a cluster that selectors see: its own, and its name."""
+    return {**labels, NAME_LABEL: name}
+
+
+def five(columns: Sequence[_T]) -> tuple[_T, _T, _T, _T, _T]:
+    """Values of all keys as a tuple that shows its length."""
+    first, second, third, fourth, fifth = columns
+    return first, second, third, fourth, fifth
