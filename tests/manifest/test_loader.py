@@ -199,6 +199,6 @@ def test_two_documents_of_one_name_collide_only_where_they_meet() -> None:
 
 
 def test_without_labels_documents_that_select_stand_apart() -> None:
-    loaded = load_files([("f", selecting("x") + "---\n" + quota("y"))]).checked()
+    loaded = load_files([("f", selecting("x") + "---\n" + quota("w"))]).checked()
     assert [claim.document for claim in loaded.of("")] == ["ns/x"]
-    assert [claim.document for claim in loaded.of("prod")] == ["ns/y"]
+    assert [claim.document for claim in loaded.of("prod")] == ["ns/w"]
