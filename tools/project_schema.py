@@ -113,7 +113,11 @@ PROJECT: Final[dict[str, Any]] = {
                         "type": "object",
                         "minProperties": 1,
                         "maxProperties": 64,
-                        "additionalProperties": {"type": "string", "maxLength": 63},
+                        "additionalProperties": {
+                            "description": "Value of the label.",
+                            "type": "string",
+                            "maxLength": 63,
+                        },
                     },
                 },
             },

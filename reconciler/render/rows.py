@@ -336,11 +336,9 @@ def _outcome(pair: PairOutcome) -> DisplayRow:
 
 def _change(change: QuotaChange, effect: Effect | None) -> DisplayRow:
     mark, colour = _MARKS[change.action]
-    place, note = "", change.note
+    place, selection = "", ""
     if change.claim is not None:
-        place = change.claim.place(change.key)
-        if selection := change.claim.selection_of(change.key):
-            note = f"{note}; selected by {selection}" if note else f"selected by {selection}"
+        place, selection = change.claim.place(change.key), change.claim.selection_of(change.key)
     elif change.owner is not None:
         place = change.owner.document
     return DisplayRow(
@@ -353,7 +351,7 @@ def _change(change: QuotaChange, effect: Effect | None) -> DisplayRow:
         meaning=_meaning(effect),
         reason=FLAGGED.get(change.cause, ""),
         place=place,
-        note=note,
+        note="; ".join(filter(None, (change.note, selection and f"selected by {selection}"))),
     )
 
 

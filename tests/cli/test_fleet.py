@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from reconciler.sandbox import SandboxSettings
+from reconciler.sandbox import Fault, SandboxSettings
+from reconciler.sandbox.broker_rules.alterations import BrokerFailure
+from reconciler.sandbox.faults import CutBefore, Refuse
 from tests.cli.brokers import SandboxThread
 from tests.cli.projects import CLUSTER, PROJECT, manifests, quota
 
@@ -108,6 +110,107 @@ def test_a_cluster_that_fails_beside_a_refused_one_is_1_with_the_table_of_all(
         ["beta", "refused"],
         ["gamma", "unreachable"],
     ]
+
+
+def test_a_write_that_the_broker_refuses_is_1_with_a_row_of_its_own(fleet, kquota):
+    failure = BrokerFailure(code=42, message="planted")
+    fleet["beta"].fail(
+        Fault(effect=Refuse(failure=failure, names=(("user", "user-beta"),)), api=49, times=-1)
+    )
+    ran = kquota("apply", "--all", "--yes", "--validate", "none")
+    assert ran.code == 1
+    assert summary(ran.out) == [
+        ["alpha", "ok", "1", "0", "0"],
+        ["beta", "failed", "0", "0", "1"],
+        ["gamma", "ok", "1", "0", "0"],
+    ]
+    assert "3 clusters: 2 ok, 1 failed; 2 changes, 0 drifted" in ran.out
+    assert [bool(sandbox.values()) for sandbox in fleet.values()] == [True, False, True]
+
+
+def test_a_write_whose_outcome_is_not_known_is_1_and_its_row_has_no_change(fleet, kquota):
+    fleet["beta"].fail(Fault(effect=CutBefore(), api=49, times=-1))
+    ran = kquota("apply", "--all", "--yes", "--validate", "none", "--timeout", "1s")
+    assert ran.code == 1
+    assert summary(ran.out)[1][:3] == ["beta", "failed", "0"]
+    assert [row[:2] for row in summary(ran.out)[::2]] == [["alpha", "ok"], ["gamma", "ok"]]
+
+
+def labelled(folder, fleet: dict[str, SandboxThread]) -> None:
+    """A project in which alpha and beta are in Europe, and beta is large."""
+    write(folder, {name: sandbox.bootstrap for name, sandbox in fleet.items()})
+    text = (folder / "kquota.yaml").read_text()
+    groups = """\
+  clusterGroups:
+    - {name: europe, clusters: [alpha, beta], labels: {region: eu}}
+    - {name: large, clusters: [beta], labels: {size: large}}
+"""
+    (folder / "kquota.yaml").write_text(text.replace(PROJECT, PROJECT + groups))
+    selecting = quota("alice").replace(
+        "clusterRef: {name: prod}",
+        "clusterSelector: {matchLabels: {region: eu}}\n"
+        "  clusterLimits:\n"
+        "    - {clusterSelector: {matchLabels: {size: large}}, limits: {producerByteRate: 20Mi}}",
+    )
+    manifests(folder, selecting)
+
+
+def test_one_document_is_applied_to_every_cluster_that_it_selects(fleet, folder, kquota):
+    labelled(folder, fleet)
+    plan = json.loads(kquota("plan", "--all", "--format", "json").out)
+    rows = {one["cluster"]: one["plan"]["changes"] for one in plan["plans"]}
+    assert rows["gamma"] == []
+    ((alpha,), (beta,)) = rows["alpha"], rows["beta"]
+    assert (alpha["after"], alpha["selection"], alpha["line"]) == (10485760, "region=eu", 12)
+    assert (beta["after"], beta["line"]) == (20971520, 10)
+    assert beta["selection"] == "region=eu; clusterLimits[0] size=large"
+    ran = kquota("apply", "--all", "--yes")
+    assert ran.code == 0
+    assert "selected by region=eu; clusterLimits[0] size=large" in ran.out
+    assert [sandbox.values() for sandbox in fleet.values()] == [
+        {(("user", "alice"),): {"producer_byte_rate": 10485760.0}},
+        {(("user", "alice"),): {"producer_byte_rate": 20971520.0}},
+        {},
+    ]
+    assert kquota("plan", "--all", "--detailed-exitcode").code == 0
+    assert kquota("drift", "--all").code == 0
+    checked = json.loads(kquota("validate", "--format", "json").out)
+    assert (checked["documents"], checked["findings"]) == (1, [])
+
+
+def test_a_saved_plan_of_a_selected_cluster_is_applied(fleet, folder, kquota):
+    labelled(folder, fleet)
+    assert kquota("plan", "--cluster", "beta", "--out", "beta.json").code == 0
+    assert kquota("apply", "beta.json", "--cluster", "beta", "--yes").code == 0
+    assert fleet["beta"].values() == {(("user", "alice"),): {"producer_byte_rate": 20971520.0}}
+
+
+def test_a_document_that_leaves_a_cluster_is_removed_there_by_its_deletion_policy(
+    fleet, folder, kquota
+):
+    labelled(folder, fleet)
+    assert kquota("apply", "--all", "--yes").code == 0
+    path = folder / "quotas" / "all.yaml"
+    text = path.read_text().replace(
+        "limits: {producerByteRate: 10Mi}",
+        "limits: {producerByteRate: 10Mi}\n  deletionPolicy: Delete",
+    )
+    path.write_text(text)
+    assert kquota("apply", "--all", "--yes").code == 0
+    path.write_text(text.replace("{region: eu}", "{size: large}"))
+    assert kquota("apply", "--all", "--yes", "--allow-empty", "--allow-newly-unlimited").code == 0
+    assert fleet["alpha"].values() == {}
+    assert fleet["beta"].values() != {}
+
+
+def test_addresses_alone_have_no_labels(fleet, folder, kquota):
+    labelled(folder, fleet)
+    (folder / "kquota.yaml").unlink()
+    ran = kquota("plan", "--bootstrap-server", fleet["alpha"].bootstrap, "quotas")
+    assert ran.code == 1
+    assert "team/alice selects clusters by their labels, and only a project file has labels" in ran.err  # fmt: skip
+    checked = kquota("validate", "quotas")
+    assert checked.code == 0, checked.err
 
 
 def test_a_report_without_any_cluster_still_has_the_table(fleet, kquota):

@@ -172,6 +172,7 @@ def preview_row(
     plan = preview.plan
     refused = len(preview.violations) + len(plan.conflicts) + len(preview.verdict.rejections)
     is_complete = outcome is None or outcome.complete
+    refused_writes = 0 if outcome is None else outcome.count("REJECTED")
     return FleetRow(
         cluster=result.target.display_name,
         outcome=FleetOutcome.REFUSED
@@ -181,7 +182,7 @@ def preview_row(
         else FleetOutcome.FAILED,
         changes=len(plan.changes) if outcome is None else outcome.count("APPLIED"),
         drift=len(plan.drift),
-        refused=refused,
+        refused=refused + refused_writes,
         seconds=result.seconds,
     )
 
