@@ -48,9 +48,9 @@ from reconciler.quota.state import Limits
 DEFAULT_NAMESPACE: Final = "default"
 """Where a document without a namespace is, as for kubectl."""
 
-MOST_CLUSTER_LIMITS: Final = 32
-MOST_REQUIREMENTS: Final = 16
-MOST_SELECTOR_VALUES: Final = 32
+MOST_CLUSTER_LIMITS: Final = 16
+MOST_REQUIREMENTS: Final = 8
+MOST_SELECTOR_VALUES: Final = 16
 """Bounds on one document: items of clusterLimits, requirements of each kind in a selector, values of a requirement."""
 
 _ROOT: Final = frozenset({"apiVersion", "kind", "metadata", "spec", "status"})
