@@ -128,6 +128,16 @@ def from_resource(resource: Mapping[str, object], path: str = "") -> ClientQuota
     return from_node(from_json(resource), path)
 
 
+def read_selector(value: object) -> ClusterSelector:
+    """The selector in a custom resource.
+
+    Raises:
+        DocumentDeclined: It is none.
+        TypeError: It has no JSON form.
+    """
+    return _selector(from_json(value))
+
+
 def from_node(root: Node, path: str) -> ClientQuota:
     """The document in a YAML tree.
 
@@ -242,7 +252,7 @@ def _clusters(spec: _DocumentFields, *, on_ip: bool) -> str | ClusterSelection:
     if "clusterLimits" in spec:
         nodes = _nodes(spec["clusterLimits"], most=MOST_CLUSTER_LIMITS)
         items = tuple(_cluster_limits(node, on_ip=on_ip) for node in nodes)
-    return ClusterSelection(selector=_selector(spec["clusterSelector"]), cluster_limits=items)
+    return ClusterSelection(selector=_selector(spec["clusterSelector"].value), cluster_limits=items)
 
 
 def _reference(entry: MappingEntry) -> str:
@@ -257,15 +267,15 @@ def _cluster_limits(node: Node, *, on_ip: bool) -> ClusterLimits:
     return ClusterLimits(
         clusters=_reference(fields["clusterRef"])
         if "clusterRef" in fields
-        else _selector(fields["clusterSelector"]),
+        else _selector(fields["clusterSelector"].value),
         limits=limits,
         lines=lines,
         line=node.line,
     )
 
 
-def _selector(entry: MappingEntry) -> ClusterSelector:
-    fields = _fields(entry.value, _SELECTOR)
+def _selector(node: Node) -> ClusterSelector:
+    fields = _fields(node, _SELECTOR)
     requirements: list[LabelRequirement] = []
     if "matchLabels" in fields:
         labels = _texts(fields["matchLabels"].value, max_count=MOST_REQUIREMENTS, longest=63)

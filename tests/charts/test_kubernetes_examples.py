@@ -16,7 +16,7 @@ from tests.charts.chart_renderer import CHART
 from tests.servers.kube.cluster import KubeCluster
 
 FOLDER = Path(__file__).parents[2] / "examples" / "kubernetes"
-OURS = ("quotacluster.yaml", "tenant.yaml", "clientquotas.yaml")
+OURS = ("quotacluster.yaml", "tenant.yaml", "clientquotas.yaml", "fleet.yaml")
 GITOPS = ("argo-cd/applications.yaml", "flux/kustomizations.yaml")
 FORMS = {
     (user, client_id)
@@ -66,7 +66,7 @@ def test_the_grants_of_the_cluster_cover_every_document() -> None:
     tenants = [grant.tenant for grant in from_spec("prod", cluster["spec"]).grants]
     documents = [
         document
-        for name in ("clientquotas.yaml", "tenant.yaml")
+        for name in ("clientquotas.yaml", "tenant.yaml", "fleet.yaml")
         for document in objects(name)
         if document["kind"] == "ClientQuota"
     ]

@@ -10,7 +10,8 @@ from typing import Any, Final, Protocol
 from reconciler.base.protocols import Clock
 from reconciler.client import QuotaClient
 from reconciler.errors import AuthorizationError, ConfigError, NotFound
-from reconciler.kube.api.custom_resources import operator_class_of
+from reconciler.kube.api.client import ListResult
+from reconciler.kube.api.custom_resources import name_of, operator_class_of
 from reconciler.kube.api.resource_paths import QUOTA_CLUSTERS, ApiResource
 from reconciler.kube.status.eligibility import cluster_problems
 from reconciler.manifest.project.cluster import QuotaCluster, from_spec
@@ -34,6 +35,10 @@ class ClusterApi(Protocol):
         self, resource: ApiResource, namespace: str | None, name: str
     ) -> Mapping[str, Any]:
         """One object."""
+        ...
+
+    async def list(self, resource: ApiResource) -> ListResult:
+        """All objects."""
         ...
 
 
@@ -74,8 +79,19 @@ class LiveBrokerValidator:
         self._allow_references = allow_references
         self._from_file = from_file
         self._clusters: dict[str, tuple[float, QuotaCluster | None]] = {}
+        self._listed: tuple[float, Mapping[str, Mapping[str, Any]]] | None = None
         self._cached_clients: dict[str, tuple[float, QuotaClient]] = {}
         self._rights: dict[str, tuple[float, QuotaClient, Cluster]] = {}
+
+    async def clusters(self) -> Mapping[str, Mapping[str, Any]]:
+        """See :class:`reconciler.kube.admission.review.BrokerValidator`."""
+        if self._from_file is not None:
+            return self._from_file
+        now = self._clock.monotonic()
+        if self._listed is None or now - self._listed[0] >= KEPT_SECONDS:
+            listing = await self._api.list(QUOTA_CLUSTERS)
+            self._listed = now, {name_of(obj): obj for obj in listing.items}
+        return self._listed[1]
 
     async def cluster(self, name: str) -> QuotaCluster | None:
         """See :class:`reconciler.kube.admission.review.BrokerValidator`."""

@@ -4,6 +4,7 @@ The webhook is a convenience, never a wall: the operator judges every document a
 refusal (or that of Kafka's rules, where we may not ask it) denies a request; everything else is a warning.
 """
 
+import asyncio
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from reconciler.kube.api.custom_resources import (
 )
 from reconciler.kube.api.resource_paths import CLIENT_QUOTAS
 from reconciler.kube.status.eligibility import EligibilityKind, assess_eligibility
+from reconciler.kube.watch.projection import NO_CLUSTER, projections, selects_clusters
 from reconciler.manifest.project.cluster import QuotaCluster
 from reconciler.quota import rule_warnings
 from reconciler.quota.entity import Entity
@@ -34,6 +36,9 @@ LONGEST_WARNING: Final = 250
 """Characters; Kubernetes asks for 256 at most, and cuts all of them together at 4,096 bytes."""
 
 MOST_WARNINGS: Final = 12
+MOST_ASKED: Final = 16
+"""So many of the clusters that a document selects are asked, at the same time; a request may not wait for all of a fleet."""
+
 _ASKED: Final = frozenset({"CREATE", "UPDATE"})
 _NO_NAME: Final = "unnamed"
 """Stands for a name that the API server has yet to make (`generateName`)."""
@@ -51,6 +56,14 @@ class MalformedReview(ValueError):
 
 class BrokerValidator(Protocol):
     """Validation against the Kafka clusters."""
+
+    async def clusters(self) -> Mapping[str, Obj]:
+        """All QuotaClusters as they are written, by name.
+
+        Raises:
+            KquotaError: They cannot be listed.
+        """
+        ...
 
     async def cluster(self, name: str) -> QuotaCluster | None:
         """A QuotaCluster that can be used; ``None`` = there is none of this name.
@@ -147,7 +160,40 @@ def _placed(obj: Mapping[str, Any], request: Mapping[str, Any]) -> Obj:
 
 async def decide(obj: Obj, broker: BrokerValidator) -> AdmissionDecision:
     """Whether a ClientQuota may be stored, and what its author should know. Never raises for what others did wrong."""
-    name = cluster_name_of(obj)
+    if not selects_clusters(obj):
+        return await _decide_in_cluster(cluster_name_of(obj), obj, broker)
+    try:
+        views = projections(obj, await broker.clusters())
+    except KquotaError as error:
+        _log.warning("admission: QuotaClusters cannot be listed: %s", error)
+        return _warned("QuotaClusters cannot be listed, so no broker was asked")
+    if NO_CLUSTER in views:
+        return _warned(*assess_eligibility(obj, {}).messages)
+    names = sorted(views)
+    decisions = await asyncio.gather(
+        *(_decide_in_cluster(name, views[name], broker) for name in names[:MOST_ASKED])
+    )
+    verdicts = list(zip(names, decisions, strict=False))
+    unasked = len(names) - len(verdicts)
+    return AdmissionDecision(
+        denied="; ".join(
+            f"{name}: {verdict.denied}" for name, verdict in verdicts if verdict.denied
+        ),
+        warnings=_bounded(
+            (
+                *(
+                    f"{name}: {warning}"
+                    for name, verdict in verdicts
+                    for warning in verdict.warnings
+                ),
+                *([f"the brokers of {unasked} more clusters were not asked"] if unasked else ()),
+            )
+        ),
+    )
+
+
+async def _decide_in_cluster(name: str, obj: Obj, broker: BrokerValidator) -> AdmissionDecision:
+    """The decision about a document of one cluster."""
     try:
         cluster = await broker.cluster(name)
     except KquotaError as error:

@@ -147,8 +147,25 @@ def requested_at(obj: Obj) -> str | None:
     return requested if isinstance(requested, str) else None
 
 
+PROJECTION: Final = f"{GROUP}/projection"
+"""Field beside ``spec`` of a document as one selected cluster gets it (``watch.projection``). No object of an API server has it."""
+
+
+def projected_cluster(obj: Obj) -> str:
+    """The QuotaCluster that a projection is for; "" for a document as the API server has it."""
+    projection = obj.get(PROJECTION)
+    return "" if projection is None else str(projection["cluster"])
+
+
+def projected_spec(obj: Obj) -> object:
+    """What a projection asks for: it may change although the document does not. ``None`` for any other document."""
+    return spec_of(obj) if PROJECTION in obj else None
+
+
 def cluster_name_of(obj: Obj) -> str:
-    """Name of the QuotaCluster that a ClientQuota refers to, "" if it does not say."""
+    """Name of the QuotaCluster that a ClientQuota refers to or is a projection for, "" if it does not say."""
+    if PROJECTION in obj:
+        return projected_cluster(obj)
     reference = spec_of(obj).get("clusterRef")
     cluster_name = reference.get("name") if isinstance(reference, Mapping) else None
     return cluster_name if isinstance(cluster_name, str) else ""

@@ -178,8 +178,10 @@ def excerpt(obj: Obj, limits: NamespaceLimits) -> Obj:
     """
     metadata = metadata_of(obj)
     status = status_of(obj)
-    spec: dict[str, Any] = {"clusterRef": {"name": cluster_name_of(obj)}}
-    if status.get("keys"):
+    spec: dict[str, Any] = {}
+    if "clusterSelector" not in spec_of(obj):
+        spec["clusterRef"] = {"name": cluster_name_of(obj)}
+    if status.get("keys") or status.get("clusters"):
         current_spec = spec_of(obj)
         spec |= {name: current_spec[name] for name in _OF_RECORDS if name in current_spec}
     return {

@@ -11,13 +11,19 @@ from typing import Final, TypeVar
 
 from reconciler.errors import InventoryError, KubernetesConflict
 from reconciler.kube.api.client import KubernetesApi
-from reconciler.kube.api.custom_resources import Obj, document_of, name_of, uid_of
+from reconciler.kube.api.custom_resources import (
+    Obj,
+    document_of,
+    name_of,
+    projected_cluster,
+    uid_of,
+)
 from reconciler.kube.api.resource_paths import CONFIG_MAPS
 from reconciler.kube.records import config_maps, record_store
 from reconciler.kube.records.config_map_reader import DecodedPart
 from reconciler.kube.records.config_map_reader import read as read_config_maps
 from reconciler.kube.records.document_entity import declared_entity
-from reconciler.kube.records.document_presence import DocumentPresence
+from reconciler.kube.records.document_presence import DEPARTED, DocumentPresence
 from reconciler.kube.records.status_migration import records_of_statuses
 from reconciler.kube.records.stored_records import (
     StoredRecords,
@@ -102,10 +108,11 @@ class KubeInventory:
             complete: Whether every document was listed meanwhile.
         """
         self._is_complete = self._is_complete or complete
+        stored = self._stored
         self._departed.update(self._cache.take_departed(self._name))
+        self._departed.update(self._cache.deselected(self._name, stored.uids))
         documents = self._cache.of(self._name)
         self.take_documents(documents)
-        stored = self._stored
         owned, uids = stored.owned, {**stored.uids}
         tenants = (
             () if self._cluster is None else tuple(grant.tenant for grant in self._cluster.grants)
@@ -113,7 +120,7 @@ class KubeInventory:
         if stored.takes_statuses and self._cluster is not None:
             records, more = records_of_statuses(
                 owned.cluster_id,
-                documents.values(),
+                (obj for obj in documents.values() if not projected_cluster(obj)),
                 before=owned.records,
                 has_grant=lambda obj: may_declare(document_of(obj), declared_entity(obj), tenants),
             )
@@ -133,6 +140,19 @@ class KubeInventory:
     def take_documents(self, documents: Mapping[str, Obj]) -> None:
         """Take these as the documents that the reconciliation judges: what is recorded for one of them carries its uid."""
         self._documents = dict(documents)
+
+    def has_seen_deletion(self) -> bool:
+        """Whether a document that owns something was seen to go, or to be for other clusters by now."""
+        owners = (
+            owner.document.removesuffix(DEPARTED)
+            for record in self.owned.records.values()
+            for _, owner in record.pairs()
+        )
+        return any(
+            document in self._departed or document not in self._stored.uids
+            for document in owners
+            if document and document not in self._documents
+        )
 
     async def load(self, cluster_id: str) -> OwnershipRecords:
         """The records of the reconciliation under way.

@@ -15,7 +15,6 @@ from reconciler.kube.api import reconcile_request
 from reconciler.kube.api.client import KubernetesApi
 from reconciler.kube.api.custom_resources import (
     Obj,
-    cluster_name_of,
     is_terminating,
     spec_of,
     status_of,
@@ -24,6 +23,7 @@ from reconciler.kube.api.resource_paths import CLIENT_QUOTAS, QUOTA_CLUSTERS
 from reconciler.kube.records import record_store
 from reconciler.kube.records.document_entity import entity_of
 from reconciler.kube.records.stored_records import StoredRecords
+from reconciler.kube.watch.projection import projections
 from reconciler.quota.entity import Entity
 from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.keys import FIELDS, Key, same_value
@@ -109,13 +109,15 @@ async def begin(ledger: OverrideLedger, request: OverrideRequest) -> Sequence[Ov
         InventoryError: The ledger cannot be read.
         KubernetesError: The API server cannot be asked.
     """
+    cluster = await ledger.api.get(QUOTA_CLUSTERS, None, ledger.cluster)
     listing = await ledger.api.list(CLIENT_QUOTAS)
+    views = (
+        projections(obj, {ledger.cluster: cluster}).get(ledger.cluster) for obj in listing.items
+    )
     documents = [
-        obj
-        for obj in listing.items
-        if cluster_name_of(obj) == ledger.cluster
-        and not is_terminating(obj)
-        and entity_of(obj) == request.entity
+        view
+        for view in views
+        if view is not None and not is_terminating(view) and entity_of(view) == request.entity
     ]
     overrides_begun: list[Override] = []
 

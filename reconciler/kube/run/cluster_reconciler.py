@@ -22,6 +22,7 @@ from reconciler.kube.api.custom_resources import (
     generation_of,
     has_finalizer,
     is_terminating,
+    projected_spec,
     requested_at,
     status_of,
     uid_of,
@@ -306,7 +307,10 @@ class ClusterReconciler:
         )
 
     def _is_leaving(self) -> bool:
-        return any(is_terminating(obj) for obj in self._context.cache.of(self._name).values())
+        documents = self._context.cache.of(self._name)
+        if not documents:
+            return self._inventory.has_seen_deletion()
+        return any(is_terminating(obj) for obj in documents.values())
 
     def _eligibilities(self, cluster: QuotaCluster) -> Mapping[str, Eligibility]:
         """What each document may ask for; worked out again only where it or the cluster changed."""
@@ -415,4 +419,10 @@ def as_compared(before: Obj, now: Obj) -> Obj:
 
 def _request_state(obj: Obj) -> tuple[object, ...]:
     """All that an object asks for."""
-    return uid_of(obj), generation_of(obj), deletion_requested_at(obj), requested_at(obj)
+    return (
+        uid_of(obj),
+        generation_of(obj),
+        deletion_requested_at(obj),
+        requested_at(obj),
+        projected_spec(obj),
+    )

@@ -16,11 +16,11 @@ from reconciler.kube.api.custom_resources import (
     is_terminating,
     status_of,
 )
-from reconciler.kube.records import finalizers
 from reconciler.kube.status.client_quota import document_status
 from reconciler.kube.status.comparison import unchanged
 from reconciler.kube.status.eligibility import assess_eligibility
 from reconciler.kube.status.writer import ResourceWriter
+from reconciler.kube.watch.projection import parts_of
 from reconciler.kube.watch.resource_cache import ResourceCache
 
 
@@ -52,24 +52,25 @@ class MissingClusterReconciler:
         failures: list[KquotaError] = []
         for documents in self._cache.documents_without_cluster().values():
             unsaved |= await self._statuses(documents)
-            for cluster_id, leaving in _leaving_by_cluster_id(documents).items():
+            leaving = {
+                document: obj
+                for document, obj in documents.items()
+                if is_terminating(obj) and has_finalizer(obj)
+            }
+            for cluster_id, owning in _by_cluster_id(leaving).items():
                 try:
-                    unsaved |= await self._release(cluster_id, leaving)
+                    _ = await self._orphan(cluster_id, owning)
                 except KquotaError as error:
                     # The records of one cluster hold up no document of another.
                     failures.append(error)
+                    for document in owning:
+                        _ = leaving.pop(document, None)
+            unsaved |= await self._writer.release(leaving.values())
         notes = [str(error) for error in failures]
         if unsaved:
             notes.append(f"{len(unsaved)} documents without a cluster could not be written")
         again = bool(unsaved) or any(error.retriable for error in failures)
         return LoopOutcome(retry=again, note="; ".join(notes))
-
-    async def _release(self, cluster_id: str, leaving: Mapping[str, Obj]) -> set[str]:
-        if cluster_id:
-            _ = await self._orphan(cluster_id, leaving.keys())
-        return await self._writer.patches(
-            (obj, finalizers.removing(obj)) for obj in leaving.values()
-        )
 
     async def _statuses(self, documents: Mapping[str, Obj]) -> set[str]:
         eligibilities = [
@@ -89,12 +90,12 @@ class MissingClusterReconciler:
         )
 
 
-def _leaving_by_cluster_id(documents: Mapping[str, Obj]) -> dict[str, dict[str, Obj]]:
-    """Documents that go and are held, by the id of the cluster that they were applied to; "" = to none."""
-    leaving: dict[str, dict[str, Obj]] = {}
-    for document, obj in documents.items():
-        if is_terminating(obj) and has_finalizer(obj):
-            cluster_id = status_of(obj).get("clusterId")
-            name = cluster_id if isinstance(cluster_id, str) else ""
-            leaving.setdefault(name, {})[document] = obj
-    return leaving
+def _by_cluster_id(leaving: Mapping[str, Obj]) -> dict[str, set[str]]:
+    """Documents by the ids of the clusters that they were applied to."""
+    documents: dict[str, set[str]] = {}
+    for document, obj in leaving.items():
+        for shown in (status_of(obj), *parts_of(obj).values()):
+            cluster_id = shown.get("clusterId")
+            if isinstance(cluster_id, str) and cluster_id:
+                documents.setdefault(cluster_id, set()).add(document)
+    return documents

@@ -43,6 +43,7 @@ _STANDS: Final[Mapping[EligibilityKind, Reason]] = {
     EligibilityKind.TERMINATING: Reason.DELETING,
     EligibilityKind.NAMESPACE_LIMIT: Reason.NAMESPACE_LIMIT,
     EligibilityKind.INVALID: Reason.INVALID,
+    EligibilityKind.NO_CLUSTER_SELECTED: Reason.NO_CLUSTER_SELECTED,
     EligibilityKind.CLUSTER_NOT_FOUND: Reason.CLUSTER_NOT_FOUND,
     EligibilityKind.CLUSTER_INVALID: Reason.CLUSTER_INVALID,
     EligibilityKind.NOT_GRANTED: Reason.NOT_GRANTED,

@@ -13,7 +13,7 @@ _REFRESHED: Final = frozenset({"lastSuccessfulSyncTime", "nextSyncTime"})
 CONDITIONS: Final = frozenset({"Ready", "Drifted", "Conflict", "Paused", "Reconciling", "Stalled"})
 """All types of conditions that we set."""
 
-_NAMED_BY: Final = ("type", "key")
+_NAMED_BY: Final = ("type", "key", "name")
 
 
 def unchanged(

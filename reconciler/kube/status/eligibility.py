@@ -22,6 +22,7 @@ from reconciler.kube.api.custom_resources import (
     labels_of,
     name_of,
     namespace_of,
+    projected_spec,
     spec_of,
     uid_of,
 )
@@ -30,7 +31,9 @@ from reconciler.kube.configuration.cluster_references import (
     schema_problems,
 )
 from reconciler.kube.configuration.namespace_limits import excess_of
+from reconciler.kube.watch.projection import selections_of
 from reconciler.manifest import explanation
+from reconciler.manifest.cluster_selector import ClusterSelection
 from reconciler.manifest.document import ClientQuota, DocumentDeclined, from_resource
 from reconciler.manifest.project.cluster import QuotaCluster
 from reconciler.manifest.schema_names import QUOTA
@@ -52,6 +55,7 @@ class EligibilityKind(StrEnum):
     TERMINATING = "Terminating"
     NAMESPACE_LIMIT = "NamespaceLimit"
     INVALID = "Invalid"
+    NO_CLUSTER_SELECTED = "NoClusterSelected"
     CLUSTER_NOT_FOUND = "ClusterNotFound"
     CLUSTER_INVALID = "ClusterInvalid"
     NOT_GRANTED = "NotGranted"
@@ -132,6 +136,14 @@ def assess_eligibility(
         )
     if isinstance(read, tuple):
         return Eligibility(document=document, obj=obj, kind=EligibilityKind.INVALID, messages=read)
+    if isinstance(read.clusters, ClusterSelection):
+        return Eligibility(
+            document=document,
+            obj=obj,
+            kind=EligibilityKind.NO_CLUSTER_SELECTED,
+            declaration=declaration,
+            messages=(f"clusterSelector {read.clusters.selector} selects no QuotaCluster",),
+        )
     cluster = clusters.get(read.cluster)
     if cluster is None:
         exists = read.cluster in unusable
@@ -160,6 +172,7 @@ def grounds_of(obj: Obj) -> tuple[object, ...]:
         deletion_requested_at(obj),
         labels_of(obj),
         excess_of(obj),
+        projected_spec(obj),
     )
 
 
@@ -229,7 +242,8 @@ def _read(obj: Obj) -> ClientQuota | tuple[str, ...]:
             "it does not fit the schema",
         )
     labels = tuple(sorted(labels_of(obj).items()))
-    return replace(quota, declaration=replace(quota.declaration, labels=labels))
+    declaration = replace(quota.declaration, labels=labels, selections=selections_of(obj))
+    return replace(quota, declaration=declaration)
 
 
 def shortened(messages: Collection[str]) -> tuple[str, ...]:

@@ -99,6 +99,8 @@ class StatusEntries:
         if "applied" in record:
             row["appliedAt"] = self._applied_at(record, key_status, before)
         row["cause"] = key_status.cause
+        if (declaration := self.eligibility.declaration) and declaration.selection_of(key):
+            row["selectedBy"] = bounded(declaration.selection_of(key))
         result = key_status.result or _previous_result(key_status, before)
         if result:
             row["result"] = result

@@ -15,6 +15,7 @@ from reconciler.kube.api.custom_resources import (
     deletion_requested_at,
     has_finalizer,
     is_terminating,
+    projected_cluster,
     status_of,
 )
 from reconciler.kube.records import finalizers
@@ -251,12 +252,15 @@ class StatusPublisher:
             and result.rules.in_force in {Policy.UPSERT, Policy.SYNC}
             and not is_terminating(eligibility.obj)
             and has_finalizer(eligibility.obj)
+            # Another cluster of the document may need it; it goes when the document goes.
+            and not projected_cluster(eligibility.obj)
             and not finalizers.deletion_has_effect(
                 eligibility.claim.declaration.deletion_policy, result.rules.in_force
             )
         ]
-        return await self._writer.patches(
-            (obj, finalizers.removing(obj)) for obj in (*released.values(), *unneeded)
+        stuck = await self._writer.release(released.values())
+        return stuck | await self._writer.patches(
+            (obj, finalizers.removing(obj)) for obj in unneeded
         )
 
     async def _cluster(self, result: ReconcileResult, gave_up: Mapping[str, int]) -> None:

@@ -21,6 +21,7 @@ class Reason(StrEnum):
     NAMESPACE_LIMIT = "NamespaceLimit"
     INVALID = "Invalid"
     REFERENCE_REFUSED = "ReferenceRefused"
+    NO_CLUSTER_SELECTED = "NoClusterSelected"
     CLUSTER_NOT_FOUND = "ClusterNotFound"
     CLUSTER_INVALID = "ClusterInvalid"
     NOT_GRANTED = "NotGranted"
@@ -152,6 +153,9 @@ ROWS: Final = (
            "Put secrets and PEM texts into the Secret that spec.secretRef names. An operator started with "
            "--allow-references accepts them, if all users who may write QuotaClusters may read what the operator reads.",
            event="ReferenceRefused"),
+    _stalled_row(Reason.NO_CLUSTER_SELECTED, "Q", "its clusterSelector selects no QuotaCluster",
+           "Compare the selector with the labels of the QuotaClusters: kubectl get quotaclusters --show-labels. What the document applied "
+           "to a QuotaCluster that it selected before is removed there by its deletionPolicy.", event="NoClusterSelected"),
     _stalled_row(Reason.CLUSTER_NOT_FOUND, "Q", "there is no such QuotaCluster",
            "Create the QuotaCluster, or create the document anew with another clusterRef. Quotas in Kafka stay as they are."),
     _stalled_row(Reason.CLUSTER_INVALID, "Q", "its QuotaCluster cannot be used as it is", _ASK_ADMIN),

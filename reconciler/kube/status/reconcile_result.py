@@ -7,6 +7,7 @@ from reconciler.errors import Forbidden
 from reconciler.kube.api.custom_resources import (
     Obj,
     generation_of,
+    projected_spec,
     requested_at,
     uid_of,
 )
@@ -72,7 +73,7 @@ def next_sync(result: ReconcileResult) -> float | None:
 def document_token(eligibility: Eligibility) -> tuple[object, ...]:
     """All of a document that its status is made from."""
     obj = eligibility.obj
-    return uid_of(obj), generation_of(obj), requested_at(obj)
+    return uid_of(obj), generation_of(obj), requested_at(obj), projected_spec(obj)
 
 
 def result_token(result: ReconcileResult) -> tuple[object, ...]:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
+from weakref import WeakValueDictionary
 
 from reconciler.base.protocols import Clock
 from reconciler.errors import Forbidden, KubernetesConflict, KubernetesError, NotFound
@@ -20,6 +21,9 @@ from reconciler.kube.api.custom_resources import (
     GROUP,
     Obj,
     document_of,
+    has_finalizer,
+    projected_cluster,
+    status_of,
     uid_of,
 )
 from reconciler.kube.api.resource_paths import (
@@ -27,11 +31,18 @@ from reconciler.kube.api.resource_paths import (
     QUOTA_CLUSTERS,
     ApiResource,
 )
+from reconciler.kube.records import finalizers
+from reconciler.kube.status.comparison import unchanged
 from reconciler.kube.status.events import ResourceEvent
+from reconciler.kube.status.selection_status import RELEASED, selection_status
+from reconciler.kube.watch.projection import parts_of
 from reconciler.kube.watch.resource_cache import ResourceCache
 
 IN_FLIGHT: Final = 16
 """Requests at a time: measured on two cores, more of them only wait in the API server."""
+
+PART_TRIES: Final = 4
+"""How often a part of a status is put beside the others, where another writer changed them meanwhile."""
 
 _OUTDATED: Final = frozenset({409, 422})
 """What a patch is answered whose test does not hold: another writer changed the object meanwhile."""
@@ -53,6 +64,8 @@ class ResourceWriter:
         self, api: KubernetesApi, *, cache: ResourceCache, clock: Clock, identity: str
     ) -> None:
         self._api, self._cache, self._clock, self._identity = api, cache, clock, identity
+        # One write at a time for one document: the clusters that it selects write to the same status.
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def statuses(self, statuses: Iterable[tuple[Obj, Mapping[str, Any]]]) -> set[str]:
         """Write statuses of ClientQuotas; the documents whose status was not written, those included that are gone."""
@@ -60,7 +73,10 @@ class ResourceWriter:
 
         async def write(obj: Obj, status: Mapping[str, Any]) -> None:
             try:
-                await self._status(CLIENT_QUOTAS, obj, status)
+                if projected_cluster(obj):
+                    await self._part(obj, status)
+                else:
+                    await self._status(CLIENT_QUOTAS, obj, status)
             except NotFound:
                 missing.add(document_of(obj))  # A DELETED event will say so, too.
 
@@ -82,6 +98,34 @@ class ResourceWriter:
         return await self._all(
             (document_of(obj), partial(self._patch, obj, ops)) for obj, ops in patches
         )
+
+    async def release(self, documents: Iterable[Obj]) -> set[str]:
+        """Take our finalizer off documents that are deleted; those that could not be released.
+
+        Of a document that selects clusters, each of them notes in its part of the status that it released the document;
+        the finalizer goes with the last of them.
+        """
+        objects = list(documents)
+        parts = [obj for obj in objects if projected_cluster(obj)]
+        failed = await self.statuses(
+            (obj, {**status_of(obj), RELEASED: True})
+            for obj in parts
+            if not status_of(obj).get(RELEASED)
+        )
+        originals = [self._cache.original(document_of(obj)) for obj in parts]
+        free = [
+            original for original in originals if original is not None and self._is_free(original)
+        ]
+        own = [obj for obj in objects if not projected_cluster(obj)]
+        return failed | await self.patches(
+            (obj, finalizers.removing(obj)) for obj in (*own, *free) if has_finalizer(obj)
+        )
+
+    def _is_free(self, original: Obj) -> bool:
+        """Whether every cluster that a document is for has released it."""
+        parts = parts_of(original)
+        names = self._cache.clusters_of(document_of(original))
+        return all(parts.get(name, {}).get(RELEASED) for name in names)
 
     async def events(
         self, events: Iterable[tuple[Obj, ResourceEvent]], *, otherwise: Obj | None
@@ -127,6 +171,42 @@ class ResourceWriter:
             answer = await self._applied(resource, fresh, status)
         self._take(resource, answer)
 
+    async def _part(self, obj: Obj, part: Mapping[str, Any]) -> None:
+        """Write what one cluster says of a document that selects several, beside what the others say.
+
+        Raises:
+            NotFound: The document is gone.
+            KubernetesError: It could not be written.
+        """
+        document = document_of(obj)
+        lock = self._locks.setdefault(document, asyncio.Lock())
+        async with lock:
+            original = self._cache.original(document)
+            for tries_left in reversed(range(PART_TRIES)):
+                if original is None or uid_of(original) != uid_of(obj):
+                    raise NotFound(f"{document} is gone")
+                status = selection_status(
+                    original,
+                    clusters=self._cache.clusters_of(document),
+                    cluster=projected_cluster(obj),
+                    part=part,
+                    now=self._clock.now(),
+                )
+                if unchanged(status_of(original), status):
+                    return
+                try:
+                    answer = await self._applied(CLIENT_QUOTAS, original, status)
+                except KubernetesConflict:
+                    if not tries_left:
+                        raise
+                    metadata = obj["metadata"]
+                    original = await self._api.get(
+                        CLIENT_QUOTAS, metadata["namespace"], metadata["name"]
+                    )
+                else:
+                    self._take(CLIENT_QUOTAS, answer)
+                    return
+
     async def _applied(self, resource: ApiResource, obj: Obj, status: Mapping[str, Any]) -> Obj:
         metadata = obj["metadata"]
         owner_fields = ("name", "uid", "resourceVersion")
@@ -162,6 +242,8 @@ class ResourceWriter:
             _ = self._cache.observe(answer)
 
     async def _event(self, obj: Obj, event: ResourceEvent, otherwise: Obj | None) -> None:
+        if cluster := projected_cluster(obj):
+            event = replace(event, note=f"{cluster}: {event.note}")
         try:
             await self._post(obj, event)
         except Forbidden:

@@ -9,9 +9,9 @@ from sys import intern
 from typing import Any, Final
 
 from reconciler.kube.api.custom_resources import (
+    PROJECTION,
     REQUESTED_AT,
     Obj,
-    cluster_name_of,
     deletion_requested_at,
     document_of,
     few_finalizers,
@@ -22,6 +22,7 @@ from reconciler.kube.api.custom_resources import (
     metadata_of,
     name_of,
     namespace_of,
+    projected_spec,
     requested_at,
     resource_version_of,
     uid_of,
@@ -33,6 +34,12 @@ from reconciler.kube.configuration.namespace_limits import (
     excerpt,
     excess_of,
     place_of,
+)
+from reconciler.kube.watch.projection import (
+    is_selector_readable,
+    labels_in_selectors,
+    projections,
+    selects_clusters,
 )
 
 KEPT: Final = (
@@ -49,6 +56,10 @@ SHARED_CHARACTERS: Final = 64
 
 MOST_ENDED: Final = 10_000
 """So many deletions are remembered, so that a listing from before one of them brings nothing back."""
+
+
+_OURS: Final = frozenset({EXCESS, PROJECTION})
+"""Fields beside ``spec`` that mean something here; no object of an API server has them."""
 
 
 def slim(obj: Obj) -> Obj:
@@ -70,7 +81,7 @@ def stripped(obj: Obj) -> Obj:
     if requested is not None:
         kept_metadata["annotations"] = {REQUESTED_AT: requested[:MOST_REQUEST]}
     return {
-        **{name: value for name, value in obj.items() if name != EXCESS},
+        **{name: value for name, value in obj.items() if name not in _OURS},
         "metadata": kept_metadata,
     }
 
@@ -96,6 +107,7 @@ def _what_matters(obj: Obj) -> tuple[object, ...]:
         requested_at(obj),
         has_finalizer(obj),
         excess_of(obj),
+        projected_spec(obj),
     )
 
 
@@ -137,6 +149,9 @@ class ResourceCache:
     many pages is older than what the watch reported meanwhile, and an event may show a status that we have replaced
     since. So nothing older ever takes the place of something newer, and what was deleted does not come back.
 
+    A ClientQuota that selects clusters is kept once as it is, and for each of them as `projection` makes it; those are
+    made anew when it changes or when the labels of a QuotaCluster do.
+
     Of each namespace as much is kept as its limits allow, and an excerpt of what is beyond them. An excerpt becomes a
     document again when it is within the limits and a listing brings it anew.
 
@@ -147,8 +162,10 @@ class ResourceCache:
     def __init__(self, limits: NamespaceLimits | None = None) -> None:
         self._limits = limits or NamespaceLimits()
         self._uses: dict[str, NamespaceUse] = {}
+        self._originals: dict[str, Obj] = {}
         self._documents: dict[str, dict[str, Obj]] = {}
-        self._cluster_of: dict[str, str] = {}
+        self._clusters_of: dict[str, tuple[str, ...]] = {}
+        self._selecting: set[str] = set()
         self._departed_documents: dict[str, dict[str, Obj]] = {}
         self._ended: dict[str, None] = {}
         self.clusters: dict[str, Obj] = {}
@@ -156,11 +173,36 @@ class ResourceCache:
     @property
     def document_count(self) -> int:
         """How many ClientQuotas there are."""
-        return len(self._cluster_of)
+        return len(self._originals)
 
     def of(self, cluster: str) -> Mapping[str, Obj]:
-        """The ClientQuotas that refer to a cluster, by ``namespace/name``."""
+        """The ClientQuotas that are for a cluster, by ``namespace/name``."""
         return self._documents.get(cluster, {})
+
+    def original(self, document: str) -> Obj | None:
+        """A ClientQuota as the API server has it; ``None`` if there is none of this ``namespace/name``."""
+        return self._originals.get(document)
+
+    def clusters_of(self, document: str) -> tuple[str, ...]:
+        """The clusters that a ClientQuota is for, sorted; existing or not."""
+        return self._clusters_of.get(document, ())
+
+    def deselected(self, cluster: str, uids: Mapping[str, str]) -> dict[str, Obj]:
+        """ClientQuotas that are no longer for a cluster, as they are now.
+
+        Args:
+            cluster: Which.
+            uids: The uids of documents that own something there.
+        """
+        present = self.of(cluster)
+        return {
+            document: self._originals[document]
+            for document, uid in uids.items()
+            if document in self._selecting
+            and document not in present
+            and uid_of(self._originals[document]) == uid
+            and is_selector_readable(self._originals[document])
+        }
 
     def documents_without_cluster(self) -> Mapping[str, Mapping[str, Obj]]:
         """The ClientQuotas that refer to clusters that do not exist, by the name of the cluster."""
@@ -172,13 +214,12 @@ class ResourceCache:
 
     def has(self, document: str) -> bool:
         """Whether there is a ClientQuota of this ``namespace/name``, whichever cluster it refers to."""
-        return document in self._cluster_of
+        return document in self._originals
 
     def knows(self, obj: Obj) -> bool:
         """Whether this very ClientQuota (by uid) is there as far as we saw."""
-        document = document_of(obj)
-        cluster = self._cluster_of.get(document)
-        return cluster is not None and uid_of(self._documents[cluster][document]) == uid_of(obj)
+        current = self._originals.get(document_of(obj))
+        return current is not None and uid_of(current) == uid_of(obj)
 
     def take_departed(self, cluster: str) -> dict[str, Obj]:
         """The ClientQuotas of a cluster that were seen to be deleted since the last call, as they were."""
@@ -190,37 +231,60 @@ class ResourceCache:
 
     def observe(self, obj: Obj) -> frozenset[str]:
         """A ClientQuota as it is now, or was a while ago."""
-        document, cluster = document_of(obj), cluster_name_of(obj)
-        earlier_cluster = self._cluster_of.get(document)
-        previous = None if earlier_cluster is None else self._documents[earlier_cluster][document]
+        document = document_of(obj)
+        previous = self._originals.get(document)
         if self._is_over(obj, previous) or (previous is not None and _is_same(obj, previous)):
             return frozenset()
         woken: set[str] = set()
-        if previous is not None and earlier_cluster is not None and uid_of(previous) != uid_of(obj):
+        if previous is not None and uid_of(previous) != uid_of(obj):
             # Deleted and made again between two looks: the first one departed.
             woken |= self.forget(previous)
-            previous = None
         slimmed = slim(obj)
         use = self._uses.setdefault(namespace_of(obj), NamespaceUse(self._limits))
         _, created, size = place_of(slimmed)
         moved_documents = use.put(document, created=created, size=size)
         if not use.serves(document):
             slimmed = excerpt(slimmed, self._limits)
-        self._documents.setdefault(cluster, {})[document] = slimmed
-        self._cluster_of[document] = cluster
-        if previous is None or _what_matters(previous) != _what_matters(slimmed):
-            woken.add(cluster)
+        woken |= self._place(document, slimmed)
         return frozenset(woken | self._excluded(use, moved_documents))
+
+    def _place(self, document: str, obj: Obj) -> set[str]:
+        """Keep a document for each cluster that it is for; the clusters for which something changed."""
+        before = {name: self._documents[name][document] for name in self.clusters_of(document)}
+        views = projections(obj, self.clusters)
+        self._originals[document] = obj
+        self._clusters_of[document] = tuple(sorted(views))
+        if selects_clusters(obj):
+            self._selecting.add(document)
+        woken = before.keys() - views.keys()
+        for name in woken:
+            self._take(document, name)
+        for name, view in views.items():
+            self._documents.setdefault(name, {})[document] = view
+            if name not in before or _what_matters(before[name]) != _what_matters(view):
+                woken.add(name)
+        return woken
+
+    def _take(self, document: str, cluster: str) -> Obj:
+        view = self._documents[cluster].pop(document)
+        if not self._documents[cluster]:
+            del self._documents[cluster]
+        return view
+
+    def _select_again(self) -> set[str]:
+        """Look again which clusters are selected, after clusters or their labels changed."""
+        woken: set[str] = set()
+        for document in self._selecting:
+            woken |= self._place(document, self._originals[document])
+        return woken
 
     def _excluded(self, use: NamespaceUse, moved_documents: Iterable[str]) -> set[str]:
         """Keep excerpts of documents that are beyond the limit by now; their clusters."""
         woken: set[str] = set()
         for document in moved_documents:
-            cluster = self._cluster_of[document]
-            current = self._documents[cluster][document]
+            current = self._originals[document]
             if not use.serves(document) and not excess_of(current):
-                self._documents[cluster][document] = excerpt(current, self._limits)
-                woken.add(cluster)
+                woken |= self._place(document, excerpt(current, self._limits))
         return woken
 
     def forget(self, obj: Obj) -> frozenset[str]:
@@ -229,17 +293,18 @@ class ResourceCache:
         if not self.knows(obj):
             return frozenset()
         document = document_of(obj)
-        cluster = self._cluster_of.pop(document)
-        current = self._documents[cluster].pop(document)
-        if not self._documents[cluster]:
-            del self._documents[cluster]
+        current = self._originals.pop(document)
+        names = self._clusters_of.pop(document)
+        self._selecting.discard(document)
+        for name in names:
+            view = self._take(document, name)
+            if name in self.clusters:  # Else they may never be asked for.
+                self._departed_documents.setdefault(name, {})[document] = view
         use = self._uses[namespace_of(current)]
         _ = use.remove(document)
         if not len(use):
             del self._uses[namespace_of(current)]
-        if cluster in self.clusters:  # Else they may never be asked for.
-            self._departed_documents.setdefault(cluster, {})[document] = current
-        return frozenset({cluster})
+        return frozenset(names)
 
     def observe_listing(
         self, items: Iterable[Obj], *, namespace: str | None = None, version: str = ""
@@ -259,11 +324,11 @@ class ResourceCache:
         prefix = "" if namespace is None else f"{namespace}/"
         missing = [
             document
-            for document in self._cluster_of
+            for document in self._originals
             if document.startswith(prefix) and document not in seen_documents
         ]
         for document in missing:
-            current = self._documents[self._cluster_of[document]][document]
+            current = self._originals[document]
             if _is_within(current, version):
                 woken |= self.forget(current)
         return frozenset(woken)
@@ -275,8 +340,11 @@ class ResourceCache:
         if self._is_over(obj, previous):
             return frozenset()
         self.clusters[name] = slim(obj)
-        changed = previous is None or _what_matters(previous) != _what_matters(obj)
-        return frozenset({name}) if changed else frozenset()
+        if previous is not None and _what_matters(previous) == _what_matters(obj):
+            return frozenset()
+        if previous is None or labels_in_selectors(previous) != labels_in_selectors(obj):
+            return frozenset({name, *self._select_again()})
+        return frozenset({name})
 
     def cluster_gone(self, obj: Obj) -> frozenset[str]:
         """A QuotaCluster was deleted; one of the same name that was made since stays."""
@@ -286,7 +354,7 @@ class ResourceCache:
         if current is None or uid_of(current) != uid_of(obj):
             return frozenset()
         del self.clusters[name]
-        return frozenset({name})
+        return frozenset({name, *self._select_again()})
 
     def clusters_listed(self, items: Iterable[Obj], *, version: str = "") -> frozenset[str]:
         """A complete listing of QuotaClusters; as :meth:`observe_listing`."""

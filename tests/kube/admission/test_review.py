@@ -29,8 +29,17 @@ class Told:
 
     def __init__(self, verdict: ValidationResult | Exception = BROKER, **spec: Any) -> None:
         self.asked: list[Alteration] = []
+        self.labels: dict[str, dict[str, str]] | Exception = {}
         self._verdict = verdict
         self._spec = spec
+
+    async def clusters(self) -> dict[str, Any]:
+        if isinstance(self.labels, Exception):
+            raise self.labels
+        return {
+            name: {"metadata": {"name": name, "labels": labels}, "spec": {}}
+            for name, labels in self.labels.items()
+        }
 
     async def cluster(self, name: str) -> QuotaCluster | None:
         if name == "broken":
@@ -196,3 +205,58 @@ def test_the_answer_has_the_uid_and_a_status_only_where_denied() -> None:
     assert denied["allowed"] is False
     assert denied["status"]["message"] == "no"
     assert denied["warnings"] == ["w"]
+
+
+EUROPE = {"eu-1": {"region": "eu"}, "eu-2": {"region": "eu"}, "us-1": {"region": "us"}}
+
+
+def selecting(**spec: Any) -> dict[str, Any]:
+    obj = quota()
+    del obj["spec"]["clusterRef"]
+    obj["spec"] |= {"clusterSelector": {"matchLabels": {"region": "eu"}}, **spec}
+    return obj
+
+
+def fleet(labels: Any = EUROPE, *verdict: Any) -> Told:
+    broker = Told(*verdict)
+    broker.labels = labels
+    return broker
+
+
+def test_every_cluster_that_a_document_selects_is_asked_with_its_own_values() -> None:
+    broker = fleet()
+    limits = {"clusterRef": {"name": "eu-2"}, "limits": {"producerByteRate": 4096}}
+    assert decided(selecting(clusterLimits=[limits]), broker) == AdmissionDecision()
+    assert sorted(dict(asked.operations)["producer_byte_rate"] for asked in broker.asked) == [
+        4096.0,
+        1048576.0,
+    ]
+
+
+def test_a_refusal_of_one_cluster_denies_and_names_it() -> None:
+    obj = selecting()
+    decision = decided(obj, fleet({"eu-1": {"region": "eu"}}, refused(obj, "no")))
+    assert decision.denied.startswith("eu-1: the broker refuses")
+
+
+def test_a_cluster_that_cannot_be_used_is_a_warning_with_its_name() -> None:
+    decision = decided(selecting(), fleet({"broken": {"region": "eu"}, "eu-1": {"region": "eu"}}))
+    assert decision.denied == ""
+    assert [warning.partition(":")[0] for warning in decision.warnings] == ["broken"]
+
+
+def test_a_document_that_selects_no_cluster_is_a_warning() -> None:
+    decision = decided(selecting(), fleet({}))
+    assert decision.warnings == ("clusterSelector region=eu selects no QuotaCluster",)
+
+
+def test_clusters_that_cannot_be_listed_are_a_warning() -> None:
+    decision = decided(selecting(), fleet(RequestTimeout("planted")))
+    assert decision.warnings == ("QuotaClusters cannot be listed, so no broker was asked",)
+
+
+def test_of_many_clusters_some_are_asked() -> None:
+    broker = fleet({f"c{number}": {"region": "eu"} for number in range(20)})
+    decision = decided(selecting(), broker)
+    assert len(broker.asked) == 16
+    assert decision.warnings == ("the brokers of 4 more clusters were not asked",)

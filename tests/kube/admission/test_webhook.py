@@ -44,6 +44,9 @@ class Told:
         self.asked = 0
         self._more = asyncio.Condition()
 
+    async def clusters(self) -> dict[str, Any]:
+        return {}
+
     async def cluster(self, name: str) -> QuotaCluster | None:
         return from_spec(name, {"bootstrapServers": "broker:9092"})
 

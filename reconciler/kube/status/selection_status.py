@@ -1,0 +1,123 @@
+"""The status of a ClientQuota that selects clusters: what each of them says, and one condition over all of them. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from reconciler.kube.api.custom_resources import Obj, generation_of, requested_at, status_of
+from reconciler.kube.status.conditions import condition_of, conditions
+from reconciler.kube.status.reasons import TABLE, Reason, worst
+from reconciler.kube.watch.projection import parts_of
+
+RELEASED: Final = "released"
+"""Field of a part: the cluster does not hold the deleted document any more."""
+
+MOST_CLUSTERS: Final = 256
+"""So many clusters are listed, as many as the definition allows; the conditions speak of all of them."""
+
+MOST_NAMED: Final = 3
+"""So many clusters a message names."""
+
+
+def selection_status(
+    obj: Obj, *, clusters: Sequence[str], cluster: str, part: Mapping[str, Any], now: float
+) -> dict[str, Any]:
+    """The status of the document after one cluster said something new.
+
+    Args:
+        obj: The document as the API server has it.
+        clusters: The clusters that it selects, sorted; what others said is left out.
+        cluster: The one that speaks.
+        part: What it says, as the status of a document with clusterRef.
+        now: Seconds since the epoch.
+    """
+    previous = status_of(obj)
+    parts = {name: shown for name, shown in parts_of(obj).items() if name in clusters}
+    if cluster in clusters:
+        own = {field: value for field, value in part.items() if field != "entity"}
+        parts[cluster] = {"name": cluster, **own}
+    ready = [name for name in clusters if _reason(obj, parts.get(name)) in _READY]
+    status: dict[str, Any] = {"observedGeneration": generation_of(obj)}
+    handled = _handled(obj, clusters, parts)
+    if handled is not None:
+        status["lastHandledReconcileAt"] = handled
+    entity = part.get("entity", previous.get("entity"))
+    if entity is not None:
+        status["entity"] = entity
+    status["clustersReady"] = f"{len(ready)}/{len(clusters)}"
+    status["clusters"] = [parts[name] for name in clusters if name in parts][:MOST_CLUSTERS]
+    reason, message = _summary(obj, clusters, parts)
+    status["conditions"] = conditions(
+        reason,
+        message,
+        generation=generation_of(obj),
+        previous=previous.get("conditions", ()),
+        now=now,
+        drifted=_aspect("Drifted", parts),
+        conflict=_aspect("Conflict", parts),
+    )
+    return status
+
+
+_READY: Final = frozenset(row.reason for row in TABLE.values() if row.ready == "True")
+
+
+def _reason(obj: Obj, part: Obj | None) -> Reason:
+    """The reason that a cluster gives for this very generation; ``Pending`` before it spoke of that."""
+    if part is None or part.get("observedGeneration") != generation_of(obj):
+        return Reason.PENDING
+    try:
+        return Reason(condition_of(part, "Ready").get("reason", ""))
+    except ValueError:
+        return Reason.PENDING
+
+
+def _summary(obj: Obj, clusters: Sequence[str], parts: Mapping[str, Obj]) -> tuple[Reason, str]:
+    """The worst reason of all clusters, with the sentence of each cluster that gives it."""
+    reasons = {name: _reason(obj, parts.get(name)) for name in clusters}
+    reason = worst(*reasons.values())
+    if reason is Reason.SYNCED:
+        return reason, TABLE[reason].message
+    speaking = [name for name in clusters if reasons[name] is reason]
+    return reason, _sentence(
+        (name, str(condition_of(parts.get(name, {}), "Ready").get("message", "")))
+        if parts.get(name, {}).get("observedGeneration") == generation_of(obj)
+        else (name, TABLE[reason].message)
+        for name in speaking
+    )
+
+
+def _aspect(kind: str, parts: Mapping[str, Obj]) -> str | None:
+    """What a condition says over all clusters; "" = nothing, ``None`` = no cluster was compared."""
+    cluster_conditions = {name: condition_of(part, kind) for name, part in parts.items()}
+    words = [
+        (name, str(condition.get("message", "")))
+        for name, condition in sorted(cluster_conditions.items())
+        if condition.get("status") == "True"
+    ]
+    if words:
+        return _sentence(words)
+    return (
+        ""
+        if any(condition.get("status") == "False" for condition in cluster_conditions.values())
+        else None
+    )
+
+
+def _sentence(messages: Iterable[tuple[str, str]]) -> str:
+    """What clusters say, each after its name; of many, the first."""
+    sentences = [f"{name}: {message}" for name, message in messages]
+    more = len(sentences) - MOST_NAMED
+    return "; ".join(
+        (*sentences[:MOST_NAMED], *([f"and {more} more clusters"] if more > 0 else []))
+    )
+
+
+def _handled(obj: Obj, clusters: Sequence[str], parts: Mapping[str, Obj]) -> str | None:
+    """The last request that every cluster has handled."""
+    requested = requested_at(obj)
+    if requested is not None and all(
+        parts.get(name, {}).get("lastHandledReconcileAt") == requested[:128] for name in clusters
+    ):
+        return requested[:128]
+    previous = status_of(obj).get("lastHandledReconcileAt")
+    return previous if isinstance(previous, str) else None

@@ -1,0 +1,307 @@
+"""Documents that select clusters: each cluster reconciles its part, and one status and one finalizer stand for all."""
+
+from typing import Any
+
+import pytest
+
+from reconciler.errors import ConnectError
+from reconciler.kube.api.custom_resources import FINALIZER
+from reconciler.quota.entity import entity
+from reconciler.quota.keys import Key
+from reconciler.quota.state import limits_of
+from tests.kube.fleet_world import FleetWorld, selecting
+from tests.kube.worlds import resource
+
+RATE = Key.PRODUCER_BYTE_RATE
+ALICE = entity(user="alice")
+EUROPE = {"matchLabels": {"region": "eu"}}
+LABELS = {
+    "eu-1": {"region": "eu", "size": "large"},
+    "eu-2": {"region": "eu"},
+    "us-1": {"region": "us"},
+}
+
+
+def applied(value: float | None) -> dict[Any, Any]:
+    return {} if value is None else {ALICE: limits_of({RATE: value})}
+
+
+def fleet(**spec: Any) -> FleetWorld:
+    """A fleet in which a document for the clusters of Europe was applied."""
+    world = FleetWorld(LABELS)
+    fields: dict[str, Any] = {"deletionPolicy": "Delete", **spec}
+    world.put(selecting("alice", ALICE, {RATE: 2048}, EUROPE, **fields))
+    world.turn()
+    return world
+
+
+def lives(world: FleetWorld) -> list[float | None]:
+    """The rate of alice in each cluster."""
+    return [world.live(name).get(ALICE, (None,))[0] for name in LABELS]
+
+
+def test_every_selected_cluster_gets_the_limits_and_one_status_speaks_of_all() -> None:
+    world = fleet()
+    assert lives(world) == [2048.0, 2048.0, None]
+    status = world.status("alice")
+    assert world.ready("alice")[:2] == ("True", "Synced")
+    assert status["clustersReady"] == "2/2"
+    assert [part["name"] for part in status["clusters"]] == ["eu-1", "eu-2"]
+    assert "keys" not in status, "which values are applied is said for each cluster"
+    (key,) = world.part("alice", "eu-1")["keys"]
+    assert (key["desired"], key["live"], key["applied"]) == (2048, 2048, 2048)
+    assert key["selectedBy"] == "region=eu"
+    assert world.part("alice", "eu-2")["clusterId"] == "id-eu-2"
+    assert world.obj("alice")["metadata"]["finalizers"] == [FINALIZER]
+
+
+def test_a_second_reconciliation_writes_nothing() -> None:
+    world = fleet()
+    world.turn()
+    world.api.calls.clear()
+    world.begin()
+    world.turn()
+    assert [call[:2] for call in world.api.calls if call[0] not in {"get", "list"}] == []
+
+
+def test_limits_of_some_clusters_are_applied_there_and_named_in_the_status() -> None:
+    world = fleet(
+        clusterLimits=[
+            {
+                "clusterSelector": {"matchLabels": {"size": "large"}},
+                "limits": {"producerByteRate": 8192},
+            },
+            {"clusterRef": {"name": "us-1"}, "limits": {"producerByteRate": 1}},
+        ]
+    )
+    assert lives(world) == [8192.0, 2048.0, None]
+    (key,) = world.part("alice", "eu-1")["keys"]
+    assert key["selectedBy"] == "region=eu; clusterLimits[0] size=large"
+
+
+def test_a_label_moves_ownership_by_the_deletion_policy() -> None:
+    world = fleet()
+    world.label("us-1", region="eu")
+    world.label("eu-2", region="us")
+    world.turn()
+    assert lives(world) == [2048.0, None, 2048.0]
+    assert [part["name"] for part in world.status("alice")["clusters"]] == ["eu-1", "us-1"]
+    assert world.ready("alice")[:2] == ("True", "Synced")
+
+
+def test_what_is_retained_stays_where_the_document_is_no_longer_for() -> None:
+    world = fleet(deletionPolicy="Retain")
+    world.label("eu-2", region="us")
+    for _ in range(2):
+        world.turn()
+    assert lives(world) == [2048.0, 2048.0, None]
+    assert world.status("alice")["clustersReady"] == "1/1"
+
+
+def test_labels_that_change_while_no_operator_runs_count_at_its_start() -> None:
+    world = fleet()
+    world.label("eu-2", region="us")
+    world.begin()
+    world.turn()
+    assert lives(world) == [2048.0, None, None]
+
+
+def test_a_removal_goes_on_where_the_brokers_were_away_when_the_label_changed() -> None:
+    world = fleet()
+    world.label("eu-2", region="us")
+    world.sessions["eu-2"].error = ConnectError("away")
+    world.turn()
+    assert lives(world) == [2048.0, 2048.0, None]
+    world.begin()
+    world.sessions["eu-2"].error = None
+    world.turn()
+    assert lives(world) == [2048.0, None, None]
+
+
+def test_a_cluster_that_is_selected_again_keeps_the_limit() -> None:
+    world = fleet()
+    world.label("eu-2", region="us")
+    world.sessions["eu-2"].error = ConnectError("away")
+    world.turn()
+    world.label("eu-2", region="eu")
+    world.sessions["eu-2"].error = None
+    for _ in range(2):
+        world.turn()
+    assert lives(world) == [2048.0, 2048.0, None]
+    assert world.ready("alice")[:2] == ("True", "Synced")
+    world.delete("alice")
+    world.turn()
+    assert lives(world) == [None, None, None]
+    assert not world.exists("alice")
+
+
+def test_another_selector_moves_ownership() -> None:
+    world = fleet()
+    world.change("alice", clusterSelector={"matchLabels": {"region": "us"}})
+    world.turn()
+    assert lives(world) == [None, None, 2048.0]
+
+
+def test_a_changed_value_reaches_every_cluster() -> None:
+    world = fleet()
+    world.change("alice", limits={"producerByteRate": 4096})
+    world.turn("eu-1")
+    assert world.ready("alice")[:2] == ("Unknown", "Pending"), "eu-2 has not spoken of it"
+    assert world.status("alice")["clustersReady"] == "1/2"
+    world.turn("eu-2")
+    assert world.ready("alice")[:2] == ("True", "Synced")
+    assert lives(world) == [4096.0, 4096.0, None]
+
+
+def test_a_cluster_that_does_not_answer_makes_the_document_unready_and_holds_up_no_other() -> None:
+    world = FleetWorld(LABELS)
+    world.sessions["eu-2"].error = ConnectError("away")
+    world.put(selecting("alice", ALICE, {RATE: 2048}, EUROPE))
+    world.turn()
+    status, reason, message = world.ready("alice")
+    assert (status, reason) == ("False", "BrokerUnavailable")
+    assert message.startswith("eu-2: ")
+    assert world.part_reason("alice", "eu-1") == "Synced"
+    assert world.status("alice")["clustersReady"] == "1/2"
+    assert lives(world) == [2048.0, None, None]
+
+
+def test_a_document_goes_only_when_every_cluster_has_released_it() -> None:
+    world = fleet()
+    world.sessions["eu-2"].error = ConnectError("away")
+    world.delete("alice")
+    world.turn()
+    assert lives(world) == [None, 2048.0, None]
+    assert world.exists("alice"), "eu-2 still holds it"
+    assert world.part("alice", "eu-1")["released"]
+    world.begin()
+    world.sessions["eu-2"].error = None
+    world.turn("eu-2")
+    assert lives(world) == [None, None, None]
+    assert not world.exists("alice")
+
+
+def test_the_release_does_not_depend_on_which_cluster_is_last() -> None:
+    for order in (("eu-1", "eu-2"), ("eu-2", "eu-1")):
+        world = fleet()
+        world.delete("alice")
+        world.turn(order[0])
+        assert world.exists("alice")
+        world.turn(order[1])
+        assert not world.exists("alice")
+
+
+def test_a_cluster_that_goes_while_it_holds_a_document_holds_it_no_longer() -> None:
+    world = fleet()
+    world.sessions["eu-2"].error = ConnectError("away")
+    world.delete("alice")
+    world.turn()
+    world.remove_cluster("eu-2")
+    world.turn()
+    assert not world.exists("alice")
+    world.add("eu-2", {"region": "eu"})
+    world.begin()
+    world.sessions["eu-2"].error = None
+    for _ in range(2):
+        world.turn()
+    assert lives(world)[1] == 2048.0, "a deletion that went unseen removes nothing"
+
+
+def test_a_document_that_selects_no_cluster_says_so_and_can_be_deleted() -> None:
+    world = FleetWorld(LABELS)
+    world.put(selecting("alice", ALICE, {RATE: 2048}, {"matchLabels": {"region": "asia"}}))
+    world.turn()
+    world.turn_without_cluster()
+    assert world.ready("alice") == (
+        "False",
+        "NoClusterSelected",
+        "clusterSelector region=asia selects no QuotaCluster",
+    )
+    world.label("eu-1", region="asia")
+    world.turn()
+    assert world.ready("alice")[:2] == ("True", "Synced")
+
+
+def test_a_deleted_document_of_clusters_that_are_all_gone_is_released_and_its_limits_stay() -> None:
+    world = fleet()
+    for name in ("eu-1", "eu-2"):
+        world.remove_cluster(name)
+    world.delete("alice")
+    world.turn_without_cluster()
+    assert not world.exists("alice")
+    assert lives(world) == [2048.0, 2048.0, None]
+
+
+def test_two_documents_conflict_only_where_they_meet() -> None:
+    world = fleet()
+    world.put(resource("own", ALICE, {RATE: 1536}, cluster="eu-2", created="2024-02-01T00:00:00Z"))
+    world.put(
+        resource("other", ALICE, {RATE: 1536}, cluster="us-1", created="2024-02-01T00:00:00Z")
+    )
+    for _ in range(2):
+        world.turn()
+    assert lives(world) == [2048.0, 2048.0, 1536.0]
+    assert world.ready("alice")[1] == "Synced"
+    assert world.ready("own")[1] == "Conflict"
+    assert world.ready("other")[1] == "Synced"
+
+
+def test_the_loser_of_a_conflict_in_one_cluster_is_ready_in_the_others() -> None:
+    world = FleetWorld(LABELS)
+    world.put(resource("own", ALICE, {RATE: 1536}, cluster="eu-2"))
+    world.turn()
+    world.put(selecting("alice", ALICE, {RATE: 2048}, EUROPE, created="2024-02-01T00:00:00Z"))
+    world.turn()
+    status, reason, message = world.ready("alice")
+    assert (status, reason) == ("False", "Conflict")
+    assert message.startswith("eu-2: ")
+    assert world.part_reason("alice", "eu-1") == "Synced"
+    assert lives(world) == [2048.0, 1536.0, None]
+
+
+def test_grants_apply_in_each_cluster() -> None:
+    tenants = {
+        "tenants": [
+            {
+                "namespaces": ["team"],
+                "entities": [{"user": {"prefix": "alice"}}],
+                "bounds": {"producerByteRate": {"max": 1024}},
+            }
+        ]
+    }
+    world = FleetWorld(LABELS, {"eu-2": tenants})
+    world.put(selecting("alice", ALICE, {RATE: 2048}, EUROPE, deletionPolicy="Delete"))
+    world.turn()
+    assert lives(world) == [2048.0, None, None]
+    assert world.part_reason("alice", "eu-1") == "Synced"
+    assert world.part_reason("alice", "eu-2") == "NotGranted"
+    assert world.ready("alice")[:2] == ("False", "NotGranted")
+
+
+def test_a_document_with_a_cluster_reference_keeps_its_status() -> None:
+    world = FleetWorld(LABELS)
+    world.put(resource("alice", ALICE, {RATE: 2048}, cluster="eu-1"))
+    world.turn()
+    status = world.status("alice")
+    assert sorted(status) == ["clusterId", "conditions", "entity", "keys", "observedGeneration"]
+
+
+@pytest.mark.parametrize("policies", [("Upsert", "Sync"), ("Sync", "Upsert")])
+def test_clusters_of_different_policies_do_not_fight_over_the_finalizer(
+    policies: tuple[str, str],
+) -> None:
+    specs: dict[str, dict[str, Any]] = {}
+    for name, policy in zip(("eu-1", "eu-2"), policies, strict=True):
+        specs[name] = {
+            "policy": policy,
+            "expectedClusterId": f"id-{name}",
+            "confirmSync": f"id-{name}",
+        }
+    world = FleetWorld(LABELS, specs)
+    world.put(selecting("alice", ALICE, {RATE: 2048}, EUROPE))
+    for _ in range(3):
+        world.turn()
+    world.api.calls.clear()
+    world.turn()
+    assert [call[:2] for call in world.api.calls if call[0] == "patch"] == []
+    assert world.obj("alice")["metadata"]["finalizers"] == [FINALIZER]

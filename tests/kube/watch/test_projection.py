@@ -1,0 +1,137 @@
+"""Projections: what each cluster gets of a document that selects clusters, and what stays frozen."""
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.kube.api.custom_resources import cluster_name_of, projected_cluster
+from reconciler.kube.configuration.namespace_limits import NamespaceLimits, excerpt
+from reconciler.kube.watch.projection import (
+    labels_in_selectors,
+    parts_of,
+    projections,
+    selections_of,
+)
+from reconciler.kube.watch.resource_cache import ResourceCache
+from reconciler.manifest.document import from_resource
+from tests.manifest.project.test_fleet_law import documents, fleets
+from tests.manifest.samples import quota, selecting
+
+
+def clusters_of(fleet: dict[str, dict[str, str]]) -> dict[str, dict[str, Any]]:
+    return {
+        name: {"metadata": {"name": name, "uid": f"uid-{name}", "labels": labels}, "spec": {}}
+        for name, labels in fleet.items()
+    }
+
+
+PROD = clusters_of({"eu-1": {"tier": "prod"}, "eu-2": {"tier": "prod"}, "lab": {}})
+
+
+@given(st.data(), fleets)
+def test_a_projection_declares_what_the_document_declares_in_that_cluster(
+    data: st.DataObject, fleet: dict[str, dict[str, str]]
+) -> None:
+    document = data.draw(documents(sorted(fleet)))
+    clusters = clusters_of(fleet)
+    views = dict(projections(document, clusters))
+    labels = {name: labels_in_selectors(cluster) for name, cluster in clusters.items()}
+    expected = dict(from_resource(document).declarations(labels))
+    if not expected:
+        assert views == {"": document}
+        return
+    assert views.keys() == expected.keys()
+    for name, declaration in expected.items():
+        bare = {key: views[name][key] for key in ("apiVersion", "kind", "metadata", "spec")}
+        read = from_resource(bare)
+        assert (read.cluster, read.declaration) == (name, declaration)
+        assert selections_of(views[name]) == declaration.selections
+        assert cluster_name_of(views[name]) == name
+
+
+def test_a_document_that_names_its_cluster_is_no_projection() -> None:
+    document = quota()
+    views = projections(document, PROD)
+    assert views == {"prod": document}
+    assert projected_cluster(views["prod"]) == ""
+
+
+def test_a_projection_has_the_part_of_the_status_about_its_cluster() -> None:
+    parts = [{"name": "eu-1", "clusterId": "x"}, "damaged", {"clusterId": "y"}]
+    document = selecting() | {"status": {"clusters": parts, "clustersReady": "1/2"}}
+    views = projections(document, PROD)
+    assert views["eu-1"]["status"] == {"clusterId": "x"}
+    assert "status" not in views["eu-2"]
+    assert list(parts_of(document)) == ["eu-1"]
+    assert parts_of(quota() | {"status": {"clusters": 5}}) == {}
+
+
+def test_a_selector_that_cannot_be_read_stays_where_the_status_shows_it() -> None:
+    status = {"clusters": [{"name": "eu-1"}, {"name": "gone"}]}
+    broken = selecting(clusterSelector={"matchExpressions": 5}) | {"status": status}
+    views = projections(broken, PROD)
+    assert list(views) == ["eu-1"]
+    assert views["eu-1"]["spec"] == broken["spec"], "so that its own mistake is named"
+
+
+def test_items_that_cannot_be_read_keep_the_document_in_its_clusters() -> None:
+    broken = selecting(clusterLimits=[{"clusterSelector": 5, "limits": {}}])
+    views = projections(broken, PROD)
+    assert sorted(views) == ["eu-1", "eu-2"]
+    assert views["eu-1"]["spec"] == broken["spec"]
+
+
+def test_an_excerpt_stays_where_the_status_shows_it() -> None:
+    document = selecting() | {"status": {"clusters": [{"name": "eu-2"}]}}
+    small = excerpt(document, NamespaceLimits(documents=1))
+    assert list(projections(small, PROD)) == ["eu-2"]
+
+
+def observed(cache: ResourceCache, document: dict[str, Any], version: str = "1") -> frozenset[str]:
+    metadata = document["metadata"] | {"uid": "u1", "resourceVersion": version, "generation": 1}
+    return cache.observe({**document, "metadata": metadata})
+
+
+def test_the_cache_wakes_the_clusters_that_are_selected_or_no_longer_are() -> None:
+    cache = ResourceCache()
+    for cluster in PROD.values():
+        _ = cache.cluster_seen(cluster)
+    assert observed(cache, selecting()) == {"eu-1", "eu-2"}
+    assert observed(cache, selecting(), "2") == frozenset()
+    moved = clusters_of({"lab": {"tier": "prod"}})["lab"]
+    assert cache.cluster_seen(moved) == {"lab"}
+    assert cache.clusters_of("payments/a") == ("eu-1", "eu-2", "lab")
+    assert cache.cluster_seen(clusters_of({"eu-1": {}})["eu-1"]) == {"eu-1"}
+    assert list(cache.of("eu-1")) == []
+    assert cache.cluster_gone(PROD["eu-2"]) == {"eu-2"}
+    assert cache.clusters_of("payments/a") == ("lab",)
+    assert cache.document_count == 1
+
+
+def test_the_cache_wakes_a_cluster_whose_labels_choose_other_limits() -> None:
+    cache = ResourceCache()
+    for cluster in PROD.values():
+        _ = cache.cluster_seen(cluster)
+    item = {
+        "clusterSelector": {"matchLabels": {"size": "large"}},
+        "limits": {"producerByteRate": 1},
+    }
+    _ = observed(cache, selecting(clusterLimits=[item]))
+    large = clusters_of({"eu-1": {"tier": "prod", "size": "large"}})["eu-1"]
+    assert cache.cluster_seen(large) == {"eu-1"}
+    assert cache.of("eu-1")["payments/a"]["spec"]["limits"] == {"producerByteRate": 1}
+    assert cache.of("eu-2")["payments/a"]["spec"]["limits"] == {"producerByteRate": "10Mi"}
+
+
+def test_only_a_document_that_is_known_not_to_be_for_a_cluster_is_deselected() -> None:
+    cache = ResourceCache()
+    for cluster in PROD.values():
+        _ = cache.cluster_seen(cluster)
+    _ = observed(cache, selecting())
+    owners = {"payments/a": "u1", "payments/gone": "u2"}
+    assert list(cache.deselected("lab", owners)) == ["payments/a"]
+    assert cache.deselected("lab", {"payments/a": "another"}) == {}
+    assert cache.deselected("eu-1", owners) == {}
+    _ = observed(cache, selecting(clusterSelector={"matchExpressions": 5}), "2")
+    assert cache.deselected("eu-1", owners) == {}, "what it selects is not known"
