@@ -112,7 +112,7 @@ class ClusterLimits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterSelection:
+class SelectedClusters:
     """Clusters that a document selects.
 
     Attributes:

@@ -14,10 +14,10 @@ from reconciler.manifest import quantity
 from reconciler.manifest.cluster_selector import (
     COMPARES_VALUES,
     ClusterLimits,
-    ClusterSelection,
     ClusterSelector,
     LabelRequirement,
     Labels,
+    SelectedClusters,
     SelectorOperator,
     five,
 )
@@ -95,7 +95,7 @@ class ClientQuota:
             its general limits.
     """
 
-    clusters: str | ClusterSelection
+    clusters: str | SelectedClusters
     declaration: Declaration
 
     @property
@@ -241,7 +241,7 @@ def _texts(node: Node, *, max_count: int, longest: int) -> dict[str, str]:
 # ---- clusters ---------------------------------------------------------------------------------
 
 
-def _clusters(spec: _DocumentFields, *, on_ip: bool) -> str | ClusterSelection:
+def _clusters(spec: _DocumentFields, *, on_ip: bool) -> str | SelectedClusters:
     if "clusterSelector" not in spec:
         if "clusterLimits" in spec:
             raise DocumentDeclined
@@ -252,7 +252,7 @@ def _clusters(spec: _DocumentFields, *, on_ip: bool) -> str | ClusterSelection:
     if "clusterLimits" in spec:
         nodes = _nodes(spec["clusterLimits"], most=MOST_CLUSTER_LIMITS)
         items = tuple(_cluster_limits(node, on_ip=on_ip) for node in nodes)
-    return ClusterSelection(selector=_selector(spec["clusterSelector"].value), cluster_limits=items)
+    return SelectedClusters(selector=_selector(spec["clusterSelector"].value), cluster_limits=items)
 
 
 def _reference(entry: MappingEntry) -> str:

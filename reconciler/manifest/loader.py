@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from reconciler.errors import ManifestErrors, Problem
-from reconciler.manifest.cluster_selector import ClusterSelection, Labels
+from reconciler.manifest.cluster_selector import Labels, SelectedClusters
 from reconciler.manifest.document import ClientQuota, DocumentDeclined, from_node, text_of
 from reconciler.manifest.files import FileTexts, read_paths
 from reconciler.manifest.schema_names import API_VERSION, CLUSTER, GROUP, PROJECT, QUOTA
@@ -86,7 +86,7 @@ class _LoadRun:
 
     def add(self, quota: ClientQuota) -> None:
         """One accepted document."""
-        if not isinstance(quota.clusters, ClusterSelection):
+        if not isinstance(quota.clusters, SelectedClusters):
             self._declare(quota.clusters, quota.declaration)
         elif self.clusters is None:
             self._declare(NO_CLUSTER, quota.declaration)
@@ -94,7 +94,7 @@ class _LoadRun:
             self._select(quota, quota.clusters, self.clusters)
 
     def _select(
-        self, quota: ClientQuota, selection: ClusterSelection, clusters: Mapping[str, Labels]
+        self, quota: ClientQuota, selection: SelectedClusters, clusters: Mapping[str, Labels]
     ) -> None:
         """A document for each cluster that it selects; an item that names no cluster is a mistake."""
         document = quota.declaration

@@ -162,6 +162,17 @@ def projected_spec(obj: Obj) -> object:
     return spec_of(obj) if PROJECTION in obj else None
 
 
+def request_state(obj: Obj) -> tuple[object, ...]:
+    """All that an object asks for."""
+    return (
+        uid_of(obj),
+        generation_of(obj),
+        deletion_requested_at(obj),
+        requested_at(obj),
+        projected_spec(obj),
+    )
+
+
 def cluster_name_of(obj: Obj) -> str:
     """Name of the QuotaCluster that a ClientQuota refers to or is a projection for, "" if it does not say."""
     if PROJECTION in obj:

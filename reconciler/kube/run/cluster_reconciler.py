@@ -17,13 +17,11 @@ from reconciler.errors import ConfigError, InventoryLocked, KquotaError
 from reconciler.kube.api.custom_resources import (
     FINALIZER_FIELDS,
     Obj,
-    deletion_requested_at,
     few_finalizers,
     generation_of,
     has_finalizer,
     is_terminating,
-    projected_spec,
-    requested_at,
+    request_state,
     status_of,
     uid_of,
 )
@@ -406,7 +404,7 @@ def _known_id(obj: Obj, cluster: QuotaCluster | None) -> str | None:
 
 def as_compared(before: Obj, now: Obj) -> Obj:
     """An object as a pass knew it, with the status and the finalizers that it has by now."""
-    if before is now or _request_state(before) == _request_state(now):
+    if before is now or request_state(before) == request_state(now):
         return now
     metadata = {
         key: field_value
@@ -415,14 +413,3 @@ def as_compared(before: Obj, now: Obj) -> Obj:
     }
     metadata |= few_finalizers(now["metadata"])
     return {**before, "metadata": metadata, "status": status_of(now)}
-
-
-def _request_state(obj: Obj) -> tuple[object, ...]:
-    """All that an object asks for."""
-    return (
-        uid_of(obj),
-        generation_of(obj),
-        deletion_requested_at(obj),
-        requested_at(obj),
-        projected_spec(obj),
-    )

@@ -33,7 +33,7 @@ from reconciler.kube.configuration.cluster_references import (
 from reconciler.kube.configuration.namespace_limits import excess_of
 from reconciler.kube.watch.projection import selections_of
 from reconciler.manifest import explanation
-from reconciler.manifest.cluster_selector import ClusterSelection
+from reconciler.manifest.cluster_selector import SelectedClusters
 from reconciler.manifest.document import ClientQuota, DocumentDeclined, from_resource
 from reconciler.manifest.project.cluster import QuotaCluster
 from reconciler.manifest.schema_names import QUOTA
@@ -136,7 +136,7 @@ def assess_eligibility(
         )
     if isinstance(read, tuple):
         return Eligibility(document=document, obj=obj, kind=EligibilityKind.INVALID, messages=read)
-    if isinstance(read.clusters, ClusterSelection):
+    if isinstance(read.clusters, SelectedClusters):
         return Eligibility(
             document=document,
             obj=obj,
