@@ -45,6 +45,14 @@ NOW = 1_700_000_000.0
 HOME = entity(ip="::1")
 DOCUMENT = "team/a"
 CREATED = resource("a", ALICE, {RATE: 4096})
+SELECTING = {
+    **CREATED,
+    "spec": {
+        "clusterSelector": {"matchLabels": {"region": "eu"}},
+        "entity": CREATED["spec"]["entity"],
+        "limits": CREATED["spec"]["limits"],
+    },
+}
 OLDEST = resource("oldest", BOB, {RATE: 4096}, created="2020-01-01T00:00:00Z")
 TENANTS = [{"namespaces": ["team"], "entities": [{"user": {"exact": "bob"}}], "allow": ["Suspend"]}]
 
@@ -96,10 +104,12 @@ def failed(error: KquotaError) -> dict[str, Any]:
     return {**CREATED, "status": status}
 
 
-def standing_alone(clusters: Mapping[str, Any], *unusable: str) -> dict[str, Any]:
+def standing_alone(
+    clusters: Mapping[str, Any], *unusable: str, obj: dict[str, Any] = CREATED
+) -> dict[str, Any]:
     """A document of a cluster without passes."""
-    standing = assess_eligibility(CREATED, clusters, unusable=unusable)
-    return {**CREATED, "status": document_status(standing, previous={}, now=NOW)}
+    standing = assess_eligibility(obj, clusters, unusable=unusable)
+    return {**obj, "status": document_status(standing, previous={}, now=NOW)}
 
 
 def _deleting() -> dict[str, Any]:
@@ -196,6 +206,7 @@ DOCUMENTS: Mapping[Reason, Callable[[], dict[str, Any]]] = {
         world(None, OLDEST, CREATED, limits=NamespaceLimits(documents=1))
     ),
     Reason.INVALID: lambda: ran(world(None, resource("a", ALICE, {RATE: -1}))),
+    Reason.NO_CLUSTER_SELECTED: lambda: standing_alone({}, obj=SELECTING),
     Reason.CLUSTER_NOT_FOUND: lambda: standing_alone({}),
     Reason.CLUSTER_INVALID: lambda: standing_alone({}, "prod"),
     Reason.NOT_GRANTED: lambda: ran(world(tenants=TENANTS)),

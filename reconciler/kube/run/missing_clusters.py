@@ -94,8 +94,8 @@ def _by_cluster_id(leaving: Mapping[str, Obj]) -> dict[str, set[str]]:
     """Documents by the ids of the clusters that they were applied to."""
     documents: dict[str, set[str]] = {}
     for document, obj in leaving.items():
-        for shown in (status_of(obj), *parts_of(obj).values()):
-            cluster_id = shown.get("clusterId")
+        for status in (status_of(obj), *parts_of(obj).values()):
+            cluster_id = status.get("clusterId")
             if isinstance(cluster_id, str) and cluster_id:
                 documents.setdefault(cluster_id, set()).add(document)
     return documents

@@ -31,7 +31,7 @@ def selection_status(
         now: Seconds since the epoch.
     """
     previous = status_of(obj)
-    parts = {name: shown for name, shown in parts_of(obj).items() if name in clusters}
+    parts = {name: entry for name, entry in parts_of(obj).items() if name in clusters}
     if cluster in clusters:
         own = {field: value for field, value in part.items() if field != "entity"}
         parts[cluster] = {"name": cluster, **own}

@@ -251,7 +251,7 @@ def test_a_document_that_selects_no_cluster_is_a_warning() -> None:
 
 
 def test_clusters_that_cannot_be_listed_are_a_warning() -> None:
-    decision = decided(selecting(), fleet(RequestTimeout("planted")))
+    decision = decided(selecting(), fleet(AuthenticationError("planted")))
     assert decision.warnings == ("QuotaClusters cannot be listed, so no broker was asked",)
 
 
