@@ -17,6 +17,7 @@ from reconciler.evidence.spark.limits.precedence_levels import (
     column,
     laid_out,
     levelled,
+    names_with,
 )
 from reconciler.evidence.spark.tables.schemas import conforming
 from reconciler.quota.keys import COLUMNS, RULES
@@ -32,18 +33,24 @@ BUCKET: Final = ("cluster_id", "quota_type", "group_kind", "user", "client_id", 
 
 _OF_CLIENTS: Final = tuple(str(key) for key in COLUMNS if not RULES[key].on_ip)
 _OF_IPS: Final = tuple(str(key) for key in COLUMNS if RULES[key].on_ip)
+_NAMES_OF_KIND: Final = {
+    GroupKind.USER: {"user"},
+    GroupKind.CLIENT: {"client_id"},
+    GroupKind.PAIR: {"user", "client_id"},
+    GroupKind.IP: {"ip"},
+}
+_DEFAULTS: Final = names_with("default")
+"""A default holds only for who has such a name at all: an empty client id matches no level that has one."""
+
 LEVELS_OF_KIND: Final = {
-    GroupKind.USER: (3, 6),
-    GroupKind.CLIENT: (7, 8),
-    GroupKind.PAIR: (1, 2, 4, 5),
-    GroupKind.IP: (9, 10),
+    kind: tuple(
+        number
+        for number, named in names_with("named").items()
+        if {*named, *_DEFAULTS[number]} == names
+    )
+    for kind, names in _NAMES_OF_KIND.items()
 }
 """Which levels such tags can stand for (``usage.tags.entities_of``)."""
-
-_NEEDS_USER: Final = frozenset({4, 5, 6})
-_NEEDS_CLIENT_ID: Final = frozenset({2, 5, 8})
-_NEEDS_IP: Final = frozenset({10})
-"""Defaults hold only for who has such a name at all: an empty client id matches no level that has one."""
 
 
 def principals(clients: DataFrame, limits: DataFrame) -> DataFrame:
@@ -160,14 +167,8 @@ def key_of(quota_type: Column) -> Column:
 
 
 def _may_hold(number: int) -> Column:
-    needs = [fn.lit(number) == number]
-    if number in _NEEDS_USER:
-        needs.append(fn.col("user") != "")
-    if number in _NEEDS_CLIENT_ID:
-        needs.append(fn.col("client_id") != "")
-    if number in _NEEDS_IP:
-        needs.append(fn.col("ip") != "")
-    return reduce(Column.__and__, needs)
+    needs = [fn.col(name) != "" for name in _DEFAULTS[number]]
+    return reduce(Column.__and__, needs, fn.lit(value=True))
 
 
 def _beside(frame: DataFrame, laid: DataFrame, side: LevelGroup, on: tuple[str, ...]) -> DataFrame:

@@ -11,17 +11,18 @@ from reconciler.quota.entity import level as level_of
 from reconciler.quota.patterns import FORMS, EntityForm, EntityPattern, NamePattern
 
 _SLOTS: Final[dict[str, Slot]] = {"named": "a", "default": DEFAULT, "absent": ABSENT}
-_LEVELS: Final = {
+LEVELS: Final = {
     (user, client_id, ip): level_of(Entity((_SLOTS[user], _SLOTS[client_id], _SLOTS[ip])))
     for user, client_id, ip in FORMS
 }
 """Kinds of the three slots -> level, as the core says."""
 
 _LEVEL_OF_FORM: Final[dict[EntityForm, int]] = {
-    form: _LEVELS[kinds] for kinds, form in FORMS.items()
+    form: LEVELS[kinds] for kinds, form in FORMS.items()
 }
 
-_NAMES: Final = ("user", "client_id", "ip")
+NAMES: Final = ("user", "client_id", "ip")
+"""The columns of the names in the three slots."""
 
 PATTERN: Final = (
     "struct<levels:array<int>,user_exact:string,user_prefix:string,client_id_exact:string,client_id_prefix:string,"
@@ -36,7 +37,7 @@ def level(user_kind: Column, client_kind: Column, ip_kind: Column) -> Column:
     """``quota.entity.level`` of the kinds of ``quota_entry``; null for a shape that Kafka's managers do not know."""
     cases = [
         fn.when((user_kind == user) & (client_kind == client_id) & (ip_kind == ip), fn.lit(number))
-        for (user, client_id, ip), number in _LEVELS.items()
+        for (user, client_id, ip), number in LEVELS.items()
     ]
     return fn.coalesce(*cases)
 
@@ -45,7 +46,7 @@ def slots(entity_json: Column) -> Column:
     """A struct of ``user_kind``, ``user``, ``client_kind``, ``client_id``, ``ip_kind`` and ``ip``, names "" where there is none."""
     parts = fn.from_json(entity_json, "array<array<string>>")
     fields: list[Column] = []
-    for kind, column in zip(ENTITY_TYPES, _NAMES, strict=True):
+    for kind, column in zip(ENTITY_TYPES, NAMES, strict=True):
         part = fn.get(fn.filter(parts, _of_type(kind)), fn.lit(0))
         name = fn.get(part, fn.lit(1))
         shape = fn.when(part.isNull(), fn.lit("absent")).when(name.isNull(), fn.lit("default"))
@@ -77,7 +78,7 @@ def meant(patterns: Column, actual_types: Column, number: Column, key: Column) -
 
     def covers(slot: Column) -> Column:
         fits = fn.array_contains(slot["levels"], number)
-        for column in _NAMES:
+        for column in NAMES:
             kind, name = actual_types[f"{column.partition('_')[0]}_kind"], actual_types[column]
             exact, prefix = slot[f"{column}_exact"], slot[f"{column}_prefix"]
             fits = fits & (

@@ -1,9 +1,9 @@
 """Limits of a ladder laid beside each name: what resolving stands on. No joins to clients here.
 
-A limit belongs to one of ten levels (``quota.entity.level``), and a level is looked up by the names that it fixes:
-1 by user and client id; 2 and 3 by the user; 4 and 7 by the client id; 5, 6 and 8 by nothing; 9 by the address; 10 by
-nothing. So four tables answer for eight levels, each with one row per name and one column per level: a join can
-neither multiply rows nor has a candidate to be exploded.
+A limit belongs to one of ten levels (``quota.entity.level``), and a level is looked up by the names that it fixes: both
+the user and the client id, one of them, the address, or nothing. So four tables answer for the eight levels of clients,
+each with one row per name and one column per level: a join can neither multiply rows nor has a candidate to be
+exploded.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
-from reconciler.evidence.spark.limits.entities import level
+from reconciler.evidence.spark.limits.entities import LEVELS, NAMES, level
 from reconciler.quota.keys import COLUMNS
 
 TWICE: Final = "a limit is given twice"
@@ -34,13 +34,27 @@ class LevelGroup:
     levels: tuple[int, ...]
 
 
-CLIENT_SIDES: Final = (
-    LevelGroup(names=("user", "client_id"), levels=(1,)),
-    LevelGroup(names=("user",), levels=(2, 3)),
-    LevelGroup(names=("client_id",), levels=(4, 7)),
-    LevelGroup(names=(), levels=(5, 6, 8)),
-)
-IP_SIDES: Final = (LevelGroup(names=("ip",), levels=(9,)), LevelGroup(names=(), levels=(10,)))
+def names_with(kind: str) -> dict[int, tuple[str, ...]]:
+    """The columns of the slots of each level that are ``named`` or ``default``; levels in order."""
+    return {
+        number: tuple(name for name, slot in zip(NAMES, kinds, strict=True) if slot == kind)
+        for kinds, number in sorted(LEVELS.items(), key=lambda item: item[1])
+    }
+
+
+def _groups(*, of_ip: bool) -> tuple[LevelGroup, ...]:
+    levels_by_names: dict[tuple[str, ...], list[int]] = {}
+    defaults = names_with("default")
+    for number, names in names_with("named").items():
+        if ("ip" in (*names, *defaults[number])) == of_ip:
+            levels_by_names.setdefault(names, []).append(number)
+    return tuple(
+        LevelGroup(names=names, levels=tuple(levels)) for names, levels in levels_by_names.items()
+    )
+
+
+CLIENT_SIDES: Final = _groups(of_ip=False)
+IP_SIDES: Final = _groups(of_ip=True)
 
 
 def shaped(entries: DataFrame) -> DataFrame:
