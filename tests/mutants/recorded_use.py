@@ -5,7 +5,7 @@ from tests.mutants.fault import Fault
 WHATIF = "tests/usage/impact/test_what_if.py"
 TOLD = "tests/usage/test_whatif_told.py"
 VERDICT = "tests/usage/impact/test_verdict.py"
-LOAD = "tests/usage/reports/test_broker_load.py"
+LOAD = "tests/usage/kernel/test_broker_load.py"
 RECORDED = "tests/usage/impact/test_recorded_limits.py"
 SIZING = "tests/usage/recommendation/test_limit_sizes.py"
 ASSEMBLY = "tests/evidence/ingest/assembly/test_day_tables.py"
@@ -48,8 +48,8 @@ FAULTS: tuple[Fault, ...] = (
          "            value = max(value, min(raised, case.current or 0))", "            pass", SIZING),
         ("usage/recommendation/limit_sizes", "a limit above ceiling or budget is near enough",
          "        if near and case.current <= top:", "        if near:", SIZING),
-        ("usage/reports/broker_load", "what a broker gives is divided by its replicas",
-         "if replication_factor is not None and not outward:", "if replication_factor is not None:", LOAD),
+        ("usage/kernel/broker_load", "what a broker gives is divided by its replicas",
+         "if factor is not None and not capacity.outward:", "if factor is not None:", LOAD),
         ("usage/impact/query", "of several limits of today the loosest is told",
          "before_units=min((units", "before_units=max((units",
          f"{WHATIF}::test_of_several_buckets_that_become_one_the_lowest_limit_of_today_is_told"),
@@ -59,12 +59,12 @@ FAULTS: tuple[Fault, ...] = (
          "allowed is not None and daily > allowed", "allowed is not None and daily >= allowed", VERDICT),
         ("usage/impact/tier_policy", "a label of a document weakens the gate",
          "_stricter(tier_rule.tolerance, self.usual.tolerance)", "tier_rule.tolerance", POLICY),
-        ("usage/reports/broker_load", "a budget that is just used up is over",
-         "if load_ppm(moment, budget) > MILLION", "if load_ppm(moment, budget) >= MILLION", LOAD),
-        ("usage/reports/broker_load", "the largest budget of a window is told",
-         "budget_units=min(budget", "budget_units=max(budget", LOAD),
-        ("usage/reports/broker_load", "a total that is not recorded leaves nothing unattributed",
-         "    if not known_moments or not total_units:\n        return None", "    if not known_moments or not total_units:\n        return 0", LOAD),
+        ("usage/kernel/broker_load", "a budget that is just used up is over",
+         "loads > MILLION", "loads >= MILLION", LOAD),
+        ("usage/kernel/broker_load", "the largest budget of a window is told",
+         "budget_units=int(available.min())", "budget_units=int(available.max())", LOAD),
+        ("usage/kernel/broker_load", "a total that is not recorded leaves nothing unattributed",
+         "    if not total_units:\n        return None", "    if not total_units:\n        return 0", LOAD),
         ("usage/kernel/throttling", "a session begins with the backlog of the one before",
          "    net[demand.begins[1:]] -= demand.arrived_by_session[:-1]\n", "", THROTTLING),
         ("usage/kernel/throttling", "a limit just above the peak is computed as if it could throttle nothing",

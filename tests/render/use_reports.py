@@ -21,7 +21,7 @@ from reconciler.usage.impact.result_rows import (
 )
 from reconciler.usage.impact.verdict import ImpactVerdict, ToleranceBreach
 from reconciler.usage.recommendation.limit_sizes import Advice, SizingRule
-from reconciler.usage.reports.broker_load import BudgetBasis
+from reconciler.usage.reports.capacity import BudgetBasis
 from reconciler.usage.reports.profiles import UsageState
 from reconciler.usage.reports.usage import (
     CapacityRow,

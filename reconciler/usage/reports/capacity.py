@@ -6,6 +6,7 @@ because a factor of replicas holds only for balanced leaders.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final
 
 from reconciler.errors import QuotaValueError
@@ -13,6 +14,15 @@ from reconciler.usage.samples import MILLION
 from reconciler.usage.tags import Bucket
 
 HEADROOM_PPM: Final = 800_000
+
+
+class BudgetBasis(StrEnum):
+    """What a budget rests on."""
+
+    MEASURED = "measured"  # replication was recorded
+    REPLICATION_FACTOR = "replication_factor"  # assumed: one factor of replicas; of what comes in, balanced leaders, too
+    NO_DATA = "no_data"
+
 
 MOST_COMMITTED: Final = 2**63 - 1
 """What a column of 64 bits holds: a few limits near the cut over a budget of a byte are more."""

@@ -9,7 +9,7 @@ from reconciler.usage.impact.result_rows import (
     RecommendationRow,
     Simulation,
 )
-from reconciler.usage.reports.broker_load import BudgetBasis
+from reconciler.usage.reports.capacity import BudgetBasis
 from reconciler.usage.reports.profiles import UsageState
 from reconciler.usage.samples import QuotaType
 from reconciler.usage.tags import Bucket

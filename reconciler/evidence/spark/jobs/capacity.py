@@ -141,11 +141,12 @@ def run(
 
     progress("served at each moment", 0, 0)
     served = broker_load.moments(samples_with_gaps, limits, brokers, longest)
-    at = broker_load.budgeted(served, capacities).cache()
+    at = broker_load.with_capacities(served, capacities).cache()
     capacity_frame = broker_load.capacity(
         at, limits, five_minutes.select(*SERIES), span.last_day
     ).cache()
-    over = broker_load.beyond(five_minutes, at, INTERVAL_MS).cache()
+    budgets = broker_load.interval_budgets(at, INTERVAL_MS)
+    over = broker_load.beyond(five_minutes, budgets).cache()
     noisy = broker_load.noisy(
         broker_load.hot(five_minutes, over, HOT), limits, span.last_day
     ).cache()

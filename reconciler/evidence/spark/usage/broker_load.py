@@ -1,13 +1,14 @@
 """What brokers can give, what is promised and served at one time, and who goes beyond a fair share where that is too much.
 
-The definitions are :mod:`reconciler.usage.reports.broker_load` and :mod:`reconciler.usage.reports.capacity`. Sums of bytes are decimals where
-64 bits could be too few; those are compared before they are divided (:func:`reconciler.evidence.spark.usage.integer_columns.quotient`).
+Spark groups by broker; the arithmetic is that of :mod:`reconciler.usage.kernel.broker_load` and :mod:`reconciler.usage.reports.capacity`.
 """
 
 import datetime as dt
+from dataclasses import fields
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -18,15 +19,12 @@ from reconciler.evidence.spark.tables.schemas import conforming, struct
 from reconciler.evidence.spark.usage import integer_columns, series_blocks
 from reconciler.evidence.spark.usage.limit_usage import SERIES
 from reconciler.evidence.store.files import arrow_tables
+from reconciler.usage.kernel.broker_load import BrokerCapacity, BrokerMoments, budgets, load
+from reconciler.usage.kernel.series import NOT_RECORDED
 from reconciler.usage.kernel.throttling import demand_of, served
-from reconciler.usage.reports.broker_load import (
-    COINCIDENT_PPM,
-    MOST_PPM,
-    BudgetBasis,
-)
-from reconciler.usage.reports.capacity import MOST_COMMITTED, BucketUse, shares
+from reconciler.usage.reports.capacity import BucketUse, committed_ppm, shares
 from reconciler.usage.reports.usage import TrafficDirection
-from reconciler.usage.samples import MILLION, QuotaType
+from reconciler.usage.samples import QuotaType
 from reconciler.usage.tables import CAPACITY_ROW, NOISY_ROW
 from reconciler.usage.tags import bucket_of
 
@@ -40,7 +38,6 @@ _BROKER_COLUMNS: Final = {
     TrafficDirection.INGRESS: ("bytes_in", "replication_in"),
     TrafficDirection.EGRESS: ("bytes_out", "replication_out"),
 }
-_WIDE: Final = "decimal(28,0)"
 
 CAPACITIES: Final = "cluster_id string, direction string, capacity_units bigint, headroom_ppm bigint, replication_factor int"
 """The schema of capacities: one row per cluster and direction; null = not configured, or no factor assumed."""
@@ -71,7 +68,7 @@ def moments(
         max_gap_ms: A longer gap begins a session.
 
     Returns:
-        :data:`MOMENT`, ``dt_ms`` and the other fields of :class:`reconciler.usage.reports.broker_load.LoadMoment`.
+        :data:`MOMENT`, ``dt_ms`` and the other fields of :class:`reconciler.usage.kernel.broker_load.BrokerMoments`.
     """
     bytes_only = samples.where(direction(fn.col("quota_type")).isNotNull())
     limited = bytes_only.join(limits.select(*BUCKET, "limit_units"), list(BUCKET), "left").select(
@@ -137,130 +134,67 @@ def _served(blocks: pa.Table) -> pa.Table:
     return pa.table(columns).select(schema.names).cast(schema)
 
 
-def budgeted(at: DataFrame, capacities: DataFrame) -> DataFrame:
-    """Moments with ``budget_units`` (null = not known) and ``basis``: ``load.budget_at``."""
-    joined = at.join(fn.broadcast(capacities), ["cluster_id", "direction"], "left")
-    usable = integer_columns.quotient(
-        fn.col("capacity_units").cast(_WIDE) * fn.col("headroom_ppm"), fn.lit(MILLION)
-    ).cast("bigint")
-    remaining_units = fn.greatest(fn.lit(0).cast("bigint"), usable - fn.col("replication_units"))
-    factor = fn.col("replication_factor").cast("bigint")
-    copies = fn.col("copied_units").cast(_WIDE) * (factor - fn.lit(1))
-    assumed = fn.when(
-        fn.col("direction") == str(TrafficDirection.EGRESS),
-        fn.greatest(fn.lit(0).cast(_WIDE), usable.cast(_WIDE) - copies).cast("bigint"),
-    ).otherwise(integer_columns.quotient(usable, factor))
-    measured = fn.col("replication_units").isNotNull() & fn.col("capacity_units").isNotNull()
-    is_measured = (fn.col("direction") != str(TrafficDirection.EGRESS)) | fn.col(
-        "copied_units"
-    ).isNotNull()
-    factored = factor.isNotNull() & fn.col("capacity_units").isNotNull() & is_measured
-    return joined.select(
-        *(name for name in at.columns if name != "copied_units"),
-        fn.when(measured, remaining_units).when(factored, assumed).alias("budget_units"),
-        fn.when(measured, fn.lit(str(BudgetBasis.MEASURED)))
-        .when(factored, fn.lit(str(BudgetBasis.REPLICATION_FACTOR)))
-        .otherwise(fn.lit(str(BudgetBasis.NO_DATA)))
-        .alias("basis"),
-    )
-
-
-def load_ppm(served: Column, dt: Column, available: Column) -> Column:
-    """``load.load_ppm``: the rate reaches a thousand budgets where ``served >= available * dt``, for those are 1000 a ms."""
-    ms = dt.cast("bigint")
-    remainder = integer_columns.quotient((served % ms) * fn.lit(1000), ms)
-    rate = integer_columns.quotient(served, ms).cast(_WIDE) * fn.lit(1000) + remainder
-    none = fn.when(served > 0, fn.lit(MOST_PPM)).otherwise(fn.lit(0))
-    return (
-        fn.when(available.isNull(), fn.lit(None).cast("bigint"))
-        .when(available <= 0, none.cast("bigint"))
-        .when(served.cast(_WIDE) >= available.cast(_WIDE) * ms, fn.lit(MOST_PPM).cast("bigint"))
-        .otherwise(integer_columns.quotient(rate * fn.lit(MILLION), available))
-    )
-
-
-def committed_ppm(promised: Column, available: Column) -> Column:
-    """``capacity.committed_ppm``, cut where that cuts; null where there is no budget. ``promised`` is a decimal."""
-    parts = promised * fn.lit(MILLION)
-    return fn.when(
-        available > 0,
-        fn.when(
-            parts >= available.cast(_WIDE) * fn.lit(MOST_COMMITTED).cast("decimal(19,0)"),
-            fn.lit(MOST_COMMITTED),
-        ).otherwise(integer_columns.quotient(parts, available)),
-    )
-
-
 def capacity(at: DataFrame, limits: DataFrame, observed: DataFrame, day: dt.date) -> DataFrame:
     """Rows of ``capacity_row``.
 
     Args:
-        at: What :func:`budgeted` gave.
+        at: What :func:`moments` gave, with the columns of :data:`CAPACITIES`.
         limits: :data:`~reconciler.evidence.spark.limits.effective_limits.BUCKET` and ``limit_units``.
         observed: :data:`~reconciler.evidence.spark.usage.limit_usage.SERIES` of every bucket that a broker saw.
         day: The last day of the window, by which results are kept.
     """
-    known_moments = at.withColumn(
-        "load_ppm", load_ppm(fn.col("served_units"), fn.col("dt_ms"), fn.col("budget_units"))
+    with_promises = at.join(promised(limits, observed), list(BROKER), "left").withColumn(
+        "day", fn.lit(day)
     )
-    rising = (
-        Window.partitionBy(*BROKER)
-        .orderBy(fn.col("load_ppm").asc_nulls_last())
-        .rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    )
-    broker_window = Window.partitionBy(*BROKER).orderBy(fn.col("load_ppm").asc_nulls_last()).rowsBetween(
-        Window.unboundedPreceding, Window.unboundedFollowing
-    )  # fmt: skip
-    counted_ms = fn.when(fn.col("load_ppm").isNotNull(), fn.col("dt_ms").cast("bigint"))
-    passed = known_moments.withColumn("_passed", fn.sum(counted_ms).over(rising)).withColumn(
-        "_whole", fn.sum(counted_ms).over(broker_window)
-    )
-    reached = fn.col("_passed") * fn.lit(MILLION) >= fn.col("_whole") * fn.lit(COINCIDENT_PPM)
-    in_all = _amount("broker_units")
-    attributed_units = fn.when(fn.col("broker_units").isNotNull(), _amount("recorded_units"))
-    assumed = fn.max(
-        fn.when(fn.col("basis") == str(BudgetBasis.REPLICATION_FACTOR), 1).otherwise(0)
-    )
-    rows_by_broker = passed.groupBy(*BROKER).agg(
-        fn.min("budget_units").alias("budget_units"),
-        fn.min(fn.when(reached, fn.col("load_ppm"))).alias("coincident_ppm"),
-        fn.sum(
-            fn.when(fn.col("load_ppm") > MILLION, fn.col("dt_ms").cast("bigint"))
-            .when(fn.col("load_ppm").isNotNull(), fn.lit(0).cast("bigint"))
-        ).alias("overload_ms"),
-        fn.sum(in_all).alias("_in_all"),
-        fn.sum(attributed_units).alias("_named"),
-        fn.sum("dt_ms").alias("covered_ms"),
-        assumed.alias("_assumed"),
-    )  # fmt: skip
-    missing = fn.greatest(fn.lit(0).cast(_WIDE), fn.col("_in_all") - fn.col("_named"))
-    unattributed = fn.when(
-        fn.col("_in_all") > 0,
-        integer_columns.quotient(missing * fn.lit(MILLION), fn.col("_in_all")),
-    ).cast("bigint")
-    basis = (
-        fn.when(fn.col("budget_units").isNull(), fn.lit(str(BudgetBasis.NO_DATA)))
-        .when(fn.col("_assumed") == 1, fn.lit(str(BudgetBasis.REPLICATION_FACTOR)))
-        .otherwise(fn.lit(str(BudgetBasis.MEASURED)))
-    )
-    committed = committed_ppm(
-        fn.coalesce(fn.col("_promised"), fn.lit(0).cast(_WIDE)), fn.col("budget_units")
-    )
-    return conforming(
-        rows_by_broker.join(promised(limits, observed), list(BROKER), "left")
-        .withColumn("unattributed_ppm", unattributed)
-        .withColumn("basis", basis)
-        .withColumn("committed_ppm", committed)
-        .withColumn("day", fn.lit(day)),
-        CAPACITY_ROW,
+    rows = with_promises.groupBy(*BROKER).applyInArrow(_capacity_row, struct(CAPACITY_ROW))
+    return conforming(rows, CAPACITY_ROW)
+
+
+def with_capacities(at: DataFrame, capacities: DataFrame) -> DataFrame:
+    """Moments with the columns of :data:`CAPACITIES`; null = not configured."""
+    return at.join(fn.broadcast(capacities), ["cluster_id", "direction"], "left")
+
+
+def _capacity_row(at: pa.Table) -> pa.Table:
+    """One broker, one way -> its row."""
+    (first,) = at.slice(0, 1).select((*BROKER, "promised_units", "day")).to_pylist()
+    of_broker = load(_moments(at), _capacity(at))
+    limits = [first.pop("promised_units") or 0]
+    row = first | {
+        "budget_units": of_broker.budget_units,
+        "committed_ppm": None
+        if of_broker.budget_units is None
+        else committed_ppm(limits, of_broker.budget_units),
+        "coincident_ppm": of_broker.coincident_ppm,
+        "overload_ms": of_broker.overload_ms,
+        "unattributed_ppm": of_broker.unattributed_ppm,
+        "covered_ms": of_broker.covered_ms,
+        "basis": str(of_broker.basis),
+    }
+    return pa.Table.from_pylist([row], schema=to_arrow_schema(struct(CAPACITY_ROW)))
+
+
+def _moments(at: pa.Table) -> BrokerMoments:
+    return BrokerMoments(
+        **{
+            field.name: pc.fill_null(at.column(field.name), NOT_RECORDED)
+            .cast(pa.int64())
+            .to_numpy()
+            for field in fields(BrokerMoments)
+        }
     )
 
 
-def _amount(name: str) -> Column:
-    """Units of a rate in the time of a moment: ``rate * dt div 1000`` in two steps, of which no quotient leaves 64 bits."""
-    rate, ms = fn.col(name), fn.col("dt_ms").cast("bigint")
-    remainder = integer_columns.quotient((rate % fn.lit(1000)) * ms, fn.lit(1000))
-    return integer_columns.quotient(rate, fn.lit(1000)).cast(_WIDE) * ms + remainder
+def _capacity(at: pa.Table) -> BrokerCapacity:
+    (row,) = at.slice(0, 1).to_pylist()
+    if row["capacity_units"] is None:
+        return BrokerCapacity(units=None)
+    return BrokerCapacity(
+        units=row["capacity_units"],
+        headroom_ppm=row["headroom_ppm"],
+        replication_factor=row["replication_factor"],
+        outward=row["direction"] == str(TrafficDirection.EGRESS),
+    )
 
 
 def promised(limits: DataFrame, observed: DataFrame) -> DataFrame:
@@ -274,7 +208,7 @@ def promised(limits: DataFrame, observed: DataFrame) -> DataFrame:
         limits_of_brokers.withColumn("direction", direction(fn.col("quota_type")))
         .where(fn.col("direction").isNotNull())
         .groupBy(*BROKER)
-        .agg(fn.sum(fn.col("limit_units").cast(_WIDE)).alias("_promised"))
+        .agg(fn.sum("limit_units").alias("promised_units"))
     )
 
 
@@ -285,33 +219,57 @@ def _rates(five_minutes: DataFrame) -> DataFrame:
     )
     return rates.withColumn(
         "rate_units",
-        integer_columns.quotient(
-            fn.col("sum_units").cast(_WIDE) * fn.lit(1000), fn.col("sum_dt_ms")
-        ),
+        integer_columns.quotient(fn.col("sum_units") * fn.lit(1000), fn.col("sum_dt_ms")),
     )
 
 
-def beyond(five_minutes: DataFrame, at: DataFrame, span_ms: int) -> DataFrame:
+_INTERVAL_BUDGET: Final = StructType(
+    [
+        *(StructField(name, StringType()) for name in BROKER),
+        StructField("bucket_ms", LongType()),
+        StructField("budget_units", LongType()),
+    ]
+)
+
+
+def interval_budgets(at: DataFrame, span_ms: int) -> DataFrame:
+    """The smallest budget of each interval of a broker: :data:`BROKER`, ``bucket_ms``, ``budget_units``; known ones only.
+
+    Args:
+        at: What :func:`with_capacities` gave.
+        span_ms: Length of an interval.
+    """
+
+    def of_broker(moments_of_broker: pa.Table) -> pa.Table:
+        (names,) = moments_of_broker.slice(0, 1).select(BROKER).to_pylist()
+        available = budgets(_moments(moments_of_broker), _capacity(moments_of_broker))
+        ts = moments_of_broker.column("ts_ms")
+        begins = pc.multiply(pc.divide(ts, span_ms), span_ms)
+        table = pa.table({"bucket_ms": begins, "budget": available})
+        table = table.filter(pc.not_equal(table["budget"], NOT_RECORDED))
+        least = table.group_by("bucket_ms", use_threads=False).aggregate([("budget", "min")])
+        columns = {name: pa.repeat(names[name], least.num_rows) for name in BROKER}
+        columns |= {"bucket_ms": least["bucket_ms"], "budget_units": least["budget_min"]}
+        schema = to_arrow_schema(_INTERVAL_BUDGET)
+        return pa.table(columns).select(schema.names).cast(schema)
+
+    return at.groupBy(*BROKER).applyInArrow(of_broker, _INTERVAL_BUDGET)
+
+
+def beyond(five_minutes: DataFrame, budgets_of_intervals: DataFrame) -> DataFrame:
     """The intervals in which a broker was used beyond its budget.
 
     Args:
         five_minutes: ``usage_5m`` of the window.
-        at: What :func:`budgeted` gave: the budget of an interval is the smallest in it.
-        span_ms: Length of an interval of ``usage_5m``.
+        budgets_of_intervals: What :func:`interval_budgets` gave.
 
     Returns:
         :data:`BROKER`, ``bucket_ms``, ``budget_units``, and ``rank`` within the cluster: 1 is furthest beyond.
     """
-    begin = integer_columns.div_down(fn.col("ts_ms"), fn.lit(span_ms)) * fn.lit(span_ms)
-    budgets = (
-        at.where(fn.col("budget_units").isNotNull())
-        .groupBy(*BROKER, begin.alias("bucket_ms"))
-        .agg(fn.min("budget_units").alias("budget_units"))
-    )
     sums = (
         _rates(five_minutes).groupBy(*BROKER, "bucket_ms").agg(fn.sum("rate_units").alias("_rate"))
     )
-    over = sums.join(budgets, [*BROKER, "bucket_ms"]).where(
+    over = sums.join(budgets_of_intervals, [*BROKER, "bucket_ms"]).where(
         fn.col("_rate") > fn.col("budget_units")
     )
     order = ((fn.col("_rate") - fn.col("budget_units")).desc(), *BROKER[1:], "bucket_ms")

@@ -3,6 +3,7 @@
 import datetime as dt
 import random
 
+import numpy as np
 import pytest
 from pyspark.sql import functions as fn
 
@@ -10,14 +11,10 @@ from reconciler.evidence.spark.limits.effective_limits import BUCKET
 from reconciler.evidence.spark.tables.schemas import struct
 from reconciler.evidence.spark.usage import broker_load as spark_load
 from reconciler.evidence.spark.usage.limit_usage import SERIES
-from reconciler.usage.reports.broker_load import (
-    BudgetBasis,
-    LoadMoment,
-    load,
-    load_ppm,
-)
-from reconciler.usage.reports.capacity import BucketUse, committed_ppm, shares
-from reconciler.usage.samples import MAX_UNITS, Censored, QuotaType
+from reconciler.usage.kernel.broker_load import BrokerCapacity, BrokerMoments, load
+from reconciler.usage.kernel.series import NOT_RECORDED
+from reconciler.usage.reports.capacity import BucketUse, BudgetBasis, committed_ppm, shares
+from reconciler.usage.samples import Censored, QuotaType
 from reconciler.usage.tables import BROKER_SAMPLE, USAGE_5M, USAGE_SAMPLE
 from reconciler.usage.tags import bucket_of
 from tests.usage.reference import Sample, arrived, rows
@@ -28,6 +25,9 @@ DAY = dt.date(2026, 11, 1)
 GAP = 60_000
 CASES = 220
 NAMES = ("a", "b", "c")
+BUDGETS = (
+    "cluster_id string, broker_id string, direction string, bucket_ms bigint, budget_units bigint"
+)
 
 
 class World:
@@ -60,7 +60,7 @@ class World:
                 draw.choice((None, scale, 4 * scale)), draw.choice((800_000, 1_000_000)), draw.choice((None, 3)),
             )  # fmt: skip
 
-    def moments(self, case: str, kind: str) -> list[LoadMoment]:
+    def moments(self, case: str, kind: str) -> BrokerMoments:
         found: dict[int, list[int]] = {}
         for name in NAMES:
             samples = self.samples.get((case, kind, name), [])
@@ -71,18 +71,22 @@ class World:
                 at[0] += units
                 at[1] += one.rate_units
         brokers = {one[0]: one for one in self.brokers[case]}
-        return [
+        rows_ = [
             self._moment(kind, found.get(ts, [0, 0]), brokers.get(ts))
             for ts in sorted(found.keys() | brokers.keys())
         ]
+        known = [[NOT_RECORDED if number is None else number for number in row] for row in rows_]
+        columns = np.array(known, np.int64).reshape(-1, 6).T
+        names = ("dt_ms", "served_units", "recorded_units", "broker_units", "replication_units", "copied_units")  # fmt: skip
+        return BrokerMoments(**dict(zip(names, columns, strict=True)))
 
     def _moment(
         self, kind: str, used: list[int], broker: tuple[int | None, ...] | None
-    ) -> LoadMoment:
+    ) -> tuple[int | None, ...]:
         given, replication, brought = (None, None, None) if broker is None else broker[2:]
         if kind == "produce":
-            return LoadMoment(10_000, *used, brought, replication)
-        return LoadMoment(10_000, *used, given, replication, brought)
+            return (10_000, *used, brought, replication, None)
+        return (10_000, *used, given, replication, brought)
 
 
 @pytest.fixture(scope="module")
@@ -115,13 +119,13 @@ def frames(spark, world):
     at = spark_load.moments(
         frame, limited, spark.createDataFrame(brokers, struct(BROKER_SAMPLE)), fn.lit(GAP)
     )
-    budgeted = spark_load.budgeted(at, spark.createDataFrame(capacities, spark_load.CAPACITIES))
-    return frame, limited, budgeted.cache()
+    at = spark_load.with_capacities(at, spark.createDataFrame(capacities, spark_load.CAPACITIES))
+    return frame, limited, at.cache()
 
 
 def test_every_row_is_what_the_core_says_of_the_same_moments(frames, world) -> None:
-    frame, limited, budgeted = frames
-    found = spark_load.capacity(budgeted, limited, frame.select(*SERIES), DAY).collect()
+    frame, limited, at = frames
+    found = spark_load.capacity(at, limited, frame.select(*SERIES), DAY).collect()
     assert len(found) == 2 * CASES
     bases = set()
     for row in found:
@@ -129,10 +133,12 @@ def test_every_row_is_what_the_core_says_of_the_same_moments(frames, world) -> N
         capacity, headroom, factor = world.capacities[row.cluster_id]
         expected = load(
             world.moments(row.cluster_id, kind),
-            capacity,
-            headroom_ppm=headroom,
-            replication_factor=factor,
-            outward=kind == "fetch",
+            BrokerCapacity(
+                units=capacity,
+                headroom_ppm=headroom,
+                replication_factor=factor,
+                outward=kind == "fetch",
+            ),
         )
         told = (
             row.budget_units,
@@ -159,8 +165,7 @@ def test_every_row_is_what_the_core_says_of_the_same_moments(frames, world) -> N
     assert bases == set(BudgetBasis)
 
 
-def test_excesses_of_a_hot_interval_are_the_cores_and_add_up_to_the_overload(spark, frames) -> None:
-    _, _, budgeted = frames
+def test_excesses_of_a_hot_interval_are_the_cores_and_add_up_to_the_overload(spark) -> None:
     rates = {"a": 900, "b": 500, "c": 10}
     five = [
         (
@@ -184,16 +189,15 @@ def test_excesses_of_a_hot_interval_are_the_cores_and_add_up_to_the_overload(spa
         for begin in (0, 300_000)
         for name, rate in rates.items()
     ]
-    at = spark.createDataFrame(
-        [("x", "1", "ingress", 1_000, 10_000, 0, 0, 0, 0, 600, "measured"), ("x", "1", "ingress", 300_000, 10_000, 0, 0, 0, 0, 5_000, "measured")],
-        budgeted.schema,
-    )  # fmt: skip
+    budgets = spark.createDataFrame(
+        [("x", "1", "ingress", 0, 600), ("x", "1", "ingress", 300_000, 5_000)], BUDGETS
+    )
     strings = ", ".join(f"{name} string" for name in BUCKET)
     limits = spark.createDataFrame(
         [("x", "produce", "user", "a", "", "", 200), ("x", "produce", "user", "b", "", "", 100)], f"{strings}, limit_units bigint"
     )  # fmt: skip
     rows = spark.createDataFrame(five, struct(USAGE_5M))
-    intervals = spark_load.hot(rows, spark_load.beyond(rows, at, 300_000), 10)
+    intervals = spark_load.hot(rows, spark_load.beyond(rows, budgets), 10)
     found = spark_load.noisy(intervals, limits, DAY).collect()
     weights = {"a": 200, "b": 100, "c": 1}
     core = shares(
@@ -209,20 +213,18 @@ def test_excesses_of_a_hot_interval_are_the_cores_and_add_up_to_the_overload(spa
     assert sum(one.excess_units for one in found) == sum(rates.values()) - 600
 
 
-def test_hot_intervals_of_one_cluster_leave_those_of_another_their_place(spark, frames) -> None:
-    _, _, budgeted = frames
+def test_hot_intervals_of_one_cluster_leave_those_of_another_their_place(spark) -> None:
     # A is far beyond its budget in four intervals, B only a little in two.
     used = {("a", n): 90_000 + n for n in range(4)} | {("b", n): 700 + n for n in range(2)}
     five = [
         (case, "produce", "user", "u", "", "", "1", n * 300_000, 30, 300_000, rate * 300, rate, 0, 0, 0, DAY)
         for (case, n), rate in used.items()
     ]  # fmt: skip
-    at = spark.createDataFrame(
-        [(case, "1", "ingress", n * 300_000 + 1, 10_000, 0, 0, 0, 0, 600, "measured") for case, n in used],
-        budgeted.schema,
-    )  # fmt: skip
+    budgets = spark.createDataFrame(
+        [(case, "1", "ingress", n * 300_000, 600) for case, n in used], BUDGETS
+    )
     rows = spark.createDataFrame(five, struct(USAGE_5M))
-    over = spark_load.beyond(rows, at, 300_000)
+    over = spark_load.beyond(rows, budgets)
     found = spark_load.hot(rows, over, 2).collect()
     assert sorted((one.cluster_id, one.bucket_ms) for one in found) == [
         ("a", 600_000), ("a", 900_000), ("b", 0), ("b", 300_000),
@@ -230,26 +232,11 @@ def test_hot_intervals_of_one_cluster_leave_those_of_another_their_place(spark, 
     assert [tuple(one) for one in spark_load.left_out(over, 2).collect()] == [("a", 2)]
 
 
-def test_loads_and_promises_beyond_64_bits_are_cut_where_the_core_cuts_them(spark) -> None:
-    """A quotient of decimals wraps without an error: the cut rate over a budget of a byte is 10^19 millionths."""
-    most = 2**63 - 1
-    served = [0, 1, 999, MAX_UNITS * 30, MAX_UNITS * 900, 10**18, most]
-    spans, budgets = [1, 999, 10_000, 900_000], [None, 0, 1, 7, 10**6, MAX_UNITS - 1, 10**15, most]
-    cases = [(a, dt_ms, b) for a in served for dt_ms in spans for b in budgets]
-    # At the border of a thousand budgets, and just beside it.
-    cases += [
-        (b * dt_ms + n, dt_ms, b) for b in (1, 7, 10**6) for dt_ms in spans for n in (-1, 0, 1)
+def test_the_smallest_budget_of_an_interval_counts_and_unknown_ones_do_not(spark) -> None:
+    columns = "cluster_id string, broker_id string, direction string, ts_ms bigint, dt_ms int, served_units bigint, recorded_units bigint, broker_units bigint, replication_units bigint, copied_units bigint, capacity_units bigint, headroom_ppm bigint, replication_factor int"
+    rows = [
+        ("x", "1", "ingress", ts, 10_000, 0, 0, None, replication, None, 1_000, 800_000, None)
+        for ts, replication in ((299_999, 100), (300_000, 200), (599_999, 300), (600_000, None))
     ]
-    frame = spark.createDataFrame(cases, "served bigint, dt int, b bigint")
-    told = frame.select(
-        "*", spark_load.load_ppm(fn.col("served"), fn.col("dt"), fn.col("b")).alias("load")
-    )
-    for row in told.collect():
-        moment = LoadMoment(row.dt, row.served, 0, None, None)
-        assert row.load == (None if row.b is None else load_ppm(moment, row.b)), row
-    sums = [(limits * (MAX_UNITS - 1), b) for limits in (0, 1, 2, 10**6) for b in budgets]
-    promised = spark.createDataFrame([(str(a), b) for a, b in sums], "a string, b bigint").select(
-        "*", spark_load.committed_ppm(fn.col("a").cast("decimal(38,0)"), fn.col("b")).alias("ppm")
-    )
-    for row in promised.collect():
-        assert row.ppm == (None if row.b is None else committed_ppm([int(row.a)], row.b)), row
+    found = spark_load.interval_budgets(spark.createDataFrame(rows, columns), 300_000)
+    assert sorted(tuple(row)[3:] for row in found.collect()) == [(0, 700), (300_000, 500)]

@@ -1,24 +1,47 @@
 """What brokers were loaded with at one time."""
 
+from collections.abc import Sequence
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.errors import QuotaValueError
-from reconciler.usage.reports.broker_load import (
+from reconciler.usage.kernel.broker_load import (
     MOST_PPM,
-    BudgetBasis,
-    LoadMoment,
-    load,
+    BrokerCapacity,
+    BrokerLoad,
+    BrokerMoments,
     load_ppm,
     weighted,
 )
+from reconciler.usage.kernel.broker_load import load as load_of
+from reconciler.usage.kernel.series import NOT_RECORDED
+from reconciler.usage.reports.capacity import BudgetBasis
+
+Moment = tuple[int, int, int, int | None, int | None, int | None]
 
 
 def moment(
-    served: int, *, broker: int | None = None, replication: int | None = 0, dt: int = 1_000
-) -> LoadMoment:
-    return LoadMoment(dt, served, served, broker, replication)
+    served: int,
+    *,
+    broker: int | None = None,
+    replication: int | None = 0,
+    copied: int | None = None,
+    dt: int = 1_000,
+) -> Moment:
+    return dt, served, served, broker, replication, copied
+
+
+def load(moments: Sequence[Moment], capacity: int | None, **more: int | bool) -> BrokerLoad:
+    known = [[NOT_RECORDED if number is None else number for number in row] for row in moments]
+    columns = np.array(known, np.int64).reshape(-1, 6).T
+    names = ("dt_ms", "served_units", "recorded_units", "broker_units", "replication_units", "copied_units")  # fmt: skip
+    return load_of(
+        BrokerMoments(**dict(zip(names, columns, strict=True))),
+        BrokerCapacity(units=capacity, **more),
+    )
 
 
 def test_load_is_served_over_what_replication_leaves() -> None:
@@ -60,7 +83,7 @@ def test_a_factor_of_replicas_stands_for_replication_that_was_not_recorded_and_i
 def test_what_a_broker_gives_is_not_divided_by_the_replicas_but_copied_to_them() -> None:
     """1 GB/s outward, of which 0.8 are usable; 50 MB/s that came in are fetched by two followers."""
     gigabyte, brought = 10**9, 50 * 10**6
-    told = LoadMoment(10_000, 0, 0, None, None, brought)
+    told = moment(0, replication=None, copied=brought, dt=10_000)
     found = load([told], gigabyte, replication_factor=3, outward=True)
     assert (found.budget_units, found.basis) == (700 * 10**6, BudgetBasis.REPLICATION_FACTOR)
     assert load([told], 10**8, replication_factor=3, outward=True).budget_units == 0
@@ -99,9 +122,16 @@ def test_a_factor_below_one_is_refused() -> None:
         load([], 1, replication_factor=0)
 
 
-@given(st.integers(0, 10**16), st.integers(1, 300_000), st.integers(0, 10**13))
+def test_what_no_broker_serves_is_refused() -> None:
+    with pytest.raises(QuotaValueError, match="more than a broker can serve"):
+        load([moment(2**60)], None)
+    with pytest.raises(QuotaValueError, match="more than a broker has"):
+        load([], 10**13)
+
+
+@given(st.integers(0, 9 * 10**15), st.integers(1, 300_000), st.integers(0, 9 * 10**12))
 def test_a_load_is_exact_until_it_is_cut(served: int, dt: int, available: int) -> None:
-    found = load_ppm(LoadMoment(dt, served, 0, None, None), available)
+    (found,) = load_ppm(*(np.array([number]) for number in (served, dt, available)))
     rate = served * 1000 // dt
     exact = rate * 1_000_000 // available if available else (MOST_PPM if served else 0)
     assert found == min(exact, MOST_PPM)
@@ -112,7 +142,7 @@ def test_a_load_is_exact_until_it_is_cut(served: int, dt: int, available: int) -
     st.integers(1, 1_000_000),
 )
 def test_a_weighted_percentile_is_not_exceeded_in_so_much_of_the_weight(values, ppm) -> None:
-    found = weighted(values, ppm)
+    found = weighted(*(np.array(column) for column in zip(*values, strict=True)), ppm)
     whole = sum(weight for _, weight in values)
     assert sum(weight for value, weight in values if value <= found) * 1_000_000 >= ppm * whole
     assert sum(weight for value, weight in values if value < found) * 1_000_000 < ppm * whole
