@@ -6,6 +6,7 @@ mutation/s, of a connection/s. So sums do not depend on their order, and a secon
 
 import math
 from dataclasses import dataclass
+from datetime import date, timedelta
 from enum import StrEnum
 from typing import Final
 
@@ -14,6 +15,7 @@ from reconciler.quota.keys import Key
 
 MILLION: Final = 1_000_000
 DAY_MS: Final = 86_400_000
+_FIRST_DAY: Final = date(1970, 1, 1)
 
 MAX_UNITS: Final = 10_000_000_000_000
 """Rates are cut to this many units, and a limit that reaches it is no limit.
@@ -172,3 +174,13 @@ def limit_units(kind: QuotaType, value: float | None) -> int | None:
 def in_kafka_units(kind: QuotaType, units: int) -> float:
     """The inverse of :func:`limit_units`: what would be written to Kafka."""
     return units / SCALE[kind]
+
+
+def day_of(ts_ms: int) -> date:
+    """The UTC day of a moment."""
+    return _FIRST_DAY + timedelta(days=ts_ms // DAY_MS)
+
+
+def start_of(day: date) -> int:
+    """The first millisecond of a UTC day."""
+    return (day - _FIRST_DAY).days * DAY_MS

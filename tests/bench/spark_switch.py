@@ -17,8 +17,7 @@ from reconciler.evidence.store.files import arrow_tables
 from reconciler.evidence.store.files.object_store import opened
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.manifest import Unit
-from reconciler.evidence.store.quota_snapshots import begin_ms
-from reconciler.usage.samples import DAY_MS, Cadence
+from reconciler.usage.samples import DAY_MS, Cadence, start_of
 from reconciler.usage.tables import QUOTA_ENTRY, SNAPSHOT, USAGE_SAMPLE, Table
 from tests.bench.harness import say
 
@@ -50,7 +49,7 @@ def lake(folder: Path, rows: int) -> int:
         new_table = _table(
             USAGE_SAMPLE, count, cluster_id=CLUSTER, quota_type="produce", group_kind="user",
             user=pa.array([f"user-{one}" for one in range(users) for _ in range(PER_DAY)]),
-            broker_id="1", ts_ms=np.tile(begin_ms(day) + np.arange(PER_DAY) * STEP_MS, users),
+            broker_id="1", ts_ms=np.tile(start_of(day) + np.arange(PER_DAY) * STEP_MS, users),
             dt_ms=STEP_MS, rate_units=draw.integers(0, 10_000_000, count), throttle_ms=0,
             censored="no", day=day,
         )  # fmt: skip
@@ -61,7 +60,7 @@ def lake(folder: Path, rows: int) -> int:
     look = {
         "cluster_id": CLUSTER,
         "snapshot_id": "look",
-        "observed_at_ms": begin_ms(FIRST),
+        "observed_at_ms": start_of(FIRST),
         "day": FIRST,
     }
     entries = _table(

@@ -9,12 +9,11 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from reconciler.evidence.spark.jobs import recommend
 from reconciler.evidence.spark.usage import impact_query
 from reconciler.evidence.store import scrape_interval
-from reconciler.evidence.store.quota_snapshots import day_of
 from reconciler.quota.entity import Entity, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState
 from reconciler.usage.impact.tier_policy import WhatIfPolicy
-from reconciler.usage.samples import DAY_MS, Cadence
+from reconciler.usage.samples import DAY_MS, Cadence, day_of
 from reconciler.usage.tables import TARGET_UP, USAGE_SAMPLE
 from tests.cli.conftest import Run
 from tests.evidence.spark import lakes, replays

@@ -37,8 +37,8 @@ from reconciler.evidence.output.ingest_summary import (
 from reconciler.evidence.store import publisher, unit_repair
 from reconciler.evidence.store.files import object_store
 from reconciler.evidence.store.lake import Lake
-from reconciler.evidence.store.quota_snapshots import begin_ms, day_of
 from reconciler.inventory.audit_log import read_entries
+from reconciler.usage.samples import day_of, start_of
 from reconciler.usage.tables import TARGET_UP
 
 if TYPE_CHECKING:
@@ -313,4 +313,4 @@ def _published(
 
 def _last_moment(lake: Lake, cluster_id: str, day: date) -> int | None:
     rows = lake.read(lake.manifests(TARGET_UP, [cluster_id], day, day), ["ts_ms"], table=TARGET_UP)
-    return max(rows["ts_ms"].to_pylist(), default=begin_ms(day)) + 1
+    return max(rows["ts_ms"].to_pylist(), default=start_of(day)) + 1

@@ -11,8 +11,8 @@ from reconciler.evidence.ingest.unit_append import added
 from reconciler.evidence.store.files import arrow_tables
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.manifest import Unit
-from reconciler.evidence.store.quota_snapshots import day_of
 from reconciler.quota.entity_forms import canonical_text
+from reconciler.usage.samples import day_of
 from reconciler.usage.tables import APPLY_LOG
 
 _Row = Mapping[str, object]

@@ -16,14 +16,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.evidence.ingest.assembly import day_tables, row_codes
-from reconciler.evidence.ingest.assembly.day_tables import AssembledDay, start_of
+from reconciler.evidence.ingest.assembly.day_tables import AssembledDay
 from reconciler.evidence.ingest.assembly.limit_history import LimitSnapshot
 from reconciler.evidence.store import scrape_interval
 from reconciler.evidence.store.files import arrow_tables
 from reconciler.evidence.store.lake import Lake, UnitContent
 from reconciler.evidence.store.manifest import Manifest, Unit, counts_of
 from reconciler.evidence.store.unit_repair import LOST, regained, sentences
-from reconciler.usage.samples import DAY_MS, Cadence
+from reconciler.usage.samples import DAY_MS, Cadence, start_of
 from reconciler.usage.tables import BROKER_SAMPLE, TARGET_UP, USAGE_SAMPLE, Table
 
 HOUR_MS: Final = 3_600_000

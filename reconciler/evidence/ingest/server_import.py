@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from reconciler.base.protocols import Clock, Progress
 from reconciler.errors import LakeError, TelemetryError
-from reconciler.evidence.ingest.assembly.day_tables import day_of, start_of
 from reconciler.evidence.ingest.day_update import OVERLAP_MS, DayReading, between
 from reconciler.evidence.ingest.dialects.cluster_sources import (
     ClusterMatcher,
@@ -43,7 +42,7 @@ from reconciler.evidence.ingest.sample_days import (
 from reconciler.evidence.store.files import arrow_tables
 from reconciler.evidence.store.lake import Lake
 from reconciler.render.units import instant
-from reconciler.usage.samples import DAY_MS
+from reconciler.usage.samples import DAY_MS, day_of, start_of
 from reconciler.usage.tables import POINT
 
 FETCHED: Final = "minutes fetched"

@@ -16,12 +16,12 @@ from reconciler.evidence.ingest.unit_append import added
 from reconciler.evidence.store.files import arrow_tables
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.manifest import Unit
-from reconciler.evidence.store.quota_snapshots import begin_ms, complete_snapshots, day_of, state_of
+from reconciler.evidence.store.quota_snapshots import complete_snapshots, state_of
 from reconciler.quota.entity import Entity, kinds
 from reconciler.quota.entity_forms import canonical_parts_text, canonical_text
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState, set_values
-from reconciler.usage.samples import TYPE_OF, ValueState, limit_state, limit_units
+from reconciler.usage.samples import TYPE_OF, ValueState, day_of, limit_state, limit_units, start_of
 from reconciler.usage.tables import QUOTA_ENTRY, SNAPSHOT, Table
 
 SOURCE: Final = "snapshot"
@@ -212,7 +212,7 @@ def limit_snapshots(
     Raises:
         LakeError: A table cannot be read.
     """
-    begin = None if since is None else begin_ms(since)
+    begin = None if since is None else start_of(since)
     snapshots: list[LimitSnapshot] = []
     latest: pa.Table | None = None
     for header, rows in complete_snapshots(lake, cluster_id, begin, columns=_VALUES).read():

@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date
 from itertools import pairwise
 from typing import Final
 
@@ -11,7 +10,7 @@ from reconciler.errors import LakeError
 from reconciler.evidence.store import manifest as manifests_
 from reconciler.evidence.store.files.object_store import FileStore, StoredFile
 from reconciler.evidence.store.files.thread_pool import each
-from reconciler.usage.samples import DAY_MS
+from reconciler.usage.samples import DAY_MS, start_of
 from reconciler.usage.tables import TABLES
 
 MONTHS_13: Final = 396
@@ -190,7 +189,7 @@ def _is_past(folder: str, now_ms: int, keep_days: int | None) -> bool:
     day = manifests_.day_in(folder)
     if day is None or keep_days is None:
         return False
-    return ((day - date(1970, 1, 1)).days + 1 + keep_days) * DAY_MS <= now_ms
+    return start_of(day) + (1 + keep_days) * DAY_MS <= now_ms
 
 
 def _referenced_paths(store: FileStore, manifests: Sequence[StoredFile]) -> set[str]:

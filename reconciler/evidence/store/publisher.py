@@ -29,13 +29,8 @@ from reconciler.evidence.store.manifest import (
     states_of,
     states_of_all,
 )
-from reconciler.evidence.store.quota_snapshots import (
-    ObservedLimits,
-    begin_ms,
-    day_of,
-    limits_seen,
-)
-from reconciler.usage.samples import DAY_MS, MILLION, Cadence, QuotaType
+from reconciler.evidence.store.quota_snapshots import ObservedLimits, limits_seen
+from reconciler.usage.samples import DAY_MS, MILLION, Cadence, QuotaType, day_of, start_of
 from reconciler.usage.tables import (
     QUOTA_ENTRY,
     SCHEMA_VERSION,
@@ -222,7 +217,7 @@ class _Publication:
 
     def _part(self, table: Table, day: date, made_from: Manifest) -> EvidenceFile | None:
         """A file of one day, from the publication before if nothing changed; ``None`` = the day has no rows."""
-        end = min(self.to_ms, begin_ms(day) + DAY_MS)
+        end = min(self.to_ms, start_of(day) + DAY_MS)
         digests = [str(SCHEMA_VERSION), str(end), *(file.sha256 for file in made_from.files)]
         source = hashlib.sha256(" ".join(digests).encode()).hexdigest()
         old = self.old.get((table.name, day, source))

@@ -16,7 +16,7 @@ from reconciler.quota.entity_forms import read_canonical_parts
 from reconciler.quota.keys import COLUMNS, Key
 from reconciler.quota.state import ForeignEntity, ForeignValues, Limits, QuotaState, limits_of
 from reconciler.usage.impact.recorded_limits import CountingWays, RecordedLimits
-from reconciler.usage.samples import DAY_MS
+from reconciler.usage.samples import DAY_MS, day_of
 from reconciler.usage.tables import QUOTA_ENTRY, SNAPSHOT
 
 FRESH_MS: Final = 2 * DAY_MS
@@ -338,13 +338,3 @@ def _add_day(
     )
     snapshots.headers[:0] = headers if holds is None else headers[headers.index(holds) :]
     return holds is not None
-
-
-def day_of(moment_ms: int) -> date:
-    """The UTC day of a moment."""
-    return datetime.fromtimestamp(moment_ms // DAY_MS * DAY_MS / 1000, UTC).date()
-
-
-def begin_ms(day: date) -> int:
-    """The first moment of a UTC day."""
-    return (day - date(1970, 1, 1)).days * DAY_MS

@@ -16,7 +16,7 @@ from reconciler.usage.impact.replay import judged
 from reconciler.usage.impact.result_rows import EvidenceNote, ImpactRow
 from reconciler.usage.impact.tier_policy import NOT_STATED, ConsumerFetches
 from reconciler.usage.kernel.series import SampleSeries
-from reconciler.usage.samples import MILLION, Cadence, QuotaType
+from reconciler.usage.samples import MILLION, Cadence, QuotaType, day_of
 from reconciler.usage.tables import TARGET_UP, USAGE_SAMPLE
 from reconciler.usage.tags import Bucket, GroupKind
 from reconciler.usage.throttle_models import MIN_DELAY_MS
@@ -77,9 +77,7 @@ class RecordedWindow:
         if self.limits.changes:
             partial.append(f"limits changed {self.limits.changes} times inside the window")
         partial += self.limits.untold
-        missing = (
-            quota_snapshots.day_of(self.to_ms - 1) - quota_snapshots.day_of(self.from_ms)
-        ).days + 1
+        missing = (day_of(self.to_ms - 1) - day_of(self.from_ms)).days + 1
         missing -= sum(bool(manifest.rows) for manifest in self.samples)
         if missing and not self.reason:
             partial.append(f"{missing} days of the window hold no samples")
@@ -104,7 +102,7 @@ def opened(lake: Lake, cluster_id: str, from_ms: int, to_ms: int) -> RecordedWin
     Raises:
         LakeError: The lake cannot be read.
     """
-    first, last = quota_snapshots.day_of(from_ms), quota_snapshots.day_of(to_ms - 1)
+    first, last = day_of(from_ms), day_of(to_ms - 1)
     samples = lake.manifests(USAGE_SAMPLE, [cluster_id], first, last)
     limits = quota_snapshots.limits_seen(lake, cluster_id, from_ms, to_ms)
     paces = scrape_interval.of(samples)
@@ -127,7 +125,7 @@ def opened(lake: Lake, cluster_id: str, from_ms: int, to_ms: int) -> RecordedWin
 
 def coverage_ppm(lake: Lake, window: RecordedWindow) -> int:
     """The share of the window in which brokers answered, of the one that was seen least; 0 = none was asked."""
-    first, last = quota_snapshots.day_of(window.from_ms), quota_snapshots.day_of(window.to_ms - 1)
+    first, last = day_of(window.from_ms), day_of(window.to_ms - 1)
     days = lake.manifests(TARGET_UP, [window.cluster_id], first, last)
     in_window = (pc.field("ts_ms") >= window.from_ms) & (pc.field("ts_ms") < window.to_ms)
     rows = lake.read(days, ["broker_id", "dt_ms", "ts_ms", "up"], in_window, table=TARGET_UP)

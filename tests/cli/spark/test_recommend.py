@@ -6,12 +6,11 @@ from pathlib import Path
 import pytest
 
 from reconciler.evidence.store import scrape_interval
-from reconciler.evidence.store.quota_snapshots import day_of
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState
 from reconciler.usage.recommendation.limit_sizes import SILVER
-from reconciler.usage.samples import DAY_MS, Cadence, Censored, QuotaType
+from reconciler.usage.samples import DAY_MS, Cadence, Censored, QuotaType, day_of
 from reconciler.usage.tables import RECOMMENDATION, TARGET_UP, USAGE_SAMPLE
 from tests.cli.conftest import Run
 from tests.evidence.spark import lakes, replays

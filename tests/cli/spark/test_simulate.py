@@ -8,12 +8,11 @@ import pytest
 
 from reconciler.codecs.state import state_document
 from reconciler.evidence.store import scrape_interval
-from reconciler.evidence.store.quota_snapshots import day_of
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState
 from reconciler.render.json_values import dump
-from reconciler.usage.samples import DAY_MS, Cadence
+from reconciler.usage.samples import DAY_MS, Cadence, day_of
 from reconciler.usage.tables import IMPACT_ROW, TARGET_UP, USAGE_SAMPLE
 from tests.cli.conftest import Run
 from tests.evidence.spark import lakes, replays

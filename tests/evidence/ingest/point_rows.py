@@ -8,11 +8,11 @@ import pyarrow as pa
 from reconciler.evidence.ingest.assembly import day_tables, limit_history
 from reconciler.evidence.ingest.assembly.broker_readings import DayCarryover
 from reconciler.evidence.store.files import arrow_tables
-from reconciler.usage.samples import Cadence, cadence
+from reconciler.usage.samples import Cadence, cadence, day_of, start_of
 from reconciler.usage.tables import POINT
 
 DAY = date(2026, 1, 2)
-START = day_tables.start_of(DAY)
+START = start_of(DAY)
 STEP = 30_000
 PACE = cadence(STEP)
 NAN = float("nan")
@@ -63,7 +63,7 @@ def table(rows: Iterable[Row], cluster_id: str = "c") -> pa.Table:
         "ts_ms": pa.array(list(made["ts_ms"]), pa.int64()),
         "value": pa.array(list(made["value"]), pa.float64()),
         "cluster_id": pa.array([cluster_id] * count, pa.string()),
-        "day": pa.array([day_tables.day_of(ts) for ts in made["ts_ms"]], pa.date32()),
+        "day": pa.array([day_of(ts) for ts in made["ts_ms"]], pa.date32()),
     }
     return arrow_tables.conformed(POINT, pa.table({name: whole[name] for name in POINT.names}))
 

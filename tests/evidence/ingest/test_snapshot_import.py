@@ -8,7 +8,6 @@ import pytest
 from reconciler.codecs.state import state_document
 from reconciler.errors import ConfigError, TelemetryError
 from reconciler.evidence.ingest import apply_log, snapshot_import
-from reconciler.evidence.ingest.assembly.day_tables import start_of
 from reconciler.evidence.ingest.assembly.limit_history import LimitDigests
 from reconciler.evidence.ingest.snapshot_import import SnapshotDocument
 from reconciler.evidence.store.files import object_store
@@ -17,7 +16,7 @@ from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState, limits_of
 from reconciler.render.json_values import dump
-from reconciler.usage.samples import DAY_MS
+from reconciler.usage.samples import DAY_MS, start_of
 from reconciler.usage.tables import APPLY_LOG, QUOTA_ENTRY, SNAPSHOT
 from tests.evidence.store import rows
 from tests.fakes.clock import FakeClock

@@ -12,9 +12,8 @@ from reconciler.evidence.store import scrape_interval
 from reconciler.evidence.store.files import arrow_tables
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.manifest import Unit
-from reconciler.evidence.store.quota_snapshots import day_of
 from reconciler.usage.impact.recorded_limits import RecordedLimits
-from reconciler.usage.samples import DAY_MS, MAX_UNITS, Cadence, QuotaType
+from reconciler.usage.samples import DAY_MS, MAX_UNITS, Cadence, QuotaType, day_of
 from reconciler.usage.tables import QUOTA_ENTRY, SNAPSHOT, TARGET_UP, USAGE_SAMPLE, Table
 from tests.evidence.spark import cases, lakes, quota_cases
 from tests.usage import whatif_cases

@@ -13,11 +13,10 @@ from reconciler.evidence.spark.tables.schemas import struct
 from reconciler.evidence.spark.usage import sample_windows
 from reconciler.evidence.spark.usage.recommendation import BUMPED, PINNED
 from reconciler.evidence.store import recorded_window, scrape_interval
-from reconciler.evidence.store.quota_snapshots import day_of
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState
-from reconciler.usage.samples import DAY_MS, Cadence
+from reconciler.usage.samples import DAY_MS, Cadence, day_of
 from reconciler.usage.tables import CAPACITY_ROW, RECOMMENDATION, USAGE_SAMPLE
 from tests.evidence.spark import lakes, replays
 

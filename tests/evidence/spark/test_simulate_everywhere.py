@@ -15,9 +15,8 @@ from reconciler.evidence.spark.usage.candidate_plans import (
     CandidateLimits,
     SimulationRequest,
 )
-from reconciler.evidence.store.quota_snapshots import day_of
 from reconciler.render.json_values import dump
-from reconciler.usage.samples import DAY_MS
+from reconciler.usage.samples import DAY_MS, day_of
 from reconciler.usage.tables import IMPACT_ROW
 from tests.evidence.spark import lakes, replays
 from tests.servers import spark as servers

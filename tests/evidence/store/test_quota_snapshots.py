@@ -12,7 +12,7 @@ from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import NO_LIMITS, QuotaState
 from reconciler.usage.impact.recorded_limits import MOST_WAYS
-from reconciler.usage.samples import DAY_MS
+from reconciler.usage.samples import DAY_MS, day_of, start_of
 from reconciler.usage.tables import QUOTA_ENTRY, SNAPSHOT
 from tests.evidence.store import rows
 
@@ -180,7 +180,7 @@ def test_looks_of_years_ago_are_not_read(tmp_path_factory: pytest.TempPathFactor
 
 
 def test_days_begin_at_midnight_utc() -> None:
-    assert quota_snapshots.day_of(rows.at(3) - 1) == rows.day(2)
-    assert quota_snapshots.day_of(rows.at(3)) == rows.day(3)
-    assert quota_snapshots.begin_ms(rows.day(3)) == rows.at(3)
-    assert quota_snapshots.begin_ms(rows.day(3)) % DAY_MS == 0
+    assert day_of(rows.at(3) - 1) == rows.day(2)
+    assert day_of(rows.at(3)) == rows.day(3)
+    assert start_of(rows.day(3)) == rows.at(3)
+    assert start_of(rows.day(3)) % DAY_MS == 0

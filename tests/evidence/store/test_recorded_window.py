@@ -5,12 +5,11 @@ from pathlib import Path
 from reconciler.evidence.store import recorded_window, scrape_interval
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.manifest import counts_of
-from reconciler.evidence.store.quota_snapshots import day_of
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState
 from reconciler.usage.impact.verdict import ImpactVerdict
-from reconciler.usage.samples import DAY_MS, Cadence, QuotaType
+from reconciler.usage.samples import DAY_MS, Cadence, QuotaType, day_of
 from reconciler.usage.tables import TARGET_UP, USAGE_SAMPLE
 from reconciler.usage.tags import bucket_of
 from tests.evidence.spark import lakes, replays

@@ -6,7 +6,7 @@ limits around it. So a rebuild, late points and a second replica all come to the
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date
 from itertools import pairwise
 from statistics import median_low
 from typing import Final
@@ -28,7 +28,15 @@ from reconciler.evidence.ingest.assembly.limit_history import (
 from reconciler.evidence.ingest.assembly.sample_grid import SampleGrid, grid
 from reconciler.evidence.ingest.drop_reasons import DropCounts
 from reconciler.evidence.store.files import arrow_tables
-from reconciler.usage.samples import CONTROLLER, DAY_MS, MAX_UNITS, MILLION, Cadence, half_up
+from reconciler.usage.samples import (
+    CONTROLLER,
+    DAY_MS,
+    MAX_UNITS,
+    MILLION,
+    Cadence,
+    day_of,
+    half_up,
+)
 from reconciler.usage.series import spans
 from reconciler.usage.tables import BROKER_SAMPLE, TARGET_UP, USAGE_SAMPLE, Measure
 
@@ -104,16 +112,6 @@ def assembled(
 def left_by(points: pa.Table, pace: Cadence) -> DayCarryover:
     """What a day leaves to the next one, without its rows."""
     return readings(points, pace, DayCarryover(), DropCounts()).carry
-
-
-def day_of(ts_ms: int) -> date:
-    """The UTC day of a moment."""
-    return datetime.fromtimestamp(ts_ms / 1000, UTC).date()
-
-
-def start_of(day: date) -> int:
-    """The first millisecond of a day."""
-    return (day - date(1970, 1, 1)).days * DAY_MS
 
 
 def _usage(

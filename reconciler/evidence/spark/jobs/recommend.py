@@ -26,7 +26,7 @@ from reconciler.evidence.spark.usage.recommendation import BUMPED, CASES, PINNED
 from reconciler.evidence.store import recorded_window
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.manifest import Unit
-from reconciler.evidence.store.quota_snapshots import day_of, state_of
+from reconciler.evidence.store.quota_snapshots import state_of
 from reconciler.evidence.store.recorded_window import RecordedWindow
 from reconciler.manifest.project.file import parse
 from reconciler.manifest.project.simulation_policy import policy_of
@@ -41,8 +41,10 @@ from reconciler.usage.samples import (
     KEY_OF,
     QuotaType,
     ValueState,
+    day_of,
     limit_state,
     limit_units,
+    start_of,
 )
 from reconciler.usage.tables import CAPACITY_ROW, RECOMMENDATION
 from reconciler.usage.tags import book, limit_of
@@ -374,7 +376,7 @@ def run(
         policy = policy_of(parse(text_of(Path(settings.project)), settings.project).simulate)
     if not settings.cluster:
         raise UsageError("no cluster was named", hint="--cluster ID")
-    to_ms = ((settings.to_day - dt.date(1970, 1, 1)).days + 1) * DAY_MS
+    to_ms = start_of(settings.to_day) + DAY_MS
     work = RecommendationRequest(
         clusters=tuple(sorted(set(settings.cluster))),
         from_ms=to_ms - settings.days * DAY_MS,

@@ -30,7 +30,7 @@ from reconciler.manifest.project.simulation_policy import policy_of
 from reconciler.usage.impact.result_rows import Simulation
 from reconciler.usage.impact.tier_policy import WhatIfPolicy
 from reconciler.usage.impact.what_if import MOST_ROWS
-from reconciler.usage.samples import DAY_MS
+from reconciler.usage.samples import DAY_MS, start_of
 from reconciler.usage.tables import IMPACT_ROW
 
 DAYS: Final = 14
@@ -161,7 +161,7 @@ def run(
     policy = WhatIfPolicy()
     if settings.project is not None:
         policy = policy_of(parse(text_of(Path(settings.project)), settings.project).simulate)
-    to_ms = ((settings.to_day - dt.date(1970, 1, 1)).days + 1) * DAY_MS
+    to_ms = start_of(settings.to_day) + DAY_MS
     work = SimulationRequest(
         candidates=candidates,
         from_ms=to_ms - settings.days * DAY_MS,

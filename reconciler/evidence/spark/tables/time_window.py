@@ -4,7 +4,7 @@ import datetime as dt
 from dataclasses import dataclass
 
 from reconciler.errors import UsageError
-from reconciler.usage.samples import DAY_MS
+from reconciler.usage.samples import DAY_MS, day_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,14 +22,14 @@ class TimeWindow:
             )
 
     @property
-    def first_day(self) -> dt.date:
+    def firstday_of(self) -> dt.date:
         """The day in which it begins, UTC."""
-        return _day(self.from_ms)
+        return day_of(self.from_ms)
 
     @property
-    def last_day(self) -> dt.date:
+    def lastday_of(self) -> dt.date:
         """The day in which it ends; results are kept by it."""
-        return _day(self.to_ms - 1)
+        return day_of(self.to_ms - 1)
 
     @property
     def whole_days(self) -> "TimeWindow":
@@ -37,7 +37,3 @@ class TimeWindow:
         return TimeWindow(
             from_ms=self.from_ms // DAY_MS * DAY_MS, to_ms=-(-self.to_ms // DAY_MS) * DAY_MS
         )
-
-
-def _day(ms: int) -> dt.date:
-    return dt.date(1970, 1, 1) + dt.timedelta(days=ms // DAY_MS)

@@ -17,13 +17,13 @@ from reconciler.evidence.store import recorded_window
 from reconciler.evidence.store.files import arrow_tables
 from reconciler.evidence.store.lake import Lake, UnitContent
 from reconciler.evidence.store.manifest import Manifest, Unit
-from reconciler.evidence.store.quota_snapshots import day_of
 from reconciler.quota.planner.plan import Plan, apply_to
 from reconciler.quota.state import QuotaState
 from reconciler.usage.impact.query import ImpactQuery
 from reconciler.usage.impact.result_rows import EvidenceNote, ImpactRow, Simulation
 from reconciler.usage.impact.tier_policy import WhatIfPolicy
 from reconciler.usage.impact.what_if import MOST_ROWS, summarize
+from reconciler.usage.samples import day_of
 from reconciler.usage.tables import IMPACT_ROW
 from reconciler.usage.throttle_models import MIN_DELAY_MS
 
