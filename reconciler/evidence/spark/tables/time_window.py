@@ -22,12 +22,12 @@ class TimeWindow:
             )
 
     @property
-    def firstday_of(self) -> dt.date:
+    def first_day(self) -> dt.date:
         """The day in which it begins, UTC."""
         return day_of(self.from_ms)
 
     @property
-    def lastday_of(self) -> dt.date:
+    def last_day(self) -> dt.date:
         """The day in which it ends; results are kept by it."""
         return day_of(self.to_ms - 1)
 
