@@ -30,7 +30,7 @@ from reconciler.evidence.ingest.drop_reasons import DropCounts
 from reconciler.evidence.ingest.readers import http_config
 from reconciler.evidence.ingest.readers.time_units import TimeUnit
 from reconciler.evidence.ingest.sample_days import ClusterArrivals, DayReport, SampleDays
-from reconciler.evidence.output.ingest_summary import (
+from reconciler.evidence.output.ingest_report import (
     ClusterIngestSummary,
     IngestSummary,
 )

@@ -1,15 +1,12 @@
-"""What ``kquota spark ingest`` reports: text for people, JSON for programs."""
+"""What a run of ``kquota spark ingest`` came to: values, text for people, JSON for programs."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from reconciler.base.escaping import escaped
 from reconciler.evidence.ingest.drop_reasons import SENTENCES, DropCounts, DropReason
-from reconciler.evidence.ingest.sample_days import DayReport
-from reconciler.evidence.output.ingest_summary import (
-    ClusterIngestSummary,
-    IngestSummary,
-)
+from reconciler.evidence.ingest.sample_days import ClusterArrivals, DayReport
 from reconciler.render.json_values import Json, dump
 from reconciler.render.units import count, instant
 
@@ -17,6 +14,57 @@ KIND: Final = "kquota-ingest"
 FORMAT: Final = 1
 MOST_DAYS: Final = 31
 """So many days stand in the text, the last ones; JSON has all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterIngestSummary:
+    """What became of one cluster.
+
+    Attributes:
+        display_name: What people call it.
+        cluster_id: Its id.
+        window: What was asked for; ``None`` = files, or nothing.
+        arrived: What came.
+        days: Every day as it stands now.
+        published: Where evidence was published, and of which time; ``None`` = not.
+        failures: Why it did not all work.
+    """
+
+    display_name: str
+    cluster_id: str
+    window: tuple[int, int] | None
+    arrived: ClusterArrivals
+    days: tuple[DayReport, ...]
+    published: tuple[str, int, int] | None
+    failures: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IngestSummary:
+    """What became of a run.
+
+    Attributes:
+        lake: Where, without secrets.
+        clusters: One per cluster.
+        snapshots: Looks that are new.
+        applies: Applies that are new.
+        strange: Looks and applies of other clusters: left alone.
+        counts: What became of series in files, also those of no cluster.
+        failures: What is about no single cluster.
+    """
+
+    lake: str
+    clusters: tuple[ClusterIngestSummary, ...]
+    snapshots: int
+    applies: int
+    strange: int
+    counts: DropCounts
+    failures: tuple[str, ...]
+
+    @property
+    def failed(self) -> bool:
+        """Whether something that was wanted was not had."""
+        return bool(self.failures) or any(cluster.failures for cluster in self.clusters)
 
 
 def json(summary: IngestSummary) -> str:

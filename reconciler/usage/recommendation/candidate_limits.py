@@ -37,11 +37,6 @@ def fine(below: int, holds: int) -> tuple[int, ...]:
     return tuple(below - (below - holds) * step // FINE for step in range(1, FINE + 1))
 
 
-def first_round(peak: int) -> tuple[int, ...]:
-    """Every limit that the first round may try: :func:`coarse`, and one unit above the peak."""
-    return (*coarse(peak), peak + 1)
-
-
 def second_round(peak: int, holds: Callable[[int], bool]) -> tuple[int, ...]:
     """What the first round leaves to try, ascending; one that holds if nothing is left, none if nothing holds.
 

@@ -5,7 +5,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
-from reconciler.evidence.spark.limits.value_columns import normal
+from reconciler.evidence.spark.limits.entities import normal
 from reconciler.evidence.spark.tables.schemas import conforming
 from reconciler.evidence.spark.usage.integer_columns import day
 from reconciler.usage.samples import DAY_MS

@@ -24,8 +24,7 @@ from reconciler.evidence.spark.fleet.pattern_decisions import (
     decide,
 )
 from reconciler.evidence.spark.fleet.plan_inputs import PlanFrames
-from reconciler.evidence.spark.limits.entities import level, meant, slots
-from reconciler.evidence.spark.limits.value_columns import normal
+from reconciler.evidence.spark.limits.entities import level, meant, normal, slots
 from reconciler.evidence.spark.tables.schemas import conforming
 from reconciler.quota.keys import COLUMNS
 from reconciler.quota.ownership import SETTLING_SECONDS

@@ -1,4 +1,4 @@
-"""Entities as columns: slots read out of ``entity_json``, the level of their kinds, and whether a pattern means them."""
+"""Entities and values as columns: slots of ``entity_json``, levels of their kinds, which patterns mean them, which values are the same."""
 
 from collections.abc import Callable
 from typing import Final
@@ -8,6 +8,7 @@ from pyspark.sql import functions as fn
 
 from reconciler.quota.entity import ABSENT, DEFAULT, ENTITY_TYPES, Entity, Slot
 from reconciler.quota.entity import level as level_of
+from reconciler.quota.keys import COLUMNS, EPSILON, RULES
 from reconciler.quota.patterns import FORMS, EntityForm, EntityPattern, NamePattern
 
 _SLOTS: Final[dict[str, Slot]] = {"named": "a", "default": DEFAULT, "absent": ABSENT}
@@ -100,3 +101,15 @@ def _of_type(kind: str) -> Callable[[Column], Column]:
 
 def _name(pattern: NamePattern | None) -> tuple[str | None, str | None]:
     return (None, None) if pattern is None else (pattern.exact, pattern.prefix)
+
+
+_WHOLE: Final = tuple(str(key) for key in COLUMNS if RULES[key].is_integer)
+
+
+def normal(key: Column, value: Column) -> Column:
+    """A value such that two are equal exactly if ``quota.keys.same_value`` says so.
+
+    Near a whole number a key of whole numbers is that number; NaN equals itself in Spark anyway.
+    """
+    near = key.isin(list(_WHOLE)) & (fn.abs(value - fn.rint(value)) <= fn.lit(EPSILON))
+    return fn.when(near, fn.rint(value)).otherwise(value)

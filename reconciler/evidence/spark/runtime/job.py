@@ -4,7 +4,6 @@ A job is run in the same way by ``kquota spark NAME``, by ``python -m reconciler
 """
 
 import dataclasses
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
@@ -67,7 +66,3 @@ def job_option(
 
 def silent(phase: str, completed: int, total: int) -> None:
     """Progress that is not reported."""
-
-
-Tell = Callable[[str], None]
-"""Takes a finished line."""
