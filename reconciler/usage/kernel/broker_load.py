@@ -181,4 +181,5 @@ def unattributed_ppm(moments: BrokerMoments) -> int | None:
 
 
 def _is_measured(moments: BrokerMoments) -> npt.NDArray[np.bool_]:
-    return moments.replication_units != NOT_RECORDED
+    is_recorded: npt.NDArray[np.bool_] = moments.replication_units != NOT_RECORDED
+    return is_recorded

@@ -167,8 +167,8 @@ def key_of(quota_type: Column) -> Column:
 
 
 def _may_hold(number: int) -> Column:
-    needs = [fn.col(name) != "" for name in _DEFAULTS[number]]
-    return reduce(Column.__and__, needs, fn.lit(value=True))
+    needs = [fn.lit(number) == number, *(fn.col(name) != "" for name in _DEFAULTS[number])]
+    return reduce(Column.__and__, needs)
 
 
 def _beside(frame: DataFrame, laid: DataFrame, side: LevelGroup, on: tuple[str, ...]) -> DataFrame:
