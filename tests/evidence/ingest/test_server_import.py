@@ -5,13 +5,16 @@ import asyncio
 import pytest
 
 from reconciler.errors import TelemetryError
-from reconciler.evidence.ingest import server_import
+from reconciler.evidence.ingest import server_import, snapshot_import
 from reconciler.evidence.ingest.dialects import label_matchers, parser
 from reconciler.evidence.ingest.dialects.cluster_sources import ClusterSource
 from reconciler.evidence.ingest.drop_reasons import DropReason
 from reconciler.evidence.ingest.sample_days import REFETCH_MS, ClusterArrivals, SampleDays, cursor
 from reconciler.evidence.store.files import object_store
 from reconciler.evidence.store.lake import Lake
+from reconciler.quota.entity import entity
+from reconciler.quota.keys import Key
+from reconciler.quota.state import QuotaState, limits_of
 from reconciler.usage.samples import DAY_MS
 from reconciler.usage.tables import USAGE_SAMPLE
 from tests.evidence.ingest import recorded_use
@@ -210,3 +213,32 @@ def test_late_data_is_fetched_again():
     fetch(late, server)
     fetch(late, filled(), begin=None)
     assert samples(late) == samples(early)
+
+
+def test_days_whose_limits_are_known_better_now_are_read_again():
+    where = lake()
+    fetch(where, filled())
+    fetch(where, filled(), None, END + 2 * DAY_MS)
+    assert span_of(where, None, END + 2 * DAY_MS).from_ms == MIDNIGHT
+    state = QuotaState(limits={entity(user="u0"): limits_of({Key.PRODUCER_BYTE_RATE: 1e6})})
+    look = snapshot_import.SnapshotDocument(
+        cluster_id="id-o", observed_ms=BEGIN - DAY_MS, state=state
+    )
+    snapshot_import.keep(where, [look])
+    assert span_of(where, None, END + 2 * DAY_MS).from_ms == MIDNIGHT - DAY_MS
+    assert span_of(where, None, END + 30 * DAY_MS).from_ms == MIDNIGHT
+    arrived = fetch(where, filled(), None, END + 2 * DAY_MS)
+    assert [report.is_assembled for report in arrived.days.values()] == [True, True]
+    assert span_of(where, None, END + 2 * DAY_MS).from_ms == MIDNIGHT
+
+
+def test_a_server_that_lost_its_first_hour_takes_nothing_away():
+    whole, where = lake(), lake()
+    fetch(whole, filled())
+    fetch(where, filled(), BEGIN, MIDNIGHT + HOUR // 2)
+    server = FakePrometheus()
+    series = recorded_use.between(recorded_use.recorded(BEGIN, 240), MIDNIGHT, 2**60)
+    recorded_use.put(server, series)
+    fetch(where, server, begin=None)
+    times = [[row[4] for row in samples(one)] for one in (whole, where)]
+    assert sorted(times[0]) == sorted(times[1])
