@@ -28,7 +28,7 @@ from reconciler.evidence.ingest.dialects.cluster_sources import (
 )
 from reconciler.evidence.ingest.drop_reasons import DropCounts
 from reconciler.evidence.ingest.readers import http_config
-from reconciler.evidence.ingest.readers.time_units import TimeUnit
+from reconciler.evidence.ingest.readers.series import TimeUnit
 from reconciler.evidence.ingest.sample_days import ClusterArrivals, DayReport, SampleDays
 from reconciler.evidence.output.ingest_report import (
     ClusterIngestSummary,

@@ -7,10 +7,10 @@ import pyarrow as pa
 
 from reconciler.codecs.reader import DocumentReader
 from reconciler.errors import TelemetryError
-from reconciler.evidence.ingest.unit_append import added
 from reconciler.evidence.store.files import arrow_tables
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.manifest import Unit
+from reconciler.evidence.store.unit_repair import added
 from reconciler.quota.entity_forms import canonical_text
 from reconciler.usage.samples import day_of
 from reconciler.usage.tables import APPLY_LOG

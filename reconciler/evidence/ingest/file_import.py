@@ -31,8 +31,8 @@ from reconciler.evidence.ingest.readers import (
 from reconciler.evidence.ingest.readers.series import (
     PointArray,
     RecordedSeries,
+    TimeUnit,
 )
-from reconciler.evidence.ingest.readers.time_units import TimeUnit
 from reconciler.evidence.ingest.sample_days import ClusterArrivals, SampleDays, last_dialect
 from reconciler.evidence.store.lake import Lake
 from reconciler.usage.samples import DAY_MS

@@ -8,7 +8,7 @@ import pytest
 from reconciler.errors import LakeError, TelemetryError
 from reconciler.evidence.ingest import file_import
 from reconciler.evidence.ingest.file_import import FileFormat
-from reconciler.evidence.ingest.readers.time_units import TimeUnit
+from reconciler.evidence.ingest.readers.series import TimeUnit
 from reconciler.evidence.ingest.sample_days import last_dialect
 from reconciler.evidence.store.files import object_store
 from reconciler.evidence.store.lake import Lake

@@ -13,13 +13,14 @@ import pyarrow.parquet as pq
 from reconciler.base import bounded_json
 from reconciler.errors import TelemetryError
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
-from reconciler.evidence.ingest.readers.response_series import number_of
 from reconciler.evidence.ingest.readers.series import (
     PointArray,
     RecordedSeries,
+    TimeUnit,
+    moment,
+    number_of,
 )
 from reconciler.evidence.ingest.readers.text_files import TextFile
-from reconciler.evidence.ingest.readers.time_units import TimeUnit, moment
 from reconciler.evidence.store.files.dictionary_columns import (
     open_parquet,
     unpacked_size,

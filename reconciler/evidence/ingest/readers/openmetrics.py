@@ -7,13 +7,14 @@ from typing import Final
 
 from reconciler.errors import TelemetryError
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
-from reconciler.evidence.ingest.readers.response_series import number_of
 from reconciler.evidence.ingest.readers.series import (
     PointArray,
     RecordedSeries,
+    TimeUnit,
+    moment,
+    number_of,
 )
 from reconciler.evidence.ingest.readers.text_files import TextFile
-from reconciler.evidence.ingest.readers.time_units import TimeUnit, moment
 
 _SIMPLE: Final = re.compile(r"(?P<head>[a-zA-Z_:][\w:]*(?:\{.*\})?|\{.*\})[ \t]+(?P<value>[^\s{}\"]+)(?:[ \t]+(?P<at>[^\s{}\"#]+))?[ \t]*", re.ASCII)  # fmt: skip
 _LABELS: Final = r"(?:[^\"{}]++|\"(?:[^\"\\]++|\\.)*+\")*+"

@@ -15,9 +15,9 @@ from reconciler.base.protocols import Clock
 from reconciler.errors import TelemetryError, TelemetryUnavailable
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
 from reconciler.evidence.ingest.readers.http_config import HttpConfig
-from reconciler.evidence.ingest.readers.response_series import series_of
 from reconciler.evidence.ingest.readers.series import (
     RecordedSeries,
+    series_of,
 )
 
 _SPLIT_WORDS: Final = ("too many samples", "exceeded maximum resolution", "limit", "exceeds", "max-chunks", "max-series",

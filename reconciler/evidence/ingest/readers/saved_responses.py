@@ -9,10 +9,10 @@ from typing import Any, Final
 from reconciler.base import bounded_json
 from reconciler.errors import TelemetryError
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
-from reconciler.evidence.ingest.readers.response_series import series_of
 from reconciler.evidence.ingest.readers.series import (
     PointArray,
     RecordedSeries,
+    series_of,
 )
 from reconciler.evidence.ingest.readers.text_files import BLOCK, TextFile
 

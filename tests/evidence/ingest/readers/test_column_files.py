@@ -17,8 +17,8 @@ from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
 from reconciler.evidence.ingest.readers import column_files
 from reconciler.evidence.ingest.readers.series import (
     RecordedSeries,
+    TimeUnit,
 )
-from reconciler.evidence.ingest.readers.time_units import TimeUnit
 
 T = 1_700_000_000_000
 AT = datetime.fromtimestamp(T / 1000, UTC)

@@ -14,8 +14,8 @@ from reconciler.evidence.ingest.readers import openmetrics
 from reconciler.evidence.ingest.readers.series import (
     PointArray,
     RecordedSeries,
+    TimeUnit,
 )
-from reconciler.evidence.ingest.readers.time_units import TimeUnit
 
 T = 1_700_000_000
 ANY = st.text(st.characters(exclude_categories=["Cs"]))
