@@ -273,7 +273,7 @@ NOISY_ROW: Final = _table(
     " excess_units:long day:day",
     f"cluster_id broker_id bucket_ms {_BUCKET_KEY}",
 )
-"""Who used more than a fair share of a broker in a hot interval (:func:`reconciler.usage.reports.capacity.shares`)."""
+"""Who used more than a fair share of a broker in a hot interval (:func:`reconciler.usage.capacity.shares`)."""
 
 TABLES: Final[dict[str, Table]] = {
     table.name: table

@@ -10,6 +10,7 @@ from reconciler.evidence.render.report_page import (
     UsePageFiles,
     use_page,
 )
+from reconciler.usage.capacity import BudgetBasis
 from reconciler.usage.demand_bounds import FigureBound
 from reconciler.usage.impact.bucket_mapping import Identifiability
 from reconciler.usage.impact.result_rows import (
@@ -21,7 +22,6 @@ from reconciler.usage.impact.result_rows import (
 )
 from reconciler.usage.impact.verdict import ImpactVerdict, ToleranceBreach
 from reconciler.usage.recommendation.limit_sizes import Advice, SizingRule
-from reconciler.usage.reports.capacity import BudgetBasis
 from reconciler.usage.reports.profiles import UsageState
 from reconciler.usage.reports.usage import (
     CapacityRow,

@@ -305,7 +305,7 @@ def capacities_of(clusters: Iterable[SelectedCluster], typed: Iterable[str]) -> 
         typed: Values of ``--capacity``.
     """
     from reconciler.manifest.quantity import parse_integer
-    from reconciler.usage.reports.capacity import HEADROOM_PPM
+    from reconciler.usage.capacity import HEADROOM_PPM
     from reconciler.usage.samples import MILLION
 
     typed_values = tuple(typed)

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from reconciler.errors import QuotaValueError
+from reconciler.usage.capacity import HEADROOM_PPM, BudgetBasis, budget
 from reconciler.usage.kernel.series import NOT_RECORDED, IntColumn
-from reconciler.usage.reports.capacity import HEADROOM_PPM, BudgetBasis, budget
 from reconciler.usage.samples import MILLION
 
 COINCIDENT_PPM: Final = 999_000

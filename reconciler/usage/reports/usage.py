@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from reconciler.usage.capacity import BudgetBasis
 from reconciler.usage.impact.result_rows import (
     EvidenceNote,
     RecommendationRow,
     Simulation,
 )
-from reconciler.usage.reports.capacity import BudgetBasis
 from reconciler.usage.reports.profiles import UsageState
 from reconciler.usage.samples import QuotaType
 from reconciler.usage.tags import Bucket

@@ -12,11 +12,11 @@ from reconciler.quota.entity import entity
 from reconciler.quota.entity_forms import canonical_text
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState
+from reconciler.usage.capacity import BudgetBasis
 from reconciler.usage.demand_bounds import FigureBound
 from reconciler.usage.impact.bucket_mapping import Identifiability
 from reconciler.usage.impact.result_rows import ImpactRow
 from reconciler.usage.impact.verdict import ImpactVerdict
-from reconciler.usage.reports.capacity import BudgetBasis
 from reconciler.usage.reports.profiles import UsageState
 from reconciler.usage.reports.usage import TrafficDirection
 from reconciler.usage.samples import QuotaType

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.errors import QuotaValueError
+from reconciler.usage.capacity import BudgetBasis
 from reconciler.usage.kernel.broker_load import (
     MOST_PPM,
     BrokerCapacity,
@@ -18,7 +19,6 @@ from reconciler.usage.kernel.broker_load import (
 )
 from reconciler.usage.kernel.broker_load import load as load_of
 from reconciler.usage.kernel.series import NOT_RECORDED
-from reconciler.usage.reports.capacity import BudgetBasis
 
 Moment = tuple[int, int, int, int | None, int | None, int | None]
 

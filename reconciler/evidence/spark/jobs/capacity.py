@@ -24,7 +24,7 @@ from reconciler.evidence.spark.usage.limit_usage import SERIES
 from reconciler.evidence.spark.usage.rollup import INTERVAL_MS
 from reconciler.evidence.store import scrape_interval
 from reconciler.evidence.store.lake import Lake
-from reconciler.usage.reports.capacity import HEADROOM_PPM
+from reconciler.usage.capacity import HEADROOM_PPM
 from reconciler.usage.reports.usage import (
     TrafficDirection,
     UsageReport,

@@ -1,6 +1,6 @@
 """What brokers can give, what is promised and served at one time, and who goes beyond a fair share where that is too much.
 
-Spark groups by broker; the arithmetic is that of :mod:`reconciler.usage.kernel.broker_load` and :mod:`reconciler.usage.reports.capacity`.
+Spark groups by broker; the arithmetic is that of :mod:`reconciler.usage.kernel.broker_load` and :mod:`reconciler.usage.capacity`.
 """
 
 import datetime as dt
@@ -19,10 +19,10 @@ from reconciler.evidence.spark.tables.schemas import conforming, struct
 from reconciler.evidence.spark.usage import integer_columns, series_blocks
 from reconciler.evidence.spark.usage.limit_usage import SERIES
 from reconciler.evidence.store.files import arrow_tables
+from reconciler.usage.capacity import BucketUse, committed_ppm, shares
 from reconciler.usage.kernel.broker_load import BrokerCapacity, BrokerMoments, budgets, load
 from reconciler.usage.kernel.series import NOT_RECORDED
 from reconciler.usage.kernel.throttling import demand_of, served
-from reconciler.usage.reports.capacity import BucketUse, committed_ppm, shares
 from reconciler.usage.reports.usage import TrafficDirection
 from reconciler.usage.samples import QuotaType
 from reconciler.usage.tables import CAPACITY_ROW, NOISY_ROW

@@ -11,9 +11,9 @@ from reconciler.evidence.spark.limits.effective_limits import BUCKET
 from reconciler.evidence.spark.tables.schemas import struct
 from reconciler.evidence.spark.usage import broker_load as spark_load
 from reconciler.evidence.spark.usage.limit_usage import SERIES
+from reconciler.usage.capacity import BucketUse, BudgetBasis, committed_ppm, shares
 from reconciler.usage.kernel.broker_load import BrokerCapacity, BrokerMoments, load
 from reconciler.usage.kernel.series import NOT_RECORDED
-from reconciler.usage.reports.capacity import BucketUse, BudgetBasis, committed_ppm, shares
 from reconciler.usage.samples import Censored, QuotaType
 from reconciler.usage.tables import BROKER_SAMPLE, USAGE_5M, USAGE_SAMPLE
 from reconciler.usage.tags import bucket_of

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.errors import QuotaValueError
-from reconciler.usage.reports.capacity import (
+from reconciler.usage.capacity import (
     BucketUse,
     FairShare,
     budget,
