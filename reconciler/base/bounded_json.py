@@ -25,6 +25,8 @@ ITEM_BYTES: Final = 4
 MOST_DEPTH: Final = 200
 """Levels of arrays and objects. Nothing that is read here has more than ten."""
 
+_CONTAINERS: Final[frozenset[type]] = frozenset({dict, list})
+
 
 class InvalidJson(ValueError):
     """A text that is not taken as JSON. It keeps nothing of the text."""
@@ -87,18 +89,20 @@ def items(text: str | bytes) -> int:
 
 def is_deep(value: object) -> bool:
     """Whether arrays and objects are nested more than :data:`MOST_DEPTH` levels deep."""
-    level = [value]
+    level = [value] if type(value) in _CONTAINERS else []
     for _ in range(MOST_DEPTH + 1):
-        level = [
-            inner
-            for outer in level
-            if isinstance(outer, dict | list)
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-            if isinstance(inner, dict | list)
-        ]
         if not level:
             return False
-    return True
+        # Most containers hold no other one, which is asked at the speed of C: a plan has 200,000 of them.
+        contents = (outer.values() if type(outer) is dict else outer for outer in level)
+        level = [
+            inner
+            for content in contents
+            if not _CONTAINERS.isdisjoint(map(type, content))
+            for inner in content
+            if type(inner) in _CONTAINERS
+        ]
+    return bool(level)
 
 
 def _no_constant(name: str) -> NoReturn:

@@ -11,6 +11,7 @@ from typing import Final
 from reconciler.base.escaping import escape, is_shown
 
 _COLOUR: Final = r"\x1b\[[0-9;]{0,12}m"
+_LAYOUT: Final = {ord("\n"): None, ord("\t"): None}
 _UNUSUAL: Final = re.compile(rf"(?P<colour>{_COLOUR})|[^\n\t\x20-\x7e]")
 
 # "##[" and "##vso[" are commands to Azure Pipelines anywhere in a line, "##teamcity[" to TeamCity; "section_start:"
@@ -30,7 +31,7 @@ def output_text(text: str, *, colours: bool = False) -> str:
         text: Lines; line feeds and tabs stay.
         colours: Whether colours of our own may be in it.
     """
-    if not (text.isascii() and text.isprintable()):
+    if not (text.isascii() and text.translate(_LAYOUT).isprintable()):
         text = _UNUSUAL.sub(lambda match: _visible_text(match, colours=colours), text)
     if "##" in text or "section_" in text:
         text = _MARKER.sub(_defused, text)

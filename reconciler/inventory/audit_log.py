@@ -48,8 +48,7 @@ class FileAuditLog:
         """
         if not entries:
             return
-        lines = [_ENCODE({"v": ENTRY_VERSION, **entry}) for entry in entries]
-        text = "\n".join(lines) + "\n"
+        text = "\n".join(map(_line, entries)) + "\n"
         self._files.append(
             self._path, (("\n" if self._is_cut_off() else "") + text).encode("ascii")
         )
@@ -90,7 +89,7 @@ class StreamAuditLog:
         """
         try:
             for entry in entries:
-                _ = self._stream.write(json_text(_ENCODE({"v": ENTRY_VERSION, **entry})) + "\n")
+                _ = self._stream.write(json_text(_line(entry)) + "\n")
             self._stream.flush()
         except (OSError, ValueError) as error:
             raise InventoryError(f"the audit log cannot be written: {error}") from error
@@ -136,6 +135,10 @@ def read_entries(path: Path) -> Iterator[Mapping[str, object]]:
             yield {**entry, "before": intent.get("before")}
         else:
             yield entry
+
+
+def _line(entry: Mapping[str, object]) -> str:
+    return f'{{"v":{ENTRY_VERSION},{_ENCODE(entry)[1:]}'
 
 
 def _lines(path: Path, files: DurableFiles) -> Iterator[tuple[int, Mapping[str, object] | None]]:

@@ -108,6 +108,7 @@ def _unescaped(match: re.Match[str]) -> str:
 # ---- JSON ------------------------------------------------------------------------------------
 
 
+@lru_cache(maxsize=64)  # rows about one entity follow one another; no reader changes the lists
 def entity_json(subject: Entity) -> list[list[str | None]]:
     """An entity as ``[["user", "alice"], ["client-id", null]]``: ``null`` is the default, nothing else is."""
     return [[kind, name] for kind, name in parts(subject)]

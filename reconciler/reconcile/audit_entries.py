@@ -37,14 +37,15 @@ def intended(outcome: Outcome, pairs: Collection[Pair]) -> tuple[Mapping[str, ob
         outcome: The outcome of the run as it begins.
         pairs: What is about to be sent.
     """
-    time = instant(outcome.started_at)
+    run, seen = _run(outcome, outcome.started_at), PairVisibility.UNCHECKED.value
     return tuple(
         {
-            **_head(outcome, pair.change, time),
+            **run,
+            **_change(change := pair.change),
             "outcome": INTENDED,
-            "seen": PairVisibility.UNCHECKED.value,
+            "seen": seen,
             "found": None,
-            "words": pair.change.note,
+            "words": change.note,
         }
         for pair in outcome.pairs
         if (pair.change.entity, pair.change.key) in pairs
@@ -58,7 +59,7 @@ def entries(outcome: Outcome, pairs: Collection[Pair] = ()) -> tuple[Mapping[str
         outcome: What became of each change.
         pairs: Those with an entry ``INTENDED``; their outcome is written even if they were never sent.
     """
-    time, began = instant(outcome.ended_at), instant(outcome.started_at)
+    run, began = _run(outcome, outcome.ended_at), instant(outcome.started_at)
     audit_entries: list[Mapping[str, object]] = []
     for pair in outcome.pairs:
         was_intended = (pair.change.entity, pair.change.key) in pairs
@@ -66,7 +67,8 @@ def entries(outcome: Outcome, pairs: Collection[Pair] = ()) -> tuple[Mapping[str
             continue
         audit_entries.append(
             {
-                **_head(outcome, pair.change, time),
+                **run,
+                **_change(pair.change),
                 "outcome": pair.status_text,
                 "seen": pair.visibility.value,
                 "found": value_json(pair.observed_value),
@@ -144,13 +146,19 @@ def _bare(
     }
 
 
-def _head(outcome: Outcome, change: QuotaChange, time: str) -> Mapping[str, object]:
+def _run(outcome: Outcome, at: float) -> Mapping[str, object]:
+    """What all entries of a run have in common."""
     return {
-        "time": time,
+        "time": instant(at),
         "who": outcome.origin.author,
         "commit": outcome.origin.commit,
         "clusterId": outcome.cluster_id,
         "digest": outcome.digest,
+    }
+
+
+def _change(change: QuotaChange) -> Mapping[str, object]:
+    return {
         "entity": entity_json(change.entity),
         "key": change.key.value,
         "before": value_json(change.before),

@@ -14,6 +14,9 @@ Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json
 SPECIAL: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf, "-0.0": -0.0}
 """Values that a cluster may hold and JSON cannot say; written as these strings."""
 
+_EXACT: Final = 2.0**53
+"""Up to here float64 holds every whole number."""
+
 _ENCODE: Final = compact(sort_keys=True)
 _SMALL: Final = json.JSONEncoder(
     separators=(", ", ": "), sort_keys=True, ensure_ascii=True, allow_nan=False
@@ -40,6 +43,9 @@ def value_json(value: float | None) -> float | int | str | None:
     """A quota value, exactly; ``None`` is "not set"."""
     if value is None:
         return None
+    if 0 < value <= _EXACT:
+        whole = int(value)
+        return whole if whole == value else value
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if value == 0 and math.copysign(1, value) < 0:

@@ -6,6 +6,7 @@ limits that its clients fall back to: had one of them gone meanwhile, the remova
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from reconciler.quota.entity import ABSENT, Entity, Slot, sort_key
 from reconciler.quota.keys import COLUMN_OF, Key, same_value
@@ -14,9 +15,8 @@ from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.state import NO_LIMITS, Limits, QuotaState
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Precondition:
-    """One pair as it was seen.
+class Precondition(NamedTuple):
+    """One pair as it was seen. A tuple, because a run makes and compares one for each change.
 
     Attributes:
         entity: Whose quota.
