@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from reconciler.app.change.evidence import address_of, quota_callback, simulated
 from reconciler.app.change.offline_plan import plan_offline
@@ -16,7 +17,9 @@ from reconciler.app.requests import EvidenceRequest, PlanLimits, RecordSource
 from reconciler.quota.precedence import Principal
 from reconciler.quota.results.report import Preview
 from reconciler.reconcile import PreparedPlan
-from reconciler.usage.impact.result_rows import Simulation
+
+if TYPE_CHECKING:
+    from reconciler.usage.impact.result_rows import Simulation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +61,7 @@ class ClusterPlan:
     target: ClusterTarget
     prepared: PreparedPlan
     preview: Preview
-    simulation: Simulation | None = None
+    simulation: "Simulation | None" = None
 
 
 async def plan_cluster(
