@@ -89,7 +89,7 @@ def items(text: str | bytes) -> int:
 
 def is_deep(value: object) -> bool:
     """Whether arrays and objects are nested more than :data:`MOST_DEPTH` levels deep."""
-    level = [value] if type(value) in _CONTAINERS else []
+    level: list[Any] = [value] if type(value) in _CONTAINERS else []
     for _ in range(MOST_DEPTH + 1):
         if not level:
             return False

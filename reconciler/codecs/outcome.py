@@ -1,6 +1,8 @@
 """An outcome as a versioned JSON document (``OUTCOME.json``): written, read to be shown, and read for a rollback."""
 
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Final
 
 from reconciler.codecs.reader import DocumentReader, load
@@ -12,7 +14,7 @@ from reconciler.quota.outcome import Applied, Held, Rejected, Result, Unknown
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.policy import Cause
 from reconciler.quota.results.report import Outcome, PairOutcome, PairVisibility, RunOrigin
-from reconciler.render.json_values import Json, value_json
+from reconciler.render.json_values import Json, JsonText, dump, text_of, value_json
 from reconciler.render.units import instant
 
 KIND: Final = "kquota-outcome"
@@ -20,6 +22,15 @@ FORMAT: Final = 1
 
 _WORDS: Final = dict.fromkeys(("APPLIED", "HELD", "NOT SENT", "REJECTED", "UNKNOWN"))
 _MAY_HAVE_CHANGED: Final = {"APPLIED", "UNKNOWN"}
+
+
+def outcome_text(outcome: Outcome) -> str:
+    """The document of an outcome as text, as fast as 30,000 rows need it twice in a run."""
+    document = outcome_document(replace(outcome, pairs=()))
+    document["complete"] = outcome.complete
+    document["counts"] = _counts(outcome)
+    document["pairs"] = list(_texts(outcome.pairs))
+    return dump(document)
 
 
 def outcome_document(outcome: Outcome) -> dict[str, Json]:
@@ -44,7 +55,7 @@ def outcome_document(outcome: Outcome) -> dict[str, Json]:
         "failure": outcome.failure,
         "recordChanges": outcome.bookkeeping,
         "adopted": outcome.adopted,
-        "counts": {word: outcome.count(word) for word in _WORDS},
+        "counts": _counts(outcome),
         "brokers": None
         if visibility is None
         else {
@@ -54,6 +65,44 @@ def outcome_document(outcome: Outcome) -> dict[str, Json]:
         },
         "pairs": [_pair(pair) for pair in outcome.pairs],
     }
+
+
+def _counts(outcome: Outcome) -> dict[str, Json]:
+    counted = Counter(pair.status_text for pair in outcome.pairs)
+    return {word: counted[word] for word in _WORDS}
+
+
+def _texts(pairs: Iterable[PairOutcome]) -> Iterator[Json]:
+    """What :func:`_pair` gives, as text. Most names, causes and words recur, so each is encoded once."""
+    names: dict[object, str] = {}
+
+    def text(name: object, value: Json) -> str:
+        names[name] = encoded = text_of(value)
+        return encoded
+
+    for pair in pairs:
+        change, result = pair.change, pair.result
+        if not (result is None or type(result) is Applied or type(result) is Unknown):
+            yield text_of(_pair(pair))
+            continue
+        entity, word, seen = change.entity, pair.status_text, pair.visibility
+        why = ""
+        if type(result) is Unknown:
+            why = f',"why":{names.get(result.reason) or text(result.reason, result.reason)}'
+        yield JsonText(
+            f'{{"after":{_value_text(change.after)},"before":{_value_text(change.before)}'
+            f',"cause":"{change.cause}","entity":{names.get(entity) or text(entity, entity_json(entity))}'
+            f',"found":{_value_text(pair.observed_value)},"key":"{change.key}","outcome":"{word}","seen":"{seen}"'
+            f',"text":{names.get((entity,)) or text((entity,), entity_text(entity))}{why}}}'
+        )
+
+
+def _value_text(value: float | None) -> str:
+    """What :func:`value_json` gives, as text."""
+    json_value = value_json(value)
+    if json_value is None:
+        return "null"
+    return f'"{json_value}"' if isinstance(json_value, str) else repr(json_value)
 
 
 def _pair(pair: PairOutcome) -> dict[str, Json]:

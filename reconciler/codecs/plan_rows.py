@@ -6,9 +6,8 @@ name its place.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn
 
 from reconciler.codecs.reader import DocumentReader
 from reconciler.errors import QuotaValueError
@@ -43,8 +42,7 @@ def claim_place(claim: Declaration | None, key: Key) -> dict[str, Json]:
     """File and line of a declaration for a key; nulls where there is none."""
     if claim is None:
         return {"file": None, "line": None}
-    path, _, line = claim.place(key).rpartition(":")
-    return {"file": path, "line": int(line)}
+    return {"file": claim.path, "line": claim.line_of(key)}
 
 
 def read_claim(row: DocumentReader, subject: Entity, document: str) -> Declaration:
@@ -122,8 +120,7 @@ def change_summary(change: QuotaChange) -> dict[str, Json]:
     }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeRow:
+class ChangeRow(NamedTuple):
     """A change with what a plan document has beside it; the effect is ``None`` where the document has no impact."""
 
     change: QuotaChange
@@ -157,17 +154,19 @@ class ChangeReader:
 
     def _read(self, row: Any) -> ChangeRow:  # noqa: ANN401 - JSON
         parts, name, cause, live, desired, note, owner, record, path, line, document = _CHANGE(row)
+        if parts != self._parts:
+            self._entity, self._parts = from_parts(read_json_parts(parts)), parts
         before, after = _value(live), _value(desired)
         applied, recorded = (None, "") if record is None else (_value(record["value"]), _text(record["document"]))  # fmt: skip
         if before == after:
             raise ValueError
-        entity, key = self._read_entity(parts), Key(name)
+        entity, key = self._entity, _KEYS[name]
         change = QuotaChange(
             entity=entity,
             key=key,
             before=before,
             after=after,
-            cause=Cause(cause),
+            cause=_CAUSES[cause],
             claim=None
             if document is None
             else _claim(
@@ -184,11 +183,6 @@ class ChangeReader:
                 entity=entity, key=key, live=before, applied=applied, document=recorded
             ),
         )
-
-    def _read_entity(self, parts: Any) -> Entity:  # noqa: ANN401 - JSON
-        if parts != self._parts:
-            self._entity, self._parts = from_parts(read_json_parts(parts)), parts
-        return self._entity
 
     def _owner(self, value: Any) -> Owner:  # noqa: ANN401 - JSON
         document, policy, since = value["document"], value["deletionPolicy"], value["since"]
@@ -207,6 +201,13 @@ class ChangeReader:
 _CHANGE: Final[Callable[[Any], tuple[Any, ...]]] = itemgetter(
     "entity", "key", "cause", "before", "after", "note", "owner", "record", "file", "line", "document"
 )  # fmt: skip
+
+
+_KEYS: Final[Mapping[str, Key]] = {key.value: key for key in Key}
+_CAUSES: Final[Mapping[str, Cause]] = {cause.value: cause for cause in Cause}
+_DIRECTIONS: Final[Mapping[str, Direction]] = {
+    direction.value: direction for direction in Direction
+}
 
 
 def _value(value: Any) -> float | None:  # noqa: ANN401 - JSON
@@ -233,7 +234,7 @@ def _effect(row: Any, change: QuotaChange) -> Effect:  # noqa: ANN401 - JSON
     limits = LimitEffect(before=_value(row["before"]), after=_value(row["after"]), is_decisive=True)
     return Effect(
         change=change,
-        direction=Direction(row["direction"]),
+        direction=_DIRECTIONS[row["direction"]],
         before=limits.before,
         after=limits.after,
         factor=limits.factor,

@@ -23,6 +23,12 @@ _SMALL: Final = json.JSONEncoder(
 ).encode
 
 
+class JsonText(str):
+    """A value that is JSON already, as :func:`dump` would write it."""
+
+    __slots__ = ()
+
+
 def dump(document: Mapping[str, Json]) -> str:
     """The document as text: one field per line, long arrays with one item per line, sorted, ASCII.
 
@@ -32,11 +38,17 @@ def dump(document: Mapping[str, Json]) -> str:
     for name in sorted(document):
         value = document[name]
         if isinstance(value, list) and value:
-            text = "[\n    " + ",\n    ".join(map(_ENCODE, value)) + "\n  ]"
+            rows = (row if type(row) is JsonText else _ENCODE(row) for row in value)
+            text = "[\n    " + ",\n    ".join(rows) + "\n  ]"
         else:
             text = _SMALL(value)
         fields.append(f"  {_ENCODE(name)}: {text}")
     return json_text("{\n" + ",\n".join(fields) + "\n}\n")
+
+
+def text_of(value: Json) -> JsonText:
+    """A value as :func:`dump` writes it inside of an array."""
+    return JsonText(_ENCODE(value))
 
 
 def value_json(value: float | None) -> float | int | str | None:

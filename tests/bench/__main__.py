@@ -42,6 +42,15 @@ def cost(work: str, peer: str, ours: Figures, theirs: Figures, bar: float, unit:
     )  # fmt: skip
 
 
+def beyond_floor(ours: Figures, floor: Figures, unit: str) -> Row:
+    """How many times what a client needs that only replays encoded requests."""
+    return Row(
+        work=f"the saved plan against its encoded requests alone: {unit.removeprefix('s ')}",
+        peer="floor client", ours=ours, theirs=floor, unit=unit, bar="measured, x", verdict=lambda _: True,
+        value=ours.median / floor.median,
+    )  # fmt: skip
+
+
 def codec_rows() -> Iterator[Row]:
     with tempfile.NamedTemporaryFile(prefix="describe-", suffix=".bin") as body:
         codec.describe_answer(Path(body.name))
@@ -109,9 +118,16 @@ def broker_rows() -> Iterator[Row]:
         ):
             say(work)
             taken = interleaved(candidates(space), warmup=True)
-            yield cost(work, peer, taken["ours"]["wall"], taken["java"]["wall"], 1.0, "s wall")
+            bar = 1.0 if candidates is brokers.no_op_plan else 0.8
+            yield cost(work, peer, taken["ours"]["wall"], taken["java"]["wall"], bar, "s wall")
+            if "floor" in taken:
+                for figure, unit in (("wall", "s wall"), ("cpu", "s CPU")):
+                    yield beyond_floor(taken["ours"][figure], taken["floor"][figure], unit)
     counted = brokers.requests()
     say(f"requests of one apply: {counted}")
+    for name in ("round trips", "bytes"):
+        ours, least = counted[name], counted[f"{name} of the floor"]
+        yield beyond_floor(Figures(samples=(float(ours),)), Figures(samples=(float(least),)), name)
     for name, most in (("validate-only", 16), ("alters", 16), ("full describes", 2)):
         figures = Figures(samples=(float(counted[name]),))
         yield Row(

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.bench import documents, harness
+from tests.bench import documents, floor, harness
 from tests.servers import jars, raw_quotas, tools
 from tests.servers.fault_proxy import in_front_of
 from tests.servers.kafka import KafkaCluster
@@ -145,6 +145,10 @@ def saved_plan(space: Workspace) -> Mapping[str, Callable[[], Mapping[str, float
         space.shift()
         run(space, "plan", "--out", "plan.json", "--validate", "none")
 
+    def frames() -> None:
+        space.shift()
+        floor.write(space.folder / "frames", space.turn)
+
     return {
         "ours": harness.wall_of(
             space.kquota("apply", "plan.json", "--yes", "--trust-plan", "--validate", "broker"),
@@ -154,7 +158,14 @@ def saved_plan(space: Workspace) -> Mapping[str, Callable[[], Mapping[str, float
             java_command("ApplyList", space.bootstrap, str(space.folder / "list.tsv")),
             before=space.shift, expect="applied 10000",
         ),
+        "floor": harness.wall_of(floor_command(space), before=frames, expect="round_trips"),
     }  # fmt: skip
+
+
+def floor_command(space: Workspace) -> list[str]:
+    """The same requests, encoded beforehand; see :mod:`tests.bench.floor`."""
+    port = space.bootstrap.rpartition(":")[2]
+    return [sys.executable, "-m", "tests.bench.floor", port, str(space.folder / "frames")]
 
 
 def from_yaml(space: Workspace) -> Mapping[str, Callable[[], Mapping[str, float]]]:
@@ -191,7 +202,7 @@ def run(space: Workspace, *words: str) -> None:
 
 
 def requests() -> dict[str, int]:
-    """Requests of one apply of 10,000 entities with three keys each, from nothing, counted by a proxy."""
+    """What one apply of 10,000 entities with three keys each sends, from nothing, counted by a proxy; and the floor's part."""
     folder = Path(tempfile.mkdtemp(prefix="kquota-bench-"))
     try:
         with (
@@ -205,7 +216,13 @@ def requests() -> dict[str, int]:
             run(space, "apply", "--yes", "--validate", "broker")
             describes = [request for request in proxy.requests if request.api_key == 48]
             alters = [request for request in proxy.requests if request.api_key == 49]
+            floor.write(folder / "frames", space.turn + 1)
+            least = floor.replay(cluster.port(), folder / "frames")
             return {
+                "round trips": proxy.round_trips,
+                "bytes": sum(len(one.frame) for one in proxy.requests) + proxy.answer_bytes,
+                "round trips of the floor": least["round_trips"],
+                "bytes of the floor": least["sent"] + least["received"],
                 "full describes": sum(is_full(one.frame) for one in describes),
                 "filtered describes": sum(not is_full(one.frame) for one in describes),
                 "validate-only": sum(not one.writes for one in alters),

@@ -27,6 +27,17 @@ def test_the_version_needs_no_heavy_import_and_little_time():
     assert done.stderr.strip() == ""
 
 
+def test_an_apply_loads_no_models_of_recorded_use():
+    program = (
+        "import sys, reconciler.cli.change.apply_output;"
+        "sys.exit(','.join(m for m in sys.modules if m.startswith('reconciler.usage')))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.stderr.strip() == ""
+
+
 def test_no_arguments_is_a_usage_error_that_shows_the_help(capsys):
     assert main([]) == 1
     out, err = capsys.readouterr()

@@ -1,15 +1,53 @@
 """Outcomes as documents, and what a rollback reads of them."""
 
 import json
+import math
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from reconciler.codecs.outcome import outcome_document, read_undo
+from reconciler.codecs.outcome import outcome_document, outcome_text, read_undo
 from reconciler.errors import ConfigError
+from reconciler.quota.keys import Key
+from reconciler.quota.outcome import Applied, Held, Rejected, Unknown
+from reconciler.quota.planner.plan import QuotaChange
+from reconciler.quota.policy import Cause
+from reconciler.quota.results.report import Outcome, PairOutcome, PairVisibility
 from reconciler.render.json_values import dump
+from tests.quota.strategies import ENTITIES
 from tests.render.previews import golden, result
 
 TEXT = dump(outcome_document(result()))
+
+ODD = (None, 0.0, -0.0, 1.5, 2.0, 2.0**53, 2.0**60, 1e300, math.inf, -math.inf, math.nan)
+VALUES = st.sampled_from(ODD)
+RESULTS = st.sampled_from(
+    [
+        None,
+        Applied(),
+        Unknown(reason='lost "here"\n\u2028##[x]'),
+        Unknown(reason=""),
+        Held(waits_for=ENTITIES[:2]),
+        Rejected(code=42, name="INVALID_REQUEST", message="no"),
+    ]
+)
+PAIRS = st.builds(
+    lambda entity, key, before, after, cause, result, seen, value: PairOutcome(
+        change=QuotaChange(entity=entity, key=key, before=before, after=after, cause=cause),
+        result=result,
+        visibility=seen,
+        observed_value=value,
+    ),
+    st.sampled_from(ENTITIES), st.sampled_from(Key), VALUES, VALUES, st.sampled_from(Cause), RESULTS,
+    st.sampled_from(PairVisibility), VALUES,
+)  # fmt: skip
+
+
+@given(st.lists(PAIRS, max_size=12).map(tuple))
+def test_the_text_that_is_kept_is_that_of_the_document(pairs):
+    outcome = Outcome(cluster_id="lkc-1", digest="sha256:0", pairs=pairs)
+    assert outcome_text(outcome) == dump(outcome_document(outcome))
 
 
 @pytest.mark.golden

@@ -69,6 +69,10 @@ class FaultProxy:
         self.shown: dict[int, int] = dict(shown or {})
         self.requests: list[Request] = []
         self.connections = 0
+        self.round_trips = (
+            0  # connections, and bursts of requests that begin while no answer is awaited
+        )
+        self.answer_bytes = 0
         self.port = 0
         self._refuses = False
         self._planted: list[Planted] = []
@@ -145,6 +149,7 @@ class FaultProxy:
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
+        self.round_trips += 1
         task = self._loop.create_task(self._serve(self.connections, reader, writer))
         self._tasks.add(task)
         task.add_done_callback(self._ended)
@@ -190,6 +195,7 @@ class FaultProxy:
         while True:
             request = Request.parse(await _read_frame(client), connection=number)
             self.requests.append(request)
+            self.round_trips += not waiting
             struck = self._strike(request)
             if struck is not None and struck.fault.action in BEFORE_FORWARDING:
                 struck.reached.set()
@@ -209,6 +215,7 @@ class FaultProxy:
     ) -> None:
         while True:
             answer = await _read_frame(broker)
+            self.answer_bytes += len(answer)
             request, struck = waiting.popleft()
             if self.shown and request.api_key in WITH_BROKER_ADDRESSES:
                 answer = show_ports(answer, self.shown)

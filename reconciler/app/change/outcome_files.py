@@ -11,10 +11,9 @@ from reconciler.app.clusters.state_files import own_path
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.notices import TextReceiver
 from reconciler.base.text_files import write_text
-from reconciler.codecs.outcome import outcome_document
+from reconciler.codecs.outcome import outcome_text
 from reconciler.errors import KquotaError
 from reconciler.quota.results.report import Outcome
-from reconciler.render.json_values import dump
 from reconciler.render.units import instant
 
 FOLDER: Final = ".kquota/outcomes"
@@ -41,7 +40,7 @@ def keep_outcome(
             path.parent.mkdir(parents=True, exist_ok=True)
             if not path.exists():
                 _forget_old(path.parent)
-        write_text(path, dump(outcome_document(outcome)), private=True)
+        write_text(path, outcome_text(outcome), private=True)
     except (OSError, KquotaError) as error:
         notices.warning(f"the outcome could not be kept: {error}")
         return None

@@ -5,9 +5,8 @@ clients without a client-id, which fall back to other levels. So each kind is lo
 entities name are left to :func:`reconciler.quota.planner.impact.assess`, which asks about known principals one by one.
 """
 
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, Slot
 from reconciler.quota.keys import COLUMN_OF, Key
@@ -19,9 +18,8 @@ _STRANGER: Final[tuple[Slot, ...]] = (DEFAULT,)
 """The user or client-id slots of a client that no entity names: only defaults match it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LimitEffect:
-    """The limit of one kind of client before and after a plan.
+class LimitEffect(NamedTuple):
+    """The limit of one kind of client before and after a plan. A tuple, because a plan has some for each change.
 
     Attributes:
         before: Its limit from any level, ``None`` = unlimited.

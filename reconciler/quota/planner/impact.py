@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from reconciler.quota.entity import ABSENT, Entity, level, sort_key
 from reconciler.quota.keys import COLUMN_OF, COLUMNS, RULES, Key
@@ -41,9 +41,8 @@ class BucketSharing(StrEnum):
     ENDED = "ended"  # there is none any more
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Effect:
-    """One change, and what its clients get before and after the whole plan.
+class Effect(NamedTuple):
+    """One change, and what its clients get before and after the whole plan. A tuple, because a plan has one for each change.
 
     Attributes:
         change: The change.

@@ -1,0 +1,245 @@
+"""How large a request of changes should be: ``python -m tests.bench.request_sizes`` prints the table of decision 034.
+
+10,000 entities with three keys each are altered on three brokers, in requests of different sizes and over one or several
+connections, by frames that are encoded before the clock starts. Meanwhile a second writer changes one entity again and
+again, each time over the same connection, and waits for each answer.
+"""
+
+import itertools
+import random
+import socket
+import statistics
+import struct
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from reconciler.quota.entity import entity, parts
+from reconciler.wire.messages import alter_client_quotas as altering
+from tests.bench.harness import say, short
+from tests.servers import ping, raw_quotas
+from tests.servers.kafka import KafkaCluster
+
+VERSION = "4.3.1"
+ENTITIES = 10_000
+KEYS = ("producer_byte_rate", "consumer_byte_rate", "request_percentage")
+API_VERSION = 1
+OTHER = raw_quotas.entity(user="other-writer")
+QUIET_SECONDS = 3.0
+ROUNDS = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """How the changes are sent.
+
+    Attributes:
+        operations: Most operations of a request; 0 = nothing is sent, for the second writer alone.
+        connections: Requests under way at the same time, each on its own connection.
+        is_spread: Whether the connections go to different brokers.
+    """
+
+    operations: int
+    connections: int = 1
+    is_spread: bool = False
+
+    @property
+    def name(self) -> str:
+        where = "to three brokers" if self.is_spread else "to one broker"
+        return f"{self.operations:,} operations, {self.connections} in flight {where}"
+
+
+CHOICES = (
+    Choice(operations=2_000),
+    Choice(operations=5_000),
+    Choice(operations=10_000),
+    Choice(operations=2_000, connections=3),
+    Choice(operations=2_000, connections=3, is_spread=True),
+    Choice(operations=10_000, connections=3, is_spread=True),
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class Taken:
+    """Samples of one choice, in seconds."""
+
+    acknowledged: list[float]
+    visible: list[float]
+    others: list[float]
+
+
+def bodies(operations: int, turn: int, *, validate_only: bool = False) -> list[bytes]:
+    """Encoded requests for all entities; ``turn`` shifts every value, so that each key changes."""
+    entries = altering.encode_entries(
+        API_VERSION,
+        [
+            (
+                parts(entity(user=f"user-{number:05d}", client_id=f"client-{number:05d}")),
+                tuple((key, float(1_000_000 + number + turn)) for key in KEYS),
+            )
+            for number in range(ENTITIES)
+        ],
+    )
+    most = operations // len(KEYS)
+    return [
+        altering.join_entries(
+            API_VERSION, entries[first : first + most], validate_only=validate_only
+        )
+        for first in range(0, ENTITIES, most)
+    ]
+
+
+def send(connection: socket.socket, body: bytes) -> None:
+    """One request; the answer is read and not decoded, but for the first result's error.
+
+    Raises:
+        CallFailed: The first entity was refused.
+    """
+    answer = ping.exchange(connection, raw_quotas.ALTER, API_VERSION, body, flexible=True)
+    (error,) = struct.unpack_from(">h", answer, 4 + _varint_size(answer, 4))
+    if error:
+        raise ping.CallFailed(f"a request was refused with error {error}")
+
+
+def _varint_size(raw: bytes, at: int) -> int:
+    return next(size for size in range(1, 6) if raw[at + size - 1] < 0x80)
+
+
+def send_all(ports: Sequence[int], requests: Sequence[bytes]) -> None:
+    """All requests, one under way on each connection."""
+    waiting = iter(requests)
+    lock = threading.Lock()
+    failures: list[Exception] = []
+
+    def work(port: int) -> None:
+        try:
+            with ping.connected(port, seconds=120) as connection:
+                while True:
+                    with lock:
+                        body = next(waiting, None)
+                    if body is None:
+                        return
+                    send(connection, body)
+        except Exception as failure:  # noqa: BLE001 - raised by the caller
+            failures.append(failure)
+
+    threads = [threading.Thread(target=work, args=(port,)) for port in ports]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]
+
+
+class SecondWriter:
+    """Changes one entity again and again between ``__enter__`` and ``__exit__``; ``seconds`` has the time of each answer."""
+
+    def __init__(self, port: int) -> None:
+        self.seconds: list[float] = []
+        self._port = port
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        with ping.connected(self._port, seconds=120) as connection:
+            for number in itertools.count(1):
+                if self._stop.is_set():
+                    return
+                operations = ((KEYS[0], float(number)),)
+                body = altering.encode_request(API_VERSION, [(OTHER, operations)], validate_only=False)  # fmt: skip
+                start = time.perf_counter()
+                send(connection, body)
+                self.seconds.append(time.perf_counter() - start)
+
+
+def last_is_visible(port: int, turn: int) -> bool:
+    """Whether a broker shows the entity that was sent last."""
+    last = f"user-{ENTITIES - 1:05d}".encode()
+    components = (b"user", last), (b"client-id", last.replace(b"user", b"client"))
+    body = struct.pack(">i", 2)
+    for kind, name in components:
+        body += ping.short_string(kind.decode()) + b"\0" + ping.short_string(name.decode())
+    answer = ping.call(port, raw_quotas.DESCRIBE, 0, body + b"\1", seconds=30)
+    return struct.pack(">d", float(1_000_000 + ENTITIES - 1 + turn)) in answer
+
+
+def sample(cluster: KafkaCluster, choice: Choice, turn: int, taken: Taken) -> None:
+    """One run of a choice beside the second writer."""
+    ports = [cluster.port(node) for node in cluster.numbers]
+    requests = bodies(choice.operations, turn)
+    used = [ports[at % 3] if choice.is_spread else ports[0] for at in range(choice.connections)]
+    never = threading.Event()
+    with SecondWriter(ports[1]) as other:
+        start = time.perf_counter()
+        send_all(used, requests)
+        taken.acknowledged.append(time.perf_counter() - start)
+        while not all(last_is_visible(port, turn) for port in ports):
+            never.wait(0.02)
+        taken.visible.append(time.perf_counter() - start)
+    taken.others += other.seconds
+    say(
+        f"  {choice.name}: {taken.acknowledged[-1]:.2f} {taken.visible[-1]:.2f} {milliseconds(other.seconds, 0.99)}"
+    )
+
+
+def quiet(port: int) -> list[float]:
+    """Times of the second writer while nothing else is written."""
+    with SecondWriter(port) as other:
+        threading.Event().wait(QUIET_SECONDS)
+    return other.seconds
+
+
+def measured(rounds: int) -> Iterator[tuple[str, Taken]]:
+    """Samples of all choices, interleaved in a new order each round, and of the second writer alone."""
+    with KafkaCluster(VERSION, nodes=3, heap_megabytes=512) as cluster:
+        port = cluster.port(2)
+        turn = 1
+        send_all([port], bodies(5_000, turn))
+        taken = {choice: Taken(acknowledged=[], visible=[], others=[]) for choice in CHOICES}
+        alone = Taken(acknowledged=[], visible=[], others=[])
+        generator = random.Random(1)
+        for number in range(rounds):
+            say(f"round {number + 1} of {rounds}")
+            alone.others += quiet(port)
+            for choice in generator.sample(CHOICES, len(CHOICES)):
+                turn += 1
+                sample(cluster, choice, turn, taken[choice])
+        yield "the second writer alone", alone
+        for choice in CHOICES:
+            yield choice.name, taken[choice]
+
+
+def milliseconds(samples: Sequence[float], part: float | None = None) -> str:
+    """The median, or another part of the samples, in milliseconds."""
+    if not samples:
+        return ""
+    value = statistics.median(samples) if part is None else sorted(samples)[int(part * (len(samples) - 1))]  # fmt: skip
+    return short(1000 * value)
+
+
+def main() -> None:
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS
+    print("| requests | acknowledged, ms | visible on three brokers, ms | second writer p50, ms | p99, ms | most, ms |")  # fmt: skip
+    print("| --- | --- | --- | --- | --- | --- |")
+    for name, taken in measured(rounds):
+        cells = (
+            milliseconds(taken.acknowledged), milliseconds(taken.visible), milliseconds(taken.others),
+            milliseconds(taken.others, 0.99), milliseconds(taken.others, 1.0),
+        )  # fmt: skip
+        print(f"| {name} | {' | '.join(cells)} |")
+
+
+if __name__ == "__main__":
+    main()
