@@ -85,15 +85,15 @@ def _texts(pairs: Iterable[PairOutcome]) -> Iterator[Json]:
         if not (result is None or type(result) is Applied or type(result) is Unknown):
             yield text_of(_pair(pair))
             continue
-        entity, word, seen = change.entity, pair.status_text, pair.visibility
-        why = ""
+        entity, word, visibility = change.entity, pair.status_text, pair.visibility
+        reason = ""
         if type(result) is Unknown:
-            why = f',"why":{names.get(result.reason) or text(result.reason, result.reason)}'
+            reason = f',"why":{names.get(result.reason) or text(result.reason, result.reason)}'
         yield JsonText(
             f'{{"after":{_value_text(change.after)},"before":{_value_text(change.before)}'
             f',"cause":"{change.cause}","entity":{names.get(entity) or text(entity, entity_json(entity))}'
-            f',"found":{_value_text(pair.observed_value)},"key":"{change.key}","outcome":"{word}","seen":"{seen}"'
-            f',"text":{names.get((entity,)) or text((entity,), entity_text(entity))}{why}}}'
+            f',"found":{_value_text(pair.observed_value)},"key":"{change.key}","outcome":"{word}","seen":"{visibility}"'
+            f',"text":{names.get((entity,)) or text((entity,), entity_text(entity))}{reason}}}'
         )
 
 

@@ -37,13 +37,13 @@ def intended(outcome: Outcome, pairs: Collection[Pair]) -> tuple[Mapping[str, ob
         outcome: The outcome of the run as it begins.
         pairs: What is about to be sent.
     """
-    run, seen = _run(outcome, outcome.started_at), PairVisibility.UNCHECKED.value
+    run, unchecked = _run(outcome, outcome.started_at), PairVisibility.UNCHECKED.value
     return tuple(
         {
             **run,
             **_change(change := pair.change),
             "outcome": INTENDED,
-            "seen": seen,
+            "seen": unchecked,
             "found": None,
             "words": change.note,
         }

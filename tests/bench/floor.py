@@ -80,8 +80,10 @@ def frames(offset: int) -> Frames:
 
 def write(path: Path, offset: int) -> None:
     """Keep the requests for a process that imports no encoder."""
-    made = frames(offset)
-    path.write_bytes(pickle.dumps((made.validations, made.changes, made.poll, made.shown)))
+    encoded = frames(offset)
+    path.write_bytes(
+        pickle.dumps((encoded.validations, encoded.changes, encoded.poll, encoded.shown))
+    )
 
 
 def replay(port: int, path: Path) -> dict[str, int]:

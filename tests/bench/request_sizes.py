@@ -63,12 +63,12 @@ CHOICES = (
 
 
 @dataclass(slots=True, kw_only=True)
-class Taken:
+class Samples:
     """Samples of one choice, in seconds."""
 
     acknowledged: list[float]
     visible: list[float]
-    others: list[float]
+    answers: list[float]
 
 
 def bodies(operations: int, turn: int, *, validate_only: bool = False) -> list[bytes]:
@@ -175,57 +175,57 @@ def last_is_visible(port: int, turn: int) -> bool:
     return struct.pack(">d", float(1_000_000 + ENTITIES - 1 + turn)) in answer
 
 
-def sample(cluster: KafkaCluster, choice: Choice, turn: int, taken: Taken) -> None:
+def sample(cluster: KafkaCluster, choice: Choice, turn: int, samples: Samples) -> None:
     """One run of a choice beside the second writer."""
     ports = [cluster.port(node) for node in cluster.numbers]
     requests = bodies(choice.operations, turn)
     used = [ports[at % 3] if choice.is_spread else ports[0] for at in range(choice.connections)]
     never = threading.Event()
-    with SecondWriter(ports[1]) as other:
+    with SecondWriter(ports[1]) as writer:
         start = time.perf_counter()
         send_all(used, requests)
-        taken.acknowledged.append(time.perf_counter() - start)
+        samples.acknowledged.append(time.perf_counter() - start)
         while not all(last_is_visible(port, turn) for port in ports):
             never.wait(0.02)
-        taken.visible.append(time.perf_counter() - start)
-    taken.others += other.seconds
+        samples.visible.append(time.perf_counter() - start)
+    samples.answers += writer.seconds
     say(
-        f"  {choice.name}: {taken.acknowledged[-1]:.2f} {taken.visible[-1]:.2f} {milliseconds(other.seconds, 0.99)}"
+        f"  {choice.name}: {samples.acknowledged[-1]:.2f} {samples.visible[-1]:.2f} {milliseconds(writer.seconds, 0.99)}"
     )
 
 
 def quiet(port: int) -> list[float]:
     """Times of the second writer while nothing else is written."""
-    with SecondWriter(port) as other:
+    with SecondWriter(port) as writer:
         threading.Event().wait(QUIET_SECONDS)
-    return other.seconds
+    return writer.seconds
 
 
-def measured(rounds: int) -> Iterator[tuple[str, Taken]]:
+def measured(rounds: int) -> Iterator[tuple[str, Samples]]:
     """Samples of all choices, interleaved in a new order each round, and of the second writer alone."""
     with KafkaCluster(VERSION, nodes=3, heap_megabytes=512) as cluster:
         port = cluster.port(2)
         turn = 1
         send_all([port], bodies(5_000, turn))
-        taken = {choice: Taken(acknowledged=[], visible=[], others=[]) for choice in CHOICES}
-        alone = Taken(acknowledged=[], visible=[], others=[])
+        samples = {choice: Samples(acknowledged=[], visible=[], answers=[]) for choice in CHOICES}
+        alone = Samples(acknowledged=[], visible=[], answers=[])
         generator = random.Random(1)
         for number in range(rounds):
             say(f"round {number + 1} of {rounds}")
-            alone.others += quiet(port)
+            alone.answers += quiet(port)
             for choice in generator.sample(CHOICES, len(CHOICES)):
                 turn += 1
-                sample(cluster, choice, turn, taken[choice])
+                sample(cluster, choice, turn, samples[choice])
         yield "the second writer alone", alone
         for choice in CHOICES:
-            yield choice.name, taken[choice]
+            yield choice.name, samples[choice]
 
 
-def milliseconds(samples: Sequence[float], part: float | None = None) -> str:
+def milliseconds(seconds: Sequence[float], part: float | None = None) -> str:
     """The median, or another part of the samples, in milliseconds."""
-    if not samples:
+    if not seconds:
         return ""
-    value = statistics.median(samples) if part is None else sorted(samples)[int(part * (len(samples) - 1))]  # fmt: skip
+    value = statistics.median(seconds) if part is None else sorted(seconds)[int(part * (len(seconds) - 1))]  # fmt: skip
     return short(1000 * value)
 
 
@@ -233,10 +233,10 @@ def main() -> None:
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS
     print("| requests | acknowledged, ms | visible on three brokers, ms | second writer p50, ms | p99, ms | most, ms |")  # fmt: skip
     print("| --- | --- | --- | --- | --- | --- |")
-    for name, taken in measured(rounds):
+    for name, samples in measured(rounds):
         cells = (
-            milliseconds(taken.acknowledged), milliseconds(taken.visible), milliseconds(taken.others),
-            milliseconds(taken.others, 0.99), milliseconds(taken.others, 1.0),
+            milliseconds(samples.acknowledged), milliseconds(samples.visible), milliseconds(samples.answers),
+            milliseconds(samples.answers, 0.99), milliseconds(samples.answers, 1.0),
         )  # fmt: skip
         print(f"| {name} | {' | '.join(cells)} |")
 
