@@ -56,8 +56,8 @@ def value_json(value: float | None) -> float | int | str | None:
     if value is None:
         return None
     if 0 < value <= _EXACT:
-        whole = int(value)
-        return whole if whole == value else value
+        integer = int(value)
+        return integer if integer == value else value
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if value == 0 and math.copysign(1, value) < 0:
