@@ -158,12 +158,6 @@ def _entities(match: re.Match[str]) -> str:
     return "".join(f"&#{ord(c)};" for c in match[0])
 
 
-def csv_field(text: str) -> str:
-    """Text for a spreadsheet: what it would take for a formula gets an apostrophe in front."""
-    safe = escaped(text)
-    return f"'{safe}" if safe[:1] in {"=", "+", "-", "@", "|", "%"} else safe
-
-
 def command_text(text: str) -> str:
     """The message of a GitHub workflow command (``::error::message``); line breaks stay line breaks."""
     lines = (escaped(line) for line in text.split("\n"))

@@ -2,13 +2,12 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Final, Literal, Protocol
+from typing import Literal, Protocol
 
 from reconciler.errors import ForgeError
 from reconciler.forge.marker import Marker
 
 Method = Literal["update", "recreate", "on-change", "never"]
-METHODS: Final[tuple[Method, ...]] = ("update", "recreate", "on-change", "never")
 
 Deed = Literal["created", "updated", "unchanged", "nothing"]
 

@@ -137,26 +137,6 @@ class Repository:
         )
         return answer.decode("ascii").strip() if code == 0 else None
 
-    def changed_paths(self, paths: Sequence[str] = ()) -> tuple[str, ...]:
-        """Paths that differ from HEAD (staged, unstaged or untracked), sorted; empty means clean.
-
-        Args:
-            paths: Look only at these files and directories, relative to the top; empty means all.
-        """
-        _, answer = run(
-            self.top,
-            (
-                "status",
-                "--porcelain=v1",
-                "-z",
-                "--untracked-files=all",
-                "--no-renames",
-                "--",
-                *paths,
-            ),
-        )
-        return tuple(sorted(_text(item[3:]) for item in answer.split(b"\0") if item))
-
     def tracked(self, paths: Sequence[str]) -> frozenset[str]:
         """The names in the index that are one of these paths or lie below one, relative to the top."""
         _, answer = run(self.top, ("ls-files", "-z", "--cached", "--", *paths))

@@ -40,14 +40,12 @@ class LoadedManifests:
         problems: Everything that is wrong, sorted by place. Not empty: nothing may be planned from this.
         warnings: What is legal and odd, such as a file without a document.
         file_count: Files that were given.
-        document_count: ClientQuota documents found, broken ones included.
     """
 
     by_cluster: Mapping[str, tuple[Declaration, ...]]
     problems: tuple[Problem, ...]
     warnings: tuple[Problem, ...]
     file_count: int
-    document_count: int
 
     @property
     def declarations(self) -> tuple[Declaration, ...]:
@@ -161,7 +159,6 @@ def load_files(
         problems=tuple(sorted(set(run.problems))),
         warnings=tuple(sorted(run.warnings)),
         file_count=count,
-        document_count=run.documents,
     )
 
 

@@ -75,7 +75,6 @@ _ANSWERS: Final[dict[int, Callable[[SandboxRequest], bytes]]] = {
 _SLOW_ANSWERS: Final[dict[int, Callable[[SandboxRequest], Awaitable[bytes]]]] = {
     ALTER_CLIENT_QUOTAS.key: alter_answer,
 }
-_SASL: Final = (SASL_HANDSHAKE.key, SASL_AUTHENTICATE.key)
 
 
 class _ConnectionClosed(Exception):

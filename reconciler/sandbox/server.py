@@ -165,10 +165,6 @@ class Sandbox:
         doors.servers.clear()
         await self._cut(doors)
 
-    async def cut_connections(self, node: int) -> None:
-        """Closes every open connection of a broker that goes on listening."""
-        await self._cut(self._doors[node])
-
     def _requested_port(self, listener: Listener, node: int) -> int:
         return listener.port and listener.port + self.settings.nodes.index(node)
 

@@ -195,7 +195,7 @@ PLAN_ROW: Final = _table(
     " after:double? document:text path:text line:int day:day",
     "cluster_id entity_json quota_key",
 )
-"""The columns of :class:`reconciler.quota.results.rows.PlanRow`, and the day of the look that it compares with."""
+"""One row for each change; ``day``: of the look that the plan compares with."""
 
 PLAN_CONFLICT: Final = _table(
     "plan_conflict",

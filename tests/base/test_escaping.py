@@ -56,7 +56,6 @@ def test_every_text_is_one_line_without_control_or_reordering_characters(name):
         escaping.markdown,
         escaping.html,
         escaping.prose,
-        escaping.csv_field,
         escaping.command_property,
     ):
         assert is_one_calm_line(write(name)), write
@@ -64,7 +63,7 @@ def test_every_text_is_one_line_without_control_or_reordering_characters(name):
 
 @given(st.one_of(st.sampled_from(NASTY), st.text()))
 def test_no_name_can_start_a_command_of_a_ci_runner(name):
-    for write in (escaping.escaped, escaping.quoted, escaping.markdown, escaping.csv_field):
+    for write in (escaping.escaped, escaping.quoted, escaping.markdown):
         text = write(name).strip()
         assert "##[" not in text
         assert "##vso[" not in text
@@ -123,12 +122,6 @@ def test_plain_names_stand_for_themselves():
 def test_colours_and_reordering_marks_are_shown_as_escapes():
     assert escaping.quoted("\x1b[31m") == '"\\u001b[31m"'
     assert escaping.quoted("\u202ea") == '"\\u202ea"'
-
-
-def test_a_spreadsheet_sees_no_formula():
-    assert escaping.csv_field("=1+1") == "'=1+1"
-    assert escaping.csv_field("@x") == "'@x"
-    assert escaping.csv_field("plain") == "plain"
 
 
 def test_workflow_commands_keep_their_line_breaks_and_escape_the_rest():

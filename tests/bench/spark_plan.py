@@ -203,7 +203,7 @@ def _worlds(folder: Path) -> list[tuple[object, object, object]]:
 def _planned(desired: object, owned: object, live: object) -> int:
     from reconciler.quota.planner.comparison import compare
     from reconciler.quota.policy import Rules
-    from reconciler.quota.results.rows import plan_rows
+    from tests.evidence.spark.core_plan_rows import plan_rows
 
     return len(plan_rows(compare(desired=desired, owned=owned, live=live, rules=Rules(), now=2.0)))  # type: ignore[arg-type]
 

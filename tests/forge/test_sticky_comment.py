@@ -6,7 +6,7 @@ from reconciler.errors import ForgeError, UsageError
 from reconciler.forge.github import PullComments
 from reconciler.forge.gitlab import MergeRequestNotes
 from reconciler.forge.marker import Marker, fingerprint, state_of, with_state
-from reconciler.forge.sticky_comment import METHODS, post
+from reconciler.forge.sticky_comment import post
 from tests.forge.github_api import BOT, Account, Refusal
 
 PROD = Marker(kind="plan", label="prod")
@@ -209,4 +209,3 @@ def test_gitlab_notes_behave_the_same(gitlab_api, at_gitlab):
     assert [note.body for note in gitlab_api.notes if note.author == "mallory"] == [text("mine")]
     with pytest.raises(ForgeError, match="403"):
         run("four", who="glpat-reader")
-    assert set(METHODS) == {"update", "recreate", "on-change", "never"}

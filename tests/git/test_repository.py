@@ -127,20 +127,6 @@ def test_a_shallow_clone_names_fetch_depth(clone: Path, tmp_path: Path):
     assert "fetch-depth: 0" in caught.value.hint
 
 
-def test_changed_paths_are_staged_unstaged_and_untracked_ones(clone: Path):
-    commit(clone, {"a": "1", "b": "1", "q/ü x.yaml": "1", "other/z": "1"})
-    repository = Repository.around(clone)
-    assert repository.changed_paths() == ()
-    (clone / "a").write_text("2")
-    (clone / "q/ü x.yaml").write_text("2")
-    (clone / "new").write_text("2")
-    (clone / "other/z").write_text("2")
-    git(clone, "add", "a")
-    git(clone, "mv", "b", "c")
-    assert repository.changed_paths() == ("a", "b", "c", "new", "other/z", "q/ü x.yaml")
-    assert repository.changed_paths(["q", "a"]) == ("a", "q/ü x.yaml")
-
-
 def test_files_are_listed_and_read_at_a_revision_not_from_disk(clone: Path):
     first = commit(
         clone, {"q/a.yaml": "one", "q/deep/b.yml": "two\n", "kquota.yaml": "p", "qq": ""}
@@ -214,5 +200,5 @@ def test_a_hook_and_a_monitor_of_the_repository_are_never_run(clone: Path, tmp_p
     script.chmod(0o755)
     git(clone, "config", "core.fsmonitor", str(script))
     git(clone, "config", "core.hooksPath", str(tmp_path))
-    Repository.around(clone).changed_paths()
+    assert Repository.around(clone).tracked(["a"]) == {"a"}
     assert not marker.exists()

@@ -4,7 +4,6 @@ from dataclasses import fields
 
 import pytest
 
-from reconciler.quota.results.rows import PlanRow
 from reconciler.usage.impact.result_rows import ImpactRow, RecommendationRow
 from reconciler.usage.reports.usage import CapacityRow, NoisyRow, UsageRow
 from reconciler.usage.tables import (
@@ -17,6 +16,7 @@ from reconciler.usage.tables import (
     USAGE_ROW,
     Table,
 )
+from tests.evidence.spark.core_plan_rows import PlanRow
 
 BUCKET = ("group_kind", "user", "client_id", "ip")
 

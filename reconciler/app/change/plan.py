@@ -34,7 +34,6 @@ class PlanRequest:
         principals: Further clients to assess.
         offline: Whether no cluster is asked.
         snapshot: What the cluster holds, for an offline plan.
-        command: What runs, for writers that come second.
     """
 
     paths: tuple[str, ...] = ()
@@ -44,7 +43,6 @@ class PlanRequest:
     principals: tuple[Principal, ...] = ()
     offline: bool = False
     snapshot: Path | None = None
-    command: str = "plan"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +82,7 @@ async def plan_cluster(
         prepared = await plan_offline(notices, task, request.snapshot)
     else:
         asks_callback = evidence is not None and bool(address_of(target, evidence))
-        prepared, callback = await _prepare(notices, task, request, asks_callback=asks_callback)
+        prepared, callback = await _prepare(notices, task, asks_callback=asks_callback)
     simulation = None
     if evidence is not None:
         simulation = await asyncio.to_thread(simulated, notices, task, prepared, evidence, callback)
@@ -98,11 +96,9 @@ async def plan_cluster(
 
 
 async def _prepare(
-    notices: Notices, task: PlanTask, request: PlanRequest, *, asks_callback: bool
+    notices: Notices, task: PlanTask, *, asks_callback: bool
 ) -> tuple[PreparedPlan, str | None]:
     """The plan, and where evidence is asked the quota callback of the brokers: a custom one makes evidence unusable."""
-    async with world(
-        notices, task.target, task.records, command=request.command, writes=False
-    ) as runtime:
+    async with world(notices, task.target, task.records, command="plan", writes=False) as runtime:
         prepared = await prepared_for(task, runtime)
         return prepared, await quota_callback(runtime.client) if asks_callback else None

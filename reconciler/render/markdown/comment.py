@@ -87,9 +87,9 @@ def footer(context: CommentContext, *parts: str) -> list[str]:
     return ["", f"<sub>{' · '.join(part for part in (run, *parts) if part)}</sub>"]
 
 
-def bullets(lines: Sequence[str], *, max_lines: int = MOST_REASONS) -> list[str]:
-    """A list of at most ``max_lines`` lines, and how many are left out."""
-    visible_lines = [f"- {line}" for line in lines[:max_lines]]
+def bullets(lines: Sequence[str]) -> list[str]:
+    """A list of at most ``MOST_REASONS`` lines, and how many are left out."""
+    visible_lines = [f"- {line}" for line in lines[:MOST_REASONS]]
     missing = len(lines) - len(visible_lines)
     return [*visible_lines, f"- … and {missing:,} more"] if missing else visible_lines
 

@@ -24,7 +24,6 @@ from reconciler.quota.planner.desired_state import Declaration, merge
 from reconciler.quota.planner.guards import Guards
 from reconciler.quota.policy import Policy, Rules
 from reconciler.quota.precedence import Principal
-from reconciler.quota.results.rows import plan_rows
 from reconciler.quota.state import QuotaState, limits_of
 from reconciler.usage.reports.fleet import FleetReport
 from reconciler.usage.tables import (
@@ -41,6 +40,7 @@ from reconciler.usage.tables import (
     Table,
 )
 from tests.evidence.spark import lakes, quota_cases
+from tests.evidence.spark.core_plan_rows import plan_rows
 
 pytestmark = pytest.mark.integration
 

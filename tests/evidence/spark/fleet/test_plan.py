@@ -27,10 +27,10 @@ from reconciler.quota.ownership import Owner, OwnershipRecord, OwnershipRecords
 from reconciler.quota.planner.comparison import compare
 from reconciler.quota.planner.desired_state import Declaration, merge
 from reconciler.quota.policy import Cause, DriftMode, Rules
-from reconciler.quota.results.rows import plan_rows
 from reconciler.quota.state import Limits, QuotaState
 from reconciler.usage.tables import PLAN_CONFLICT, PLAN_ROW, QUOTA_ENTRY
 from tests.evidence.spark import plan_cases, plans, quota_cases
+from tests.evidence.spark.core_plan_rows import plan_rows
 from tests.evidence.spark.quota_cases import DAY
 from tests.quota.strategies import NOW, World
 
