@@ -4,6 +4,7 @@ Under systemd the journal keeps the time and reads the level from the ``<N>`` in
 """
 
 import contextlib
+import gc
 import json
 import logging
 import os
@@ -78,6 +79,9 @@ def log_to_stderr(form: str, *, level: int = logging.INFO) -> None:
         logging.getLogger(name).setLevel(max(level, logging.WARNING))
 
 
+_USUAL_COLLECTION: Final = 700
+"""CPython's own threshold of the cyclic collector; other commands raise it, because they end soon."""
+
 _LOGGERS: Final = ("reconciler", "asyncio")
 _JOURNAL: Final = {
     logging.CRITICAL: 2,
@@ -136,3 +140,33 @@ def logged(console: Console, environment: Mapping[str, str] = os.environ) -> Ite
             log.removeHandler(handler)
             log.setLevel(level)
             log.propagate = propagate
+
+
+def collect_as_usual() -> None:
+    """Let CPython's cyclic collector run as often as it does by itself: a program that serves for days must not grow."""
+    gc.set_threshold(_USUAL_COLLECTION)
+
+
+class _ConsoleWarningHandler(logging.Handler):
+    """Log records of loops as warnings; names and words of brokers in them forge no line."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__(logging.WARNING)
+        self._console = console
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._console.warning(record.getMessage())
+
+
+@contextlib.contextmanager
+def loops_speak(console: Console) -> Iterator[None]:
+    """While the context lasts, what loops log is said on the console."""
+    log, handler = logging.getLogger("reconciler.loop"), _ConsoleWarningHandler(console)
+    before = log.propagate
+    log.addHandler(handler)
+    log.propagate = False
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.propagate = before

@@ -1,6 +1,5 @@
 """``kquota operator``: the Kubernetes operator in the foreground; ``release`` and ``check`` beside it."""
 
-import gc
 import logging
 import os
 import socket
@@ -50,9 +49,6 @@ Nothing is changed. Exit code 1 if something does not work.
 \b
 Example:
   kquota operator check --operator-namespace kafka-quotas"""
-
-USUAL_COLLECTION: Final = 700
-"""CPython's own threshold of the cyclic collector: unlike other commands, this one runs for days."""
 
 POD_NAMESPACE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
@@ -176,11 +172,11 @@ def operator(
         # Kopf looks for its own way to the API server, and only there.
         os.environ["KUBECONFIG"] = str(operator_settings.kubeconfig.resolve())
 
-    from reconciler.cli.framework.logs import log_to_stderr
+    from reconciler.cli.framework.logs import collect_as_usual, log_to_stderr
     from reconciler.kube.run.operator import run as operate
 
     log_to_stderr(log_format, level=logging.getLevelNamesMapping()[log_level.upper()])
-    gc.set_threshold(USUAL_COLLECTION)
+    collect_as_usual()
     run(operate(operator_settings))
     return ExitCode.DONE
 

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 import click
 from click.core import ParameterSource
 
-from reconciler.app.requests import CONCURRENCY, TargetRequest
+from reconciler.app.requests import CONCURRENCY, MetricsRequest, TargetRequest
 from reconciler.cli.options.live_names import cluster_names
 from reconciler.cli.options.value_types import DurationParameter
 
@@ -134,3 +134,14 @@ def format_option(*choices: str) -> Callable[[F], F]:
         show_default=True,
         help="Output format.",
     )
+
+
+def serving_options(function: F) -> F:
+    """The options of :class:`MetricsRequest`, handed over as ``serving``."""
+    decorate: Callable[[F], F] = packed("serving", MetricsRequest, ("address", "entity_labels"), (
+        click.option("--metrics-address", "address", metavar="HOST:PORT",
+                     help="Address of /metrics, /healthz and /readyz; :PORT listens on every address."),
+        click.option("--metrics-entity-labels", "entity_labels", is_flag=True,
+                     help="Include names and limits of drifted entities in metrics, which any scraper can read."),
+    ))  # fmt: skip
+    return decorate(function)

@@ -1,23 +1,38 @@
 """``kquota drift``: live values that differ from those we applied last, whatever documents say today."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+import contextlib
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from reconciler.app.requests import MetricsRequest, NotificationRequest, TargetRequest
+from reconciler.app.requests import (
+    NOTIFICATION_SHAPES,
+    MetricsRequest,
+    NotificationRequest,
+    TargetRequest,
+)
 from reconciler.cli.framework.commands import command
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
-from reconciler.cli.options.service import notify_options, serving_options
-from reconciler.cli.options.shared import format_option, where_options
+from reconciler.cli.options.shared import (
+    FILE,
+    format_option,
+    packed,
+    serving_options,
+    where_options,
+)
 from reconciler.cli.options.value_types import DurationParameter
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
     from reconciler.app.clusters.targets import ClusterTarget
     from reconciler.app.drift.observation import ObservedDrift
+    from reconciler.app.drift.watcher import DriftWatchOptions
     from reconciler.app.notices import Notices
+    from reconciler.notify import Message
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 HELP: Final = """Show live limits that were changed outside kquota.
 
@@ -35,7 +50,25 @@ Example:
   kquota drift --all --notify slack=env:SLACK_WEBHOOK_URL
   kquota drift --all --watch --interval 1m --metrics-address :9180 --notify webhook=file:/run/secrets/hook"""
 
+_DAY: Final = 86_400.0
+
 ONLY_WATCH: Final = "{} is about --watch: a single look does not remember others"
+
+
+def notify_options(function: F) -> F:
+    """The options of :class:`NotificationRequest`, handed over as ``telling``."""
+    fields = ("receivers", "key", "remind_after", "state")
+    decorate: Callable[[F], F] = packed("telling", NotificationRequest, fields, (
+        click.option("--notify", "receivers", multiple=True, metavar="SHAPE=env:NAME|file:PATH",
+                     help=f"Send notifications to the URL in this variable or file; shapes: {', '.join(NOTIFICATION_SHAPES)}."),
+        click.option("--notify-key", "key", metavar="env:NAME|file:PATH",
+                     help="Variable or file with the key that signs messages (HMAC-SHA256)."),
+        click.option("--remind-after", type=DurationParameter(), default=_DAY, show_default="1d", metavar="DURATION",
+                     help="Time after which unchanged drift is notified again."),
+        click.option("--notify-state", "state", type=FILE, metavar="FILE",
+                     help="File with the notifications that were sent  [default: .kquota/notified.json beside the project file]."),
+    ))  # fmt: skip
+    return decorate(function)
 
 
 @command(help=HELP)
@@ -83,7 +116,6 @@ def drift(
         if detailed_exitcode:
             raise UsageError("--watch ends when it is stopped, so --detailed-exitcode says nothing")
         from reconciler.app.drift.watcher import DriftWatchOptions
-        from reconciler.cli.service.drift_service import watch as watch_drift
         from reconciler.quota.drift_tracker import CONFIRM_AFTER
 
         watching = DriftWatchOptions(
@@ -92,9 +124,7 @@ def drift(
             correct=correct_drift,
             read_only=read_only,
         )
-        return watch_drift(
-            console, targets(where), watching, telling, serving=serving, output=output
-        )
+        return _watch(console, targets(where), watching, telling, serving=serving, output=output)
     watch_flags = {
         "--interval": interval,
         "--confirm-after": confirm_after,
@@ -108,6 +138,69 @@ def drift(
         console, targets(where), telling, output=output, verbose=verbose,
         detailed=detailed_exitcode, read_only=read_only, concurrency=where.concurrency,
     )  # fmt: skip
+
+
+def _watch(
+    console: Console,
+    cluster_targets: "Sequence[ClusterTarget]",
+    watching: "DriftWatchOptions",
+    telling: NotificationRequest,
+    *,
+    serving: MetricsRequest,
+    output: str,
+) -> ExitCode:
+    """Look until stopped; being stopped is the normal end, so that is exit 0."""
+    from reconciler.app.drift.service import watch_drift
+    from reconciler.app.event_loop import run
+    from reconciler.cli.framework.logs import collect_as_usual, loops_speak
+    from reconciler.errors import TaskDied
+
+    collect_as_usual()
+    receiver = ConsoleReceiver(console, output)
+    with loops_speak(console), contextlib.suppress(KeyboardInterrupt):
+        try:
+            run(
+                watch_drift(
+                    console, cluster_targets, watching, telling, serving=serving, receiver=receiver
+                )
+            )
+        except TaskDied as died:
+            if isinstance(died.reason, BrokenPipeError):
+                raise died.reason from None  # The reader of standard output is gone: no message is needed.
+            raise
+    console.note("stopped")
+    return ExitCode.DONE
+
+
+class ConsoleReceiver:
+    """Standard output, as a receiver of messages.
+
+    Args:
+        console: Where standard output is.
+        output: ``text``: a headline and a line per pair; ``json``: one message per line.
+    """
+
+    name = "standard output"
+
+    def __init__(self, console: Console, output: str) -> None:
+        self._console, self._output = console, output
+
+    async def take(self, message: "Message") -> None:
+        """Print it at once: the reader may be a pipe."""
+        import json
+
+        from reconciler.notify import document
+        from reconciler.notify.message_text import headline, lines
+        from reconciler.render.units import instant
+
+        if self._output == "json":
+            self._console.fact(json.dumps(document(message), sort_keys=True))
+        else:
+            message_lines = [f"{instant(message.at)} {headline(message)}"]
+            self._console.fact(
+                "\n".join([*message_lines, *(f"  {line}" for line in lines(message))])
+            )
+        self._console.flush()
 
 
 def _once(

@@ -1,7 +1,6 @@
 """``kquota sandbox``: the embedded broker in the foreground, until Ctrl-C."""
 
 import asyncio
-import gc
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Never
@@ -34,9 +33,6 @@ Example:
   kquota sandbox --port 9092
   kquota sandbox --behave-as 3.9 --state quotas.json
   kquota sandbox --user admin:secret --user ci:secret2:planner"""
-
-USUAL_COLLECTION: Final = 700
-"""CPython's own threshold of the cyclic collector: unlike other commands, this one runs for days."""
 
 _PROFILES: Final = ("3.4", "3.9", "4.0", "4.1", "4.2", "4.3", "4.x", "redpanda")
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -85,6 +81,7 @@ def sandbox(
 ) -> ExitCode:
     """Serve until stopped; being stopped is the normal end, so that exits 0."""
     from reconciler.app.event_loop import run
+    from reconciler.cli.framework.logs import collect_as_usual
     from reconciler.sandbox.broker_rules.profiles import profile_named
     from reconciler.sandbox.settings import SandboxSettings
 
@@ -100,7 +97,7 @@ def sandbox(
         state_file=state,
     )
     try:
-        gc.set_threshold(USUAL_COLLECTION)
+        collect_as_usual()
         run(_serve(console, settings, output))
     except KeyboardInterrupt:
         console.note("stopped")

@@ -1,5 +1,6 @@
 """``kquota watch``: keep clusters as a branch of a git repository declares, again and again, without Kubernetes."""
 
+import signal
 from pathlib import Path
 from typing import Final
 
@@ -9,8 +10,7 @@ from reconciler.app.requests import MetricsRequest
 from reconciler.cli.framework.commands import command
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
-from reconciler.cli.options.service import serving_options
-from reconciler.cli.options.shared import FILE
+from reconciler.cli.options.shared import FILE, serving_options
 from reconciler.cli.options.value_types import DurationParameter
 
 HELP: Final = """Keep every cluster of a project as declared on a branch: fetch, plan and apply until stopped.
@@ -98,22 +98,24 @@ def watch(
 ) -> ExitCode:
     """Check what was typed, then serve."""
     from reconciler.app.watch.revision import RevisionPaths
-    from reconciler.cli.service.watch_service import WatchOptions, run
+    from reconciler.app.watch.service import WatchOptions, watch_branch
+    from reconciler.cli.framework.logs import collect_as_usual, logged
     from reconciler.git.mirror import GitMirror
     from reconciler.git.source import GitSource
 
-    return run(
-        console,
-        WatchOptions(
-            mirror=GitMirror(
-                folder=state_dir.absolute() / "mirror.git",
-                source=GitSource.of(repository, start=Path()),
-                branch=branch,
-                deadline=fetch_timeout,
-            ),
-            places=RevisionPaths(folder=folder.strip("/"), project=project, trusted=trusted),
-            interval=max(interval, 1.0),
-            state_dir=state_dir.absolute(),
-            serving=serving,
+    options = WatchOptions(
+        mirror=GitMirror(
+            folder=state_dir.absolute() / "mirror.git",
+            source=GitSource.of(repository, start=Path()),
+            branch=branch,
+            deadline=fetch_timeout,
         ),
+        places=RevisionPaths(folder=folder.strip("/"), project=project, trusted=trusted),
+        interval=max(interval, 1.0),
+        state_dir=state_dir.absolute(),
+        serving=serving,
     )
+    collect_as_usual()
+    with logged(console):
+        ended_by = watch_branch(console, options)
+    return ExitCode.DONE if ended_by == signal.SIGTERM else ExitCode.INTERRUPTED

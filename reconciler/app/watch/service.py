@@ -1,8 +1,7 @@
-"""`kquota watch` put together: the branch, the clusters, what is remembered, probes, and how it ends."""
+"""A branch watched until a signal comes: its clusters, what is remembered, probes, and how it ends."""
 
 import asyncio
 import contextlib
-import gc
 import logging
 import random
 import signal
@@ -15,6 +14,8 @@ from reconciler.app.clusters.record_stores import current_principal, make_folder
 from reconciler.app.clusters.runtime import by_rules
 from reconciler.app.loop import ClusterLoop, LoopIntervals, Mailbox, supervise
 from reconciler.app.loop.health import hung_loops, is_late, late_loops
+from reconciler.app.loop.metrics_endpoint import metrics_of, served
+from reconciler.app.notices import TextReceiver
 from reconciler.app.requests import MetricsRequest
 from reconciler.app.watch.branch_follower import BranchFollower
 from reconciler.app.watch.cluster import ClusterSession
@@ -25,14 +26,6 @@ from reconciler.app.watch.state_file import WatchState
 from reconciler.base.clock import SystemClock
 from reconciler.base.escaping import escaped
 from reconciler.base.protocols import Clock
-from reconciler.cli.framework.console import Console
-from reconciler.cli.framework.exit_codes import ExitCode
-from reconciler.cli.framework.logs import logged
-from reconciler.cli.service.metrics_endpoint import (
-    metrics_of,
-    served,
-)
-from reconciler.cli.service.sandbox import USUAL_COLLECTION
 from reconciler.client import QuotaClient
 from reconciler.client.events import ClientEvents
 from reconciler.git.mirror import GitMirror
@@ -65,21 +58,20 @@ class WatchOptions:
     serving: MetricsRequest
 
 
-def run(console: Console, options: WatchOptions) -> ExitCode:
-    """Serve until a signal comes.
+def watch_branch(notices: TextReceiver, options: WatchOptions) -> signal.Signals:
+    """Serve until a signal comes; which one it was.
 
     Raises:
         InventoryLocked: Another process uses the folder.
         InventoryError: What is remembered there cannot be read or written.
         TaskDied: Something ended that must not.
+        KeyboardInterrupt: A second signal came.
     """
     clock = SystemClock()
-    gc.set_threshold(USUAL_COLLECTION)
     make_folder(options.state_dir)
-    lock = FileLock(options.state_dir / ".watch.lock", command="kquota watch", now=clock.now())
-    with lock, logged(console):
+    with FileLock(options.state_dir / ".watch.lock", command="kquota watch", now=clock.now()):
         try:
-            return asyncio.run(_WatchService(console, options, clock).serve())
+            return asyncio.run(_WatchService(notices, options, clock).serve())
         except asyncio.CancelledError:
             raise KeyboardInterrupt from None
 
@@ -87,8 +79,8 @@ def run(console: Console, options: WatchOptions) -> ExitCode:
 class _WatchService:
     """Everything that runs, and what it reports about itself."""
 
-    def __init__(self, console: Console, options: WatchOptions, clock: Clock) -> None:
-        self._console, self._wanted, self._clock = console, options, clock
+    def __init__(self, notices: TextReceiver, options: WatchOptions, clock: Clock) -> None:
+        self._notices, self._options, self._clock = notices, options, clock
         self._metrics = metrics_of(options.serving)
         telemetry: WatchMetrics = self._metrics or NoWatchMetrics()
         state = WatchState(options.state_dir / "watch.json")
@@ -112,21 +104,21 @@ class _WatchService:
         self._signal = signal.SIGTERM
         self._stop = asyncio.Event()
 
-    async def serve(self) -> ExitCode:
+    async def serve(self) -> signal.Signals:
         """Run until a signal comes."""
         with self._listening():
             async with served(
-                self._console, self._wanted.serving, self._metrics, healthy=self.healthy, ready=self.ready
+                self._notices, self._options.serving, self._metrics, healthy=self.healthy, ready=self.ready
             ):  # fmt: skip
-                _LOG.info("watching %s every %g s, state in %s", escaped(self._wanted.mirror.display_name),
-                          self._wanted.interval, self._wanted.state_dir)  # fmt: skip
+                _LOG.info("watching %s every %g s, state in %s", escaped(self._options.mirror.display_name),
+                          self._options.interval, self._options.state_dir)  # fmt: skip
                 await self._follower.restore()
                 await supervise(
                     {"git": self._branch.run(self._stop), "clusters": self._fleet.run(self._stop)},
                     self._stop,
                 )
         _LOG.info("stopped")
-        return ExitCode.DONE if self._signal == signal.SIGTERM else ExitCode.INTERRUPTED
+        return self._signal
 
     # -- signals --------------------------------------------------------------------------------------
 
@@ -165,7 +157,7 @@ class _WatchService:
     def ready(self) -> Sequence[str]:
         """A late branch, late clusters, or nothing to apply yet."""
         now, problems = self._clock.now(), []
-        if is_late(self._follower.last_fetched or self._began, self._wanted.interval, now):
+        if is_late(self._follower.last_fetched or self._began, self._options.interval, now):
             problems.append("the branch cannot be fetched")
         if self._follower.in_force is None:
             return [*problems, "no revision is in force"]

@@ -1,0 +1,105 @@
+"""Drift watched until stopped: a loop per cluster, the receivers, and Prometheus."""
+
+import asyncio
+import random
+from collections.abc import Mapping, Sequence
+
+from reconciler.app.clusters.targets import ClusterTarget
+from reconciler.app.drift.notifications import DriftNotifications
+from reconciler.app.drift.watcher import (
+    DriftWatcher,
+    DriftWatchOptions,
+)
+from reconciler.app.loop.cluster_loop import ClusterLoop
+from reconciler.app.loop.health import hung_loops, late_loops
+from reconciler.app.loop.mailbox import Mailbox
+from reconciler.app.loop.metrics_endpoint import metrics_of, served
+from reconciler.app.loop.task_supervisor import supervise
+from reconciler.app.notices import TextReceiver
+from reconciler.app.requests import MetricsRequest, NotificationRequest
+from reconciler.base.clock import SystemClock
+from reconciler.base.protocols import Clock
+from reconciler.notify import ClusterDrift, Notifier, drift_of
+from reconciler.notify.notifier import Receiver
+from reconciler.quota.results.report import Reconciliation
+
+
+async def watch_drift(
+    notices: TextReceiver,
+    targets: Sequence[ClusterTarget],
+    watching: DriftWatchOptions,
+    telling: NotificationRequest,
+    *,
+    serving: MetricsRequest,
+    receiver: Receiver,
+) -> None:
+    """Observe again and again, until cancelled.
+
+    Args:
+        notices: Where words go.
+        targets: The clusters.
+        watching: How to observe.
+        telling: Further receivers.
+        serving: Metrics and probes.
+        receiver: Gets new drift and the end of drift.
+
+    Raises:
+        UsageError: Something that was typed contradicts the configuration of a cluster.
+        TaskDied: Something ended that must not.
+    """
+    clock = SystemClock()
+    metrics = metrics_of(serving)
+    reader = Notifier([receiver], remind_after=telling.remind_after)
+    voice = DriftNotifications(notices, telling, targets[0].root, clock)
+
+    async def heard(reconciliation: Reconciliation) -> None:
+        drift = cluster_drift(reconciliation)
+        if drift is not None:
+            _ = await reader.notify(drift, now=reconciliation.ended_at)
+            _ = await voice.notify(drift, reconciliation.ended_at)
+
+    lookouts = [
+        DriftWatcher(notices, target, watching, clock=clock, on_reconciled=heard, metrics=metrics)
+        for target in targets
+    ]
+    loops = {watcher.name: _loop_of(watcher, clock) for watcher in lookouts}
+    async with served(
+        notices,
+        serving,
+        metrics,
+        healthy=lambda: hung_loops(loops.values(), clock.now()),
+        ready=lambda: late_loops(loops.values(), clock.now()),
+    ):
+        await _run_loops(loops, lookouts)
+
+
+def cluster_drift(reconciliation: Reconciliation) -> ClusterDrift | None:
+    """What drifts as far as a look could see; ``None`` where it saw nothing."""
+    if reconciliation.error is not None or reconciliation.preview is None:
+        return None
+    return drift_of(
+        reconciliation.cluster,
+        reconciliation.preview.plan.cluster_id,
+        reconciliation.observations,
+        reconciliation.expired_overrides,
+    )
+
+
+def _loop_of(watcher: DriftWatcher, clock: Clock) -> ClusterLoop:
+    return ClusterLoop(
+        watcher.name,
+        mailbox=Mailbox(clock=clock),
+        work=watcher.turn,
+        pace=watcher.rhythm,
+        clock=clock,
+        random=random.SystemRandom().random,
+    )
+
+
+async def _run_loops(loops: Mapping[str, ClusterLoop], lookouts: Sequence[DriftWatcher]) -> None:
+    stop = asyncio.Event()
+    try:
+        await supervise({name: loop.run(stop) for name, loop in loops.items()}, stop)
+    finally:
+        for watcher in lookouts:
+            await watcher.close()
