@@ -3,7 +3,6 @@
 What comes out still has one entry per key, each with its place, so that every later error can name both.
 """
 
-import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -171,6 +170,8 @@ def _stranger(setting: Setting) -> Iterator[str]:
     if owner is not None:
         yield f"{place}{setting.name} is a {owner} setting and has no effect here"
         return
+    import difflib  # noqa: PLC0415 - a spelling mistake alone needs it, and it costs a tenth of the import
+
     near = difflib.get_close_matches(setting.name, KEYS, n=1, cutoff=0.75)
     if not near and not _SETTING_NAME.fullmatch(setting.name):
         # A line of a password that was broken in two looks like a key as well.

@@ -6,7 +6,6 @@ off the comparison of the host name only (KIP-294); the chain is still verified.
 
 import os
 import ssl
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -247,6 +246,8 @@ def _private_file(text: str) -> Iterator[str]:
         finally:
             os.close(descriptor)
         return
+    import tempfile  # noqa: PLC0415 - not on Linux; it loads two compression libraries
+
     descriptor, name = tempfile.mkstemp()
     try:
         with os.fdopen(descriptor, "wb") as file:
