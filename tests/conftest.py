@@ -146,6 +146,8 @@ def pytest_collection_modifyitems(
         if item.get_closest_marker("integration"):
             if not groups.may_need_servers(item.nodeid):
                 raise pytest.UsageError(f"{item.nodeid}: mark integration tests in their own file")
+            if groups.group_of(item.nodeid) is None:
+                raise pytest.UsageError(f"{item.nodeid}: tests/groups.py has no group for it")
             if groups.is_story(item.nodeid):
                 item.add_marker("story")
         elif groups.is_thorough(item.nodeid):

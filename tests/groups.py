@@ -118,16 +118,9 @@ def patterns_without_tests(nodes: list[str]) -> list[str]:
     ]
 
 
-def group_of(node: str) -> Group:
-    """The first group of the table that holds a node id of an integration test.
-
-    Raises:
-        KeyError: the table has no line for it.
-    """
-    for group in GROUPS:
-        if group.pattern.match(node):
-            return group
-    raise KeyError(f"{node}: tests/groups.py has no group for it")
+def group_of(node: str) -> Group | None:
+    """The first group of the table that holds a node id; none has tests without servers of other places."""
+    return next((group for group in GROUPS if group.pattern.match(node)), None)
 
 
 @functools.cache
@@ -145,13 +138,11 @@ def may_need_servers(node: str) -> bool:
 def unit_of_work(node: str) -> str:
     """A text that the tests have in common that stay together."""
     path = node.partition("::")[0]
-    if not may_need_servers(node):
-        return path
     group = group_of(node)
-    match = group.pattern.match(node) if group.shared else None
-    if match is None:
+    if group is None or not group.shared or not may_need_servers(node):
         return path
-    return " ".join((group.name, *match.groups(default="")))
+    match = group.pattern.match(node)
+    return " ".join((group.name, *(match.groups(default="") if match else ())))
 
 
 def sort_items(items: list[pytest.Item]) -> None:
@@ -160,8 +151,8 @@ def sort_items(items: list[pytest.Item]) -> None:
     def key(item: pytest.Item) -> tuple[int, str, int, str]:
         path, line, _ = item.location
         node = item.nodeid
-        place = GROUPS.index(group_of(node)) if may_need_servers(node) else len(GROUPS)
-        return place, path, line or 0, node
+        group = group_of(node) if may_need_servers(node) else None
+        return GROUPS.index(group) if group else len(GROUPS), path, line or 0, node
 
     items.sort(key=key)
 
@@ -183,8 +174,8 @@ def seconds_by_group(reports: list[pytest.TestReport]) -> dict[str, tuple[int, f
     tests: dict[str, set[str]] = defaultdict(set)
     seconds: dict[str, float] = defaultdict(float)
     for report in reports:
-        integration = "integration" in report.keywords
-        name = group_of(report.nodeid).name if integration else WITHOUT_SERVERS
+        group = group_of(report.nodeid) if "integration" in report.keywords else None
+        name = group.name if group else WITHOUT_SERVERS
         tests[name].add(report.nodeid)
         seconds[name] += report.duration
     return {name: (len(tests[name]), seconds[name]) for name in tests}

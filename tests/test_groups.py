@@ -49,9 +49,11 @@ def test_a_file_whose_servers_are_its_own_is_a_unit_of_its_own() -> None:
     )
 
 
-def test_a_new_place_for_integration_tests_asks_for_a_group() -> None:
-    with pytest.raises(KeyError, match=r"tests/new/test_x.py::test: tests/groups.py has no group"):
-        groups.group_of("tests/new/test_x.py::test")
+def test_a_place_without_a_group_is_a_unit_for_each_file() -> None:
+    node = "tests/test_groups.py::test_x"
+    assert groups.may_need_servers(node)
+    assert groups.group_of(node) is None
+    assert groups.unit_of_work(node) == "tests/test_groups.py"
 
 
 def test_the_time_of_a_group_is_that_of_all_phases_of_its_tests() -> None:
