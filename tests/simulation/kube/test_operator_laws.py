@@ -1,5 +1,6 @@
 """Each law of worlds with operators has a twin that breaks it: what an operator must never do is done by hand."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from reconciler.sandbox.broker_rules.image import Image, QuotaRecord
 from tests.simulation.brokers import CLUSTER_ID, Commit
 from tests.simulation.kube.api_server import ApiServer, Obj, Place
 from tests.simulation.kube.operator_laws import LISTED_SECONDS, SHOWN_SECONDS, OperatorLaws
+from tests.simulation.kube.operator_world import OperatorWorld
 from tests.simulation.kube.resources import (
     FINALIZER,
     NAME_OF,
@@ -20,6 +22,7 @@ from tests.simulation.kube.resources import (
     declarations,
 )
 from tests.simulation.laws import LawBroken, names_of
+from tests.simulation.scenario import scenario_of
 
 ALICE = entity(user="alice")
 RATE = Key.PRODUCER_BYTE_RATE
@@ -191,3 +194,36 @@ def test_a_write_that_is_bound_to_no_version_is_seen() -> None:
     obj = history.declare(100.0)
     with pytest.raises(LawBroken, match="not bound to a version"):
         _ = history.server._store("operator", "apply", PLACE, {**obj, "status": {"x": 1}})
+
+
+@dataclass
+class CandidateOnPaper:
+    """A candidate whose Lease is decided by hand."""
+
+    leading: bool
+
+
+def leaders(*leading: bool) -> str:
+    """The law that is broken when the first of some processes alters quotas."""
+    world = OperatorWorld(scenario_of(1, "operator"))
+    for number, leads in enumerate(leading):
+        process = world.process("operator")
+        world.candidates[process.name] = CandidateOnPaper(leads)
+        if not number:
+            first = process
+    world.alters(first, world.candidates[first.name])
+    violation = world.violation
+    world._close()
+    return violation
+
+
+def test_a_deposed_leader_that_alters_quotas_is_seen() -> None:
+    assert leaders(False, True).startswith("a deposed leader alters quotas")
+
+
+def test_two_leaders_are_seen() -> None:
+    assert leaders(True, True).startswith("two leaders")
+
+
+def test_one_leader_may_alter_quotas() -> None:
+    assert not leaders(True, False)
