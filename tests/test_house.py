@@ -10,8 +10,8 @@ ADVISED_LENGTH = 400
 LONGER_MODULES = {
     "reconciler/errors.py": 458,
     "reconciler/evidence/store/publisher.py": 434,
-    "reconciler/kube/leadership/election.py": 415,
-    "reconciler/kube/run/cluster_reconciler.py": 421,
+    "reconciler/kube/leadership/election.py": 405,
+    "reconciler/kube/run/cluster_reconciler.py": 408,
     "reconciler/reconcile/workflow.py": 414,
     "reconciler/usage/impact/query.py": 422,
     "reconciler/wire/session.py": 407,

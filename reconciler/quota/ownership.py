@@ -5,8 +5,8 @@ an entity in sync costs one look-up and one tuple comparison; what is rare (inte
 sparse maps beside.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 from reconciler.quota.entity import Entity
@@ -264,6 +264,21 @@ class OwnershipRecords:
     def pair_count(self) -> int:
         """How many pairs we own."""
         return sum(5 - record.applied.count(None) for record in self.records.values())
+
+    def part(self, entities: Collection[Entity]) -> "OwnershipRecords":
+        """What is recorded of some entities."""
+        return replace(
+            self,
+            records={entity: self.records[entity] for entity in entities if entity in self.records},
+            intents={pair: value for pair, value in self.intents.items() if pair[0] in entities},
+            drift_since={
+                pair: value for pair, value in self.drift_since.items() if pair[0] in entities
+            },
+            orphaned=frozenset(pair for pair in self.orphaned if pair[0] in entities),
+            overrides={
+                pair: value for pair, value in self.overrides.items() if pair[0] in entities
+            },
+        )
 
     def with_changes(self, changes: Iterable[RecordChange]) -> "OwnershipRecords":
         """The records after these changes, in order."""

@@ -91,6 +91,7 @@ class ReconcileOptions:
         ended: Pairs whose override ends now.
         known_principals: Principals whose limits the impact speaks of, besides those that the cluster itself names.
         assess: Whether to compute what the plan means for clients; it costs as much as the plan itself.
+        advise: Whether to look for doubtful rules among the documents.
         own_principal: Who we are to the cluster, for the warning that we limit ourselves.
         pace: Wait after each request until it is visible; above 50,000 changed keys that is done anyway.
         accepted_warnings: Warnings that the trusted project accepts.
@@ -107,6 +108,7 @@ class ReconcileOptions:
     ended: frozenset[Pair] = frozenset()
     known_principals: tuple[Principal, ...] = ()
     assess: bool = True
+    advise: bool = True
     own_principal: Principal | None = None
     pace: bool = False
     accepted_warnings: tuple[AcceptedWarning, ...] = ()

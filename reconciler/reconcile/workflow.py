@@ -125,7 +125,9 @@ def preview(
             if orders.assess
             else None,
             warnings=_warnings(plan, orders, observation),
-            advice=advise(desired, observation.live, orders.accepted_warnings),
+            advice=advise(desired, observation.live, orders.accepted_warnings)
+            if orders.advise
+            else (),
             policy=rules.in_force,
             drift_mode=rules.drift,
             created_at=observation.at,

@@ -15,7 +15,8 @@ from reconciler.kube.api.resource_paths import (
 )
 from reconciler.kube.configuration.operator_settings import OperatorSettings
 from reconciler.kube.records import record_store
-from reconciler.kube.records.inventory import KubeCorrections, KubeInventory, KubeRemovals
+from reconciler.kube.records.inventory import KubeInventory
+from reconciler.kube.records.loop_stores import KubeCorrections, KubeRemovals
 from reconciler.kube.run.cluster_reconciler import ClusterReconciler, OperatorContext
 from reconciler.kube.run.missing_clusters import MissingClusterReconciler
 from reconciler.kube.run.removal_guard import DefinitionGuard

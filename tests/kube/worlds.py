@@ -19,9 +19,11 @@ from reconciler.kube.api.resource_paths import (
 from reconciler.kube.configuration.namespace_limits import NamespaceLimits
 from reconciler.kube.configuration.operator_settings import OperatorSettings
 from reconciler.kube.records.config_map_reader import read
-from reconciler.kube.records.inventory import KubeCorrections, KubeInventory, KubeRemovals
+from reconciler.kube.records.inventory import KubeInventory
+from reconciler.kube.records.loop_stores import KubeCorrections, KubeRemovals
 from reconciler.kube.records.stored_records import StoredRecords
-from reconciler.kube.run.cluster_reconciler import ClusterReconciler, OperatorContext
+from reconciler.kube.run.cluster_reconciler import ClusterReconciler
+from reconciler.kube.run.operator_context import OperatorContext
 from reconciler.kube.run.removal_guard import DefinitionGuard
 from reconciler.kube.status.events import ResourceEvent
 from reconciler.kube.status.writer import ResourceWriter
@@ -122,6 +124,7 @@ class World:
         self.confirm_after = confirm_after
         self.reports: list[Reconciliation] = []
         self.patience, self.fenced, self.limits = patience, False, limits
+        self.is_watch_ordered = True
         self.api = FakeKubeApi(namespace="ops")
         self.api.put(DEFINITIONS, {"metadata": {"name": CLIENT_QUOTA_DEFINITION}})
         self.kafka = FakeCluster() if kafka is None else kafka
@@ -163,6 +166,7 @@ class World:
                 audit=self.audit,
                 refuses_removals=DefinitionGuard(self.api, self.cache).refusal,
                 fenced=lambda: self.fenced,
+                is_watch_ordered=lambda: self.is_watch_ordered,
                 looks_after=lambda cluster_id, name: name,
                 secret_of=lambda name: None,
                 passed=lambda report, conflicts: self.reports.append(report),

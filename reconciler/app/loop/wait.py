@@ -1,7 +1,7 @@
 """Waiting for something to happen or for time to pass, whichever is first: the one place where loops wait."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Coroutine
 from typing import Any, TypeVar
 
 from reconciler.base.protocols import Clock
@@ -76,3 +76,11 @@ async def _ended(tasks: list[asyncio.Task[Any]]) -> None:
     for task in tasks:
         _ = task.cancel()
     _ = await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def first_of(*work: Awaitable[object]) -> None:
+    """Until one of these is done; the others are cancelled."""
+    tasks = {asyncio.ensure_future(awaitable) for awaitable in work}
+    _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in tasks:
+        _ = task.cancel()

@@ -7,6 +7,8 @@ never gives a lease back. The rules:
   machine and no time in it is believed.
 - What we hold counts from before the last successful renewal was *sent*, and ends (``deadline``) well before any other
   candidate may take it (``duration``).
+- Without a renewal for so long, nothing may be written any more. If no write to Kafka is under way, leading pauses until
+  the API server answers: a Lease that still names us was taken by no other candidate. Else the process has to end.
 - A holder is an identity plus a random word, so that two processes of one name never take each other for themselves.
 """
 
@@ -18,13 +20,14 @@ import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 from reconciler.base.protocols import Clock
 from reconciler.errors import KquotaError, KubernetesConflict, KubernetesError, LeaseLost, NotFound
 from reconciler.kube.api.client import Obj
 from reconciler.kube.api.http_exchange import RequestTimeouts
-from reconciler.kube.api.resource_paths import LEASES, ApiResource
+from reconciler.kube.api.resource_paths import LEASES
+from reconciler.kube.leadership.lease_api import LeaseApi
 
 T = TypeVar("T")
 
@@ -37,44 +40,6 @@ _LONGEST_FOREIGN: Final = 300.0
 """A longer duration in another holder's Lease is taken as invalid."""
 
 _log = logging.getLogger(__name__)
-
-
-class LeaseApi(Protocol):
-    """What is needed of :class:`reconciler.kube.api.client.KubernetesApi`."""
-
-    async def get(
-        self,
-        resource: ApiResource,
-        namespace: str | None,
-        name: str,
-        *,
-        patience: RequestTimeouts | None,
-    ) -> Obj:
-        """One object."""
-        ...
-
-    async def create(
-        self,
-        resource: ApiResource,
-        namespace: str | None,
-        body: Obj,
-        *,
-        patience: RequestTimeouts | None,
-    ) -> Obj:
-        """A new object."""
-        ...
-
-    async def replace(
-        self,
-        resource: ApiResource,
-        namespace: str | None,
-        name: str,
-        body: Obj,
-        *,
-        patience: RequestTimeouts | None,
-    ) -> Obj:
-        """An object, if it was not changed since."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +100,11 @@ def _nothing() -> str:
     return ""
 
 
+def _always() -> bool:
+    """A write may be under way."""
+    return True
+
+
 class Leader:
     """A candidate, then perhaps the leader, once. Made inside a running loop.
 
@@ -151,6 +121,7 @@ class Leader:
         clock: Clock,
         on_change: Callable[[bool], None] = _ignore_change,
         hindrance: Callable[[], str] = _nothing,
+        is_writing: Callable[[], bool] = _always,
     ) -> None:
         self.elected = asyncio.Event()
         self.leadership_lost = asyncio.Event()
@@ -161,6 +132,7 @@ class Leader:
         self._hindrance = (
             hindrance  # Why the Lease must not be taken or renewed now, "" if it may be.
         )
+        self._is_writing = is_writing  # Whether a write to Kafka may be under way; in any thread.
         self._me = f"{election.identity[:200]}_{secrets.token_hex(4)}"
         self._observed: _ObservedLease | None = None
         self._certain_until: float | None = None
@@ -293,12 +265,9 @@ class Leader:
             if hindrance := self._hindrance():
                 raise LeaseLost(f"the Lease is not renewed any more: {hindrance}")
             began = self._clock.monotonic()
-            remaining = (self._certain_until or 0.0) - began
-            if remaining <= 0:
-                raise LeaseLost(
-                    f"the Lease {self._election.namespace}/{self._election.name} was not renewed"
-                    f" for {self._election.deadline:g} s"
-                )
+            if self._certain_until is not None and self._certain_until <= began:
+                self._pause_leading()
+            remaining = (self._certain_until or began + self._election.deadline) - began
             try:
                 await self._within(remaining, self._renew_once)
             except LeaseLost:
@@ -307,8 +276,27 @@ class Leader:
                 _log.warning("the Lease was not renewed: %s", error)
                 await self._clock.sleep(min(_RETRY_SECONDS, remaining))
             else:
+                if self._certain_until is None:
+                    _log.warning("the Lease is renewed again; leading goes on")
+                    self._on_change(True)  # noqa: FBT003 - a callback's only argument
                 self._certain_until = began + self._election.deadline
                 return
+
+    def _pause_leading(self) -> None:
+        """Lead no more until the Lease is renewed.
+
+        Raises:
+            LeaseLost: A write to Kafka may be under way.
+        """
+        message = (
+            f"the Lease {self._election.namespace}/{self._election.name} was not renewed"
+            f" for {self._election.deadline:g} s"
+        )
+        if self._is_writing():
+            raise LeaseLost(f"{message}, and a write to Kafka may be under way")
+        _log.error("%s; nothing is written to Kafka until it is renewed", message)
+        self._certain_until = None
+        self._on_change(False)  # noqa: FBT003 - a callback's only argument
 
     async def _renew_once(self) -> None:
         assert self._observed is not None  # noqa: S101 - who leads has written the Lease
@@ -319,6 +307,8 @@ class Leader:
             try:
                 observed = self._note(await self._api.get(LEASES, *self._place, patience=_ONCE))
             except NotFound:
+                if self._certain_until is None:
+                    raise LeaseLost("the Lease was deleted while leading paused") from None
                 # Deleted under us. If making it works, no other candidate has it.
                 await self._create()
                 return

@@ -13,7 +13,8 @@ from contextlib import AbstractAsyncContextManager
 from typing import Final
 
 from reconciler.base.protocols import Clock
-from reconciler.kube.leadership.election import ElectionSettings, Leader, LeaseApi
+from reconciler.kube.leadership.election import ElectionSettings, Leader
+from reconciler.kube.leadership.lease_api import LeaseApi
 
 BEAT_SECONDS: Final = 0.5
 """How often the program's event loop says that it makes progress, at least eight times per ``Election.stall``."""
@@ -33,6 +34,7 @@ class LeaseThread:
         election: Which Lease.
         clock: Time; it is used by both loops.
         report: Called in the caller's loop with whether we lead, whenever that changes.
+        is_writing: Whether a write to Kafka may be under way; called in the thread.
 
     Attributes:
         elected: Set when we lead; never cleared. Belongs to the caller's loop, as ``leadership_lost`` does.
@@ -46,10 +48,12 @@ class LeaseThread:
         *,
         clock: Clock,
         report: Callable[[bool], None] = lambda _: None,
+        is_writing: Callable[[], bool] = lambda: True,
     ) -> None:
         self.elected = asyncio.Event()
         self.leadership_lost = asyncio.Event()
         self._connect, self._election, self._clock, self._report = connect, election, clock, report
+        self._is_writing = is_writing
         self._leader: Leader | None = None
         self._beat_at = clock.monotonic()
         self._orders = _ThreadCommands()
@@ -138,7 +142,12 @@ class LeaseThread:
 
         async with await self._connect() as api:
             self._leader = Leader(
-                api, self._election, clock=self._clock, on_change=report, hindrance=self._hindrance
+                api,
+                self._election,
+                clock=self._clock,
+                on_change=report,
+                hindrance=self._hindrance,
+                is_writing=self._is_writing,
             )
             await self._leader.run(resign)
 

@@ -5,7 +5,7 @@ versions that were read; statuses show records and are never read, except once (
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, TypeVar
 
@@ -33,7 +33,8 @@ from reconciler.kube.records.stored_records import (
 from reconciler.kube.watch.resource_cache import ResourceCache
 from reconciler.manifest.project.cluster import QuotaCluster
 from reconciler.quota.drift_tracker import CorrectionHistory
-from reconciler.quota.grants import may_declare, may_remove
+from reconciler.quota.entity import Entity
+from reconciler.quota.grants import TenantGrant, may_declare, may_remove
 from reconciler.quota.ownership import (
     OverrideEnded,
     OverrideSet,
@@ -77,7 +78,7 @@ class KubeInventory:
         self._corrections: Sequence[CorrectionHistory] = ()
         self._departed: dict[str, Obj] = {}
         self._cluster: QuotaCluster | None = None
-        self._is_complete = False
+        self._is_complete = self._is_overtaken = False
         # Of this reconciliation: the documents that it judges, and overrides as they were changed.
         self._documents: Mapping[str, Obj] = {}
         self._overrides: list[OverrideSet | OverrideEnded] = []
@@ -97,26 +98,30 @@ class KubeInventory:
         """
         # Or what an earlier reconciliation knew would be written over what has come since.
         self.owned, self._cluster, self._is_complete = _UNREAD, cluster, False
+        self._is_overtaken = False
         await self._read(cluster_id)
         self._overrides = []
-        return self.reload_from_cache()
+        self.reload_from_cache()
+        return self.owned
 
-    def reload_from_cache(self, *, complete: bool = False) -> OwnershipRecords:
-        """The same, after the cache has changed.
+    def note_listing(self) -> None:
+        """Every document was listed since the records were read: what is not in the cache is gone."""
+        self._is_complete = True
+        self.reload_from_cache()
+
+    def reload_from_cache(self, entities: Collection[Entity] | None = None) -> None:
+        """Judge the records by the cache as it is now.
 
         Args:
-            complete: Whether every document was listed meanwhile.
+            entities: Whose records; all others stay as they were judged last. ``None`` = all.
         """
-        self._is_complete = self._is_complete or complete
+        if entities is not None:
+            self._reload_entities(entities)
+            return
+        documents = self._take_cache()
         stored = self._stored
-        self._departed.update(self._cache.take_departed(self._name))
         self._departed.update(self._cache.deselected(self._name, stored.uids))
-        documents = self._cache.of(self._name)
-        self.take_documents(documents)
-        owned, uids = stored.owned, {**stored.uids}
-        tenants = (
-            () if self._cluster is None else tuple(grant.tenant for grant in self._cluster.grants)
-        )
+        owned, uids, tenants = stored.owned, {**stored.uids}, self._tenants
         if stored.takes_statuses and self._cluster is not None:
             records, more = records_of_statuses(
                 owned.cluster_id,
@@ -126,16 +131,64 @@ class KubeInventory:
             )
             owned = replace(owned, records=records, is_known=owned.is_known or bool(more))
             uids |= more
-        presence = DocumentPresence(
-            cluster_id=owned.cluster_id,
+        self.owned = self._loaded = self._presence(documents, uids).judged(owned)
+
+    def _reload_entities(self, entities: Collection[Entity]) -> None:
+        """The ConfigMaps are not read again: every write is bound to the version that was read last."""
+        documents, stored = self._take_cache(), self._stored
+        self._overrides, self._is_complete = [], False
+        part = self._presence(documents, stored.uids).judged(stored.owned.part(entities))
+        records = dict(self.owned.records)
+        for entity in entities:
+            _ = records.pop(entity, None)
+        self.owned = self._loaded = replace(
+            self.owned,
+            records=records | dict(part.records),
+            orphaned=frozenset(pair for pair in self.owned.orphaned if pair[0] not in entities)
+            | part.orphaned,
+        )
+
+    def entities_of(self, documents: Collection[str]) -> list[Entity]:
+        """The entities of which something is recorded as owned by one of these documents."""
+        return [
+            entity
+            for entity, record in self.owned.records.items()
+            if (
+                record.sole.document in documents
+                if record.sole is not None
+                else any(
+                    owner is not None and owner.document in documents for owner in record.owners
+                )
+            )
+        ]
+
+    @property
+    def is_undisturbed(self) -> bool:
+        """Whether the ConfigMaps hold what this process wrote last, as far as its writes show, and no status counts."""
+        return not self._is_overtaken and not self._stored.takes_statuses
+
+    @property
+    def _tenants(self) -> tuple[TenantGrant, ...]:
+        return (
+            () if self._cluster is None else tuple(grant.tenant for grant in self._cluster.grants)
+        )
+
+    def _take_cache(self) -> Mapping[str, Obj]:
+        self._departed.update(self._cache.take_departed(self._name))
+        documents = self._cache.of(self._name)
+        self.take_documents(documents)
+        return documents
+
+    def _presence(self, documents: Mapping[str, Obj], uids: Mapping[str, str]) -> DocumentPresence:
+        tenants = self._tenants
+        return DocumentPresence(
+            cluster_id=self._stored.owned.cluster_id,
             documents=documents,
             departed=self._departed,
             uids=uids,
             is_complete=self._is_complete,
             may_remove=lambda document, subject: may_remove(document, subject, tenants),
         )
-        self.owned = self._loaded = presence.judged(owned)
-        return self.owned
 
     def take_documents(self, documents: Mapping[str, Obj]) -> None:
         """Take these as the documents that the reconciliation judges: what is recorded for one of them carries its uid."""
@@ -198,6 +251,8 @@ class KubeInventory:
         Raises:
             KubernetesError: A ConfigMap could not be written.
         """
+        if not documents:
+            return
         left_behind = [
             owner.document
             for record in self.owned.records.values()
@@ -253,11 +308,10 @@ class KubeInventory:
     def _changed(self) -> StoredRecords:
         """What the ConfigMaps are to hold."""
         stored = self._stored
-        uids = {
-            document: uid
-            for document, uid in stored.uids.items()
-            if document not in self._departed or uid_of(self._departed[document]) != uid
-        }
+        uids = dict(stored.uids)
+        for document, obj in self._departed.items():
+            if uids.get(document) == uid_of(obj):
+                del uids[document]
         # The records were judged: whatever is recorded for a document that exists is this one's by now.
         present = {
             document: uid_of(obj)
@@ -306,6 +360,7 @@ class KubeInventory:
 
     async def _reload_after_conflict(self) -> None:
         """Another writer changed something: that counts, except where this reconciliation changed the same."""
+        self._is_overtaken = True
         before, removals = self._stored.owned, self._removals
         corrections = self._corrections
         await self._read(before.cluster_id)
@@ -344,33 +399,3 @@ def _merged(
         else:
             merged[key] = value
     return merged
-
-
-class KubeRemovals:
-    """The removals of the guard's window, in the ConfigMaps of an inventory. Implements ``loop.RemovalStore``."""
-
-    def __init__(self, inventory: KubeInventory) -> None:
-        self._inventory = inventory
-
-    async def load(self) -> Sequence[RemovalCount]:
-        """All counts."""
-        return await self._inventory.load_removals()
-
-    async def save(self, counts: Sequence[RemovalCount]) -> None:
-        """Put these in place of the old ones."""
-        await self._inventory.save_removals(counts)
-
-
-class KubeCorrections:
-    """The corrections of drift, in the ConfigMaps of an inventory. Implements ``loop.CorrectionStore``."""
-
-    def __init__(self, inventory: KubeInventory) -> None:
-        self._inventory = inventory
-
-    async def load(self) -> Sequence[CorrectionHistory]:
-        """The corrections of earlier processes."""
-        return await self._inventory.load_corrections()
-
-    async def save(self, histories: Sequence[CorrectionHistory]) -> None:
-        """Put these in place of the old ones."""
-        await self._inventory.save_corrections(histories)

@@ -5,47 +5,46 @@ The loop makes one call at a time. Each compares everything; its trigger decides
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Mapping
+from dataclasses import replace
 from functools import partial
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
 from reconciler.app.loop import LoopOutcome, LoopTrigger, ReconcileRunner
 from reconciler.app.loop.loop_outcome import needs_confirmation
-from reconciler.base.protocols import Clock
 from reconciler.errors import ConfigError, InventoryLocked, KquotaError
 from reconciler.kube.api.custom_resources import (
-    FINALIZER_FIELDS,
     Obj,
-    few_finalizers,
     generation_of,
     has_finalizer,
     is_terminating,
-    request_state,
     status_of,
     uid_of,
 )
-from reconciler.kube.configuration.operator_settings import OperatorSettings
 from reconciler.kube.records import finalizers
 from reconciler.kube.records.inventory import KubeInventory
+from reconciler.kube.run.known_state import KnownState, known_state, names_documents
+from reconciler.kube.run.operator_context import OperatorContext
+from reconciler.kube.run.partial_store import PartialStore
 from reconciler.kube.run.removal_guard import might_remove
 from reconciler.kube.status.eligibility import (
     Eligibility,
     assess_eligibility,
     cluster_problems,
-    grounds_of,
     resolve_desired_state,
 )
+from reconciler.kube.status.eligibility_index import (
+    EligibilityIndex,
+    ReconcileScope,
+    resolve_scope,
+)
 from reconciler.kube.status.publisher import StatusPublisher
-from reconciler.kube.status.quota_cluster import SecretUse
-from reconciler.kube.status.reconcile_result import ReconcileResult
-from reconciler.kube.status.writer import ResourceWriter
-from reconciler.kube.watch.resource_cache import ResourceCache
+from reconciler.kube.status.reconcile_result import ReconcileResult, as_compared
 from reconciler.manifest.project.cluster import QuotaCluster, from_spec
-from reconciler.ports import AuditLog, QuotaStore
+from reconciler.ports import QuotaStore
+from reconciler.quota.cluster import Cluster
 from reconciler.quota.ownership import OwnershipRecords
 from reconciler.quota.planner.claims import ResolvedClaims
-from reconciler.quota.planner.plan import Plan
 from reconciler.quota.policy import Policy, Rules
 from reconciler.quota.results.report import Reconciliation, RunOrigin
 from reconciler.reconcile import ReconcileOptions, ReconcilePorts, ValidationMode
@@ -57,51 +56,6 @@ HOLDING_TRIES: Final = 4
 """So often documents are looked through for some that need our finalizer; others may come while it is put on."""
 
 _T = TypeVar("_T")
-
-
-class SessionProvider(Protocol):
-    """Connected clients by cluster. Implemented by ``session.SessionKeeper``."""
-
-    async def for_(self, cluster: QuotaCluster) -> QuotaStore:
-        """A client with the newest credentials that work.
-
-        Raises:
-            KquotaError: There is none.
-        """
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperatorContext:
-    """What the clusters of one operator share.
-
-    Attributes:
-        settings: As started.
-        cache: What was seen.
-        list_everything: Lists every watched namespace into the cache; whether nothing is missing.
-        sessions: Clients.
-        writes: The way to statuses, finalizers and events.
-        clock: Time.
-        audit: Where applies are noted.
-        refuses_removals: ``refuses_removals(name, plan)``: why no removal of a plan may be made now; "" = nothing is against it.
-        fenced: Whether writes of an earlier leader may still land.
-        looks_after: ``looks_after(cluster id, name)``: the name of the QuotaCluster that looks after a Kafka cluster.
-        secret_of: The credentials of a cluster's session, for its status.
-        passed: Called with each pass and with how many limits are asked for twice, for metrics.
-    """
-
-    settings: OperatorSettings
-    cache: ResourceCache
-    list_everything: Callable[[], Awaitable[bool]]
-    sessions: SessionProvider
-    writes: ResourceWriter
-    clock: Clock
-    audit: AuditLog
-    refuses_removals: Callable[[str, Plan], Awaitable[str]]
-    fenced: Callable[[], bool]
-    looks_after: Callable[[str, str], str]
-    secret_of: Callable[[str], SecretUse | None]
-    passed: Callable[[Reconciliation, int], None]
 
 
 class ClusterReconciler:
@@ -124,7 +78,8 @@ class ClusterReconciler:
     ) -> None:
         self._name, self._context = name, context
         self._inventory, self._passes = inventory, passes
-        self._known_eligibilities: dict[str, tuple[tuple[object, ...], Eligibility]] = {}
+        self._index = EligibilityIndex(name)
+        self._known: KnownState | None = None
         # Of the pass under way: the QuotaCluster's generation, and whether the records could be read; None = not tried.
         self._generation = 0
         self._records_known: bool | None = None
@@ -145,10 +100,13 @@ class ClusterReconciler:
         obj = self._context.cache.clusters.get(self._name)
         if obj is None:
             return LoopOutcome(note="there is no such QuotaCluster any more")
-        result = await self._reconcile_once(obj, wake)
+        known, self._known = self._known, None
+        result = await self._reconcile_once(obj, wake, known)
         lost_pairs = {pair for pairs in result.settled.losses.values() for pair in pairs}
         self._context.passed(result.report, len(lost_pairs))
         pending = await self._publisher.publish(result, everything=wake.resync)
+        if self._inventory.is_undisturbed and not self._context.fenced():
+            self._known = known_state(result, self._inventory.owned, pending=pending)
         error = result.report.error
         if error is not None:
             return LoopOutcome(retry=error.retriable, note=str(error))
@@ -156,8 +114,13 @@ class ClusterReconciler:
         confirm = not self._context.fenced() and needs_confirmation(result.report)
         return LoopOutcome(retry=bool(pending), note=pending, confirm=confirm)
 
-    async def _reconcile_once(self, obj: Obj, wake: LoopTrigger) -> ReconcileResult:
+    async def _reconcile_once(
+        self, obj: Obj, wake: LoopTrigger, known: KnownState | None
+    ) -> ReconcileResult:
         """Everything up to the end of the pass."""
+        changed = self._context.cache.take_changed(self._name).union(wake.keys)
+        known = known if names_documents(wake) else None
+        scope: ReconcileScope | None = None
         started = self._context.clock.now()
         cluster: QuotaCluster | None = None
         rules = Rules(policy=Policy.OBSERVE)
@@ -173,20 +136,19 @@ class ClusterReconciler:
             behaves_as = answering.behaves_as
             self._check_sole_manager(answering.id)
             expected = cluster.expected_cluster_id or _pinned(obj) or answering.id
-            owned = await self._read_records(expected, cluster)
-            complete = await self._complete(wake, owned, cluster)
-            if complete:
-                _ = self._inventory.reload_from_cache(complete=True)
-            orders = self._orders(cluster, expected, complete=complete)
+            if known is not None and expected == self._inventory.owned.cluster_id:
+                scope, store = await self._scoped(cluster, known, changed, store, answering)
+            complete = scope is not None or await self._read_everything(wake, expected, cluster)
+            orders = self._orders(cluster, expected, complete=complete, scope=scope)
             rules = orders.rules
-            used_eligibilities, unheld = await self._hold(cluster, rules)
+            used_eligibilities, unheld = await self._hold(cluster, rules, scope)
             if self._context.cache.has_departed(self._name):
-                _ = self._inventory.reload_from_cache()
+                self._inventory.reload_from_cache(None if scope is None else scope.entities)
             # Some of them came after the records were read.
             self._inventory.take_documents(
                 {document: judged.obj for document, judged in used_eligibilities.items()}
             )
-            settled = self._gathered(used_eligibilities, unheld)
+            settled = self._gathered(used_eligibilities, unheld, known, scope)
             ports = ReconcilePorts(
                 store=store,
                 inventory=self._inventory,
@@ -218,7 +180,8 @@ class ClusterReconciler:
             cluster=cluster,
             rules=rules,
             report=report,
-            settled=self._gathered(eligibilities, unheld),
+            settled=self._gathered(eligibilities, unheld, known, scope),
+            is_partial=scope is not None,
             eligibilities=eligibilities,
             unheld=unheld,
             records_known=self._records_known is not False,
@@ -264,11 +227,51 @@ class ClusterReconciler:
                 compared[document] = replace(eligibility, obj=as_compared(eligibility.obj, obj))
         return compared
 
+    async def _scoped(
+        self,
+        cluster: QuotaCluster,
+        known: KnownState,
+        changed: frozenset[str],
+        store: QuotaStore,
+        answering: Cluster,
+    ) -> tuple[ReconcileScope | None, QuotaStore]:
+        """What a partial reconciliation is about, ``None`` = it has to be a complete one; and the cluster as it sees it.
+
+        It may remove limits without a listing: the end of a document was seen in a watch of all documents, in order, so
+        that every claim that was made before it was seen before it.
+        """
+        context = self._context
+        if (
+            known.generation != self._generation
+            or context.fenced()
+            or not context.is_watch_ordered()
+            or any(map(context.cache.selects_clusters, changed))
+        ):
+            return None, store
+        scope = self._index.scope(
+            context.cache.of(self._name), cluster, changed, self._inventory.entities_of(changed)
+        )
+        partial_store = PartialStore(store, answering, known.live, scope.entities)
+        if not await partial_store.is_confirmed():
+            return None, store
+        self._inventory.reload_from_cache(scope.entities)
+        self._records_known = True
+        return scope, partial_store
+
     def _gathered(
-        self, eligibilities: Mapping[str, Eligibility], unheld: frozenset[str]
+        self,
+        eligibilities: Mapping[str, Eligibility],
+        unheld: frozenset[str],
+        known: KnownState | None,
+        scope: ReconcileScope | None,
     ) -> ResolvedClaims:
         """What all documents together ask for."""
-        return resolve_desired_state(eligibilities.values(), self._inventory.owned, waiting=unheld)
+        owned = self._inventory.owned
+        if known is not None and scope is not None:
+            return resolve_scope(
+                known.settled, scope, eligibilities.values(), owned, waiting=unheld
+            )
+        return resolve_desired_state(eligibilities.values(), owned, waiting=unheld)
 
     def _configured(self, obj: Obj) -> QuotaCluster:
         problems = cluster_problems(obj, allow_references=self._context.settings.allow_references)
@@ -287,7 +290,14 @@ class ClusterReconciler:
                 hint="delete one of the two: they would fight over every limit",
             )
 
-    def _orders(self, cluster: QuotaCluster, expected: str, *, complete: bool) -> ReconcileOptions:
+    def _orders(
+        self,
+        cluster: QuotaCluster,
+        expected: str,
+        *,
+        complete: bool,
+        scope: ReconcileScope | None,
+    ) -> ReconcileOptions:
         rules = cluster.rules(complete=complete)
         if self._context.settings.namespaces:
             # Removing what no document declares requires a look at every namespace.
@@ -295,40 +305,32 @@ class ClusterReconciler:
         return ReconcileOptions(
             rules=rules,
             # Deleting the last document is intended; documents that are just not there are another thing.
-            guards=replace(cluster.guards, allow_empty=self._is_leaving()),
+            guards=replace(cluster.guards, allow_empty=self._is_leaving(scope)),
             expected_cluster_id=expected,
             validation=ValidationMode.NONE,
+            only=None if scope is None else lambda entity, _: entity in scope.entities,
             assess=False,
+            advise=False,
             origin=RunOrigin(
                 author=f"operator {self._context.settings.identity}", cluster=self._name
             ),
         )
 
-    def _is_leaving(self) -> bool:
-        documents = self._context.cache.of(self._name)
-        if not documents:
+    def _is_leaving(self, scope: ReconcileScope | None) -> bool:
+        objects = self._context.cache.of(self._name)
+        if not objects:
             return self._inventory.has_seen_deletion()
-        return any(is_terminating(obj) for obj in documents.values())
+        documents = objects.keys() if scope is None else scope.documents & objects.keys()
+        return any(is_terminating(objects[document]) for document in documents)
 
-    def _eligibilities(self, cluster: QuotaCluster) -> Mapping[str, Eligibility]:
-        """What each document may ask for; worked out again only where it or the cluster changed."""
-        generation = self._generation
-        known_eligibilities: dict[str, tuple[tuple[object, ...], Eligibility]] = {}
-        for document, obj in self._context.cache.of(self._name).items():
-            previous = self._known_eligibilities.get(document)
-            if previous is not None and previous[1].obj is obj and previous[0][-1] == generation:
-                known_eligibilities[document] = previous
-                continue
-            token = (*grounds_of(obj), generation)
-            if previous is None or previous[0] != token:
-                known_eligibilities[document] = (
-                    token,
-                    assess_eligibility(obj, {self._name: cluster}),
-                )
-            else:
-                known_eligibilities[document] = token, replace(previous[1], obj=obj)
-        self._known_eligibilities = known_eligibilities
-        return {document: eligibility for document, (_, eligibility) in known_eligibilities.items()}
+    def _eligibilities(
+        self, cluster: QuotaCluster, scope: ReconcileScope | None = None
+    ) -> Mapping[str, Eligibility]:
+        """What each document, or each of a scope, may ask for."""
+        objects = self._context.cache.of(self._name)
+        if scope is None:
+            return self._index.judge_all(objects, cluster, generation=self._generation)
+        return self._index.judge(objects, cluster, scope.documents)
 
     def _unusable(self) -> Mapping[str, Eligibility]:
         """The documents of a QuotaCluster that cannot be used: each says so and freezes what it owns."""
@@ -337,21 +339,25 @@ class ClusterReconciler:
             for document, obj in self._context.cache.of(self._name).items()
         }
 
-    async def _complete(
-        self, wake: LoopTrigger, owned: OwnershipRecords, cluster: QuotaCluster
+    async def _read_everything(
+        self, wake: LoopTrigger, cluster_id: str, cluster: QuotaCluster
     ) -> bool:
-        """Whether removals may be made: only after a complete listing in this very pass.
+        """Read the records, and whether removals may be made: only after a complete listing in this very pass.
 
         Listing costs ten requests for 5,000 documents, so it is done at resyncs and where something might be removed.
         """
+        owned = await self._read_records(cluster_id, cluster)
         if not wake.resync and not might_remove(
             owned, resolve_desired_state(self._eligibilities(cluster).values(), owned)
         ):
             return False
-        return await self._context.list_everything()
+        complete = await self._context.list_everything()
+        if complete:
+            self._inventory.note_listing()
+        return complete
 
     async def _hold(
-        self, cluster: QuotaCluster, rules: Rules
+        self, cluster: QuotaCluster, rules: Rules, scope: ReconcileScope | None
     ) -> tuple[Mapping[str, Eligibility], frozenset[str]]:
         """Our finalizer on every document whose deletion will have an effect, before anything is sent for it.
 
@@ -360,7 +366,7 @@ class ClusterReconciler:
             those that could not be held: their deletion would go unseen, so nothing is written for them.
         """
         for tries_left in reversed(range(HOLDING_TRIES)):
-            eligibilities = self._eligibilities(cluster)
+            eligibilities = self._eligibilities(cluster, scope)
             needing = {
                 document: eligibility.obj
                 for document, eligibility in eligibilities.items()
@@ -400,16 +406,3 @@ def _pinned(obj: Obj) -> str | None:
 def _known_id(obj: Obj, cluster: QuotaCluster | None) -> str | None:
     """The id of the cluster as far as it is known without asking."""
     return (cluster.expected_cluster_id if cluster is not None else None) or _pinned(obj)
-
-
-def as_compared(before: Obj, now: Obj) -> Obj:
-    """An object as a pass knew it, with the status and the finalizers that it has by now."""
-    if before is now or request_state(before) == request_state(now):
-        return now
-    metadata = {
-        key: field_value
-        for key, field_value in before["metadata"].items()
-        if key not in FINALIZER_FIELDS
-    }
-    metadata |= few_finalizers(now["metadata"])
-    return {**before, "metadata": metadata, "status": status_of(now)}

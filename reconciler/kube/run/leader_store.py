@@ -11,7 +11,7 @@ from typing import Final
 
 from reconciler.base.protocols import Progress
 from reconciler.errors import LeaseLost
-from reconciler.kube.run.cluster_reconciler import SessionProvider
+from reconciler.kube.run.operator_context import SessionProvider
 from reconciler.manifest.project.cluster import QuotaCluster
 from reconciler.ports import QuotaStore
 from reconciler.quota.cluster import Cluster, ClusterDescription, Visibility
@@ -26,11 +26,28 @@ Leads = Callable[[], bool]
 DEPOSED: Final = "the Lease is not certain any more, so nothing was sent to Kafka"
 
 
+class KafkaWrites:
+    """How many writes to Kafka are under way. Written by one event loop, read in any thread."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __enter__(self) -> None:
+        self.count += 1
+
+    def __exit__(self, *_: object) -> None:
+        self.count -= 1
+
+    def are_under_way(self) -> bool:
+        """Whether there is one."""
+        return self.count > 0
+
+
 class LeadingStore:
     """A store that refuses to alter while we do not lead. Implements ``ports.QuotaStore``."""
 
-    def __init__(self, store: QuotaStore, leads: Leads) -> None:
-        self._store, self._leads = store, leads
+    def __init__(self, store: QuotaStore, leads: Leads, writes: KafkaWrites) -> None:
+        self._store, self._leads, self._writes = store, leads, writes
 
     async def cluster(self) -> Cluster:
         """Cluster id, live brokers and our rights."""
@@ -57,11 +74,15 @@ class LeadingStore:
         Raises:
             LeaseLost: We do not lead for certain; nothing was sent.
         """
-        if not validate_only and not self._leads():
-            raise LeaseLost(DEPOSED)
-        return await self._store.alter(
-            alterations, validate_only=validate_only, progress=progress, results=results
-        )
+        if validate_only:
+            return await self._store.alter(
+                alterations, validate_only=True, progress=progress, results=results
+            )
+        # Counted before it is asked: whoever saw no write after the Lease ran out can rely on the refusal.
+        with self._writes:
+            if not self._leads():
+                raise LeaseLost(DEPOSED)
+            return await self._store.alter(alterations, progress=progress, results=results)
 
     async def wait_visible(
         self,
@@ -74,10 +95,10 @@ class LeadingStore:
 
 
 class LeadingSessions:
-    """Sessions whose stores refuse to alter while we do not lead. Implements ``cluster_work.SessionProvider``."""
+    """Sessions whose stores refuse to alter while we do not lead. Implements ``operator_context.SessionProvider``."""
 
-    def __init__(self, sessions: SessionProvider, leads: Leads) -> None:
-        self._sessions, self._leads = sessions, leads
+    def __init__(self, sessions: SessionProvider, leads: Leads, writes: KafkaWrites) -> None:
+        self._sessions, self._leads, self._writes = sessions, leads, writes
 
     async def for_(self, cluster: QuotaCluster) -> QuotaStore:
         """A client with the newest credentials that work.
@@ -85,4 +106,4 @@ class LeadingSessions:
         Raises:
             KquotaError: There is none.
         """
-        return LeadingStore(await self._sessions.for_(cluster), self._leads)
+        return LeadingStore(await self._sessions.for_(cluster), self._leads, self._writes)

@@ -11,7 +11,6 @@ import contextlib
 import logging
 import os
 import signal
-from collections.abc import Awaitable
 from functools import partial
 from typing import Final
 
@@ -24,6 +23,7 @@ from reconciler.app.loop import (
 from reconciler.app.loop.cluster_loop import Work
 from reconciler.app.loop.health import hung_loops, is_late, late_loops
 from reconciler.app.loop.removal_window import WINDOW_SECONDS
+from reconciler.app.loop.wait import first_of
 from reconciler.base.clock import SystemClock
 from reconciler.base.protocols import Clock
 from reconciler.errors import LeaseLost
@@ -43,15 +43,14 @@ from reconciler.kube.configuration.cluster_file import read_clusters
 from reconciler.kube.configuration.operator_settings import OperatorSettings
 from reconciler.kube.leadership.election import ElectionSettings
 from reconciler.kube.records import record_store
-from reconciler.kube.records.inventory import KubeCorrections, KubeInventory, KubeRemovals
+from reconciler.kube.records.inventory import KubeInventory
+from reconciler.kube.records.loop_stores import KubeCorrections, KubeRemovals
 from reconciler.kube.run.cluster_assignments import ClusterAssignments
 from reconciler.kube.run.cluster_loops import LOST, ClusterLoops, reported
-from reconciler.kube.run.cluster_reconciler import (
-    ClusterReconciler,
-    OperatorContext,
-)
+from reconciler.kube.run.cluster_reconciler import ClusterReconciler
 from reconciler.kube.run.leader_store import LeadingSessions
 from reconciler.kube.run.missing_clusters import MissingClusterReconciler
+from reconciler.kube.run.operator_context import OperatorContext
 from reconciler.kube.run.operator_ports import Candidate, OperatorPorts, process_ports
 from reconciler.kube.run.removal_guard import DefinitionGuard
 from reconciler.kube.status.quota_cluster import SecretUse
@@ -59,6 +58,7 @@ from reconciler.kube.status.writer import ResourceWriter
 from reconciler.kube.watch.event_buffer import Taken
 from reconciler.kube.watch.resource_cache import ResourceCache
 from reconciler.kube.watch.resource_listing import FullListing
+from reconciler.kube.watch.watch_order import WatchOrder
 from reconciler.manifest.project.cluster import DEFAULT_INTERVAL, seconds
 from reconciler.metrics import HealthServer, Metrics, address
 
@@ -157,6 +157,7 @@ class Operator:
         )
         self._leader: Candidate | None = None
         self._heard_at: float | None = None
+        self._order = WatchOrder(clock, watches=len(settings.namespaces) or 1)
         self._keepers = ClusterAssignments(self._cache)
         self._definition = DefinitionGuard(api, self._cache)
         self._closing: set[asyncio.Future[None]] = set()
@@ -181,7 +182,7 @@ class Operator:
         holding = asyncio.ensure_future(leader.run(resign))
         try:
             with self._ports.watchdog(lambda: leader.certain_until):
-                await _wait_for_first(leader.elected.wait(), stop.wait(), asyncio.shield(holding))
+                await first_of(leader.elected.wait(), stop.wait(), asyncio.shield(holding))
                 if leader.elected.is_set() and not stop.is_set():
                     await self._lead(stop, leader.leadership_lost)
         finally:
@@ -230,8 +231,10 @@ class Operator:
 
     def _client_quota(self, kind: str, obj: Obj) -> None:
         self._record_watch_event("clientquotas")
+        self._order.note_event()
         woken = self._cache.forget(obj) if kind == "DELETED" else self._cache.observe(obj)
-        self._loops.wake(woken, document_of(obj))
+        # Whatever a listing shows is compared completely: it tells nothing of what came before what.
+        self._loops.wake(woken, document_of(obj) if kind else "listing")
         for name in woken:
             if (loop := self._loops.loops.get(name)) is not None:
                 self._metrics.queue(name, loop.mailbox.depth)
@@ -290,12 +293,15 @@ class Operator:
             settings=self._settings,
             cache=self._cache,
             list_everything=self._list,
-            sessions=LeadingSessions(self._sessions, lambda: leader is None or leader.leading),
+            sessions=LeadingSessions(
+                self._sessions, lambda: leader is None or leader.leading, self._ports.writes
+            ),
             writes=self._writer,
             clock=self._clock,
             audit=self._ports.audit,
             refuses_removals=self._definition.refusal,
             fenced=lambda: leader is not None and leader.fenced,
+            is_watch_ordered=self._order.is_kept,
             looks_after=self._keepers.of,
             secret_of=self._secret_of,
             passed=lambda report, conflicts: self._metrics.passed(report, conflicts=conflicts),
@@ -362,14 +368,6 @@ def _stop_on_signals(stop: asyncio.Event) -> None:
     loop = asyncio.get_running_loop()
     for signal_number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(signal_number, stop.set)
-
-
-async def _wait_for_first(*work: Awaitable[object]) -> None:
-    """Until one of these is done; the others are cancelled."""
-    tasks = {asyncio.ensure_future(awaitable) for awaitable in work}
-    _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    for task in tasks:
-        _ = task.cancel()
 
 
 async def _stopped(stop: asyncio.Event, ended: asyncio.Event) -> None:

@@ -7,7 +7,7 @@ import asyncio
 import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
@@ -16,6 +16,7 @@ from reconciler.inventory.audit_log import StreamAuditLog
 from reconciler.kube.leadership.election import ElectionSettings
 from reconciler.kube.leadership.lease_thread import Connect, LeaseThread
 from reconciler.kube.leadership.watchdog import Watchdog
+from reconciler.kube.run.leader_store import KafkaWrites
 from reconciler.kube.watch import kopf_watcher
 from reconciler.kube.watch.event_buffer import Taken
 from reconciler.ports import AuditLog
@@ -75,12 +76,14 @@ class OperatorPorts:
         candidate: Makes the candidate for the Lease; its second argument is called with whether we lead.
         watchdog: Ends the process, within the context, once ``certain_until`` is over.
         audit: Receives what is intended and what came of it.
+        writes: Counts the writes to Kafka that are under way.
     """
 
     watch: Watch
     candidate: Callable[[ElectionSettings, Callable[[bool], None]], Candidate]
     watchdog: Callable[[Callable[[], float | None]], AbstractContextManager[object]]
     audit: AuditLog
+    writes: KafkaWrites = field(default_factory=KafkaWrites)
 
 
 def process_ports(connect: Connect, *, clock: Clock) -> OperatorPorts:
@@ -90,13 +93,17 @@ def process_ports(connect: Connect, *, clock: Clock) -> OperatorPorts:
         connect: Makes a connection for the Lease alone: it waits for no other request.
         clock: Time.
     """
+    writes = KafkaWrites()
 
     def candidate(election: ElectionSettings, report: Callable[[bool], None]) -> Candidate:
-        return LeaseThread(connect, election, clock=clock, report=report)
+        return LeaseThread(
+            connect, election, clock=clock, report=report, is_writing=writes.are_under_way
+        )
 
     return OperatorPorts(
         watch=kopf_watcher.watch,
         candidate=candidate,
         watchdog=partial(Watchdog, clock=clock),
         audit=StreamAuditLog(sys.stdout),
+        writes=writes,
     )

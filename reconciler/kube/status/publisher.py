@@ -40,11 +40,11 @@ from reconciler.kube.status.quota_cluster import cluster_status
 from reconciler.kube.status.reconcile_result import (
     ReconcileResult,
     document_token,
+    leaving_documents,
     mentioned_documents,
     next_sync,
     report_for,
     result_token,
-    was_leaving,
 )
 from reconciler.kube.status.writer import ResourceWriter
 from reconciler.quota.policy import Policy
@@ -118,12 +118,7 @@ class StatusPublisher:
             raise
 
     async def _publish(self, result: ReconcileResult, *, everything: bool) -> str:
-        leaving = {
-            document: obj
-            for document, obj in result.documents.items()
-            # Who is on his way out only since the pass was begun is the next one's.
-            if is_terminating(obj) and has_finalizer(obj) and was_leaving(result, document)
-        }
+        leaving = leaving_documents(result)
         held_documents, gave_up = await self._held_back(leaving, result)
         try:
             await self._inventory.flush()
@@ -204,7 +199,11 @@ class StatusPublisher:
             self._changed(result, held_documents, events, quiet, everything=everything)
         )
         forget_memo()
-        self._quiet = {name: token for name, token in quiet.items() if name not in unwritten}
+        if not result.is_partial:
+            self._quiet = {}
+        for document in result.eligibilities:
+            _ = self._quiet.pop(document, None)
+        self._quiet |= {name: token for name, token in quiet.items() if name not in unwritten}
         return unwritten
 
     def _changed(

@@ -5,10 +5,16 @@ from dataclasses import dataclass
 
 from reconciler.errors import Forbidden
 from reconciler.kube.api.custom_resources import (
+    FINALIZER_FIELDS,
     Obj,
+    few_finalizers,
     generation_of,
+    has_finalizer,
+    is_terminating,
     projected_spec,
+    request_state,
     requested_at,
+    status_of,
     uid_of,
 )
 from reconciler.kube.status.eligibility import Eligibility, EligibilityKind
@@ -31,10 +37,11 @@ class ReconcileResult:
         rules: What was in force.
         report: The pass.
         settled: Who asks for what, after the pass.
-        eligibilities: What each document may ask for.
+        eligibilities: What each document may ask for; of a partial reconciliation, each that it is about.
         documents: The documents as objects, as they are by now.
         unheld: Documents that could not be held, so that nothing was written for them.
         records_known: Whether the records could be read; without them no document is released.
+        is_partial: Whether the reconciliation was about some documents alone.
         behaves_as: Line of Kafka versions, "" where the cluster was not asked.
         secret: The credentials in use; ``None`` where there are none.
     """
@@ -48,6 +55,7 @@ class ReconcileResult:
     documents: Mapping[str, Obj]
     unheld: frozenset[str] = frozenset()
     records_known: bool = True
+    is_partial: bool = False
     behaves_as: str = ""
     secret: SecretUse | None = None
 
@@ -103,7 +111,26 @@ def _documents_of(claim: Declaration | None, owner: Owner | None) -> Iterable[st
         yield owner.document
 
 
-def was_leaving(result: ReconcileResult, document: str) -> bool:
-    """Whether a document was on its way out when the pass began; since then it is the next one's."""
-    eligibility = result.eligibilities.get(document)
-    return eligibility is not None and eligibility.kind is EligibilityKind.TERMINATING
+def leaving_documents(result: ReconcileResult) -> Mapping[str, Obj]:
+    """The documents that carry our finalizer and were on their way out when the pass began; others are the next one's."""
+    return {
+        document: obj
+        for document, eligibility in result.eligibilities.items()
+        if eligibility.kind is EligibilityKind.TERMINATING
+        and (obj := result.documents.get(document)) is not None
+        and is_terminating(obj)
+        and has_finalizer(obj)
+    }
+
+
+def as_compared(before: Obj, now: Obj) -> Obj:
+    """An object as a pass knew it, with the status and the finalizers that it has by now."""
+    if before is now or request_state(before) == request_state(now):
+        return now
+    metadata = {
+        key: field_value
+        for key, field_value in before["metadata"].items()
+        if key not in FINALIZER_FIELDS
+    }
+    metadata |= few_finalizers(now["metadata"])
+    return {**before, "metadata": metadata, "status": status_of(now)}

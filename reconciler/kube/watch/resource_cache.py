@@ -35,6 +35,7 @@ from reconciler.kube.configuration.namespace_limits import (
     excess_of,
     place_of,
 )
+from reconciler.kube.watch.object_versions import is_before, is_within
 from reconciler.kube.watch.projection import (
     is_selector_readable,
     labels_in_selectors,
@@ -99,13 +100,17 @@ def _shared(value: Any) -> Any:  # noqa: ANN401 - JSON in, the same JSON out
 
 def _what_matters(obj: Obj) -> tuple[object, ...]:
     """All that a pass reads of an object besides its status, which is our own."""
+    return (*_request(obj), has_finalizer(obj))
+
+
+def _request(obj: Obj) -> tuple[object, ...]:
+    """All that people ask for with an object: neither its status nor our finalizer."""
     return (
         uid_of(obj),
         generation_of(obj),
         deletion_requested_at(obj),
         labels_of(obj),
         requested_at(obj),
-        has_finalizer(obj),
         excess_of(obj),
         projected_spec(obj),
     )
@@ -120,23 +125,6 @@ def _is_same(obj: Obj, previous: Obj) -> bool:
         and generation_of(obj) == generation_of(previous)
         and is_terminating(obj) == is_terminating(previous)
         and not excess_of(previous)
-    )
-
-
-def _version(obj: Obj) -> int | None:
-    """The resource version as a number; they grow within one kind (KEP-5504, and etcd's revisions before it)."""
-    return _number(resource_version_of(obj))
-
-
-def _number(version: str) -> int | None:
-    return int(version) if version.isascii() and version.isdecimal() else None
-
-
-def _is_before(first: Obj, second: Obj) -> bool:
-    """Whether one was written before the other, as far as their versions show."""
-    first_version, second_version = _version(first), _version(second)
-    return (
-        first_version is not None and second_version is not None and first_version < second_version
     )
 
 
@@ -167,6 +155,7 @@ class ResourceCache:
         self._clusters_of: dict[str, tuple[str, ...]] = {}
         self._selecting: set[str] = set()
         self._departed_documents: dict[str, dict[str, Obj]] = {}
+        self._changed_documents: dict[str, set[str]] = {}
         self._ended: dict[str, None] = {}
         self.clusters: dict[str, Obj] = {}
 
@@ -186,6 +175,10 @@ class ResourceCache:
     def clusters_of(self, document: str) -> tuple[str, ...]:
         """The clusters that a ClientQuota is for, sorted; existing or not."""
         return self._clusters_of.get(document, ())
+
+    def selects_clusters(self, document: str) -> bool:
+        """Whether a ClientQuota that exists selects its clusters."""
+        return document in self._selecting
 
     def deselected(self, cluster: str, uids: Mapping[str, str]) -> dict[str, Obj]:
         """ClientQuotas that are no longer for a cluster, as they are now.
@@ -225,6 +218,10 @@ class ResourceCache:
         """The ClientQuotas of a cluster that were seen to be deleted since the last call, as they were."""
         return self._departed_documents.pop(cluster, {})
 
+    def take_changed(self, cluster: str) -> frozenset[str]:
+        """The ClientQuotas of a cluster that came, went or ask for something else since the last call."""
+        return frozenset(self._changed_documents.pop(cluster, ()))
+
     def has_departed(self, cluster: str) -> bool:
         """Whether there are documents for :meth:`take_departed`."""
         return cluster in self._departed_documents
@@ -259,11 +256,18 @@ class ResourceCache:
         woken = before.keys() - views.keys()
         for name in woken:
             self._take(document, name)
+            self._note_change(name, document)
         for name, view in views.items():
             self._documents.setdefault(name, {})[document] = view
             if name not in before or _what_matters(before[name]) != _what_matters(view):
                 woken.add(name)
+            if name not in before or _request(before[name]) != _request(view):
+                self._note_change(name, document)
         return woken
+
+    def _note_change(self, cluster: str, document: str) -> None:
+        if cluster in self.clusters:  # Else they may never be asked for.
+            self._changed_documents.setdefault(cluster, set()).add(document)
 
     def _take(self, document: str, cluster: str) -> Obj:
         view = self._documents[cluster].pop(document)
@@ -300,6 +304,7 @@ class ResourceCache:
             view = self._take(document, name)
             if name in self.clusters:  # Else they may never be asked for.
                 self._departed_documents.setdefault(name, {})[document] = view
+                self._note_change(name, document)
         use = self._uses[namespace_of(current)]
         _ = use.remove(document)
         if not len(use):
@@ -329,7 +334,7 @@ class ResourceCache:
         ]
         for document in missing:
             current = self._originals[document]
-            if _is_within(current, version):
+            if is_within(current, version):
                 woken |= self.forget(current)
         return frozenset(woken)
 
@@ -366,13 +371,13 @@ class ResourceCache:
         for cluster_obj in [
             unlisted for name, unlisted in self.clusters.items() if name not in seen_names
         ]:
-            if _is_within(cluster_obj, version):
+            if is_within(cluster_obj, version):
                 woken |= self.cluster_gone(cluster_obj)
         return frozenset(woken)
 
     def _is_over(self, obj: Obj, current: Obj | None) -> bool:
         """Whether what is reported of an object is no longer so."""
-        return uid_of(obj) in self._ended or (current is not None and _is_before(obj, current))
+        return uid_of(obj) in self._ended or (current is not None and is_before(obj, current))
 
     def _end(self, obj: Obj) -> None:
         """Remember that this very object was deleted: a uid is never used again."""
@@ -380,9 +385,3 @@ class ResourceCache:
             self._ended[uid] = None
             if len(self._ended) > MOST_ENDED:
                 del self._ended[next(iter(self._ended))]
-
-
-def _is_within(obj: Obj, version: str) -> bool:
-    """Whether a listing of this version would hold the object, if it were still there."""
-    obj_version, listing_version = _version(obj), _number(version)
-    return obj_version is None or listing_version is None or obj_version <= listing_version

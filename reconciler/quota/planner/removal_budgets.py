@@ -74,8 +74,10 @@ def counts_of(
     changes: Iterable[QuotaChange], owned: OwnershipRecords, *, at: float
 ) -> tuple[RemovalCount, ...]:
     """The removals among some changes, as they are remembered."""
-    owned_counts = owned_by_tenant(owned)
     counts = Counter(tenant_of(change) for change in changes if counts_as_removal(change))
+    if not counts:
+        return ()
+    owned_counts = owned_by_tenant(owned)
     return tuple(
         RemovalCount(
             at=at,

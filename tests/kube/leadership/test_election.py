@@ -44,8 +44,15 @@ class Candidate:
 
     def __init__(self, api: FakeKubeApi, clock: Clocks, identity: str = "pod-1") -> None:
         self.told: list[bool] = []
+        self.is_writing = True
         self.resign = asyncio.Event()
-        self.leader = Leader(api, election(identity), clock=clock, on_change=self.told.append)
+        self.leader = Leader(
+            api,
+            election(identity),
+            clock=clock,
+            on_change=self.told.append,
+            is_writing=lambda: self.is_writing,
+        )
         self.task = asyncio.ensure_future(self.leader.run(self.resign))
 
     @property
@@ -216,6 +223,64 @@ def test_a_hung_api_server_makes_the_leader_end_before_the_lease_runs_out(verb: 
         with pytest.raises(LeaseLost, match="not renewed for 10 s"):
             await one.task
         assert one.told == [True, False]
+
+    story(test)
+
+
+def away(*_: str) -> None:
+    raise KubernetesUnavailable("away")
+
+
+def test_a_leader_that_writes_nothing_pauses_while_the_api_server_is_away_and_goes_on() -> None:
+    async def test(api: FakeKubeApi, clock: Clocks) -> None:
+        one = Candidate(api, clock)
+        one.is_writing = False
+        await clock.turn(4)
+        api.before = away
+        await clock.turn(60)
+        assert not one.leads
+        assert one.leader.certain_until is None  # The watchdog has nothing to end.
+        assert not one.task.done()
+        api.before = None
+        await clock.turn(3)
+        assert one.leads
+        assert one.told == [True, False, True]
+        assert not one.leader.fenced
+
+    story(test)
+
+
+def test_a_leader_that_paused_ends_when_another_one_took_the_lease_meanwhile() -> None:
+    async def test(api: FakeKubeApi, clock: Clocks) -> None:
+        one = Candidate(api, clock)
+        one.is_writing = False
+        await clock.turn(4)
+        api.before = away
+        await clock.turn(30)
+        taken = lease(api)
+        taken["spec"]["holderIdentity"] = "pod-2_x"
+        taken["metadata"]["resourceVersion"] = api.next_version()
+        api.before = None
+        await clock.turn(3)
+        assert not one.leads
+        with pytest.raises(LeaseLost, match="taken by pod-2_x"):
+            await one.task
+
+    story(test)
+
+
+def test_a_leader_that_paused_ends_when_the_lease_is_gone() -> None:
+    async def test(api: FakeKubeApi, clock: Clocks) -> None:
+        one = Candidate(api, clock)
+        one.is_writing = False
+        await clock.turn(4)
+        api.before = away
+        await clock.turn(30)
+        del api.objects["leases", "kafka", "kquota"]
+        api.before = None
+        await clock.turn(3)
+        with pytest.raises(LeaseLost, match="deleted"):
+            await one.task
 
     story(test)
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from reconciler.errors import LeaseLost
-from reconciler.kube.run.leader_store import LeadingStore
+from reconciler.kube.run.leader_store import KafkaWrites, LeadingStore
 from reconciler.kube.status.conditions import trouble_of
 from reconciler.kube.status.reasons import Reason
 from reconciler.quota.entity import entity
@@ -20,7 +20,7 @@ CHANGE = (Alteration(entity=ALICE, operations=((Key.PRODUCER_BYTE_RATE, 2048.0),
 
 def test_nothing_is_altered_from_the_moment_on_at_which_the_lease_is_not_certain() -> None:
     kafka, leads = FakeCluster(), [True]
-    store = LeadingStore(kafka, lambda: leads[0])
+    store = LeadingStore(kafka, lambda: leads[0], KafkaWrites())
     asyncio.run(store.alter(CHANGE))
     leads[0] = False
     with pytest.raises(LeaseLost, match="nothing was sent"):
@@ -28,9 +28,25 @@ def test_nothing_is_altered_from_the_moment_on_at_which_the_lease_is_not_certain
     assert kafka.sent == [CHANGE]
 
 
+def test_a_write_is_counted_from_before_the_question_whether_we_lead_until_its_end() -> None:
+    kafka, writes, counts = FakeCluster(), KafkaWrites(), []
+
+    def leads() -> bool:
+        counts.append(writes.count)
+        return len(counts) == 1
+
+    store = LeadingStore(kafka, leads, writes)
+    kafka.faults.before = lambda _: counts.append(writes.count)
+    asyncio.run(store.alter(CHANGE))
+    assert counts == [1, 1, 1]
+    with pytest.raises(LeaseLost):
+        asyncio.run(store.alter(CHANGE))
+    assert writes.count == 0
+
+
 def test_a_deposed_leader_still_describes_and_validates() -> None:
     kafka = FakeCluster()
-    store = LeadingStore(kafka, lambda: False)
+    store = LeadingStore(kafka, lambda: False, KafkaWrites())
     assert asyncio.run(store.cluster()).id == kafka.cluster_id
     assert asyncio.run(store.describe(Filter())).limits == {}
     asyncio.run(store.alter(CHANGE, validate_only=True))

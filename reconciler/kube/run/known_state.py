@@ -1,0 +1,75 @@
+"""What a reconciliation left behind, as far as the next one may be partial.
+
+A partial reconciliation compares everything and describes, judges and writes only what changed documents are about. It
+ends as a complete one would end, if for all other entities nothing was open: no difference that waits for time, for a
+second observation, for a budget or for another try. Otherwise, and after each resync, the next one is complete.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from reconciler.app.loop import LoopTrigger
+from reconciler.kube.api.custom_resources import generation_of
+from reconciler.kube.status.reconcile_result import ReconcileResult
+from reconciler.quota.ownership import OwnershipRecords
+from reconciler.quota.planner.claims import ResolvedClaims
+from reconciler.quota.planner.plan import Finding
+from reconciler.quota.policy import Action, Cause
+from reconciler.quota.state import QuotaState
+
+_OPEN_CAUSES: Final = frozenset({Cause.DRIFT, Cause.OVERRIDE, Cause.OVERRIDE_EXPIRED})
+"""Differences whose meaning changes with time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownState:
+    """What the last reconciliation left.
+
+    Attributes:
+        generation: Of the QuotaCluster.
+        live: What Kafka has.
+        settled: What all documents together ask for.
+    """
+
+    generation: int
+    live: QuotaState
+    settled: ResolvedClaims
+
+
+def known_state(
+    result: ReconcileResult, owned: OwnershipRecords, *, pending: str
+) -> KnownState | None:
+    """What a partial reconciliation may rely on; ``None`` = the next one has to be complete.
+
+    Args:
+        result: What the reconciliation left to report.
+        owned: The records after it.
+        pending: What could not be done yet, in a sentence.
+    """
+    report = result.report
+    if pending or not report.in_order or report.preview is None or report.live is None:
+        return None
+    if report.waiting or report.observations or report.expired_overrides:
+        return None
+    if owned.intents or owned.overrides or owned.drift_since:
+        return None
+    if any(map(_is_open, report.preview.plan.findings)):
+        return None
+    return KnownState(
+        generation=generation_of(result.obj), live=report.live, settled=result.settled
+    )
+
+
+def _is_open(finding: Finding) -> bool:
+    """Whether a difference may have to be handled in another way later, although no document changes."""
+    is_removal_open = finding.cause in {Cause.PRUNE, Cause.GONE} and finding.action is Action.REPORT
+    return finding.cause in _OPEN_CAUSES or finding.ignored or is_removal_open
+
+
+def names_documents(trigger: LoopTrigger) -> bool:
+    """Whether documents that the watch reported are all that a reconciliation is due for.
+
+    The key of a document has a slash; other keys are names of QuotaClusters and Secrets, and listings.
+    """
+    is_complete = trigger.everything or trigger.resync or trigger.retry
+    return bool(trigger.keys) and not is_complete and all("/" in key for key in trigger.keys)

@@ -1,0 +1,181 @@
+"""The eligibility of every document of one cluster, by document and by entity, and their desired state.
+
+Both are kept from one reconciliation to the next. A document is judged again only where it or its QuotaCluster changed,
+and a partial reconciliation resolves the claims of its own entities alone.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from reconciler.kube.api.custom_resources import Obj
+from reconciler.kube.status.eligibility import (
+    Eligibility,
+    assess_eligibility,
+    grounds_of,
+    resolve_desired_state,
+)
+from reconciler.manifest.project.cluster import QuotaCluster
+from reconciler.quota.entity import Entity
+from reconciler.quota.ownership import OwnershipRecords
+from reconciler.quota.planner.claims import ResolvedClaims
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReconcileScope:
+    """What a partial reconciliation is about.
+
+    Attributes:
+        entities: The entities that changed documents declare, declared before, or own.
+        documents: The changed documents, and all others that declare one of these entities.
+    """
+
+    entities: frozenset[Entity]
+    documents: frozenset[str]
+
+
+class EligibilityIndex:
+    """The eligibilities of one cluster.
+
+    Args:
+        name: Of the QuotaCluster.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._generation: int | None = None
+        self._eligibilities: dict[str, Eligibility] = {}
+        self._documents_of: dict[Entity, set[str]] | None = None
+
+    def judge_all(
+        self, objects: Mapping[str, Obj], cluster: QuotaCluster, *, generation: int
+    ) -> Mapping[str, Eligibility]:
+        """The eligibilities of all documents.
+
+        Args:
+            objects: All documents of the cluster, by ``namespace/name``.
+            cluster: The QuotaCluster.
+            generation: Its generation; with another one every document is judged again.
+        """
+        known = self._eligibilities if generation == self._generation else {}
+        judged = {
+            document: self._judged(known.get(document), obj, cluster)
+            for document, obj in objects.items()
+        }
+        if len(judged) != len(known) or any(
+            (previous := known.get(document)) is None
+            or previous.declaration is not eligibility.declaration
+            for document, eligibility in judged.items()
+        ):
+            self._documents_of = None
+        self._eligibilities, self._generation = judged, generation
+        return judged
+
+    def judge(
+        self, objects: Mapping[str, Obj], cluster: QuotaCluster, documents: Collection[str]
+    ) -> Mapping[str, Eligibility]:
+        """The eligibilities of some documents, as far as they exist; the others stay as they were judged last.
+
+        Args:
+            objects: All documents of the cluster, by ``namespace/name``.
+            cluster: The QuotaCluster, unchanged since :meth:`judge_all`.
+            documents: Which ones.
+        """
+        by_entity = self._by_entity()
+        judged: dict[str, Eligibility] = {}
+        for document in documents:
+            previous = self._eligibilities.pop(document, None)
+            if previous is not None and (entity := entity_of(previous)) is not None:
+                by_entity[entity].discard(document)
+            obj = objects.get(document)
+            if obj is None:
+                continue
+            eligibility = self._judged(previous, obj, cluster)
+            judged[document] = self._eligibilities[document] = eligibility
+            if (entity := entity_of(eligibility)) is not None:
+                by_entity.setdefault(entity, set()).add(document)
+        return judged
+
+    def scope(
+        self,
+        objects: Mapping[str, Obj],
+        cluster: QuotaCluster,
+        changed: Collection[str],
+        owned: Iterable[Entity],
+    ) -> ReconcileScope:
+        """What has to be reconciled when some documents changed.
+
+        Args:
+            objects: All documents of the cluster, by ``namespace/name``.
+            cluster: The QuotaCluster, unchanged since :meth:`judge_all`.
+            changed: The documents that came, changed or went.
+            owned: The entities that are recorded as theirs.
+        """
+        before = [
+            self._eligibilities[document] for document in changed if document in self._eligibilities
+        ]
+        after = self.judge(objects, cluster, changed).values()
+        entities = frozenset(
+            [*owned, *(entity for each in (*before, *after) if (entity := entity_of(each)))]
+        )
+        by_entity = self._by_entity()
+        documents = frozenset(changed).union(*(by_entity.get(entity, ()) for entity in entities))
+        return ReconcileScope(entities=entities, documents=documents)
+
+    def _by_entity(self) -> dict[Entity, set[str]]:
+        if self._documents_of is None:
+            self._documents_of = {}
+            for document, eligibility in self._eligibilities.items():
+                if (entity := entity_of(eligibility)) is not None:
+                    self._documents_of.setdefault(entity, set()).add(document)
+        return self._documents_of
+
+    def _judged(self, previous: Eligibility | None, obj: Obj, cluster: QuotaCluster) -> Eligibility:
+        if previous is not None:
+            if previous.obj is obj:
+                return previous
+            if grounds_of(previous.obj) == grounds_of(obj):
+                return replace(previous, obj=obj)
+        return assess_eligibility(obj, {self._name: cluster})
+
+
+def entity_of(eligibility: Eligibility) -> Entity | None:
+    """The entity that a document declares, as far as it can be read."""
+    return None if eligibility.declaration is None else eligibility.declaration.entity
+
+
+def resolve_scope(
+    known: ResolvedClaims,
+    scope: ReconcileScope,
+    eligibilities: Iterable[Eligibility],
+    owned: OwnershipRecords,
+    *,
+    waiting: Collection[str] = (),
+) -> ResolvedClaims:
+    """What all documents together ask for, with the claims of a scope resolved again.
+
+    Args:
+        known: The resolved claims before.
+        scope: What changed.
+        eligibilities: Of the documents of the scope that exist.
+        owned: The records.
+        waiting: As for :func:`resolve_desired_state`.
+    """
+    part = resolve_desired_state(eligibilities, owned, waiting=waiting)
+    entities, documents = scope.entities, scope.documents
+    limits, claims = dict(known.desired.limits), dict(known.desired.claims)
+    for entity in entities:
+        _ = limits.pop(entity, None)
+        _ = claims.pop(entity, None)
+    desired = replace(
+        known.desired,
+        limits=limits | dict(part.desired.limits),
+        claims=claims | dict(part.desired.claims),
+        documents=known.desired.documents - documents | part.desired.documents,
+        frozen=known.desired.frozen - documents | part.desired.frozen,
+        halted=frozenset(pair for pair in known.desired.halted if pair[0] not in entities)
+        | part.desired.halted,
+    )
+    losses = {
+        document: pairs for document, pairs in known.losses.items() if document not in documents
+    }
+    return ResolvedClaims(desired=desired, losses={**losses, **part.losses})

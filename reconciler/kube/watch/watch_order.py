@@ -1,0 +1,35 @@
+"""Whether watch events arrive in the order in which the objects were changed."""
+
+from collections import deque
+from typing import Final
+
+from reconciler.base.protocols import Clock
+
+BURST_EVENTS: Final = 32
+BURST_SECONDS: Final = 2.0
+"""So many events within so many seconds are a burst: Kopf's 64 workers, one per object, may then change their order."""
+
+
+class WatchOrder:
+    """The order of the events of one kind.
+
+    Args:
+        clock: Time.
+        watches: How many watches report the kind: several have no common order.
+    """
+
+    def __init__(self, clock: Clock, *, watches: int) -> None:
+        self._clock, self._watches = clock, watches
+        self._recent: deque[float] = deque(maxlen=BURST_EVENTS)
+
+    def note_event(self) -> None:
+        """An event arrived."""
+        self._recent.append(self._clock.monotonic())
+
+    def is_kept(self) -> bool:
+        """Whether there is one watch, without a burst of events just now."""
+        is_burst = (
+            len(self._recent) == BURST_EVENTS
+            and self._clock.monotonic() - self._recent[0] < BURST_SECONDS
+        )
+        return not is_burst and self._watches == 1

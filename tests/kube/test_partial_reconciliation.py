@@ -1,0 +1,286 @@
+"""A partial reconciliation ends in exactly the state that a complete one reaches, and costs the same however many documents there are."""
+
+import asyncio
+import copy
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from reconciler.app.loop import LoopOutcome, LoopTrigger
+from reconciler.kube.api.custom_resources import FINALIZER
+from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
+from reconciler.quota.keys import Key
+from tests.kube.worlds import KubeWorld, resource
+
+ENTITIES: tuple[Entity, ...] = (
+    entity(user="u"),
+    entity(user="v"),
+    entity(user="u", client_id="c"),
+    entity(client_id="c"),
+    (DEFAULT, ABSENT, ABSENT),
+    entity(ip="10.0.0.1"),
+)
+VALUES = (2048, 4096, 8192)
+
+
+class WatchedWorld(KubeWorld):
+    """A world whose watch reports what people do, and whose reconciliations are asked for document by document."""
+
+    def declare(self, name: str, subject: Entity, value: int, **spec: Any) -> str:
+        """Create a document, or change it; its limits alone if its entity differs."""
+        document = f"team/{name}"
+        present = self.objects.get(document)
+        if present is not None and present["metadata"].get("deletionTimestamp"):
+            return document
+        key = Key.CONNECTION_CREATION_RATE if subject[2] else Key.PRODUCER_BYTE_RATE
+        obj = resource(name, subject, {key: value}, **spec)
+        if present is not None:
+            obj["spec"]["entity"] = present["spec"]["entity"]
+            obj["metadata"]["uid"] = present["metadata"]["uid"]
+            obj["spec"]["limits"] = dict.fromkeys(present["spec"]["limits"], value)
+        self.put(obj)
+        self.tell(document)
+        return document
+
+    def remove(self, name: str) -> str:
+        """Delete a document, as far as our finalizer lets it go."""
+        document = f"team/{name}"
+        obj = self.objects.get(document)
+        if obj is None or obj["metadata"].get("deletionTimestamp"):
+            return document
+        gone = copy.deepcopy(obj)
+        held = FINALIZER in obj["metadata"].get("finalizers", ())
+        self.delete(document, finalizer=held)
+        if held:
+            self.tell(document)
+        else:
+            _ = self.cache.forget(gone)
+        return document
+
+    def tell(self, document: str) -> None:
+        """The watch reports a document."""
+        _ = self.cache.observe(copy.deepcopy(self.objects[document]))
+
+    def reconcile(self, **trigger: Any) -> LoopOutcome:
+        """One reconciliation; nothing is listed unless it asks for it."""
+        self.api.calls.clear()
+        self.kafka.requests.clear()
+        outcome = asyncio.run(self.work(LoopTrigger(**trigger)))
+        for document, obj in list(self.cache.of("prod").items()):
+            if document not in self.objects:
+                _ = self.cache.forget(
+                    obj
+                )  # Its finalizer was removed, and the watch reports the end.
+        return outcome
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether the last reconciliation read no records."""
+        return not any(call[:2] == ("list", "configmaps") for call in self.api.calls)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Broker, records and statuses."""
+        stored, owned = self.load()
+        statuses = {document: obj.get("status") for document, obj in self.objects.items()}
+        cluster = copy.deepcopy(self.obj.get("status", {}))
+        return {
+            "live": self.kafka.truth.limits,
+            "records": owned,
+            "uids": stored.uids,
+            "removals": stored.removals,
+            "statuses": statuses,
+            "finalizers": {
+                document: obj["metadata"].get("finalizers")
+                for document, obj in self.objects.items()
+            },
+            "cluster": cluster,
+        }
+
+
+def worlds(**spec: Any) -> tuple[WatchedWorld, WatchedWorld]:
+    """Two equal worlds: in the first one reconciliations may be partial, in the second one all are complete."""
+    both = WatchedWorld(**spec), WatchedWorld(**spec)
+    for world in both:
+        for number in range(2):
+            world.put(
+                resource(
+                    f"other{number}", entity(user=f"other{number}"), {Key.PRODUCER_BYTE_RATE: 2048}
+                )
+            )
+        _ = world.turn(resync=True)
+    return both
+
+
+names = st.sampled_from(("a", "b", "c"))
+actions = st.one_of(
+    st.tuples(
+        st.just("declare"),
+        names,
+        st.sampled_from(ENTITIES),
+        st.sampled_from(VALUES),
+        st.sampled_from(({}, {"deletionPolicy": "Delete"}, {"suspend": True})),
+    ),
+    st.tuples(st.just("remove"), names),
+    st.tuples(st.just("foreign"), names, st.sampled_from(VALUES)),
+)
+
+
+def act(world: WatchedWorld, action: tuple[Any, ...]) -> str:
+    """Do it; the document that it is about."""
+    match action:
+        case ("declare", name, subject, value, spec):
+            return world.declare(name, subject, value, **spec)
+        case ("remove", name):
+            return world.remove(name)
+        case (_, name, value):
+            # Another writer changes the pair of a document right before the document changes, too.
+            document = f"team/{name}"
+            if document in world.objects:
+                limits = world.objects[document]["spec"]["entity"]
+                if limits == {"user": {"name": "u"}}:
+                    world.kafka.write(entity(user="u"), Key.PRODUCER_BYTE_RATE, value + 1.0)
+                    return world.declare(name, entity(user="u"), value)
+            return document
+
+
+@settings(deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    steps=st.lists(st.lists(actions, min_size=1, max_size=3), min_size=1, max_size=6),
+    policy=st.sampled_from(("Upsert", "Sync")),
+)
+def test_a_partial_reconciliation_ends_as_a_complete_one(
+    steps: list[list[tuple[Any, ...]]], policy: str
+) -> None:
+    partial, complete = worlds(
+        confirm_after=2,
+        guards=None,
+        policy=policy,
+        expectedClusterId="fake-cluster",
+        confirmSync="fake-cluster",
+    )
+    complete.is_watch_ordered = False
+    for step in steps:
+        documents = [
+            tuple(dict.fromkeys(act(world, action) for action in step))
+            for world in (partial, complete)
+        ]
+        assert documents[0] == documents[1]
+        outcome = partial.reconcile(keys=documents[0])
+        # A partial reconciliation may remove, as one that lists everything.
+        expected = complete.reconcile(keys=documents[1], resync=partial.is_partial)
+        assert not complete.is_partial
+        assert (outcome.retry, outcome.confirm) == (expected.retry, expected.confirm)
+        assert partial.snapshot() == complete.snapshot()
+        if outcome.retry or outcome.confirm:
+            for world in (partial, complete):
+                world.clock.advance(3.0)
+                _ = world.reconcile(retry=True)
+            assert partial.snapshot() == complete.snapshot()
+
+
+def requests_of(count: int, *, deletes: bool) -> Counter[tuple[str, str] | str]:
+    """The requests of one changed or deleted document among so many."""
+    world = WatchedWorld(guards=None)
+    for number in range(count):
+        world.put(
+            resource(
+                f"user{number}",
+                entity(user=f"user{number}"),
+                {Key.PRODUCER_BYTE_RATE: 2048},
+                deletionPolicy="Delete",
+            )
+        )
+    for _ in range(2):
+        _ = world.turn(resync=True)
+    document = (
+        world.remove("user3") if deletes else world.declare("user3", entity(user="user3"), 4096)
+    )
+    outcome = world.reconcile(keys=(document,))
+    assert not outcome.retry
+    assert world.is_partial
+    assert deletes != (document in world.objects)
+    return Counter(call[:2] for call in world.api.calls) + Counter(world.kafka.requests)
+
+
+@pytest.mark.parametrize("deletes", [False, True])
+def test_a_change_costs_the_same_requests_however_many_documents_there_are(deletes: bool) -> None:
+    requests = requests_of(5, deletes=deletes)
+    assert requests == requests_of(60, deletes=deletes)
+    assert not any(request[0] == "list" for request in requests)
+    assert requests.total() <= 16
+    assert requests["describe"] == 6
+    assert requests["alter"] == 1
+
+
+def change(world: WatchedWorld) -> LoopOutcome:
+    """One document changes."""
+    return world.reconcile(keys=(world.declare("other0", entity(user="other0"), 5000),))
+
+
+def test_what_another_writer_changed_on_the_way_is_compared_completely() -> None:
+    world, _ = worlds()
+    world.kafka.write((DEFAULT, ABSENT, ABSENT), Key.PRODUCER_BYTE_RATE, 7000)
+    _ = change(world)
+    assert not world.is_partial
+
+
+def test_after_a_failure_after_another_ones_write_and_for_other_keys_it_is_complete() -> None:
+    world, _ = worlds()
+    _ = change(world)
+    assert world.is_partial
+    _ = world.reconcile(keys=("prod",))
+    assert not world.is_partial
+    _ = change(world)
+    assert world.is_partial
+    _ = world.reconcile(keys=("team/other0",), retry=True)
+    assert not world.is_partial
+    world.kafka.faults.rejected[entity(user="other0")] = (42, "INVALID_REQUEST", "no")
+    _ = world.reconcile(keys=(world.declare("other0", entity(user="other0"), 6000),))
+    assert world.is_partial
+    world.kafka.faults.rejected.clear()
+    _ = change(world)
+    assert not world.is_partial
+
+
+def test_a_new_claim_for_the_pair_of_a_deleted_document_keeps_its_limit() -> None:
+    world, _ = worlds()
+    subject = entity(user="shared")
+    _ = world.reconcile(keys=(world.declare("a", subject, 2048, deletionPolicy="Delete"),))
+    documents = world.declare("b", subject, 2048), world.remove("a")
+    sent = len(world.kafka.sent)
+    _ = world.reconcile(keys=documents)
+    assert world.is_partial
+    assert len(world.kafka.sent) == sent
+    assert world.reason("team/b") == "Synced"
+    assert "team/a" not in world.objects
+
+
+def test_events_without_an_order_are_reconciled_completely_and_a_removal_lists_before() -> None:
+    world, _ = worlds()
+    subject = entity(user="shared")
+    _ = world.reconcile(keys=(world.declare("a", subject, 2048, deletionPolicy="Delete"),))
+    world.is_watch_ordered = False
+    world.put(resource("unseen", subject, {Key.PRODUCER_BYTE_RATE: 2048}))
+    sent = len(world.kafka.sent)
+    _ = world.reconcile(keys=(world.remove("a"),))
+    assert not world.is_partial
+    assert ("list", "clientquotas", "", "") in world.api.calls
+    assert len(world.kafka.sent) == sent
+    assert world.reason("team/unseen") == "Synced"
+
+
+def test_documents_that_were_given_our_finalizer_are_no_change() -> None:
+    world = WatchedWorld(guards=None)
+    for number in range(40):
+        subject = entity(user=f"user{number}")
+        world.put(
+            resource(
+                f"user{number}", subject, {Key.PRODUCER_BYTE_RATE: 2048}, deletionPolicy="Delete"
+            )
+        )
+    _ = world.turn(resync=True)
+    _ = world.reconcile(keys=(world.declare("user1", entity(user="user1"), 4096),))
+    assert world.is_partial
