@@ -125,8 +125,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         what="a deposed leader alters Kafka",
         file="reconciler/kube/run/leader_store.py",
-        old="        if not validate_only and not self._leads():",
-        new="        if not validate_only and self._leads is None:",
+        old="            if not self._leads():",
+        new="            if self._leads is None:",
         tests=("tests/kube/run/test_leader_store.py",),
     ),
     Fault(

@@ -251,11 +251,9 @@ class KubeInventory:
         Raises:
             KubernetesError: A ConfigMap could not be written.
         """
-        if not documents:
-            return
         left_behind = [
             owner.document
-            for record in self.owned.records.values()
+            for record in (self.owned.records.values() if documents else ())
             for _, owner in record.pairs()
             if owner.document in documents and owner.deletion_policy is not DeletionPolicy.RETAIN
         ]

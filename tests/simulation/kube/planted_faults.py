@@ -26,8 +26,8 @@ OPERATOR_FAULTS: tuple[Fault, ...] = (
     _fault(
         "a leader alters quotas although its Lease is not certain",
         "run/leader_store.py",
-        "if not validate_only and not self._leads():",
-        "if not validate_only and self._leads is None:",
+        "if not self._leads():",
+        "if self._leads is None:",
     ),
     _fault(
         "a reconciliation that broke off releases every deleted document",
@@ -62,7 +62,7 @@ OPERATOR_FAULTS: tuple[Fault, ...] = (
     _fault(
         "an older event takes the place of a newer object",
         "watch/resource_cache.py",
-        "return uid_of(obj) in self._ended or (current is not None and _is_before(obj, current))",
+        "return uid_of(obj) in self._ended or (current is not None and is_before(obj, current))",
         "return uid_of(obj) in self._ended",
     ),
     _fault(
