@@ -100,8 +100,8 @@ class ClusterReconciler:
         obj = self._context.cache.clusters.get(self._name)
         if obj is None:
             return LoopOutcome(note="there is no such QuotaCluster any more")
-        known, self._known = self._known, None
-        result = await self._reconcile_once(obj, wake, known)
+        baseline, self._known = self._known, None
+        result = await self._reconcile_once(obj, wake, baseline)
         lost_pairs = {pair for pairs in result.settled.losses.values() for pair in pairs}
         self._context.passed(result.report, len(lost_pairs))
         pending = await self._publisher.publish(result, everything=wake.resync)
@@ -115,11 +115,11 @@ class ClusterReconciler:
         return LoopOutcome(retry=bool(pending), note=pending, confirm=confirm)
 
     async def _reconcile_once(
-        self, obj: Obj, wake: LoopTrigger, known: KnownState | None
+        self, obj: Obj, wake: LoopTrigger, baseline: KnownState | None
     ) -> ReconcileResult:
         """Everything up to the end of the pass."""
         changed = self._context.cache.take_changed(self._name).union(wake.keys)
-        known = known if names_documents(wake) else None
+        baseline = baseline if names_documents(wake) else None
         scope: ReconcileScope | None = None
         started = self._context.clock.now()
         cluster: QuotaCluster | None = None
@@ -136,8 +136,8 @@ class ClusterReconciler:
             behaves_as = answering.behaves_as
             self._check_sole_manager(answering.id)
             expected = cluster.expected_cluster_id or _pinned(obj) or answering.id
-            if known is not None and expected == self._inventory.owned.cluster_id:
-                scope, store = await self._scoped(cluster, known, changed, store, answering)
+            if baseline is not None and expected == self._inventory.owned.cluster_id:
+                scope, store = await self._scoped(cluster, baseline, changed, store, answering)
             complete = scope is not None or await self._read_everything(wake, expected, cluster)
             orders = self._orders(cluster, expected, complete=complete, scope=scope)
             rules = orders.rules
@@ -148,7 +148,7 @@ class ClusterReconciler:
             self._inventory.take_documents(
                 {document: judged.obj for document, judged in used_eligibilities.items()}
             )
-            settled = self._gathered(used_eligibilities, unheld, known, scope)
+            settled = self._gathered(used_eligibilities, unheld, baseline, scope)
             ports = ReconcilePorts(
                 store=store,
                 inventory=self._inventory,
@@ -180,7 +180,7 @@ class ClusterReconciler:
             cluster=cluster,
             rules=rules,
             report=report,
-            settled=self._gathered(eligibilities, unheld, known, scope),
+            settled=self._gathered(eligibilities, unheld, baseline, scope),
             is_partial=scope is not None,
             eligibilities=eligibilities,
             unheld=unheld,
@@ -230,7 +230,7 @@ class ClusterReconciler:
     async def _scoped(
         self,
         cluster: QuotaCluster,
-        known: KnownState,
+        baseline: KnownState,
         changed: frozenset[str],
         store: QuotaStore,
         answering: Cluster,
@@ -242,7 +242,7 @@ class ClusterReconciler:
         """
         context = self._context
         if (
-            known.generation != self._generation
+            baseline.generation != self._generation
             or context.fenced()
             or not context.is_watch_ordered()
             or any(map(context.cache.selects_clusters, changed))
@@ -251,7 +251,7 @@ class ClusterReconciler:
         scope = self._index.scope(
             context.cache.of(self._name), cluster, changed, self._inventory.entities_of(changed)
         )
-        partial_store = PartialStore(store, answering, known.live, scope.entities)
+        partial_store = PartialStore(store, answering, baseline.live, scope.entities)
         if not await partial_store.is_confirmed():
             return None, store
         self._inventory.reload_from_cache(scope.entities)
@@ -262,14 +262,14 @@ class ClusterReconciler:
         self,
         eligibilities: Mapping[str, Eligibility],
         unheld: frozenset[str],
-        known: KnownState | None,
+        baseline: KnownState | None,
         scope: ReconcileScope | None,
     ) -> ResolvedClaims:
         """What all documents together ask for."""
         owned = self._inventory.owned
-        if known is not None and scope is not None:
+        if baseline is not None and scope is not None:
             return resolve_scope(
-                known.settled, scope, eligibilities.values(), owned, waiting=unheld
+                baseline.settled, scope, eligibilities.values(), owned, waiting=unheld
             )
         return resolve_desired_state(eligibilities.values(), owned, waiting=unheld)
 

@@ -24,16 +24,20 @@ class PartialStore:
     Args:
         store: The cluster.
         cluster: Who answers.
-        known: What the last complete describe showed, with what was written since.
+        known_quotas: What the last complete describe showed, with what was written since.
         entities: What may be written.
     """
 
     def __init__(
-        self, store: QuotaStore, cluster: Cluster, known: QuotaState, entities: Collection[Entity]
+        self,
+        store: QuotaStore,
+        cluster: Cluster,
+        known_quotas: QuotaState,
+        entities: Collection[Entity],
     ) -> None:
         self._store, self._cluster, self._entities = store, cluster, tuple(entities)
-        self._known: QuotaState | None = known
-        self._quotas = known
+        self._unused: QuotaState | None = known_quotas
+        self._quotas = known_quotas
 
     async def is_confirmed(self) -> bool:
         """Whether the entities, and all that their clients can fall back to, still are as they are known.
@@ -52,10 +56,10 @@ class PartialStore:
         if len(related) > MOST_DESCRIBED or any(map(is_named_ip, self._entities)):
             return False
         current = await self._described(related)
-        known = self._quotas
+        quotas = self._quotas
         return all(
-            known.limits.get(entity) == current.limits.get(entity)
-            and known.foreign_values.get(entity) == current.foreign_values.get(entity)
+            quotas.limits.get(entity) == current.limits.get(entity)
+            and quotas.foreign_values.get(entity) == current.foreign_values.get(entity)
             for entity in related
         )
 
@@ -65,24 +69,24 @@ class PartialStore:
 
     async def observe(self, *, scram_users: bool = False) -> ClusterDescription:
         """The known state at first; a second observation is a complete one, because it asks whether a plan still fits."""
-        known, self._known = self._known, None
-        if known is None:
+        quotas, self._unused = self._unused, None
+        if quotas is None:
             return await self._store.observe(scram_users=scram_users)
-        return ClusterDescription(cluster=self._cluster, quotas=known, scram_users=frozenset())
+        return ClusterDescription(cluster=self._cluster, quotas=quotas, scram_users=frozenset())
 
     async def describe(self, filter_: Filter, *, node: int | None = None) -> QuotaState:
         """The known state with the entities as they are now, where everything is asked for."""
         if filter_ != ALL or node is not None:
             return await self._store.describe(filter_, node=node)
-        current, known = await self._described(self._entities), self._quotas
-        limits, foreign_values = dict(known.limits), dict(known.foreign_values)
+        current, quotas = await self._described(self._entities), self._quotas
+        limits, foreign_values = dict(quotas.limits), dict(quotas.foreign_values)
         for entity in self._entities:
             _ = limits.pop(entity, None)
             _ = foreign_values.pop(entity, None)
         return QuotaState(
             limits=limits | dict(current.limits),
             foreign_values=foreign_values | dict(current.foreign_values),
-            foreign_entities=known.foreign_entities,
+            foreign_entities=quotas.foreign_entities,
         )
 
     async def alter(

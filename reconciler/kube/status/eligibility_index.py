@@ -56,13 +56,13 @@ class EligibilityIndex:
             cluster: The QuotaCluster.
             generation: Its generation; with another one every document is judged again.
         """
-        known = self._eligibilities if generation == self._generation else {}
+        earlier = self._eligibilities if generation == self._generation else {}
         judged = {
-            document: self._judged(known.get(document), obj, cluster)
+            document: self._judged(earlier.get(document), obj, cluster)
             for document, obj in objects.items()
         }
-        if len(judged) != len(known) or any(
-            (previous := known.get(document)) is None
+        if len(judged) != len(earlier) or any(
+            (previous := earlier.get(document)) is None
             or previous.declaration is not eligibility.declaration
             for document, eligibility in judged.items()
         ):
@@ -144,7 +144,7 @@ def entity_of(eligibility: Eligibility) -> Entity | None:
 
 
 def resolve_scope(
-    known: ResolvedClaims,
+    resolved: ResolvedClaims,
     scope: ReconcileScope,
     eligibilities: Iterable[Eligibility],
     owned: OwnershipRecords,
@@ -154,7 +154,7 @@ def resolve_scope(
     """What all documents together ask for, with the claims of a scope resolved again.
 
     Args:
-        known: The resolved claims before.
+        resolved: The resolved claims before.
         scope: What changed.
         eligibilities: Of the documents of the scope that exist.
         owned: The records.
@@ -162,20 +162,20 @@ def resolve_scope(
     """
     part = resolve_desired_state(eligibilities, owned, waiting=waiting)
     entities, documents = scope.entities, scope.documents
-    limits, claims = dict(known.desired.limits), dict(known.desired.claims)
+    limits, claims = dict(resolved.desired.limits), dict(resolved.desired.claims)
     for entity in entities:
         _ = limits.pop(entity, None)
         _ = claims.pop(entity, None)
     desired = replace(
-        known.desired,
+        resolved.desired,
         limits=limits | dict(part.desired.limits),
         claims=claims | dict(part.desired.claims),
-        documents=known.desired.documents - documents | part.desired.documents,
-        frozen=known.desired.frozen - documents | part.desired.frozen,
-        halted=frozenset(pair for pair in known.desired.halted if pair[0] not in entities)
+        documents=resolved.desired.documents - documents | part.desired.documents,
+        frozen=resolved.desired.frozen - documents | part.desired.frozen,
+        halted=frozenset(pair for pair in resolved.desired.halted if pair[0] not in entities)
         | part.desired.halted,
     )
     losses = {
-        document: pairs for document, pairs in known.losses.items() if document not in documents
+        document: pairs for document, pairs in resolved.losses.items() if document not in documents
     }
     return ResolvedClaims(desired=desired, losses={**losses, **part.losses})
