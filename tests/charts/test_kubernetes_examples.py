@@ -101,7 +101,7 @@ def test_kubectl_shows_each_limit_of_each_document(example_kube: KubeCluster) ->
     lines = example_kube.kubectl("get", "ckq", "--all-namespaces").stdout.splitlines()
     header = lines[0].split()
     assert header == [
-        "NAMESPACE", "NAME", "CLUSTER", "ENTITY", "PRODUCER", "CONSUMER", "REQUEST%", "MUTATION", "CONNECTION", "READY",
+        "NAMESPACE", "NAME", "CLUSTER", "CLUSTERS", "ENTITY", "PRODUCER", "CONSUMER", "REQUEST%", "MUTATION", "CONNECTION", "READY",
         "REASON", "AGE",
     ]  # fmt: skip
     start = {name: lines[0].index(name) for name in header}
@@ -114,7 +114,7 @@ def test_kubectl_shows_each_limit_of_each_document(example_kube: KubeCluster) ->
     assert cells("platform", "user") == ["20Mi", "40Mi", "200", "5", ""]
     assert cells("platform", "address") == ["", "", "", "", "50"]
     assert cells("payments", "checkout") == ["20Mi", "40Mi", "", "", ""]
-    assert len(lines) == 1 + 10 + 1
+    assert len(lines) == 1 + 10 + 1 + 1
 
 
 @pytest.mark.integration

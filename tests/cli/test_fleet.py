@@ -130,7 +130,7 @@ def test_a_write_that_the_broker_refuses_is_1_with_a_row_of_its_own(fleet, kquot
 
 def test_a_write_whose_outcome_is_not_known_is_1_and_its_row_has_no_change(fleet, kquota):
     fleet["beta"].fail(Fault(effect=CutBefore(), api=49, times=-1))
-    ran = kquota("apply", "--all", "--yes", "--validate", "none", "--timeout", "1s")
+    ran = kquota("apply", "--all", "--yes", "--validate", "none", "--timeout", "30s")
     assert ran.code == 1
     assert summary(ran.out)[1][:3] == ["beta", "failed", "0"]
     assert [row[:2] for row in summary(ran.out)[::2]] == [["alpha", "ok"], ["gamma", "ok"]]

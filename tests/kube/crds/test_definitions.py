@@ -92,9 +92,18 @@ def test_the_columns_of_a_quota_show_its_limits_and_whether_they_are_in_force(
     arguments = ("ckq", "a", "-n", kube_namespace)
     fresh = table(kube, *arguments)
     columns = {"PRODUCER": "10Mi", "CONSUMER": "", "REQUEST%": "50", "MUTATION": "", "CONNECTION": ""}  # fmt: skip
-    assert list(fresh) == ["NAME", "CLUSTER", "ENTITY", *columns, "READY", "REASON", "AGE"]
+    assert list(fresh) == [
+        "NAME",
+        "CLUSTER",
+        "CLUSTERS",
+        "ENTITY",
+        *columns,
+        "READY",
+        "REASON",
+        "AGE",
+    ]
     assert {name: fresh[name] for name in columns} == columns
-    assert fresh["CLUSTER"] == "prod"
+    assert (fresh["CLUSTER"], fresh["CLUSTERS"]) == ("prod", "")
     assert (fresh["ENTITY"], fresh["READY"], fresh["REASON"]) == ("", "", "")
     set_status(
         kube,
@@ -110,7 +119,7 @@ def test_the_columns_of_a_quota_show_its_limits_and_whether_they_are_in_force(
     wide = table(kube, *arguments, "-o", "wide")
     del wide["AGE"]
     assert wide == {
-        **columns, "NAME": "a", "CLUSTER": "prod", "ENTITY": "user=alice", "READY": "True",
+        **columns, "NAME": "a", "CLUSTER": "prod", "CLUSTERS": "", "ENTITY": "user=alice", "READY": "True",
         "REASON": "Applied", "DRIFTED": "False", "MESSAGE": "All limits hold.",
     }  # fmt: skip
 
