@@ -19,7 +19,7 @@ from reconciler.evidence.spark.jobs import rollup
 from reconciler.evidence.spark.runtime.session import SessionSettings
 from tests.evidence.spark import lakes
 
-TREE = Path(__file__).parents[4]
+TREE = Path(__file__).parents[3]
 
 
 @click.command()
