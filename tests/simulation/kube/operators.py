@@ -16,7 +16,7 @@ from reconciler.kube.configuration.client_sessions import SecretState, SessionKe
 from reconciler.kube.configuration.operator_settings import OperatorSettings
 from reconciler.kube.leadership.election import ElectionSettings, Leader
 from reconciler.kube.leadership.watchdog import LOOKS_EVERY, Watchdog
-from reconciler.kube.run.leader_store import LeadingStore
+from reconciler.kube.run.leader_store import KafkaWrites, LeadingStore
 from reconciler.kube.run.operator import Operator
 from reconciler.kube.run.operator_ports import OperatorPorts
 from reconciler.manifest.project.cluster import QuotaCluster
@@ -152,7 +152,7 @@ class JudgedStore(LeadingStore):
     """A Kafka cluster that asks the laws before it is altered."""
 
     def __init__(self, store: QuotaStore, judge: Callable[[], None]) -> None:
-        super().__init__(store, lambda: True)
+        super().__init__(store, lambda: True, KafkaWrites())
         self._judge = judge
 
     async def alter(
