@@ -89,7 +89,7 @@ def replaced(page: str, name: str, text: str) -> str:
 
 def crossover(rows: Sequence[Row]) -> str:
     """Rows of T8 as one table: seconds of each engine by size."""
-    lines = ["| samples | Spark | core | DuckDB | Polars |", "| --- | --- | --- | --- | --- |"]  # fmt: skip
+    lines = ["| samples | Spark | core | DuckDB | Polars |", "| --- | --- | --- | --- | --- |"]
     works = dict.fromkeys(row.work for row in rows)
     for work in works:
         by_peer = {row.peer: row for row in rows if row.work == work}

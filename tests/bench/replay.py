@@ -154,7 +154,7 @@ def crossed(folder: str, rounds: int, amount: int) -> dict[str, list[float]]:
             figures.append(found["seconds"][engine][-1] if found else math.inf)
             if found:
                 answers.add(tuple(found["answer"]))
-            say(f"  {engine}: {figures[-1]:.2f} s" + (f", {found['rss_mb']} MB" if found else ""))  # fmt: skip
+            say(f"  {engine}: {figures[-1]:.2f} s" + (f", {found['rss_mb']} MB" if found else ""))
     if len(answers) != 1:
         raise SystemExit(f"the engines do not agree: {sorted(answers)}")
     return taken

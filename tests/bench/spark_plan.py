@@ -205,7 +205,7 @@ def _planned(desired: object, owned: object, live: object) -> int:
     from reconciler.quota.policy import Rules
     from tests.evidence.spark.core_plan_rows import plan_rows
 
-    return len(plan_rows(compare(desired=desired, owned=owned, live=live, rules=Rules(), now=2.0)))  # type: ignore[arg-type]
+    return len(plan_rows(compare(desired=desired, owned=owned, live=live, rules=Rules(), now=2.0)))
 
 
 def sample(*words: str) -> list[list[float]]:

@@ -28,7 +28,7 @@ def row(*, value: float = 2.0, bar: str = "<= 3x", work: str = "work", peer: str
 
 
 def measured(target: str = "T3", **more: object) -> Measured:
-    return Measured(target=target, row=row(**more), when="2026-11-21, load 1.0 to 1.0, 3 samples")  # type: ignore[arg-type]
+    return Measured(target=target, row=row(**more), when="2026-11-21, load 1.0 to 1.0, 3 samples")
 
 
 def test_all_thirteen_targets_are_wired():

@@ -272,7 +272,7 @@ def test_an_owner_of_a_namespace_with_every_right_writes_no_status(
         for verb in ("create", "replace") if kind == "clientquota" else ("replace",):
             answer = tried(release, owner, verb, "-f", "-", text=json.dumps(obj | change))
             assert answer.returncode == 0, answer.stderr
-        got = tried(release, owner, "get", kind, str(obj["metadata"]["name"]), "-o", "json")  # type: ignore[index]
+        got = tried(release, owner, "get", kind, str(obj["metadata"]["name"]), "-o", "json")
         assert "status" not in json.loads(got.stdout)
         place = f"namespaces/{release.watched}/" if kind == "clientquota" else ""
         path = f"/apis/kafka-quotas.io/v1alpha1/{place}{kind}s/{name}/status"

@@ -120,7 +120,7 @@ def test_a_damaged_memory_is_named_and_nothing_is_told(kquota, applied, sandbox,
         (("--watch", "--correct-drift", "--read-only"), "forbids"),
         (("--watch", "--metrics-address", "nowhere"), "no address to listen on"),
     ],
-)  # fmt: skip
+)
 def test_what_does_not_fit_is_refused_before_anything_is_done_and_shows_no_secret(kquota, applied, inbox, arguments, words):  # fmt: skip
     ran = kquota("drift", *arguments)
     assert ran.code == 1

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 import pytest
 
+from reconciler.cli.main import cli
 from tests.cli.command_tree import OPTION, command_of, options_of
 
 SOURCE = Path(__file__).parents[2] / "reconciler"
@@ -94,6 +95,76 @@ def test_commands_that_texts_name_exist_with_their_options() -> None:
     assert [
         f"{place}: {problem}" for place, text, _ in mentioned if (problem := unknown_options(text))
     ] == []
+
+
+OTHER_PROGRAMS = {
+    "kafka-client-quotas": "--add --alter --defaults --delete --describe --names --resolve --validate-only",
+    "Kafka's tools": "--allow-principal --entity-type --operation",
+    "kubectl, helm": "--all-namespaces --as --create-namespace --from-file --from-literal --no-hooks --overwrite"
+    " --patch --patch-file --previous --replicas --reset-then-reuse-values --selector --server-side --set"
+    " --status-include-resources --type --values",
+    "Spark": "--archives --conf --deploy-mode --driver-memory --executor-cores --executor-memory --no-archive"
+    " --num-executors --output --packages --py-files",
+    "Docker, buildah, pip": "--build-arg --digestfile --isolation --no-deps"
+    " --require-hashes --storage-driver --tag --volume --wheel-dir",
+    "systemctl, git, jq": "--depth --now --quiet",
+    "tools that others wrote": "--continuous --dry --unsafemode",
+    "programs of this repository": "--broker --config --divide --include --public --recording --scale --variant --write",
+}
+"""Options that texts name and that are not those of kquota, by the program that has them."""
+
+ROOT = SOURCE.parent
+PAGES = sorted(
+    path
+    for pattern in ("*.md", "docs/**/*.md", "examples/**/*", "charts/**/*")
+    for path in ROOT.glob(pattern)
+    if path.is_file() and path.suffix in {".md", ".yaml", ".yml", ".txt", ".service", ".py", ".sh"}
+)
+
+
+def all_options() -> set[str]:
+    """Every option that a text may name; ``--config-`` begins a family of them."""
+    return options_of(cli).union({"--config-"}, *map(str.split, OTHER_PROGRAMS.values()))
+
+
+def test_every_option_that_an_error_or_a_hint_names_exists() -> None:
+    own = options_of(cli).union(
+        OTHER_PROGRAMS["kafka-client-quotas"].split(), OTHER_PROGRAMS["Kafka's tools"].split()
+    )
+    programs = (
+        "git/",
+        "app/clusters/state_files.py",
+        "evidence/spark/",
+        "evidence/ingest/readers/prometheus.py",
+    )  # their options
+    unknown = {
+        f"{place}: {option}"
+        for place, text in texts()
+        if not place.startswith(programs)
+        for option in OPTION.findall(text)
+        if option not in own
+    }
+    assert {text for text in unknown if not text.endswith(" --overwrite")} == set()
+
+
+def test_every_option_that_a_page_or_an_example_names_exists() -> None:
+    known_options = all_options()
+    assert len(PAGES) > 80
+    assert [
+        f"{path.relative_to(ROOT)}: {option}"
+        for path in PAGES
+        for option in OPTION.findall(path.read_text(encoding="utf-8"))
+        if option not in known_options
+    ] == []
+
+
+def test_each_program_of_others_is_still_named_with_its_options() -> None:
+    named = {
+        option for path in PAGES for option in OPTION.findall(path.read_text(encoding="utf-8"))
+    }
+    named.update(option for _, text in texts() for option in OPTION.findall(text))
+    others = {option for options in OTHER_PROGRAMS.values() for option in options.split()}
+    assert others - named == set()
 
 
 def test_examples_of_help_texts_can_be_parsed() -> None:

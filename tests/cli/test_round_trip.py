@@ -42,7 +42,7 @@ NAMES = (
     "\u2028\u2029\u0085\ufeff",
     "\x1b[31m",
     "a" * 300,
-)  # fmt: skip
+)
 ODD = {
     **{(("user", name),): {"producer_byte_rate": 1024.0 + at} for at, name in enumerate(NAMES)},
     **{

@@ -25,7 +25,7 @@ class _Repeating(dict):
 
 def settings(section: str) -> dict[str, str]:
     parsed = configparser.ConfigParser(strict=False, interpolation=None, dict_type=_Repeating)
-    parsed.optionxform = str  # type: ignore[assignment,method-assign] # names of systemd have capitals
+    parsed.optionxform = str
     parsed.read(UNIT)
     return dict(parsed[section])
 

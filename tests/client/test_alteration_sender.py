@@ -142,7 +142,7 @@ async def test_a_lost_answer_is_unknown_and_never_sent_again(last: acts.Act) -> 
         broker.on(ALTER_CLIENT_QUOTAS, acts.applied_then(last))
         results = await our.alter([setting(ALICE)])
         assert isinstance(results[ALICE], Unknown)
-        assert "sent, but no usable answer" in results[ALICE].reason  # type: ignore[union-attr]
+        assert "sent, but no usable answer" in results[ALICE].reason
         assert broker.count(ALTER_CLIENT_QUOTAS) == 1
 
 
@@ -237,7 +237,7 @@ async def test_rejections_without_words_get_ours() -> None:
         broker.on(ALTER_CLIENT_QUOTAS, answering((ALICE_PARTS, 42, None)))
         results = await our.alter([setting(ALICE)])
         assert isinstance(results[ALICE], Rejected)
-        assert results[ALICE].message  # type: ignore[union-attr]
+        assert results[ALICE].message
 
 
 @on_loop

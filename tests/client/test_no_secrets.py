@@ -79,7 +79,7 @@ class Net:
 def net() -> Iterator[Net]:
     made = Net()
     handler = logging.Handler(level=logging.DEBUG)
-    handler.emit = made.records.append  # type: ignore[method-assign]
+    handler.emit = made.records.append
     root = logging.getLogger()
     before = root.level
     root.setLevel(logging.DEBUG)

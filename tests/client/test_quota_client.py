@@ -112,7 +112,7 @@ async def test_what_a_filter_does_not_ask_for_is_dropped_even_if_a_broker_lists_
             (("user", "alice"),): {RATE: 1.0},
             (("client-id", None), ("user", "bob")): {RATE: 2.0, "strange": 1.0},
         }
-        broker._entries = lambda _: [  # type: ignore[method-assign]
+        broker._entries = lambda _: [
             (parts, tuple(values.items())) for parts, values in broker.quotas.items()
         ]
         state = await our.describe(wanted)

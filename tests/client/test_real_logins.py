@@ -36,7 +36,7 @@ def given(
 
 async def fails(settings: dict[str, str], **how: object) -> tuple[KquotaError, float]:
     started = time.monotonic()
-    async with QuotaClient(ClientConfig.from_mapping(settings, **how)) as our:  # type: ignore[arg-type]
+    async with QuotaClient(ClientConfig.from_mapping(settings, **how)) as our:
         with pytest.raises(KquotaError) as caught:
             await our.describe()
     return caught.value, time.monotonic() - started

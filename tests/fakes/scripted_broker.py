@@ -235,7 +235,7 @@ class ScriptedBroker:
             self._serve,
             "127.0.0.1",
             self.port,
-            ssl=self.tls,  # type: ignore[arg-type]
+            ssl=self.tls,
         )
         self.port = self._server.sockets[0].getsockname()[1]
 

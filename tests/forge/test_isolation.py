@@ -251,7 +251,7 @@ def test_plan_apply_and_drift_execute_no_file_of_the_checkout(
     git(here.folder, "add", "-A")
     git(here.folder, "commit", "--quiet", "-m", "evil")
     base = git(here.folder, "rev-parse", "HEAD")
-    variables = {"QUOTA_BOOTSTRAP": sandbox.bootstrap, "EVIDENCE": "none", "RECORDS_TOKEN": "t"}  # type: ignore[attr-defined]
+    variables = {"QUOTA_BOOTSTRAP": sandbox.bootstrap, "EVIDENCE": "none", "RECORDS_TOKEN": "t"}
     for script in ("plan/plan.sh", "apply/apply.sh", "drift/drift.sh"):
         answer = here.step(
             script, path=path, **variables, CONFIG_FROM=base if "plan" in script else ""

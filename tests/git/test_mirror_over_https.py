@@ -25,7 +25,7 @@ class Guarded(http.server.SimpleHTTPRequestHandler):
     """The files of a repository, for whoever has the token (git's plain protocol over http)."""
 
     def do_GET(self) -> None:
-        self.server.asked.append((self.path, self.headers.get("Authorization")))  # type: ignore[attr-defined] # the test's own list
+        self.server.asked.append((self.path, self.headers.get("Authorization")))
         if self.headers.get("Authorization") == EXPECTED:
             super().do_GET()
             return
@@ -51,7 +51,7 @@ def server(tmp_path: Path, origin: Path, monkeypatch) -> Iterator[http.server.Th
     context.load_cert_chain(identity.certificate, identity.key)
     handler = partial(Guarded, directory=str(origin))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
-        running.asked = []  # type: ignore[attr-defined] # what the handler saw
+        running.asked = []
         running.socket = context.wrap_socket(running.socket, server_side=True)
         thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()

@@ -22,7 +22,7 @@ ALICE = DriftedPair(
 )  # fmt: skip
 BOB = DriftedPair(
     entity=entity(user="bob"), key=Key.REQUEST_PERCENTAGE, expected=50.0, live=None, since=NOW - 600
-)  # fmt: skip
+)
 
 
 def drift(*pairs: DriftedPair, cluster: str = "prod") -> ClusterDrift:

@@ -69,9 +69,15 @@ class Image:
         who = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
         program = self.prefix / "bin" / last.entrypoint[0]
         return subprocess.run(
-            [str(program), *(arguments or last.command)], cwd=self.writable, env=environment, capture_output=True,
-            text=True, check=False, timeout=60, **who,
-        )  # type: ignore[call-overload, no-any-return]  # fmt: skip
+            [str(program), *(arguments or last.command)],
+            cwd=self.writable,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+            **who,
+        )
 
 
 def lock(folder: Path) -> None:

@@ -150,7 +150,7 @@ def test_every_digest_of_the_layout_is_that_of_its_blob(layout: Layout) -> None:
     sums = "".join(f"{path.name}  {path}\n" for path in sorted(blobs.iterdir()))
     answer = subprocess.run(
         ["sha256sum", "--check", "--quiet"], input=sums, capture_output=True, text=True, check=False
-    )  # fmt: skip
+    )
     assert (answer.returncode, answer.stdout) == (0, "")
 
 

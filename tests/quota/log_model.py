@@ -52,7 +52,7 @@ def seat(user: str, client: str) -> Seat:
         (None, None), (None, False), (False, client), (False, None),
     ]  # fmt: skip
     found = [slot for slot in slots if client or slot[1] is False]
-    return tuple(Entity((one[0], one[1], ABSENT)) for one in found)  # type: ignore[arg-type]
+    return tuple(Entity((one[0], one[1], ABSENT)) for one in found)
 
 
 SEATS: Mapping[str, Seat] = {

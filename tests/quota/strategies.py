@@ -136,7 +136,7 @@ def inventories(draw: st.DrawFn, *, overrides: bool = True) -> OwnershipRecords:
             OverrideSet(override=draw(overrides_of(one, key)))
             for one, key in draw(st.lists(pairs, unique=True, max_size=2))
         ]
-    return OwnershipRecords(cluster_id="c").with_changes(changes)  # type: ignore[arg-type]
+    return OwnershipRecords(cluster_id="c").with_changes(changes)
 
 
 def overrides_of(subject: Entity, key: Key) -> st.SearchStrategy[Override]:

@@ -33,7 +33,7 @@ EMPTY = OwnershipRecords(cluster_id="c")
 
 
 def after(*changes: object, owned: OwnershipRecords = EMPTY) -> OwnershipRecords:
-    return owned.with_changes(changes)  # type: ignore[arg-type]
+    return owned.with_changes(changes)
 
 
 def recorded(key: Key = RATE, owner: Owner = ONE) -> Recorded:
@@ -46,8 +46,8 @@ def intend() -> IntentStarted:
 
 def override(value: float | None = 5.0, **more: object) -> Override:
     return Override(
-        entity=ALICE, key=RATE, value=value, until=10.0, author="eve", reason="why", **more  # type: ignore[arg-type]
-    )  # fmt: skip
+        entity=ALICE, key=RATE, value=value, until=10.0, author="eve", reason="why", **more
+    )
 
 
 def test_the_sole_owner_is_known_only_where_all_columns_have_the_same():

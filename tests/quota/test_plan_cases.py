@@ -65,7 +65,7 @@ def has(value: float | None) -> QuotaState:
 
 
 def owns(*changes: object) -> OwnershipRecords:
-    return OwnershipRecords(cluster_id="c").with_changes(changes)  # type: ignore[arg-type]
+    return OwnershipRecords(cluster_id="c").with_changes(changes)
 
 
 def applied(value: float, owner: Owner = ONE) -> Recorded:
@@ -79,7 +79,7 @@ def intended(value: float | None, owner: Owner = ONE, at: float = 0.0) -> Intent
 def override(value: float | None = 50.0, until: float = NOW + 1, **more: object) -> OverrideSet:
     settings = {"author": "eve", "reason": "incident", **more}
     return OverrideSet(
-        override=Override(entity=ALICE, key=KEY, value=value, until=until, **settings)  # type: ignore[arg-type]
+        override=Override(entity=ALICE, key=KEY, value=value, until=until, **settings)
     )
 
 

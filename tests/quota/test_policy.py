@@ -131,7 +131,7 @@ def _folded(rows: Rows, place: int) -> Rows:
 
 def _line(labels: tuple[str, ...], cells: object) -> str:
     words = [label.ljust(width) for label, width in zip(labels, (18, 10, 16, 8, 10), strict=True)]
-    return ("".join(words) + "".join(str(one).ljust(13) for one in cells)).rstrip()  # type: ignore[attr-defined]
+    return ("".join(words) + "".join(str(one).ljust(13) for one in cells)).rstrip()
 
 
 def test_state_policy_drift_mode_deletion_policy_and_frozen_do_what_the_committed_table_says():

@@ -36,7 +36,7 @@ def oracle(request: pytest.FixtureRequest) -> Iterator[PrecedenceOracle]:
 
 
 def asked(limits: dict[Entity, float]) -> dict[raw_quotas.Entity, float]:
-    return {tuple(sorted(parts(one))): value for one, value in limits.items()}  # type: ignore[misc]
+    return {tuple(sorted(parts(one))): value for one, value in limits.items()}
 
 
 def encoded(name: str) -> str:

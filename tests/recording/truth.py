@@ -89,7 +89,7 @@ def truth(free: Sequence[Way], limited: Sequence[Way]) -> Truth:
         worst_ms=max(one.took_ms for one in limited) - statistics.median_low(took),
         baseline_ms=baseline,
         is_cut=not all(one.arrived for one in limited),
-    )  # fmt: skip
+    )
 
 
 def samples(
@@ -138,7 +138,7 @@ def points_of(
 ) -> dict[tuple[str, str, str], list[tuple[int, float]]]:
     """The series of a metric in an answer of Prometheus: (type, user, client id) -> points. Names stay encoded."""
     found: dict[tuple[str, str, str], list[tuple[int, float]]] = {}
-    for one in matrix["data"]["result"]:  # type: ignore[index]  # an answer of its API
+    for one in matrix["data"]["result"]:
         labels = one["metric"]
         if labels["__name__"] == name:
             who = (labels.get("type", ""), labels.get("user", ""), labels.get("client_id", ""))

@@ -81,7 +81,7 @@ def made_up() -> ClusterPage:
         DriftObserved(entity=drifted, key=RATE, at=NOW - 9 * 3600),
         Recorded(entity=kept, key=RATE, value=4 * MIB, owner=retained),
     ]
-    owned = OwnershipRecords(cluster_id="lkc-7Qw2").with_changes(records)  # type: ignore[arg-type]
+    owned = OwnershipRecords(cluster_id="lkc-7Qw2").with_changes(records)
     state = QuotaState(limits={subject: limits_of(values) for subject, values in live.items()})
     new_page = looked(merge(wanted.values()), owned, state)
     preview = replace(new_page.preview, verdict=ValidationResult(source="broker"), snapshot_at=None)

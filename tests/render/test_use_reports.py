@@ -125,7 +125,7 @@ def origin(table: str, **more: object) -> ResultOrigin:
         table=table, cluster_id="prod-id", from_ms=EVIDENCE.from_ms, to_ms=EVIDENCE.to_ms, snapshot_id="look-1",
         made_ms=EVIDENCE.to_ms, other_window=False,
     )  # fmt: skip
-    return replace(new_origin, **more)  # type: ignore[arg-type]
+    return replace(new_origin, **more)
 
 
 def test_what_was_taken_from_the_lake_says_of_which_window_and_look_it_is() -> None:

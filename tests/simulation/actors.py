@@ -131,10 +131,10 @@ async def command(
     overrides = orders.get("overrides", ())
     pairs = frozenset((override.entity, override.key) for override in overrides) | orders.get(
         "ended", frozenset()
-    )  # type: ignore[attr-defined, operator]
+    )
     run = world.begin(process, frozenset(pairs))
     try:
-        reported_options = replace(options(world, process), **orders)  # type: ignore[arg-type]
+        reported_options = replace(options(world, process), **orders)
         prepared = await prepare(session.ports, reported_options, world.desired())
         await world.clock.sleep(waits)
         outcome = await apply(session.ports, reported_options, prepared)

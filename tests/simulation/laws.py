@@ -89,7 +89,7 @@ class Run:
 def entity_of(names: Names) -> Entity:
     """The product's form of an entity of the log."""
     parts = dict(names)
-    return Entity(tuple(parts.get(kind, ABSENT) for kind in ("user", "client-id", "ip")))  # type: ignore[arg-type]
+    return Entity(tuple(parts.get(kind, ABSENT) for kind in ("user", "client-id", "ip")))
 
 
 def names_of(entity: Entity) -> Names:

@@ -86,7 +86,7 @@ class NetworkEnd(asyncio.Transport):
         if self.closed or self.protocol is None:
             return
         if chunk is None:
-            self.protocol.eof_received()  # type: ignore[attr-defined]
+            self.protocol.eof_received()
             self.lose(None)
         elif isinstance(self.protocol, asyncio.BufferedProtocol):
             remaining = memoryview(chunk)
@@ -97,7 +97,7 @@ class NetworkEnd(asyncio.Transport):
                 self.protocol.buffer_updated(count)
                 remaining = remaining[count:]
         else:
-            self.protocol.data_received(chunk)  # type: ignore[attr-defined]
+            self.protocol.data_received(chunk)
 
     def lose(self, error: Exception | None) -> None:
         """The connection is gone for this end."""

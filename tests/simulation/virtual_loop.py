@@ -136,7 +136,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def run_in_executor(
         self, executor: object, func: Callable[..., Any], *args: Any
-    ) -> asyncio.Future[Any]:  # type: ignore[override]
+    ) -> asyncio.Future[Any]:
         """Work for threads is done on the loop, a callback later."""
         future = self.create_future()
 

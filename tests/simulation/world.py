@@ -317,7 +317,7 @@ class World:
         if self.violation:
             return
         try:
-            law(*facts)  # type: ignore[operator]
+            law(*facts)
         except LawBroken as error:
             self._break(str(error))
 
@@ -350,6 +350,6 @@ class World:
                 task.cancel()
             self.loop.run_until_complete(asyncio.wait(tasks, timeout=60.0))
         for task in asyncio.all_tasks(self.loop):
-            task._log_destroy_pending = False  # type: ignore[attr-defined]
+            task._log_destroy_pending = False
         asyncio.set_event_loop(None)
         self.loop.close()

@@ -198,7 +198,7 @@ class Product:
         if sendable:
             after = replace(after, open=after.open | {sendable[0].after})
         if meanwhile != "nothing":
-            after = foreign(after, meanwhile)  # type: ignore[arg-type]
+            after = foreign(after, meanwhile)
         if fate == "crash before sending" or not changes:
             return after
         (change,) = changes
@@ -335,22 +335,20 @@ def actions(product: Product, *, overrides: bool) -> dict[str, Action]:
             table[f"declare {value} {policy}"] = declare(value, policy)
         table[f"suspend {value}"] = declare(value, None, suspended=True)
     for value in VALUES:
-        table[f"another writer sets {value}"] = lambda state, value=value: foreign(state, value)  # type: ignore[misc]
-        table[f"the late write of {value} lands"] = lambda state, value=value: (  # type: ignore[misc]
+        table[f"another writer sets {value}"] = lambda state, value=value: foreign(state, value)
+        table[f"the late write of {value} lands"] = lambda state, value=value: (
             replace(written(state, value), late=state.late - {value})
             if value in state.late
             else state
         )
         table[f"run, another writer sets {value} meanwhile"] = lambda state, value=value: (
-            product.run(  # type: ignore[misc]
-                state, "answered", value
-            )
+            product.run(state, "answered", value)
         )
         if overrides:
             for ends in (False, True):
                 table[f"override {value} {ends}"] = _override(value, ends)
     for fate in FATES:
-        table[f"run, {fate}"] = lambda state, fate=fate: product.run(state, fate)  # type: ignore[misc]
+        table[f"run, {fate}"] = lambda state, fate=fate: product.run(state, fate)
     if overrides:
         table["the override is over"] = _over
     return table

@@ -35,7 +35,7 @@ def world(cells: Cells) -> tuple[DesiredState, OwnershipRecords, QuotaState]:
                 key: values[side]
                 for (owner, key), values in cells.items()
                 if owner == subject and values[side] is not None
-            }  # type: ignore[misc]
+            }
             for subject in entities
         }
         for side in range(3)
@@ -79,7 +79,7 @@ def alone(
     subject: Entity, key: Key, cell: tuple[float | None, ...], exists: bool
 ) -> frozenset[object]:
     """One pair by itself; its document exists if it declares the pair, or if another pair makes it exist."""
-    cells: Cells = {(subject, key): cell}  # type: ignore[dict-item]
+    cells: Cells = {(subject, key): cell}
     if exists and cell[0] is None:
         other = next(other for other in KEYS if other is not key)
         cells[subject, other] = (1.0, 1.0, 1.0)
@@ -91,7 +91,7 @@ def _speaks_of(item: object, key: Key) -> bool:
 
 
 def judge(pairs: Sequence[tuple[Entity, Key]], cells: Sequence[tuple[float | None, ...]]) -> None:
-    together: Cells = dict(zip(pairs, cells, strict=True))  # type: ignore[arg-type]
+    together: Cells = dict(zip(pairs, cells, strict=True))
     exists = {subject for (subject, _), cell in together.items() if cell[0] is not None}
     expected = {
         item

@@ -80,7 +80,7 @@ def test_two_entities_with_two_keys_are_lawful_with_every_fate():
 
 
 class HoldsNothing(SendSchedule):
-    def find_held_entities(self, batch: SendBatch):  # type: ignore[no-untyped-def]
+    def find_held_entities(self, batch: SendBatch):
         return {}
 
 

@@ -291,7 +291,7 @@ class Soak:
                 if obj["metadata"]["name"] == one.document or (
                     one.user and one.user in json.dumps(obj["spec"])
                 ):
-                    lines.append(json.dumps({key: obj.get(key) for key in ("metadata", "status")}))  # fmt: skip
+                    lines.append(json.dumps({key: obj.get(key) for key in ("metadata", "status")}))
             lines += list(seen.records_of(one.user))
             marks = [mark for mark in (one.user, one.document) if mark]
             logged = [

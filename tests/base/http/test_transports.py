@@ -68,7 +68,7 @@ def exchanged(
 
 def fixed(**options: object) -> Handler:
     async def handler(_: web.Request) -> web.StreamResponse:
-        return web.Response(**options)  # type: ignore[arg-type]
+        return web.Response(**options)
 
     return handler
 

@@ -89,9 +89,9 @@ def test_limits_of_a_lake_are_those_of_the_core_and_documents_hold_them(
             )  # fmt: skip
     pacing = scrape_interval.inputs(Cadence(step_ms=STEP, max_gap_ms=STEP))
     for on, rows in by_day.items():
-        replays.commit(into, USAGE_SAMPLE, CLUSTER, on, rows, **pacing)  # type: ignore[arg-type]
+        replays.commit(into, USAGE_SAMPLE, CLUSTER, on, rows, **pacing)
         up = [{"broker_id": "1", "ts_ms": row["ts_ms"], "dt_ms": STEP} for row in rows[:288]]
-        replays.commit(into, TARGET_UP, CLUSTER, on, [dict(one) for one in up])  # type: ignore[arg-type]
+        replays.commit(into, TARGET_UP, CLUSTER, on, [dict(one) for one in up])
     _project(
         folder,
         QUOTA.format(name="ann", labels="{team: payments}")

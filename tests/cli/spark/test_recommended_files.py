@@ -163,7 +163,7 @@ def test_pins_and_changes_are_those_of_the_own_cluster(folder: Path) -> None:
         )
         changes = (row(cluster_id=STAGING),)
 
-    texts = dict(task.texts(Advised()))  # type: ignore[arg-type] # what it needs of it
+    texts = dict(task.texts(Advised()))
     assert texts[Path("new/prod.yaml")] == ""
     loaded = load_files([("new", texts[Path("new/staging.yaml")])]).checked()
     (one,) = loaded.of("staging")

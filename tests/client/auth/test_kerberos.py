@@ -53,13 +53,13 @@ class Context:
 @pytest.fixture
 def gssapi(monkeypatch: pytest.MonkeyPatch) -> Iterator[types.ModuleType]:
     module = types.ModuleType("gssapi")
-    module.Name = lambda text, kind: f"{kind}:{text}"  # type: ignore[attr-defined]
+    module.Name = lambda text, kind: f"{kind}:{text}"
     module.NameType = types.SimpleNamespace(
         hostbased_service="service", kerberos_principal="principal"
-    )  # type: ignore[attr-defined]
-    module.Credentials = lambda name, usage: f"{usage}:{name}"  # type: ignore[attr-defined]
-    module.SecurityContext = Context  # type: ignore[attr-defined]
-    module.exceptions = types.SimpleNamespace(GSSError=GSSError)  # type: ignore[attr-defined]
+    )
+    module.Credentials = lambda name, usage: f"{usage}:{name}"
+    module.SecurityContext = Context
+    module.exceptions = types.SimpleNamespace(GSSError=GSSError)
     monkeypatch.setitem(sys.modules, "gssapi", module)
     return module
 
@@ -114,6 +114,6 @@ def test_without_a_ticket_there_is_no_context(gssapi: types.ModuleType) -> None:
     def no_ticket(**_: object) -> None:
         raise GSSError("no credentials")
 
-    gssapi.SecurityContext = no_ticket  # type: ignore[attr-defined]
+    gssapi.SecurityContext = no_ticket
     with pytest.raises(AuthenticationError, match="no credentials"):
         kerberos.stepper("kafka", "", "b")

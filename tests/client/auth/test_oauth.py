@@ -32,7 +32,7 @@ def source(settings: dict[str, str], clock: FakeClock | None = None) -> object:
 
 
 def fetch(tokens: object) -> BearerToken:
-    return asyncio.run(tokens())  # type: ignore[operator]
+    return asyncio.run(tokens())
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def source(endpoint: Endpoint, clock: FakeClock, **more: object) -> OidcTokens:
         "client_secret": Secret(PLANTED),
         "retry": Backoff(first=1.0, cap=2.0),
     }
-    return OidcTokens(OidcSettings(**(settings | more)), clock)  # type: ignore[arg-type]
+    return OidcTokens(OidcSettings(**(settings | more)), clock)
 
 
 @on_loop

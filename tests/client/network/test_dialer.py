@@ -159,7 +159,7 @@ class Proxy:
 def proxy(monkeypatch: pytest.MonkeyPatch) -> type[Proxy]:
     Proxy.dialed = []
     module = types.ModuleType("python_socks.async_.asyncio")
-    module.Proxy = Proxy  # type: ignore[attr-defined]
+    module.Proxy = Proxy
     for name in ("python_socks", "python_socks.async_"):
         monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
     monkeypatch.setitem(sys.modules, "python_socks.async_.asyncio", module)
@@ -174,7 +174,7 @@ async def test_a_proxy_resolves_the_name_itself(proxy: type[Proxy]) -> None:
             "proxy_url": "socks5://u:pl4nted@p:1080",
             "bootstrap_servers": "inside.example:9092",
         }
-        broker._all = lambda: [types.SimpleNamespace(node_id=1, port=broker.port)]  # type: ignore[method-assign]
+        broker._all = lambda: [types.SimpleNamespace(node_id=1, port=broker.port)]
         async with client(broker, **settings) as our:
             await our.describe()
     assert proxy.dialed == [("inside.example", 9092)]

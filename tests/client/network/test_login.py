@@ -182,7 +182,7 @@ def bearer(broker: ScriptedBroker, source: object) -> ClientConfig:
             "security.protocol": "SASL_PLAINTEXT",
             "sasl.mechanism": "OAUTHBEARER",
         },
-        token=source,  # type: ignore[arg-type]
+        token=source,
     )
 
 

@@ -359,7 +359,7 @@ async def test_when_every_known_broker_failed_the_bootstrap_is_asked_anew() -> N
     recorder = Recorder()
     async with ScriptedBroker(node_id=1) as dead, ScriptedBroker(node_id=1) as front:
         # The front answers with the dead one's address only, as a load balancer would.
-        front._all = lambda: [dead]  # type: ignore[method-assign]
+        front._all = lambda: [dead]
         async with client(front, recorder=recorder) as our:
             await our.describe()
             await dead.stop()
@@ -373,7 +373,7 @@ async def test_when_every_known_broker_failed_the_bootstrap_is_asked_anew() -> N
 async def test_without_rebootstrap_the_known_addresses_are_all_there_is() -> None:
     recorder = Recorder()
     async with ScriptedBroker(node_id=1) as dead, ScriptedBroker(node_id=1) as front:
-        front._all = lambda: [dead]  # type: ignore[method-assign]
+        front._all = lambda: [dead]
         settings = {"metadata_recovery_strategy": "none"}
         async with client(front, recorder=recorder, clock=FakeClock(), **settings) as our:
             await our.describe()
@@ -454,7 +454,7 @@ async def test_brokers_between_2_6_and_2_8_are_spoken_to_in_their_own_versions()
     ranges = {18: (0, 3), 3: (0, 9), 48: (0, 0), 49: (0, 0)}
     async with ScriptedBroker(ranges=ranges) as broker, client(broker) as our:
         await our.alter([setting(ALICE)])
-        assert (await our.describe()).value(ALICE, RATE) == 1024  # type: ignore[arg-type]
+        assert (await our.describe()).value(ALICE, RATE) == 1024
         cluster = await our.cluster()
         assert (cluster.rights, cluster.version_hint, cluster.behaves_as) == (None, "2.6+", "3.4")
         assert {it.version for it in broker.seen if it.api.endswith("ClientQuotas")} == {0}

@@ -41,7 +41,7 @@ def told(spark: object, folder: str) -> dict[str, object]:
     for name, words in COMMANDS.items():
         asked = command_line.parsed([name, "--lake", folder, *words])
         began = time.monotonic()
-        result = asked.job.run(spark, lake, asked.settings, silent)  # type: ignore[arg-type]  # a session of any kind
+        result = asked.job.run(spark, lake, asked.settings, silent)
         found[name] = job_runner.document(result)
         sys.stderr.write(f"{name}: {time.monotonic() - began:.1f} s\n")
     return found

@@ -84,7 +84,7 @@ def entry_rows(
 
 
 def _finite(key: object, value: float) -> bool:
-    return limit_state(TYPE_OF[key], value) is ValueState.FINITE  # type: ignore[index]
+    return limit_state(TYPE_OF[key], value) is ValueState.FINITE
 
 
 def _slots(subject: Entity) -> tuple[str, ...]:

@@ -50,7 +50,7 @@ def filled(folder: Path, fleets: Iterable[whatif_cases.Case], pacing: Cadence) -
                 for broker, samples in brokers.items():
                     for row in cases.sample_rows(one.cluster_id, kind, bucket, broker, samples):
                         made = dict(zip(NAMES, row, strict=True))
-                        by_day[row[-1]].append(made)  # type: ignore[index]
+                        by_day[row[-1]].append(made)
         looked(into, one.cluster_id, one.before, whatif_cases.START_MS)
         for n, state in enumerate((one.recorded or RecordedLimits()).states[:-1], start=1):
             looked(into, one.cluster_id, state, whatif_cases.START_MS - n * DAY_MS, f"look {n}")

@@ -98,7 +98,7 @@ def test_every_job_of_the_table_exists_explains_itself_and_its_example_is_unders
     assert (job.name, job.summary) == (name, jobs.SUMMARIES[name])
     settings = job.settings
     assert dataclasses.is_dataclass(settings)
-    assert settings.__dataclass_params__.frozen  # type: ignore[attr-defined]  # of every dataclass
+    assert settings.__dataclass_params__.frozen
     with pytest.raises(SystemExit) as ended:
         command_line.parsed([name, "--help"])
     assert ended.value.code == 0

@@ -196,7 +196,7 @@ def intended() -> dict[str, ClusterPlanInput]:
 def run_plan(spark: SparkSession, lake: Lake, **more: object) -> FleetReport:
     guards = {"c1": Guards(max_removals=0)}
     given = {"to_ms": NOW, "max_rows": 50, "progress": silent} | more
-    return plan.planned(spark, lake, intended(), guards, **given)  # type: ignore[arg-type]
+    return plan.planned(spark, lake, intended(), guards, **given)
 
 
 def test_a_fleet_plan_is_the_plan_of_each_cluster_with_its_guards_and_conflicts(spark: SparkSession, lake: Lake) -> None:  # fmt: skip

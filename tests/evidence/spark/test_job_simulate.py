@@ -56,7 +56,7 @@ def _work(fleets: list[whatif_cases.Case], **more: object) -> SimulationRequest:
     wanted = tuple(CandidateLimits(cluster_id=one.cluster_id, state=one.after) for one in fleets)
     return SimulationRequest(
         candidates=wanted, from_ms=FROM, to_ms=FROM + 2 * DAY_MS, source="lake", **more
-    )  # type: ignore[arg-type]
+    )
 
 
 @pytest.fixture(scope="module")

@@ -135,7 +135,7 @@ def _samples(  # noqa: PLR0917 - private
             "day": _day(day),
         },
         len(pairs) * count,
-    )  # fmt: skip
+    )
 
 
 def _up(cluster_id: str, day: int, brokers: Sequence[str]) -> pa.Table:

@@ -179,7 +179,7 @@ def test_a_table_that_cannot_be_read_does_not_keep_the_others(
 class Stuck(rows.Watched):
     """Files cannot be removed, manifests can."""
 
-    def delete(self, paths) -> None:  # type: ignore[no-untyped-def, override]
+    def delete(self, paths) -> None:
         named = list(paths)
         if any("_units" not in path for path in named):
             raise LakeError("may not be used", path=named[0])
@@ -221,10 +221,10 @@ class Overtaken(rows.Watched):
     lake: Lake
     unit: Unit
 
-    def delete(self, paths) -> None:  # type: ignore[no-untyped-def, override]
+    def delete(self, paths) -> None:
         named = list(paths)
         if named and "_units" in named[0] and self.unit is not None:
-            unit, self.unit = self.unit, None  # type: ignore[assignment]
+            unit, self.unit = self.unit, None
             orphan = f"{unit.folder}/orphan.parquet"
             self.lake.commit_files(unit, [self.lake.measure_file(orphan)], self.lake.manifest(unit))
         super().delete(named)
@@ -233,7 +233,7 @@ class Overtaken(rows.Watched):
 def test_a_file_that_is_committed_while_expiry_is_at_work_stays(tmp_path: Path) -> None:
     store = Overtaken(tmp_path)
     lake = Lake(store, clock=rows.FakeClock(), run_id="x")
-    store.unit = None  # type: ignore[assignment]
+    store.unit = None
     committed(lake, rows.unit(USAGE_SAMPLE, 10))
     unit = rows.unit(USAGE_SAMPLE, 99)
     committed(lake, unit)

@@ -50,7 +50,7 @@ def test_a_commit_that_is_killed_leaves_the_old_generation_or_the_new_one(tmp_pa
     assert (seen[0], seen[-1]) == ([10, 20, 30], [7, 7])
 
 
-def _files(lake, path: str):  # type: ignore[no-untyped-def]
+def _files(lake, path: str):
     found = lake._read(path)
     return found.files
 

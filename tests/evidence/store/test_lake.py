@@ -312,7 +312,7 @@ def test_readers_during_commits_see_one_generation_and_never_a_mixture(lake: Lak
     def write() -> None:
         for number in range(1, 25):
             content = rows.usage(users=("a", "b"), rates=(number,) * 5)
-            lake.update(UNIT, lambda _, content=content: UnitContent(rows=content))  # type: ignore[misc]
+            lake.update(UNIT, lambda _, content=content: UnitContent(rows=content))
         ended.set()
 
     writer = threading.Thread(target=write)

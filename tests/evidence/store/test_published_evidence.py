@@ -50,7 +50,7 @@ def to(tmp_path: Path) -> rows.Watched:
 
 def published(lake: Lake, to: rows.Watched, days: int = 2, **usage: object) -> LatestPointer:
     for number in range(days):
-        lake.commit(rows.unit(USAGE_SAMPLE, number), rows.usage(number, **usage), None)  # type: ignore[arg-type]
+        lake.commit(rows.unit(USAGE_SAMPLE, number), rows.usage(number, **usage), None)
         lake.commit(rows.unit(TARGET_UP, number), rows.up(number), None)
     return publish(
         lake, rows.CLUSTER, to, rows.at(0), rows.at(days), pace=PACE, now_ms=rows.at(days)

@@ -38,7 +38,7 @@ def fill(
             (rows.unit(USAGE_SAMPLE, number), rows.usage(number, users=users)),
             (rows.unit(TARGET_UP, number), rows.up(number)),
         ):
-            lake.commit(unit, content, lake.manifest(unit), **told)  # type: ignore[arg-type]
+            lake.commit(unit, content, lake.manifest(unit), **told)
 
 
 def published(

@@ -78,7 +78,7 @@ def test_a_state_comes_back_without_loss() -> None:
 )
 def test_rows_that_cannot_be_true_are_refused(named: rows.Limit, said: str) -> None:
     with pytest.raises(LakeDamaged, match=said):
-        state_of(rows.entries(0, "s", [(named, PRODUCE, 1.0)]), "some/file")  # type: ignore[list-item]
+        state_of(rows.entries(0, "s", [(named, PRODUCE, 1.0)]), "some/file")
 
 
 def test_a_limit_that_stands_there_twice_is_refused() -> None:

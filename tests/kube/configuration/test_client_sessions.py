@@ -157,13 +157,13 @@ def test_what_was_refused_is_tried_again_after_ten_minutes() -> None:
         await (await here.keeper.for_(here.cluster())).cluster()
         here.write("carol", "third-planted")
         await here.keeper.for_(here.cluster())
-        here.sandbox.settings.users["carol"] = "third-planted"  # type: ignore[index]
+        here.sandbox.settings.users["carol"] = "third-planted"
         await here.keeper.for_(here.cluster())
         assert here.keeper.state("prod").problem is not None
         here.clock.advance(REFUSED_AGAIN_SECONDS)
         await here.keeper.for_(here.cluster())
         assert here.keeper.state("prod").problem is None
-        del here.sandbox.settings.users["carol"]  # type: ignore[attr-defined]
+        del here.sandbox.settings.users["carol"]
 
     story(test)
 

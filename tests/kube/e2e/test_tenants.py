@@ -210,7 +210,7 @@ def test_a_forged_status_of_a_namespace_owner_removes_no_limit_of_another(world:
     finalizer = {"metadata": {"finalizers": ["kafka-quotas.io/release"]}}
     world.kube.kubectl(
         "patch", "clientquota", "evil", "--type=merge", "-p", json.dumps(finalizer), *inside, owner
-    )  # fmt: skip
+    )
     world.kube.kubectl("delete", "clientquota", "evil", "mine", *inside, owner)
     eventually(lambda: "mine" not in world.live(), what="the deleted limit goes")
     assert world.live()["admin"] == {"producer_byte_rate": MIB}

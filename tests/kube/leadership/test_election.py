@@ -322,7 +322,7 @@ def test_a_renewal_whose_answer_was_lost_does_not_count_and_does_no_harm() -> No
                 raise KubernetesUnavailable("the answer was lost")
             return answer
 
-        api.replace = carried_out_but_unanswered  # type: ignore[method-assign]
+        api.replace = carried_out_but_unanswered
         await clock.turn(60)
         assert lost == 3
         assert one.leads
@@ -354,7 +354,7 @@ def test_a_takeover_whose_answer_was_lost_is_still_fenced() -> None:
                 raise KubernetesUnavailable("the answer was lost")
             return answer
 
-        api.replace = carried_out_but_unanswered  # type: ignore[method-assign]
+        api.replace = carried_out_but_unanswered
         one = Candidate(api, clock)
         await clock.turn(25)
         assert lost

@@ -52,7 +52,7 @@ def begun(api: FakeKubeApi, value: float | None = 5 * MIB, **changes: Any) -> An
     )
 
     async def story() -> Any:
-        where = await overrides.ledger(api, namespace="kafka", cluster="prod")  # type: ignore[arg-type]
+        where = await overrides.ledger(api, namespace="kafka", cluster="prod")
         return await overrides.begin(where, replace(wanted, **changes))
 
     return asyncio.run(story())
@@ -64,7 +64,7 @@ def kept(api: FakeKubeApi) -> dict[Any, Override]:
 
 def ended(api: FakeKubeApi, *pairs: Any, now: float = 500.0) -> Any:
     async def story() -> Any:
-        where = await overrides.ledger(api, namespace="kafka", cluster="prod")  # type: ignore[arg-type]
+        where = await overrides.ledger(api, namespace="kafka", cluster="prod")
         return await overrides.end(where, frozenset(pairs), now=now)
 
     return asyncio.run(story())
@@ -189,7 +189,7 @@ def test_the_operator_is_asked_for_a_pass() -> None:
     api, clock = world(), FakeClock()
 
     async def story() -> bool:
-        where = await overrides.ledger(api, namespace="kafka", cluster="prod")  # type: ignore[arg-type]
+        where = await overrides.ledger(api, namespace="kafka", cluster="prod")
         return await overrides.wait_until_applied(where, seconds=5, clock=clock)
 
     assert asyncio.run(story()) is False

@@ -58,7 +58,7 @@ def released(
     steps: list[tuple[str, int, int]] = []
     found = asyncio.run(
         release(
-            api,  # type: ignore[arg-type]
+            api,
             namespaces=namespaces,
             operator_namespace="kafka",
             progress=lambda *step: steps.append(step),

@@ -34,7 +34,7 @@ slots = st.one_of(tricky, st.just(DEFAULT), st.just(ABSENT))
 def test_two_entities_never_share_a_name_and_every_name_is_one(
     pairs: set[tuple[object, object]],
 ) -> None:
-    subjects = [Entity((user, client_id, ABSENT)) for user, client_id in pairs]  # type: ignore[arg-type]
+    subjects = [Entity((user, client_id, ABSENT)) for user, client_id in pairs]
     new_names = [document_name(subject) for subject in subjects]
     assert len(set(new_names)) == len(subjects)
     for name in new_names:
@@ -74,7 +74,7 @@ def test_a_name_that_another_document_has_gets_a_digest():
 def test_names_of_many_entities_differ_and_do_not_depend_on_the_order(
     pairs: set[tuple[object, object]],
 ) -> None:
-    subjects = [Entity((user, client_id, ABSENT)) for user, client_id in pairs]  # type: ignore[arg-type]
+    subjects = [Entity((user, client_id, ABSENT)) for user, client_id in pairs]
     new_names = document_names(subjects)
     assert len(set(new_names.values())) == len(subjects)
     assert document_names(reversed(subjects)) == new_names

@@ -122,9 +122,9 @@ def test_places_are_those_of_the_text() -> None:
     nodes, _ = reading("# c\n---\na:\n  - {b: c}\n")
     (root,) = nodes
     assert (root.line, root.column) == (3, 1)
-    entry = root.entries["a"]  # type: ignore[union-attr]
+    entry = root.entries["a"]
     assert (entry.value.line, entry.value.column) == (4, 3)
-    inner = entry.value.nodes[0].entries["b"]  # type: ignore[union-attr]
+    inner = entry.value.nodes[0].entries["b"]
     assert (inner.key.line, inner.key.column, inner.value.column) == (4, 6, 9)
 
 

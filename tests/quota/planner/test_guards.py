@@ -73,7 +73,7 @@ def broken(
 ) -> list[Guard]:
     """Which guards a plan breaks; the live state has what the changes were made from."""
     before = QuotaState().with_values((one.entity, one.key, one.before) for one in changes)
-    new_plan = Plan(cluster_id="c", changes=changes, **plan)  # type: ignore[arg-type]
+    new_plan = Plan(cluster_id="c", changes=changes, **plan)
     return [violation.guard for violation in check(new_plan, guards, live or before)]
 
 

@@ -35,7 +35,7 @@ def live(value: float | None) -> QuotaState:
 
 def owned(value: float | None, at: float, *more: object) -> OwnershipRecords:
     intent = IntentStarted(entity=BOB, key=KEY, intent=Intent(value=value, owner=OWNER, at=at))
-    return OwnershipRecords(cluster_id="c").with_changes([*more, intent])  # type: ignore[list-item]
+    return OwnershipRecords(cluster_id="c").with_changes([*more, intent])
 
 
 def recorded(value: float) -> Recorded:

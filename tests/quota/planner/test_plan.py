@@ -29,7 +29,7 @@ def change(subject=ALICE, before=1.0, after=2.0, key=RATE, cause=Cause.SPEC) -> 
 
 def finding(cause: Cause, action: Action = Action.REPORT, **more: object) -> Finding:
     return Finding(
-        entity=ALICE, key=RATE, desired=1.0, applied=None, live=2.0, cause=cause, action=action, **more  # type: ignore[arg-type]
+        entity=ALICE, key=RATE, desired=1.0, applied=None, live=2.0, cause=cause, action=action, **more
     )  # fmt: skip
 
 

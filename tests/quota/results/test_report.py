@@ -106,7 +106,7 @@ def test_a_pair_is_done_when_it_was_applied_and_seen():
 
 def outcome(**more: object) -> Outcome:
     done = PairOutcome(change=CHANGE, result=Applied(), visibility=PairVisibility.VISIBLE)
-    return Outcome(cluster_id="c", digest="d", **{"pairs": (done,), **more})  # type: ignore[arg-type]
+    return Outcome(cluster_id="c", digest="d", **{"pairs": (done,), **more})
 
 
 def test_an_outcome_is_complete_only_if_all_was_applied_seen_and_recorded():

@@ -109,7 +109,7 @@ def run(
         curves=(*drawn, *remaining_curves)[:MOST_CURVES],
         left_out=left_out,
         notes=(*used.notes, *carried.notes, *_other_windows(origins)),
-    )  # fmt: skip
+    )
 
 
 def _simulation(
@@ -138,7 +138,7 @@ def _origins(
         for manifests in newest.values()
         for manifest in manifests
         if manifest.rows
-    ]  # fmt: skip
+    ]
     return tuple(
         sorted(
             origins, key=lambda origin: (not origin.other_window, origin.cluster_id, origin.table)

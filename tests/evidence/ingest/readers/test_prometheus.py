@@ -65,7 +65,7 @@ def run(
 def raw(
     server: FakePrometheus, **more: object
 ) -> tuple[tuple[RecordedSeries, ...], PrometheusClient, FakeClock]:
-    found, client, clock = run(server, lambda one: one.raw(ALL, T, T + 1000), **more)  # type: ignore[arg-type]
+    found, client, clock = run(server, lambda one: one.raw(ALL, T, T + 1000), **more)
     assert isinstance(found, tuple)
     return found, client, clock
 
@@ -99,7 +99,7 @@ def test_names_and_labels_are_discovered() -> None:
             [ALL, '{a="b"}'], T, T + 1
         )
 
-    names, labels = run(filled(), both)[0]  # type: ignore[misc]
+    names, labels = run(filled(), both)[0]
     assert names == ("m",)
     assert labels == ({"__name__": "m", "instance": "b1", "user": "ü"},)
 

@@ -88,7 +88,7 @@ def expected(case: Case) -> list[tuple[object, ...]]:
         found.append(
             (canonical_text(subject), str(key), value, str(reason), max(held, default=None), DAY)
         )
-    return found  # fmt: skip
+    return found
 
 
 def test_dead_limits_are_those_that_no_client_of_the_list_is_held_to(spark: SparkSession) -> None:

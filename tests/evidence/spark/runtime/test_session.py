@@ -119,7 +119,7 @@ def test_no_archive_is_no_condition(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.integration
 def test_a_local_session_is_tuned_loopback_and_starts_from_the_archive(spark: object) -> None:
-    conf = spark.conf  # type: ignore[attr-defined]  # of a session
+    conf = spark.conf
     assert conf.get("spark.sql.shuffle.partitions") == "2"
     assert conf.get("spark.driver.host") == "127.0.0.1"
     assert conf.get("spark.sql.session.timeZone") == "UTC"
@@ -144,9 +144,9 @@ class Conf:
 
 
 def test_a_session_whose_sums_would_wrap_is_refused_with_what_to_do() -> None:
-    session.needs_ansi(Conf("true"))  # type: ignore[arg-type]  # only its settings are asked
+    session.needs_ansi(Conf("true"))
     with pytest.raises(ConfigError, match=r"spark\.sql\.ansi\.enabled is off") as caught:
-        session.needs_ansi(Conf("false"))  # type: ignore[arg-type]
+        session.needs_ansi(Conf("false"))
     assert "--conf spark.sql.ansi.enabled=true" in caught.value.hint
 
 

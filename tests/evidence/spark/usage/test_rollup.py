@@ -122,7 +122,7 @@ class Mortal(Lake):
         if self.left == 0:
             raise Dies
         self.left -= 1
-        return super().commit_files(*args, **more)  # type: ignore[arg-type]  # handed on as they are
+        return super().commit_files(*args, **more)
 
 
 @pytest.mark.parametrize("at", [0, 3])
@@ -167,12 +167,12 @@ class Overtaken(Lake):
 
     def commit_files(
         self, unit: Unit, files: object, after: Manifest | None, **more: object
-    ) -> Manifest:  # type: ignore[override]  # handed on as they are
+    ) -> Manifest:
         if self.times:
             self.times -= 1
             other = {"usage_sample": "other"} if self.inputs is None else more["inputs"]
-            super().commit_files(unit, (), after, inputs=other)  # type: ignore[arg-type]  # see above
-        return super().commit_files(unit, files, after, **more)  # type: ignore[arg-type]  # see above
+            super().commit_files(unit, (), after, inputs=other)
+        return super().commit_files(unit, files, after, **more)
 
 
 def test_who_is_late_looks_again_and_wins_or_finds_the_work_done(

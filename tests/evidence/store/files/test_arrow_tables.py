@@ -68,7 +68,7 @@ def test_other_spellings_of_texts_are_taken_and_order_of_columns_does_not_matter
         ),
     ],
 )
-def test_what_does_not_fit_is_refused_by_file_and_column(change, said: str) -> None:  # type: ignore[no-untyped-def]
+def test_what_does_not_fit_is_refused_by_file_and_column(change, said: str) -> None:
     with pytest.raises(LakeDamaged) as caught:
         arrow_tables.conformed(TARGET_UP, change(rows.up()), "some/file.parquet")
     assert str(caught.value).startswith("some/file.parquet: ")

@@ -209,7 +209,7 @@ class Web(http.server.SimpleHTTPRequestHandler):
 @pytest.fixture
 def web(tmp_path: Path) -> Iterator[str]:
     def handler(*given: object) -> Web:
-        return Web(*given, directory=str(tmp_path))  # type: ignore[arg-type]
+        return Web(*given, directory=str(tmp_path))
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever)

@@ -17,7 +17,7 @@ NAMES = st.text(st.characters(codec="utf-8"), max_size=6)
 
 
 def read(content: bytes, **wanted: object) -> pa.Table:
-    return parquet_files.read(USAGE_SAMPLE, content, path="some/file", **wanted)  # type: ignore[arg-type]
+    return parquet_files.read(USAGE_SAMPLE, content, path="some/file", **wanted)
 
 
 @given(st.lists(NAMES, min_size=1, max_size=8, unique=True), st.randoms(use_true_random=False))
