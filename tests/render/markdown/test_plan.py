@@ -128,7 +128,7 @@ def test_a_change_with_a_remark_needs_attention(cause, says):
 def test_a_client_that_loses_its_last_limit_needs_attention():
     full = replace(sample(), violations=(), verdict=ValidationResult(source="broker"), warnings=())
     assert full.impact is not None
-    freed = replace(full.impact.effects[0], direction=Direction.NEWLY_UNLIMITED)
+    freed = full.impact.effects[0]._replace(direction=Direction.NEWLY_UNLIMITED)
     impact = replace(full.impact, effects=(freed, *full.impact.effects[1:]))
     assert "1 change: newly unlimited" in plan_markdown(replace(full, impact=impact))
 
