@@ -114,7 +114,7 @@ class SendSchedule:
     def __init__(self, changes: Iterable[QuotaChange]) -> None:
         self.batches = batches(changes)
         self._failed = _Obstacles()
-        self._unsent_removals = _Obstacles()
+        self._unsent_removals: dict[int, _Obstacles] = {}
         self._acknowledged = _Obstacles()
         self._awaiting: list[Alteration] = []
         self._unsure: set[Entity] = set()
@@ -133,7 +133,9 @@ class SendSchedule:
             waits = self._failed.blocking_entities(alteration)
             if batch.removes:
                 waits |= self._acknowledged.blocking_entities(alteration)
-                waits |= self._unsent_removals.blocking_entities(alteration)
+                for number, removals in self._unsent_removals.items():
+                    if number > batch.level:
+                        waits |= removals.blocking_entities(alteration)
             if alteration.entity in self._unsure:
                 waits.add(alteration.entity)
             if waits:
@@ -166,7 +168,7 @@ class SendSchedule:
         """Takes note of what became of an entity of a batch, or of a write of an earlier run.
 
         Anything but ``Applied`` stays in the way; a removal that was surely not carried out, such as one that a guard
-        withholds, only in the way of removals: every set comes before it.
+        withholds, only in the way of removals at closer levels: everything else comes before it.
         """
         removes = any(value is None for _, value in alteration.operations)
         self._settled.add((removes, alteration.entity))
@@ -177,7 +179,8 @@ class SendSchedule:
         if isinstance(result, Unknown):
             self._unsure.add(alteration.entity)
         elif all(value is None for _, value in alteration.operations):
-            self._unsent_removals.add(alteration)
+            removals = self._unsent_removals.setdefault(level(alteration.entity), _Obstacles())
+            removals.add(alteration)
             return
         self._failed.add(alteration)
 

@@ -31,6 +31,7 @@ from tests.quota.log_model import (
     breaches,
     changes_between,
 )
+from tests.quota.log_model import drive as send_plan
 
 RATE, SHARE = Key.PRODUCER_BYTE_RATE, Key.REQUEST_PERCENTAGE
 REFUSED = Rejected(code=42, name="INVALID_REQUEST", message="no")
@@ -192,6 +193,26 @@ def test_a_removal_that_relies_on_nothing_needs_no_look():
     assert schedule.unseen(removals) == ()
 
 
+@given(st.sampled_from(ENTITIES), st.lists(st.sampled_from(ENTITIES), unique=True, max_size=9))
+def test_a_removal_waits_for_exactly_those_withheld_removals_that_come_before_it(subject, withheld):
+    schedule = SendSchedule([change(subject, 1.0, None)])
+    for other in withheld:
+        schedule.settle(Alteration(other, ((str(RATE), None),)), Held(waits_for=(other,)))
+    expected = sorted(
+        (o for o in withheld if may_match_same(o, subject) and level(o) > level(subject)),
+        key=sort_key,
+    )
+    held = schedule.find_held_entities(schedule.batches[0])
+    assert held == ({subject: tuple(expected[:NAMED_OBSTACLES])} if expected else {})
+
+
+def test_a_set_does_not_wait_for_a_withheld_removal():
+    for subject, other in itertools.product(ENTITIES, repeat=2):
+        schedule = SendSchedule([change(subject, 1.0, 2.0)])
+        schedule.settle(Alteration(other, ((str(RATE), None),)), Held(waits_for=(other,)))
+        assert schedule.find_held_entities(schedule.batches[0]) == {}
+
+
 # -- the law once more: brokers that lag, any order within a batch, senders that stop ------------------
 
 
@@ -246,6 +267,24 @@ def test_the_law_holds_where_brokers_lag_and_senders_stop(plan, chances, run):
             ]
             failed = any(isinstance(reason, Held | Rejected | Unknown) for reason in reasons)
             assert failed or (removes and not all(run.looks))
+
+
+@settings(max_examples=max(300, settings().max_examples))
+@given(PLANS, CHANCES, st.randoms())
+def test_the_law_holds_where_a_part_of_the_plan_is_withheld(plan, chances, random):
+    changes = changes_between(*plan)
+    withheld = [change for change in changes if random.random() < 0.4]
+
+    def schedule(sent: Sequence[QuotaChange]) -> SendSchedule:
+        started = SendSchedule(sent)
+        for change in withheld:
+            alteration = Alteration(change.entity, ((str(change.key), change.after),))
+            started.settle(alteration, Held(waits_for=(change.entity,)))
+        return started
+
+    sent = [change for change in changes if change not in withheld]
+    log, _ = send_plan(plan[0], sent, chances, schedule=schedule)
+    assert breaches(changes, log) == []
 
 
 def test_the_crowd_is_all_eight_levels_of_one_client():
