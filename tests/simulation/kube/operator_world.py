@@ -185,7 +185,8 @@ class OperatorWorld(World):
             await asyncio.sleep(61.0)
         self.trace("world", "everything is as declared")
         await asyncio.sleep(2 * self.settings.interval + 120.0)
-        self.at_rest = True
+        # What waits for a budget goes on for hours.
+        self.at_rest = self.settings.removals > FEW_REMOVALS
         await asyncio.sleep(self.calm_seconds)
 
     def _problem(self) -> str:
