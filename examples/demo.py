@@ -24,8 +24,12 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 PROGRAMS = {
     "kquota": [sys.executable, "-m", "reconciler"],
-    "kafka-client-quotas": [sys.executable, "-c", "import sys; from reconciler.cli.client_quotas import main; sys.exit(main())"],
-}  # fmt: skip
+    "kafka-client-quotas": [
+        sys.executable,
+        "-c",
+        "import sys; from reconciler.cli.client_quotas import main; sys.exit(main())",
+    ],
+}
 BROKERS = {
     "sandbox": [*PROGRAMS["kquota"], "sandbox", "--format", "json"],
     "kafka": [sys.executable, "-m", "tests.servers.kafka", "4.3.1"],

@@ -62,8 +62,12 @@ class Pipeline:
         began = time.monotonic()
         done = subprocess.run(
             [sys.executable, "-m", "reconciler", *shlex.split(line)[1:]],
-            cwd=self.folder, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,
-        )  # fmt: skip
+            cwd=self.folder,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         self.took.append((line.split(" --", maxsplit=1)[0], time.monotonic() - began))
         if shown:
             print(done.stdout, end="", flush=True)

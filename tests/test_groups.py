@@ -17,16 +17,25 @@ def test_a_pattern_that_matches_no_test_is_named() -> None:
 
 @pytest.mark.parametrize("pattern", groups.STORIES)
 def test_a_run_of_the_stories_imports_the_files_of_each(pattern: str) -> None:
-    paths = [path.relative_to(groups.ROOT).as_posix() for path in (groups.ROOT / "tests").rglob("test_*.py")]  # fmt: skip
+    paths = [
+        path.relative_to(groups.ROOT).as_posix()
+        for path in (groups.ROOT / "tests").rglob("test_*.py")
+    ]
     chosen = [path for path in paths if groups.may_hold_stories(path)]
-    assert any(re.match(pattern.partition("::")[0].partition(r"\.py")[0].partition(".*")[0], path) for path in chosen)  # fmt: skip
+    assert any(
+        re.match(pattern.partition("::")[0].partition(r"\.py")[0].partition(".*")[0], path)
+        for path in chosen
+    )
     assert len(chosen) < len(paths) / 4
 
 
 def test_a_file_without_servers_is_a_unit_beside_a_group_of_the_same_folder() -> None:
     path = "tests/kube/test_crash_at_every_step.py"
     assert groups.unit_of_work(f"{path}::test[1]") == path
-    assert groups.unit_of_work("tests/contract/test_values.py::test[sandbox-4.x]") == "tests/contract/test_values.py"  # fmt: skip
+    assert (
+        groups.unit_of_work("tests/contract/test_values.py::test[sandbox-4.x]")
+        == "tests/contract/test_values.py"
+    )
 
 
 def test_the_servers_of_a_session_stay_on_one_worker() -> None:
@@ -63,8 +72,10 @@ def test_the_time_of_a_group_is_that_of_all_phases_of_its_tests() -> None:
         )
 
     life = "tests/kube/e2e/test_life.py::test"
-    assert groups.seconds_by_group([
-        report(life, "setup", 2.0, integration=1),
-        report(life, "call", 3.5, integration=1),
-        report("tests/quota/planner/test_comparison.py::test", "call", 0.25),
-    ]) == {"operator on Kubernetes": (1, 5.5), groups.WITHOUT_SERVERS: (1, 0.25)}  # fmt: skip
+    assert groups.seconds_by_group(
+        [
+            report(life, "setup", 2.0, integration=1),
+            report(life, "call", 3.5, integration=1),
+            report("tests/quota/planner/test_comparison.py::test", "call", 0.25),
+        ]
+    ) == {"operator on Kubernetes": (1, 5.5), groups.WITHOUT_SERVERS: (1, 0.25)}

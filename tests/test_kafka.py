@@ -20,9 +20,13 @@ def loaded() -> list[str]:
     """Modules of a fresh interpreter without any installed package, after the import."""
     script = "import sys, json, reconciler.kafka; print(json.dumps(sorted(sys.modules)))"
     answer = subprocess.run(
-        [sys.executable, "-S", "-W", "error", "-c", script], cwd=ROOT, text=True, check=True, timeout=60,
+        [sys.executable, "-S", "-W", "error", "-c", script],
+        cwd=ROOT,
+        text=True,
+        check=True,
+        timeout=60,
         capture_output=True,
-    )  # fmt: skip
+    )
     names: list[str] = json.loads(answer.stdout)
     return names
 
@@ -38,9 +42,17 @@ def test_it_loads_the_client_and_the_meaning_of_quotas_and_no_planner(loaded: li
     assert packages == {"base", "client", "errors", "kafka", "quota", "wire"}
     assert not [name for name in own if ".planner" in name or ".results" in name]
     for expensive in (
-        "urllib.request", "http.client", "email", "logging.config", "sqlite3", "difflib", "html.entities", "tempfile",
-        "bz2", "lzma",
-    ):  # fmt: skip
+        "urllib.request",
+        "http.client",
+        "email",
+        "logging.config",
+        "sqlite3",
+        "difflib",
+        "html.entities",
+        "tempfile",
+        "bz2",
+        "lzma",
+    ):
         assert expensive not in loaded
 
 

@@ -156,9 +156,13 @@ class Graph:
 
 
 CATEGORIES = {
-    codes.CATEGORY_DIGIT: r"\d", codes.CATEGORY_SPACE: r"\s", codes.CATEGORY_WORD: r"\w",
-    codes.CATEGORY_NOT_DIGIT: r"\D", codes.CATEGORY_NOT_SPACE: r"\S", codes.CATEGORY_NOT_WORD: r"\W",
-}  # fmt: skip
+    codes.CATEGORY_DIGIT: r"\d",
+    codes.CATEGORY_SPACE: r"\s",
+    codes.CATEGORY_WORD: r"\w",
+    codes.CATEGORY_NOT_DIGIT: r"\D",
+    codes.CATEGORY_NOT_SPACE: r"\S",
+    codes.CATEGORY_NOT_WORD: r"\W",
+}
 
 
 def steps(graph: Graph, states: tuple[int, ...]) -> Iterator[tuple[int, ...]]:

@@ -97,8 +97,14 @@ def _row(row: ReasonRow) -> str:
         if holds
     ]
     cells = (
-        link, _kinds(row), row.ready, ", ".join(other_conditions), row.kstatus, row.argo, row.event,
-    )  # fmt: skip
+        link,
+        _kinds(row),
+        row.ready,
+        ", ".join(other_conditions),
+        row.kstatus,
+        row.argo,
+        row.event,
+    )
     return "| " + " | ".join(cells) + " |\n"
 
 

@@ -16,9 +16,16 @@ def compact(*, sort_keys: bool = False) -> Callable[[object], str]:
         markers = indent = None
         skip_keys = allow_nan = False
         pieces = make(  # type: ignore[misc]  # not in the stubs; not callable where it is missing
-            markers, plain.default, json.encoder.encode_basestring_ascii, indent, ":", ",",
-            sort_keys, skip_keys, allow_nan,
-        )  # fmt: skip
+            markers,
+            plain.default,
+            json.encoder.encode_basestring_ascii,
+            indent,
+            ":",
+            ",",
+            sort_keys,
+            skip_keys,
+            allow_nan,
+        )
         _ = pieces([1, "a"], 0)
     except TypeError:
         return plain.encode

@@ -14,9 +14,17 @@ from reconciler.wire.messages import describe_cluster, describe_configs
 from reconciler.wire.version_selection import OfferedVersions
 
 _OPERATIONS: Final = {
-    3: "Read", 4: "Write", 5: "Create", 6: "Delete", 7: "Alter", 8: "Describe", 9: "ClusterAction",
-    10: "DescribeConfigs", 11: "AlterConfigs", 12: "IdempotentWrite",
-}  # fmt: skip
+    3: "Read",
+    4: "Write",
+    5: "Create",
+    6: "Delete",
+    7: "Alter",
+    8: "Describe",
+    9: "ClusterAction",
+    10: "DescribeConfigs",
+    11: "AlterConfigs",
+    12: "IdempotentWrite",
+}
 """Codes of org.apache.kafka.common.acl.AclOperation."""
 
 _STREAMS_GROUP_HEARTBEAT: Final = 88

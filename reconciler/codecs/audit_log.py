@@ -73,9 +73,19 @@ def history_of(
             continue
         reader = DocumentReader(dict(entry), step=f"entry {at}", location=location)
         fields = reader.fields(
-            "time", "who", "commit", "clusterId", "entity", "key", "before", "after", "cause", "document", "outcome",
+            "time",
+            "who",
+            "commit",
+            "clusterId",
+            "entity",
+            "key",
+            "before",
+            "after",
+            "cause",
+            "document",
+            "outcome",
             optional=tuple(entry),
-        )  # fmt: skip
+        )
         if cluster_id and fields["clusterId"].text() != cluster_id:
             continue
         total += 1

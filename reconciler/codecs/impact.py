@@ -118,7 +118,9 @@ def read_impact(reader: DocumentReader, effects: tuple[Effect, ...]) -> Impact:
 
 
 def _read_affected(row: DocumentReader) -> AffectedPrincipal:
-    user, client_id, ip = (row[name].optional(DocumentReader.text) for name in ("user", "clientId", "ip"))  # fmt: skip
+    user, client_id, ip = (
+        row[name].optional(DocumentReader.text) for name in ("user", "clientId", "ip")
+    )
     principal, key = Principal(user=user, client_id=client_id, ip=ip), row["key"].word(Key)
     return AffectedPrincipal(
         principal=principal,

@@ -157,7 +157,9 @@ class ChangeReader:
         if parts != self._parts:
             self._entity, self._parts = from_parts(read_json_parts(parts)), parts
         before, after = _value(live), _value(desired)
-        applied, recorded = (None, "") if record is None else (_value(record["value"]), _text(record["document"]))  # fmt: skip
+        applied, recorded = (
+            (None, "") if record is None else (_value(record["value"]), _text(record["document"]))
+        )
         if before == after:
             raise ValueError
         entity, key = self._entity, _KEYS[name]
@@ -199,8 +201,18 @@ class ChangeReader:
 
 
 _CHANGE: Final[Callable[[Any], tuple[Any, ...]]] = itemgetter(
-    "entity", "key", "cause", "before", "after", "note", "owner", "record", "file", "line", "document"
-)  # fmt: skip
+    "entity",
+    "key",
+    "cause",
+    "before",
+    "after",
+    "note",
+    "owner",
+    "record",
+    "file",
+    "line",
+    "document",
+)
 
 
 _KEYS: Final[Mapping[str, Key]] = {key.value: key for key in Key}

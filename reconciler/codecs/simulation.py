@@ -30,10 +30,19 @@ FORMAT: Final = 1
 _TEXTS: Final = ("cluster_id", "broker_id", "source_entity", "why")
 _WHOLES: Final = ("covered_ms", "censored_ms")
 _FIGURES: Final = (
-    "before_units", "after_units", "before_throttled_ms", "before_max_delay_ms", "observed_throttled_ms",
-    "after_throttled_ms", "after_max_delay_ms", "after_over_timeout_ms", "delayed_units", "unfinished",
-    "worst_throttled_ms", "worst_max_delay_ms",
-)  # fmt: skip
+    "before_units",
+    "after_units",
+    "before_throttled_ms",
+    "before_max_delay_ms",
+    "observed_throttled_ms",
+    "after_throttled_ms",
+    "after_max_delay_ms",
+    "after_over_timeout_ms",
+    "delayed_units",
+    "unfinished",
+    "worst_throttled_ms",
+    "worst_max_delay_ms",
+)
 _WORDS: Final[Mapping[str, type[StrEnum]]] = {
     "quota_type": QuotaType,
     "answer": Identifiability,

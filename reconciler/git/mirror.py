@@ -59,12 +59,19 @@ class GitMirror:
         remote_ref = f"refs/heads/{self.branch}" if self.branch else "HEAD"
         _ = await fetch(
             self.folder,
-            ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--end-of-options",
-             self.source.address, f"+{remote_ref}:{HEAD}"),
+            (
+                "fetch",
+                "--quiet",
+                "--no-tags",
+                "--no-write-fetch-head",
+                "--end-of-options",
+                self.source.address,
+                f"+{remote_ref}:{HEAD}",
+            ),
             settings=self.source.variables,
             repository=self._variables,
             deadline=self.deadline,
-        )  # fmt: skip
+        )
         return self.commits.commit(HEAD)
 
     def prepare(self) -> None:
@@ -95,12 +102,12 @@ class GitMirror:
 
     def has(self, commit: str) -> bool:
         """Whether a commit is here."""
-        return (
-            (self.folder / "HEAD").exists()
-            and run(
-                self.folder, ("cat-file", "-e", f"{commit}^{{commit}}"), answers=(0, 1, 128), variables=self._variables
-            )[0] == 0
-        )  # fmt: skip
+        return (self.folder / "HEAD").exists() and run(
+            self.folder,
+            ("cat-file", "-e", f"{commit}^{{commit}}"),
+            answers=(0, 1, 128),
+            variables=self._variables,
+        )[0] == 0
 
     def follows(self, newer: str, older: str) -> bool:
         """Whether a commit was made on top of another one."""

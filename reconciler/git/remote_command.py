@@ -25,13 +25,23 @@ _MOST_WORDS: Final = 64 * 1024
 
 _SWITCHES: Final = (
     *SWITCHES,
-    "-c", "gc.autoDetach=false",       # or tidying up would go on after us
-    "-c", "http.lowSpeedLimit=1000",
-    "-c", "http.lowSpeedTime=30",
-    "-c", "protocol.ext.allow=never",  # runs any program
-)  # fmt: skip
+    "-c",
+    "gc.autoDetach=false",  # or tidying up would go on after us
+    "-c",
+    "http.lowSpeedLimit=1000",
+    "-c",
+    "http.lowSpeedTime=30",
+    "-c",
+    "protocol.ext.allow=never",  # runs any program
+)
 
-_KEPT: Final = ("GIT_SSH", "GIT_SSH_COMMAND", "GIT_SSL_CAINFO", "GIT_SSL_CAPATH", "GIT_PROXY_COMMAND")  # fmt: skip
+_KEPT: Final = (
+    "GIT_SSH",
+    "GIT_SSH_COMMAND",
+    "GIT_SSL_CAINFO",
+    "GIT_SSL_CAPATH",
+    "GIT_PROXY_COMMAND",
+)
 """How to reach the other side is for the caller's environment to say."""
 
 

@@ -136,9 +136,13 @@ def path_text(path: Path) -> str:
 
 def quote_it(text: str) -> str:
     """The sentence about a plain scalar that readers disagree on."""
-    return f"plain {text!r} is not text to every YAML reader; put it in quotes" if text else (
-        "an empty value is null, never the default; write a name in quotes or {default: true}"
-    )  # fmt: skip
+    return (
+        f"plain {text!r} is not text to every YAML reader; put it in quotes"
+        if text
+        else (
+            "an empty value is null, never the default; write a name in quotes or {default: true}"
+        )
+    )
 
 
 _ENTITY: Final = ("spec", "entity")

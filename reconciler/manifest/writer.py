@@ -250,7 +250,11 @@ def _texts(field: str, texts: Iterable[tuple[str, str]]) -> list[str]:
     for name, text in texts:
         key = scalar(name)
         # A key on one line with its value may have 1,024 characters at most (YAML 1.2.2, 7.4.2).
-        lines += [f"    {key}: {scalar(text)}"] if len(key) <= MOST_KEY else [f"    ? {key}", f"    : {scalar(text)}"]  # fmt: skip
+        lines += (
+            [f"    {key}: {scalar(text)}"]
+            if len(key) <= MOST_KEY
+            else [f"    ? {key}", f"    : {scalar(text)}"]
+        )
     return [f"  {field}:", *lines] if lines else []
 
 

@@ -75,9 +75,15 @@ class ClusterDrift:
     def digest(self) -> str:
         """SHA-256 of what drifts, without times: equal digests mean that there is nothing new to say."""
         facts = [
-            [entity_json(drifted.entity), drifted.key.value, value_json(drifted.expected), value_json(drifted.live), drifted.fought]
+            [
+                entity_json(drifted.entity),
+                drifted.key.value,
+                value_json(drifted.expected),
+                value_json(drifted.live),
+                drifted.fought,
+            ]
             for drifted in self.pairs
-        ]  # fmt: skip
+        ]
         text = json.dumps([self.cluster, self.cluster_id, facts], separators=(",", ":"))
         return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
 

@@ -55,8 +55,14 @@ class NotificationState:
         if event is None:
             return None
         if event is DriftEvent.ENDED and entry is not None:
-            return Message(event=event, drift=drift, at=now, since=entry.since, digest=entry.digest,
-                           resolved=entry.pairs)  # fmt: skip
+            return Message(
+                event=event,
+                drift=drift,
+                at=now,
+                since=entry.since,
+                digest=entry.digest,
+                resolved=entry.pairs,
+            )
         since = min(drifted.since for drifted in drift.pairs)
         return Message(event=event, drift=drift, at=now, since=since, digest=drift.digest)
 

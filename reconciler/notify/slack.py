@@ -7,8 +7,12 @@ from reconciler.notify.endpoint import Endpoint, WebhookRequest
 from reconciler.notify.message import DriftEvent, Message
 from reconciler.notify.message_text import headline, lines
 
-_SIGNS: Final = {DriftEvent.BEGAN: ":warning:", DriftEvent.CHANGED: ":warning:", DriftEvent.REMINDED: ":alarm_clock:",
-          DriftEvent.ENDED: ":white_check_mark:"}  # fmt: skip
+_SIGNS: Final = {
+    DriftEvent.BEGAN: ":warning:",
+    DriftEvent.CHANGED: ":warning:",
+    DriftEvent.REMINDED: ":alarm_clock:",
+    DriftEvent.ENDED: ":white_check_mark:",
+}
 
 
 def request(message: Message, to: Endpoint, *, at: float) -> WebhookRequest:  # noqa: ARG001 - one shape for all

@@ -124,14 +124,17 @@ def granted_ranges(tenants: Iterable[TenantGrant]) -> tuple[ValueRange, ...]:
     """The bounds of all tenants, so that the first range that covers a change is that of the grant of its document."""
     return tuple(
         replace(
-            next((bound for bound in tenant.bounds if bound.key is key), ValueRange(entities=pattern, key=key)),
+            next(
+                (bound for bound in tenant.bounds if bound.key is key),
+                ValueRange(entities=pattern, key=key),
+            ),
             entities=pattern,
             namespaces=tenant.namespaces,
         )
         for tenant in sorted(tenants, key=lambda tenant: tenant.priority)
         for pattern in tenant.entities
         for key in Key
-    )  # fmt: skip
+    )
 
 
 def _outside(declaration: Declaration, tenant: TenantGrant) -> Iterable[str]:

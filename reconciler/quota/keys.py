@@ -64,19 +64,58 @@ COLUMN_OF: Final[dict[Key, int]] = {key: column for column, key in enumerate(COL
 RULES: Final[dict[Key, KeyDefinition]] = {
     rule.key: rule
     for rule in (
-        KeyDefinition(key=Key.PRODUCER_BYTE_RATE, field="producerByteRate", unit="bytes/s per broker",
-             is_integer=True, maximum=float(LONG_MAX), on_ip=False, slip=1024, is_bytes=True),
-        KeyDefinition(key=Key.CONSUMER_BYTE_RATE, field="consumerByteRate", unit="bytes/s per broker",
-             is_integer=True, maximum=float(LONG_MAX), on_ip=False, slip=1024, is_bytes=True),
-        KeyDefinition(key=Key.REQUEST_PERCENTAGE, field="requestPercentage", unit="% of one thread per broker",
-             is_integer=False, maximum=None, on_ip=False, slip=1, is_bytes=False),
-        KeyDefinition(key=Key.CONTROLLER_MUTATION_RATE, field="controllerMutationRate",
-             unit="partition mutations/s at the active controller",
-             is_integer=False, maximum=None, on_ip=False, slip=0, is_bytes=False),
-        KeyDefinition(key=Key.CONNECTION_CREATION_RATE, field="connectionCreationRate", unit="connections/s per broker",
-             is_integer=True, maximum=float(INT_MAX), on_ip=True, slip=1, is_bytes=False),
+        KeyDefinition(
+            key=Key.PRODUCER_BYTE_RATE,
+            field="producerByteRate",
+            unit="bytes/s per broker",
+            is_integer=True,
+            maximum=float(LONG_MAX),
+            on_ip=False,
+            slip=1024,
+            is_bytes=True,
+        ),
+        KeyDefinition(
+            key=Key.CONSUMER_BYTE_RATE,
+            field="consumerByteRate",
+            unit="bytes/s per broker",
+            is_integer=True,
+            maximum=float(LONG_MAX),
+            on_ip=False,
+            slip=1024,
+            is_bytes=True,
+        ),
+        KeyDefinition(
+            key=Key.REQUEST_PERCENTAGE,
+            field="requestPercentage",
+            unit="% of one thread per broker",
+            is_integer=False,
+            maximum=None,
+            on_ip=False,
+            slip=1,
+            is_bytes=False,
+        ),
+        KeyDefinition(
+            key=Key.CONTROLLER_MUTATION_RATE,
+            field="controllerMutationRate",
+            unit="partition mutations/s at the active controller",
+            is_integer=False,
+            maximum=None,
+            on_ip=False,
+            slip=0,
+            is_bytes=False,
+        ),
+        KeyDefinition(
+            key=Key.CONNECTION_CREATION_RATE,
+            field="connectionCreationRate",
+            unit="connections/s per broker",
+            is_integer=True,
+            maximum=float(INT_MAX),
+            on_ip=True,
+            slip=1,
+            is_bytes=False,
+        ),
     )
-}  # fmt: skip
+}
 FIELDS: Final[dict[str, Key]] = {rule.field: rule.key for rule in RULES.values()}
 
 

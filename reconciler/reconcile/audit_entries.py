@@ -108,7 +108,9 @@ def settled(
         if open_intents is None:
             intent = owned.intents[pair]
             audit_entries.append({**_bare(owned.cluster_id, pair, intent, origin, now), **closing})
-        elif (entry := open_intents.get(pair_name(entity_json(pair[0]), pair[1].value))) is not None:  # fmt: skip
+        elif (
+            entry := open_intents.get(pair_name(entity_json(pair[0]), pair[1].value))
+        ) is not None:
             audit_entries.append({**entry, **closing, "intendedAt": entry["time"]})
     return tuple(audit_entries)
 

@@ -87,8 +87,14 @@ async def prepare(
     plan, changes = _compared(observation, desired, orders)
     # Nothing here changes while the broker thinks, so a thread works out meanwhile what the plan means.
     meaning = asyncio.to_thread(
-        preview, observation, desired, orders, plan=plan, verdict=ValidationResult(source="none"), override_changes=changes
-    )  # fmt: skip
+        preview,
+        observation,
+        desired,
+        orders,
+        plan=plan,
+        verdict=ValidationResult(source="none"),
+        override_changes=changes,
+    )
     prepared, verdict = await asyncio.gather(
         meaning, validate(ports, orders, observation, plan.changes)
     )

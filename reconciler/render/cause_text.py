@@ -49,27 +49,77 @@ class SectionKind:
 
 
 SECTIONS: Final = (
-    SectionKind(name="drift", title="Drift", mark="!", colour="yellow",
-                description="Values changed outside kquota; they are written back only with driftDetection Correct or --correct-drift."),
-    SectionKind(name="restricted", title="Restricted by policy", mark="·", colour="yellow",
-                description="These differ from what is declared, but the policy in force does not write them."),
-    SectionKind(name="changedByAnother", title="Changed by another", mark="!", colour="yellow",
-                description="No longer declared, but not as we left them, so they are not removed without --force."),
-    SectionKind(name="notRemoved", title="Not removed", mark="·", colour="dim",
-                description="No longer declared; this run may not remove them."),
-    SectionKind(name="orphans", title="Orphans", mark="o", colour="dim",
-                description="Their documents are gone and the quotas stay, as their deletionPolicy says."),
-    SectionKind(name="overrides", title="Overrides in force", mark="^", colour="cyan",
-                description="These values hold instead of what is declared until their override ends."),
-    SectionKind(name="frozen", title="Frozen", mark="*", colour="dim",
-                description="Their documents are suspended or cannot be used, so nothing is done."),
-    SectionKind(name="ignored", title="Ignored", mark="·", colour="dim",
-                description="An ignore rule keeps these from being written and complained about."),
-    SectionKind(name="recorded", title="Recorded only", mark="=", colour="dim",
-                description="Nothing is written to the cluster; only our records change."),
-    SectionKind(name="unmanaged", title="Unmanaged", mark="?", colour="dim",
-                description="Live, declared nowhere, not ours: shown and left alone."),
-)  # fmt: skip
+    SectionKind(
+        name="drift",
+        title="Drift",
+        mark="!",
+        colour="yellow",
+        description="Values changed outside kquota; they are written back only with driftDetection Correct or --correct-drift.",
+    ),
+    SectionKind(
+        name="restricted",
+        title="Restricted by policy",
+        mark="·",
+        colour="yellow",
+        description="These differ from what is declared, but the policy in force does not write them.",
+    ),
+    SectionKind(
+        name="changedByAnother",
+        title="Changed by another",
+        mark="!",
+        colour="yellow",
+        description="No longer declared, but not as we left them, so they are not removed without --force.",
+    ),
+    SectionKind(
+        name="notRemoved",
+        title="Not removed",
+        mark="·",
+        colour="dim",
+        description="No longer declared; this run may not remove them.",
+    ),
+    SectionKind(
+        name="orphans",
+        title="Orphans",
+        mark="o",
+        colour="dim",
+        description="Their documents are gone and the quotas stay, as their deletionPolicy says.",
+    ),
+    SectionKind(
+        name="overrides",
+        title="Overrides in force",
+        mark="^",
+        colour="cyan",
+        description="These values hold instead of what is declared until their override ends.",
+    ),
+    SectionKind(
+        name="frozen",
+        title="Frozen",
+        mark="*",
+        colour="dim",
+        description="Their documents are suspended or cannot be used, so nothing is done.",
+    ),
+    SectionKind(
+        name="ignored",
+        title="Ignored",
+        mark="·",
+        colour="dim",
+        description="An ignore rule keeps these from being written and complained about.",
+    ),
+    SectionKind(
+        name="recorded",
+        title="Recorded only",
+        mark="=",
+        colour="dim",
+        description="Nothing is written to the cluster; only our records change.",
+    ),
+    SectionKind(
+        name="unmanaged",
+        title="Unmanaged",
+        mark="?",
+        colour="dim",
+        description="Live, declared nowhere, not ours: shown and left alone.",
+    ),
+)
 """In the order in which people should read them."""
 
 _BY_CAUSE: Final[Mapping[Cause, str]] = {

@@ -105,7 +105,13 @@ def recorded_text(recorded: RecordedUse, *, style: Style, max_rows: int | None) 
     table_lines = row_lines(rows, style=style, indent="  ")
     for line, use_row in zip(table_lines, visible_rows, strict=True):
         lines += [*line, f"       {escaped(use_row.description)}"]
-    lines += [f"  and {count(len(recorded.rows) - len(visible_rows), 'client')} more (--verbose shows all)"] if len(visible_rows) < len(recorded.rows) else []  # fmt: skip
+    lines += (
+        [
+            f"  and {count(len(recorded.rows) - len(visible_rows), 'client')} more (--verbose shows all)"
+        ]
+        if len(visible_rows) < len(recorded.rows)
+        else []
+    )
     lines += left_out_sentences(recorded, "  ")
     lines += [f"  {escaped(note)}" for note in recorded.notes]
     if recorded.refusals:

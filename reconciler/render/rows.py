@@ -381,7 +381,11 @@ def _finding(finding: Finding, kind: SectionKind, now: float, remark: str) -> Di
         place = finding.claim.place(finding.key)
     elif finding.owner is not None:
         place = finding.owner.document
-    source, expected = ("declared", finding.desired) if finding.desired is not None else ("applied", finding.applied)  # fmt: skip
+    source, expected = (
+        ("declared", finding.desired)
+        if finding.desired is not None
+        else ("applied", finding.applied)
+    )
     live, drifted = limit(finding.key, finding.live), finding.cause in _DRIFTED
     reference = "" if expected is None else f"{source} {limit(finding.key, expected)}"
     note = finding.note if finding.note != REASONS[finding.cause] else ""

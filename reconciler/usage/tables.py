@@ -278,12 +278,31 @@ NOISY_ROW: Final = _table(
 TABLES: Final[dict[str, Table]] = {
     table.name: table
     for table in (
-        POINT, USAGE_SAMPLE, TARGET_UP, BROKER_SAMPLE, SNAPSHOT, QUOTA_ENTRY, QUOTA_VALIDITY, APPLY_LOG,
-        QUOTA_CHANGE, USAGE_5M, USAGE_HIST_D, EFFECTIVE_QUOTA, DEAD_QUOTA, PLAN_ROW, PLAN_CONFLICT,
-        DESIRED_ENTRY, DESIRED_DOCUMENT, OWNED_ENTRY, IMPACT_ROW, RECOMMENDATION,
-        CAPACITY_ROW, USAGE_ROW, NOISY_ROW,
+        POINT,
+        USAGE_SAMPLE,
+        TARGET_UP,
+        BROKER_SAMPLE,
+        SNAPSHOT,
+        QUOTA_ENTRY,
+        QUOTA_VALIDITY,
+        APPLY_LOG,
+        QUOTA_CHANGE,
+        USAGE_5M,
+        USAGE_HIST_D,
+        EFFECTIVE_QUOTA,
+        DEAD_QUOTA,
+        PLAN_ROW,
+        PLAN_CONFLICT,
+        DESIRED_ENTRY,
+        DESIRED_DOCUMENT,
+        OWNED_ENTRY,
+        IMPACT_ROW,
+        RECOMMENDATION,
+        CAPACITY_ROW,
+        USAGE_ROW,
+        NOISY_ROW,
     )
-}  # fmt: skip
+}
 
 
 class Measure(StrEnum):

@@ -55,9 +55,17 @@ def environment(**more: str) -> dict[str, str]:
 def set_rate(cluster: KafkaCluster, value: int) -> None:
     """What a stranger does: Kafka's own command."""
     done = tools.kafka_configs(
-        cluster.version, "--bootstrap-server", cluster.bootstrap(), "--alter", "--entity-type", "users",
-        "--entity-name", USER, "--add-config", f"producer_byte_rate={value}",
-    )  # fmt: skip
+        cluster.version,
+        "--bootstrap-server",
+        cluster.bootstrap(),
+        "--alter",
+        "--entity-type",
+        "users",
+        "--entity-name",
+        USER,
+        "--add-config",
+        f"producer_byte_rate={value}",
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -71,8 +79,15 @@ def alerts_in(post: Post, status: str) -> set[str]:
 def watching(folder: Path, *arguments: str, port: int, **variables: str) -> Iterator[None]:
     """`kquota drift --watch` beside us, with its metrics on a port."""
     words = kquota(
-        folder, "drift", "--watch", "--interval", "500ms", "--metrics-address", f"127.0.0.1:{port}", *arguments
-    )  # fmt: skip
+        folder,
+        "drift",
+        "--watch",
+        "--interval",
+        "500ms",
+        "--metrics-address",
+        f"127.0.0.1:{port}",
+        *arguments,
+    )
     child = Child(words, log=folder / "watch.log", environment=environment(**variables))
     try:
         yield
@@ -84,21 +99,34 @@ def watching(folder: Path, *arguments: str, port: int, **variables: str) -> Iter
 def monitoring(target: int, inbox: Inbox) -> Iterator[Prometheus]:
     """Prometheus that scrapes one port each second, and Alertmanager that tells the inbox."""
     routes = {
-        "route": {"receiver": "inbox", "group_by": ["alertname"], "group_wait": "0s",
-                  "group_interval": "1s", "repeat_interval": "1h"},
-        "receivers": [{"name": "inbox", "webhook_configs": [
-            {"url": inbox.url("/alertmanager"), "send_resolved": True}]}],
-    }  # fmt: skip
+        "route": {
+            "receiver": "inbox",
+            "group_by": ["alertname"],
+            "group_wait": "0s",
+            "group_interval": "1s",
+            "repeat_interval": "1h",
+        },
+        "receivers": [
+            {
+                "name": "inbox",
+                "webhook_configs": [{"url": inbox.url("/alertmanager"), "send_resolved": True}],
+            }
+        ],
+    }
     file = rules_file()
     with Alertmanager(routes) as alertmanager, file as path:
         configuration = {
             "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
             "rule_files": [str(path)],
-            "alerting": {"alertmanagers": [{"static_configs": [
-                {"targets": [f"127.0.0.1:{alertmanager.port}"]}]}]},
-            "scrape_configs": [{"job_name": "kquota", "static_configs": [
-                {"targets": [f"127.0.0.1:{target}"]}]}],
-        }  # fmt: skip
+            "alerting": {
+                "alertmanagers": [
+                    {"static_configs": [{"targets": [f"127.0.0.1:{alertmanager.port}"]}]}
+                ]
+            },
+            "scrape_configs": [
+                {"job_name": "kquota", "static_configs": [{"targets": [f"127.0.0.1:{target}"]}]}
+            ],
+        }
         with Prometheus(configuration) as prometheus:
             yield prometheus
 
@@ -112,12 +140,18 @@ def rules_file() -> Iterator[Path]:
         yield path
 
 
-def test_a_change_behind_our_back_reaches_people_and_its_end_does_too(empty_kafka, tmp_path, capsys):  # fmt: skip
+def test_a_change_behind_our_back_reaches_people_and_its_end_does_too(
+    empty_kafka, tmp_path, capsys
+):
     cluster = empty_kafka(jars.NEWEST)
     project(tmp_path, cluster.bootstrap(), quota(USER))
     applied = subprocess.run(
-        kquota(tmp_path, "apply", "--yes"), env=environment(), capture_output=True, text=True, check=False
-    )  # fmt: skip
+        kquota(tmp_path, "apply", "--yes"),
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert applied.returncode == 0, applied.stderr
     took: dict[str, float] = {}
     with Inbox() as inbox:
@@ -127,7 +161,16 @@ def test_a_change_behind_our_back_reaches_people_and_its_end_does_too(empty_kafk
             "EVENTS": inbox.url("/events"),
             "HOOK_KEY": KEY,
         }
-        notify = ("--notify", "webhook=env:HOOK", "--notify", "slack=env:SLACK", "--notify", "cloudevents=env:EVENTS", "--notify-key", "env:HOOK_KEY")  # fmt: skip
+        notify = (
+            "--notify",
+            "webhook=env:HOOK",
+            "--notify",
+            "slack=env:SLACK",
+            "--notify",
+            "cloudevents=env:EVENTS",
+            "--notify-key",
+            "env:HOOK_KEY",
+        )
         (port,) = free_ports(1)
         with (
             watching(tmp_path, *notify, port=port, **variables),
@@ -195,8 +238,10 @@ def scraped(prometheus: Prometheus) -> None:
 
 def arrival(inbox: Inbox, path: str, words: str) -> None:
     inbox.wait(
-        lambda one: one.path == path and words.encode() in one.body, seconds=SECONDS, doing=f"{words} on {path}"
-    )  # fmt: skip
+        lambda one: one.path == path and words.encode() in one.body,
+        seconds=SECONDS,
+        doing=f"{words} on {path}",
+    )
 
 
 def check_messages(inbox: Inbox) -> None:

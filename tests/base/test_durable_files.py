@@ -53,7 +53,10 @@ def test_what_a_killed_replacement_left_is_removed_and_nothing_else(tmp_path: Pa
     path = tmp_path / "inventory.json"
     DISK.replace(path, b"1")
     left = tmp_path / ".inventory.json.a1b2_c3d.new"
-    others = [tmp_path / name for name in (".inventory.json.lock", ".other.json.a1b2.new", "inventory.json.new")]  # fmt: skip
+    others = [
+        tmp_path / name
+        for name in (".inventory.json.lock", ".other.json.a1b2.new", "inventory.json.new")
+    ]
     for one in (left, *others):
         one.write_text("half")
     DISK.remove_leftovers(path)

@@ -19,7 +19,9 @@ from reconciler.base.installation import (
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "reconciler").rglob("*.py"))
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.*")])  # fmt: skip
+PAGES = sorted(
+    [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.*")]
+)
 PROJECT_FILE = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 EXTRAS = frozenset(PROJECT_FILE["project"]["optional-dependencies"])
 COMMAND = re.compile(r"pip install '([^']*)\[([a-z]+)\]'")
@@ -60,12 +62,17 @@ def test_a_hint_consists_of_its_commands(extra: str) -> None:
     for released in (True, False):
         commands = install_commands(extra, released=released)
         hint = install_hint(extra, released=released)
-        assert [f"pip install '{source}[{name}]'" for source, name in COMMAND.findall(hint)] == [*commands]  # fmt: skip
+        assert [f"pip install '{source}[{name}]'" for source, name in COMMAND.findall(hint)] == [
+            *commands
+        ]
 
 
 def test_only_a_released_version_is_named_by_its_project() -> None:
     assert install_commands("watch", released=True) == (f"pip install '{PROJECT}[watch]'",)
-    assert install_commands("watch", released=False) == ("pip install '.[watch]'", f"pip install './{WHEEL}[watch]'")  # fmt: skip
+    assert install_commands("watch", released=False) == (
+        "pip install '.[watch]'",
+        f"pip install './{WHEEL}[watch]'",
+    )
     assert f"-{__version__}-" in WHEEL
 
 

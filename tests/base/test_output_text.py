@@ -90,11 +90,17 @@ def console() -> tuple[Console, io.StringIO, io.StringIO]:
     out, err = io.StringIO(), io.StringIO()
     return (
         Console(
-            out=out, err=err, colour=False, err_colour=False, err_terminal=False, asks=False, width=80
+            out=out,
+            err=err,
+            colour=False,
+            err_colour=False,
+            err_terminal=False,
+            asks=False,
+            width=80,
         ),
         out,
         err,
-    )  # fmt: skip
+    )
 
 
 def on_console(say: Callable[[Console], object]) -> str:
@@ -174,8 +180,10 @@ def test_nothing_hostile_leaves_by_any_surface(
 ANY = st.one_of(
     st.sampled_from(HOSTILE),
     st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=20),
-    st.lists(st.sampled_from(["##", "[", "vso[", "section_start:", "::", "a", "\n", "\\", '"', "\u200b"])).map("".join),
-).filter(bool)  # fmt: skip
+    st.lists(
+        st.sampled_from(["##", "[", "vso[", "section_start:", "::", "a", "\n", "\\", '"', "\u200b"])
+    ).map("".join),
+).filter(bool)
 
 
 @given(ANY, st.sampled_from(sorted(SURFACES.keys() - {"condition", "event"})))
@@ -226,9 +234,22 @@ def test_a_secret_that_a_library_quotes_is_in_no_log_and_no_traceback() -> None:
 # DerivedCoreProperties.txt: Other_Default_Ignorable_Code_Point + Cf + Variation_Selector, less White_Space, the
 # interlinear annotation characters, the format controls of Egyptian hieroglyphs and prepended concatenation marks.
 VISIBLE_FORMAT = {
-    *range(0xFFF9, 0xFFFC), *range(0x13430, 0x13440),
-    0x0600, 0x0601, 0x0602, 0x0603, 0x0604, 0x0605, 0x06DD, 0x070F, 0x0890, 0x0891, 0x08E2, 0x110BD, 0x110CD,
-}  # fmt: skip
+    *range(0xFFF9, 0xFFFC),
+    *range(0x13430, 0x13440),
+    0x0600,
+    0x0601,
+    0x0602,
+    0x0603,
+    0x0604,
+    0x0605,
+    0x06DD,
+    0x070F,
+    0x0890,
+    0x0891,
+    0x08E2,
+    0x110BD,
+    0x110CD,
+}
 
 
 def test_the_table_of_ignorable_characters_is_that_of_unicode() -> None:
@@ -246,6 +267,11 @@ def test_the_table_of_ignorable_characters_is_that_of_unicode() -> None:
 
 
 def test_none_of_the_characters_without_ink_is_shown() -> None:
-    assert not [c for first, last in escaping.DEFAULT_IGNORABLE for c in map(chr, range(first, last + 1)) if escaping.is_shown(c)]  # fmt: skip
+    assert not [
+        c
+        for first, last in escaping.DEFAULT_IGNORABLE
+        for c in map(chr, range(first, last + 1))
+        if escaping.is_shown(c)
+    ]
     assert not escaping.is_shown("\u2800")
     assert all(map(escaping.is_shown, "aé漢字→…│😀"))

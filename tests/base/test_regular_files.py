@@ -76,8 +76,11 @@ def test_what_a_shell_hands_over_is_read_though_it_is_a_pipe(tmp_path: Path):
     script = f"'{{python}}' -c '{code}' <(printf abc)"
     done = subprocess.run(
         ["bash", "-c", script.format(python=sys.executable)],
-        capture_output=True, text=True, check=True, timeout=60,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
     assert done.stdout.strip() == "b'abc'"
 
 

@@ -29,26 +29,43 @@ def at_most(bar: float) -> Callable[[float], bool]:
 def faster(work: str, peer: str, ours: Figures, theirs: Figures, bar: float) -> Row:
     """How many times faster than a peer, by the medians of CPU seconds."""
     return Row(
-        work=work, peer=peer, ours=ours, theirs=theirs, unit="s CPU", bar=f">= {bar:g}x faster",
-        verdict=at_least(bar), value=theirs.median / ours.median,
-    )  # fmt: skip
+        work=work,
+        peer=peer,
+        ours=ours,
+        theirs=theirs,
+        unit="s CPU",
+        bar=f">= {bar:g}x faster",
+        verdict=at_least(bar),
+        value=theirs.median / ours.median,
+    )
 
 
 def cost(work: str, peer: str, ours: Figures, theirs: Figures, bar: float, unit: str) -> Row:
     """What part of a peer's cost, by the medians."""
     return Row(
-        work=work, peer=peer, ours=ours, theirs=theirs, unit=unit, bar=f"<= {bar:g}x",
-        verdict=at_most(bar), value=ours.median / theirs.median,
-    )  # fmt: skip
+        work=work,
+        peer=peer,
+        ours=ours,
+        theirs=theirs,
+        unit=unit,
+        bar=f"<= {bar:g}x",
+        verdict=at_most(bar),
+        value=ours.median / theirs.median,
+    )
 
 
 def beyond_floor(ours: Figures, floor: Figures, unit: str) -> Row:
     """How many times what a client needs that only replays encoded requests."""
     return Row(
         work=f"the saved plan against its encoded requests alone: {unit.removeprefix('s ')}",
-        peer="floor client", ours=ours, theirs=floor, unit=unit, bar="measured, x", verdict=lambda _: True,
+        peer="floor client",
+        ours=ours,
+        theirs=floor,
+        unit=unit,
+        bar="measured, x",
+        verdict=lambda _: True,
         value=ours.median / floor.median,
-    )  # fmt: skip
+    )
 
 
 def codec_rows() -> Iterator[Row]:
@@ -68,9 +85,15 @@ def codec_rows() -> Iterator[Row]:
         )
     peak = taken["ours"]["peak_mb"]
     yield Row(
-        work="memory of that decode, without the answer itself", peer="", ours=peak, theirs=None, unit="MB",
-        bar="<= 60 MB", verdict=at_most(60), value=peak.median,
-    )  # fmt: skip
+        work="memory of that decode, without the answer itself",
+        peer="",
+        ours=peak,
+        theirs=None,
+        unit="MB",
+        bar="<= 60 MB",
+        verdict=at_most(60),
+        value=peak.median,
+    )
     say("encode 10,000 entities with 3 operations each")
     taken = interleaved({name: self_measured("encode", name) for name in codec.ENCODERS})
     for peer, bar in (("kafka-python", 8.0), ("kio", 12.0)):
@@ -87,9 +110,13 @@ def plan_rows() -> Iterator[Row]:
     say("plan 100,000 desired against 100,000 observed entities")
     taken = interleaved({name: self_measured("plan", name) for name in ("ours", "plain loop")})
     yield cost(
-        "plan 100k against 100k, 1 % changed", "one plain loop", taken["ours"]["cpu"], taken["plain loop"]["cpu"],
-        3.0, "s CPU",
-    )  # fmt: skip
+        "plan 100k against 100k, 1 % changed",
+        "one plain loop",
+        taken["ours"]["cpu"],
+        taken["plain loop"]["cpu"],
+        3.0,
+        "s CPU",
+    )
 
 
 def load_rows() -> Iterator[Row]:
@@ -100,9 +127,13 @@ def load_rows() -> Iterator[Row]:
             {name: self_measured("load", name, folder) for name in documents.CANDIDATES}
         )
     yield cost(
-        "load 10k documents with provenance", "yaml.CSafeLoader alone", taken["ours"]["cpu"],
-        taken["yaml.CSafeLoader"]["cpu"], 1.6, "s CPU",
-    )  # fmt: skip
+        "load 10k documents with provenance",
+        "yaml.CSafeLoader alone",
+        taken["ours"]["cpu"],
+        taken["yaml.CSafeLoader"]["cpu"],
+        1.6,
+        "s CPU",
+    )
 
 
 def broker_rows() -> Iterator[Row]:
@@ -131,14 +162,26 @@ def broker_rows() -> Iterator[Row]:
     for name, most in (("validate-only", 16), ("alters", 16), ("full describes", 2)):
         figures = Figures(samples=(float(counted[name]),))
         yield Row(
-            work=f"requests for 10k x 3 at one level: {name}", peer="", ours=figures, theirs=None, unit="requests",
-            bar=f"<= {most}", verdict=at_most(most), value=figures.median,
-        )  # fmt: skip
+            work=f"requests for 10k x 3 at one level: {name}",
+            peer="",
+            ours=figures,
+            theirs=None,
+            unit="requests",
+            bar=f"<= {most}",
+            verdict=at_most(most),
+            value=figures.median,
+        )
     polls = Figures(samples=(float(counted["filtered describes"]),))
     yield Row(
-        work="requests for 10k x 3 at one level: filtered polls", peer="", ours=polls, theirs=None, unit="requests",
-        bar="counted apart", verdict=lambda _: True, value=polls.median,
-    )  # fmt: skip
+        work="requests for 10k x 3 at one level: filtered polls",
+        peer="",
+        ours=polls,
+        theirs=None,
+        unit="requests",
+        bar="counted apart",
+        verdict=lambda _: True,
+        value=polls.median,
+    )
 
 
 def fleet_rows() -> Iterator[Row]:
@@ -146,13 +189,25 @@ def fleet_rows() -> Iterator[Row]:
     say(work)
     taken = fleet.sampled()
     yield Row(
-        work=f"{work}: beyond one timeout", peer="", ours=taken["beyond"], theirs=None, unit="s wall",
-        bar="<= 10 s", verdict=at_most(10), value=taken["beyond"].median,
-    )  # fmt: skip
+        work=f"{work}: beyond one timeout",
+        peer="",
+        ours=taken["beyond"],
+        theirs=None,
+        unit="s wall",
+        bar="<= 10 s",
+        verdict=at_most(10),
+        value=taken["beyond"].median,
+    )
     yield Row(
-        work=f"{work}: most memory", peer="", ours=taken["peak_mb"], theirs=None, unit="MB",
-        bar="<= 200 MB", verdict=at_most(200), value=taken["peak_mb"].median,
-    )  # fmt: skip
+        work=f"{work}: most memory",
+        peer="",
+        ours=taken["peak_mb"],
+        theirs=None,
+        unit="MB",
+        bar="<= 200 MB",
+        verdict=at_most(200),
+        value=taken["peak_mb"].median,
+    )
 
 
 def operator_rows() -> Iterator[Row]:
@@ -169,18 +224,36 @@ def operator_rows() -> Iterator[Row]:
     for what, most in limits.items():
         unit = "status writes" if what == "statuses" else "other writes"
         yield Row(
-            work=f"{work}: {unit}, Leases apart", peer=peer, ours=ours[what], theirs=theirs[what], unit=unit,
-            bar=f"<= {most:g}", verdict=at_most(most), value=ours[what].median,
-        )  # fmt: skip
+            work=f"{work}: {unit}, Leases apart",
+            peer=peer,
+            ours=ours[what],
+            theirs=theirs[what],
+            unit=unit,
+            bar=f"<= {most:g}",
+            verdict=at_most(most),
+            value=ours[what].median,
+        )
     yield Row(
-        work=f"{work}: most memory", peer=peer, ours=ours["peak_mb"], theirs=theirs["peak_mb"], unit="MB",
-        bar="<= 150 MB", verdict=at_most(150), value=ours["peak_mb"].median,
-    )  # fmt: skip
+        work=f"{work}: most memory",
+        peer=peer,
+        ours=ours["peak_mb"],
+        theirs=theirs["peak_mb"],
+        unit="MB",
+        bar="<= 150 MB",
+        verdict=at_most(150),
+        value=ours["peak_mb"].median,
+    )
     for what, figure in (("leads", "takeover"), ("has made its first pass", "takeover_pass")):
         yield Row(
-            work=f"{work}: the leader is killed, a standby {what} after", peer="", ours=ours[figure], theirs=None,
-            unit="s", bar="measured", verdict=lambda _: True, value=ours[figure].median,
-        )  # fmt: skip
+            work=f"{work}: the leader is killed, a standby {what} after",
+            peer="",
+            ours=ours[figure],
+            theirs=None,
+            unit="s",
+            bar="measured",
+            verdict=lambda _: True,
+            value=ours[figure].median,
+        )
 
 
 PARTS: dict[str, Callable[[], Iterator[Row]]] = {
@@ -246,10 +319,21 @@ def written(text: str, rows: list[Row], found: list[use.Measured]) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
-    parser.add_argument("--only", choices=[*PARTS, "evidence", "use", *use.TARGETS], action="append")  # fmt: skip
-    parser.add_argument("--scale", choices=use.SCALES, default="small", help="of the pipeline's targets; default: small")  # fmt: skip
-    parser.add_argument("--rounds", type=int, help="of the pipeline's targets, instead of the scale's")  # fmt: skip
-    parser.add_argument("--write", action="store_true", help="put the tables into docs/benchmarks.md")  # fmt: skip
+    parser.add_argument(
+        "--only", choices=[*PARTS, "evidence", "use", *use.TARGETS], action="append"
+    )
+    parser.add_argument(
+        "--scale",
+        choices=use.SCALES,
+        default="small",
+        help="of the pipeline's targets; default: small",
+    )
+    parser.add_argument(
+        "--rounds", type=int, help="of the pipeline's targets, instead of the scale's"
+    )
+    parser.add_argument(
+        "--write", action="store_true", help="put the tables into docs/benchmarks.md"
+    )
     chosen = parser.parse_args()
     parts, targets = chosen_of(chosen.only)
     scale = use.SCALES[chosen.scale]

@@ -80,9 +80,13 @@ def java_command(program: str, *arguments: str) -> list[str]:
     classpath = f"{jars.resolve(VERSION).classpath}:{snakeyaml()}"
     compiled = compile_peer(source, classpath)
     return [
-        jars.java(), "-Dorg.slf4j.simpleLogger.defaultLogLevel=error",
-        "-cp", f"{classpath}:{compiled}", program, *arguments,
-    ]  # fmt: skip
+        jars.java(),
+        "-Dorg.slf4j.simpleLogger.defaultLogLevel=error",
+        "-cp",
+        f"{classpath}:{compiled}",
+        program,
+        *arguments,
+    ]
 
 
 def compile_peer(source: tools.JavaSource, classpath: str) -> Path:
@@ -117,9 +121,14 @@ def snakeyaml() -> str:
     def fill(folder: Path) -> None:
         (folder / "pom.xml").write_text(SNAKEYAML_POM, encoding="utf-8")
         command = [
-            jars.program("mvn", "Maven"), "-B", "-q", "-f", str(folder / "pom.xml"),
-            f"{jars.DEPENDENCY_PLUGIN}:copy-dependencies", f"-DoutputDirectory={folder}",
-        ]  # fmt: skip
+            jars.program("mvn", "Maven"),
+            "-B",
+            "-q",
+            "-f",
+            str(folder / "pom.xml"),
+            f"{jars.DEPENDENCY_PLUGIN}:copy-dependencies",
+            f"-DoutputDirectory={folder}",
+        ]
         subprocess.run(command, check=True)
 
     return str(jars.cached(f"snakeyaml-{SNAKEYAML}", fill) / f"snakeyaml-{SNAKEYAML}.jar")
@@ -152,14 +161,17 @@ def saved_plan(space: Workspace) -> Mapping[str, Callable[[], Mapping[str, float
     return {
         "ours": harness.wall_of(
             space.kquota("apply", "plan.json", "--yes", "--trust-plan", "--validate", "broker"),
-            before=plan, cwd=space.folder, env=TRUST,
+            before=plan,
+            cwd=space.folder,
+            env=TRUST,
         ),
         "java": harness.wall_of(
             java_command("ApplyList", space.bootstrap, str(space.folder / "list.tsv")),
-            before=space.shift, expect="applied 10000",
+            before=space.shift,
+            expect="applied 10000",
         ),
         "floor": harness.wall_of(floor_command(space), before=frames, expect="round_trips"),
-    }  # fmt: skip
+    }
 
 
 def floor_command(space: Workspace) -> list[str]:
@@ -172,13 +184,16 @@ def from_yaml(space: Workspace) -> Mapping[str, Callable[[], Mapping[str, float]
     """Apply from YAML against a Java program that reads the same directory with SnakeYAML."""
     return {
         "ours": harness.wall_of(
-            space.kquota("apply", "--yes", "--validate", "broker"), before=space.shift, cwd=space.folder
+            space.kquota("apply", "--yes", "--validate", "broker"),
+            before=space.shift,
+            cwd=space.folder,
         ),
         "java": harness.wall_of(
             java_command("ReadManifests", "apply", space.bootstrap, str(space.folder / "quotas")),
-            before=space.shift, expect="differing 10000",
+            before=space.shift,
+            expect="differing 10000",
         ),
-    }  # fmt: skip
+    }
 
 
 def no_op_plan(space: Workspace) -> Mapping[str, Callable[[], Mapping[str, float]]]:

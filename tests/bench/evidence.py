@@ -56,7 +56,14 @@ def workspace() -> Iterator[dict[str, Callable[[], Mapping[str, float]]]]:
             quota(users[0], "{producerByteRate: 10000000}"),
             more=telemetry,
         )
-        command = [str(Path(sys.executable).parent / "kquota"), "plan", "--offline", "--snapshot", "now.json", "--no-inventory"]  # fmt: skip
+        command = [
+            str(Path(sys.executable).parent / "kquota"),
+            "plan",
+            "--offline",
+            "--snapshot",
+            "now.json",
+            "--no-inventory",
+        ]
         yield {
             "with": wall_of(command, cwd=folder, expect="will be worse off"),
             "without": wall_of([*command, "--no-evidence"], cwd=folder, expect="1 to update"),

@@ -19,16 +19,33 @@ def rows(files: Sequence[str]) -> Iterator[Row]:
     with ScratchFolder.make("bench-exact-") as folder:
         report = folder / "report.xml"
         _ = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-m", "integration or not integration", f"--junitxml={report}",
-             *(f"tests/evidence/spark/test_{file}.py" for file in files)],
-            cwd=TREE, capture_output=True, text=True, check=False, timeout=SECONDS,
-        )  # fmt: skip
+            [
+                sys.executable,
+                "-m",
+                "pytest",
+                "-q",
+                "-m",
+                "integration or not integration",
+                f"--junitxml={report}",
+                *(f"tests/evidence/spark/test_{file}.py" for file in files),
+            ],
+            cwd=TREE,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=SECONDS,
+        )
         ran, bad = counted(report.read_text(encoding="utf-8"))
     yield Row(
-        work=f"rows of {', '.join(files)} equal the core's: {ran} tests", peer="", theirs=None,
-        ours=Figures(samples=(float(bad),)), unit="tests that do not pass", bar="= 0",
-        verdict=lambda value, ran=ran: value == 0 and ran > 0, value=bad,
-    )  # fmt: skip
+        work=f"rows of {', '.join(files)} equal the core's: {ran} tests",
+        peer="",
+        theirs=None,
+        ours=Figures(samples=(float(bad),)),
+        unit="tests that do not pass",
+        bar="= 0",
+        verdict=lambda value, ran=ran: value == 0 and ran > 0,
+        value=bad,
+    )
 
 
 def counted(report: str) -> tuple[int, int]:

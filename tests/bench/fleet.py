@@ -97,8 +97,18 @@ class FleetPlan:
 
 def planned(folder: Path, *options: str) -> FleetPlan:
     """Plan all clusters of a project in a fresh process."""
-    command = [sys.executable, "-m", "reconciler", "plan", "--all", "--format", "json",
-               "--timeout", f"{TIMEOUT_SECONDS}s", *options]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "reconciler",
+        "plan",
+        "--all",
+        "--format",
+        "json",
+        "--timeout",
+        f"{TIMEOUT_SECONDS}s",
+        *options,
+    ]
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
     environment.pop("CI", None)
     began = time.monotonic()

@@ -91,8 +91,11 @@ def self_measured(*words: str) -> Callable[[], Mapping[str, float]]:
     def run() -> Mapping[str, float]:
         answer = subprocess.run(
             [sys.executable, "-m", "tests.bench.sample", *words],
-            capture_output=True, text=True, check=False, timeout=SAMPLE_SECONDS,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=SAMPLE_SECONDS,
+        )
         if answer.returncode != 0:
             raise SystemExit(f"the sample {' '.join(words)} failed:\n{answer.stderr[-2000:]}")
         return {name: float(value) for name, value in json.loads(answer.stdout).items()}
@@ -124,9 +127,14 @@ def wall_of(
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
         start = time.perf_counter()
         answer = subprocess.run(
-            command, capture_output=True, text=True, check=False, timeout=SAMPLE_SECONDS, cwd=cwd,
+            command,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=SAMPLE_SECONDS,
+            cwd=cwd,
             env={**os.environ, **(env or {})},
-        )  # fmt: skip
+        )
         wall = time.perf_counter() - start
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         if answer.returncode != 0 or expect not in answer.stdout + answer.stderr:

@@ -96,9 +96,14 @@ class Bench:
             self.kube.kubectl("delete", "quotacluster", "bench")
             self.kube.kubectl("delete", "lease", "--all", "-n", "default")
             self.kube.kubectl(
-                "delete", "configmap", "--field-selector=metadata.name!=kube-root-ca.crt",
-                "--all", "-n", "default", check=False,
-            )  # fmt: skip
+                "delete",
+                "configmap",
+                "--field-selector=metadata.name!=kube-root-ca.crt",
+                "--all",
+                "-n",
+                "default",
+                check=False,
+            )
 
     def writes(self) -> Counter[Request]:
         """All writes that the API server has answered, Leases and its own affairs apart."""
@@ -200,9 +205,13 @@ class Bench:
             port = self.turn_port = free_ports(1)[0]
         way, environment = self.way()
         command = [
-            *way, str(KQUOTA), "operator", "--operator-namespace=default",
-            f"--metrics-address=127.0.0.1:{port}", f"--identity={identity}",
-        ]  # fmt: skip
+            *way,
+            str(KQUOTA),
+            "operator",
+            "--operator-namespace=default",
+            f"--metrics-address=127.0.0.1:{port}",
+            f"--identity={identity}",
+        ]
         return Child(
             command,
             log=self.folder / f"{identity}-{self.turn}.log",

@@ -56,10 +56,14 @@ def ours() -> Callable[[], object]:
 def plain_loop() -> Callable[[], object]:
     desired = {
         (f"user-{number}", f"client-{number}", False): (
-            float(1 + number + (number % CHANGED_EVERY == 0)), 2.0, 50.0, None, None,
+            float(1 + number + (number % CHANGED_EVERY == 0)),
+            2.0,
+            50.0,
+            None,
+            None,
         )
         for number in range(ENTITIES)
-    }  # fmt: skip
+    }
     observed = {
         (f"user-{number}", f"client-{number}", False): (float(1 + number), 2.0, 50.0, None, None)
         for number in range(ENTITIES)

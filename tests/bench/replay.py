@@ -37,8 +37,11 @@ def ran(*words: object) -> dict[str, Any] | None:
     """One process; nothing if its memory was not enough. Any other end is an error, not a figure of an engine."""
     answer = subprocess.run(
         [sys.executable, "-m", "tests.bench.spark_replay", *map(str, words)],
-        capture_output=True, text=True, check=False, timeout=SECONDS,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=SECONDS,
+    )
     if answer.returncode == 0:
         found: dict[str, Any] = json.loads(answer.stdout)
         return found
@@ -72,10 +75,15 @@ def t2(rounds: int, rows: int) -> Iterator[Row]:
     ours = Figures(samples=tuple(taken["packed"]))
     theirs = Figures(samples=tuple(taken["arrow"]))
     yield Row(
-        work=f"simulate {rows:,} samples, sessions included, warm", peer="a shuffle of samples", ours=ours,
-        theirs=theirs, unit="s wall", bar="<= 0.75x", verdict=lambda value: value <= 0.75,
+        work=f"simulate {rows:,} samples, sessions included, warm",
+        peer="a shuffle of samples",
+        ours=ours,
+        theirs=theirs,
+        unit="s wall",
+        bar="<= 0.75x",
+        verdict=lambda value: value <= 0.75,
         value=ours.median / theirs.median,
-    )  # fmt: skip
+    )
 
 
 def t6(rows: int | None) -> Iterator[Row]:
@@ -86,9 +94,15 @@ def t6(rows: int | None) -> Iterator[Row]:
         found = ran("spark", folder, "packed", 0, MASTER, LARGE)
     seconds = found["seconds"]["packed"][0] if found else math.inf
     yield Row(
-        work=f"simulate {amount:,} samples with a heap of 4 GB, the first question of its session", peer="", theirs=None,
-        ours=Figures(samples=(seconds,)), unit="s wall", bar="finishes", verdict=math.isfinite, value=seconds,
-    )  # fmt: skip
+        work=f"simulate {amount:,} samples with a heap of 4 GB, the first question of its session",
+        peer="",
+        theirs=None,
+        ours=Figures(samples=(seconds,)),
+        unit="s wall",
+        bar="finishes",
+        verdict=math.isfinite,
+        value=seconds,
+    )
 
 
 def megabytes(heap: str) -> float:
@@ -107,14 +121,25 @@ def t7(rounds: int, rows: int) -> Iterator[Row]:
             say(f"  {amount:,}: {times[-1].median:.1f} s, {heaps[-1]:.0f} MB")
     work = f"five times {rows:,} samples"
     yield Row(
-        work=f"{work}: time, warm", peer="once", ours=times[1], theirs=times[0], unit="s wall", bar="<= 5.5x",
-        verdict=lambda value: value <= 5.5, value=times[1].median / times[0].median,
-    )  # fmt: skip
+        work=f"{work}: time, warm",
+        peer="once",
+        ours=times[1],
+        theirs=times[0],
+        unit="s wall",
+        bar="<= 5.5x",
+        verdict=lambda value: value <= 5.5,
+        value=times[1].median / times[0].median,
+    )
     yield Row(
-        work=f"{work}: smallest heap that finishes, of {', '.join(HEAPS)}", peer="once", unit="MB", bar="<= 1.5x",
-        ours=Figures(samples=(heaps[1],)), theirs=Figures(samples=(heaps[0],)),
-        verdict=lambda value: value <= 1.5, value=heaps[1] / heaps[0],
-    )  # fmt: skip
+        work=f"{work}: smallest heap that finishes, of {', '.join(HEAPS)}",
+        peer="once",
+        unit="MB",
+        bar="<= 1.5x",
+        ours=Figures(samples=(heaps[1],)),
+        theirs=Figures(samples=(heaps[0],)),
+        verdict=lambda value: value <= 1.5,
+        value=heaps[1] / heaps[0],
+    )
 
 
 def smallest(folder: str) -> float:
@@ -135,11 +160,15 @@ def t8(rounds: int, sizes: Sequence[int]) -> Iterator[Row]:
             bar = BARS.get(peer) if amount == LARGEST else None
             theirs = Figures(samples=tuple(taken[peer]))
             yield Row(
-                work=f"simulate {amount:,} samples on 2 cores, warm", peer=name, ours=ours, theirs=theirs, unit="s wall",
+                work=f"simulate {amount:,} samples on 2 cores, warm",
+                peer=name,
+                ours=ours,
+                theirs=theirs,
+                unit="s wall",
                 bar=f"<= {bar:g}x" if bar else "-",
                 verdict=lambda value, bar=bar: bar is None or value <= bar,
                 value=ours.median / theirs.median if math.isfinite(theirs.median) else 0.0,
-            )  # fmt: skip
+            )
 
 
 def crossed(folder: str, rounds: int, amount: int) -> dict[str, list[float]]:

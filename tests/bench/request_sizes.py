@@ -158,7 +158,9 @@ class SecondWriter:
                 if self._stop.is_set():
                     return
                 operations = ((KEYS[0], float(number)),)
-                body = altering.encode_request(API_VERSION, [(OTHER, operations)], validate_only=False)  # fmt: skip
+                body = altering.encode_request(
+                    API_VERSION, [(OTHER, operations)], validate_only=False
+                )
                 start = time.perf_counter()
                 send(connection, body)
                 self.seconds.append(time.perf_counter() - start)
@@ -225,19 +227,28 @@ def milliseconds(seconds: Sequence[float], part: float | None = None) -> str:
     """The median, or another part of the samples, in milliseconds."""
     if not seconds:
         return ""
-    value = statistics.median(seconds) if part is None else sorted(seconds)[int(part * (len(seconds) - 1))]  # fmt: skip
+    value = (
+        statistics.median(seconds)
+        if part is None
+        else sorted(seconds)[int(part * (len(seconds) - 1))]
+    )
     return short(1000 * value)
 
 
 def main() -> None:
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS
-    print("| requests | acknowledged, ms | visible on three brokers, ms | second writer p50, ms | p99, ms | most, ms |")  # fmt: skip
+    print(
+        "| requests | acknowledged, ms | visible on three brokers, ms | second writer p50, ms | p99, ms | most, ms |"
+    )
     print("| --- | --- | --- | --- | --- | --- |")
     for name, samples in measured(rounds):
         cells = (
-            milliseconds(samples.acknowledged), milliseconds(samples.visible), milliseconds(samples.answers),
-            milliseconds(samples.answers, 0.99), milliseconds(samples.answers, 1.0),
-        )  # fmt: skip
+            milliseconds(samples.acknowledged),
+            milliseconds(samples.visible),
+            milliseconds(samples.answers),
+            milliseconds(samples.answers, 0.99),
+            milliseconds(samples.answers, 1.0),
+        )
         print(f"| {name} | {' | '.join(cells)} |")
 
 

@@ -56,9 +56,12 @@ def judged(series: Sequence[Sample]) -> tuple[Advice, float, float]:
     """The advice, the test share over twice the promised one, the limit over the oracle's."""
     end = series[-1].ts_ms + 1
     case = SizingCase(
-        kind=QuotaType.PRODUCE, series={"1": series}, from_ms=max(0, series[0].ts_ms - STEP_MS),
-        to_ms=end, max_gap_ms=STEP_MS,
-    )  # fmt: skip
+        kind=QuotaType.PRODUCE,
+        series={"1": series},
+        from_ms=max(0, series[0].ts_ms - STEP_MS),
+        to_ms=end,
+        max_gap_ms=STEP_MS,
+    )
     recommendation = recommend(case, SILVER)
     if recommendation.target is None or recommendation.test is None:
         return recommendation.advice, 0.0, 0.0
@@ -88,4 +91,7 @@ def t13(folder: Path | None) -> None:
         over = statistics.median(one[2] for one in sized)
         refused = sum(one[0] is Advice.REFUSED for one in sized)
         met = share <= 1 and over <= 1.3
-        print(f"| T13 | {name}: {len(sized)} of {len(each)} sized, {refused} refused | test share {share:.2f} of 2s | {over:.2f} of the oracle | {'met' if met else 'MISSED'} |", flush=True)  # fmt: skip
+        print(
+            f"| T13 | {name}: {len(sized)} of {len(each)} sized, {refused} refused | test share {share:.2f} of 2s | {over:.2f} of the oracle | {'met' if met else 'MISSED'} |",
+            flush=True,
+        )

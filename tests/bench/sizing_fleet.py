@@ -143,16 +143,24 @@ def sized(fleet: Fleet) -> Iterator[Sized]:
             }
             for tier in TIERS:
                 case = SizingCase(
-                    kind=QuotaType.PRODUCE, series=seen, from_ms=fleet.from_ms, to_ms=fleet.to_ms,
-                    max_gap_ms=fleet.pace.max_gap_ms, current=current,
-                )  # fmt: skip
+                    kind=QuotaType.PRODUCE,
+                    series=seen,
+                    from_ms=fleet.from_ms,
+                    to_ms=fleet.to_ms,
+                    max_gap_ms=fleet.pace.max_gap_ms,
+                    current=current,
+                )
                 recommendation = recommend(case, tier)
                 target = recommendation.target if recommendation.target is not None else None
                 yield Sized(
-                    cluster=cluster, group=group, tier=tier.name, advice=recommendation.advice, target=target,
+                    cluster=cluster,
+                    group=group,
+                    tier=tier.name,
+                    advice=recommendation.advice,
+                    target=target,
                     oracle=oracle(fleet, unseen, tier),
                     share=None if target is None else share(fleet, unseen, target, tier)[0],
-                )  # fmt: skip
+                )
 
 
 def summary(rows: list[Sized]) -> list[str]:

@@ -41,6 +41,12 @@ def of_set(who: str, found: Sequence[tuple[float, float]]) -> Iterator[Row]:
         if found:
             ours = Figures(samples=tuple(one[number] for one in found))
             yield Row(
-                work=f"{who} given a limit: {what}", peer="", ours=ours, theirs=None, unit=unit, bar=f"<= {bar:g}",
-                verdict=lambda value, bar=bar: value <= bar, value=ours.median,
-            )  # fmt: skip
+                work=f"{who} given a limit: {what}",
+                peer="",
+                ours=ours,
+                theirs=None,
+                unit=unit,
+                bar=f"<= {bar:g}",
+                verdict=lambda value, bar=bar: value <= bar,
+                value=ours.median,
+            )

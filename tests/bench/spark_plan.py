@@ -189,14 +189,18 @@ def _worlds(folder: Path) -> list[tuple[object, object, object]]:
             records[one] = OwnershipRecord(
                 tuple(applied), tuple(owner if v is not None else None for v in applied)
             )
-        worlds.append((
-            merge(
-                Declaration(document=document, entity=one, limits=tuple(limits), path=path, line=line)
-                for one, (*limits, document, path, line) in desired[cluster].items()
-            ),
-            OwnershipRecords(cluster_id=cluster, records=records),
-            QuotaState(limits={one: tuple(limits) for one, limits in live[cluster].items()}),
-        ))  # fmt: skip
+        worlds.append(
+            (
+                merge(
+                    Declaration(
+                        document=document, entity=one, limits=tuple(limits), path=path, line=line
+                    )
+                    for one, (*limits, document, path, line) in desired[cluster].items()
+                ),
+                OwnershipRecords(cluster_id=cluster, records=records),
+                QuotaState(limits={one: tuple(limits) for one, limits in live[cluster].items()}),
+            )
+        )
     return worlds
 
 
@@ -212,8 +216,11 @@ def sample(*words: str) -> list[list[float]]:
     """What a process of its own measured."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.bench.spark_plan", *words],
-        stdout=subprocess.PIPE, text=True, check=True, timeout=1800,
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        timeout=1800,
+    )
     return [load if isinstance(load, list) else [load] for load in json.loads(done.stdout or "[]")]
 
 
@@ -230,11 +237,16 @@ def rows(rounds: int = ROUNDS, pairs: int = PAIRS) -> Iterator[Row]:
         theirs = Figures(samples=tuple(one[0] for one in core))
         alone = Figures(samples=tuple(one[1] for one in core))
         yield Row(
-            work=f"fleet plan, three sides of {pairs:,} pairs, warm", peer="core, the same files", ours=ours,
-            theirs=theirs, unit="s wall", bar=f"<= {BAR}x", verdict=lambda value: value <= BAR,
+            work=f"fleet plan, three sides of {pairs:,} pairs, warm",
+            peer="core, the same files",
+            ours=ours,
+            theirs=theirs,
+            unit="s wall",
+            bar=f"<= {BAR}x",
+            verdict=lambda value: value <= BAR,
             value=ours.median / theirs.median,
             notes=(f"comparing alone, with everything in memory: {short(alone.median)} s",),
-        )  # fmt: skip
+        )
 
 
 COMMANDS: dict[str, Callable[[Path, int], object]] = {
@@ -253,4 +265,18 @@ if __name__ == "__main__":
         words.add_argument("--pairs", type=int, default=PAIRS)
         given = words.parse_args()
         for row in rows(given.rounds, given.pairs):
-            print(row.work, "|", short(row.ours.median), row.ours.spread, "|", row.peer, short(row.theirs.median if row.theirs else 0.0), "|", f"{row.value:.2f}", row.bar, "met" if row.met else "MISSED", "|", *row.notes)  # fmt: skip
+            print(
+                row.work,
+                "|",
+                short(row.ours.median),
+                row.ours.spread,
+                "|",
+                row.peer,
+                short(row.theirs.median if row.theirs else 0.0),
+                "|",
+                f"{row.value:.2f}",
+                row.bar,
+                "met" if row.met else "MISSED",
+                "|",
+                *row.notes,
+            )

@@ -23,8 +23,12 @@ CLIENTS, LIMITS, CLUSTERS = 350_000, 205_000, 10
 BAR = 8.0
 KEY = str(Key.PRODUCER_BYTE_RATE)
 SHAPES = (
-    ("named", "named"), ("named", "default"), ("named", "absent"), ("default", "named"), ("absent", "named"),
-)  # fmt: skip
+    ("named", "named"),
+    ("named", "default"),
+    ("named", "absent"),
+    ("default", "named"),
+    ("absent", "named"),
+)
 DEFAULTS = (("default", "default"), ("default", "absent"), ("absent", "default"))
 
 
@@ -37,12 +41,16 @@ def made(spark: SparkSession, clients: int, limits: int, folder: Path) -> None:
     whole = frames[0]
     for frame in frames[1:]:
         whole = whole.unionByName(frame)
-    schemas.conforming(whole.dropDuplicates(["cluster_id", "entity_json"]), QUOTA_ENTRY).coalesce(4).write.parquet(str(folder / "limits"))  # fmt: skip
+    schemas.conforming(whole.dropDuplicates(["cluster_id", "entity_json"]), QUOTA_ENTRY).coalesce(
+        4
+    ).write.parquet(str(folder / "limits"))
     spark.range(0, clients, 1, 4).select(
-        cluster(n), fn.concat(fn.lit("user-"), fn.floor(n / 7).cast("string")).alias("user"),
-        fn.concat(fn.lit("client-"), (n % 50_000).cast("string")).alias("client_id"), fn.lit("").alias("ip"),
+        cluster(n),
+        fn.concat(fn.lit("user-"), fn.floor(n / 7).cast("string")).alias("user"),
+        fn.concat(fn.lit("client-"), (n % 50_000).cast("string")).alias("client_id"),
+        fn.lit("").alias("ip"),
         fn.to_date(fn.lit("2026-11-01")).alias("day"),
-    ).write.parquet(str(folder / "clients"))  # fmt: skip
+    ).write.parquet(str(folder / "clients"))
 
 
 def cluster(n: Column) -> Column:
@@ -55,36 +63,56 @@ def limit_rows(numbers: DataFrame, n: Column, shape: tuple[str, str]) -> DataFra
     name = fn.concat(fn.lit("client-"), (n % 50_000).cast("string"))
     client_id = name if client_kind == "named" else fn.lit("")
     slots = [
-        fn.concat(fn.lit(f'["{kind}",'), fn.concat(fn.lit('"'), value, fn.lit('"')) if is_ == "named" else fn.lit("null"), fn.lit("]"))
+        fn.concat(
+            fn.lit(f'["{kind}",'),
+            fn.concat(fn.lit('"'), value, fn.lit('"')) if is_ == "named" else fn.lit("null"),
+            fn.lit("]"),
+        )
         for kind, value, is_ in (("user", user, user_kind), ("client-id", client_id, client_kind))
         if is_ != "absent"
-    ]  # fmt: skip
+    ]
     value = ((n % 1000) + 1).cast("double")
     columns = {
-        "snapshot_id": fn.lit("s"), "observed_at_ms": fn.lit(1).cast("bigint"), "user_kind": fn.lit(user_kind),
-        "client_kind": fn.lit(client_kind), "ip_kind": fn.lit("absent"), "user": user, "client_id": client_id,
-        "ip": fn.lit(""), "entity_json": fn.concat(fn.lit("["), fn.concat_ws(",", *slots), fn.lit("]")),
-        "quota_key": fn.lit(KEY), "value": value, "quota_units": value.cast("bigint"), "value_state": fn.lit("finite"),
-        "source": fn.lit("bench"), "day": fn.to_date(fn.lit("2026-11-01")),
-    }  # fmt: skip
+        "snapshot_id": fn.lit("s"),
+        "observed_at_ms": fn.lit(1).cast("bigint"),
+        "user_kind": fn.lit(user_kind),
+        "client_kind": fn.lit(client_kind),
+        "ip_kind": fn.lit("absent"),
+        "user": user,
+        "client_id": client_id,
+        "ip": fn.lit(""),
+        "entity_json": fn.concat(fn.lit("["), fn.concat_ws(",", *slots), fn.lit("]")),
+        "quota_key": fn.lit(KEY),
+        "value": value,
+        "quota_units": value.cast("bigint"),
+        "value_state": fn.lit("finite"),
+        "source": fn.lit("bench"),
+        "day": fn.to_date(fn.lit("2026-11-01")),
+    }
     return numbers.select(cluster(n), *(column.alias(name) for name, column in columns.items()))
 
 
 def exploded(clients: DataFrame, limits: DataFrame) -> DataFrame:
     """What one would write first: eight candidates per client, joined and sorted out again."""
     parts = [
-        ("[[\"user\",\"", "user", "\"],[\"client-id\",\"", "client_id", "\"]]"),
-        ("[[\"user\",\"", "user", "\"],[\"client-id\",null]]"), ("[[\"user\",\"", "user", "\"]]"),
-        ("[[\"user\",null],[\"client-id\",\"", "client_id", "\"]]"), ("[[\"user\",null],[\"client-id\",null]]",),
-        ("[[\"user\",null]]",), ("[[\"client-id\",\"", "client_id", "\"]]"), ("[[\"client-id\",null]]",),
-    ]  # fmt: skip
+        ('[["user","', "user", '"],["client-id","', "client_id", '"]]'),
+        ('[["user","', "user", '"],["client-id",null]]'),
+        ('[["user","', "user", '"]]'),
+        ('[["user",null],["client-id","', "client_id", '"]]'),
+        ('[["user",null],["client-id",null]]',),
+        ('[["user",null]]',),
+        ('[["client-id","', "client_id", '"]]'),
+        ('[["client-id",null]]',),
+    ]
     candidates = [
         fn.struct(
             fn.lit(at).alias("level"),
-            fn.concat(*(fn.col(word) if word in {"user", "client_id"} else fn.lit(word) for word in words)).alias("entity_json"),
+            fn.concat(
+                *(fn.col(word) if word in {"user", "client_id"} else fn.lit(word) for word in words)
+            ).alias("entity_json"),
         )
         for at, words in enumerate(parts, 1)
-    ]  # fmt: skip
+    ]
     asked = clients.select(
         "cluster_id", "user", "client_id", fn.explode(fn.array(*candidates)).alias("one")
     ).select("cluster_id", "user", "client_id", "one.level", "one.entity_json")
@@ -130,9 +158,14 @@ def rows(rounds: int = ROUNDS, clients: int = CLIENTS, limits: int = LIMITS) -> 
         ours, theirs = taken["joins"]["s"], taken["exploded"]["s"]
         yield Row(
             work=f"resolve {counted[0]:,} clients x {counted[1]:,} limits, four keys each, warm",
-            peer="candidates exploded, one key, value only", ours=ours, theirs=theirs, unit="s wall", bar=f"<= {BAR} s",
-            verdict=lambda value: value <= BAR, value=ours.median,
-        )  # fmt: skip
+            peer="candidates exploded, one key, value only",
+            ours=ours,
+            theirs=theirs,
+            unit="s wall",
+            bar=f"<= {BAR} s",
+            verdict=lambda value: value <= BAR,
+            value=ours.median,
+        )
 
 
 if __name__ == "__main__":
@@ -142,4 +175,15 @@ if __name__ == "__main__":
     words.add_argument("--limits", type=int, default=LIMITS)
     given = words.parse_args()
     for row in rows(given.rounds, given.clients, given.limits):
-        print(row.work, "|", short(row.ours.median), row.ours.spread, "|", row.peer, short(row.theirs.median if row.theirs else 0.0), "|", row.bar, "met" if row.met else "MISSED")  # fmt: skip
+        print(
+            row.work,
+            "|",
+            short(row.ours.median),
+            row.ours.spread,
+            "|",
+            row.peer,
+            short(row.theirs.median if row.theirs else 0.0),
+            "|",
+            row.bar,
+            "met" if row.met else "MISSED",
+        )

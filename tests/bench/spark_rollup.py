@@ -108,13 +108,26 @@ def judged(
     for figure, unit, bar in (("read", "rows", READ_BAR), ("seconds", "s wall, warm", TIME_BAR)):
         ours, theirs = day[figure], whole[figure]
         yield Row(
-            work=f"{work}: {'rows read' if figure == 'read' else 'time'}", peer="a rebuild of all days", ours=ours,
-            theirs=theirs, unit=unit, bar=f"<= {bar:.3g}x", verdict=lambda value, bar=bar: value <= bar,
+            work=f"{work}: {'rows read' if figure == 'read' else 'time'}",
+            peer="a rebuild of all days",
+            ours=ours,
+            theirs=theirs,
+            unit=unit,
+            bar=f"<= {bar:.3g}x",
+            verdict=lambda value, bar=bar: value <= bar,
             value=ours.median / theirs.median,
-        )  # fmt: skip
-    differ = sum(not one.equals(other) for one, other in zip(answers["day"], answers["rebuild"], strict=True))  # fmt: skip
+        )
+    differ = sum(
+        not one.equals(other) for one, other in zip(answers["day"], answers["rebuild"], strict=True)
+    )
     cells = sum(one.num_rows for one in answers["day"])
     yield Row(
-        work=f"{work}: tables that differ from the rebuild, of {len(MADE)} with {cells:,} rows", peer="", theirs=None,
-        ours=Figures(samples=(float(differ),)), unit="tables", bar="= 0", verdict=lambda value: value == 0, value=differ,
-    )  # fmt: skip
+        work=f"{work}: tables that differ from the rebuild, of {len(MADE)} with {cells:,} rows",
+        peer="",
+        theirs=None,
+        ours=Figures(samples=(float(differ),)),
+        unit="tables",
+        bar="= 0",
+        verdict=lambda value: value == 0,
+        value=differ,
+    )

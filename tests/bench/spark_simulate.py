@@ -29,8 +29,11 @@ def sample(*words: object, fails: bool = False) -> dict[str, object] | None:
     """One process; its JSON, or nothing where it may fail and does."""
     answer = subprocess.run(
         [sys.executable, "-m", "tests.bench.spark_replay", *map(str, words)],
-        capture_output=True, text=True, check=False, timeout=SECONDS,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=SECONDS,
+    )
     if answer.returncode:
         if fails:
             return None
@@ -70,7 +73,13 @@ def t2(rows: int) -> None:
     """Runs through the shuffle against samples through it, sessions included, warm."""
     with samples(rows) as folder:
         found = medians(sample("spark", folder, "packed,arrow", ROUNDS, "local[2]", "2g"))
-    row("T2", f"{rows:,} rows", f"packed {found['packed']:.2f} s", "of applyInArrow", verdict(found["packed"] / found["arrow"], 0.75))  # fmt: skip
+    row(
+        "T2",
+        f"{rows:,} rows",
+        f"packed {found['packed']:.2f} s",
+        "of applyInArrow",
+        verdict(found["packed"] / found["arrow"], 0.75),
+    )
 
 
 def t6(rows: int | None) -> None:
@@ -99,8 +108,20 @@ def t7(rows: int) -> None:
             else:
                 raise SystemExit(f"no heap up to {HEAPS[-1]} was enough for {amount:,} rows")
     sizes = [int(one[:-1]) * (1000 if one.endswith("g") else 1) for one in heaps]
-    row("T7", f"{rows:,} x 5 rows", f"{numbers[0]:.1f} -> {numbers[1]:.1f} s", "time", verdict(numbers[1] / numbers[0], 5.5))  # fmt: skip
-    row("T7", f"{rows:,} x 5 rows", f"{heaps[0]} -> {heaps[1]}", "smallest heap", verdict(sizes[1] / sizes[0], 1.5))  # fmt: skip
+    row(
+        "T7",
+        f"{rows:,} x 5 rows",
+        f"{numbers[0]:.1f} -> {numbers[1]:.1f} s",
+        "time",
+        verdict(numbers[1] / numbers[0], 5.5),
+    )
+    row(
+        "T7",
+        f"{rows:,} x 5 rows",
+        f"{heaps[0]} -> {heaps[1]}",
+        "smallest heap",
+        verdict(sizes[1] / sizes[0], 1.5),
+    )
 
 
 def t8(sizes: Sequence[int]) -> None:
@@ -120,7 +141,13 @@ def t8(sizes: Sequence[int]) -> None:
         for engine in found:
             bar = 2.5 if amount == 25_000_000 and engine == "duckdb" else None
             ratio = found["packed"] / found[engine]
-            row("T8", f"{amount:,} rows", f"{engine} {found[engine]:.2f} s", "Spark against it", verdict(ratio, bar) if bar else f"{ratio:.2f}")  # fmt: skip
+            row(
+                "T8",
+                f"{amount:,} rows",
+                f"{engine} {found[engine]:.2f} s",
+                "Spark against it",
+                verdict(ratio, bar) if bar else f"{ratio:.2f}",
+            )
 
 
 def main() -> None:

@@ -33,11 +33,15 @@ def start_rows(rounds: int = ROUNDS) -> Iterator[Row]:
     for kind in KINDS[1:]:
         tuned = kind == KINDS[-1]
         yield Row(
-            work=f"start, one tiny question, end ({kind})", peer="PySpark's defaults", ours=walls[kind],
-            theirs=base, unit="s wall", bar=f"<= {START_BAR}x" if tuned else "-",
+            work=f"start, one tiny question, end ({kind})",
+            peer="PySpark's defaults",
+            ours=walls[kind],
+            theirs=base,
+            unit="s wall",
+            bar=f"<= {START_BAR}x" if tuned else "-",
             verdict=(lambda value: value <= START_BAR) if tuned else (lambda _: True),
             value=walls[kind].median / base.median,
-        )  # fmt: skip
+        )
 
 
 def scaling_rows(rounds: int = ROUNDS, rows: int = ROWS) -> Iterator[Row]:
@@ -65,10 +69,15 @@ def scaling_rows(rounds: int = ROUNDS, rows: int = ROWS) -> Iterator[Row]:
 
 def _gain(text: str, two: str, slow: Figures, quick: Figures, rows: int) -> Row:
     return Row(
-        work=f"both rollups of {rows:,} samples, warm: {two}", peer=text, ours=quick, theirs=slow,
-        unit="s", bar=f">= {SCALE_BAR}x faster", verdict=lambda value: value >= SCALE_BAR,
+        work=f"both rollups of {rows:,} samples, warm: {two}",
+        peer=text,
+        ours=quick,
+        theirs=slow,
+        unit="s",
+        bar=f">= {SCALE_BAR}x faster",
+        verdict=lambda value: value >= SCALE_BAR,
         value=slow.median / quick.median,
-    )  # fmt: skip
+    )
 
 
 def local(cores: int, data: str) -> Callable[[], Mapping[str, float]]:
@@ -103,7 +112,11 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--rows", type=int, default=ROWS)
     asked = parser.parse_args()
-    rows = start_rows(asked.rounds) if asked.part == "start" else scaling_rows(asked.rounds, asked.rows)  # fmt: skip
+    rows = (
+        start_rows(asked.rounds)
+        if asked.part == "start"
+        else scaling_rows(asked.rounds, asked.rows)
+    )
     for row in rows:
         theirs = row.theirs.median if row.theirs else 0.0
         print(

@@ -47,12 +47,20 @@ def lake(folder: Path, rows: int) -> int:
         day = FIRST + dt.timedelta(days=number)
         count = users * PER_DAY
         new_table = _table(
-            USAGE_SAMPLE, count, cluster_id=CLUSTER, quota_type="produce", group_kind="user",
+            USAGE_SAMPLE,
+            count,
+            cluster_id=CLUSTER,
+            quota_type="produce",
+            group_kind="user",
             user=pa.array([f"user-{one}" for one in range(users) for _ in range(PER_DAY)]),
-            broker_id="1", ts_ms=np.tile(start_of(day) + np.arange(PER_DAY) * STEP_MS, users),
-            dt_ms=STEP_MS, rate_units=draw.integers(0, 10_000_000, count), throttle_ms=0,
-            censored="no", day=day,
-        )  # fmt: skip
+            broker_id="1",
+            ts_ms=np.tile(start_of(day) + np.arange(PER_DAY) * STEP_MS, users),
+            dt_ms=STEP_MS,
+            rate_units=draw.integers(0, 10_000_000, count),
+            throttle_ms=0,
+            censored="no",
+            day=day,
+        )
         pacing = scrape_interval.inputs(Cadence(step_ms=STEP_MS, max_gap_ms=5 * STEP_MS))
         _ = into.commit(
             Unit(table=USAGE_SAMPLE, cluster_id=CLUSTER, day=day), new_table, None, inputs=pacing
@@ -64,8 +72,13 @@ def lake(folder: Path, rows: int) -> int:
         "day": FIRST,
     }
     entries = _table(
-        QUOTA_ENTRY, 1, **look, entity_json='[["user",null]]', quota_key="producer_byte_rate", value=6e6
-    )  # fmt: skip
+        QUOTA_ENTRY,
+        1,
+        **look,
+        entity_json='[["user",null]]',
+        quota_key="producer_byte_rate",
+        value=6e6,
+    )
     for table, new_table in (
         (SNAPSHOT, _table(SNAPSHOT, 1, **look, entries=1)),
         (QUOTA_ENTRY, entries),
@@ -87,10 +100,26 @@ def switch(sizes: list[int], rounds: int) -> None:
             for _ in range(rounds):
                 for engine, seconds in taken.items():
                     command = [
-                        sys.executable, "-m", "reconciler", "spark", "simulate", "--lake", f"{folder}/lake",
-                        "--after", str(after), "--from", str(FIRST), "--to", str(end), "--engine", engine,
-                        "--memory", "2g", "--format", "json",
-                    ]  # fmt: skip
+                        sys.executable,
+                        "-m",
+                        "reconciler",
+                        "spark",
+                        "simulate",
+                        "--lake",
+                        f"{folder}/lake",
+                        "--after",
+                        str(after),
+                        "--from",
+                        str(FIRST),
+                        "--to",
+                        str(end),
+                        "--engine",
+                        engine,
+                        "--memory",
+                        "2g",
+                        "--format",
+                        "json",
+                    ]
                     start = time.perf_counter()
                     answer = subprocess.run(command, capture_output=True, text=True, check=False)
                     if answer.returncode:
@@ -100,7 +129,10 @@ def switch(sizes: list[int], rounds: int) -> None:
                     seconds.append(time.perf_counter() - start)
                     say(f"  {engine}: {seconds[-1]:.1f} s")
             core, spark = (sorted(each)[len(each) // 2] for each in taken.values())
-            print(f"| switch | {amount:,} rows | core {core:.1f} s | Spark {spark:.1f} s | {core / spark:.2f} |", flush=True)  # fmt: skip
+            print(
+                f"| switch | {amount:,} rows | core {core:.1f} s | Spark {spark:.1f} s | {core / spark:.2f} |",
+                flush=True,
+            )
 
 
 def _after() -> dict[str, object]:

@@ -45,13 +45,20 @@ def made(spark: SparkSession, rows: int, folder: str) -> None:
     number, series = fn.col("id"), (fn.col("id") % SERIES).cast("string")
     ts = (fn.floor(number / SERIES) * STEP_MS).cast("bigint") + fn.lit(1_793_491_200_000)
     columns = {
-        "cluster_id": fn.lit("bench"), "quota_type": fn.lit("produce"), "group_kind": fn.lit("user"),
-        "user": fn.concat(fn.lit("user-"), series), "client_id": fn.lit(""), "ip": fn.lit(""),
-        "broker_id": fn.lit("1"), "ts_ms": ts, "dt_ms": fn.lit(STEP_MS),
+        "cluster_id": fn.lit("bench"),
+        "quota_type": fn.lit("produce"),
+        "group_kind": fn.lit("user"),
+        "user": fn.concat(fn.lit("user-"), series),
+        "client_id": fn.lit(""),
+        "ip": fn.lit(""),
+        "broker_id": fn.lit("1"),
+        "ts_ms": ts,
+        "dt_ms": fn.lit(STEP_MS),
         "rate_units": fn.abs(fn.hash("id")).cast("bigint") % 10_000_000,
         "throttle_ms": fn.when(number % 50 == 0, fn.lit(20)).cast("bigint"),
-        "censored": fn.lit("no"), "day": fn.date_from_unix_date(fn.floor(ts / 86_400_000).cast("int")),
-    }  # fmt: skip
+        "censored": fn.lit("no"),
+        "day": fn.date_from_unix_date(fn.floor(ts / 86_400_000).cast("int")),
+    }
     frame = spark.range(0, rows, 1, FILES).select(
         *(column.alias(name) for name, column in columns.items())
     )
@@ -92,7 +99,9 @@ def main(words: list[str]) -> None:
                     json.dumps({"seconds": seconds(spark, folder)}), encoding="utf-8"
                 )
         case _:
-            raise SystemExit("start KIND | make ROWS FOLDER | local CORES FOLDER | submitted FOLDER OUTPUT")  # fmt: skip
+            raise SystemExit(
+                "start KIND | make ROWS FOLDER | local CORES FOLDER | submitted FOLDER OUTPUT"
+            )
 
 
 if __name__ == "__main__":

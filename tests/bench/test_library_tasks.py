@@ -26,9 +26,11 @@ def output_of(library: str) -> str:
     async def run() -> str:
         async with Sandbox() as sandbox:
             process = await asyncio.create_subprocess_exec(
-                sys.executable, TASKS / LIBRARIES[library][0], sandbox.bootstrap(),
+                sys.executable,
+                TASKS / LIBRARIES[library][0],
+                sandbox.bootstrap(),
                 stdout=asyncio.subprocess.PIPE,
-            )  # fmt: skip
+            )
             output, _ = await asyncio.wait_for(process.communicate(), 60)
             return output.decode()
 

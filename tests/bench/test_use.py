@@ -22,9 +22,15 @@ PAGE = (
 
 def row(*, value: float = 2.0, bar: str = "<= 3x", work: str = "work", peer: str = "peer") -> Row:
     return Row(
-        work=work, peer=peer, ours=Figures(samples=(value, value * 2, value * 3)), theirs=Figures(samples=(1.0,)),
-        unit="s", bar=bar, verdict=lambda found: found <= 3, value=value,
-    )  # fmt: skip
+        work=work,
+        peer=peer,
+        ours=Figures(samples=(value, value * 2, value * 3)),
+        theirs=Figures(samples=(1.0,)),
+        unit="s",
+        bar=bar,
+        verdict=lambda found: found <= 3,
+        value=value,
+    )
 
 
 def measured(target: str = "T3", **more: object) -> Measured:
@@ -135,9 +141,15 @@ def test_the_crossover_has_a_line_per_size_and_says_who_did_not_finish():
         for peer in ("DuckDB", "Polars", "core")
     ]
     never = Row(
-        work=rows[-1].work, peer="core", ours=rows[-1].ours, theirs=Figures(samples=(math.inf,)), unit="s",
-        bar=page.NO_BAR, verdict=lambda _: True, value=0.0,
-    )  # fmt: skip
+        work=rows[-1].work,
+        peer="core",
+        ours=rows[-1].ours,
+        theirs=Figures(samples=(math.inf,)),
+        unit="s",
+        bar=page.NO_BAR,
+        verdict=lambda _: True,
+        value=0.0,
+    )
     lines = page.crossover([*rows[:-1], never]).splitlines()
     assert lines[2] == "| 1,000 | 4 s (2-6) | 1 s (1-1) | 1 s (1-1) | 1 s (1-1) |"
     assert lines[3] == "| 5,000 | 4 s (2-6) | did not finish | 1 s (1-1) | 1 s (1-1) |"

@@ -53,16 +53,41 @@ class Scale:
 
 
 FULL = Scale(
-    name="full", rounds=ROUNDS, scaling_rows=8_000_000, clients=350_000, limits=205_000, pairs=2_000_000,
-    replayed=5_760_000, largest=None, heaped=20_000_000,
-    crossed=(1_000_000, 5_000_000, 25_000_000, 100_000_000), brokers=6, groups=32, step_ms=30_000,
-    exact=("plan", "resolve", "simulate", "recommend", "rollup", "fold"), seeds=50, sized=(3, 12, 60_000, 40),
-)  # fmt: skip
+    name="full",
+    rounds=ROUNDS,
+    scaling_rows=8_000_000,
+    clients=350_000,
+    limits=205_000,
+    pairs=2_000_000,
+    replayed=5_760_000,
+    largest=None,
+    heaped=20_000_000,
+    crossed=(1_000_000, 5_000_000, 25_000_000, 100_000_000),
+    brokers=6,
+    groups=32,
+    step_ms=30_000,
+    exact=("plan", "resolve", "simulate", "recommend", "rollup", "fold"),
+    seeds=50,
+    sized=(3, 12, 60_000, 40),
+)
 SMALL = Scale(
-    name="small", rounds=1, scaling_rows=200_000, clients=3_000, limits=2_000, pairs=4_000,
-    replayed=100_000, largest=200_000, heaped=50_000, crossed=(100_000,), brokers=2, groups=4,
-    step_ms=300_000, exact=("rollup",), seeds=2, sized=(1, 2, 300_000, 2),
-)  # fmt: skip
+    name="small",
+    rounds=1,
+    scaling_rows=200_000,
+    clients=3_000,
+    limits=2_000,
+    pairs=4_000,
+    replayed=100_000,
+    largest=200_000,
+    heaped=50_000,
+    crossed=(100_000,),
+    brokers=2,
+    groups=4,
+    step_ms=300_000,
+    exact=("rollup",),
+    seeds=2,
+    sized=(1, 2, 300_000, 2),
+)
 SCALES = {one.name: one for one in (SMALL, FULL)}
 
 
@@ -118,10 +143,15 @@ def t5(scale: Scale) -> Iterator[Row]:
         taken = interleaved(candidates, rounds=scale.rounds, warmup=True)
     wall = taken["with"]["wall"]
     yield Row(
-        work="preview with evidence, one tenant, 14 d at 30 s, 6 brokers, whole process", peer="the same without evidence",
-        ours=wall, theirs=taken["without"]["wall"], unit="s wall", bar="<= 1 s", verdict=lambda value: value <= 1,
+        work="preview with evidence, one tenant, 14 d at 30 s, 6 brokers, whole process",
+        peer="the same without evidence",
+        ours=wall,
+        theirs=taken["without"]["wall"],
+        unit="s wall",
+        bar="<= 1 s",
+        verdict=lambda value: value <= 1,
         value=wall.median,
-    )  # fmt: skip
+    )
 
 
 def t6(scale: Scale) -> Iterator[Row]:
@@ -185,7 +215,10 @@ def t13(scale: Scale) -> Iterator[Row]:
 
 
 TARGETS: dict[str, tuple[str, Callable[[Scale], Iterator[Row]]]] = {
-    "T1": ("a session starts, tuned and from the class-data archive, against PySpark's defaults", t1),
+    "T1": (
+        "a session starts, tuned and from the class-data archive, against PySpark's defaults",
+        t1,
+    ),
     "T2": ("simulate with runs of samples in the shuffle, against single samples", t2),
     "T3": ("resolve 350,000 clients against 205,000 limits", t3),
     "T4": ("the plan of a fleet, three sides of 2 million rows, against the core", t4),
@@ -198,7 +231,7 @@ TARGETS: dict[str, tuple[str, Callable[[Scale], Iterator[Row]]]] = {
     "T11": ("rows of Spark equal the core's", t11),
     "T12": ("the model against real brokers and the stepped limiter", t12),
     "T13": ("right-sizing on a fleet whose demand is known", t13),
-}  # fmt: skip
+}
 
 
 def measured(target: str, scale: Scale) -> Iterator[Measured]:

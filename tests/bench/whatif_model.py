@@ -35,20 +35,28 @@ def broker_rows() -> Iterator[Row]:
             total
             for number in fixture.numbers()
             if number >= first
-            and (found := [row for row in compare.rows(fixture.read(number)) if row.case.kind == kind])
+            and (
+                found := [
+                    row for row in compare.rows(fixture.read(number)) if row.case.kind == kind
+                ]
+            )
             and not ((total := compare.total(found)).is_cut and kind == "fetch")
-        ]  # fmt: skip
+        ]
         unseen = "unseen " if first > 1 else ""
         for what, bound in (("throttled", TIME_BOUND), ("worst", DELAY_BOUND)):
             off = sorted(abs(getattr(total, what).off) for total in totals)
             enough = len(off) >= FEWEST_RUNS
             name = "throttled time" if what == "throttled" else "worst delay"
             yield Row(
-                work=f"{name} forecast of {kind} on real brokers, the fifth of {len(off)} {unseen}runs, the worst of fewer", peer="", theirs=None,
-                ours=Figures(samples=tuple(off)), unit="of the true figure too much or too little", bar=f"<= {bound:g} in >= 5 runs",
+                work=f"{name} forecast of {kind} on real brokers, the fifth of {len(off)} {unseen}runs, the worst of fewer",
+                peer="",
+                theirs=None,
+                ours=Figures(samples=tuple(off)),
+                unit="of the true figure too much or too little",
+                bar=f"<= {bound:g} in >= 5 runs",
                 verdict=lambda value, bound=bound, enough=enough: value <= bound and enough,
                 value=off[FEWEST_RUNS - 1] if enough else max(off),
-            )  # fmt: skip
+            )
 
 
 def grid_rows(seeds: int) -> Iterator[Row]:
@@ -68,15 +76,25 @@ def grid_rows(seeds: int) -> Iterator[Row]:
         say(f"  {step_s} s: total {off[-1]:+.3f}, within {within[-1]:.3f}")
     work = f"{len(cells):,} settings of {seeds} unseen seeds at {', '.join(map(str, grid.STEPS))} s"
     yield Row(
-        work=f"{work}: total throttled time, the worst step", peer="", theirs=None, ours=Figures(samples=tuple(map(abs, off))),
-        unit="of the stepper's too much or too little", bar=f"<= {TOTAL_BOUND:g}",
-        verdict=lambda value: value <= TOTAL_BOUND, value=max(map(abs, off)),
-    )  # fmt: skip
+        work=f"{work}: total throttled time, the worst step",
+        peer="",
+        theirs=None,
+        ours=Figures(samples=tuple(map(abs, off))),
+        unit="of the stepper's too much or too little",
+        bar=f"<= {TOTAL_BOUND:g}",
+        verdict=lambda value: value <= TOTAL_BOUND,
+        value=max(map(abs, off)),
+    )
     yield Row(
-        work=f"{work}: within max(10 %, 60 s) of the stepper", peer="", theirs=None, ours=Figures(samples=tuple(within)),
-        unit="of the cases", bar=f">= {SHARE_WITHIN:g}", verdict=lambda value: value >= SHARE_WITHIN,
+        work=f"{work}: within max(10 %, 60 s) of the stepper",
+        peer="",
+        theirs=None,
+        ours=Figures(samples=tuple(within)),
+        unit="of the cases",
+        bar=f">= {SHARE_WITHIN:g}",
+        verdict=lambda value: value >= SHARE_WITHIN,
         value=sum(within) / len(within),
-    )  # fmt: skip
+    )
 
 
 def throttled(cell: tuple[int, float, float], step_s: int) -> int:

@@ -23,9 +23,13 @@ Manifest = dict[str, Any]
 def helm(*arguments: str) -> "subprocess.CompletedProcess[str]":
     """Runs helm without a cluster; the exit code is the caller's business."""
     return subprocess.run(
-        [str(programs.helm()), *arguments], capture_output=True, text=True, check=False,
-        timeout=HELM_SECONDS, env={"HOME": "/nonexistent", "HELM_NO_PLUGINS": "1"},
-    )  # fmt: skip
+        [str(programs.helm()), *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=HELM_SECONDS,
+        env={"HOME": "/nonexistent", "HELM_NO_PLUGINS": "1"},
+    )
 
 
 @functools.cache

@@ -55,9 +55,14 @@ def _fill(folder: Path) -> None:
 def _download(module: str) -> dict[str, str]:
     go = jars.program("go", "Go 1.26")
     answer = subprocess.run(
-        [go, "mod", "download", "-json", module], capture_output=True, text=True, check=False,
-        timeout=DOWNLOAD_SECONDS, cwd="/", env={**os.environ, "GOTOOLCHAIN": "local", "GOWORK": "off"},
-    )  # fmt: skip
+        [go, "mod", "download", "-json", module],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=DOWNLOAD_SECONDS,
+        cwd="/",
+        env={**os.environ, "GOTOOLCHAIN": "local", "GOWORK": "off"},
+    )
     if answer.returncode != 0:
         raise ServersUnavailable(f"Go could not download {module}: {answer.stdout[-300:]}")
     found: dict[str, str] = json.loads(answer.stdout)

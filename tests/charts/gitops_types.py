@@ -26,9 +26,14 @@ def errors(objects: Sequence[Mapping[str, Any]]) -> list[str]:
     texts = [(SOURCES / name).read_text(encoding="utf-8") for name in FILES]
     folder = jars.cached(f"gitops-types-{jars.digest(*texts)}", _install)
     answer = subprocess.run(
-        [jars.program("node", NEEDED), "judge.mjs"], cwd=folder, input=json.dumps(objects), capture_output=True,
-        text=True, check=True, timeout=JUDGE_SECONDS,
-    )  # fmt: skip
+        [jars.program("node", NEEDED), "judge.mjs"],
+        cwd=folder,
+        input=json.dumps(objects),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=JUDGE_SECONDS,
+    )
     sentences: list[str] = json.loads(answer.stdout)
     return sentences
 
@@ -37,8 +42,19 @@ def _install(folder: Path) -> None:
     for name in FILES:
         shutil.copy(SOURCES / name, folder)
     answer = subprocess.run(
-        [jars.program("npm", NEEDED), "ci", "--silent", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=folder,
-        capture_output=True, text=True, check=False, timeout=INSTALL_SECONDS,
-    )  # fmt: skip
+        [
+            jars.program("npm", NEEDED),
+            "ci",
+            "--silent",
+            "--ignore-scripts",
+            "--no-audit",
+            "--no-fund",
+        ],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=INSTALL_SECONDS,
+    )
     if answer.returncode != 0:
         raise ServersUnavailable(f"npm could not install the types: {answer.stderr[-300:]}")

@@ -43,9 +43,13 @@ class Placed:
         """Whether `user` may; `resource` is `group/plural` or `group/plural/subresource`, the core group is empty."""
         group, plural, *rest = resource.split("/")
         asked = {
-            "namespace": namespace, "verb": verb, "group": group, "resource": plural, "name": name,
+            "namespace": namespace,
+            "verb": verb,
+            "group": group,
+            "resource": plural,
+            "name": name,
             "subresource": "".join(rest),
-        }  # fmt: skip
+        }
         groups = ["system:authenticated"]
         if user.startswith("system:serviceaccount:"):
             groups += ["system:serviceaccounts", f"system:serviceaccounts:{user.split(':')[2]}"]

@@ -85,8 +85,15 @@ def release(chart_kube: KubeCluster) -> Iterator[Placed]:
         chart_kube.wait_until(also_the_other, "enforce the policy on specs", seconds=60)
         yield made
         chart_kube.kubectl(
-            "-n", made.watched, "patch", "clientquota", "first", "--type=merge", "-p", '{"metadata":{"finalizers":[]}}'
-        )  # fmt: skip
+            "-n",
+            made.watched,
+            "patch",
+            "clientquota",
+            "first",
+            "--type=merge",
+            "-p",
+            '{"metadata":{"finalizers":[]}}',
+        )
 
 
 def test_a_stranger_can_neither_add_nor_remove_our_finalizer_by_any_verb(release: Placed) -> None:
@@ -178,10 +185,18 @@ LARGE_METADATA = {
     ),
     # Of a kind that does not exist: the garbage collector removes what an absent owner of a known kind had.
     "owners": (
-        {"ownerReferences": [{"apiVersion": "x.org/v1", "kind": "X", "name": "x", "uid": "x" * 16_373}]},
-        {"ownerReferences": [{"apiVersion": "x.org/v1", "kind": "X", "name": "x", "uid": "x" * 16_375}]},
+        {
+            "ownerReferences": [
+                {"apiVersion": "x.org/v1", "kind": "X", "name": "x", "uid": "x" * 16_373}
+            ]
+        },
+        {
+            "ownerReferences": [
+                {"apiVersion": "x.org/v1", "kind": "X", "name": "x", "uid": "x" * 16_375}
+            ]
+        },
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("what", LARGE_METADATA)
@@ -198,8 +213,9 @@ def test_metadata_is_bounded_and_what_is_stored_already_can_become_less(
     refused = "a ClientQuota has at most"
     release.kube.wait_until(
         lambda: refused in create(too_large, "--dry-run=server").stderr,
-        "enforce the policy on metadata", seconds=60,
-    )  # fmt: skip
+        "enforce the policy on metadata",
+        seconds=60,
+    )
     answer = create(fits)
     assert answer.returncode == 0, answer.stderr
     assert refused in patched(release, STRANGER, "large", {"metadata": too_large}).stderr
@@ -210,17 +226,22 @@ def test_metadata_is_bounded_and_what_is_stored_already_can_become_less(
     kube.kubectl("delete", "validatingadmissionpolicybinding", policy)
     kube.wait_until(
         lambda: patched(release, STRANGER, "large", {"metadata": too_large}).returncode == 0,
-        "let large metadata pass", seconds=60,
-    )  # fmt: skip
+        "let large metadata pass",
+        seconds=60,
+    )
     binding = json.loads(unbound)
     for name in ("resourceVersion", "uid", "creationTimestamp", "generation"):
         binding["metadata"].pop(name, None)
     kube.apply(binding)
     other = {"annotations": {"b": "x" * 32_769}, "labels": {f"m{n}": "" for n in range(65)}}
     kube.wait_until(
-        lambda: refused in patched(release, STRANGER, "large", {"metadata": other}, "--dry-run=server").stderr,
-        "enforce the policy again", seconds=60,
-    )  # fmt: skip
+        lambda: (
+            refused
+            in patched(release, STRANGER, "large", {"metadata": other}, "--dry-run=server").stderr
+        ),
+        "enforce the policy again",
+        seconds=60,
+    )
     texts = finalizers(release, "large")
     for change in ([*texts[1:], FINALIZER], texts[1:], []):
         if len(change) <= max(32, len(texts)):
@@ -258,14 +279,24 @@ def test_an_owner_of_a_namespace_with_every_right_writes_no_status(
     def write(user: str, *more: str) -> Answer:
         text = json.dumps(change)
         return tried(
-            release, user, "patch", kind, name, "--subresource=status", "--type=merge", "-p", text, *more
-        )  # fmt: skip
+            release,
+            user,
+            "patch",
+            kind,
+            name,
+            "--subresource=status",
+            "--type=merge",
+            "-p",
+            text,
+            *more,
+        )
 
     try:
         kube.wait_until(
             lambda: "only the operator may write" in write(owner, "--dry-run=server").stderr,
-            "enforce the policy on statuses", seconds=60,
-        )  # fmt: skip
+            "enforce the policy on statuses",
+            seconds=60,
+        )
         assert "only the operator may write" in write(owner).stderr
         # The main resource carries no status: the API server drops it.
         obj = quota("whole", release.watched) if kind == "clientquota" else cluster
@@ -281,7 +312,16 @@ def test_an_owner_of_a_namespace_with_every_right_writes_no_status(
     finally:
         kube.kubectl("delete", "quotacluster", release.watched)
         kube.kubectl("delete", "clusterrolebinding", owner)
-        tried(release, "", "patch", "clientquota", "whole", "--type=merge", "-p", '{"metadata":{"finalizers":[]}}')  # fmt: skip
+        tried(
+            release,
+            "",
+            "patch",
+            "clientquota",
+            "whole",
+            "--type=merge",
+            "-p",
+            '{"metadata":{"finalizers":[]}}',
+        )
 
 
 def test_a_namespace_that_is_not_watched_is_none_of_our_business(release: Placed) -> None:
@@ -292,9 +332,18 @@ def test_a_namespace_that_is_not_watched_is_none_of_our_business(release: Placed
     )
     kube.apply(quota("second", elsewhere), namespace=elsewhere)
     answer = kube.kubectl(
-        "-n", elsewhere, f"--as={STRANGER}", "patch", "clientquota", "second", "--type=merge", "-p", json.dumps(ADD),
-        "--dry-run=server", check=False,
-    )  # fmt: skip
+        "-n",
+        elsewhere,
+        f"--as={STRANGER}",
+        "patch",
+        "clientquota",
+        "second",
+        "--type=merge",
+        "-p",
+        json.dumps(ADD),
+        "--dry-run=server",
+        check=False,
+    )
     assert answer.returncode == 0, answer.stderr
     kube.kubectl(
         "-n",
@@ -309,13 +358,19 @@ def test_a_namespace_that_is_not_watched_is_none_of_our_business(release: Placed
 
 
 RAILS = (
-    "--set-string", "admissionPolicies.guardRails.limits.producerByteRate.min=64Ki",
-    "--set-string", "admissionPolicies.guardRails.limits.producerByteRate.max=200Mi",
-    "--set", "admissionPolicies.guardRails.limits.consumerByteRate.max=100000000",
-    "--set", "admissionPolicies.guardRails.limits.requestPercentage.max=400.5",
-    "--set", "admissionPolicies.guardRails.limits.connectionCreationRate.max=1k",
-    "--set", "admissionPolicies.guardRails.protectDefaults=true",
-)  # fmt: skip
+    "--set-string",
+    "admissionPolicies.guardRails.limits.producerByteRate.min=64Ki",
+    "--set-string",
+    "admissionPolicies.guardRails.limits.producerByteRate.max=200Mi",
+    "--set",
+    "admissionPolicies.guardRails.limits.consumerByteRate.max=100000000",
+    "--set",
+    "admissionPolicies.guardRails.limits.requestPercentage.max=400.5",
+    "--set",
+    "admissionPolicies.guardRails.limits.connectionCreationRate.max=1k",
+    "--set",
+    "admissionPolicies.guardRails.protectDefaults=true",
+)
 IP = {"entity": {"ip": {"name": "10.0.0.7"}}}
 
 

@@ -91,7 +91,7 @@ def test_what_artifact_hub_shows_is_yaml_about_resources_that_exist() -> None:
     assert [(one["kind"], one["name"], one["version"]) for one in document] == [
         (one["spec"]["names"]["kind"], one["metadata"]["name"], one["spec"]["versions"][0]["name"])
         for one in real
-    ]  # fmt: skip
+    ]
     examples = yaml.safe_load(ABOUT["annotations"]["artifacthub.io/crdsExamples"])
     assert sorted(example["kind"] for example in examples) == ["ClientQuota", "QuotaCluster"]
 
@@ -137,7 +137,11 @@ def test_every_object_of_the_schema_is_closed() -> None:
 
 
 def test_every_field_of_the_schema_says_what_it_is() -> None:
-    described = [path for path, schema in fields(SCHEMA) if not schema.get("description") and "const" not in schema and ".documents" not in path]  # fmt: skip
+    described = [
+        path
+        for path, schema in fields(SCHEMA)
+        if not schema.get("description") and "const" not in schema and ".documents" not in path
+    ]
     assert described == []
 
 
@@ -186,8 +190,18 @@ def test_the_table_of_values_obeys_the_schema(name: str) -> None:
         ({"webhook": {"timeoutSeconds": 30}}, "is greater than the maximum"),
         ({"webhook": {"failurePolicy": "Fail"}}, "'failurePolicy' was unexpected"),
         ({"metrics": {"renderMode": "always"}}, "is not one of"),
-        ({"admissionPolicies": {"guardRails": {"limits": {"producer_byte_rate": {"max": 1}}}}}, "was unexpected"),
-        ({"admissionPolicies": {"guardRails": {"limits": {"producerByteRate": {"max": "fast"}}}}}, "not valid under any"),
+        (
+            {"admissionPolicies": {"guardRails": {"limits": {"producer_byte_rate": {"max": 1}}}}},
+            "was unexpected",
+        ),
+        (
+            {
+                "admissionPolicies": {
+                    "guardRails": {"limits": {"producerByteRate": {"max": "fast"}}}
+                }
+            },
+            "not valid under any",
+        ),
         ({"admissionPolicies": {"guardRails": {"limits": {"producerByteRate": {}}}}}, "non-empty"),
         ({"admissionPolicies": {"guardRails": {"action": "Refuse"}}}, "is not one of"),
         ({"podDisruptionBudget": {"minAvailable": "half"}}, "not valid under any"),
@@ -198,7 +212,7 @@ def test_the_table_of_values_obeys_the_schema(name: str) -> None:
         ({"securityContext": "none"}, "is not of type 'object'"),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_a_typing_error_in_the_values_is_refused(values: object, why: str) -> None:
     said = errors(merged(DEFAULTS, values))
     assert any(why in message for message in said), said

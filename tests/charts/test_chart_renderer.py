@@ -28,9 +28,13 @@ pytestmark = pytest.mark.integration
 WRITABLE = "/tmp"  # noqa: S108 - the one folder that a pod of ours may write to
 FULLNAME = f"{RELEASE}-kafka-quota-reconciler"
 CLUSTER_SCOPED = {
-    "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "ValidatingAdmissionPolicy",
-    "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration",
-}  # fmt: skip
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "CustomResourceDefinition",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+    "ValidatingWebhookConfiguration",
+}
 
 
 def pod_specs(objects: list[Manifest]) -> list[Any]:
@@ -85,23 +89,39 @@ def test_every_pod_is_restricted_and_has_no_user_of_its_own(name: str) -> None:
 
 def test_the_arguments_of_the_operator_are_the_values() -> None:
     assert container(with_values("defaults"))["args"] == [
-        "operator", f"--operator-namespace={NAMESPACE}", "--leader-elect", f"--lease-name={FULLNAME}",
-        "--metrics-address=:8080", "--deletion-timeout=10m",
-        "--max-documents-per-namespace=10000", "--max-bytes-per-namespace=16777216", "--log-format=text",
-    ]  # fmt: skip
+        "operator",
+        f"--operator-namespace={NAMESPACE}",
+        "--leader-elect",
+        f"--lease-name={FULLNAME}",
+        "--metrics-address=:8080",
+        "--deletion-timeout=10m",
+        "--max-documents-per-namespace=10000",
+        "--max-bytes-per-namespace=16777216",
+        "--log-format=text",
+    ]
     assert container(with_values("operator-flags"))["args"] == [
-        "operator", f"--operator-namespace={NAMESPACE}", "--operator-class=blue", "--allow-references",
-        "--leader-elect", f"--lease-name={FULLNAME}", "--metrics-address=:9100", "--metrics-entity-labels",
-        "--deletion-timeout=1h30m", "--max-documents-per-namespace=10000", "--max-bytes-per-namespace=16777216",
-        "--log-format=json", "--identity=blue-1",
-    ]  # fmt: skip
+        "operator",
+        f"--operator-namespace={NAMESPACE}",
+        "--operator-class=blue",
+        "--allow-references",
+        "--leader-elect",
+        f"--lease-name={FULLNAME}",
+        "--metrics-address=:9100",
+        "--metrics-entity-labels",
+        "--deletion-timeout=1h30m",
+        "--max-documents-per-namespace=10000",
+        "--max-bytes-per-namespace=16777216",
+        "--log-format=json",
+        "--identity=blue-1",
+    ]
     assert container(with_values("no-leader-election"))["args"][2] == "--no-leader-elect"
     webhook = container(with_values("webhook-issuer"))
     assert webhook["args"][2] == "--namespace=kqr-one"
     assert webhook["args"][-3:] == [
-        "--webhook-address=:8443", "--webhook-cert=/etc/kquota/webhook/tls.crt",
+        "--webhook-address=:8443",
+        "--webhook-cert=/etc/kquota/webhook/tls.crt",
         "--webhook-key=/etc/kquota/webhook/tls.key",
-    ]  # fmt: skip
+    ]
 
 
 def test_the_pod_knows_its_name_and_namespace() -> None:
@@ -221,8 +241,9 @@ def test_the_webhook_talks_to_the_callers_of_an_authority_where_one_is_named() -
     ]
     (volume,) = [one for one in pod["volumes"] if one["name"] == "webhook-clients"]
     assert volume["configMap"] == {
-        "name": "callers", "items": [{"key": "ca.crt", "path": "ca.crt"}],
-    }  # fmt: skip
+        "name": "callers",
+        "items": [{"key": "ca.crt", "path": "ca.crt"}],
+    }
 
 
 def test_a_webhook_is_asked_in_the_watched_namespaces_only() -> None:
@@ -266,16 +287,25 @@ def test_everything_that_releases_is_a_hook_and_leaves_with_it() -> None:
         if is_hook(manifest) and manifest["kind"] != "Pod"
     ]
     assert {one["kind"] for one in hooks} == {
-        "ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "Job",
-    }  # fmt: skip
+        "ServiceAccount",
+        "Role",
+        "RoleBinding",
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "Job",
+    }
     for hook in hooks:
         annotations = hook["metadata"]["annotations"]
         assert annotations["helm.sh/hook"] == "pre-delete"
         assert annotations["helm.sh/hook-delete-policy"] == "before-hook-creation,hook-succeeded"
     (job,) = pod_specs([only(hooks, "Job")])
     assert job["containers"][0]["args"] == [
-        "operator", "release", f"--operator-namespace={NAMESPACE}", "--all", f"--stop-deployment={FULLNAME}",
-    ]  # fmt: skip
+        "operator",
+        "release",
+        f"--operator-namespace={NAMESPACE}",
+        "--all",
+        f"--stop-deployment={FULLNAME}",
+    ]
     (narrow,) = pod_specs([only(with_values("watch-two-namespaces"), "Job")])
     assert narrow["containers"][0]["args"][3:5] == ["--namespace=kqr-one", "--namespace=kqr-two"]
     assert of_kind(with_values("no-release-hook"), "Job") == []
@@ -285,12 +315,19 @@ def test_the_test_asks_as_the_operator_and_about_the_same() -> None:
     objects = with_values("namespaced-only")
     check = only(objects, "Pod")
     assert check["metadata"]["annotations"]["helm.sh/hook"] == "test"
-    assert check["spec"]["serviceAccountName"] == only(objects, "Deployment")["spec"]["template"]["spec"]["serviceAccountName"]  # fmt: skip
+    assert (
+        check["spec"]["serviceAccountName"]
+        == only(objects, "Deployment")["spec"]["template"]["spec"]["serviceAccountName"]
+    )
     assert check["spec"]["containers"][0]["args"] == [
-        "operator", "check", f"--operator-namespace={NAMESPACE}", "--namespace=kqr-one",
+        "operator",
+        "check",
+        f"--operator-namespace={NAMESPACE}",
+        "--namespace=kqr-one",
         "--quota-clusters=/etc/kquota/quotaclusters/quotaclusters.yaml",
-        "--leader-elect", f"--lease-name={FULLNAME}",
-    ]  # fmt: skip
+        "--leader-elect",
+        f"--lease-name={FULLNAME}",
+    ]
 
 
 def test_what_is_extra_stands_as_it_was_written() -> None:
@@ -306,8 +343,10 @@ def test_what_is_extra_stands_as_it_was_written() -> None:
 
 def test_numbers_of_guard_rails_are_written_out() -> None:
     rails = next(
-        manifest for manifest in of_kind(with_values("guard-rails"), "ValidatingAdmissionPolicy") if "-guard-rails." in manifest["metadata"]["name"]
-    )  # fmt: skip
+        manifest
+        for manifest in of_kind(with_values("guard-rails"), "ValidatingAdmissionPolicy")
+        if "-guard-rails." in manifest["metadata"]["name"]
+    )
     told = [validation["message"] for validation in rails["spec"]["validations"]]
     assert "spec.limits.consumerByteRate must be at most 100000000" in told
     assert "spec.limits.requestPercentage must be at most 400.5" in told
@@ -315,9 +354,18 @@ def test_numbers_of_guard_rails_are_written_out() -> None:
 
 def test_policies_speak_of_the_watched_namespaces_only() -> None:
     bindings = of_kind(with_values("guard-rails-warn"), "ValidatingAdmissionPolicyBinding")
-    assert {one["metadata"]["name"].rpartition(".")[0].removeprefix(f"{FULLNAME}-"): one["spec"]["validationActions"] for one in bindings} == {
-        "finalizer": ["Deny"], "spec": ["Deny"], "status": ["Deny"], "metadata": ["Deny"], "guard-rails": ["Warn"],
-    }  # fmt: skip
+    assert {
+        one["metadata"]["name"].rpartition(".")[0].removeprefix(f"{FULLNAME}-"): one["spec"][
+            "validationActions"
+        ]
+        for one in bindings
+    } == {
+        "finalizer": ["Deny"],
+        "spec": ["Deny"],
+        "status": ["Deny"],
+        "metadata": ["Deny"],
+        "guard-rails": ["Warn"],
+    }
     for binding in bindings:
         (expression,) = binding["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"]
         assert expression["values"] == ["kqr-one", "kqr-two"]
@@ -328,17 +376,37 @@ def test_policies_speak_of_the_watched_namespaces_only() -> None:
     [
         (("--set", "replicaCount=2,leaderElection.enabled=false"), "needs leaderElection.enabled"),
         (("--set", "webhook.enabled=true"), "needs a certificate"),
-        (("--set", "webhook.enabled=true,webhook.certificate.existingSecret=x"), "needs webhook.certificate.caBundle"),
-        (("--set", "webhook.enabled=true,webhook.certificate.existingSecret=x,webhook.certificate.certManager.enabled=true"), "not both"),
+        (
+            ("--set", "webhook.enabled=true,webhook.certificate.existingSecret=x"),
+            "needs webhook.certificate.caBundle",
+        ),
+        (
+            (
+                "--set",
+                "webhook.enabled=true,webhook.certificate.existingSecret=x,webhook.certificate.certManager.enabled=true",
+            ),
+            "not both",
+        ),
         (("--set", "quotaClusters.fromFile.enabled=true"), "needs documents or existingConfigMap"),
-        (("--values", str(VALUES["namespaced-only"]), "--set", "quotaClusters.fromFile.existingConfigMap=x"), "not both"),
-        (("--set", "podDisruptionBudget.enabled=true,podDisruptionBudget.maxUnavailable=null"), "needs minAvailable or maxUnavailable"),
+        (
+            (
+                "--values",
+                str(VALUES["namespaced-only"]),
+                "--set",
+                "quotaClusters.fromFile.existingConfigMap=x",
+            ),
+            "not both",
+        ),
+        (
+            ("--set", "podDisruptionBudget.enabled=true,podDisruptionBudget.maxUnavailable=null"),
+            "needs minAvailable or maxUnavailable",
+        ),
         (("--set", "replica=2"), "replica"),
         (("--set", "operator.deletionTimeout=soon"), "deletionTimeout"),
         (("--kube-version", "1.31.9"), "kubeVersion"),
     ],
     ids=lambda value: value[1] if isinstance(value, tuple) else None,
-)  # fmt: skip
+)
 def test_what_cannot_work_is_refused_in_words(arguments: tuple[str, ...], why: str) -> None:
     answer = template(*arguments)
     assert answer.returncode != 0

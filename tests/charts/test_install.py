@@ -143,9 +143,18 @@ def test_the_release_job_really_runs_before_anything_is_taken_away(
 def test_pods_that_are_not_restricted_are_refused_there(fresh_kube: KubeCluster, home: str) -> None:
     # The counterproof: the namespace does enforce, and a values file that loosens the chart shows it.
     answer = fresh_kube.helm(
-        "install", RELEASE, str(CHART), "-n", home, "--set", "securityContext.allowPrivilegeEscalation=true",
-        "--wait", "--timeout", "3s", check=False,
-    )  # fmt: skip
+        "install",
+        RELEASE,
+        str(CHART),
+        "-n",
+        home,
+        "--set",
+        "securityContext.allowPrivilegeEscalation=true",
+        "--wait",
+        "--timeout",
+        "3s",
+        check=False,
+    )
     assert answer.returncode != 0
 
     def refused() -> bool:

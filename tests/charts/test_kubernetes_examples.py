@@ -55,7 +55,11 @@ def test_every_form_of_an_entity_has_one_example() -> None:
         for document in objects("clientquotas.yaml")
         if document["kind"] == "ClientQuota"
     ]
-    clients = [(slot(entity, "user"), slot(entity, "clientId")) for entity in entities if "ip" not in entity]  # fmt: skip
+    clients = [
+        (slot(entity, "user"), slot(entity, "clientId"))
+        for entity in entities
+        if "ip" not in entity
+    ]
     addresses = [slot(entity, "ip") for entity in entities if "ip" in entity]
     assert (len(clients), set(clients)) == (len(FORMS), FORMS)
     assert sorted(map(str, addresses)) == ["default", "name"]
@@ -101,15 +105,29 @@ def test_kubectl_shows_each_limit_of_each_document(example_kube: KubeCluster) ->
     lines = example_kube.kubectl("get", "ckq", "--all-namespaces").stdout.splitlines()
     header = lines[0].split()
     assert header == [
-        "NAMESPACE", "NAME", "CLUSTER", "CLUSTERS", "ENTITY", "PRODUCER", "CONSUMER", "REQUEST%", "MUTATION", "CONNECTION", "READY",
-        "REASON", "AGE",
-    ]  # fmt: skip
+        "NAMESPACE",
+        "NAME",
+        "CLUSTER",
+        "CLUSTERS",
+        "ENTITY",
+        "PRODUCER",
+        "CONSUMER",
+        "REQUEST%",
+        "MUTATION",
+        "CONNECTION",
+        "READY",
+        "REASON",
+        "AGE",
+    ]
     start = {name: lines[0].index(name) for name in header}
 
     def cells(namespace: str, name: str) -> list[str]:
         (line,) = [line for line in lines if line.split()[:2] == [namespace, name]]
         limits = ("PRODUCER", "CONSUMER", "REQUEST%", "MUTATION", "CONNECTION")
-        return [line[start[column] :].split(maxsplit=1)[0] if line[start[column]] != " " else "" for column in limits]  # fmt: skip
+        return [
+            line[start[column] :].split(maxsplit=1)[0] if line[start[column]] != " " else ""
+            for column in limits
+        ]
 
     assert cells("platform", "user") == ["20Mi", "40Mi", "200", "5", ""]
     assert cells("platform", "address") == ["", "", "", "", "50"]
@@ -135,17 +153,26 @@ def test_developers_of_a_tenant_may_change_quotas_of_their_namespace_alone(
 @pytest.mark.integration
 def test_the_nightly_job_is_accepted(example_kube: KubeCluster) -> None:
     example_kube.kubectl(
-        "apply", "--dry-run=server", "--validate=strict", "-f", str(FOLDER / "evidence-cronjob.yaml")
-    )  # fmt: skip
+        "apply",
+        "--dry-run=server",
+        "--validate=strict",
+        "-f",
+        str(FOLDER / "evidence-cronjob.yaml"),
+    )
 
 
 @pytest.mark.integration
 def test_a_mistyped_field_would_be_refused(example_kube: KubeCluster) -> None:
     text = (FOLDER / "tenant.yaml").read_text(encoding="utf-8")
     answer = example_kube.kubectl(
-        "apply", "--dry-run=server", "--validate=strict", "-f", "-", check=False,
+        "apply",
+        "--dry-run=server",
+        "--validate=strict",
+        "-f",
+        "-",
+        check=False,
         input=text.replace("producerByteRate", "producerBytes"),
-    )  # fmt: skip
+    )
     assert answer.returncode != 0
     assert "producerBytes" in answer.stderr
 

@@ -54,9 +54,15 @@ def followed(step: Step, kube: KubeCluster, folder: Path, bootstrap: str) -> Non
         "BOOTSTRAP": bootstrap,
     }
     answer = subprocess.run(
-        ["bash", "-c", step.command], cwd=folder, env=environment, text=True, timeout=SECONDS, check=False,
-        capture_output=True, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+        ["bash", "-c", step.command],
+        cwd=folder,
+        env=environment,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+        capture_output=True,
+        stdin=subprocess.DEVNULL,
+    )
     text = f"$ {step.command}\n{answer.stdout}\n{answer.stderr}"
     assert answer.returncode == 0, text
     assert doctest.OutputChecker().check_output(step.output, answer.stdout, FLAGS), text
@@ -80,9 +86,15 @@ def operator(kube: KubeCluster, folder: Path) -> Iterator[Child]:
     kubeconfig = kube.kubeconfig_for(NAMESPACE, spec["serviceAccountName"])
     (port,) = free_ports(1)
     child = Child(
-        [str(KQUOTA), *arguments, f"--metrics-address=127.0.0.1:{port}", f"--kubeconfig={kubeconfig}"],
-        log=folder / "operator.log", environment={"POD_NAME": "page", "POD_NAMESPACE": NAMESPACE},
-    )  # fmt: skip
+        [
+            str(KQUOTA),
+            *arguments,
+            f"--metrics-address=127.0.0.1:{port}",
+            f"--kubeconfig={kubeconfig}",
+        ],
+        log=folder / "operator.log",
+        environment={"POD_NAME": "page", "POD_NAMESPACE": NAMESPACE},
+    )
     try:
         yield child
     finally:

@@ -23,7 +23,11 @@ TABLE: dict[tuple[str, str, str], str] = {
     **{(verb, QUOTAS, WATCHED): "alf" for verb in (*READS, "patch", "release")},
     **{(verb, QUOTAS, OTHER): "a" for verb in (*READS, "patch", "release")},
     **{(verb, QUOTAS, EVERYWHERE): "a" for verb in (*READS, "patch", "release")},
-    **{(verb, QUOTAS, where): "" for verb in ("create", "update", "delete", "deletecollection") for where in (WATCHED, EVERYWHERE)},
+    **{
+        (verb, QUOTAS, where): ""
+        for verb in ("create", "update", "delete", "deletecollection")
+        for where in (WATCHED, EVERYWHERE)
+    },
     ("patch", f"{QUOTAS}/status", WATCHED): "alf",
     ("patch", f"{QUOTAS}/status", OTHER): "a",
     ("update", f"{QUOTAS}/status", WATCHED): "",
@@ -37,9 +41,16 @@ TABLE: dict[tuple[str, str, str], str] = {
     **{(verb, events, OWN): "alf" for verb in ("create", "patch") for events in EVENTS},
     ("list", "/events", WATCHED): "",
     **{(verb, "/secrets", OWN): "alf" for verb in READS},
-    **{(verb, "/secrets", where): "" for verb in READS for where in (WATCHED, OTHER, DEFAULT, EVERYWHERE)},
+    **{
+        (verb, "/secrets", where): ""
+        for verb in READS
+        for where in (WATCHED, OTHER, DEFAULT, EVERYWHERE)
+    },
     **{(verb, "/secrets", OWN): "" for verb in WRITES},
-    **{(verb, "/configmaps", OWN): "alf" for verb in (*READS, "create", "update", "patch", "delete")},
+    **{
+        (verb, "/configmaps", OWN): "alf"
+        for verb in (*READS, "create", "update", "patch", "delete")
+    },
     **{(verb, "/configmaps", WATCHED): "" for verb in (*READS, *WRITES)},
     **{(verb, LEASES, OWN): "alf" for verb in ("create", "get", "update", "patch")},
     **{(verb, LEASES, OWN): "" for verb in ("list", "watch", "delete")},
@@ -52,7 +63,7 @@ TABLE: dict[tuple[str, str, str], str] = {
     ("create", "/pods/exec", OWN): "",
     ("impersonate", "/users", EVERYWHERE): "",
     ("create", "/serviceaccounts/token", OWN): "",
-}  # fmt: skip
+}
 MODES = {"a": (), "l": (), "f": ("--values", str(VALUES["quotaclusters-own-configmap"]))}
 
 
@@ -102,9 +113,12 @@ def test_no_other_definition_may_be_read(chart_kube: KubeCluster) -> None:
 def test_only_its_own_lease_may_be_changed(chart_kube: KubeCluster) -> None:
     with placed(chart_kube) as release:
         chart_kube.wait_until(
-            lambda: release.may(release.operator, "update", LEASES, namespace=release.home, name=FULLNAME),
-            "bind the roles", seconds=20,
-        )  # fmt: skip
+            lambda: release.may(
+                release.operator, "update", LEASES, namespace=release.home, name=FULLNAME
+            ),
+            "bind the roles",
+            seconds=20,
+        )
         assert not release.may(
             release.operator, "update", LEASES, namespace=release.home, name="another"
         )

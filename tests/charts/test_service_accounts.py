@@ -35,9 +35,13 @@ def typed(
     """`kquota` as a service account of the release."""
     kubeconfig = release.kube.kubeconfig_for(release.home, account)
     return subprocess.run(
-        [str(KQUOTA), *words, f"--kubeconfig={kubeconfig}", "--format=json"], capture_output=True, text=True,
-        check=False, timeout=SECONDS, env={"PATH": os.environ["PATH"], "HOME": str(release.kube.folder), "NO_COLOR": "1"},
-    )  # fmt: skip
+        [str(KQUOTA), *words, f"--kubeconfig={kubeconfig}", "--format=json"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=SECONDS,
+        env={"PATH": os.environ["PATH"], "HOME": str(release.kube.folder), "NO_COLOR": "1"},
+    )
 
 
 def held(release: Placed, name: str) -> str:
@@ -58,9 +62,12 @@ def held(release: Placed, name: str) -> str:
 
 def bound(release: Placed, user: str) -> None:
     release.kube.wait_until(
-        lambda: release.may(user, "release", "kafka-quotas.io/clientquotas", namespace=release.watched),
-        "bind the roles", seconds=20,
-    )  # fmt: skip
+        lambda: release.may(
+            user, "release", "kafka-quotas.io/clientquotas", namespace=release.watched
+        ),
+        "bind the roles",
+        seconds=20,
+    )
 
 
 @pytest.mark.parametrize("narrow", [False, True], ids=["all", "list"])
@@ -115,9 +122,13 @@ def test_whoever_has_the_release_role_frees_documents_and_is_told_what_is_not_ke
         inside = ("-n", release.watched)
         chart_kube.kubectl("create", "serviceaccount", "person", "-n", release.home)
         chart_kube.kubectl(
-            "create", "rolebinding", "person", f"--clusterrole={FULLNAME}-releaser.{release.home}",
-            f"--serviceaccount={release.home}:person", *inside,
-        )  # fmt: skip
+            "create",
+            "rolebinding",
+            "person",
+            f"--clusterrole={FULLNAME}-releaser.{release.home}",
+            f"--serviceaccount={release.home}:person",
+            *inside,
+        )
         bound(release, f"system:serviceaccount:{release.home}:person")
         quota = held(release, "alice")
         path = (

@@ -10,9 +10,13 @@ from reconciler.usage.tags import Bucket, bucket_of
 PROD, STAGING = "4L6g3nShT-eMCtK--X86sw", "5M7h4oTiU-fNDuL--Y97tx"
 BEGIN = 1_760_054_400_000 // DAY_MS * DAY_MS
 EVIDENCE = EvidenceNote(
-    cluster_id=PROD, from_ms=BEGIN, to_ms=BEGIN + 21 * DAY_MS, coverage_ppm=990_000,
-    snapshot_id="look", partial=("3 days are missing",),
-)  # fmt: skip
+    cluster_id=PROD,
+    from_ms=BEGIN,
+    to_ms=BEGIN + 21 * DAY_MS,
+    coverage_ppm=990_000,
+    snapshot_id="look",
+    partial=("3 days are missing",),
+)
 CLUSTERS = {"prod": PROD, "staging": STAGING}
 
 
@@ -24,13 +28,30 @@ def row(
 ) -> RecommendationRow:
     """A change."""
     return RecommendationRow(
-        cluster_id=cluster_id, quota_type=kind, bucket=bucket, source_entity="", tier="silver",
-        advice=Advice.CHANGE, current_units=10_000, target_units=target, needed_units=1200,
-        lower_units=1100, upper_units=1300, worst_week_units=1200, peak_units=2000,
-        train_share_ppm=0, train_max_delay_ms=0, test_share_ppm=120, test_max_delay_ms=3000,
-        confidence_ppm=990_000, censored_ppm=0, rules=(SizingRule.CUT,), evidence_ms=21 * DAY_MS,
-        samples=5000, brokers=2,
-    )  # fmt: skip
+        cluster_id=cluster_id,
+        quota_type=kind,
+        bucket=bucket,
+        source_entity="",
+        tier="silver",
+        advice=Advice.CHANGE,
+        current_units=10_000,
+        target_units=target,
+        needed_units=1200,
+        lower_units=1100,
+        upper_units=1300,
+        worst_week_units=1200,
+        peak_units=2000,
+        train_share_ppm=0,
+        train_max_delay_ms=0,
+        test_share_ppm=120,
+        test_max_delay_ms=3000,
+        confidence_ppm=990_000,
+        censored_ppm=0,
+        rules=(SizingRule.CUT,),
+        evidence_ms=21 * DAY_MS,
+        samples=5000,
+        brokers=2,
+    )
 
 
 def project(

@@ -106,10 +106,13 @@ def test_a_port_that_speaks_another_protocol_gets_a_hint(kquota, folder, guarded
         ("", "kquota.yaml"),
         ("apiVersion: v1\nkind: [", "kquota.yaml:3"),
         ("kind: ClientQuota\n", "kquota.yaml:1"),
-        ("apiVersion: kafka-quotas.io/v1alpha1\nkind: QuotaCluster\nmetadata: {name: x}\nspec: {}\n", "bootstrapServers"),
+        (
+            "apiVersion: kafka-quotas.io/v1alpha1\nkind: QuotaCluster\nmetadata: {name: x}\nspec: {}\n",
+            "bootstrapServers",
+        ),
         ("\x00", "kquota.yaml"),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_project_file_is_told_with_its_line(kquota, folder, text, said):
     (folder / "kquota.yaml").write_text(text)
     told(kquota("plan"), said)
@@ -224,8 +227,8 @@ def test_no_path_prints_or_writes_a_password(
 @pytest.mark.parametrize(
     "line",
     [
-        "sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required username=\"a\" password={};",
-        "sasl.jaas.config=no.such.Module required password=\"{}\";",
+        'sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required username="a" password={};',
+        'sasl.jaas.config=no.such.Module required password="{}";',
         "sasl.jaas.config=broken {}",
         "sasl.password={}\nsasl.mechanism=NO-SUCH",
         "ssl.keystore.password={}\nssl.keystore.location=/no/such/file\nsecurity.protocol=SSL",
@@ -233,7 +236,7 @@ def test_no_path_prints_or_writes_a_password(
         "ssl.keystore.key={}\nssl.keystore.type=PEM\nssl.keystore.certificate.chain=x\nsecurity.protocol=SSL",
     ],
     ids=lambda line: line[:40],
-)  # fmt: skip
+)
 def test_no_wrong_properties_file_prints_its_secret(kquota, folder, monkeypatch, line):
     monkeypatch.setenv("KQUOTA_DEBUG", "1")
     (folder / "client.properties").write_text(

@@ -57,8 +57,11 @@ print(*sorted(name for name in files if not name.startswith("_")))
 def test_the_demo_on_a_real_broker_installs_neither_spark_nor_the_test_tools():
     done = subprocess.run(
         ["make", "--dry-run", "--always-make", "demo", "BROKER=kafka"],
-        cwd=ROOT, capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert "--group" not in done.stdout
     assert "[keystores]" in done.stdout
     assert "--broker kafka" in done.stdout

@@ -35,7 +35,9 @@ def drifted(sandbox, value: float = 5000.0) -> None:
     sandbox.seed({USER_A: {"producer_byte_rate": value}})
 
 
-def test_drift_is_told_once_however_often_somebody_looks_then_its_end(kquota, applied, sandbox, inbox):  # fmt: skip
+def test_drift_is_told_once_however_often_somebody_looks_then_its_end(
+    kquota, applied, sandbox, inbox
+):
     assert kquota(*WEBHOOK).code == 0
     assert inbox.posts == []
     drifted(sandbox)
@@ -67,7 +69,9 @@ def test_several_receivers_get_forms_of_their_own(kquota, applied, sandbox, inbo
     assert "X-Kquota-Signature" not in by_path["/slack"].headers
 
 
-def test_a_message_that_was_not_taken_is_an_error_and_is_offered_again(kquota, applied, sandbox, inbox):  # fmt: skip
+def test_a_message_that_was_not_taken_is_an_error_and_is_offered_again(
+    kquota, applied, sandbox, inbox
+):
     drifted(sandbox)
     inbox.status = 404
     ran = kquota(*WEBHOOK, "--detailed-exitcode")
@@ -121,7 +125,9 @@ def test_a_damaged_memory_is_named_and_nothing_is_told(kquota, applied, sandbox,
         (("--watch", "--metrics-address", "nowhere"), "no address to listen on"),
     ],
 )
-def test_what_does_not_fit_is_refused_before_anything_is_done_and_shows_no_secret(kquota, applied, inbox, arguments, words):  # fmt: skip
+def test_what_does_not_fit_is_refused_before_anything_is_done_and_shows_no_secret(
+    kquota, applied, inbox, arguments, words
+):
     ran = kquota("drift", *arguments)
     assert ran.code == 1
     assert words in ran.err
@@ -147,7 +153,10 @@ def test_a_missing_extra_is_named_with_what_to_type(kquota, applied, monkeypatch
 
 
 def test_a_correction_that_the_project_does_not_allow_is_refused(kquota, folder, sandbox):
-    for more, why in (("  policy: Observe\n", "its policy is Observe"), ("  suspend: true\n", "it is suspended")):  # fmt: skip
+    for more, why in (
+        ("  policy: Observe\n", "its policy is Observe"),
+        ("  suspend: true\n", "it is suspended"),
+    ):
         project(folder, sandbox.bootstrap, quota("a"), more=more)
         ran = kquota("drift", "--watch", "--correct-drift")
         assert ran.code == 1

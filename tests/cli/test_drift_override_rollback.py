@@ -137,11 +137,14 @@ def test_an_override_works_although_the_manifests_are_broken(kquota, applied, sa
         (("user=a", "producer_byte_rate=1Mi", "--for", "1h"), "--reason"),
         (("user=a", "speed=1", "--for", "1h", "--reason", "x", "--yes"), "unknown key 'speed'"),
         (("user=a", "--for", "1h", "--reason", "x", "--yes"), "KEY=VALUE"),
-        (("ip=1.2.3.4", "producer_byte_rate=1Mi", "--for", "1h", "--reason", "x", "--yes"), "does not belong"),
+        (
+            ("ip=1.2.3.4", "producer_byte_rate=1Mi", "--for", "1h", "--reason", "x", "--yes"),
+            "does not belong",
+        ),
         (("user=a", "producer_byte_rate=1Mi", "--for", "1h", "--reason", "x"), "--yes"),
         (("end", "user=nobody", "--yes"), "there is no override of user=nobody"),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_override_is_refused_in_words(kquota, applied, arguments, said):
     ran = kquota("override", *arguments)
     assert ran.code == 1

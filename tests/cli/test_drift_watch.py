@@ -33,9 +33,17 @@ class Watch:
         (self.port,) = free_ports(1)
         self.out, self.err = folder / "watch.out", folder / "watch.err"
         words = [
-            sys.executable, "-m", "reconciler", "drift", "--watch", "--interval", "200ms",
-            "--metrics-address", f"127.0.0.1:{self.port}", *arguments,
-        ]  # fmt: skip
+            sys.executable,
+            "-m",
+            "reconciler",
+            "drift",
+            "--watch",
+            "--interval",
+            "200ms",
+            "--metrics-address",
+            f"127.0.0.1:{self.port}",
+            *arguments,
+        ]
         with self.out.open("wb") as file, self.err.open("wb") as err:
             self.process = subprocess.Popen(
                 words, cwd=folder, stdout=file, stderr=err, env=environment()
@@ -111,7 +119,12 @@ def test_drift_is_seen_told_and_over_and_the_process_ends_well(applied, sandbox,
             watch.drifted(1.0)
             inbox.wait(lambda one: one.json["event"] == "began", seconds=SECONDS, doing="drift")
             assert watch.metric('kquota_interval_seconds{cluster="prod"}') == 0.2
-            assert watch.metric('kquota_kafka_request_seconds_count{api="DescribeClientQuotas",cluster="prod"}') > 0  # fmt: skip
+            assert (
+                watch.metric(
+                    'kquota_kafka_request_seconds_count{api="DescribeClientQuotas",cluster="prod"}'
+                )
+                > 0
+            )
             assert b"user=a" not in watch.ask("/metrics")[1].encode()
             seed(sandbox, TEN)
             watch.drifted(0.0)
@@ -220,11 +233,26 @@ def test_an_address_that_is_taken_is_an_error_at_once(applied, kquota):
 
 
 def test_a_reader_that_goes_away_ends_it_without_words(applied, sandbox):
-    words = [sys.executable, "-m", "reconciler", "drift", "--watch", "--interval", "100ms", "--confirm-after", "1"]  # fmt: skip
+    words = [
+        sys.executable,
+        "-m",
+        "reconciler",
+        "drift",
+        "--watch",
+        "--interval",
+        "100ms",
+        "--confirm-after",
+        "1",
+    ]
     seed(sandbox, 5000.0)
     with subprocess.Popen(
-        words, cwd=applied, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(), text=True
-    ) as running:  # fmt: skip
+        words,
+        cwd=applied,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(),
+        text=True,
+    ) as running:
         assert running.stdout is not None
         assert running.stderr is not None
         assert "1 quota changed" in running.stdout.readline()

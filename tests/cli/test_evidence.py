@@ -38,7 +38,9 @@ def cluster(folder, sandbox: SandboxThread):
     """`a` sends 15 MiB/s an hour a day, `b` nearly nothing; both may send 20, and the documents say 10."""
     project(folder, sandbox.bootstrap, quota("a"), quota("b"), more=TELEMETRY)
     text = (folder / "kquota.yaml").read_text()
-    (folder / "kquota.yaml").write_text(text.replace("  manifests: [quotas]\n", "  manifests: [quotas]\n" + POLICY))  # fmt: skip
+    (folder / "kquota.yaml").write_text(
+        text.replace("  manifests: [quotas]\n", "  manifests: [quotas]\n" + POLICY)
+    )
     sandbox.seed(LIVE)
     return sandbox
 
@@ -101,7 +103,11 @@ def test_every_format_tells_it(kquota, evidence, output):
     for words in ("newly throttled per day", "worst delay"):
         assert words in ran.out
     if output == "sarif":
-        results = [result for result in json.loads(ran.out)["runs"][0]["results"] if result["ruleId"] == "evidence"]  # fmt: skip
+        results = [
+            result
+            for result in json.loads(ran.out)["runs"][0]["results"]
+            if result["ruleId"] == "evidence"
+        ]
         assert len(results) == 2
         place = results[0]["locations"][0]["physicalLocation"]
         assert place["artifactLocation"]["uri"] == "quotas/all.yaml"
@@ -236,7 +242,9 @@ def test_series_that_were_counted_otherwise_within_the_window_are_not_replayed(
 def test_a_tier_that_tolerates_more_is_not_refused(kquota, folder, sandbox):
     project(folder, sandbox.bootstrap, quota("batch-a"), more=TELEMETRY)
     text = (folder / "kquota.yaml").read_text()
-    (folder / "kquota.yaml").write_text(text.replace("  manifests: [quotas]\n", "  manifests: [quotas]\n" + POLICY))  # fmt: skip
+    (folder / "kquota.yaml").write_text(
+        text.replace("  manifests: [quotas]\n", "  manifests: [quotas]\n" + POLICY)
+    )
     sandbox.seed({(("user", "batch-a"),): {"producer_byte_rate": 20.0 * MIB}})
     _ = published(folder / "evidence", CLUSTER_ID, {"batch-a": busy(15 * MIB)}, end_ms=today_ms())
     ran = kquota("plan", "--no-inventory")
@@ -245,7 +253,9 @@ def test_a_tier_that_tolerates_more_is_not_refused(kquota, folder, sandbox):
 
 
 def test_a_label_without_a_tier_is_a_warning(kquota, folder, evidence, cluster):
-    labelled = quota("a").replace("  namespace: team\n", "  namespace: team\n  labels: {kafka-quotas.io/tier: platinum}\n")  # fmt: skip
+    labelled = quota("a").replace(
+        "  namespace: team\n", "  namespace: team\n  labels: {kafka-quotas.io/tier: platinum}\n"
+    )
     project(folder, cluster.bootstrap, labelled, more=TELEMETRY)
     ran = kquota("plan", "--no-inventory")
     assert "no tier is called 'platinum'; known are batch, gold, silver" in ran.err
@@ -254,10 +264,18 @@ def test_a_label_without_a_tier_is_a_warning(kquota, folder, evidence, cluster):
 def test_the_label_of_a_document_tightens_the_gate_of_its_entity(kquota, folder, evidence):
     project_file = folder / "kquota.yaml"
     strict = "      batch: {share: 1"
-    project_file.write_text(project_file.read_text().replace(strict, "      strict: {maxDelay: 1m, newThrottledPerDay: 1ms}\n" + strict).replace("newThrottledPerDay: 10m, maxDelay: 60s", "maxDelay: 9h"))  # fmt: skip
+    project_file.write_text(
+        project_file.read_text()
+        .replace(strict, "      strict: {maxDelay: 1m, newThrottledPerDay: 1ms}\n" + strict)
+        .replace("newThrottledPerDay: 10m, maxDelay: 60s", "maxDelay: 9h")
+    )
     assert kquota("plan", "--no-inventory").code == 0
     manifest = folder / "quotas" / "all.yaml"
-    manifest.write_text(manifest.read_text().replace("  namespace: team\n", "  namespace: team\n  labels: {kafka-quotas.io/tier: strict}\n"))  # fmt: skip
+    manifest.write_text(
+        manifest.read_text().replace(
+            "  namespace: team\n", "  namespace: team\n  labels: {kafka-quotas.io/tier: strict}\n"
+        )
+    )
     ran = kquota("plan", "--no-inventory")
     assert ran.code == 3, ran.err
     assert "strict" in ran.out

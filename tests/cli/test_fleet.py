@@ -208,7 +208,9 @@ def test_addresses_alone_have_no_labels(fleet, folder, kquota):
     (folder / "kquota.yaml").unlink()
     ran = kquota("plan", "--bootstrap-server", fleet["alpha"].bootstrap, "quotas")
     assert ran.code == 1
-    assert "team/alice selects clusters by their labels, and only a project file has labels" in ran.err  # fmt: skip
+    assert (
+        "team/alice selects clusters by their labels, and only a project file has labels" in ran.err
+    )
     checked = kquota("validate", "quotas")
     assert checked.code == 0, checked.err
 

@@ -51,7 +51,9 @@ def tls_sandbox(authority: Authority) -> SandboxThread:
     return SandboxThread(SandboxSettings(listeners=(door,), users={"planner": "pw"}))
 
 
-def test_the_head_does_not_bring_the_authority_that_signs_for_brokers(kquota, folder, tmp_path_factory):  # fmt: skip
+def test_the_head_does_not_bring_the_authority_that_signs_for_brokers(
+    kquota, folder, tmp_path_factory
+):
     good = Authority.make(tmp_path_factory.mktemp("good"))
     evil = Authority.make(tmp_path_factory.mktemp("evil"))
     login = (
@@ -140,8 +142,16 @@ def test_records_of_the_head_do_not_make_a_quota_ours(kquota, folder, sandbox, f
 
 @WAYS
 @pytest.mark.parametrize(
-    "command", ["plan", "plan --offline", "apply --yes", "drift", "report", "override user=a producer_byte_rate=1Mi --for 1h --reason x --yes"]
-)  # fmt: skip
+    "command",
+    [
+        "plan",
+        "plan --offline",
+        "apply --yes",
+        "drift",
+        "report",
+        "override user=a producer_byte_rate=1Mi --for 1h --reason x --yes",
+    ],
+)
 def test_records_that_a_commit_brings_are_refused_after_the_merge_too(
     kquota, folder, forged, how, command
 ):
@@ -177,7 +187,9 @@ def test_the_printed_command_ends_the_refusal_also_in_a_folder_of_the_repository
     assert "removals cannot be known" not in ran.out
 
 
-def test_records_that_kquota_keeps_in_an_ignored_folder_are_believed(kquota, folder, sandbox, forged):  # fmt: skip
+def test_records_that_kquota_keeps_in_an_ignored_folder_are_believed(
+    kquota, folder, sandbox, forged
+):
     assert kquota("apply", "--yes").code == 0
     manifests(folder)
     assert (folder / ".kquota" / "inventory.json").exists()
@@ -203,7 +215,9 @@ def test_records_at_the_trusted_revision_and_outside_of_the_checkout_are_believe
     assert json.loads(kquota("plan", *BASE, "--format", "json").out)["counts"]["remove"] == 1
 
 
-@pytest.mark.parametrize("name", ["audit.jsonl", "outcomes", ".inventory.json.AAAAAAAAAAAAAAAAAAAAAA.lock"])  # fmt: skip
+@pytest.mark.parametrize(
+    "name", ["audit.jsonl", "outcomes", ".inventory.json.AAAAAAAAAAAAAAAAAAAAAA.lock"]
+)
 def test_no_link_of_a_commit_decides_where_is_written(kquota, folder, sandbox, forged, name):
     victim = folder.parent / f"{folder.name}-victim"
     if name == "outcomes":
@@ -242,7 +256,9 @@ def test_evidence_in_the_checkout_is_refused(kquota, folder, sandbox):
         if name == "link":
             (folder.parent / f"{folder.name}-link").symlink_to(folder / "evidence")
             text = (folder / "kquota.yaml").read_text()
-            (folder / "kquota.yaml").write_text(text.replace("evidenceUri: evidence", f"evidenceUri: 'file://{folder}-link'"))  # fmt: skip
+            (folder / "kquota.yaml").write_text(
+                text.replace("evidenceUri: evidence", f"evidenceUri: 'file://{folder}-link'")
+            )
             committed(folder)
             git(folder, "branch", "-f", "base")
         ran = kquota("plan", *BASE)

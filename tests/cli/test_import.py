@@ -60,7 +60,16 @@ def test_a_complete_import_says_nothing_and_reads_standard_input(kquota):
 
 def test_a_folder_gets_one_file_per_document_and_never_loses_one(kquota, folder):
     (folder / "users.txt").write_text(LINE)
-    arguments = ("import", "--from", "kafka-configs", "--cluster", "prod", "--out-dir", "q/prod", "users.txt")  # fmt: skip
+    arguments = (
+        "import",
+        "--from",
+        "kafka-configs",
+        "--cluster",
+        "prod",
+        "--out-dir",
+        "q/prod",
+        "users.txt",
+    )
     ran = kquota(*arguments)
     assert (ran.code, ran.out, ran.err) == (0, "", "1 document written to q/prod\n")
     written = folder / "q" / "prod" / "user.billing.yaml"
@@ -70,7 +79,7 @@ def test_a_folder_gets_one_file_per_document_and_never_loses_one(kquota, folder)
         LINE.replace("1.0E7", "2.0E7") + LINE.replace("billing", "new")
     )
     ran = kquota(*arguments)
-    assert (ran.code, "user.billing.yaml exists with other content" in ran.err) == (1, True)  # fmt: skip
+    assert (ran.code, "user.billing.yaml exists with other content" in ran.err) == (1, True)
     assert "10M" in written.read_text()
     assert not (folder / "q" / "prod" / "user.new.yaml").exists()
 
@@ -78,7 +87,9 @@ def test_a_folder_gets_one_file_per_document_and_never_loses_one(kquota, folder)
 def test_a_folder_that_cannot_be_made_is_an_error(kquota, folder):
     (folder / "users.txt").write_text(LINE)
     (folder / "file").write_text("")
-    ran = kquota("import", "--from", "kafka-configs", "--cluster", "prod", "--out-dir", "file/q", "users.txt")  # fmt: skip
+    ran = kquota(
+        "import", "--from", "kafka-configs", "--cluster", "prod", "--out-dir", "file/q", "users.txt"
+    )
     assert ran.code == 1
     assert "file/q cannot be made" in ran.err
 
@@ -91,10 +102,13 @@ def test_a_folder_that_cannot_be_made_is_an_error(kquota, folder):
         (["--from", "rpk", "--cluster", "prod"], "FILE"),
         (["--from", "rpk", "users.txt"], "--cluster"),
         (["--from", "rpk", "--cluster", "prod", "users.txt"], "users.txt:1:1"),
-        (["--from", "kafka-configs", "--cluster", "prod", "--source-cluster", "x", "users.txt"], "--source-cluster"),
+        (
+            ["--from", "kafka-configs", "--cluster", "prod", "--source-cluster", "x", "users.txt"],
+            "--source-cluster",
+        ),
         (["--from", "kafka-configs", "--cluster", "prod", "latin.txt"], "no UTF-8 text"),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_call_or_file_is_an_error_in_words(kquota, folder, arguments, words):
     (folder / "users.txt").write_text(LINE)
     (folder / "latin.txt").write_bytes(b"\xe9")
@@ -105,6 +119,27 @@ def test_a_wrong_call_or_file_is_an_error_in_words(kquota, folder, arguments, wo
 
 def test_what_was_imported_is_what_a_cluster_that_has_it_needs_nothing_for(kquota, sandbox, folder):
     sandbox.seed({(("user", "billing"),): {"producer_byte_rate": 1e7}})
-    assert kquota("import", "--from", "kafka-configs", "--cluster", "prod", "--out-dir", "q", "-", stdin=LINE).code == 0  # fmt: skip
-    ran = kquota("plan", "q", "--bootstrap-server", sandbox.bootstrap, "--cluster", "prod", "--detailed-exitcode")  # fmt: skip
+    assert (
+        kquota(
+            "import",
+            "--from",
+            "kafka-configs",
+            "--cluster",
+            "prod",
+            "--out-dir",
+            "q",
+            "-",
+            stdin=LINE,
+        ).code
+        == 0
+    )
+    ran = kquota(
+        "plan",
+        "q",
+        "--bootstrap-server",
+        sandbox.bootstrap,
+        "--cluster",
+        "prod",
+        "--detailed-exitcode",
+    )
     assert ran.code == 0, ran.out

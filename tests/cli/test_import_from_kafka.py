@@ -13,7 +13,10 @@ KINDS = (USERS, (*USERS, *CLIENTS), CLIENTS, IPS)
 LIVE = {
     (("user", None),): {"producer_byte_rate": 1024.0, "request_percentage": 50.5},
     (("user", "<default>"),): {"producer_byte_rate": 2.0**63},
-    (("user", "CN=o'neil, O=Acme"),): {"consumer_byte_rate": 1e7, "controller_mutation_rate": 0.001},
+    (("user", "CN=o'neil, O=Acme"),): {
+        "consumer_byte_rate": 1e7,
+        "controller_mutation_rate": 0.001,
+    },
     (("user", "%3Cdefault%3E"), ("client-id", " are x=1")): {"consumer_byte_rate": 123456789.0},
     (("user", "a"), ("client-id", None)): {"request_percentage": 1e-5},
     (("user", None), ("client-id", "b")): {"request_percentage": 200.0},
@@ -22,7 +25,7 @@ LIVE = {
     (("client-id", None),): {"producer_byte_rate": 4096.0},
     (("ip", "::1"),): {"connection_creation_rate": 2147483647.0},
     (("ip", None),): {"connection_creation_rate": 100.0},
-}  # fmt: skip
+}
 
 
 @pytest.mark.integration
@@ -31,7 +34,9 @@ def test_what_kafka_configs_prints_imports_to_what_an_export_writes(kquota, sand
     sandbox.seed(LIVE)
     printed = ""
     for kind in KINDS:
-        answer = tools.kafka_configs(version, "--bootstrap-server", sandbox.bootstrap, "--describe", *kind)  # fmt: skip
+        answer = tools.kafka_configs(
+            version, "--bootstrap-server", sandbox.bootstrap, "--describe", *kind
+        )
         assert answer.returncode == 0, answer.stderr
         printed += answer.stdout
     made = kquota("import", "--from", "kafka-configs", "--cluster", "prod", "-", stdin=printed)

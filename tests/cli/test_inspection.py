@@ -105,9 +105,14 @@ def test_resolve_reads_many_clients_from_csv(kquota, sandbox, at):
 
 @pytest.mark.parametrize(
     ("stdin", "said"),
-    [("", "must name the columns"), ("usr\nx\n", "must name"), ("user,ip\na\n", "1 fields, not 2"),
-     ("user,ip\na,\n,\n", "-:3: every field is empty"), ("user\n" + "a" * 140_000, "-:2: not CSV")],
-)  # fmt: skip
+    [
+        ("", "must name the columns"),
+        ("usr\nx\n", "must name"),
+        ("user,ip\na\n", "1 fields, not 2"),
+        ("user,ip\na,\n,\n", "-:3: every field is empty"),
+        ("user\n" + "a" * 140_000, "-:2: not CSV"),
+    ],
+)
 def test_a_bad_list_of_clients_is_refused_with_its_line(kquota, at, stdin, said):
     ran = kquota("resolve", *at, "--from", "-", stdin=stdin)
     assert ran.code == 1
@@ -157,7 +162,9 @@ def test_resolve_reads_an_address_as_brokers_do(kquota, kip, sandbox, at):
     sandbox.seed(LOOPBACK)
     ran = kquota("resolve", *at, "--ip", "127.0.0.1")
     assert "ip=127.1" in ran.out
-    (client,) = json.loads(kquota("resolve", *at, "--ip", "127.0.0.1", "--format", "json").out)["clients"]  # fmt: skip
+    (client,) = json.loads(kquota("resolve", *at, "--ip", "127.0.0.1", "--format", "json").out)[
+        "clients"
+    ]
     assert client["limits"]["connection_creation_rate"]["value"] == 1
     assert "connection_creation_rate=1 {ip=127.1}" in kip("--resolve", "--names=ip=127.0.0.1").out
 
@@ -171,7 +178,9 @@ def test_resolve_says_that_two_spellings_of_an_address_leave_the_limit_unknown(
     assert "unknown" in ran.out
     assert "ip=127.0.0.1 or ip=127.1" in ran.out
     assert "brokers apply the one that was written last" in ran.err
-    (client,) = json.loads(kquota("resolve", *at, "--ip", "127.0.0.1", "--format", "json").out)["clients"]  # fmt: skip
+    (client,) = json.loads(kquota("resolve", *at, "--ip", "127.0.0.1", "--format", "json").out)[
+        "clients"
+    ]
     found = client["limits"]["connection_creation_rate"]
     assert (found["value"], found["known"], len(found["spellings"])) == (None, False, 1)
     old = kip("--resolve", "--names=ip=127.0.0.1")

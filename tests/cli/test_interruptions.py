@@ -274,8 +274,13 @@ main()
 def test_a_signal_before_or_after_the_work_is_130_and_silent(folder, script, number):
     ran = subprocess.run(
         [sys.executable, "-c", script.format(number=int(number))],
-        cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False,
-    )  # fmt: skip
+        cwd=folder,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
+    )
     assert (ran.returncode, ran.stderr) == (130, "")
 
 

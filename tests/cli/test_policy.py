@@ -61,7 +61,14 @@ def test_a_document_with_its_labels_may_speak_of_defaults(kquota, prod):
 
 
 def test_labels_are_read_alike_however_many_documents_look_alike(kquota, prod):
-    manifests(prod, *(quota(f"u{number}") for number in range(9)), OWNED, OWNED.replace("user: {default", "clientId: {default").replace("name: every", "name: clients"))  # fmt: skip
+    manifests(
+        prod,
+        *(quota(f"u{number}") for number in range(9)),
+        OWNED,
+        OWNED.replace("user: {default", "clientId: {default").replace(
+            "name: every", "name: clients"
+        ),
+    )
     assert kquota("plan").code == 0
 
 
@@ -181,8 +188,10 @@ def test_an_approval_counts_only_from_the_base_revision(kquota, folder, sandbox)
 
 def git(*arguments: str) -> None:
     subprocess.run(
-        ["git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments], check=True, capture_output=True
-    )  # fmt: skip
+        ["git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments],
+        check=True,
+        capture_output=True,
+    )
 
 
 def test_the_base_revision_decides_and_what_the_head_loosens_is_shown(kquota, prod, sandbox):

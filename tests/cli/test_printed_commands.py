@@ -32,7 +32,9 @@ def texts() -> Iterator[tuple[str, str]]:
             and node.body
             and isinstance(node.body[0], ast.Expr)
         }
-        parts = {id(v) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for v in node.values}  # fmt: skip
+        parts = {
+            id(v) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for v in node.values
+        }
         for node in ast.walk(tree):
             place = f"{name}:{getattr(node, 'lineno', 0)}"
             if isinstance(node, ast.JoinedStr):

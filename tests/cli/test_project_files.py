@@ -71,7 +71,9 @@ def test_a_folder_of_another_user_ends_the_search(tmp_path, monkeypatch):
     git(tmp_path, "init", "--quiet")
     inner = tmp_path / "a" / "b"
     inner.mkdir(parents=True)
-    assert search_path(inner) == tuple(map(Path, ("kquota.yaml", "../kquota.yaml", "../../kquota.yaml")))  # fmt: skip
+    assert search_path(inner) == tuple(
+        map(Path, ("kquota.yaml", "../kquota.yaml", "../../kquota.yaml"))
+    )
     owner = os.geteuid()
     monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
     assert search_path(inner) == (Path("kquota.yaml"),)
@@ -112,7 +114,11 @@ def test_a_typed_option_overrules_a_variable_that_contradicts_it(
     project(folder, sandbox.bootstrap, quota("a"))
     monkeypatch.setenv("KQUOTA_CLUSTER", "unknown")
     monkeypatch.setenv("KQUOTA_BOOTSTRAP_SERVERS", NOWHERE)
-    for typed in (["--all"], ["--cluster", "prod"], ["--project", "kquota.yaml", "--cluster", "prod"]):  # fmt: skip
+    for typed in (
+        ["--all"],
+        ["--cluster", "prod"],
+        ["--project", "kquota.yaml", "--cluster", "prod"],
+    ):
         ran = kquota("plan", *typed)
         assert (ran.code, ran.err) == (0, "")
     monkeypatch.setenv("KQUOTA_PROJECT", "missing.yaml")

@@ -82,9 +82,14 @@ def test_a_cluster_without_a_project_has_no_documents_to_plan_from() -> None:
 
 
 CONFLICT = ConflictRow(
-    cluster_id="c1", entity_json='[["user","a"]]', quota_key="producer_byte_rate", value=1.0,
-    document="a", path="b", line=1,
-)  # fmt: skip
+    cluster_id="c1",
+    entity_json='[["user","a"]]',
+    quota_key="producer_byte_rate",
+    value=1.0,
+    document="a",
+    path="b",
+    line=1,
+)
 REFUSED = ClusterTotals(cluster_id="c1", look_ms=0, violations=("no",))
 
 
@@ -96,7 +101,9 @@ REFUSED = ClusterTotals(cluster_id="c1", look_ms=0, violations=("no",))
         (FleetReport(about="plan", clusters=(REFUSED,), conflicts=(CONFLICT,)), ExitCode.ERROR),
     ],
 )
-def test_the_shell_hears_of_conflicts_before_guards(tmp_path: Path, report: FleetReport, code: ExitCode) -> None:  # fmt: skip
+def test_the_shell_hears_of_conflicts_before_guards(
+    tmp_path: Path, report: FleetReport, code: ExitCode
+) -> None:
     path = tmp_path / "plan.md"
     showing = FleetOutput(output="markdown", out=path, most=5)
     assert show_fleet(Console.of_process({}), report, showing) is code
@@ -116,9 +123,13 @@ def test_the_guard_of_defaults_says_which_setting_would_allow_them() -> None:
 
 def kquota(*words: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [sys.executable, "-m", "reconciler", "spark", *words], cwd=TREE, capture_output=True, text=True,
-        timeout=240, check=False,
-    )  # fmt: skip
+        [sys.executable, "-m", "reconciler", "spark", *words],
+        cwd=TREE,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
 
 
 @pytest.mark.integration
@@ -140,17 +151,28 @@ def test_from_snapshots_to_a_plan_a_resolution_and_a_history(tmp_path: Path) -> 
     done = kquota("plan", *where, "--at", "2026-11-03", *spark)
     assert done.returncode == 0, done.stderr
     (row,) = json.loads(done.stdout)["planned"]
-    assert (row["cause"], row["before"], row["after"], row["document"]) == ("Takeover", 6_000_000, 10 * 2**20, "team/a")  # fmt: skip
+    assert (row["cause"], row["before"], row["after"], row["document"]) == (
+        "Takeover",
+        6_000_000,
+        10 * 2**20,
+        "team/a",
+    )
     clients = tmp_path / "clients.csv"
     clients.write_text("user,client_id\nalice,app\nbob,\n")
     done = kquota("resolve", *where, "--to", "2026-11-03", "--principals", str(clients), *spark)
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
-    assert {(one["user"], one["value"]) for one in document["effective"] if one["quota_key"] == "producer_byte_rate"} == {("alice", 6_000_000), ("bob", None)}  # fmt: skip
+    assert {
+        (one["user"], one["value"])
+        for one in document["effective"]
+        if one["quota_key"] == "producer_byte_rate"
+    } == {("alice", 6_000_000), ("bob", None)}
     assert document["dead"] == []
     done = kquota("history", *where, "--from", "2026-11-01", "--to", "2026-11-03", *spark)
     assert done.returncode == 0, done.stderr
     causes = [(one["cause"], one["after"]) for one in json.loads(done.stdout)["changed"]]
     assert sorted(causes) == [
-        ("drift-external", 6_000_000), ("first-seen", 5_000_000), ("manifest-ahead", 10 * 2**20),
-    ]  # fmt: skip
+        ("drift-external", 6_000_000),
+        ("first-seen", 5_000_000),
+        ("manifest-ahead", 10 * 2**20),
+    ]

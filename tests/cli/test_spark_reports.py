@@ -153,12 +153,36 @@ def test_markdown_holds_as_many_rows_as_were_asked_for_wherever_it_goes(tmp_path
 def test_one_command_makes_a_page_of_a_lake(tmp_path: Path) -> None:
     made(tmp_path / "lake")
     (tmp_path / "kquota.yaml").write_text(PROJECT)
-    command = [sys.executable, "-m", "reconciler", "spark", "report", "--lake", str(tmp_path / "lake"), "--from", "2026-11-01",
-        "--to", "2026-11-02", "--project", str(tmp_path / "kquota.yaml"), "--master", "local[2]", "--memory", "700m", "--brief"]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "reconciler",
+        "spark",
+        "report",
+        "--lake",
+        str(tmp_path / "lake"),
+        "--from",
+        "2026-11-01",
+        "--to",
+        "2026-11-02",
+        "--project",
+        str(tmp_path / "kquota.yaml"),
+        "--master",
+        "local[2]",
+        "--memory",
+        "700m",
+        "--brief",
+    ]
     page = tmp_path / "report.html"
     done = subprocess.run(
-        [*command, "--out", str(page)], cwd=TREE, env=os.environ, capture_output=True, text=True, timeout=180, check=False,
-    )  # fmt: skip
+        [*command, "--out", str(page)],
+        cwd=TREE,
+        env=os.environ,
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""
     text = page.read_text(encoding="utf-8")

@@ -49,12 +49,18 @@ def test_a_tier_label_of_one_cluster_never_gates_another(kquota: Run, folder: Pa
         replays.looked(into, cluster_id, BEFORE, BEGIN + 5)
         rows = [
             {
-                "quota_type": "produce", "group_kind": "user", "user": "alice", "broker_id": "1",
-                "ts_ms": BEGIN + n * STEP, "dt_ms": STEP, "rate_units": 1000 if n < 60 else 10,
-                "throttle_ms": 0, "censored": "no",
+                "quota_type": "produce",
+                "group_kind": "user",
+                "user": "alice",
+                "broker_id": "1",
+                "ts_ms": BEGIN + n * STEP,
+                "dt_ms": STEP,
+                "rate_units": 1000 if n < 60 else 10,
+                "throttle_ms": 0,
+                "censored": "no",
             }
             for n in range(DAY_MS // STEP)
-        ]  # fmt: skip
+        ]
         pacing = scrape_interval.inputs(Cadence(step_ms=STEP, max_gap_ms=5 * STEP))
         replays.commit(into, USAGE_SAMPLE, cluster_id, day_of(BEGIN), rows, **pacing)
         up = [{"broker_id": "1", "ts_ms": row["ts_ms"], "dt_ms": STEP} for row in rows]
@@ -63,9 +69,20 @@ def test_a_tier_label_of_one_cluster_never_gates_another(kquota: Run, folder: Pa
     (folder / "kquota.yaml").write_text(PROJECT + clusters)
     (folder / "quotas").mkdir()
     asked = (
-        "spark", "simulate", "--lake", folder / "lake", "--all", "--from", "2025-10-10",
-        "--to", "2025-10-11", "--engine", "core", "--format", "json",
-    )  # fmt: skip
+        "spark",
+        "simulate",
+        "--lake",
+        folder / "lake",
+        "--all",
+        "--from",
+        "2025-10-10",
+        "--to",
+        "2025-10-11",
+        "--engine",
+        "core",
+        "--format",
+        "json",
+    )
     for strict in ("prod", "staging"):
         labels = {"prod": "{}", "staging": "{}", strict: "{kafka-quotas.io/tier: strict}"}
         (folder / "quotas" / "all.yaml").write_text(
@@ -88,9 +105,13 @@ def _cases(cluster_id: str, policy: WhatIfPolicy, pinned: frozenset[tuple[str, E
     )
     names = impact_query.FACTS.names
     seen = dict.fromkeys(names, "") | {
-        "cluster_id": cluster_id, "role": impact_query.SEEN, "quota_type": "produce",
-        "group_kind": "user", "user": "alice", "value": 0.0,
-    }  # fmt: skip
+        "cluster_id": cluster_id,
+        "role": impact_query.SEEN,
+        "quota_type": "produce",
+        "group_kind": "user",
+        "user": "alice",
+        "value": 0.0,
+    }
     table = pa.Table.from_pylist(
         [*(dict(zip(names, row, strict=True)) for row in facts), seen],
         schema=to_arrow_schema(impact_query.FACTS),

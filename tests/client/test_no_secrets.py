@@ -170,9 +170,12 @@ def test_what_a_broker_says_of_a_request_is_quoted_without_the_password() -> Non
     assert str(refused).endswith("who is <hidden>?")
     alice = entity(user="alice")
     result, _ = results_of(
-        AlterClientQuotasResponse(throttle_time_ms=0, results=(((("user", "alice"),), 42, f"no {PLANTED}"),)),
-        {(("user", "alice"),): alice}, scrubbed,
-    )  # fmt: skip
+        AlterClientQuotasResponse(
+            throttle_time_ms=0, results=(((("user", "alice"),), 42, f"no {PLANTED}"),)
+        ),
+        {(("user", "alice"),): alice},
+        scrubbed,
+    )
     assert result[alice] == Rejected(code=42, name="INVALID_REQUEST", message="no <hidden>")
 
 

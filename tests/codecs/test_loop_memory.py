@@ -85,10 +85,20 @@ def test_a_count_of_an_earlier_version_counts_for_all_tenants_together() -> None
 @pytest.mark.parametrize(
     "row",
     [
-        "[1.0, true]", "[1.0, -1]", '["1", 1]', "[1e999, 1]", "[1.0]", "[1.0, 1, 2, 3, 4]", "null",
-        '[true, 1]', '[1.0, 1, "a", -1, 4]', '[1.0, 1, "a", 2]', '[1.0, 1, "a", 2, 3, 4]', '[1.0, 1.5]',
+        "[1.0, true]",
+        "[1.0, -1]",
+        '["1", 1]',
+        "[1e999, 1]",
+        "[1.0]",
+        "[1.0, 1, 2, 3, 4]",
+        "null",
+        "[true, 1]",
+        '[1.0, 1, "a", -1, 4]',
+        '[1.0, 1, "a", 2]',
+        '[1.0, 1, "a", 2, 3, 4]',
+        "[1.0, 1.5]",
     ],
-)  # fmt: skip
+)
 def test_what_is_no_count_of_removals_is_refused(row) -> None:
     with pytest.raises(ConfigError, match=r"\[0\].* should be"):
         read_removals(parsed(f"[{row}]", location="removals"))

@@ -39,9 +39,15 @@ PAIRS = st.builds(
         visibility=seen,
         observed_value=value,
     ),
-    st.sampled_from(ENTITIES), st.sampled_from(Key), VALUES, VALUES, st.sampled_from(Cause), RESULTS,
-    st.sampled_from(PairVisibility), VALUES,
-)  # fmt: skip
+    st.sampled_from(ENTITIES),
+    st.sampled_from(Key),
+    VALUES,
+    VALUES,
+    st.sampled_from(Cause),
+    RESULTS,
+    st.sampled_from(PairVisibility),
+    VALUES,
+)
 
 
 @given(st.lists(PAIRS, max_size=12).map(tuple))

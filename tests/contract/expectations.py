@@ -143,23 +143,55 @@ def _row(
 
 ENTITIES = [
     _row("no part", (), invalid("Invalid empty client quota entity")),
-    _row("no part and no operation", (), invalid("Invalid empty client quota entity"), (PRODUCER, None)),
+    _row(
+        "no part and no operation",
+        (),
+        invalid("Invalid empty client quota entity"),
+        (PRODUCER, None),
+    ),
     _row("unknown type", (("group", "x"),), invalid("Unhandled client quota entity type: group")),
     _row("type in capitals", (("User", "x"),), invalid("Unhandled client quota entity type: User")),
     _row("empty type", (("", "x"),), invalid("Unhandled client quota entity type: ")),
-    _row("unknown type with empty name", (("group", ""),), invalid("Unhandled client quota entity type: group")),
-    _row("user and unknown type", (("group", "x"), ("user", "a")), invalid("Unhandled client quota entity type: group")),
-    _row("empty user and unknown type", (("group", "x"), ("user", "")), invalid("Empty user not supported")),
+    _row(
+        "unknown type with empty name",
+        (("group", ""),),
+        invalid("Unhandled client quota entity type: group"),
+    ),
+    _row(
+        "user and unknown type",
+        (("group", "x"), ("user", "a")),
+        invalid("Unhandled client quota entity type: group"),
+    ),
+    _row(
+        "empty user and unknown type",
+        (("group", "x"), ("user", "")),
+        invalid("Empty user not supported"),
+    ),
     _row("empty user", (("user", ""),), invalid("Empty user not supported")),
     _row("empty client-id", (("client-id", ""),), invalid("Empty client-id not supported")),
-    _row("user with empty client-id", (("client-id", ""), ("user", "a")), invalid("Empty client-id not supported")),
+    _row(
+        "user with empty client-id",
+        (("client-id", ""), ("user", "a")),
+        invalid("Empty client-id not supported"),
+    ),
     _row("empty ip", (("ip", ""),), invalid("Empty ip not supported"), (CONNECTION, 1.0)),
     _row("ip and user", (("ip", "1.2.3.4"), ("user", "a")), _COMBINED, (CONNECTION, 1.0)),
     _row("ip and client-id", (("client-id", "a"), ("ip", "1.2.3.4")), _COMBINED, (CONNECTION, 1.0)),
-    _row("default ip and default user", (("ip", None), ("user", None)), _COMBINED, (CONNECTION, 1.0)),
-    _row("all three", (("client-id", "c"), ("ip", "1.2.3.4"), ("user", "a")), _COMBINED, (CONNECTION, 1.0)),
+    _row(
+        "default ip and default user", (("ip", None), ("user", None)), _COMBINED, (CONNECTION, 1.0)
+    ),
+    _row(
+        "all three",
+        (("client-id", "c"), ("ip", "1.2.3.4"), ("user", "a")),
+        _COMBINED,
+        (CONNECTION, 1.0),
+    ),
     _row("bad ip and user", (("ip", "nope/24"), ("user", "a")), _COMBINED, (CONNECTION, 1.0)),
-    _row("ip and unknown type", (("group", "x"), ("ip", "1.2.3.4")), invalid("Unhandled client quota entity type: group")),
+    _row(
+        "ip and unknown type",
+        (("group", "x"), ("ip", "1.2.3.4")),
+        invalid("Unhandled client quota entity type: group"),
+    ),
     *(
         _row(f"legal: {names}", names, OK, (PRODUCER, 1.0), kept=True)
         for names in (
@@ -178,29 +210,81 @@ ENTITIES = [
             (("user", " alice "),),
             (("user", "Alice"),),
             (("user", "*"),),
-            (("user", "\u0436\u00e9\u65e5\U0001f389 \"quoted\" a=b,c\n\t\x00\\"),),
+            (("user", '\u0436\u00e9\u65e5\U0001f389 "quoted" a=b,c\n\t\x00\\'),),
             (("user", "e\u0301"),),
             (("user", "x" * 32_767),),
             (("client-id", "\u65e5" * 10_922),),
         )
     ),
     _row("legal: ip default", (("ip", None),), OK, (CONNECTION, 1.0), kept=True),
-]  # fmt: skip
+]
 
 SCOPED = ("::1%lo", "[::1%lo]")
 """Addresses with the name of an interface that every machine of the tests has."""
 
 RESOLVED = (
-    "10.0.0.1", "10.1", "1", "127", "0", "4294967295", "1.16777215", "1.2.65535", "010.0.0.1", "1.2.3.0004",
-    "::1", "[::1]", "0:0:0:0:0:0:0:1", "::", "::ffff:1.2.3.4", "::1.2.3.4", "1:2:3:4:5:6:1.2.3.4", "1:2:3:4:5:6:7::",
-    "::1%1", "::ffff:010.1.2.3", "::01.2.3.4", "0000::1", "::00001", "2001:DB8::A", "localhost", *SCOPED,
-)  # fmt: skip
+    "10.0.0.1",
+    "10.1",
+    "1",
+    "127",
+    "0",
+    "4294967295",
+    "1.16777215",
+    "1.2.65535",
+    "010.0.0.1",
+    "1.2.3.0004",
+    "::1",
+    "[::1]",
+    "0:0:0:0:0:0:0:1",
+    "::",
+    "::ffff:1.2.3.4",
+    "::1.2.3.4",
+    "1:2:3:4:5:6:1.2.3.4",
+    "1:2:3:4:5:6:7::",
+    "::1%1",
+    "::ffff:010.1.2.3",
+    "::01.2.3.4",
+    "0000::1",
+    "::00001",
+    "2001:DB8::A",
+    "localhost",
+    *SCOPED,
+)
 UNRESOLVED = (
-    "no.such.host.invalid", "256.1.1.1", "1.2.3.4.5", "10.0.0.0/8", " 10.0.0.1", "10.0.0.1 ", "0x7f000001",
-    "127.0.0.1:80", "fe80::1%nope", "[10.0.0.1]", "4294967296", "1.16777216", "1.2.65536", "1..2", ".", "1.2.3.",
-    "a b", "-", "1:2:3:4:5:6:7:8:9", "[::1", "::1]", "\u0661.\u0662.\u0663.\u0664", "00000000000000000001", "::12345",
-    "1::2::3", "::1.2.3", "+1", "-1", "*", "<default>", "1.-2.3.4", "1.2.3.+4", "1.0x10",
-)  # fmt: skip
+    "no.such.host.invalid",
+    "256.1.1.1",
+    "1.2.3.4.5",
+    "10.0.0.0/8",
+    " 10.0.0.1",
+    "10.0.0.1 ",
+    "0x7f000001",
+    "127.0.0.1:80",
+    "fe80::1%nope",
+    "[10.0.0.1]",
+    "4294967296",
+    "1.16777216",
+    "1.2.65536",
+    "1..2",
+    ".",
+    "1.2.3.",
+    "a b",
+    "-",
+    "1:2:3:4:5:6:7:8:9",
+    "[::1",
+    "::1]",
+    "\u0661.\u0662.\u0663.\u0664",
+    "00000000000000000001",
+    "::12345",
+    "1::2::3",
+    "::1.2.3",
+    "+1",
+    "-1",
+    "*",
+    "<default>",
+    "1.-2.3.4",
+    "1.2.3.+4",
+    "1.0x10",
+)
 
 _SCRAM = {
     "3.4": (-1, "Unexpected config type STRING should be Long or Double"),
@@ -209,28 +293,96 @@ _SCRAM = {
 KEYS = [
     _row("unknown key", USER, invalid("Invalid configuration key unheard_of"), ("unheard_of", 1.0)),
     _row("empty key", USER, invalid("Invalid configuration key "), ("", 1.0)),
-    _row("unknown key before its value", USER, invalid("Invalid configuration key unheard_of"), ("unheard_of", -1.0)),
-    _row("key of an ip on a user", USER, invalid(f"Invalid configuration key {CONNECTION}"), (CONNECTION, 1.0)),
+    _row(
+        "unknown key before its value",
+        USER,
+        invalid("Invalid configuration key unheard_of"),
+        ("unheard_of", -1.0),
+    ),
+    _row(
+        "key of an ip on a user",
+        USER,
+        invalid(f"Invalid configuration key {CONNECTION}"),
+        (CONNECTION, 1.0),
+    ),
     *(
         _row(f"{key} on an ip", IP, invalid(f"Invalid configuration key {key}"), (key, 1.0))
         for key in (PRODUCER, CONSUMER, REQUEST, MUTATION)
     ),
-    _row("ip before key", (("ip", "10.0.0.0/8"),), invalid("10.0.0.0/8 is not a valid IP or resolvable host."), (PRODUCER, 1.0)),
+    _row(
+        "ip before key",
+        (("ip", "10.0.0.0/8"),),
+        invalid("10.0.0.0/8 is not a valid IP or resolvable host."),
+        (PRODUCER, 1.0),
+    ),
     _row("SCRAM mechanism of a user", USER, _SCRAM, ("SCRAM-SHA-256", 1.0)),
-    _row("SCRAM mechanism of a client-id", (("client-id", "a"),), invalid("Invalid configuration key SCRAM-SHA-512"), ("SCRAM-SHA-512", 1.0)),
+    _row(
+        "SCRAM mechanism of a client-id",
+        (("client-id", "a"),),
+        invalid("Invalid configuration key SCRAM-SHA-512"),
+        ("SCRAM-SHA-512", 1.0),
+    ),
     _row("removed key that is not set", USER, OK, (PRODUCER, None)),
     _row("removed key that does not exist", USER, OK, ("unheard_of", None)),
     _row("removed empty key", USER, OK, ("", None)),
     _row("removed key of an ip", USER, OK, (CONNECTION, None)),
-    _row("removal at a bad address", (("ip", "nope/1"),), invalid("nope/1 is not a valid IP or resolvable host."), (CONNECTION, None)),
-    _row("one bad key spoils the rest", USER, invalid("Invalid configuration key zz"), (PRODUCER, 1.0), ("zz", 1.0)),
-    _row("two of one bucket as they came", USER, invalid("Invalid configuration key zz"), ("zz", 1.0), ("yy", 1.0)),
-    _row("two of one bucket the other way", USER, invalid("Invalid configuration key yy"), ("yy", 1.0), ("zz", 1.0)),
-    _row("the first failure in hash order", USER, invalid("Invalid configuration key zz"), (REQUEST, 5.0), ("zz", 1.0), (PRODUCER, 0.5)),
-    _row("same key twice", USER, invalid("Ignoring duplicate entity ClientQuotaEntity(entries={user=value})"), (PRODUCER, 1.0), (PRODUCER, 2.0)),
-    _row("same key set and removed", USER, invalid("Ignoring duplicate entity ClientQuotaEntity(entries={user=value})"), (PRODUCER, 1.0), (PRODUCER, None)),
-    _row("same bad key twice", USER, invalid("Ignoring duplicate entity ClientQuotaEntity(entries={user=value})"), ("zz", 0.0), ("zz", 0.0)),
-]  # fmt: skip
+    _row(
+        "removal at a bad address",
+        (("ip", "nope/1"),),
+        invalid("nope/1 is not a valid IP or resolvable host."),
+        (CONNECTION, None),
+    ),
+    _row(
+        "one bad key spoils the rest",
+        USER,
+        invalid("Invalid configuration key zz"),
+        (PRODUCER, 1.0),
+        ("zz", 1.0),
+    ),
+    _row(
+        "two of one bucket as they came",
+        USER,
+        invalid("Invalid configuration key zz"),
+        ("zz", 1.0),
+        ("yy", 1.0),
+    ),
+    _row(
+        "two of one bucket the other way",
+        USER,
+        invalid("Invalid configuration key yy"),
+        ("yy", 1.0),
+        ("zz", 1.0),
+    ),
+    _row(
+        "the first failure in hash order",
+        USER,
+        invalid("Invalid configuration key zz"),
+        (REQUEST, 5.0),
+        ("zz", 1.0),
+        (PRODUCER, 0.5),
+    ),
+    _row(
+        "same key twice",
+        USER,
+        invalid("Ignoring duplicate entity ClientQuotaEntity(entries={user=value})"),
+        (PRODUCER, 1.0),
+        (PRODUCER, 2.0),
+    ),
+    _row(
+        "same key set and removed",
+        USER,
+        invalid("Ignoring duplicate entity ClientQuotaEntity(entries={user=value})"),
+        (PRODUCER, 1.0),
+        (PRODUCER, None),
+    ),
+    _row(
+        "same bad key twice",
+        USER,
+        invalid("Ignoring duplicate entity ClientQuotaEntity(entries={user=value})"),
+        ("zz", 0.0),
+        ("zz", 0.0),
+    ),
+]
 
 # ---- several alterations in one request -------------------------------------------------------------
 

@@ -29,10 +29,42 @@ ALICE = ("--entity-type", "users", "--entity-name", "alice")
 COMMANDS: tuple[tuple[str, ...], ...] = (
     ("--describe", "--entity-type", "users"),
     ("--alter", *ALICE, "--add-config", "producer_byte_rate=1024,consumer_byte_rate=10000000"),
-    ("--alter", "--entity-type", "users", "--entity-default", "--add-config", "request_percentage=12.5"),
-    ("--alter", *ALICE, "--entity-type", "clients", "--entity-name", "app", "--add-config", "producer_byte_rate=7"),
-    ("--alter", *ALICE, "--entity-type", "clients", "--entity-default", "--add-config", "controller_mutation_rate=0.5"),
-    ("--alter", "--entity-type", "clients", "--entity-name", "app", "--add-config", "consumer_byte_rate=5"),
+    (
+        "--alter",
+        "--entity-type",
+        "users",
+        "--entity-default",
+        "--add-config",
+        "request_percentage=12.5",
+    ),
+    (
+        "--alter",
+        *ALICE,
+        "--entity-type",
+        "clients",
+        "--entity-name",
+        "app",
+        "--add-config",
+        "producer_byte_rate=7",
+    ),
+    (
+        "--alter",
+        *ALICE,
+        "--entity-type",
+        "clients",
+        "--entity-default",
+        "--add-config",
+        "controller_mutation_rate=0.5",
+    ),
+    (
+        "--alter",
+        "--entity-type",
+        "clients",
+        "--entity-name",
+        "app",
+        "--add-config",
+        "consumer_byte_rate=5",
+    ),
     ("--alter", "--client-defaults", "--add-config", "producer_byte_rate=9223372036854775807"),
     ("--alter", "--ip", "10.0.0.1", "--add-config", "connection_creation_rate=20"),
     ("--alter", "--ip-defaults", "--add-config", "connection_creation_rate=100"),
@@ -45,10 +77,17 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("--alter", *ALICE, "--add-config", "producer_byte_rate=0.5"),
     ("--alter", "--ip", "10.0.0.0/8", "--add-config", "connection_creation_rate=20"),
     ("--alter", *ALICE, "--delete-config", "request_percentage"),
-    ("--alter", *ALICE, "--delete-config", "producer_byte_rate", "--add-config", "request_percentage=200"),
+    (
+        "--alter",
+        *ALICE,
+        "--delete-config",
+        "producer_byte_rate",
+        "--add-config",
+        "request_percentage=200",
+    ),
     ("--alter", *ALICE, "--delete-config", "consumer_byte_rate,request_percentage"),
     ("--describe", *ALICE),
-)  # fmt: skip
+)
 
 FAILED = {"3.4.1": (0, 9, 15, 16, 17, 20)}
 """Commands that fail, by place; the tool of 3.4 wants SCRAM users from brokers that have no such API."""

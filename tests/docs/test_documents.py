@@ -86,9 +86,15 @@ def stage(folder: Path) -> Iterator[dict[str, str]]:
 def run_console(block: str, folder: Path, environment: dict[str, str]) -> None:
     for step in steps(block):
         answer = subprocess.run(
-            ["bash", "-c", step.command], cwd=folder, env=environment, text=True, timeout=SECONDS, check=False,
-            capture_output=True, stdin=subprocess.DEVNULL,
-        )  # fmt: skip
+            ["bash", "-c", step.command],
+            cwd=folder,
+            env=environment,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+        )
         flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
         assert answer.returncode == step.code, f"$ {step.command}\n{answer.stdout}\n{answer.stderr}"
         assert CHECKER.check_output(step.output, answer.stdout, flags), (
@@ -107,9 +113,12 @@ def test_every_example_of_a_document_does_what_it_says(path: Path, tmp_path: Pat
                 run_console(block, tmp_path, environment)
             else:
                 subprocess.run(
-                    [sys.executable, "-W", "error", "-c", block], cwd=tmp_path, check=True, timeout=SECONDS,
+                    [sys.executable, "-W", "error", "-c", block],
+                    cwd=tmp_path,
+                    check=True,
+                    timeout=SECONDS,
                     env=environment,
-                )  # fmt: skip
+                )
 
 
 def test_the_quick_start_is_one_script_from_an_empty_folder(tmp_path: Path) -> None:

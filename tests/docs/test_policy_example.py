@@ -30,8 +30,12 @@ RATE, MIB = Key.PRODUCER_BYTE_RATE, 1048576.0
 
 def declared(subject: Entity, value: float, line: int = 10) -> Declaration:
     return Declaration(
-        document="team/one", entity=subject, limits=limits_of({RATE: value}), path="quotas/one.yaml", line=line
-    )  # fmt: skip
+        document="team/one",
+        entity=subject,
+        limits=limits_of({RATE: value}),
+        path="quotas/one.yaml",
+        line=line,
+    )
 
 
 def plan(
@@ -105,8 +109,12 @@ def _with(change: QuotaChange, live: QuotaState, owned: OwnershipRecords) -> Pre
     preview = plan(live=live, owned=owned)
     whole = replace(preview.plan, changes=(change,), findings=())
     return replace(
-        preview, plan=whole, preconditions=preconditions_of((change,), owned=owned, live=live), impact=assess(whole, live), violations=()
-    )  # fmt: skip
+        preview,
+        plan=whole,
+        preconditions=preconditions_of((change,), owned=owned, live=live),
+        impact=assess(whole, live),
+        violations=(),
+    )
 
 
 def test_nobody_judged_and_not_everything_read_are_two_reasons():

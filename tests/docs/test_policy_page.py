@@ -24,7 +24,10 @@ VERSION = "apiVersion: kafka-quotas.io/v1alpha1\n"
 def example() -> Guards:
     """The guards of the page's example."""
     text = PAGE.partition("```yaml\n")[2].partition("```")[0]
-    text = text.replace("kind: QuotaCluster\nspec:\n", "kind: QuotaCluster\nmetadata: {name: prod}\nspec:\n  bootstrapServers: a:1\n")  # fmt: skip
+    text = text.replace(
+        "kind: QuotaCluster\nspec:\n",
+        "kind: QuotaCluster\nmetadata: {name: prod}\nspec:\n  bootstrapServers: a:1\n",
+    )
     documents = [VERSION + document for document in text.split("---\n")]
     return parse("---\n".join(documents)).clusters[0].cluster.guards
 
@@ -50,7 +53,13 @@ def test_the_flags_exist():
 
 def test_the_numbers_of_the_example_are_the_defaults():
     written, usual = example(), Guards()
-    for name in ("max_removals", "max_removed_percent", "max_change_factor", "max_exception_factor", "protect_defaults"):  # fmt: skip
+    for name in (
+        "max_removals",
+        "max_removed_percent",
+        "max_change_factor",
+        "max_exception_factor",
+        "protect_defaults",
+    ):
         assert getattr(written, name) == getattr(usual, name)
     assert usual.newly_unlimited is NewlyUnlimited.LIST
     assert (usual.bounds, usual.protected, usual.required_labels) == ((), (), ())

@@ -22,10 +22,15 @@ CONNECTION_RATE = 4
 def effective(limits: Limits, user: str, client: str, column: int) -> float | None:
     """The limit of one client, by the eight levels as the documentation of Kafka lists them."""
     order = [
-        (user, client), (user, None), (user, False),
-        (None, client), (None, None), (None, False),
-        (False, client), (False, None),
-    ]  # fmt: skip
+        (user, client),
+        (user, None),
+        (user, False),
+        (None, client),
+        (None, None),
+        (None, False),
+        (False, client),
+        (False, None),
+    ]
     for one, other in order:
         if client == "" and other is not False:
             continue

@@ -52,9 +52,15 @@ spec:
 def kquota(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
     environment = {name: value for name, value in os.environ.items() if name != "CI"}
     return subprocess.run(
-        [KQUOTA, *words], cwd=folder, capture_output=True, text=True, check=False, timeout=300,
-        stdin=subprocess.DEVNULL, env=environment | {"NO_COLOR": "1"},
-    )  # fmt: skip
+        [KQUOTA, *words],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        stdin=subprocess.DEVNULL,
+        env=environment | {"NO_COLOR": "1"},
+    )
 
 
 def is_full(frame: bytes) -> bool:

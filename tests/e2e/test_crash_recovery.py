@@ -20,8 +20,12 @@ pytestmark = pytest.mark.integration
 def run(bootstrap: str, inventory: Path, moment: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
         [sys.executable, "-m", "tests.e2e.crash_run", bootstrap, str(inventory), moment],
-        capture_output=True, text=True, timeout=120, check=False, cwd=Path(__file__).parents[2],
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        cwd=Path(__file__).parents[2],
+    )
 
 
 @pytest.mark.parametrize("moment", MOMENTS)

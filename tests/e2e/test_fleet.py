@@ -76,10 +76,14 @@ class FleetThread:
         protocol = ListenerProtocol.SASL_PLAINTEXT if refusing else ListenerProtocol.PLAINTEXT
         settings = SandboxSettings(
             cluster_id=cluster_id(number),
-            listeners=(Listener(name=protocol.value, protocol=protocol, host="127.0.0.1", port=0, tls=None),),
+            listeners=(
+                Listener(
+                    name=protocol.value, protocol=protocol, host="127.0.0.1", port=0, tls=None
+                ),
+            ),
             users={"planner": "right"} if refusing else {},
             **({"authorizer": Authorizer(grants={"planner": READER})} if refusing else {}),
-        )  # fmt: skip
+        )
         sandbox = await stack.enter_async_context(Sandbox(settings))
         self.sandboxes[number] = sandbox
         if number == FOREIGN:
@@ -120,8 +124,13 @@ def kquota(folder: Path, *words: str) -> tuple[int, str, str, float]:
     began = time.monotonic()
     ran = subprocess.run(
         [sys.executable, "-m", "reconciler", *words, "--timeout", f"{TIMEOUT_SECONDS}s"],
-        cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     return ran.returncode, ran.stdout, ran.stderr, time.monotonic() - began
 
 

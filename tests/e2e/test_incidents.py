@@ -31,9 +31,15 @@ ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "CI"
 
 def kquota(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [*KQUOTA, *words], cwd=folder, capture_output=True, text=True, check=False, timeout=300,
-        stdin=subprocess.DEVNULL, env=ENVIRONMENT,
-    )  # fmt: skip
+        [*KQUOTA, *words],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        stdin=subprocess.DEVNULL,
+        env=ENVIRONMENT,
+    )
 
 
 def until(claim: Callable[[], object]) -> None:

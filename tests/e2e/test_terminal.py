@@ -18,9 +18,12 @@ KQUOTA = (sys.executable, "-m", "reconciler")
 TREE = str(Path(__file__).parents[2])
 DOCUMENTS = (
     quota("a", "{producerByteRate: 10Mi, consumerByteRate: 20Mi, requestPercentage: 150}"),
-    quota("b", entity='{user: {name: "CN=billing-export,OU=payments,O=Example Corporation,C=DE"}, clientId: {name: nightly}}'),
+    quota(
+        "b",
+        entity='{user: {name: "CN=billing-export,OU=payments,O=Example Corporation,C=DE"}, clientId: {name: nightly}}',
+    ),
     quota("c", entity="{user: {default: true}}"),
-)  # fmt: skip
+)
 COMMANDS = (
     ("plan", "--allow-defaults"),
     ("resolve", "--user", "a", "--client-id", "nightly"),
@@ -34,9 +37,15 @@ def piped(folder: Path, *words: str) -> str:
     """Standard output of a command that no terminal reads."""
     environment = {name: value for name, value in os.environ.items() if name != "CI"}
     return subprocess.run(
-        [*KQUOTA, *words], cwd=folder, capture_output=True, text=True, check=False, timeout=120,
-        stdin=subprocess.DEVNULL, env=environment | {"PYTHONPATH": TREE},
-    ).stdout  # fmt: skip
+        [*KQUOTA, *words],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        stdin=subprocess.DEVNULL,
+        env=environment | {"PYTHONPATH": TREE},
+    ).stdout
 
 
 def letters(text: str) -> str:
@@ -51,7 +60,9 @@ def folder(kafka, tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("project")
     project(place, cluster.bootstrap(), *DOCUMENTS)
     assert "applied and visible" in piped(place, "apply", "--yes", "--allow-defaults")
-    raw_quotas.set_quotas(cluster.port(), {raw_quotas.entity(user="a"): {"producer_byte_rate": 7.0}})  # fmt: skip
+    raw_quotas.set_quotas(
+        cluster.port(), {raw_quotas.entity(user="a"): {"producer_byte_rate": 7.0}}
+    )
     return place
 
 
@@ -91,7 +102,12 @@ def test_the_help_fits_the_terminal(folder, columns):
 def test_reading_many_documents_writes_nothing_into_a_pipe(tmp_path):
     project(tmp_path, "127.0.0.1:1", *(quota(f"u{number}") for number in range(30_000)))
     ran = subprocess.run(
-        [*KQUOTA, "validate"], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=120,
+        [*KQUOTA, "validate"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
         env=os.environ | {"PYTHONPATH": TREE},
-    )  # fmt: skip
+    )
     assert ran.stderr == ""

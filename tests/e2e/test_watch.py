@@ -32,9 +32,17 @@ def rate(broker: KafkaCluster, user: str) -> float | None:
 def set_by_kafka(broker: KafkaCluster, user: str, value: int) -> None:
     """Somebody uses Kafka's own tool outside kquota."""
     done = tools.kafka_configs(
-        VERSION, "--bootstrap-server", broker.bootstrap(), "--alter", "--entity-type", "users",
-        "--entity-name", user, "--add-config", f"{RATE}={value}",
-    )  # fmt: skip
+        VERSION,
+        "--bootstrap-server",
+        broker.bootstrap(),
+        "--alter",
+        "--entity-type",
+        "users",
+        "--entity-name",
+        user,
+        "--add-config",
+        f"{RATE}={value}",
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -41,9 +41,15 @@ def main(words: Sequence[str] | None = None) -> int:
     """Write it, and say how fast."""
     given = parser().parse_args(words)
     fleet = Fleet(
-        clusters=given.clusters, brokers=given.brokers, groups=given.groups, days=given.days,
-        step_ms=given.step, first=given.first, seed=given.seed, quiet=given.quiet,
-    )  # fmt: skip
+        clusters=given.clusters,
+        brokers=given.brokers,
+        groups=given.groups,
+        days=given.days,
+        step_ms=given.step,
+        first=given.first,
+        seed=given.seed,
+        quiet=given.quiet,
+    )
     began = time.monotonic()
     written = write(fleet, given.out, truth=given.truth)
     took = time.monotonic() - began

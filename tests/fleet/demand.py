@@ -83,9 +83,16 @@ def _day(
     limit = _limits(people, happens, ts)
     served, waits = _limited(fleet, wanted, limit, held)
     return Day(
-        cluster=cluster, number=number, ts=ts, wanted=wanted, served=served, waits_ms=waits,
-        limit=limit, up=up, alive=alive,
-    )  # fmt: skip
+        cluster=cluster,
+        number=number,
+        ts=ts,
+        wanted=wanted,
+        served=served,
+        waits_ms=waits,
+        limit=limit,
+        up=up,
+        alive=alive,
+    )
 
 
 def _within(event: Event, ts: np.ndarray) -> np.ndarray:

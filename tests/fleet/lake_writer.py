@@ -111,13 +111,30 @@ def tables_of(
     yield tables.TARGET_UP, _target_up(fleet, day, lengths, common)
     yield tables.BROKER_SAMPLE, _broker_samples(fleet, day, lengths, common)
     looks = tuple(_looks(fleet, day))
-    yield tables.SNAPSHOT, _rows(tables.SNAPSHOT, [
-        {"snapshot_id": f"look-{at}", "observed_at_ms": at, "complete": True, "entries": len(limits)}
-        for at, limits in looks
-    ], common)  # fmt: skip
-    yield tables.QUOTA_ENTRY, _rows(tables.QUOTA_ENTRY, [
-        _entry(at, *limit) for at, limits in looks for limit in limits
-    ], common)  # fmt: skip
+    yield (
+        tables.SNAPSHOT,
+        _rows(
+            tables.SNAPSHOT,
+            [
+                {
+                    "snapshot_id": f"look-{at}",
+                    "observed_at_ms": at,
+                    "complete": True,
+                    "entries": len(limits),
+                }
+                for at, limits in looks
+            ],
+            common,
+        ),
+    )
+    yield (
+        tables.QUOTA_ENTRY,
+        _rows(
+            tables.QUOTA_ENTRY,
+            [_entry(at, *limit) for at, limits in looks for limit in limits],
+            common,
+        ),
+    )
     for broker, up in enumerate(day.up):
         if up.any():
             numbers[broker] = int(day.ts[up][-1])
@@ -146,15 +163,27 @@ def _samples(fleet: Fleet, day: Day, lengths: np.ndarray, common: Mapping[str, o
     for kind, group, broker, names, shown in _series(fleet, day):
         up = day.up[broker]
         count = int(up.sum())
-        chunks.append(_chunk(count, {
-            "quota_type": fleet.kinds[kind].value, "group_kind": names[0].value, "user": names[1],
-            "client_id": names[2], "ip": "", "broker_id": str(broker), **common,
-        }, {
-            "ts_ms": day.ts[up], "dt_ms": lengths[broker][up].astype(np.int32),
-            "rate_units": np.where(shown, day.served[kind, group, broker], 0)[up],
-            "throttle_ms": np.where(shown, day.waits_ms[kind, group, broker], 0)[up],
-            "censored": np.where(shown & censored[kind, group, broker], 1, 0)[up],
-        }))  # fmt: skip
+        chunks.append(
+            _chunk(
+                count,
+                {
+                    "quota_type": fleet.kinds[kind].value,
+                    "group_kind": names[0].value,
+                    "user": names[1],
+                    "client_id": names[2],
+                    "ip": "",
+                    "broker_id": str(broker),
+                    **common,
+                },
+                {
+                    "ts_ms": day.ts[up],
+                    "dt_ms": lengths[broker][up].astype(np.int32),
+                    "rate_units": np.where(shown, day.served[kind, group, broker], 0)[up],
+                    "throttle_ms": np.where(shown, day.waits_ms[kind, group, broker], 0)[up],
+                    "censored": np.where(shown & censored[kind, group, broker], 1, 0)[up],
+                },
+            )
+        )
     found = pa.concat_tables(chunks).unify_dictionaries()
     words = pa.array(["no", "yes"])
     codes = found.column("censored").combine_chunks().cast(pa.int32())
@@ -194,12 +223,22 @@ def _series(
 def _target_up(
     fleet: Fleet, day: Day, lengths: np.ndarray, common: Mapping[str, object]
 ) -> pa.Table:
-    return pa.concat_tables(
-        _chunk(len(day.ts), {"broker_id": str(broker), **common}, {
-            "ts_ms": day.ts, "dt_ms": lengths[broker].astype(np.int32), "up": day.up[broker],
-        })
-        for broker in range(fleet.brokers)
-    ).unify_dictionaries().select(tables.TARGET_UP.names)  # fmt: skip
+    return (
+        pa.concat_tables(
+            _chunk(
+                len(day.ts),
+                {"broker_id": str(broker), **common},
+                {
+                    "ts_ms": day.ts,
+                    "dt_ms": lengths[broker].astype(np.int32),
+                    "up": day.up[broker],
+                },
+            )
+            for broker in range(fleet.brokers)
+        )
+        .unify_dictionaries()
+        .select(tables.TARGET_UP.names)
+    )
 
 
 def _broker_samples(
@@ -215,15 +254,26 @@ def _broker_samples(
     received = others * copies // max(1, fleet.brokers - 1)
     load = (comes + goes + received) / (fleet.broker_rate * 8)
     idle = (np.clip(1 - 0.7 * load, 0.02, 1) * 1_000_000).astype(np.int64)
-    return pa.concat_tables(
-        _chunk(int(up.sum()), {"broker_id": str(broker), **common}, {
-            "ts_ms": day.ts[up], "dt_ms": lengths[broker][up].astype(np.int32),
-            "bytes_in": comes[broker][up], "bytes_out": goes[broker][up],
-            "replication_in": received[broker][up], "replication_out": (comes[broker] * copies)[up],
-            "request_idle_ppm": idle[broker][up],
-        })
-        for broker, up in enumerate(day.up)
-    ).unify_dictionaries().select(tables.BROKER_SAMPLE.names)  # fmt: skip
+    return (
+        pa.concat_tables(
+            _chunk(
+                int(up.sum()),
+                {"broker_id": str(broker), **common},
+                {
+                    "ts_ms": day.ts[up],
+                    "dt_ms": lengths[broker][up].astype(np.int32),
+                    "bytes_in": comes[broker][up],
+                    "bytes_out": goes[broker][up],
+                    "replication_in": received[broker][up],
+                    "replication_out": (comes[broker] * copies)[up],
+                    "request_idle_ppm": idle[broker][up],
+                },
+            )
+            for broker, up in enumerate(day.up)
+        )
+        .unify_dictionaries()
+        .select(tables.BROKER_SAMPLE.names)
+    )
 
 
 def _chunk(count: int, same: Mapping[str, object], columns: Mapping[str, np.ndarray]) -> pa.Table:
@@ -297,12 +347,21 @@ def _entry(at: int, who: Entity, kind: QuotaType, value: float) -> dict[str, obj
     unlimited = value >= TELEMETRY_LIMIT
     user, client_id, ip = (part if isinstance(part, str) else "" for part in who)
     return {
-        "snapshot_id": f"look-{at}", "observed_at_ms": at,
-        "user_kind": _KIND[type(who[0])], "client_kind": _KIND[type(who[1])], "ip_kind": _KIND[type(who[2])],
-        "user": user, "client_id": client_id, "ip": ip, "entity_json": canonical_text(who),
-        "quota_key": KEY_OF[kind].value, "value": value, "quota_units": None if unlimited else int(value),
-        "value_state": "unlimited" if unlimited else "finite", "source": "fleet",
-    }  # fmt: skip
+        "snapshot_id": f"look-{at}",
+        "observed_at_ms": at,
+        "user_kind": _KIND[type(who[0])],
+        "client_kind": _KIND[type(who[1])],
+        "ip_kind": _KIND[type(who[2])],
+        "user": user,
+        "client_id": client_id,
+        "ip": ip,
+        "entity_json": canonical_text(who),
+        "quota_key": KEY_OF[kind].value,
+        "value": value,
+        "quota_units": None if unlimited else int(value),
+        "value_state": "unlimited" if unlimited else "finite",
+        "source": "fleet",
+    }
 
 
 def _rows(

@@ -81,7 +81,11 @@ class Fleet:
     quiet: bool = False
 
     def __post_init__(self) -> None:
-        if min(self.clusters, self.brokers, self.groups, self.days) < 1 or DAY_MS % self.step_ms or self.step_ms < 10_000:  # fmt: skip
+        if (
+            min(self.clusters, self.brokers, self.groups, self.days) < 1
+            or DAY_MS % self.step_ms
+            or self.step_ms < 10_000
+        ):
             raise ValueError(
                 "a fleet has at least one of everything, and a step from 10 s that divides a day"
             )
@@ -176,10 +180,14 @@ def tenants(fleet: Fleet, cluster: int) -> Tenants:
     limit = np.maximum(1_000, mean * share.max(axis=1) * room).astype(np.int64) // 1_000 * 1_000
     limit[:, np.arange(fleet.groups) % 7 == 6] = 0
     return Tenants(
-        mean=mean, limit=limit, share=share,
-        phase=chance.uniform(9.0, 20.0, fleet.groups), swing=chance.uniform(0.2, 0.8, fleet.groups),
-        weekend=chance.uniform(0.3, 1.0, fleet.groups), volatility=chance.uniform(0.1, 0.6, fleet.groups),
-    )  # fmt: skip
+        mean=mean,
+        limit=limit,
+        share=share,
+        phase=chance.uniform(9.0, 20.0, fleet.groups),
+        swing=chance.uniform(0.2, 0.8, fleet.groups),
+        weekend=chance.uniform(0.3, 1.0, fleet.groups),
+        volatility=chance.uniform(0.1, 0.6, fleet.groups),
+    )
 
 
 def events(fleet: Fleet, cluster: int) -> tuple[Event, ...]:
@@ -202,7 +210,16 @@ def events(fleet: Fleet, cluster: int) -> tuple[Event, ...]:
             length = int(chance.uniform(*minutes) * 60_000) // fleet.step_ms * fleet.step_ms
             end = min(fleet.to_ms, begin + max(fleet.step_ms, length))
         numbers = {name: int(value) for name, value in more.items() if name != "factor"}
-        found.append(Event(what=what, cluster=cluster, from_ms=begin, to_ms=end, factor=float(more.get("factor", 1.0)), **numbers))  # fmt: skip
+        found.append(
+            Event(
+                what=what,
+                cluster=cluster,
+                from_ms=begin,
+                to_ms=end,
+                factor=float(more.get("factor", 1.0)),
+                **numbers,
+            )
+        )
 
     for _ in range(max(1, groups * days // 20)):
         event(What.SPIKE, (5, 45), group=chance.integers(groups), factor=chance.uniform(2, 6))

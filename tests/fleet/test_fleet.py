@@ -40,7 +40,13 @@ def rows(folder, table):
 
 def test_a_day_of_every_table_is_a_unit(written):
     folder, counts = written
-    for table in (tables.USAGE_SAMPLE, tables.TARGET_UP, tables.BROKER_SAMPLE, tables.SNAPSHOT, tables.QUOTA_ENTRY):  # fmt: skip
+    for table in (
+        tables.USAGE_SAMPLE,
+        tables.TARGET_UP,
+        tables.BROKER_SAMPLE,
+        tables.SNAPSHOT,
+        tables.QUOTA_ENTRY,
+    ):
         found = rows(folder, table)
         assert found.num_rows == counts.rows[table.name] > 0
         assert len(found.group_by(list(table.key)).aggregate([])) == found.num_rows, "a key twice"
@@ -90,11 +96,17 @@ def test_a_broker_that_cannot_be_scraped_has_no_samples_and_one_that_is_away_non
     down = {
         (cluster, broker, ts)
         for cluster, broker, ts, is_up in zip(
-            *(up.column(name).to_pylist() for name in ("cluster_id", "broker_id", "ts_ms", "up")), strict=True
+            *(up.column(name).to_pylist() for name in ("cluster_id", "broker_id", "ts_ms", "up")),
+            strict=True,
         )
         if not is_up
-    }  # fmt: skip
-    seen = set(zip(*(used.column(name).to_pylist() for name in ("cluster_id", "broker_id", "ts_ms")), strict=True))  # fmt: skip
+    }
+    seen = set(
+        zip(
+            *(used.column(name).to_pylist() for name in ("cluster_id", "broker_id", "ts_ms")),
+            strict=True,
+        )
+    )
     assert down
     assert not down & seen
 
@@ -113,8 +125,10 @@ def test_traffic_moves_to_other_tags_when_a_limit_on_user_and_client_id_comes(wr
     user, _ = FLEET.names(0, flip.group)
     used = rows(folder, tables.USAGE_SAMPLE)
     mine = used.filter(
-        (pc.field("cluster_id") == FLEET.cluster_id(0)) & (pc.field("user") == user) & (pc.field("rate_units") > 0)
-    )  # fmt: skip
+        (pc.field("cluster_id") == FLEET.cluster_id(0))
+        & (pc.field("user") == user)
+        & (pc.field("rate_units") > 0)
+    )
     kinds = {
         kind: mine.filter(pc.field("group_kind") == kind).column("ts_ms").to_pylist()
         for kind in (GroupKind.USER.value, GroupKind.PAIR.value)
@@ -127,7 +141,13 @@ def test_traffic_moves_to_other_tags_when_a_limit_on_user_and_client_id_comes(wr
 
 def test_a_restart_moves_the_load_and_loses_none():
     day = next(iter(demand.days(FLEET, 0)))
-    quiet = next(iter(demand.days(Fleet(clusters=2, brokers=3, groups=8, days=2, step_ms=300_000, quiet=True), 0)))  # fmt: skip
+    quiet = next(
+        iter(
+            demand.days(
+                Fleet(clusters=2, brokers=3, groups=8, days=2, step_ms=300_000, quiet=True), 0
+            )
+        )
+    )
     away = ~day.alive.all(axis=0)
     if away.any():
         assert np.all(day.wanted[:, :, ~day.alive[:, away].any(axis=1)][..., away] == 0)
@@ -146,7 +166,10 @@ def test_the_true_demand_is_kept_beside_the_lake(written):
     mine = table.filter(
         (pc.field("quota_type") == "produce") & (pc.field("group") == 3) & (pc.field("broker") == 2)
     )
-    assert mine.column("wanted_units").to_pylist() == one.units[one.ts >= FLEET.from_ms + DAY_MS].tolist()  # fmt: skip
+    assert (
+        mine.column("wanted_units").to_pylist()
+        == one.units[one.ts >= FLEET.from_ms + DAY_MS].tolist()
+    )
 
 
 def test_first_groups_want_most():
@@ -162,11 +185,30 @@ def test_a_fleet_that_cannot_be_is_refused(wrong):
 
 
 def test_the_command_says_how_much_it_wrote(tmp_path, capsys):
-    assert main(["--clusters", "1", "--days", "1", "--step", "5m", "--first", "2026-09-12", "--out", str(tmp_path / "lake")]) == 0  # fmt: skip
+    assert (
+        main(
+            [
+                "--clusters",
+                "1",
+                "--days",
+                "1",
+                "--step",
+                "5m",
+                "--first",
+                "2026-09-12",
+                "--out",
+                str(tmp_path / "lake"),
+            ]
+        )
+        == 0
+    )
     assert "usage_sample" in capsys.readouterr().out
     assert (tmp_path / "lake" / "usage_sample" / "fleet-1-000" / str(date(2026, 9, 12))).is_dir()
 
 
 def test_kinds_can_be_chosen(tmp_path):
-    counts = write(Fleet(clusters=1, days=1, groups=3, quiet=True, step_ms=300_000, kinds=(QuotaType.FETCH,)), tmp_path / "lake")  # fmt: skip
+    counts = write(
+        Fleet(clusters=1, days=1, groups=3, quiet=True, step_ms=300_000, kinds=(QuotaType.FETCH,)),
+        tmp_path / "lake",
+    )
     assert counts.rows["usage_sample"] <= 3 * 3 * 288

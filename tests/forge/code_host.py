@@ -109,7 +109,16 @@ class Workbench:
 
     def git(self, *words: str, cwd: Path | None = None) -> str:
         """What git prints."""
-        settings = ("-c", "user.name=t", "-c", "user.email=t@example.com", "-c", "commit.gpgsign=false", "-c", "init.defaultBranch=main")  # fmt: skip
+        settings = (
+            "-c",
+            "user.name=t",
+            "-c",
+            "user.email=t@example.com",
+            "-c",
+            "commit.gpgsign=false",
+            "-c",
+            "init.defaultBranch=main",
+        )
         done = subprocess.run(
             ["git", *settings, *words],
             cwd=cwd or self.repository,
@@ -159,9 +168,12 @@ class Workbench:
         """Apply what main declares, past all workflows."""
         done = subprocess.run(
             [sys.executable, "-m", "reconciler", "apply", "--yes"],
-            cwd=self.repository, capture_output=True, text=True, check=False,
+            cwd=self.repository,
+            capture_output=True,
+            text=True,
+            check=False,
             env=os.environ | {"QUOTA_BOOTSTRAP": self.bootstrap, "PYTHONPATH": str(ROOT)},
-        )  # fmt: skip
+        )
         assert done.returncode == 0, done.stderr
 
     def typed(self, command: str) -> tuple[int, str]:
@@ -170,10 +182,19 @@ class Workbench:
         scripts = Path(sys.executable).parent
         known = {name: value for name, value in os.environ.items() if name != "CI"}
         process = subprocess.Popen(
-            ["bash", "-c", command], cwd=self.repository, stdin=process_side, stdout=process_side,
-            stderr=process_side, start_new_session=True,
-            env=known | {"QUOTA_BOOTSTRAP": self.bootstrap, "TERM": "xterm", "PATH": f"{scripts}:{os.environ['PATH']}"},
-        )  # fmt: skip
+            ["bash", "-c", command],
+            cwd=self.repository,
+            stdin=process_side,
+            stdout=process_side,
+            stderr=process_side,
+            start_new_session=True,
+            env=known
+            | {
+                "QUOTA_BOOTSTRAP": self.bootstrap,
+                "TERM": "xterm",
+                "PATH": f"{scripts}:{os.environ['PATH']}",
+            },
+        )
         os.close(process_side)
         os.write(terminal, b"yes\n")
         text = b""
@@ -244,8 +265,14 @@ class Workbench:
         if artifact.exists():
             shutil.copy(artifact, store / "plan.json")
         head = {"full_name": pull.head_repo}
-        run = {"id": 5, "event": "pull_request", "head_sha": pull.sha, "head_branch": pull.head_branch,
-               "head_repository": head, "html_url": "https://github.com/octo/quotas/actions/runs/5"}  # fmt: skip
+        run = {
+            "id": 5,
+            "event": "pull_request",
+            "head_sha": pull.sha,
+            "head_branch": pull.head_branch,
+            "head_repository": head,
+            "html_url": "https://github.com/octo/quotas/actions/runs/5",
+        }
         return self.run(
             "quotas-comment.yml",
             "workflow_run",
@@ -256,10 +283,16 @@ class Workbench:
     # ---- act -----------------------------------------------------------------------------------
 
     def run(
-        self, workflow: str, event_name: str, event: dict, *, store: Path | None = None,
-        token: str = "ghs_workflow", env: dict[str, str] | None = None,  # noqa: S107 - a token of the fake
+        self,
+        workflow: str,
+        event_name: str,
+        event: dict,
+        *,
+        store: Path | None = None,
+        token: str = "ghs_workflow",  # noqa: S107 - a token of the fake
+        env: dict[str, str] | None = None,
         edit: Callable[[str], str] = str,
-    ) -> Ran:  # fmt: skip
+    ) -> Ran:
         """Run one workflow of `examples/github` as it stands there, or with an edit."""
         self._runs += 1
         here = self.folder / f"run-{self._runs}"
@@ -267,18 +300,46 @@ class Workbench:
         store.mkdir(parents=True, exist_ok=True)
         (here / "temp").mkdir(parents=True, exist_ok=True)
         owner, _, name = self.api.repository.partition("/")
-        whole = event | {"repository": {"full_name": self.api.repository, "name": name, "default_branch": "main", "owner": {"login": owner}}}  # fmt: skip
+        whole = event | {
+            "repository": {
+                "full_name": self.api.repository,
+                "name": name,
+                "default_branch": "main",
+                "owner": {"login": owner},
+            }
+        }
         (here / "event.json").write_text(json.dumps(whole))
         (here / workflow).write_text(edit(self._workflow(workflow)))
         command = [
-            str(go_program("act")), event_name, "-C", str(self.repository), "-W", str(here / workflow),
-            "-e", str(here / "event.json"), "-P", "ubuntu-24.04=-self-hosted", "--no-skip-checkout", "--no-cache-server",
-            "--action-cache-path", str(here / "cache"), "-s", f"GITHUB_TOKEN={token}",
-            "-s", "QUOTA_PLANNER_PASSWORD=planner-secret", "-s", "QUOTA_APPLIER_PASSWORD=applier-secret",
-            "--var", "QUOTA_PLANNER=planner", "--var", "QUOTA_APPLIER=applier",
-            "--var", f"QUOTA_BOOTSTRAP={self.bootstrap}",
-            "--local-repository", f"{OURS}@{OUR_PIN}={self.product}",
-        ]  # fmt: skip
+            str(go_program("act")),
+            event_name,
+            "-C",
+            str(self.repository),
+            "-W",
+            str(here / workflow),
+            "-e",
+            str(here / "event.json"),
+            "-P",
+            "ubuntu-24.04=-self-hosted",
+            "--no-skip-checkout",
+            "--no-cache-server",
+            "--action-cache-path",
+            str(here / "cache"),
+            "-s",
+            f"GITHUB_TOKEN={token}",
+            "-s",
+            "QUOTA_PLANNER_PASSWORD=planner-secret",
+            "-s",
+            "QUOTA_APPLIER_PASSWORD=applier-secret",
+            "--var",
+            "QUOTA_PLANNER=planner",
+            "--var",
+            "QUOTA_APPLIER=applier",
+            "--var",
+            f"QUOTA_BOOTSTRAP={self.bootstrap}",
+            "--local-repository",
+            f"{OURS}@{OUR_PIN}={self.product}",
+        ]
         for action, pin in PINS.items():
             command += [
                 "--local-repository",
@@ -315,8 +376,13 @@ class Workbench:
             f"{scripts}{os.pathsep}{os.environ['PATH']}" if self.installed else os.environ["PATH"]
         )
         (here / "home").mkdir()
-        quiet = {"GIT_CONFIG_COUNT": "2", "GIT_CONFIG_KEY_0": "user.name", "GIT_CONFIG_VALUE_0": "t",
-                 "GIT_CONFIG_KEY_1": "user.email", "GIT_CONFIG_VALUE_1": "t@example.com"}  # fmt: skip
+        quiet = {
+            "GIT_CONFIG_COUNT": "2",
+            "GIT_CONFIG_KEY_0": "user.name",
+            "GIT_CONFIG_VALUE_0": "t",
+            "GIT_CONFIG_KEY_1": "user.email",
+            "GIT_CONFIG_VALUE_1": "t@example.com",
+        }
         home = {"HOME": str(here / "home"), "XDG_CACHE_HOME": str(here / "cache-home")}
         return kept | quiet | home | {"PATH": path, "TMPDIR": str(here / "temp")}
 

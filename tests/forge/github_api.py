@@ -461,19 +461,36 @@ class GitHubApi:
         return {"id": one.id, "body": one.body, "user": {"login": one.author}, "html_url": url}
 
     def _issue(self, card: IssueCard) -> dict:
-        return {"number": card.number, "title": card.title, "body": card.body, "user": {"login": card.author}, "state": card.state,
-                "html_url": f"https://github.com/{self.repository}/issues/{card.number}"}  # fmt: skip
+        return {
+            "number": card.number,
+            "title": card.title,
+            "body": card.body,
+            "user": {"login": card.author},
+            "state": card.state,
+            "html_url": f"https://github.com/{self.repository}/issues/{card.number}",
+        }
 
     def _pull(self, one: Pull) -> dict:
         repo = None if one.head_repo is None else {"full_name": one.head_repo}
-        return {"number": one.number, "state": one.state, "head": {"ref": one.head_branch, "sha": one.sha, "repo": repo},
-                "merged_at": WHEN if one.merged_as else None, "merge_commit_sha": one.merged_as or None}  # fmt: skip
+        return {
+            "number": one.number,
+            "state": one.state,
+            "head": {"ref": one.head_branch, "sha": one.sha, "repo": repo},
+            "merged_at": WHEN if one.merged_as else None,
+            "merge_commit_sha": one.merged_as or None,
+        }
 
     def _run(self, one: Run) -> dict:
-        return {"id": one.id, "head_sha": one.sha, "event": one.event, "conclusion": one.conclusion,
-                "head_repository": None if one.repo is None else {"full_name": one.repo}, "head_branch": one.branch,
-                "pull_requests": [self._pull_of_run(number) for number in one.pulls],
-                "path": f".github/workflows/{one.workflow}"}  # fmt: skip
+        return {
+            "id": one.id,
+            "head_sha": one.sha,
+            "event": one.event,
+            "conclusion": one.conclusion,
+            "head_repository": None if one.repo is None else {"full_name": one.repo},
+            "head_branch": one.branch,
+            "pull_requests": [self._pull_of_run(number) for number in one.pulls],
+            "path": f".github/workflows/{one.workflow}",
+        }
 
     def _pull_of_run(self, number: int) -> dict:
         side = {

@@ -238,5 +238,11 @@ def _note(note: GitLabNote) -> dict:
 
 
 def _issue(issue: GitLabIssue) -> dict:
-    return {"iid": issue.iid, "title": issue.title, "description": issue.description, "state": issue.state,
-            "author": {"username": issue.author}, "web_url": f"https://gitlab.example/{issue.iid}"}  # fmt: skip
+    return {
+        "iid": issue.iid,
+        "title": issue.title,
+        "description": issue.description,
+        "state": issue.state,
+        "author": {"username": issue.author},
+        "web_url": f"https://gitlab.example/{issue.iid}",
+    }

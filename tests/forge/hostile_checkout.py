@@ -2,8 +2,25 @@
 
 from pathlib import Path
 
-MODULES = ("venv", "json", "os", "pip", "ensurepip", "hatchling", "click", "yaml", "aiohttp", "jsonschema",
-           "asyncio", "encodings", "reconciler", "sitecustomize", "usercustomize", "_distutils_hack", "setuptools")  # fmt: skip
+MODULES = (
+    "venv",
+    "json",
+    "os",
+    "pip",
+    "ensurepip",
+    "hatchling",
+    "click",
+    "yaml",
+    "aiohttp",
+    "jsonschema",
+    "asyncio",
+    "encodings",
+    "reconciler",
+    "sitecustomize",
+    "usercustomize",
+    "_distutils_hack",
+    "setuptools",
+)
 """Names that Python, pip, a build or kquota import, each as a module and as a package."""
 
 

@@ -56,8 +56,12 @@ def run(tmp_path, gitlab_api, broker):
         )
         done = subprocess.run(
             ["bash", "-eo", "pipefail", "-c", script],
-            cwd=here, env=given | variables, capture_output=True, text=True, check=False,
-        )  # fmt: skip
+            cwd=here,
+            env=given | variables,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         return done, here
 
     job.origin = origin

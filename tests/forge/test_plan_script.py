@@ -34,8 +34,10 @@ def words(tmp_path):
             "GITHUB_OUTPUT": str(tmp_path / "output"),
             "SAID": str(tmp_path / "said"),
             "PROJECT": "kquota.yaml",
-            **dict.fromkeys(("LABEL", "CLUSTER", "CONFIG_FROM", "SINCE", "OFFLINE", "SNAPSHOT"), ""),
-        }  # fmt: skip
+            **dict.fromkeys(
+                ("LABEL", "CLUSTER", "CONFIG_FROM", "SINCE", "OFFLINE", "SNAPSHOT"), ""
+            ),
+        }
         ran = subprocess.run(
             ["/usr/bin/env", "bash", str(SCRIPT)],
             env=environment | inputs,
@@ -84,12 +86,19 @@ def test_without_a_project_file_at_the_base_nothing_that_the_head_names_is_conta
         ran = subprocess.run(
             ["/usr/bin/env", "bash", str(SCRIPT)],
             env={
-                "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "RUNNER_TEMP": str(tmp_path),
-                "GITHUB_OUTPUT": str(tmp_path / "output"), "PROJECT": "kquota.yaml", "CONFIG_FROM": base,
-                "EVIDENCE": "auto", **dict.fromkeys(("LABEL", "CLUSTER", "SINCE", "OFFLINE", "SNAPSHOT"), ""),
+                "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+                "RUNNER_TEMP": str(tmp_path),
+                "GITHUB_OUTPUT": str(tmp_path / "output"),
+                "PROJECT": "kquota.yaml",
+                "CONFIG_FROM": base,
+                "EVIDENCE": "auto",
+                **dict.fromkeys(("LABEL", "CLUSTER", "SINCE", "OFFLINE", "SNAPSHOT"), ""),
             },
-            cwd=repository, capture_output=True, text=True, check=True,
-        )  # fmt: skip
+            cwd=repository,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         assert attacker.received == []
     assert "no configuration to trust" in ran.stderr
     (plan,) = tmp_path.glob("kquota-plan.*/plan.json")

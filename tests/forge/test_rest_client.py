@@ -88,7 +88,7 @@ def test_a_write_that_may_have_landed_is_not_sent_twice(clock):
         (403, {}, '{"message": "You have exceeded a secondary rate limit"}', 60.0),
         (403, {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "1"}, "{}", 1.0),
     ],
-)  # fmt: skip
+)
 def test_a_rate_limit_is_waited_for_as_long_as_the_host_says(clock, status, headers, body, seconds):
     handler, came = answers((status, headers, body), OK)
     assert asked(handler, lambda rest, _: rest.send("POST", "x", {}), clock) == {"ok": True}
@@ -110,8 +110,14 @@ def test_a_rate_limit_that_takes_too_long_is_told(clock):
 
 @pytest.mark.parametrize(
     ("status", "says"),
-    [(401, "token is wrong"), (403, "permissions"), (404, "not there"), (410, "switched off"), (422, "did not accept")],
-)  # fmt: skip
+    [
+        (401, "token is wrong"),
+        (403, "permissions"),
+        (404, "not there"),
+        (410, "switched off"),
+        (422, "did not accept"),
+    ],
+)
 def test_a_refusal_is_told_once_with_what_to_do(clock, status, says):
     handler, came = answers(
         (status, {}, json.dumps({"message": "no", "errors": [{"message": "too long"}]}))
@@ -234,8 +240,17 @@ def test_a_download_over_an_open_line_is_refused(clock):
 
 @pytest.mark.parametrize(
     "address",
-    ["", "api.github.com", "ftp://x", "http://api.github.com", "https://me:pw@x", "https://x?y", "http://10.0.0.1", "https://"],
-)  # fmt: skip
+    [
+        "",
+        "api.github.com",
+        "ftp://x",
+        "http://api.github.com",
+        "https://me:pw@x",
+        "https://x?y",
+        "http://10.0.0.1",
+        "https://",
+    ],
+)
 def test_an_address_that_would_leak_or_is_none_is_refused(address):
     with pytest.raises(UsageError):
         checked_address(address)

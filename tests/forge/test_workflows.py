@@ -134,9 +134,16 @@ def test_a_plan_is_commented_merged_by_squash_applied_and_verified(begun_there, 
     assert planned.summary.strip() in body.replace(
         f"[HTML page]({ARTIFACTS}/kquota-page-prod) · ", ""
     )
-    assert {name: planned.outputs[name] for name in ("create", "update", "remove", "drift", "has-changes")} == {
-        "create": "1", "update": "0", "remove": "0", "drift": "0", "has-changes": "true",
-    }  # fmt: skip
+    assert {
+        name: planned.outputs[name]
+        for name in ("create", "update", "remove", "drift", "has-changes")
+    } == {
+        "create": "1",
+        "update": "0",
+        "remove": "0",
+        "drift": "0",
+        "has-changes": "true",
+    }
     assert planned.outputs["comment-id"] == str(api.comments[0].id)
     assert broker.users() == {"a": 10485760.0}
 
@@ -303,10 +310,23 @@ def test_the_documented_rights_are_enough_and_no_secret_shows(tmp_path, api, kaf
 # ---- hostile and broken ------------------------------------------------------------------------
 
 HOSTILE = [
-    "pipe | pipe", "tick `x` tick", "@team", "<b onload=x>", "two\nlines", "::set-output name=digest::evil",
-    "a\n::set-output name=digest::evil", "a\n::error::forged", "##[error]forged", "\u202eevil\u202c", "%0A::error::x",
-    "a\n::stop-commands::x", "${{ github.token }}", "$(touch /tmp/pwned)", "-->", "![x](https://evil.example/x.png)",
-]  # fmt: skip
+    "pipe | pipe",
+    "tick `x` tick",
+    "@team",
+    "<b onload=x>",
+    "two\nlines",
+    "::set-output name=digest::evil",
+    "a\n::set-output name=digest::evil",
+    "a\n::error::forged",
+    "##[error]forged",
+    "\u202eevil\u202c",
+    "%0A::error::x",
+    "a\n::stop-commands::x",
+    "${{ github.token }}",
+    "$(touch /tmp/pwned)",
+    "-->",
+    "![x](https://evil.example/x.png)",
+]
 
 
 OUR_COMMANDS = re.compile(
@@ -356,8 +376,12 @@ def test_recorded_use_is_told_and_what_breaks_the_policy_of_the_base_fails(bench
         limits={"a": 10.0 * 2**20},
     )
     proposed(
-        bench, 7, "tighter", quotas__a_yaml=quota("a", "{producerByteRate: 4Mi}"), kquota_yaml=strict.replace("10m", "99h")
-    )  # fmt: skip
+        bench,
+        7,
+        "tighter",
+        quotas__a_yaml=quota("a", "{producerByteRate: 4Mi}"),
+        kquota_yaml=strict.replace("10m", "99h"),
+    )
     place = bench.folder / "evidence"
     planned = bench.plan(7, edit=lambda text: text.replace("evidence: none", f"evidence: {place}"))
     assert planned.outputs["exit-code"] == "3", planned.log

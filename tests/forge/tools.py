@@ -39,8 +39,15 @@ def go_program(name: str) -> Path:
 def _build(folder: Path) -> None:
     go = program("go", "Go 1.26 or newer")
     command = [
-        "nice", go, "build", "-mod=readonly", "-trimpath", "-o", f"{folder}/", *PROGRAMS.values(),
-    ]  # fmt: skip
+        "nice",
+        go,
+        "build",
+        "-mod=readonly",
+        "-trimpath",
+        "-o",
+        f"{folder}/",
+        *PROGRAMS.values(),
+    ]
     environment = os.environ | {"GOTOOLCHAIN": "local", "CGO_ENABLED": "0"}
     try:
         done = subprocess.run(

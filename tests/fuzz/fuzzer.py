@@ -14,8 +14,28 @@ from tests.fuzz.readers import FuzzedReader
 LONGEST = 4_096
 """Bytes of an input: longer ones find no more, and take longer."""
 
-WORDS = (b"\x00", b"\xff", b"\x7f\xff\xff\xff", b"\x80", b"\xff\xff\xff\xff\x0f", b": ", b"\n", b"- ", b"{", b"}", b'"',
-         b"&a ", b"*a", b"!!", b"\\u0000", b"1e999", b"null", b"-1", b"\xc3\xa9", b"\xed\xa0\x80")  # fmt: skip
+WORDS = (
+    b"\x00",
+    b"\xff",
+    b"\x7f\xff\xff\xff",
+    b"\x80",
+    b"\xff\xff\xff\xff\x0f",
+    b": ",
+    b"\n",
+    b"- ",
+    b"{",
+    b"}",
+    b'"',
+    b"&a ",
+    b"*a",
+    b"!!",
+    b"\\u0000",
+    b"1e999",
+    b"null",
+    b"-1",
+    b"\xc3\xa9",
+    b"\xed\xa0\x80",
+)
 
 Step = tuple[str, int, int]
 """A file, a line of it, and the line after it."""

@@ -66,8 +66,13 @@ def test_what_an_earlier_pass_knew_is_not_written_over_an_override_that_came_sin
     world.put(resource("alice", ALICE, {RATE: 2048}))
     world.turn()
     override = Override(
-        entity=ALICE, key=RATE, value=512.0, until=world.kafka.clock.now() + 3600, author="night", reason="storm"
-    )  # fmt: skip
+        entity=ALICE,
+        key=RATE,
+        value=512.0,
+        until=world.kafka.clock.now() + 3600,
+        author="night",
+        reason="storm",
+    )
 
     def with_override(kept: StoredRecords) -> StoredRecords:
         return replace(kept, owned=kept.owned.with_changes([OverrideSet(override=override)]))
@@ -91,9 +96,12 @@ def test_what_an_earlier_pass_knew_is_not_written_over_an_override_that_came_sin
 
 def test_what_a_document_asks_for_that_cannot_be_held_is_nobody_elses_to_remove():
     world = World(
-        policy="Sync", expectedClusterId="fake", confirmSync="fake", exclusive=True,
+        policy="Sync",
+        expectedClusterId="fake",
+        confirmSync="fake",
+        exclusive=True,
         scope=[{"user": {"prefix": "a"}}],
-    )  # fmt: skip
+    )
     world.kafka.cluster_id = "fake"
     world.kafka.write(ALICE, RATE, 7000.0)
     world.put(resource("alice", ALICE, {RATE: 2048}, deletionPolicy="Delete"))

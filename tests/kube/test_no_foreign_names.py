@@ -105,10 +105,12 @@ def test_without_tenants_the_winner_is_named_because_everybody_may_see_it():
 def test_with_tenants_a_rival_of_the_same_namespace_is_named_and_others_are_not():
     made = KubeWorld(tenants=TENANTS)
     made.put(
-        resource("a", SHARED, {RATE: 5000, SHARE: 50}, namespace=MINE, created="2025-01-01T00:00:00Z"),
+        resource(
+            "a", SHARED, {RATE: 5000, SHARE: 50}, namespace=MINE, created="2025-01-01T00:00:00Z"
+        ),
         resource("b", SHARED, {RATE: 5000}, namespace=MINE),
         resource("c", SHARED, {SHARE: 50}, namespace=THEIRS),
-    )  # fmt: skip
+    )
     made.run()
     message = made.condition("mine/a")["message"]
     assert message == (

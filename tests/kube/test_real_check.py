@@ -59,13 +59,28 @@ def test_the_chart_grants_every_right_that_the_operator_uses(
         path = kube.kubeconfig_for(kube_namespace, account["metadata"]["name"])
         done = subprocess.run(
             [
-                sys.executable, "-m", "reconciler", "operator", "check", "--format", "json",
-                "--operator-namespace", kube_namespace, "--lease-name", lease,
-                "--operator-class", kube_namespace, "--kubeconfig", str(path),
+                sys.executable,
+                "-m",
+                "reconciler",
+                "operator",
+                "check",
+                "--format",
+                "json",
+                "--operator-namespace",
+                kube_namespace,
+                "--lease-name",
+                lease,
+                "--operator-class",
+                kube_namespace,
+                "--kubeconfig",
+                str(path),
                 *([] if everywhere else ["--namespace", kube_namespace]),
             ],
-            capture_output=True, text=True, check=False, timeout=120,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
     finally:
         kube.kubectl("delete", "-f", "-", input=json.dumps(listed(objects)))
     (kubernetes,) = json.loads(done.stdout)["parts"]

@@ -68,9 +68,17 @@ def test_a_dead_operators_documents_are_released(kube: KubeCluster, kube_namespa
     put_records(kube, kube_namespace, ("alice", "bob"))
     kube.kubectl("-n", kube_namespace, "delete", "ckq", "bob", "--wait=false")
     arguments = (
-        "operator", "release", "--namespace", kube_namespace, "--operator-namespace", kube_namespace,
-        "--stop-deployment", "not-there", "--kubeconfig", str(kube.kubeconfig),
-    )  # fmt: skip
+        "operator",
+        "release",
+        "--namespace",
+        kube_namespace,
+        "--operator-namespace",
+        kube_namespace,
+        "--stop-deployment",
+        "not-there",
+        "--kubeconfig",
+        str(kube.kubeconfig),
+    )
     done = kquota(*arguments, "--format", "json")
     told = json.loads(done.stdout)
     assert told["documents"] == [f"{kube_namespace}/alice", f"{kube_namespace}/bob"]
@@ -91,14 +99,29 @@ def test_a_missing_right_is_told_with_the_servers_words(
     kube.apply(account, namespace=kube_namespace)
     path = kube.kubeconfig_for(kube_namespace, "nobody")
     done = kquota(
-        "operator", "release", "--all", "--operator-namespace", kube_namespace,
-        "--kubeconfig", str(path), code=1,
-    )  # fmt: skip
+        "operator",
+        "release",
+        "--all",
+        "--operator-namespace",
+        kube_namespace,
+        "--kubeconfig",
+        str(path),
+        code=1,
+    )
     assert "cannot list resource" in done.stderr
     done = kquota(
-        "operator", "check", "--namespace", kube_namespace, "--operator-namespace", kube_namespace,
-        "--kubeconfig", str(path), "--format", "json", code=1,
-    )  # fmt: skip
+        "operator",
+        "check",
+        "--namespace",
+        kube_namespace,
+        "--operator-namespace",
+        kube_namespace,
+        "--kubeconfig",
+        str(path),
+        "--format",
+        "json",
+        code=1,
+    )
     (kubernetes, *_) = json.loads(done.stdout)["parts"]
     failed = [one["name"] for one in kubernetes["checks"] if one["health"] == "failed"]
     assert f"patch clientquotas/status in {kube_namespace}" in failed
@@ -136,9 +159,15 @@ def test_check_asks_for_rights_and_doctors_every_cluster(
     kube: KubeCluster, kube_namespace: str
 ) -> None:
     arguments = (
-        "operator", "check", "--operator-namespace", kube_namespace,
-        "--operator-class", kube_namespace, "--kubeconfig", str(kube.kubeconfig),
-    )  # fmt: skip
+        "operator",
+        "check",
+        "--operator-namespace",
+        kube_namespace,
+        "--operator-class",
+        kube_namespace,
+        "--kubeconfig",
+        str(kube.kubeconfig),
+    )
     told = json.loads(kquota(*arguments, "--format", "json", code=1).stdout)
     kubernetes, fine, secretless, sly = told["parts"]
     assert {one["health"] for one in kubernetes["checks"]} == {"ok"}
@@ -226,9 +255,16 @@ def test_an_override_is_written_down_for_the_operator_and_listed_and_ended(
         "PATCH", f"{documents}/alice/status", {"status": {"keys": [key]}}, kind=patch
     ).need()
     where = (
-        "--kubernetes", "--cluster", cluster, "--operator-namespace", kube_namespace,
-        "--kubeconfig", str(kube.kubeconfig), "--timeout", "1s",
-    )  # fmt: skip
+        "--kubernetes",
+        "--cluster",
+        cluster,
+        "--operator-namespace",
+        kube_namespace,
+        "--kubeconfig",
+        str(kube.kubeconfig),
+        "--timeout",
+        "1s",
+    )
     words = ("--for", "2h", "--reason", "INC-1", "--yes")
     done = kquota("override", "user=alice", "producer_byte_rate=50Mi", *words, *where, code=1)
     assert "is overridden" in done.stdout

@@ -115,8 +115,11 @@ def test_records_that_somebody_else_left_behind_meanwhile_are_kept():
         """As somebody who releases documents of a QuotaCluster that is gone."""
         owner = Owner(document="other/bob", since=1.0)
         rest = kept.owned.with_changes(
-            [Recorded(entity=BOB, key=RATE, value=4096.0, owner=owner), Orphaned(entity=BOB, key=RATE)]
-        )  # fmt: skip
+            [
+                Recorded(entity=BOB, key=RATE, value=4096.0, owner=owner),
+                Orphaned(entity=BOB, key=RATE),
+            ]
+        )
         left.append(replace(kept, owned=rest))
         return left[-1]
 

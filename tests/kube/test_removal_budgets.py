@@ -18,8 +18,10 @@ def deleting(count: int, *, patience: float = 600.0, **guards: Any) -> World:
     world = World(patience=patience, guards=guards)
     for number in range(count):
         world.put(
-            resource(f"d{number}", entity(user=f"u{number:03}"), {RATE: 2048}, deletionPolicy="Delete")
-        )  # fmt: skip
+            resource(
+                f"d{number}", entity(user=f"u{number:03}"), {RATE: 2048}, deletionPolicy="Delete"
+            )
+        )
     world.turn(resync=True)
     assert len(world.live()) == count
     for number in range(count):
@@ -39,7 +41,10 @@ def test_a_namespace_with_more_documents_than_its_budget_goes_without_leaving_an
     world.turn(resync=True)
     assert (len(world.live()), len(left(world))) == (15, 15)
     (message,) = {obj["status"]["keys"][0]["message"] for obj in left(world)}
-    assert "10 of 10 removals of namespace team are used within 1h; 15 wait; the next is made at" in message  # fmt: skip
+    assert (
+        "10 of 10 removals of namespace team are used within 1h; 15 wait; the next is made at"
+        in message
+    )
     assert "the next is made at" in left(world)[0]["status"]["conditions"][0]["message"]
     # Longer than the deletion timeout, and not longer than the window.
     for _ in range(5):

@@ -30,10 +30,19 @@ def documents(draw, namespaces=("team", "other")):
                 {key: int(v) for key, v in zip(some.COLUMNS, limits, strict=True) if v is not None},
                 namespace=draw(st.sampled_from(namespaces)),
                 created=draw(st.sampled_from(TIMES)),
-                **draw(st.sampled_from([{}, {}, {"suspend": True}, {"deletionPolicy": "Delete"},
-                                        {"deletionPolicy": "Retain"}])),
+                **draw(
+                    st.sampled_from(
+                        [
+                            {},
+                            {},
+                            {"suspend": True},
+                            {"deletionPolicy": "Delete"},
+                            {"deletionPolicy": "Retain"},
+                        ]
+                    )
+                ),
             )
-        )  # fmt: skip
+        )
     return made
 
 
@@ -164,8 +173,15 @@ def test_a_crash_before_statuses_are_written_loses_no_ownership(documents, happe
 
 
 SETTLED = [
-    "Synced", "Conflict", "BrokerRejected", "Drifted", "Suspended", "Invalid", "GuardRefused", "Held",
-]  # fmt: skip
+    "Synced",
+    "Conflict",
+    "BrokerRejected",
+    "Drifted",
+    "Suspended",
+    "Invalid",
+    "GuardRefused",
+    "Held",
+]
 
 
 def _standing(reason):

@@ -79,8 +79,12 @@ def test_many_connections_that_hold_their_bodies_cost_little_memory(
                 *(flood(target, context, length, body) for _ in range(connections))
             )
             assert {answer[:12] for answer in answers} <= {
-                b"", b"HTTP/1.1 400", b"HTTP/1.1 408", b"HTTP/1.1 413", b"HTTP/1.1 503",
-            }  # fmt: skip
+                b"",
+                b"HTTP/1.1 400",
+                b"HTTP/1.1 408",
+                b"HTTP/1.1 413",
+                b"HTTP/1.1 503",
+            }
             writer.close()
             assert_bounded(await program, exit_code=0)
 

@@ -56,11 +56,14 @@ DOCUMENT = from_resource(
     selecting(
         limits={"producerByteRate": 5, "requestPercentage": 50},
         clusterLimits=[
-            {"clusterSelector": {"matchLabels": {"size": "large"}}, "limits": {"producerByteRate": 7, "consumerByteRate": 7}},
+            {
+                "clusterSelector": {"matchLabels": {"size": "large"}},
+                "limits": {"producerByteRate": 7, "consumerByteRate": 7},
+            },
             {"clusterRef": {"name": "eu-1"}, "limits": {"producerByteRate": 9}},
         ],
     )
-)  # fmt: skip
+)
 
 
 def test_general_limits_hold_where_no_item_applies() -> None:
@@ -94,9 +97,13 @@ def test_a_document_that_names_its_cluster_ignores_labels() -> None:
 
 labels = st.dictionaries(st.sampled_from("abc"), st.sampled_from("xy"))
 requirements = st.one_of(
-    st.tuples(st.sampled_from("abc"), st.sampled_from(("In", "NotIn")), st.lists(st.sampled_from("xy"), min_size=1)),
+    st.tuples(
+        st.sampled_from("abc"),
+        st.sampled_from(("In", "NotIn")),
+        st.lists(st.sampled_from("xy"), min_size=1),
+    ),
     st.tuples(st.sampled_from("abc"), st.sampled_from(("Exists", "DoesNotExist")), st.just([])),
-)  # fmt: skip
+)
 
 
 @given(labels, st.lists(requirements))
@@ -104,8 +111,11 @@ def test_a_selector_is_the_conjunction_of_its_requirements(
     present: dict[str, str], parts: list[tuple[str, str, list[str]]]
 ) -> None:
     selector = ClusterSelector(
-        tuple(LabelRequirement(key, SelectorOperator(word), tuple(values)) for key, word, values in parts)
-    )  # fmt: skip
+        tuple(
+            LabelRequirement(key, SelectorOperator(word), tuple(values))
+            for key, word, values in parts
+        )
+    )
     expected = all(
         {
             "In": present.get(key) in values,

@@ -24,10 +24,17 @@ from tests.manifest.syntax.test_scalars import REFUSED, TEXT
 from tests.manifest.syntax.test_yaml_parser import reading
 
 ENTITIES = (
-    ("alice", "app", ABSENT), ("alice", DEFAULT, ABSENT), ("alice", ABSENT, ABSENT), (DEFAULT, "app", ABSENT),
-    (DEFAULT, DEFAULT, ABSENT), (DEFAULT, ABSENT, ABSENT), (ABSENT, "app", ABSENT), (ABSENT, DEFAULT, ABSENT),
-    (ABSENT, ABSENT, "10.0.0.7"), (ABSENT, ABSENT, DEFAULT),
-)  # fmt: skip
+    ("alice", "app", ABSENT),
+    ("alice", DEFAULT, ABSENT),
+    ("alice", ABSENT, ABSENT),
+    (DEFAULT, "app", ABSENT),
+    (DEFAULT, DEFAULT, ABSENT),
+    (DEFAULT, ABSENT, ABSENT),
+    (ABSENT, "app", ABSENT),
+    (ABSENT, DEFAULT, ABSENT),
+    (ABSENT, ABSENT, "10.0.0.7"),
+    (ABSENT, ABSENT, DEFAULT),
+)
 
 
 @pytest.mark.parametrize(("form", "expected"), list(zip(FORMS, ENTITIES, strict=True)))
@@ -133,44 +140,118 @@ def _accepts_name(text: str, *, plain: bool) -> bool:
 # ---- one verdict ----------------------------------------------------------------------------
 
 junk: st.SearchStrategy[Any] = st.one_of(
-    st.none(), st.booleans(), st.integers(-3, 2**64), st.floats(), st.text(max_size=3), st.builds(list), st.builds(dict),
-    st.sampled_from(("10Mi", "0.5", "1e3", "010", "-1", "8Ei", "9223372036854775807", "Delete", "Retain", "a", "A", "x" * 300)),
-    st.sampled_from((2**53, 2**53 + 1, 2**63 - 1, 2**63, 2**31 - 1, 2**31, 10**400, 0.5, 5.0, 1e308)),
-)  # fmt: skip
+    st.none(),
+    st.booleans(),
+    st.integers(-3, 2**64),
+    st.floats(),
+    st.text(max_size=3),
+    st.builds(list),
+    st.builds(dict),
+    st.sampled_from(
+        (
+            "10Mi",
+            "0.5",
+            "1e3",
+            "010",
+            "-1",
+            "8Ei",
+            "9223372036854775807",
+            "Delete",
+            "Retain",
+            "a",
+            "A",
+            "x" * 300,
+        )
+    ),
+    st.sampled_from(
+        (2**53, 2**53 + 1, 2**63 - 1, 2**63, 2**31 - 1, 2**31, 10**400, 0.5, 5.0, 1e308)
+    ),
+)
 PATHS: tuple[tuple[str, ...], ...] = (
-    ("apiVersion",), ("kind",), ("metadata",), ("metadata", "name"), ("metadata", "namespace"), ("metadata", "labels"),
-    ("metadata", "labels", "k"), ("metadata", "annotations", "k"), ("metadata", "uid"), ("metadata", "odd"), ("status",),
-    ("spec",), ("spec", "odd"), ("spec", "clusterRef"), ("spec", "clusterRef", "name"), ("spec", "entity"),
-    ("spec", "entity", "user"), ("spec", "entity", "user", "name"), ("spec", "entity", "user", "default"),
-    ("spec", "entity", "clientId"), ("spec", "entity", "clientId", "name"), ("spec", "entity", "clientId", "default"),
-    ("spec", "entity", "ip"), ("spec", "entity", "ip", "name"), ("spec", "entity", "ip", "default"), ("spec", "limits"),
-    ("spec", "limits", "producerByteRate"), ("spec", "limits", "consumerByteRate"), ("spec", "limits", "requestPercentage"),
-    ("spec", "limits", "controllerMutationRate"), ("spec", "limits", "connectionCreationRate"), ("spec", "limits", "odd"),
-    ("spec", "deletionPolicy"), ("spec", "suspend"), ("spec", "clusterSelector"), ("spec", "clusterSelector", "odd"),
-    ("spec", "clusterSelector", "matchLabels"), ("spec", "clusterSelector", "matchLabels", "tier"),
-    ("spec", "clusterSelector", "matchExpressions"), ("spec", "clusterLimits"),
-)  # fmt: skip
+    ("apiVersion",),
+    ("kind",),
+    ("metadata",),
+    ("metadata", "name"),
+    ("metadata", "namespace"),
+    ("metadata", "labels"),
+    ("metadata", "labels", "k"),
+    ("metadata", "annotations", "k"),
+    ("metadata", "uid"),
+    ("metadata", "odd"),
+    ("status",),
+    ("spec",),
+    ("spec", "odd"),
+    ("spec", "clusterRef"),
+    ("spec", "clusterRef", "name"),
+    ("spec", "entity"),
+    ("spec", "entity", "user"),
+    ("spec", "entity", "user", "name"),
+    ("spec", "entity", "user", "default"),
+    ("spec", "entity", "clientId"),
+    ("spec", "entity", "clientId", "name"),
+    ("spec", "entity", "clientId", "default"),
+    ("spec", "entity", "ip"),
+    ("spec", "entity", "ip", "name"),
+    ("spec", "entity", "ip", "default"),
+    ("spec", "limits"),
+    ("spec", "limits", "producerByteRate"),
+    ("spec", "limits", "consumerByteRate"),
+    ("spec", "limits", "requestPercentage"),
+    ("spec", "limits", "controllerMutationRate"),
+    ("spec", "limits", "connectionCreationRate"),
+    ("spec", "limits", "odd"),
+    ("spec", "deletionPolicy"),
+    ("spec", "suspend"),
+    ("spec", "clusterSelector"),
+    ("spec", "clusterSelector", "odd"),
+    ("spec", "clusterSelector", "matchLabels"),
+    ("spec", "clusterSelector", "matchLabels", "tier"),
+    ("spec", "clusterSelector", "matchExpressions"),
+    ("spec", "clusterLimits"),
+)
 requirements = st.lists(
     st.fixed_dictionaries(
-        {"key": st.sampled_from(("tier", "", 5)), "operator": st.sampled_from(("In", "NotIn", "Exists", "DoesNotExist", "in"))},
-        optional={"values": st.lists(st.sampled_from(("eu", "", 5, "x" * 64)), max_size=2), "odd": st.none()},
+        {
+            "key": st.sampled_from(("tier", "", 5)),
+            "operator": st.sampled_from(("In", "NotIn", "Exists", "DoesNotExist", "in")),
+        },
+        optional={
+            "values": st.lists(st.sampled_from(("eu", "", 5, "x" * 64)), max_size=2),
+            "odd": st.none(),
+        },
     ),
     max_size=2,
-)  # fmt: skip
+)
 selectors = st.fixed_dictionaries(
     {},
     optional={
-        "matchLabels": st.dictionaries(st.sampled_from(("tier", "true")), st.sampled_from(("prod", "", 5, "x" * 64)), max_size=2),
+        "matchLabels": st.dictionaries(
+            st.sampled_from(("tier", "true")),
+            st.sampled_from(("prod", "", 5, "x" * 64)),
+            max_size=2,
+        ),
         "matchExpressions": requirements,
     },
-)  # fmt: skip
+)
 cluster_limits = st.lists(
     st.fixed_dictionaries(
-        {"limits": st.sampled_from(({"producerByteRate": 5}, {"requestPercentage": 0}, {"connectionCreationRate": 5}, {}))},
-        optional={"clusterRef": st.sampled_from(({"name": "a"}, {"name": "A"}, {})), "clusterSelector": selectors},
+        {
+            "limits": st.sampled_from(
+                (
+                    {"producerByteRate": 5},
+                    {"requestPercentage": 0},
+                    {"connectionCreationRate": 5},
+                    {},
+                )
+            )
+        },
+        optional={
+            "clusterRef": st.sampled_from(({"name": "a"}, {"name": "A"}, {})),
+            "clusterSelector": selectors,
+        },
     ),
     max_size=2,
-)  # fmt: skip
+)
 
 
 @st.composite

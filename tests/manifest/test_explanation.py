@@ -19,27 +19,123 @@ from tests.manifest.test_document import junk
 USER = HEAD + "  entity:\n    user: {name: alice}\n  limits:\n"
 
 WRONG: dict[str, tuple[str, int, int, str]] = {
-    "unknown field": (USER + "    producerByteRat: 5\n", 10, 5, "unknown field; did you mean producerByteRate?"),
-    "unknown field without a near one": (USER + "    zzz: 5\n    producerByteRate: 5\n", 10, 5, "known are producerByteRate"),
-    "unknown field of the document": (USER + "    producerByteRate: 5\nspecs: {}\n", 11, 1, "did you mean spec?"),
+    "unknown field": (
+        USER + "    producerByteRat: 5\n",
+        10,
+        5,
+        "unknown field; did you mean producerByteRate?",
+    ),
+    "unknown field without a near one": (
+        USER + "    zzz: 5\n    producerByteRate: 5\n",
+        10,
+        5,
+        "known are producerByteRate",
+    ),
+    "unknown field of the document": (
+        USER + "    producerByteRate: 5\nspecs: {}\n",
+        11,
+        1,
+        "did you mean spec?",
+    ),
     "missing field": (HEAD + "  entity: {user: {name: a}}\n", 6, 3, "spec.limits is missing"),
     "no limit": (USER.rstrip() + " {}\n", 9, 11, "needs at least 1 field"),
-    "null slot": (HEAD + "  entity:\n    user:\n  limits: {producerByteRate: 5}\n", 8, 10, "null is never the default"),
-    "null name": (HEAD + "  entity:\n    user: {name: ~}\n  limits: {producerByteRate: 5}\n", 8, 18, "quotes"),
-    "empty plain name": (HEAD + "  entity:\n    user: {name: }\n  limits: {producerByteRate: 5}\n", 8, 18, "never the default"),
-    "empty name": (HEAD + "  entity:\n    user: {name: ''}\n  limits: {producerByteRate: 5}\n", 8, 18, "may not be empty"),
-    "number as name": (HEAD + "  entity:\n    user: {name: 123}\n  limits: {producerByteRate: 5}\n", 8, 18, "put it in quotes"),
-    "flag as name": (HEAD + "  entity:\n    clientId: {name: on}\n  limits: {producerByteRate: 5}\n", 8, 22, "put it in quotes"),
-    "default false": (HEAD + "  entity:\n    user: {default: false}\n  limits: {producerByteRate: 5}\n", 8, 21, "only true is allowed"),
-    "default yes": (HEAD + "  entity:\n    user: {default: yes}\n  limits: {producerByteRate: 5}\n", 8, 21, "true or false"),
-    "flat slot": (HEAD + "  entity:\n    user: alice\n  limits: {producerByteRate: 5}\n", 8, 11, "must be a mapping such as {name: checkout} or {default: true}, not alice"),
-    "flat entity": (HEAD + "  entity: alice\n  limits: {producerByteRate: 5}\n", 7, 11, "must be a mapping such as {user: {name: checkout}}"),
-    "flat limits": (HEAD + "  entity: {user: {name: a}}\n  limits: 5Mi\n", 8, 11, "must be a mapping such as {producerByteRate: 10Mi}"),
-    "name and default": (HEAD + "  entity:\n    user: {name: a, default: true}\n  limits: {producerByteRate: 5}\n", 8, 11, "only one of"),
-    "ip beside a user": (HEAD + "  entity: {ip: {name: 1.2.3.4}, user: {name: a}}\n  limits: {connectionCreationRate: 5}\n", 7, 11, "ip stands alone"),
-    "ip that is no literal": (HEAD + "  entity: {ip: {name: host}}\n  limits: {connectionCreationRate: 5}\n", 7, 16, "no IP address"),
-    "ip spelled otherwise": (HEAD + "  entity: {ip: {name: '::0'}}\n  limits: {connectionCreationRate: 5}\n", 7, 16, "write ::"),
-    "ip with byte rates": (HEAD + "  entity: {ip: {default: true}}\n  limits: {producerByteRate: 5}\n", 6, 3, "not producerByteRate"),
+    "null slot": (
+        HEAD + "  entity:\n    user:\n  limits: {producerByteRate: 5}\n",
+        8,
+        10,
+        "null is never the default",
+    ),
+    "null name": (
+        HEAD + "  entity:\n    user: {name: ~}\n  limits: {producerByteRate: 5}\n",
+        8,
+        18,
+        "quotes",
+    ),
+    "empty plain name": (
+        HEAD + "  entity:\n    user: {name: }\n  limits: {producerByteRate: 5}\n",
+        8,
+        18,
+        "never the default",
+    ),
+    "empty name": (
+        HEAD + "  entity:\n    user: {name: ''}\n  limits: {producerByteRate: 5}\n",
+        8,
+        18,
+        "may not be empty",
+    ),
+    "number as name": (
+        HEAD + "  entity:\n    user: {name: 123}\n  limits: {producerByteRate: 5}\n",
+        8,
+        18,
+        "put it in quotes",
+    ),
+    "flag as name": (
+        HEAD + "  entity:\n    clientId: {name: on}\n  limits: {producerByteRate: 5}\n",
+        8,
+        22,
+        "put it in quotes",
+    ),
+    "default false": (
+        HEAD + "  entity:\n    user: {default: false}\n  limits: {producerByteRate: 5}\n",
+        8,
+        21,
+        "only true is allowed",
+    ),
+    "default yes": (
+        HEAD + "  entity:\n    user: {default: yes}\n  limits: {producerByteRate: 5}\n",
+        8,
+        21,
+        "true or false",
+    ),
+    "flat slot": (
+        HEAD + "  entity:\n    user: alice\n  limits: {producerByteRate: 5}\n",
+        8,
+        11,
+        "must be a mapping such as {name: checkout} or {default: true}, not alice",
+    ),
+    "flat entity": (
+        HEAD + "  entity: alice\n  limits: {producerByteRate: 5}\n",
+        7,
+        11,
+        "must be a mapping such as {user: {name: checkout}}",
+    ),
+    "flat limits": (
+        HEAD + "  entity: {user: {name: a}}\n  limits: 5Mi\n",
+        8,
+        11,
+        "must be a mapping such as {producerByteRate: 10Mi}",
+    ),
+    "name and default": (
+        HEAD + "  entity:\n    user: {name: a, default: true}\n  limits: {producerByteRate: 5}\n",
+        8,
+        11,
+        "only one of",
+    ),
+    "ip beside a user": (
+        HEAD
+        + "  entity: {ip: {name: 1.2.3.4}, user: {name: a}}\n  limits: {connectionCreationRate: 5}\n",
+        7,
+        11,
+        "ip stands alone",
+    ),
+    "ip that is no literal": (
+        HEAD + "  entity: {ip: {name: host}}\n  limits: {connectionCreationRate: 5}\n",
+        7,
+        16,
+        "no IP address",
+    ),
+    "ip spelled otherwise": (
+        HEAD + "  entity: {ip: {name: '::0'}}\n  limits: {connectionCreationRate: 5}\n",
+        7,
+        16,
+        "write ::",
+    ),
+    "ip with byte rates": (
+        HEAD + "  entity: {ip: {default: true}}\n  limits: {producerByteRate: 5}\n",
+        6,
+        3,
+        "not producerByteRate",
+    ),
     "user with connection rate": (USER + "    connectionCreationRate: 5\n", 6, 3, "is for an ip"),
     "zero": (USER + "    producerByteRate: 0\n", 10, 23, "greater than 0; leave it out"),
     "zero percent": (USER + "    requestPercentage: 0\n", 10, 24, "not greater than 0"),
@@ -47,25 +143,90 @@ WRONG: dict[str, tuple[str, int, int, str]] = {
     "not a number": (USER + "    requestPercentage: .nan\n", 10, 24, "decimal number"),
     "infinite": (USER + "    requestPercentage: .inf\n", 10, 24, "decimal number"),
     "exponent": (USER + "    producerByteRate: 1e7\n", 10, 23, "readers take for different values"),
-    "underscores": (USER + "    producerByteRate: 1_000_000\n", 10, 23, "whole number such as 20000000"),
+    "underscores": (
+        USER + "    producerByteRate: 1_000_000\n",
+        10,
+        23,
+        "whole number such as 20000000",
+    ),
     "octal": (USER + "    producerByteRate: 0o17\n", 10, 23, "whole number such as 20000000"),
     "a point": (USER + "    producerByteRate: 5.0\n", 10, 23, "must be a whole number"),
-    "fraction": (USER + "    producerByteRate: 0.1Ki\n", 10, 23, "is 102.4, and that is no whole number"),
-    "wrong unit": (USER + "    producerByteRate: 10MB\n", 10, 23, "is no quantity; write a whole number, or a number with"),
-    "no float64": (USER + "    producerByteRate: 9007199254740993\n", 10, 23, "nearest is 9007199254740992"),
-    "above the maximum": (USER + "    producerByteRate: 9223372036854775808\n", 10, 23, "above the largest value allowed, 9223372036854775807"),
-    "quantity for a decimal": (USER + "    requestPercentage: 50m\n", 10, 24, "decimal number without exponent"),
+    "fraction": (
+        USER + "    producerByteRate: 0.1Ki\n",
+        10,
+        23,
+        "is 102.4, and that is no whole number",
+    ),
+    "wrong unit": (
+        USER + "    producerByteRate: 10MB\n",
+        10,
+        23,
+        "is no quantity; write a whole number, or a number with",
+    ),
+    "no float64": (
+        USER + "    producerByteRate: 9007199254740993\n",
+        10,
+        23,
+        "nearest is 9007199254740992",
+    ),
+    "above the maximum": (
+        USER + "    producerByteRate: 9223372036854775808\n",
+        10,
+        23,
+        "above the largest value allowed, 9223372036854775807",
+    ),
+    "quantity for a decimal": (
+        USER + "    requestPercentage: 50m\n",
+        10,
+        24,
+        "decimal number without exponent",
+    ),
     "line feed at the end": (USER + '    producerByteRate: "10Mi\\n"\n', 10, 23, "no quantity"),
-    "enum": (USER + "    producerByteRate: 5\n  deletionPolicy: retain\n", 11, 19, "none of Retain, Delete; did you mean Retain?"),
+    "enum": (
+        USER + "    producerByteRate: 5\n  deletionPolicy: retain\n",
+        11,
+        19,
+        "none of Retain, Delete; did you mean Retain?",
+    ),
     "no flag": (USER + "    producerByteRate: 5\n  suspend: 'true'\n", 11, 12, "true or false"),
     "a list": (USER + "    producerByteRate: [5]\n", 10, 23, "not a list"),
-    "label as number": (USER.replace("name: a\n", "name: a\n  labels: {a: 1}\n", 1) + "    producerByteRate: 5\n", 5, 15, "in quotes"),
-    "label key": (USER.replace("name: a\n", "name: a\n  labels: {on: x}\n", 1) + "    producerByteRate: 5\n", 5, 12, "in quotes"),
-    "bad resource name": (USER.replace("name: a\n", "name: A_b\n", 1) + "    producerByteRate: 5\n", 4, 9, "no name of a resource"),
-    "bad namespace": (USER.replace("name: a\n", "name: a\n  namespace: a.b\n", 1) + "    producerByteRate: 5\n", 5, 14, "no name of a namespace"),
-    "long name": (USER.replace("alice", "x" * 513) + "    producerByteRate: 5\n", 8, 18, "longer than 512"),
-    "long name in bytes": (USER.replace("alice", "é" * 257) + "    producerByteRate: 5\n", 8, 11, "514 bytes"),
-}  # fmt: skip
+    "label as number": (
+        USER.replace("name: a\n", "name: a\n  labels: {a: 1}\n", 1) + "    producerByteRate: 5\n",
+        5,
+        15,
+        "in quotes",
+    ),
+    "label key": (
+        USER.replace("name: a\n", "name: a\n  labels: {on: x}\n", 1) + "    producerByteRate: 5\n",
+        5,
+        12,
+        "in quotes",
+    ),
+    "bad resource name": (
+        USER.replace("name: a\n", "name: A_b\n", 1) + "    producerByteRate: 5\n",
+        4,
+        9,
+        "no name of a resource",
+    ),
+    "bad namespace": (
+        USER.replace("name: a\n", "name: a\n  namespace: a.b\n", 1) + "    producerByteRate: 5\n",
+        5,
+        14,
+        "no name of a namespace",
+    ),
+    "long name": (
+        USER.replace("alice", "x" * 513) + "    producerByteRate: 5\n",
+        8,
+        18,
+        "longer than 512",
+    ),
+    "long name in bytes": (
+        USER.replace("alice", "é" * 257) + "    producerByteRate: 5\n",
+        8,
+        11,
+        "514 bytes",
+    ),
+}
 
 
 @pytest.mark.parametrize(("text", "line", "column", "words"), WRONG.values(), ids=WRONG)
@@ -111,20 +272,59 @@ def test_jsonschema_is_not_loaded_for_manifests_in_order() -> None:
 # ---- clusters, which only the schema and its rules judge --------------------------------------
 
 CLUSTER_FIELDS = (
-    "bootstrapServers", "properties", "propertiesFile", "secretRef", "expectedClusterId", "policy", "confirmSync",
-    "exclusive", "driftDetection", "interval", "suspend", "operatorClass", "scope", "ignore", "guards", "tenants",
-    "telemetry", "brokerCapacity", "odd",
-)  # fmt: skip
+    "bootstrapServers",
+    "properties",
+    "propertiesFile",
+    "secretRef",
+    "expectedClusterId",
+    "policy",
+    "confirmSync",
+    "exclusive",
+    "driftDetection",
+    "interval",
+    "suspend",
+    "operatorClass",
+    "scope",
+    "ignore",
+    "guards",
+    "tenants",
+    "telemetry",
+    "brokerCapacity",
+    "odd",
+)
 pieces = st.one_of(
     junk,
     st.sampled_from(("Sync", "Observe", "Warn", "90s", "1h30m", "2026-01-01T00:00:00Z")),
-    st.builds(dict, user=st.builds(dict, exact=junk) | st.builds(dict, prefix=st.just("a")), reason=junk),
-    st.lists(st.builds(dict, forms=st.lists(st.sampled_from(("user", "ip", "odd")), max_size=2)), max_size=2),
-    st.lists(st.builds(dict, user=st.builds(dict, exact=st.just("a")), reason=st.just("r"), until=junk), max_size=1),
+    st.builds(
+        dict, user=st.builds(dict, exact=junk) | st.builds(dict, prefix=st.just("a")), reason=junk
+    ),
+    st.lists(
+        st.builds(dict, forms=st.lists(st.sampled_from(("user", "ip", "odd")), max_size=2)),
+        max_size=2,
+    ),
+    st.lists(
+        st.builds(dict, user=st.builds(dict, exact=st.just("a")), reason=st.just("r"), until=junk),
+        max_size=1,
+    ),
     st.builds(dict, maxRemovals=junk, maxRemovedPercent=junk, window=junk),
-    st.builds(dict, bounds=st.lists(st.builds(dict, limits=st.builds(dict, producerByteRate=st.builds(dict, min=junk, max=junk))), max_size=1)),
-    st.lists(st.builds(dict, namespaces=st.lists(st.sampled_from(("a", "b", "A")), max_size=2), entities=st.just([])), max_size=2),
-)  # fmt: skip
+    st.builds(
+        dict,
+        bounds=st.lists(
+            st.builds(
+                dict, limits=st.builds(dict, producerByteRate=st.builds(dict, min=junk, max=junk))
+            ),
+            max_size=1,
+        ),
+    ),
+    st.lists(
+        st.builds(
+            dict,
+            namespaces=st.lists(st.sampled_from(("a", "b", "A")), max_size=2),
+            entities=st.just([]),
+        ),
+        max_size=2,
+    ),
+)
 
 
 @given(st.dictionaries(st.sampled_from(CLUSTER_FIELDS), pieces, max_size=5))

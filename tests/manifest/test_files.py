@@ -8,18 +8,50 @@ import pytest
 from reconciler.manifest.files import read_blobs, read_paths, select
 
 NAMES = (
-    "kquota.yaml", "quotas/a.yaml", "quotas/b.yml", "quotas/c.txt", "quotas/team/d.yaml", "quotas/team/deep/e.yaml",
-    "quotas/.hidden.yaml", "quotas/.git/f.yaml", "other/g.yaml", "quotas/[x].yaml",
-)  # fmt: skip
+    "kquota.yaml",
+    "quotas/a.yaml",
+    "quotas/b.yml",
+    "quotas/c.txt",
+    "quotas/team/d.yaml",
+    "quotas/team/deep/e.yaml",
+    "quotas/.hidden.yaml",
+    "quotas/.git/f.yaml",
+    "other/g.yaml",
+    "quotas/[x].yaml",
+)
 PICKS = {
-    "quotas": ["quotas/[x].yaml", "quotas/a.yaml", "quotas/b.yml", "quotas/team/d.yaml", "quotas/team/deep/e.yaml"],
-    "./quotas/": ["quotas/[x].yaml", "quotas/a.yaml", "quotas/b.yml", "quotas/team/d.yaml", "quotas/team/deep/e.yaml"],
+    "quotas": [
+        "quotas/[x].yaml",
+        "quotas/a.yaml",
+        "quotas/b.yml",
+        "quotas/team/d.yaml",
+        "quotas/team/deep/e.yaml",
+    ],
+    "./quotas/": [
+        "quotas/[x].yaml",
+        "quotas/a.yaml",
+        "quotas/b.yml",
+        "quotas/team/d.yaml",
+        "quotas/team/deep/e.yaml",
+    ],
     "quotas/a.yaml": ["quotas/a.yaml"],
     "quotas/c.txt": ["quotas/c.txt"],
     "quotas/*.yaml": ["quotas/[x].yaml", "quotas/a.yaml"],
     "quotas/*": ["quotas/[x].yaml", "quotas/a.yaml", "quotas/b.yml", "quotas/c.txt"],
-    "quotas/**/*.yaml": ["quotas/[x].yaml", "quotas/a.yaml", "quotas/team/d.yaml", "quotas/team/deep/e.yaml"],
-    "quotas/**": ["quotas/[x].yaml", "quotas/a.yaml", "quotas/b.yml", "quotas/c.txt", "quotas/team/d.yaml", "quotas/team/deep/e.yaml"],
+    "quotas/**/*.yaml": [
+        "quotas/[x].yaml",
+        "quotas/a.yaml",
+        "quotas/team/d.yaml",
+        "quotas/team/deep/e.yaml",
+    ],
+    "quotas/**": [
+        "quotas/[x].yaml",
+        "quotas/a.yaml",
+        "quotas/b.yml",
+        "quotas/c.txt",
+        "quotas/team/d.yaml",
+        "quotas/team/deep/e.yaml",
+    ],
     "**/e.yaml": ["quotas/team/deep/e.yaml"],
     "quotas/?.y*ml": ["quotas/a.yaml", "quotas/b.yml"],
     "quotas/[ab].*": ["quotas/a.yaml", "quotas/b.yml"],
@@ -28,7 +60,7 @@ PICKS = {
     "quota": [],
     "quotas/*.json": [],
     "nowhere/**": [],
-}  # fmt: skip
+}
 
 
 @pytest.fixture

@@ -67,7 +67,11 @@ def test_links_inside_of_the_repository_are_followed(tree: Path):
     (tree / "quotas" / "c.yaml").symlink_to("../shared/b.yaml")
     texts = read_paths(["quotas"], tree)
     assert texts.problems == ()
-    assert [name for name, _ in texts.files] == ["quotas/a.yaml", "quotas/c.yaml", "quotas/x/b.yaml"]  # fmt: skip
+    assert [name for name, _ in texts.files] == [
+        "quotas/a.yaml",
+        "quotas/c.yaml",
+        "quotas/x/b.yaml",
+    ]
 
 
 def test_a_folder_that_was_typed_may_itself_be_a_link(tree: Path, tmp_path: Path):
@@ -87,9 +91,13 @@ def test_files_are_bounded_together(tree: Path, monkeypatch):
     (tree / "quotas" / "b.yaml").write_text("# 3456789")
     for texts in (
         read_paths(["quotas"], tree, max_file_bytes=10),
-        read_blobs(["q"], ["q/a.yaml", "q/b.yaml"], lambda names: dict.fromkeys(names, b"1234567"),
-                   max_file_bytes=10),
-    ):  # fmt: skip
+        read_blobs(
+            ["q"],
+            ["q/a.yaml", "q/b.yaml"],
+            lambda names: dict.fromkeys(names, b"1234567"),
+            max_file_bytes=10,
+        ),
+    ):
         assert texts.files == ()
         assert "larger than 10 bytes together" in texts.problems[-1].message
 
@@ -138,10 +146,9 @@ def test_a_flow_list_of_twenty_megabytes_is_refused_before_its_end():
 
 
 def test_a_list_of_a_hundred_thousand_documents_is_within_the_limit():
-    item = (
-        "apiVersion: v1\nkind: List\nitems:\n"
-        + quota("a", more="  deletionPolicy: Delete\n  drift: Warn\n").replace("---\n", "- ").replace("\n", "\n  ")
-    )  # fmt: skip
+    item = "apiVersion: v1\nkind: List\nitems:\n" + quota(
+        "a", more="  deletionPolicy: Delete\n  drift: Warn\n"
+    ).replace("---\n", "- ").replace("\n", "\n  ")
     budget = NodeBudget()
     found, problems = read(item, budget)
     assert problems == []

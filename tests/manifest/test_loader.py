@@ -25,8 +25,10 @@ def test_documents_keep_the_order_of_the_files_and_their_places() -> None:
         [("b.yaml", quota("x") + "---\n" + quota("w")), ("a.yaml", "\n# c\n" + quota("z"))]
     )
     assert [(one.document, one.path, one.line) for one in loaded.of("prod")] == [
-        ("ns/x", "b.yaml", 1), ("ns/w", "b.yaml", 6), ("ns/z", "a.yaml", 3),
-    ]  # fmt: skip
+        ("ns/x", "b.yaml", 1),
+        ("ns/w", "b.yaml", 6),
+        ("ns/z", "a.yaml", 3),
+    ]
     assert loaded.file_count == 2
     assert loaded.checked() is loaded
 
@@ -70,16 +72,51 @@ STRANGERS = {
     "nothing": ("a: b\n", 1, 1, "apiVersion and kind are missing"),
     "kind is a number": ("apiVersion: v1\nkind: 5\n", 2, 1, "kind is missing or no text"),
     "another kind": ("apiVersion: v1\nkind: ConfigMap\n", 2, 7, "is no manifest"),
-    "a cluster": ("apiVersion: kafka-quotas.io/v1alpha1\nkind: QuotaCluster\n", 2, 7, "belongs into the project file"),
-    "a project": ("apiVersion: kafka-quotas.io/v1alpha1\nkind: QuotaProject\n", 2, 7, "belongs into the project file"),
-    "another version": ("apiVersion: kafka-quotas.io/v1\nkind: ClientQuota\n", 1, 13, "this version reads kafka-quotas.io/v1alpha1"),
-    "another group": ("apiVersion: example.org/v1\nkind: ClientQuota\n", 1, 13, "this version reads"),
-    "a near kind": ("apiVersion: kafka-quotas.io/v1alpha1\nkind: ClientQuotas\n", 2, 7, "did you mean ClientQuota?"),
+    "a cluster": (
+        "apiVersion: kafka-quotas.io/v1alpha1\nkind: QuotaCluster\n",
+        2,
+        7,
+        "belongs into the project file",
+    ),
+    "a project": (
+        "apiVersion: kafka-quotas.io/v1alpha1\nkind: QuotaProject\n",
+        2,
+        7,
+        "belongs into the project file",
+    ),
+    "another version": (
+        "apiVersion: kafka-quotas.io/v1\nkind: ClientQuota\n",
+        1,
+        13,
+        "this version reads kafka-quotas.io/v1alpha1",
+    ),
+    "another group": (
+        "apiVersion: example.org/v1\nkind: ClientQuota\n",
+        1,
+        13,
+        "this version reads",
+    ),
+    "a near kind": (
+        "apiVersion: kafka-quotas.io/v1alpha1\nkind: ClientQuotas\n",
+        2,
+        7,
+        "did you mean ClientQuota?",
+    ),
     "a list without items": ("apiVersion: v1\nkind: List\n", 1, 1, "items is missing"),
-    "an unknown field of a list": ("apiVersion: v1\nkind: List\nitems: []\nitem: []\n", 4, 1, "unknown field item"),
-    "a list in a list": ("apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: List, items: []}\n", 4, 26, "is no manifest"),
+    "an unknown field of a list": (
+        "apiVersion: v1\nkind: List\nitems: []\nitem: []\n",
+        4,
+        1,
+        "unknown field item",
+    ),
+    "a list in a list": (
+        "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: List, items: []}\n",
+        4,
+        26,
+        "is no manifest",
+    ),
     "a stranger in a list": ("apiVersion: v1\nkind: List\nitems: [a]\n", 3, 9, "must be a mapping"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("text", "line", "column", "words"), STRANGERS.values(), ids=STRANGERS)
@@ -154,9 +191,12 @@ def selecting(name: str, selector: str = "{matchLabels: {region: eu}}", extra: s
 
 def test_a_document_is_declared_in_every_cluster_that_it_selects() -> None:
     loaded = load_files([("f", selecting("x"))], clusters=FLEET).checked()
-    assert {name: [claim.document for claim in claims] for name, claims in loaded.by_cluster.items()} == {
-        "eu-1": ["ns/x"], "eu-2": ["ns/x"],
-    }  # fmt: skip
+    assert {
+        name: [claim.document for claim in claims] for name, claims in loaded.by_cluster.items()
+    } == {
+        "eu-1": ["ns/x"],
+        "eu-2": ["ns/x"],
+    }
     assert loaded.document_count == 1
     assert not loaded.warnings
 

@@ -10,12 +10,37 @@ from reconciler.errors import QuotaValueError
 from reconciler.manifest.quantity import decimal_text, manifest_whole, parse, parse_integer, spell
 
 EXACT = {
-    "0": 0, "1": 1, "20000000": 20_000_000, "10Mi": 10 * 1024**2, "1Ki": 1024, "1Gi": 1024**3, "1Ti": 1024**4,
-    "1Pi": 1024**5, "1Ei": 1024**6, "1k": 1000, "20M": 20_000_000, "3G": 3 * 10**9, "3T": 3 * 10**12, "3P": 3 * 10**15,
-    "5E": 5 * 10**18, "1500m": Fraction(3, 2), "5u": Fraction(1, 200_000), "7n": Fraction(7, 10**9), "0.5Mi": 512 * 1024,
-    "1.5k": 1500, "1.": 1, ".5": Fraction(1, 2), "1e3": 1000, "1E3": 1000, "1e-3": Fraction(1, 1000), "1.5e2": 150,
-    "+5": 5, "-5": -5, "-0.1": Fraction(-1, 10), "0.1": Fraction(1, 10),
-}  # fmt: skip
+    "0": 0,
+    "1": 1,
+    "20000000": 20_000_000,
+    "10Mi": 10 * 1024**2,
+    "1Ki": 1024,
+    "1Gi": 1024**3,
+    "1Ti": 1024**4,
+    "1Pi": 1024**5,
+    "1Ei": 1024**6,
+    "1k": 1000,
+    "20M": 20_000_000,
+    "3G": 3 * 10**9,
+    "3T": 3 * 10**12,
+    "3P": 3 * 10**15,
+    "5E": 5 * 10**18,
+    "1500m": Fraction(3, 2),
+    "5u": Fraction(1, 200_000),
+    "7n": Fraction(7, 10**9),
+    "0.5Mi": 512 * 1024,
+    "1.5k": 1500,
+    "1.": 1,
+    ".5": Fraction(1, 2),
+    "1e3": 1000,
+    "1E3": 1000,
+    "1e-3": Fraction(1, 1000),
+    "1.5e2": 150,
+    "+5": 5,
+    "-5": -5,
+    "-0.1": Fraction(-1, 10),
+    "0.1": Fraction(1, 10),
+}
 
 
 @pytest.mark.parametrize(("text", "value"), EXACT.items())
@@ -23,8 +48,30 @@ def test_a_quantity_has_its_exact_value(text: str, value: Fraction) -> None:
     assert parse(text) == value
 
 
-@pytest.mark.parametrize("text", ["", "Mi", "1 Mi", "1MI", "1mi", "1K", "1KB", "1e", "1e1k", "1e100", "1Ki5", "--1", "1_0",
-                                  "0x10", "\u0661", "1\n", "inf", "nan", "1" * 65])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "Mi",
+        "1 Mi",
+        "1MI",
+        "1mi",
+        "1K",
+        "1KB",
+        "1e",
+        "1e1k",
+        "1e100",
+        "1Ki5",
+        "--1",
+        "1_0",
+        "0x10",
+        "\u0661",
+        "1\n",
+        "inf",
+        "nan",
+        "1" * 65,
+    ],
+)
 def test_what_is_no_quantity_is_refused(text: str) -> None:
     with pytest.raises(QuotaValueError):
         parse(text)
@@ -61,9 +108,15 @@ def test_a_manifest_takes_only_quantities_that_every_reader_takes_alike(text: st
 
 @pytest.mark.parametrize(
     ("text", "hint"),
-    [("3000m", "write 3"), ("+10Mi", "write 10Mi"), ("0.5", "is 0.5, and that is no whole"), ("-1", "not greater than 0"),
-     ("0.0625Ki", "write 64"), ("soon", "is no quantity")],
-)  # fmt: skip
+    [
+        ("3000m", "write 3"),
+        ("+10Mi", "write 10Mi"),
+        ("0.5", "is 0.5, and that is no whole"),
+        ("-1", "not greater than 0"),
+        ("0.0625Ki", "write 64"),
+        ("soon", "is no quantity"),
+    ],
+)
 def test_a_refused_quantity_says_what_to_write(text: str, hint: str) -> None:
     with pytest.raises(QuotaValueError, match=hint):
         manifest_whole(text)
@@ -96,9 +149,20 @@ def test_the_maximum_may_be_written_as_the_number_it_is() -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(10485760, "10Mi"), (20_000_000, "20M"), (16_000_000, "16M"), (1024, "1Ki"), (1000, "1000"), (999, "999"),
-     (1, "1"), (2**62, "4Ei"), (2**63 - 1, "9223372036854775807"), (1536, "1536"), (1_572_864, "1536Ki")],
-)  # fmt: skip
+    [
+        (10485760, "10Mi"),
+        (20_000_000, "20M"),
+        (16_000_000, "16M"),
+        (1024, "1Ki"),
+        (1000, "1000"),
+        (999, "999"),
+        (1, "1"),
+        (2**62, "4Ei"),
+        (2**63 - 1, "9223372036854775807"),
+        (1536, "1536"),
+        (1_572_864, "1536Ki"),
+    ],
+)
 def test_a_number_is_spelled_as_people_write_it(value: int, text: str) -> None:
     assert spell(value) == text
 

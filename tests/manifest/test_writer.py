@@ -109,21 +109,42 @@ def test_a_scalar_is_the_same_text_to_pyyaml_in_block_and_flow(text: str) -> Non
 
 @pytest.mark.parametrize(
     ("text", "written"),
-    [("alice", "alice"), ("CN=a,O=b", '"CN=a,O=b"'), ("<default>", '"<default>"'), ("123", '"123"'), ("on", '"on"'), ("", '""'),
-     ("a\nb", '"a\\nb"'), ("\x00\x07\x85", '"\\0\\x07\\x85"'), ("\u2028", '"\\u2028"'), ("\ufeff", '"\\uFEFF"'), ('"\\', '"\\"\\\\"'),
-     ("é😀", '"é😀"'), (" a ", '" a "'), ("10.0.0.7", "10.0.0.7"), ("12:30", '"12:30"')],
-)  # fmt: skip
+    [
+        ("alice", "alice"),
+        ("CN=a,O=b", '"CN=a,O=b"'),
+        ("<default>", '"<default>"'),
+        ("123", '"123"'),
+        ("on", '"on"'),
+        ("", '""'),
+        ("a\nb", '"a\\nb"'),
+        ("\x00\x07\x85", '"\\0\\x07\\x85"'),
+        ("\u2028", '"\\u2028"'),
+        ("\ufeff", '"\\uFEFF"'),
+        ('"\\', '"\\"\\\\"'),
+        ("é😀", '"é😀"'),
+        (" a ", '" a "'),
+        ("10.0.0.7", "10.0.0.7"),
+        ("12:30", '"12:30"'),
+    ],
+)
 def test_a_scalar_is_plain_only_where_all_readers_agree(text: str, written: str) -> None:
     assert scalar(text) == written
 
 
 @pytest.mark.parametrize(
     ("key", "value", "text"),
-    [(Key.PRODUCER_BYTE_RATE, 10485760.0, "10Mi"), (Key.PRODUCER_BYTE_RATE, 2.0**63, "9223372036854775807"),
-     (Key.PRODUCER_BYTE_RATE, 20e6, "20M"), (Key.CONSUMER_BYTE_RATE, 999.0, "999"), (Key.CONNECTION_CREATION_RATE, 2e6, "2000000"),
-     (Key.REQUEST_PERCENTAGE, 50.5, "50.5"), (Key.REQUEST_PERCENTAGE, 200.0, "200"), (Key.REQUEST_PERCENTAGE, 1e-7, "0.0000001"),
-     (Key.CONTROLLER_MUTATION_RATE, 1e22, "10000000000000000000000")],
-)  # fmt: skip
+    [
+        (Key.PRODUCER_BYTE_RATE, 10485760.0, "10Mi"),
+        (Key.PRODUCER_BYTE_RATE, 2.0**63, "9223372036854775807"),
+        (Key.PRODUCER_BYTE_RATE, 20e6, "20M"),
+        (Key.CONSUMER_BYTE_RATE, 999.0, "999"),
+        (Key.CONNECTION_CREATION_RATE, 2e6, "2000000"),
+        (Key.REQUEST_PERCENTAGE, 50.5, "50.5"),
+        (Key.REQUEST_PERCENTAGE, 200.0, "200"),
+        (Key.REQUEST_PERCENTAGE, 1e-7, "0.0000001"),
+        (Key.CONTROLLER_MUTATION_RATE, 1e22, "10000000000000000000000"),
+    ],
+)
 def test_a_number_is_written_as_people_write_it(key: Key, value: float, text: str) -> None:
     assert number(key, value) == text
 
@@ -151,15 +172,31 @@ def test_what_cannot_be_carried_is_listed_with_its_reason() -> None:
     assert not result.complete
     assert len(result.declarations) == 1
     assert [(dict(one.entity), one.key, one.reason) for one in result.left_out] == [
-        ({"client-id-prefix": "a"}, "producer_byte_rate", "an entity type that manifests do not know"),
-        ({"ip": "0:0:0:0:0:0:0:1"}, "connection_creation_rate", "an ip that is no literal address in canonical spelling"),
+        (
+            {"client-id-prefix": "a"},
+            "producer_byte_rate",
+            "an entity type that manifests do not know",
+        ),
+        (
+            {"ip": "0:0:0:0:0:0:0:1"},
+            "connection_creation_rate",
+            "an ip that is no literal address in canonical spelling",
+        ),
         ({"user": ""}, "producer_byte_rate", "an empty user name"),
         ({"user": "\ud800"}, "producer_byte_rate", "a user name that is no Unicode text"),
-        ({"user": "alice"}, "connection_creation_rate", "connectionCreationRate does not belong on this form of entity"),
-        ({"user": "alice"}, "consumer_byte_rate", "consumerByteRate must be a whole number (bytes/s per broker)"),
+        (
+            {"user": "alice"},
+            "connection_creation_rate",
+            "connectionCreationRate does not belong on this form of entity",
+        ),
+        (
+            {"user": "alice"},
+            "consumer_byte_rate",
+            "consumerByteRate must be a whole number (bytes/s per broker)",
+        ),
         ({"user": "alice"}, "odd_rate", "a key that manifests do not know"),
         ({"user": "é" * 257}, "producer_byte_rate", "a user name of more than 512 bytes"),
-    ]  # fmt: skip
+    ]
     assert {
         declaration.entity for declaration in load_files([("f", result.text)]).declarations
     } == {alice}

@@ -28,13 +28,23 @@ UNKNOWN = Unknown(reason="no answer")
 APPLIED = Applied()
 
 
-def change(cause: Cause = Cause.CREATE, *, after: float | None = 2.0, before: float | None = None) -> QuotaChange:  # fmt: skip
+def change(
+    cause: Cause = Cause.CREATE, *, after: float | None = 2.0, before: float | None = None
+) -> QuotaChange:
     return QuotaChange(entity=ALICE, key=RATE, before=before, after=after, cause=cause)
 
 
 def finding(cause: Cause, action: Action = Action.REPORT, *, ignored: bool = False) -> Finding:
-    return Finding(entity=BOB, key=RATE, desired=1.0, applied=1.0, live=2.0, cause=cause, action=action,
-                   ignored=ignored)  # fmt: skip
+    return Finding(
+        entity=BOB,
+        key=RATE,
+        desired=1.0,
+        applied=1.0,
+        live=2.0,
+        cause=cause,
+        action=action,
+        ignored=ignored,
+    )
 
 
 def preview(*changes: QuotaChange, findings: tuple[Finding, ...] = (), **plan) -> Preview:
@@ -67,8 +77,15 @@ def withheld(one: QuotaChange, *guards: Guard) -> WithheldChange:
 def sighting(
     *, confirmed: bool = True, fought: bool = False, user: str = "alice"
 ) -> DriftObservation:
-    return DriftObservation(entity=entity(user=user), key=RATE, expected=1.0, live=2.0, since=NOW, confirmed=confirmed,
-                    fought=fought)  # fmt: skip
+    return DriftObservation(
+        entity=entity(user=user),
+        key=RATE,
+        expected=1.0,
+        live=2.0,
+        since=NOW,
+        confirmed=confirmed,
+        fought=fought,
+    )
 
 
 def passed(error: KquotaError | None = None, *, cluster: str = "prod", **more) -> Reconciliation:

@@ -38,11 +38,17 @@ ONE = change()
         (passed(outcome=outcome((ONE, HELD))), ("incomplete", "held")),
         (passed(outcome=outcome(interrupted=True)), ("incomplete", "interrupted")),
         (passed(outcome=outcome(recorded=False)), ("incomplete", "not_recorded")),
-        (passed(outcome=outcome((ONE, APPLIED), seen=PairVisibility.CHANGED)), ("incomplete", "changed_by_another")),
-        (passed(outcome=outcome((ONE, APPLIED), seen=PairVisibility.NOT_YET)), ("incomplete", "not_visible")),
+        (
+            passed(outcome=outcome((ONE, APPLIED), seen=PairVisibility.CHANGED)),
+            ("incomplete", "changed_by_another"),
+        ),
+        (
+            passed(outcome=outcome((ONE, APPLIED), seen=PairVisibility.NOT_YET)),
+            ("incomplete", "not_visible"),
+        ),
         (passed(outcome=outcome(failure="broken off")), ("incomplete", "broken_off")),
     ],
-)  # fmt: skip
+)
 def test_a_pass_has_one_result_and_the_worst_reason(one, expected):
     assert reconciliation_values.verdict(one) == expected
     assert (expected[0] == "in_order") == one.in_order
@@ -66,9 +72,17 @@ def test_every_state_of_a_pair_is_counted():
         preview=plan, observations=(sighting(), sighting(user="bob", confirmed=False))
     )
     assert reconciliation_values.states(reconciliation, plan.plan, foreign=4) == {
-        "declared": 11, "owned": 12, "in_sync": 7, "drifted": 1, "unmanaged": 1, "orphaned": 1, "frozen": 1,
-        "restricted": 1, "overridden": 1, "foreign": 4,
-    }  # fmt: skip
+        "declared": 11,
+        "owned": 12,
+        "in_sync": 7,
+        "drifted": 1,
+        "unmanaged": 1,
+        "orphaned": 1,
+        "frozen": 1,
+        "restricted": 1,
+        "overridden": 1,
+        "foreign": 4,
+    }
     assert (
         tuple(reconciliation_values.states(reconciliation, plan.plan, foreign=0)) == families.STATES
     )

@@ -165,8 +165,11 @@ def test_no_entity_is_named_unless_that_was_asked_for():
 def test_limits_are_told_as_brokers_spell_their_owners_and_only_where_nothing_is_a_default():
     metrics = Metrics(entity_labels=True)
     metrics.passed(passed(live=LIVE))
-    told = {tuple(dict(labels).values()): sample for (name, labels), sample in samples(metrics).items()
-            if name == "kquota_entity_limit"}  # fmt: skip
+    told = {
+        tuple(dict(labels).values()): sample
+        for (name, labels), sample in samples(metrics).items()
+        if name == "kquota_entity_limit"
+    }
     assert told == {
         ("web*", "prod", "producer_byte_rate", "CN%3Da%20b"): 5.0,
         ("etl", "prod", "request_percentage", ""): 7.0,

@@ -17,8 +17,10 @@ def asked(path, *, method="GET", healthy=list, ready=list, headers=None):
         async with (
             HealthServer(LOCAL, metrics=Metrics(), healthy=healthy, ready=ready) as server,
             aiohttp.ClientSession() as session,
-            session.request(method, f"http://127.0.0.1:{server.port}{path}", headers=headers) as answer,
-        ):  # fmt: skip
+            session.request(
+                method, f"http://127.0.0.1:{server.port}{path}", headers=headers
+            ) as answer,
+        ):
             return answer.status, await answer.text(), answer.headers["Content-Type"]
 
     return asyncio.run(ask())
@@ -93,7 +95,9 @@ def test_addresses_are_written_as_everywhere(text, expected):
     assert address(text) == expected
 
 
-@pytest.mark.parametrize("text", ["", "9180", "host", "::1:80", "host:http", "host:70000", "[host]:1", "a:b:1"])  # fmt: skip
+@pytest.mark.parametrize(
+    "text", ["", "9180", "host", "::1:80", "host:http", "host:70000", "[host]:1", "a:b:1"]
+)
 def test_anything_else_is_no_address(text):
     with pytest.raises(ConfigError):
         address(text)

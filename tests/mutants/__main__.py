@@ -138,8 +138,13 @@ def run_tests(folder: Path, tests: Iterable[str], *, seconds: float = SECONDS) -
     try:
         done = subprocess.run(
             [sys.executable, *PYTEST, *tests],
-            cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=seconds,
-        )  # fmt: skip
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=seconds,
+        )
     except subprocess.TimeoutExpired:
         return RED, f"no end within {seconds} s"
     return done.returncode, done.stdout[-1_500:]

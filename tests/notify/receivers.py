@@ -18,8 +18,12 @@ PATH = "/services/T0SECRET/B0SECRET"
 KEY = "kept-between-us"
 
 ALICE = DriftedPair(
-    entity=entity(user="alice"), key=Key.PRODUCER_BYTE_RATE, expected=1048576.0, live=7.0, since=NOW - 60
-)  # fmt: skip
+    entity=entity(user="alice"),
+    key=Key.PRODUCER_BYTE_RATE,
+    expected=1048576.0,
+    live=7.0,
+    since=NOW - 60,
+)
 BOB = DriftedPair(
     entity=entity(user="bob"), key=Key.REQUEST_PERCENTAGE, expected=50.0, live=None, since=NOW - 600
 )
@@ -33,8 +37,14 @@ def message(
     *pairs: DriftedPair, event: DriftEvent = DriftEvent.BEGAN, cluster: str = "prod"
 ) -> Message:
     found = drift(*pairs, cluster=cluster)
-    return Message(event=event, drift=found, at=NOW, since=NOW - 600, digest=found.digest,
-                   resolved=0 if pairs else 2)  # fmt: skip
+    return Message(
+        event=event,
+        drift=found,
+        at=NOW,
+        since=NOW - 600,
+        digest=found.digest,
+        resolved=0 if pairs else 2,
+    )
 
 
 def named(user: str) -> DriftedPair:

@@ -100,9 +100,13 @@ def test_a_receiver_that_hangs_costs_one_deadline_a_try():
                 NotifyError, match=r"could not be reached \(no answer within 0\.1 s\) after 2 tries"
             ):
                 await deliver(
-                    client, to, webhook.request(message(ALICE), to, at=NOW), clock=FakeClock(),
-                    random=lambda: 0.0, policy=policy,
-                )  # fmt: skip
+                    client,
+                    to,
+                    webhook.request(message(ALICE), to, at=NOW),
+                    clock=FakeClock(),
+                    random=lambda: 0.0,
+                    policy=policy,
+                )
         over.set()
         server.close()
         await server.wait_closed()
@@ -115,9 +119,13 @@ def refused(url: str) -> NotifyError:
         to = endpoint("hook", url)
         async with HttpClient(seconds=5) as client:
             await deliver(
-                client, to, webhook.request(message(ALICE), to, at=NOW), clock=FakeClock(),
-                random=lambda: 0.0, policy=replace(RETRY, tries=1),
-            )  # fmt: skip
+                client,
+                to,
+                webhook.request(message(ALICE), to, at=NOW),
+                clock=FakeClock(),
+                random=lambda: 0.0,
+                policy=replace(RETRY, tries=1),
+            )
 
     with pytest.raises(NotifyError) as caught:
         asyncio.run(story())
@@ -159,8 +167,17 @@ def test_an_endpoint_shows_scheme_host_and_port_only():
 
 
 @pytest.mark.parametrize(
-    "url", ["", "hooks.example.com", "ftp://x/T0SECRET", "https://", "https://a b/T0SECRET", "https://x:99999/T0SECRET", "https://[x/T0SECRET"]
-)  # fmt: skip
+    "url",
+    [
+        "",
+        "hooks.example.com",
+        "ftp://x/T0SECRET",
+        "https://",
+        "https://a b/T0SECRET",
+        "https://x:99999/T0SECRET",
+        "https://[x/T0SECRET",
+    ],
+)
 def test_what_is_no_address_is_refused_without_being_shown(url):
     with pytest.raises(ConfigError, match="webhook=env:HOOK") as caught:
         endpoint("webhook=env:HOOK", url)
@@ -171,7 +188,13 @@ def test_what_is_no_address_is_refused_without_being_shown(url):
 
 @pytest.mark.parametrize(
     ("url", "is_open"),
-    [("http://example.com/", True), ("https://example.com/", False), ("http://127.0.0.1/", False), ("http://[::1]:8/", False), ("http://localhost/", False)],
-)  # fmt: skip
+    [
+        ("http://example.com/", True),
+        ("https://example.com/", False),
+        ("http://127.0.0.1/", False),
+        ("http://[::1]:8/", False),
+        ("http://localhost/", False),
+    ],
+)
 def test_plain_http_beyond_this_machine_is_open(url, is_open):
     assert endpoint("hook", url).is_open is is_open

@@ -21,8 +21,14 @@ from tests.notify.receivers import ALICE, BOB, NOW, drift, message, named
 
 
 def sighting(user: str, *, confirmed: bool = True, live: float | None = 1.0) -> DriftObservation:
-    return DriftObservation(entity=entity(user=user), key=Key.PRODUCER_BYTE_RATE, expected=2.0, live=live, since=NOW,
-                    confirmed=confirmed)  # fmt: skip
+    return DriftObservation(
+        entity=entity(user=user),
+        key=Key.PRODUCER_BYTE_RATE,
+        expected=2.0,
+        live=live,
+        since=NOW,
+        confirmed=confirmed,
+    )
 
 
 def test_only_what_is_confirmed_is_spoken_of_in_a_fixed_order():
@@ -32,8 +38,13 @@ def test_only_what_is_confirmed_is_spoken_of_in_a_fixed_order():
 
 def test_an_expired_override_is_spoken_of_with_its_end():
     override = Override(
-        entity=entity(user="a"), key=Key.PRODUCER_BYTE_RATE, value=4.0, until=NOW, author="eve", reason="x"
-    )  # fmt: skip
+        entity=entity(user="a"),
+        key=Key.PRODUCER_BYTE_RATE,
+        value=4.0,
+        until=NOW,
+        author="eve",
+        reason="x",
+    )
     expired = ExpiredOverride(override=override, expected=2.0, live=4.0, document="")
     found = drift_of("prod", "id", (sighting("b"),), (expired,))
     assert [pair.is_expired_override for pair in found.pairs] == [True, False]

@@ -59,7 +59,12 @@ def test_receivers_and_clusters_are_remembered_apart():
     assert told.due("hook", drift(cluster="test"), now=NOW, remind_after=DAY) is None
 
 
-@given(st.lists(st.tuples(st.floats(0, 3 * DAY), st.sampled_from([(), (ALICE,), (BOB,), (ALICE, BOB)])), max_size=12))  # fmt: skip
+@given(
+    st.lists(
+        st.tuples(st.floats(0, 3 * DAY), st.sampled_from([(), (ALICE,), (BOB,), (ALICE, BOB)])),
+        max_size=12,
+    )
+)
 def test_the_memory_outlives_the_process_and_no_digest_is_told_twice_within_a_day(steps):
     state, now, last = NotificationState(), NOW, {}
     for wait, pairs in steps:

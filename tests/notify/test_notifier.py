@@ -63,9 +63,14 @@ def test_every_shape_reaches_a_real_receiver():
         clock = FakeClock(NOW)
         async with Receiver() as receiver:
             posts = [
-                HttpReceiver(shape, endpoint(shape.value, receiver.url, key=KEY), clock=clock, random=lambda: 0.0)
+                HttpReceiver(
+                    shape,
+                    endpoint(shape.value, receiver.url, key=KEY),
+                    clock=clock,
+                    random=lambda: 0.0,
+                )
                 for shape in MessageFormat
-            ]  # fmt: skip
+            ]
             delivery = await Notifier(posts).notify(drift(ALICE), now=NOW)
             return delivery, receiver.got
 

@@ -125,9 +125,14 @@ def _run(command: str, stage: Stage) -> None:
         if name.startswith(("PIP_", "SSL_", "REQUESTS_")) or name.lower().endswith("_proxy")
     }
     answer = subprocess.run(
-        ["/bin/sh", "-c", command], cwd=stage.folder, check=False, capture_output=True, text=True, timeout=RUN_SECONDS,
+        ["/bin/sh", "-c", command],
+        cwd=stage.folder,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=RUN_SECONDS,
         env={"HOME": os.environ["HOME"], **passed, **stage.arguments, **stage.environment},
-    )  # fmt: skip
+    )
     if answer.returncode != 0:
         raise StepFailed(f"{command}\n{answer.stdout}{answer.stderr}")
     stage.ran.append(command)

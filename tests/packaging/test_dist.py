@@ -19,7 +19,16 @@ from tests.servers import jars
 pytestmark = pytest.mark.integration
 
 ROOT = Path(__file__).parents[2]
-SOURCES = ("Makefile", "pyproject.toml", "constraints.txt", "README.md", "LICENSE", ".gitignore", ".ci", "reconciler")  # fmt: skip
+SOURCES = (
+    "Makefile",
+    "pyproject.toml",
+    "constraints.txt",
+    "README.md",
+    "LICENSE",
+    ".gitignore",
+    ".ci",
+    "reconciler",
+)
 SECONDS = 300
 EPOCH = "1700000000"
 PROXY = "proxy.url=socks5://127.0.0.1:1\n"
@@ -47,34 +56,88 @@ def kerberos_use() -> Use:
 
 USES = {
     "http": Use(
-        words=("kquota", "post", "gitlab", "missing.json", "--label", "prod"), code=1, output="missing.json cannot be read"
+        words=("kquota", "post", "gitlab", "missing.json", "--label", "prod"),
+        code=1,
+        output="missing.json cannot be read",
     ),
     "watch": Use(
-        words=("kquota", "watch", "repository", "--state-dir", "state", "--metrics-address", "192.0.2.1:1"), code=1,
+        words=(
+            "kquota",
+            "watch",
+            "repository",
+            "--state-dir",
+            "state",
+            "--metrics-address",
+            "192.0.2.1:1",
+        ),
+        code=1,
         output="cannot listen on 192.0.2.1:1",
     ),
-    "usage": Use(words=("kquota", "spark", "expire", "--lake", "lake"), code=0, output="Nothing is past its time."),
+    "usage": Use(
+        words=("kquota", "spark", "expire", "--lake", "lake"),
+        code=0,
+        output="Nothing is past its time.",
+    ),
     "spark": Use(
-        words=("kquota", "spark", "resolve", "--lake", "lake", "--cluster-id", "abc"), code=1, output="kquota spark ingest"
+        words=("kquota", "spark", "resolve", "--lake", "lake", "--cluster-id", "abc"),
+        code=1,
+        output="kquota spark ingest",
     ),
     "operator": Use(
-        words=("kquota", "operator", "check", "--kubeconfig", "missing", "--operator-namespace", "kafka-quotas"), code=1,
+        words=(
+            "kquota",
+            "operator",
+            "check",
+            "--kubeconfig",
+            "missing",
+            "--operator-namespace",
+            "kafka-quotas",
+        ),
+        code=1,
         output="no way to a Kubernetes API server",
     ),
     "kerberos": kerberos_use(),
     "keystores": Use(
-        words=("kquota", "describe", "--bootstrap-server", "127.0.0.1:1", "--command-config", "keystore.properties"), code=1,
+        words=(
+            "kquota",
+            "describe",
+            "--bootstrap-server",
+            "127.0.0.1:1",
+            "--command-config",
+            "keystore.properties",
+        ),
+        code=1,
         output="the password is wrong or the file is damaged",
     ),
     "msk": Use(
-        words=("kquota", "describe", "--bootstrap-server", "127.0.0.1:1", "--command-config", "msk.properties", "--timeout", "2s"),
-        code=1, output="set AWS_REGION",
+        words=(
+            "kquota",
+            "describe",
+            "--bootstrap-server",
+            "127.0.0.1:1",
+            "--command-config",
+            "msk.properties",
+            "--timeout",
+            "2s",
+        ),
+        code=1,
+        output="set AWS_REGION",
     ),
     "proxy": Use(
-        words=("kquota", "describe", "--bootstrap-server", "127.0.0.1:1", "--command-config", "proxy.properties", "--timeout", "2s"),
-        code=1, output="127.0.0.1:1",
+        words=(
+            "kquota",
+            "describe",
+            "--bootstrap-server",
+            "127.0.0.1:1",
+            "--command-config",
+            "proxy.properties",
+            "--timeout",
+            "2s",
+        ),
+        code=1,
+        output="127.0.0.1:1",
     ),
-}  # fmt: skip
+}
 """Each extra with a command that does not work without it."""
 
 
@@ -83,7 +146,12 @@ def checkout(folder: Path) -> Path:
     for name in SOURCES:
         source, target = ROOT / name, folder / name
         if source.is_dir():
-            shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"), copy_function=shutil.copy)  # fmt: skip
+            shutil.copytree(
+                source,
+                target,
+                ignore=shutil.ignore_patterns("__pycache__"),
+                copy_function=shutil.copy,
+            )
         else:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(source, target)
@@ -96,9 +164,14 @@ def built(folder: Path, tools: Path, *, umask: int) -> Path:
     try:
         checkout(folder)
         answer = subprocess.run(
-            ["make", "dist", f"PYTHON={sys.executable}", f"DIST={tools}"], cwd=folder, capture_output=True, text=True,
-            check=False, timeout=SECONDS, env={**os.environ, "SOURCE_DATE_EPOCH": EPOCH},
-        )  # fmt: skip
+            ["make", "dist", f"PYTHON={sys.executable}", f"DIST={tools}"],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=SECONDS,
+            env={**os.environ, "SOURCE_DATE_EPOCH": EPOCH},
+        )
     finally:
         os.umask(previous)
     assert answer.returncode == 0, answer.stdout + answer.stderr
@@ -132,17 +205,29 @@ class Environment:
         """A command's answer; both streams are in `stdout`."""
         keep = {name: os.environ[name] for name in ("JAVA_HOME", "LANG") if name in os.environ}
         environment = {
-            **keep, "PATH": f"{self._programs}:{os.environ['PATH']}", "HOME": str(folder), "COLUMNS": "200",
+            **keep,
+            "PATH": f"{self._programs}:{os.environ['PATH']}",
+            "HOME": str(folder),
+            "COLUMNS": "200",
             **(variables or {}),
-        }  # fmt: skip
+        }
         return subprocess.run(
-            words, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            check=False, timeout=SECONDS, stdin=subprocess.DEVNULL,
-        )  # fmt: skip
+            words,
+            cwd=folder,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+            timeout=SECONDS,
+            stdin=subprocess.DEVNULL,
+        )
 
     def install(self, command: str, *, folder: Path, wheel_folder: Path) -> None:
         """Types an install command; only the locked wheels can be had."""
-        answer = self.run("bash", "-c", command, folder=folder, variables=wheels.offline(wheel_folder))  # fmt: skip
+        answer = self.run(
+            "bash", "-c", command, folder=folder, variables=wheels.offline(wheel_folder)
+        )
         assert answer.returncode == 0, answer.stdout
 
 
@@ -169,7 +254,9 @@ def test_the_base_install_runs_and_names_a_command_for_each_extra(
     wheel: Path, tmp_path: Path
 ) -> None:
     environment = Environment(tmp_path / "environment")
-    environment.install(f"pip install {wheel}", folder=tmp_path, wheel_folder=wheels.wheel_folder(""))  # fmt: skip
+    environment.install(
+        f"pip install {wheel}", folder=tmp_path, wheel_folder=wheels.wheel_folder("")
+    )
     version = environment.run("kquota", "--version", folder=tmp_path)
     assert version.stdout == f"kquota {__version__}\n"
     assert environment.run("kafka-client-quotas", "--help", folder=tmp_path).returncode == 0
@@ -197,7 +284,9 @@ def test_an_extra_is_installed_by_the_commands_of_its_hint(
     assert (answer.returncode, use.output in answer.stdout) == (use.code, True), answer.stdout
     assert environment.run("pip", "check", folder=tmp_path).returncode == 0
     environment.install(from_checkout, folder=wheel.parents[1], wheel_folder=folder)
-    assert environment.run("kquota", "--version", folder=tmp_path).stdout == f"kquota {__version__}\n"  # fmt: skip
+    assert (
+        environment.run("kquota", "--version", folder=tmp_path).stdout == f"kquota {__version__}\n"
+    )
 
 
 def test_every_extra_has_a_command() -> None:

@@ -125,8 +125,11 @@ def image() -> Iterator[Image]:
     (tools / "python").write_text(f'#!/bin/sh\nexec "{python}" "$@"\n', encoding="utf-8")
     (tools / "python").chmod(0o755)
     given = {
-        "SOURCE": str(top / "src"), "PREFIX": str(prefix), "VERSION": reconciler.__version__, "REVISION": "abc",
-    }  # fmt: skip
+        "SOURCE": str(top / "src"),
+        "PREFIX": str(prefix),
+        "VERSION": reconciler.__version__,
+        "REVISION": "abc",
+    }
     text = TEXT.replace("WORKDIR /tmp", f"WORKDIR {writable}")
     try:
         around = {"PATH": f"{tools}:{os.defpath}", **environment}
@@ -158,9 +161,14 @@ def test_everything_that_the_operator_needs_can_be_imported(image: Image) -> Non
     modules = "aiohttp, cryptography, kopf, kubernetes, prometheus_client, yaml, reconciler.kube, reconciler.app.loop"
     last = image.stages[-1]
     answer = subprocess.run(
-        [str(image.prefix / "bin" / "python"), "-I", "-W", "error", "-c", f"import {modules}"], cwd=image.writable,
-        env=last.environment, capture_output=True, text=True, check=False, timeout=60,
-    )  # fmt: skip
+        [str(image.prefix / "bin" / "python"), "-I", "-W", "error", "-c", f"import {modules}"],
+        cwd=image.writable,
+        env=last.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
     assert answer.returncode == 0, answer.stderr
 
 

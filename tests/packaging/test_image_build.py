@@ -38,9 +38,14 @@ def offline_commands() -> list[str]:
 def typed(script: str, folder: Path, **environment: str) -> str:
     """What a script of the shell prints, started in the checkout."""
     answer = subprocess.run(
-        ["bash", "-euc", script], cwd=folder, capture_output=True, text=True, check=False, timeout=SECONDS,
+        ["bash", "-euc", script],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=SECONDS,
         env={**os.environ, **environment},
-    )  # fmt: skip
+    )
     assert answer.returncode == 0, f"{script}\n{answer.stdout[-2000:]}{answer.stderr[-2000:]}"
     return answer.stdout
 
@@ -52,8 +57,13 @@ def base_image() -> Path:
     def fill(folder: Path) -> None:
         folder.chmod(0o755)
         answer = subprocess.run(
-            command.split(), cwd=folder, capture_output=True, text=True, check=False, timeout=SECONDS
-        )  # fmt: skip
+            command.split(),
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=SECONDS,
+        )
         if answer.returncode != 0:
             raise ServersUnavailable(f"mmdebstrap failed: {answer.stderr[-400:]}")
 
@@ -95,9 +105,19 @@ class Layout:
         variables = dict(line.split("=", 1) for line in self.config["Env"])
         chroot = jars.program("chroot", "coreutils")
         answer = subprocess.run(
-            [chroot, f"--userspec={self.config['User']}", str(self.root), *self.config["Entrypoint"], *arguments],
-            capture_output=True, text=True, check=False, timeout=60, env=variables,
-        )  # fmt: skip
+            [
+                chroot,
+                f"--userspec={self.config['User']}",
+                str(self.root),
+                *self.config["Entrypoint"],
+                *arguments,
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+            env=variables,
+        )
         assert answer.returncode == 0, answer.stderr
         return answer.stdout
 
@@ -112,7 +132,15 @@ def layout() -> Iterator[Layout]:
     with ScratchFolder.make("image-build-") as scratch:
         checkout = scratch / "checkout"
         checkout.mkdir()
-        for name in ("Dockerfile", ".dockerignore", "pyproject.toml", "README.md", "LICENSE", ".ci", "reconciler"):  # fmt: skip
+        for name in (
+            "Dockerfile",
+            ".dockerignore",
+            "pyproject.toml",
+            "README.md",
+            "LICENSE",
+            ".ci",
+            "reconciler",
+        ):
             source = ROOT / name
             copy = shutil.copytree if source.is_dir() else shutil.copy
             copy(source, checkout / name)
@@ -125,7 +153,9 @@ def layout() -> Iterator[Layout]:
         script = "\n".join(offline_commands()[1:])
         script = script.replace(" base.tar ", " $(realpath base.tar) ")
         if AUTHORITIES.exists():
-            script = script.replace("buildah build ", f"buildah build --volume {AUTHORITIES}:{AUTHORITIES}:ro ")  # fmt: skip
+            script = script.replace(
+                "buildah build ", f"buildah build --volume {AUTHORITIES}:{AUTHORITIES}:ro "
+            )
         typed(script, checkout, CONTAINERS_STORAGE_CONF=str(storage), TMPDIR=str(scratch))
         made = checkout / "kafka-quota-reconciler"
         bundle = scratch / "bundle"

@@ -20,7 +20,9 @@ def normal(name: str) -> str:
 
 
 def pins(path: Path) -> dict[str, str]:
-    matches = re.findall(r"^([A-Za-z0-9._-]+)==([^\s;]+)", path.read_text(encoding="utf-8"), re.MULTILINE)  # fmt: skip
+    matches = re.findall(
+        r"^([A-Za-z0-9._-]+)==([^\s;]+)", path.read_text(encoding="utf-8"), re.MULTILINE
+    )
     return {normal(name): version for name, version in matches}
 
 
@@ -52,7 +54,9 @@ def test_a_lock_has_what_its_extra_asks_for(extra: str) -> None:
     assert names <= pins(LOCKS / f"{extra or 'base'}.txt").keys()
 
 
-@pytest.mark.parametrize("path", [path for path in FILES if path.stem != "build"], ids=lambda path: path.name)  # fmt: skip
+@pytest.mark.parametrize(
+    "path", [path for path in FILES if path.stem != "build"], ids=lambda path: path.name
+)
 def test_a_locked_version_is_the_tested_one(path: Path) -> None:
     different = {
         name: version

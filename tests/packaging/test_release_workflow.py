@@ -50,10 +50,19 @@ def executed(
 ) -> "subprocess.CompletedProcess[str]":
     """A step as the runner runs it."""
     return subprocess.run(
-        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script], cwd=folder, text=True, check=False,
-        capture_output=True, timeout=120,
-        env={"PATH": path, "HOME": str(folder), "GITHUB_OUTPUT": str(folder / "output"), **environment},
-    )  # fmt: skip
+        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script],
+        cwd=folder,
+        text=True,
+        check=False,
+        capture_output=True,
+        timeout=120,
+        env={
+            "PATH": path,
+            "HOME": str(folder),
+            "GITHUB_OUTPUT": str(folder / "output"),
+            **environment,
+        },
+    )
 
 
 def test_every_action_is_pinned_by_its_commit_and_says_its_version() -> None:
@@ -148,9 +157,13 @@ def test_the_packaged_chart_names_the_image_by_its_digest(tmp_path: Path) -> Non
     shutil.copytree(ROOT / "charts", tmp_path / "charts")
     script = run_of("chart", "Package the chart with the image's digest")
     answer = executed(
-        script, tmp_path, path=f"{programs.helm().parent}:{os.defpath}", VERSION=reconciler.__version__,
-        IMAGE="ghcr.io/acme/quotas", DIGEST=DIGEST,
-    )  # fmt: skip
+        script,
+        tmp_path,
+        path=f"{programs.helm().parent}:{os.defpath}",
+        VERSION=reconciler.__version__,
+        IMAGE="ghcr.io/acme/quotas",
+        DIGEST=DIGEST,
+    )
     assert answer.returncode == 0, answer.stdout + answer.stderr
     package = tmp_path / "packaged" / f"kafka-quota-reconciler-{reconciler.__version__}.tgz"
     process = subprocess.run(
@@ -160,5 +173,8 @@ def test_the_packaged_chart_names_the_image_by_its_digest(tmp_path: Path) -> Non
         check=True,
     )
     assert yaml.safe_load(process.stdout)["image"] == {
-        "repository": "ghcr.io/acme/quotas", "tag": "", "digest": DIGEST, "pullPolicy": "IfNotPresent",
-    }  # fmt: skip
+        "repository": "ghcr.io/acme/quotas",
+        "tag": "",
+        "digest": DIGEST,
+        "pullPolicy": "IfNotPresent",
+    }

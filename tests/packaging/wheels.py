@@ -43,7 +43,11 @@ def wheel_folder(extra: str) -> Path:
 
 def offline(folder: Path) -> Mapping[str, str]:
     """Variables with which pip asks no index and takes what it needs from a folder."""
-    return {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(folder), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}  # fmt: skip
+    return {
+        "PIP_NO_INDEX": "1",
+        "PIP_FIND_LINKS": str(folder),
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    }
 
 
 def _digest(*locks: str) -> str:
@@ -60,8 +64,13 @@ def _fill_tools(folder: Path) -> None:
 def _pip(python: Path, *words: str) -> None:
     with ScratchFolder.make("pip-") as scratch:
         answer = subprocess.run(
-            [str(python), "-I", "-m", "pip", *words, "--quiet", "--disable-pip-version-check"], cwd=scratch,
-            capture_output=True, text=True, check=False, timeout=BUILD_SECONDS, env=os.environ,
-        )  # fmt: skip
+            [str(python), "-I", "-m", "pip", *words, "--quiet", "--disable-pip-version-check"],
+            cwd=scratch,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=BUILD_SECONDS,
+            env=os.environ,
+        )
     if answer.returncode != 0:
         raise ServersUnavailable(f"pip {words[0]} failed: {answer.stderr[-400:]}")

@@ -48,9 +48,15 @@ Seat = tuple[Entity, ...]
 def seat(user: str, client: str) -> Seat:
     """Levels 1 to 8; a client that sends no client id has only 3 and 6."""
     slots: list[tuple[object, object]] = [
-        (user, client), (user, None), (user, False), (None, client),
-        (None, None), (None, False), (False, client), (False, None),
-    ]  # fmt: skip
+        (user, client),
+        (user, None),
+        (user, False),
+        (None, client),
+        (None, None),
+        (None, False),
+        (False, client),
+        (False, None),
+    ]
     found = [slot for slot in slots if client or slot[1] is False]
     return tuple(Entity((one[0], one[1], ABSENT)) for one in found)
 

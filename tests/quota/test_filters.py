@@ -36,7 +36,9 @@ def wanting(*, strict: bool = False, **types: object) -> Filter:
     [
         pytest.param(ALL, SEVEN, id="open without components: everything"),
         pytest.param(wanting(strict=True), (), id="strict without components: nothing"),
-        pytest.param(wanting(user="alice"), (PAIR, USER, EVERY_PAIR), id="a name, other types free"),
+        pytest.param(
+            wanting(user="alice"), (PAIR, USER, EVERY_PAIR), id="a name, other types free"
+        ),
         pytest.param(wanting(user="alice", strict=True), (USER,), id="a name and no other type"),
         pytest.param(wanting(user=DEFAULT), (EVERY_USER,), id="the default is no name"),
         pytest.param(wanting(user="<default>"), (LITERAL,), id="nor is a name the default"),
@@ -50,7 +52,7 @@ def wanting(*, strict: bool = False, **types: object) -> Filter:
         pytest.param(wanting(user="bob"), (), id="nobody"),
         pytest.param(wanting(user=""), (), id="the empty name is a name"),
     ],
-)  # fmt: skip
+)
 def test_a_filter_lists(wanted, listed):
     assert tuple(one for one in SEVEN if wanted.matches(one)) == listed
 
@@ -78,7 +80,7 @@ def test_a_strict_filter_lists_what_the_open_one_does_less_entities_with_more_ty
 
 @pytest.mark.parametrize(
     "types", [("",), ("user", "user"), ("group", "group")], ids=["empty", "twice", "other twice"]
-)  # fmt: skip
+)
 def test_a_type_that_is_empty_or_given_twice_is_refused(types):
     with pytest.raises(QuotaValueError, match="empty or given twice"):
         _ = Filter(components=tuple(Component(entity_type=type_, match=ANY) for type_ in types))

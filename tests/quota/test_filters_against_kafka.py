@@ -49,11 +49,13 @@ def filters() -> Iterator[Filter]:
 
 def components(expected_filter: Filter) -> list[tuple[str, int, str | None]]:
     return [
-        (component.entity_type, 2, None) if component.match is ANY
-        else (component.entity_type, 1, None) if component.match is None
+        (component.entity_type, 2, None)
+        if component.match is ANY
+        else (component.entity_type, 1, None)
+        if component.match is None
         else (component.entity_type, 0, str(component.match))
         for component in expected_filter.components
-    ]  # fmt: skip
+    ]
 
 
 def test_every_filter_lists_what_kafka_lists(oracle):

@@ -71,7 +71,9 @@ def test_default_forms_need_a_grant_of_their_own():
 def test_values_stay_within_the_granted_bounds():
     bound = ValueRange(entities=PAY, key=RATE, minimum=100.0, maximum=200.0)
     bounded = replace(TENANT, bounds=(bound, replace(bound, key=Key.REQUEST_PERCENTAGE)))
-    assert [judge(document(rate=rate), [bounded]).granted for rate in (99.0, 100.0, 200.0, 201.0)] == [False, True, True, False]  # fmt: skip
+    assert [
+        judge(document(rate=rate), [bounded]).granted for rate in (99.0, 100.0, 200.0, 201.0)
+    ] == [False, True, True, False]
     (low,) = judge(document(rate=99.0), [bounded]).messages
     (high,) = judge(document(rate=201.0), [bounded]).messages
     assert low == "producer_byte_rate 99 B/s is below the granted minimum 100 B/s"

@@ -46,8 +46,19 @@ def test_every_spelling_of_an_address_has_one_canonical_text(spelling, address):
 
 
 @pytest.mark.parametrize(
-    "name", ["", "localhost", "10.0.0.256", "256.1", "10.16777216", "4294967296", "1.2.3.4.5", "10.0.0.0/8", " 10.0.0.1"]
-)  # fmt: skip
+    "name",
+    [
+        "",
+        "localhost",
+        "10.0.0.256",
+        "256.1",
+        "10.16777216",
+        "4294967296",
+        "1.2.3.4.5",
+        "10.0.0.0/8",
+        " 10.0.0.1",
+    ],
+)
 def test_what_is_no_literal_address_has_no_canonical_text(name):
     assert canonical_address(name) is None
 

@@ -139,10 +139,16 @@ RATE, SHARE, MUTATIONS = (
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        (None, "-"), (2.0**63, "9223372036854775807"), (10.0, "10"), (10, "10"), (0.5, "0.5"),
-        (1e22, "1e+22"), (math.inf, "inf"), (math.nan, "nan"),
+        (None, "-"),
+        (2.0**63, "9223372036854775807"),
+        (10.0, "10"),
+        (10, "10"),
+        (0.5, "0.5"),
+        (1e22, "1e+22"),
+        (math.inf, "inf"),
+        (math.nan, "nan"),
     ],
-)  # fmt: skip
+)
 def test_the_exact_number_of_a_value(value, text):
     assert number(value) == text
 
@@ -150,10 +156,14 @@ def test_the_exact_number_of_a_value(value, text):
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        (10485760.0, "10 MiB/s"), (20_000_000.0, "20 MB/s"), (9999.0, "≈ 9.76 KiB/s"),
-        (1023.9 * 1024, "≈ 1024 KiB/s"), (7.0, "7 B/s"), (math.inf, "inf B/s"),
+        (10485760.0, "10 MiB/s"),
+        (20_000_000.0, "20 MB/s"),
+        (9999.0, "≈ 9.76 KiB/s"),
+        (1023.9 * 1024, "≈ 1024 KiB/s"),
+        (7.0, "7 B/s"),
+        (math.inf, "inf B/s"),
     ],
-)  # fmt: skip
+)
 def test_a_rate_has_the_unit_in_which_it_is_round(value, text):
     assert byte_rate(value) == text
 
@@ -161,10 +171,13 @@ def test_a_rate_has_the_unit_in_which_it_is_round(value, text):
 @pytest.mark.parametrize(
     ("key", "value", "text"),
     [
-        (RATE, None, "no limit"), (RATE, 2.0**63, "2^63, the maximum"), (RATE, 1024.0, "1 KiB/s"),
-        (SHARE, 50.5, "50.5 %"), (MUTATIONS, 10.0, "10/s"),
+        (RATE, None, "no limit"),
+        (RATE, 2.0**63, "2^63, the maximum"),
+        (RATE, 1024.0, "1 KiB/s"),
+        (SHARE, 50.5, "50.5 %"),
+        (MUTATIONS, 10.0, "10/s"),
     ],
-)  # fmt: skip
+)
 def test_a_quantity_has_the_unit_of_its_key(key, value, text):
     assert quantity(key, value) == text
 
@@ -172,9 +185,11 @@ def test_a_quantity_has_the_unit_of_its_key(key, value, text):
 @pytest.mark.parametrize(
     ("key", "value", "text"),
     [
-        (RATE, None, "-"), (RATE, 1e9, "1000000000 (1 GB/s)"), (RATE, 99.0, "99 B/s"),
+        (RATE, None, "-"),
+        (RATE, 1e9, "1000000000 (1 GB/s)"),
+        (RATE, 99.0, "99 B/s"),
         (SHARE, 50.5, "50.5 %"),
     ],
-)  # fmt: skip
+)
 def test_a_limit_has_its_exact_number_and_its_unit(key, value, text):
     assert limit(key, value) == text

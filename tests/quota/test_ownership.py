@@ -66,7 +66,12 @@ def test_records_with_the_same_pairs_are_equal():
 
 
 def test_a_recorded_pair_ends_intent_drift_and_orphanhood():
-    busy = after(recorded(), intend(), DriftObserved(entity=ALICE, key=RATE, at=1.0), Orphaned(entity=ALICE, key=RATE))  # fmt: skip
+    busy = after(
+        recorded(),
+        intend(),
+        DriftObserved(entity=ALICE, key=RATE, at=1.0),
+        Orphaned(entity=ALICE, key=RATE),
+    )
     assert (busy.intents, busy.drift_since, busy.orphaned) != ({}, {}, frozenset())
     for change in (recorded(), RecordDropped(entity=ALICE, key=RATE)):
         done = after(change, owned=busy)

@@ -56,8 +56,13 @@ def wants(
     value: float, *, document: str = "team/one", line: int = 1, **more: object
 ) -> Declaration:
     return Declaration(
-        document=document, entity=ALICE, limits=limits_of({KEY: value}), path="a.yaml", line=line, **more
-    )  # fmt: skip
+        document=document,
+        entity=ALICE,
+        limits=limits_of({KEY: value}),
+        path="a.yaml",
+        line=line,
+        **more,
+    )
 
 
 def has(value: float | None) -> QuotaState:

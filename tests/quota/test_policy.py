@@ -69,9 +69,18 @@ def cell(cause: Cause, rules: Rules, document: str, text: str, frozen: bool) -> 
     """What the planner does about the one pair."""
     want, applied, live = STATES[cause]
     policy = None if text == "unset" else DeletionPolicy(text)
-    spoken = [] if want is None else [
-        Declaration(document="team/one", entity=SUBJECT, limits=limits_of({KEY: want}), deletion_policy=policy)
-    ]  # fmt: skip
+    spoken = (
+        []
+        if want is None
+        else [
+            Declaration(
+                document="team/one",
+                entity=SUBJECT,
+                limits=limits_of({KEY: want}),
+                deletion_policy=policy,
+            )
+        ]
+    )
     if document == "lives" and want is None:
         elsewhere = limits_of({Key.REQUEST_PERCENTAGE: 1.0})
         spoken = [Declaration(document="team/one", entity=entity(user="bob"), limits=elsewhere)]

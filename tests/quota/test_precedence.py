@@ -110,10 +110,16 @@ def test_the_literal_name_of_the_default_is_a_name():
 @pytest.mark.parametrize(
     ("number", "bucket"),
     [
-        (1, ("alice", "app")), (2, ("alice", "app")), (3, ("alice", "")), (4, ("alice", "app")),
-        (5, ("alice", "app")), (6, ("alice", "")), (7, ("", "app")), (8, ("", "app")),
+        (1, ("alice", "app")),
+        (2, ("alice", "app")),
+        (3, ("alice", "")),
+        (4, ("alice", "app")),
+        (5, ("alice", "app")),
+        (6, ("alice", "")),
+        (7, ("", "app")),
+        (8, ("", "app")),
     ],
-)  # fmt: skip
+)
 def test_the_level_decides_whose_bucket_it_is(number, bucket):
     found = for_rate(of({LEVELS[number - 1]: 1.0}), ALICE)
     assert found.bucket == bucket
@@ -154,15 +160,22 @@ RATE_OF_IP = Key.CONNECTION_CREATION_RATE
 
 
 def by_address(values: dict[str | None, float], ip: str) -> EffectiveLimit:
-    state = QuotaState(limits={entity(ip=name): limits_of({RATE_OF_IP: value}) for name, value in values.items()})  # fmt: skip
+    state = QuotaState(
+        limits={entity(ip=name): limits_of({RATE_OF_IP: value}) for name, value in values.items()}
+    )
     (effective,) = resolve(state, Principal(ip=ip), spellings=spellings_of(state)).effective
     return effective
 
 
 @pytest.mark.parametrize(
     ("spelling", "ip"),
-    [("127.1", "127.0.0.1"), ("0:0:0:0:0:0:0:1", "::1"), ("::1", "0:0:0:0:0:0:0:1"), ("::ffff:10.0.0.7", "10.0.0.7")],
-)  # fmt: skip
+    [
+        ("127.1", "127.0.0.1"),
+        ("0:0:0:0:0:0:0:1", "::1"),
+        ("::1", "0:0:0:0:0:0:0:1"),
+        ("::ffff:10.0.0.7", "10.0.0.7"),
+    ],
+)
 def test_an_address_is_limited_by_its_entity_however_either_is_spelled(spelling, ip):
     effective = by_address({spelling: 1.0, None: 100.0}, ip)
     assert (effective.value, effective.source, effective.level) == (1.0, entity(ip=spelling), 9)

@@ -404,8 +404,12 @@ def test_before_anything_is_sent_what_is_left_of_the_plan_is_told():
         assert world.cluster.writes == 0
         assert world.inventory.written == []
 
-    passed(world, {ALICE: {RATE: 10.0}, BOB: {RATE: 2000.0}},
-           guards=replace(OPEN, allow_small_values=False), before=before)  # fmt: skip
+    passed(
+        world,
+        {ALICE: {RATE: 10.0}, BOB: {RATE: 2000.0}},
+        guards=replace(OPEN, allow_small_values=False),
+        before=before,
+    )
     assert [[change.entity for change in plan.changes] for plan in plans] == [[BOB]]
     passed(world, {BOB: {RATE: 2000.0}}, before=before)
     assert len(plans) == 1

@@ -76,17 +76,24 @@ Step = Foreign | Documents | Wait | LateWrites | Run
 
 _ENTITIES = st.sampled_from([ALICE, BOB])
 _DOCUMENT = st.tuples(
-    _ENTITIES, st.none() | st.sampled_from(VALUES), st.none() | st.sampled_from(list(DeletionPolicy))
-)  # fmt: skip
+    _ENTITIES,
+    st.none() | st.sampled_from(VALUES),
+    st.none() | st.sampled_from(list(DeletionPolicy)),
+)
 STEPS: st.SearchStrategy[Step] = st.one_of(
     st.builds(Foreign, _ENTITIES, st.none() | st.sampled_from(VALUES)),
     st.builds(Documents, st.lists(_DOCUMENT, max_size=2, unique_by=lambda one: one[0]).map(tuple)),
     st.builds(Wait, st.sampled_from([1.0, 66.0])),
     st.just(LateWrites()),
-    st.builds(Run, st.sampled_from(list(Policy)), st.integers(0, 4), st.sampled_from([None, LOST, LANDED, LATE])),
+    st.builds(
+        Run,
+        st.sampled_from(list(Policy)),
+        st.integers(0, 4),
+        st.sampled_from([None, LOST, LANDED, LATE]),
+    ),
     st.builds(Run, st.sampled_from([Policy.UPSERT, Policy.SYNC]), st.integers(0, 4)),
     st.builds(Run, st.sampled_from([Policy.UPSERT, Policy.SYNC])),
-)  # fmt: skip
+)
 
 
 class CrashError(BaseException):
@@ -152,11 +159,13 @@ class History:
             case Documents(values):
                 self.desired = merge(
                     declared(
-                        entity, {} if value is None else {RATE: value},
-                        document=f"team/{entity[0]}", policy=policy,
+                        entity,
+                        {} if value is None else {RATE: value},
+                        document=f"team/{entity[0]}",
+                        policy=policy,
                     )
                     for entity, value, policy in values
-                )  # fmt: skip
+                )
             case Wait(seconds):
                 cluster.clock.advance(seconds)
             case LateWrites():
@@ -207,9 +216,44 @@ BOB_4000 = Documents(((BOB, 4000.0, None),))
 
 
 @settings(max_examples=max(200, settings().max_examples))
-@example([Foreign(BOB, 3000.0), BOB_4000, Run(crash=AFTER_RECORD), WITHDRAWN, Run(), Wait(66.0), Run(), Foreign(BOB, 4000.0), Run()])  # fmt: skip
-@example([Documents(((BOB, 4000.0, DeletionPolicy.DELETE),)), Run(Policy.UPSERT, fate=LOST), WITHDRAWN, Wait(66.0), Run(Policy.UPSERT), Foreign(BOB, 4000.0), Run(Policy.UPSERT)])  # fmt: skip
-@example([BOB_4000, Run(), Documents(((BOB, 3000.0, None),)), Run(fate=LOST), Foreign(BOB, 4000.5), WITHDRAWN, Wait(66.0), Run(), Foreign(BOB, 3000.0), Run()])  # fmt: skip
+@example(
+    [
+        Foreign(BOB, 3000.0),
+        BOB_4000,
+        Run(crash=AFTER_RECORD),
+        WITHDRAWN,
+        Run(),
+        Wait(66.0),
+        Run(),
+        Foreign(BOB, 4000.0),
+        Run(),
+    ]
+)
+@example(
+    [
+        Documents(((BOB, 4000.0, DeletionPolicy.DELETE),)),
+        Run(Policy.UPSERT, fate=LOST),
+        WITHDRAWN,
+        Wait(66.0),
+        Run(Policy.UPSERT),
+        Foreign(BOB, 4000.0),
+        Run(Policy.UPSERT),
+    ]
+)
+@example(
+    [
+        BOB_4000,
+        Run(),
+        Documents(((BOB, 3000.0, None),)),
+        Run(fate=LOST),
+        Foreign(BOB, 4000.5),
+        WITHDRAWN,
+        Wait(66.0),
+        Run(),
+        Foreign(BOB, 3000.0),
+        Run(),
+    ]
+)
 @given(st.lists(STEPS, min_size=3, max_size=14))
 def test_only_a_value_of_ours_is_ever_removed(steps):
     history = History()
@@ -227,7 +271,17 @@ def test_a_crash_after_sending_still_removes_what_is_ours():
 
 def test_a_write_that_lands_after_its_intent_ended_is_left_alone():
     history = History()
-    steps = (BOB_4000, Run(fate=LATE), WITHDRAWN, Wait(66.0), Run(), LateWrites(), Run(), Wait(66.0), Run())  # fmt: skip
+    steps = (
+        BOB_4000,
+        Run(fate=LATE),
+        WITHDRAWN,
+        Wait(66.0),
+        Run(),
+        LateWrites(),
+        Run(),
+        Wait(66.0),
+        Run(),
+    )
     for step in steps:
         history.do(step)
     assert history.world.cluster.truth.value(BOB, RATE) == 4000.0

@@ -19,7 +19,11 @@ from tests.recording.runs import RUNS
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     found = argparse.ArgumentParser(prog="python -m tests.recording", description=__doc__)
-    found.add_argument("--runs", default=",".join(str(run.number) for run in RUNS), help="which, such as 1,4 (default: all)")  # fmt: skip
+    found.add_argument(
+        "--runs",
+        default=",".join(str(run.number) for run in RUNS),
+        help="which, such as 1,4 (default: all)",
+    )
     found.add_argument("--out", type=Path, default=fixture.FOLDER, help="folder of the fixture")
     found.add_argument(
         "--table", action="store_true", help="print told and true figures, record nothing"

@@ -114,10 +114,16 @@ def record(run: Run, *, phase_seconds: int = PHASE_SECONDS, say: Any = print) ->
         limited = drive(cluster, run, "limited", phase_seconds)
         load.stop.set()
         return Recorded(
-            run=run, cluster_id=cluster.cluster_id, limits=limits,
-            before=before, after=(*before, *after), free=free, limited=limited,
-            matrix=stored(prometheus, began), load=tuple(load.seen),
-        )  # fmt: skip
+            run=run,
+            cluster_id=cluster.cluster_id,
+            limits=limits,
+            before=before,
+            after=(*before, *after),
+            free=free,
+            limited=limited,
+            matrix=stored(prometheus, began),
+            load=tuple(load.seen),
+        )
 
 
 def scrape_configuration(port: int, every_seconds: int = SCRAPE_SECONDS) -> dict[str, Any]:
@@ -206,11 +212,15 @@ def drive(cluster: KafkaCluster, run: Run, phase: str, seconds: int) -> Phase:
     for group in run.groups:
         for place, schedule in enumerate(run.schedules(group)):
             owners.append(group.name)
-            streams.append({
-                **_clients(cluster, run, group, place),
-                "topic": f"{phase}-{group.name}-{place}", "partition": 0,
-                "dueMs": schedule.due_ms, "bytes": schedule.sizes,
-            })  # fmt: skip
+            streams.append(
+                {
+                    **_clients(cluster, run, group, place),
+                    "topic": f"{phase}-{group.name}-{place}",
+                    "partition": 0,
+                    "dueMs": schedule.due_ms,
+                    "bytes": schedule.sizes,
+                }
+            )
     with ScratchFolder.make("driver-") as scratch:
         plan, answer = scratch / "plan.json", scratch / "records.csv"
         plan.write_text(
@@ -230,9 +240,12 @@ def drive(cluster: KafkaCluster, run: Run, phase: str, seconds: int) -> Phase:
 def _record(owners: Sequence[str], row: Sequence[str]) -> Record:
     stream, _, due, sent, done, size = map(int, row)
     return Record(
-        group=owners[stream], due_ms=due, sent_ms=sent,
-        done_ms=None if done < 0 else done, size=size,
-    )  # fmt: skip
+        group=owners[stream],
+        due_ms=due,
+        sent_ms=sent,
+        done_ms=None if done < 0 else done,
+        size=size,
+    )
 
 
 def _users(run: Run) -> list[str]:

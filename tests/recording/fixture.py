@@ -98,12 +98,18 @@ def write(
     rename, run = pseudonyms(key), recorded.run
     stem = f"run-{run.number}"
     about = {
-        "run": run.number, "kafka": run.version, "level": run.level, "clusterId": recorded.cluster_id,
+        "run": run.number,
+        "kafka": run.version,
+        "level": run.level,
+        "clusterId": recorded.cluster_id,
         "scrapeMs": scrape_ms,
-        "load": {"median": round(statistics.median(recorded.load), 2), "most": round(max(recorded.load), 2)},
+        "load": {
+            "median": round(statistics.median(recorded.load), 2),
+            "most": round(max(recorded.load), 2),
+        },
         "spans": {name: [phase.from_ms, phase.to_ms] for name, phase in _phases(recorded)},
         "groups": [_group(recorded, group, rename) for group in run.groups],
-    }  # fmt: skip
+    }
     contents = {
         f"{stem}.json": json.dumps(about, indent=1) + "\n",
         f"{stem}.matrix.json.gz": json.dumps(
@@ -134,18 +140,28 @@ def _phases(recorded: Recorded) -> tuple[tuple[str, Phase], ...]:
 def _group(recorded: Recorded, group: Group, rename: Rename) -> dict[str, object]:
     who = subject(recorded.run.level, group.name)
     return {
-        "kind": group.kind, "user": rename(who[0] or ""), "clientId": rename(who[1] or ""),
-        "shape": group.shape, "connections": group.connections, "recordBytes": group.record,
-        "fetchBytes": group.fetch_bytes, "limit": recorded.limits[group.name],
-    }  # fmt: skip
+        "kind": group.kind,
+        "user": rename(who[0] or ""),
+        "clientId": rename(who[1] or ""),
+        "shape": group.shape,
+        "connections": group.connections,
+        "recordBytes": group.record,
+        "fetchBytes": group.fetch_bytes,
+        "limit": recorded.limits[group.name],
+    }
 
 
 def _renamed(matrix: Mapping[str, Any], rename: Rename) -> dict[str, Any]:
     """The answer with other names and, as a loopback port tells nothing, one instance."""
     series = [
-        {"metric": {label: _label(label, value, rename) for label, value in one["metric"].items()}, "values": one["values"]}
+        {
+            "metric": {
+                label: _label(label, value, rename) for label, value in one["metric"].items()
+            },
+            "values": one["values"],
+        }
         for one in matrix["data"]["result"]
-    ]  # fmt: skip
+    ]
     series.sort(key=lambda one: sorted(one["metric"].items()))
     return {"status": "success", "data": {"resultType": "matrix", "result": series}}
 
@@ -221,15 +237,28 @@ def read(number: int, folder: Path = FOLDER) -> Kept:
         late = int(took) if took else spans[phase][1] - due[who]
         ways.setdefault(who, []).append(Way(due_ms=due[who], took_ms=late, arrived=bool(took)))
     return Kept(
-        number=number, version=about["kafka"], level=about["level"], cluster_id=about["clusterId"],
-        scrape_ms=about["scrapeMs"], load=(about["load"]["median"], about["load"]["most"]),
-        free=spans["free"], limited=spans["limited"], matrix=matrix,
+        number=number,
+        version=about["kafka"],
+        level=about["level"],
+        cluster_id=about["clusterId"],
+        scrape_ms=about["scrapeMs"],
+        load=(about["load"]["median"], about["load"]["most"]),
+        free=spans["free"],
+        limited=spans["limited"],
+        matrix=matrix,
         cases=tuple(
             Case(
-                kind=one["kind"], user=one["user"], client_id=one["clientId"], shape=one["shape"],
-                connections=one["connections"], record=one["recordBytes"], fetch_bytes=one["fetchBytes"],
-                limit=one["limit"], free=tuple(ways["free", place]), limited=tuple(ways["limited", place]),
+                kind=one["kind"],
+                user=one["user"],
+                client_id=one["clientId"],
+                shape=one["shape"],
+                connections=one["connections"],
+                record=one["recordBytes"],
+                fetch_bytes=one["fetchBytes"],
+                limit=one["limit"],
+                free=tuple(ways["free", place]),
+                limited=tuple(ways["limited", place]),
             )
             for place, one in enumerate(about["groups"])
         ),
-    )  # fmt: skip
+    )

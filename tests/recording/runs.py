@@ -83,10 +83,18 @@ def _groups(number: int) -> tuple[Group, ...]:
         ("fetch", ("steady", "ramp", "on/off")[number % 3], 100_000, 8_192, 1 + number % 2, late),
     )
     return tuple(
-        Group(name=f"team-{place}", kind=kind, shape=shape, mean=mean, record=record,
-              connections=connections, wanted=wanted, fetch_bytes=wide)
+        Group(
+            name=f"team-{place}",
+            kind=kind,
+            shape=shape,
+            mean=mean,
+            record=record,
+            connections=connections,
+            wanted=wanted,
+            fetch_bytes=wide,
+        )
         for place, (kind, shape, mean, record, connections, wanted) in enumerate(rows, start=1)
-    )  # fmt: skip
+    )
 
 
 def _readers(number: int) -> tuple[Group, ...]:
@@ -99,10 +107,18 @@ def _readers(number: int) -> tuple[Group, ...]:
         ("walk", 2_048, 3, 40.0),
     )
     return tuple(
-        Group(name=f"team-{place}", kind="fetch", shape=shape, mean=90_000 + 10_000 * place,
-              record=record, connections=connections, wanted=wanted * (1 + 0.2 * (number % 2)), fetch_bytes=8_192)
+        Group(
+            name=f"team-{place}",
+            kind="fetch",
+            shape=shape,
+            mean=90_000 + 10_000 * place,
+            record=record,
+            connections=connections,
+            wanted=wanted * (1 + 0.2 * (number % 2)),
+            fetch_bytes=8_192,
+        )
         for place, (shape, record, connections, wanted) in enumerate(rows, start=1)
-    )  # fmt: skip
+    )
 
 
 SIZES: Final = (65_536, 262_144, 16_384)
@@ -123,13 +139,17 @@ def _fetchers(number: int) -> tuple[Group, ...]:
         is_wide = shape == ("bursts", "walk")[number % 2]
         groups.append(
             Group(
-                name=f"team-{place}", kind="fetch", shape=shape,
+                name=f"team-{place}",
+                kind="fetch",
+                shape=shape,
                 mean=50_000 if is_wide else 80_000 + 10_000 * ((number + 2 * place) % 5),
-                record=1_024 * (1 + (number + place) % 2), connections=1 + number * place % 3,
+                record=1_024 * (1 + (number + place) % 2),
+                connections=1 + number * place % 3,
                 wanted=90.0 if is_wide else 30.0 + 6 * ((number + place) % 5),
-                fetch_bytes=1_048_576 if is_wide else size, share=0.5 if is_wide else SHARES.get(size, 0.85),
+                fetch_bytes=1_048_576 if is_wide else size,
+                share=0.5 if is_wide else SHARES.get(size, 0.85),
             )
-        )  # fmt: skip
+        )
     return tuple(groups)
 
 

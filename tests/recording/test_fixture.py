@@ -33,10 +33,16 @@ def test_a_run_is_written_under_pseudonyms_and_read_back(tmp_path):
     run = Run(number=9, version="4.4.0", level="pair", groups=RUNS[3].groups[:2], seconds=10)
     limits = {group.name: 1_000 for group in run.groups}
     records = tuple(
-        Record(group=group.name, due_ms=1_000 + at, sent_ms=1_001 + at, done_ms=None if at == 7 else 1_005 + at, size=10)
+        Record(
+            group=group.name,
+            due_ms=1_000 + at,
+            sent_ms=1_001 + at,
+            done_ms=None if at == 7 else 1_005 + at,
+            size=10,
+        )
         for group in run.groups
         for at in (7, 0, 3)
-    )  # fmt: skip
+    )
     labels = {
         "__name__": "up",
         "user": "team-1",
@@ -45,21 +51,32 @@ def test_a_run_is_written_under_pseudonyms_and_read_back(tmp_path):
     }
     wide = broker_run.telemetry_limits("pair")
     recorded = Recorded(
-        run=run, cluster_id="c" * 22, limits=limits, before=wide,
+        run=run,
+        cluster_id="c" * 22,
+        limits=limits,
+        before=wide,
         after=(*wide, *broker_run.limits_of("pair", run.groups, limits)),
         free=Phase(from_ms=1_000, to_ms=2_000, records=records),
         limited=Phase(from_ms=1_000, to_ms=2_000, records=records),
-        matrix={"data": {"result": [{"metric": labels, "values": [[1, "0"]]}]}}, load=(0.5, 1.5, 1.0),
-    )  # fmt: skip
+        matrix={"data": {"result": [{"metric": labels, "values": [[1, "0"]]}]}},
+        load=(0.5, 1.5, 1.0),
+    )
     paths = fixture.write(recorded, b"key", tmp_path)
     first = {path: path.read_bytes() for path in paths}
     assert {path: path.read_bytes() for path in fixture.write(recorded, b"key", tmp_path)} == first
     assert not any(b"team-" in content for content in first.values())
     kept = fixture.read(9, tmp_path)
     assert kept.load == (1.0, 1.5)
-    assert [(one.due_ms, one.took_ms) for one in kept.cases[1].free] == [(1_000, 5), (1_003, 5), (1_007, 993)]  # fmt: skip
+    assert [(one.due_ms, one.took_ms) for one in kept.cases[1].free] == [
+        (1_000, 5),
+        (1_003, 5),
+        (1_007, 993),
+    ]
     (series,) = kept.matrix["data"]["result"]
-    assert (series["metric"]["user"], series["metric"]["instance"]) == (kept.cases[0].user, "broker-1:7071")  # fmt: skip
+    assert (series["metric"]["user"], series["metric"]["instance"]) == (
+        kept.cases[0].user,
+        "broker-1:7071",
+    )
     _, taken, state = read_state((tmp_path / "run-9.limited.quotas.json").read_text(), location="x")
     assert taken
     assert {who[0] for who in state.limits} == {None, *(case.user for case in kept.cases)}

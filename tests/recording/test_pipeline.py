@@ -14,13 +14,21 @@ PROGRAM = Path(__file__).parents[2] / "examples" / "pipeline.py"
 def test_the_recording_goes_from_prometheus_answer_to_page_in_one_command(tmp_path):
     done = subprocess.run(
         [sys.executable, str(PROGRAM), "--keep", str(tmp_path), "--recording", "6"],
-        capture_output=True, text=True, check=False, timeout=600,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     commands = [line.split()[2:4] for line in done.stdout.splitlines() if line.startswith("$ ")]
-    assert [" ".join(command[:2]) if command[0] == "spark" else command[0] for command in commands] == [
-        "spark ingest", "plan", "spark simulate", "spark report",
-    ]  # fmt: skip
+    assert [
+        " ".join(command[:2]) if command[0] == "spark" else command[0] for command in commands
+    ] == [
+        "spark ingest",
+        "plan",
+        "spark simulate",
+        "spark report",
+    ]
     matches = re.findall(r"produce +\d+ kB/s +(\d+) s +(\d+) s +(\d+) s +(\d+) s", done.stdout)
     assert len(matches) == 5
     for throttled, truly, worst, really in (map(int, match) for match in matches):

@@ -32,18 +32,37 @@ RUN = Run(
     seconds=75,
     groups=(
         *(
-            Group(name=f"produce-{shape}", kind="produce", shape=shape, mean=90_000, record=record, connections=connections, wanted=30.0)
-            for shape, record, connections in (("steady", 4_096, 1), ("ramp", 8_192, 2), ("bursts", 4_096, 1))
+            Group(
+                name=f"produce-{shape}",
+                kind="produce",
+                shape=shape,
+                mean=90_000,
+                record=record,
+                connections=connections,
+                wanted=30.0,
+            )
+            for shape, record, connections in (
+                ("steady", 4_096, 1),
+                ("ramp", 8_192, 2),
+                ("bursts", 4_096, 1),
+            )
         ),
         *(
             Group(
-                name=f"fetch-{shape}", kind="fetch", shape=shape, mean=90_000, record=1_024, connections=connections,
-                wanted=45.0, fetch_bytes=65_536, share=0.85,
+                name=f"fetch-{shape}",
+                kind="fetch",
+                shape=shape,
+                mean=90_000,
+                record=1_024,
+                connections=connections,
+                wanted=45.0,
+                fetch_bytes=65_536,
+                share=0.85,
             )
             for shape, connections in (("steady", 1), ("ramp", 2), ("bursts", 1))
         ),
     ),
-)  # fmt: skip
+)
 PROJECT = """\
 apiVersion: kafka-quotas.io/v1alpha1
 kind: QuotaProject
@@ -82,9 +101,14 @@ spec:
 def kquota(folder: Path, *words: str, codes: tuple[int, ...] = (0,)) -> str:
     """What a command prints."""
     done = subprocess.run(
-        [sys.executable, "-m", "reconciler", *words], cwd=folder, capture_output=True, text=True,
-        check=False, timeout=120, env=os.environ | {"PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
+        [sys.executable, "-m", "reconciler", *words],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )
     assert done.returncode in codes, done.stdout + done.stderr
     return done.stdout
 
@@ -116,8 +140,9 @@ def test_what_a_plan_says_of_recorded_use_is_what_a_broker_then_does(tmp_path):
     names = ("admin", "feeder", *(group.name for group in RUN.groups))
     users = dict.fromkeys(names, broker_run.PASSWORD)
     options: dict[str, Any] = {
-        "listeners": (Listener.PLAINTEXT, Listener.SASL_PLAINTEXT), "users": users
-    }  # fmt: skip
+        "listeners": (Listener.PLAINTEXT, Listener.SASL_PLAINTEXT),
+        "users": users,
+    }
     limits = {group.name: RUN.limit(group) for group in RUN.groups}
     with (
         KafkaCluster(RUN.version, metrics=exporter.SHIPPED, **options) as free,
@@ -131,17 +156,29 @@ def test_what_a_plan_says_of_recorded_use_is_what_a_broker_then_does(tmp_path):
             (tmp_path / "quotas" / f"{name}.yaml").write_text(text, encoding="utf-8")
         (tmp_path / "kquota.yaml").write_text(
             PROJECT.format(
-                name=broker_run.CLUSTER_LABEL, bootstrap=free.bootstrap(), cluster_id=free.cluster_id, port=prometheus.port,
-                step=10, folder=tmp_path,
+                name=broker_run.CLUSTER_LABEL,
+                bootstrap=free.bootstrap(),
+                cluster_id=free.cluster_id,
+                port=prometheus.port,
+                step=10,
+                folder=tmp_path,
             ),
             encoding="utf-8",
-        )  # fmt: skip
+        )
         wide = broker_run.telemetry_limits(RUN.level)
         broker_run.alter(free.bootstrap(), wide)
         broker_run.alter(
             limited.bootstrap(), [*wide, *broker_run.limits_of(RUN.level, RUN.groups, limits)]
         )
-        kquota(tmp_path, "snapshot", "--cluster", broker_run.CLUSTER_LABEL, "--taken-at", "--out", "before.json")  # fmt: skip
+        kquota(
+            tmp_path,
+            "snapshot",
+            "--cluster",
+            broker_run.CLUSTER_LABEL,
+            "--taken-at",
+            "--out",
+            "before.json",
+        )
         with ThreadPoolExecutor(2) as both:
             halves = [
                 both.submit(broker_run.drive, one, RUN, "same", PHASE_SECONDS)
@@ -149,13 +186,44 @@ def test_what_a_plan_says_of_recorded_use_is_what_a_broker_then_does(tmp_path):
             ]
             unlimited, late = (one.result() for one in halves)
         (tmp_path / "lake").mkdir()
-        kquota(tmp_path, "spark", "ingest", "--cluster", broker_run.CLUSTER_LABEL, "--lake", "lake",
-               "--from", "1h", "--snapshot", "before.json", "--publish")  # fmt: skip
+        kquota(
+            tmp_path,
+            "spark",
+            "ingest",
+            "--cluster",
+            broker_run.CLUSTER_LABEL,
+            "--lake",
+            "lake",
+            "--from",
+            "1h",
+            "--snapshot",
+            "before.json",
+            "--publish",
+        )
         words = ("--cluster", broker_run.CLUSTER_LABEL, "--format", "json")
-        preview = kquota(tmp_path, "plan", *words, "--evidence", "auto", "--require-evidence",
-                         "--no-inventory", codes=(0, 3))  # fmt: skip
-        report = kquota(tmp_path, "spark", "simulate", *words, "--lake", "lake", "--from", "1h",
-                        "--engine", "core", codes=(0, 3))  # fmt: skip
+        preview = kquota(
+            tmp_path,
+            "plan",
+            *words,
+            "--evidence",
+            "auto",
+            "--require-evidence",
+            "--no-inventory",
+            codes=(0, 3),
+        )
+        report = kquota(
+            tmp_path,
+            "spark",
+            "simulate",
+            *words,
+            "--lake",
+            "lake",
+            "--from",
+            "1h",
+            "--engine",
+            "core",
+            codes=(0, 3),
+        )
     told, again = (json.loads(one)["simulation"]["rows"] for one in (preview, report))
     figures = ("user", "quota_type", "bound", "after_throttled_ms", "after_max_delay_ms")
     assert sorted([one[name] for name in figures] for one in told) == sorted(

@@ -15,8 +15,12 @@ def limited(kept: Kept, case: Case) -> list[Sample]:
     ((_, up),) = truth.points_of(kept.matrix, "up").items()
     who = (case.kind, case.user, case.client_id)
     samples = truth.samples(
-        QuotaType(case.kind), rates[who], delays[who], kept=thinned([at for at, _ in up]), scrape_ms=kept.scrape_ms
-    )  # fmt: skip
+        QuotaType(case.kind),
+        rates[who],
+        delays[who],
+        kept=thinned([at for at, _ in up]),
+        scrape_ms=kept.scrape_ms,
+    )
     begin, end = kept.limited
     return [sample for sample in samples if begin <= sample.ts_ms < end]
 

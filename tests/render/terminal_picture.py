@@ -85,19 +85,26 @@ def output_of(command: str) -> str:
     with (
         tempfile.TemporaryDirectory() as folder,
         subprocess.Popen(
-            [*program, "sandbox", "--cluster-id", CLUSTER_ID], cwd=folder, env=environment,
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+            [*program, "sandbox", "--cluster-id", CLUSTER_ID],
+            cwd=folder,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
         ) as sandbox,
-    ):  # fmt: skip
+    ):
         try:
             shutil.copytree(ROOT / "examples", Path(folder) / "examples")
             assert sandbox.stdout is not None
             bootstrap = sandbox.stdout.readline().strip().removeprefix("bootstrap.servers=")
             done = subprocess.run(
                 [*program, *command.split()[1:], "--color", "always"],
-                cwd=Path(folder) / "examples", env=environment | {"KQUOTA_DEMO_BOOTSTRAP": bootstrap},
-                capture_output=True, text=True, check=True,
-            )  # fmt: skip
+                cwd=Path(folder) / "examples",
+                env=environment | {"KQUOTA_DEMO_BOOTSTRAP": bootstrap},
+                capture_output=True,
+                text=True,
+                check=True,
+            )
         finally:
             sandbox.terminate()
     return done.stdout

@@ -107,9 +107,15 @@ def test_much_drift_is_counted_whole_and_listed_whole_if_asked():
 
 def expired(count: int = 1) -> tuple[ExpiredOverride, ...]:
     override = Override(
-        entity=entity(user="alice\n"), key=Key.PRODUCER_BYTE_RATE, value=4096.0, until=NOW - 7200,
-        author="eve\x1b[31m", reason="INC-1\n", before=None, declared=2048.0,
-    )  # fmt: skip
+        entity=entity(user="alice\n"),
+        key=Key.PRODUCER_BYTE_RATE,
+        value=4096.0,
+        until=NOW - 7200,
+        author="eve\x1b[31m",
+        reason="INC-1\n",
+        before=None,
+        declared=2048.0,
+    )
     one = ExpiredOverride(override=override, expected=2048.0, live=4096.0, document="team/a")
     return (one,) * count
 

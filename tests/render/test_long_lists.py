@@ -50,11 +50,16 @@ def test_a_cut_never_hides_a_removal_behind_what_is_plain():
 def test_a_long_section_is_cut_and_its_heading_counts_all():
     found = tuple(
         Finding(
-            entity=entity(user=f"u{at:04d}"), key=RATE, desired=5.0, applied=5.0, live=6.0,
-            cause=Cause.DRIFT, action=Action.REPORT,
+            entity=entity(user=f"u{at:04d}"),
+            key=RATE,
+            desired=5.0,
+            applied=5.0,
+            live=6.0,
+            cause=Cause.DRIFT,
+            action=Action.REPORT,
         )
         for at in range(SHOWN + 7)
-    )  # fmt: skip
+    )
     preview = replace(empty(), plan=replace(empty().plan, findings=found))
     assert f"({SHOWN + 7})\n" in plan_text(preview)
     assert "  and 7 more (--verbose" in plan_text(preview)

@@ -181,12 +181,24 @@ def says(one, **more) -> str:
             id="nor do those who make topics",
         ),
         pytest.param(
-            {"verdict": ImpactVerdict.BETTER, "before_throttled_ms": 280 * MINUTE, "after_throttled_ms": 0, "after_max_delay_ms": 0, "after_over_timeout_ms": 0},
+            {
+                "verdict": ImpactVerdict.BETTER,
+                "before_throttled_ms": 280 * MINUTE,
+                "after_throttled_ms": 0,
+                "after_max_delay_ms": 0,
+                "after_over_timeout_ms": 0,
+            },
             "throttled 0 s a day (now 20 min a day)",
             id="better",
         ),
         pytest.param(
-            {"verdict": ImpactVerdict.BETTER, "after_throttled_ms": None, "after_max_delay_ms": None, "censored_ms": 7 * DAY_MS, "observed_throttled_ms": 14 * 3_600_000},
+            {
+                "verdict": ImpactVerdict.BETTER,
+                "after_throttled_ms": None,
+                "after_max_delay_ms": None,
+                "censored_ms": 7 * DAY_MS,
+                "observed_throttled_ms": 14 * 3_600_000,
+            },
             "less throttled than now; by how much cannot be known from use that was held back",
             id="better without a number",
         ),
@@ -196,7 +208,11 @@ def says(one, **more) -> str:
             id="bound",
         ),
         pytest.param(
-            {**BLIND, "verdict": ImpactVerdict.NOT_IDENTIFIABLE, "why": "what was recorded holds other clients too"},
+            {
+                **BLIND,
+                "verdict": ImpactVerdict.NOT_IDENTIFIABLE,
+                "why": "what was recorded holds other clients too",
+            },
             "cannot be known: what was recorded holds other clients too",
             id="not identifiable",
         ),
@@ -206,17 +222,26 @@ def says(one, **more) -> str:
             id="no data",
         ),
         pytest.param(
-            {"quota_type": QuotaType.IP, "model": ThrottleModel.REJECTED, "after_max_delay_ms": None, "after_over_timeout_ms": None},
+            {
+                "quota_type": QuotaType.IP,
+                "model": ThrottleModel.REJECTED,
+                "after_max_delay_ms": None,
+                "after_over_timeout_ms": None,
+            },
             "connections refused 10 min a day (now never)",
             id="connections",
         ),
         pytest.param(
-            {"after_over_timeout_ms": 0, "observed_throttled_ms": 14 * 3_600_000, "censored_ms": 7 * DAY_MS},
+            {
+                "after_over_timeout_ms": 0,
+                "observed_throttled_ms": 14 * 3_600_000,
+                "censored_ms": 7 * DAY_MS,
+            },
             "throttled 10 min a day (now never), worst delay 2 min 30 s; seen throttled 1 h a day, held back in 50 % of the time",
             id="seen",
         ),
     ],
-)  # fmt: skip
+)
 def test_one_sentence_says_what_happens(more, words):
     assert says(row(), **more) == words
 
@@ -233,9 +258,12 @@ def test_a_short_recording_is_named_before_its_figures_which_are_parts_of_it():
 
 def test_a_forecast_that_depends_on_the_size_of_fetches_is_an_interval():
     more = {
-        "quota_type": QuotaType.FETCH, "bound": FigureBound.BETWEEN, "after_over_timeout_ms": 0,
-        "worst_throttled_ms": 420 * MINUTE, "worst_max_delay_ms": 600_000,
-    }  # fmt: skip
+        "quota_type": QuotaType.FETCH,
+        "bound": FigureBound.BETWEEN,
+        "after_over_timeout_ms": 0,
+        "worst_throttled_ms": 420 * MINUTE,
+        "worst_max_delay_ms": 600_000,
+    }
     assert says(row(), **more) == (
         "throttled between 10 min and 30 min a day (now never), worst delay between 2 min 30 s and 10 min"
     )
@@ -275,12 +303,24 @@ def test_who_was_held_back_all_day_is_not_told_that_nothing_gets_worse():
         Sample(n * 30_000, 30_000, 980, 500, Censored.YES) for n in range(1, DAY_MS // 30_000)
     ]
     told_ = impact(
-        QuotaType.PRODUCE, Identifiability.EXACT, [OldBucket(samples=samples, limit=limit)], 990, max_gap_ms=150_000
-    )  # fmt: skip
+        QuotaType.PRODUCE,
+        Identifiability.EXACT,
+        [OldBucket(samples=samples, limit=limit)],
+        990,
+        max_gap_ms=150_000,
+    )
     request = ImpactRequest(
-        quota_type=QuotaType.PRODUCE, bucket=bucket_of("alice"), broker_id="1", before_units=limit, after_units=990,
-        source_entity="", answer=Identifiability.EXACT, parts=(), reason="", any_name=False,
-    )  # fmt: skip
+        quota_type=QuotaType.PRODUCE,
+        bucket=bucket_of("alice"),
+        broker_id="1",
+        before_units=limit,
+        after_units=990,
+        source_entity="",
+        answer=Identifiability.EXACT,
+        parts=(),
+        reason="",
+        any_name=False,
+    )
     one = row_of(CLUSTER, request, told_)
     assert (one.verdict, one.bound, one.after_throttled_ms) == (
         ImpactVerdict.SAME,
@@ -360,7 +400,9 @@ def _json(subject) -> str:
 
 
 def test_a_breach_of_nobodys_limit_has_no_place():
-    recorded = recorded_of(simulation(breaches=(replace(BREACH, row=row(source_entity="")),)), at=NOW)  # fmt: skip
+    recorded = recorded_of(
+        simulation(breaches=(replace(BREACH, row=row(source_entity="")),)), at=NOW
+    )
     assert recorded.refusals[0].entity is None
     assert recorded.refusals[0].key is Key.PRODUCER_BYTE_RATE
     (one,) = [each for each in plan_findings(sample(), recorded) if each.rule == "evidence"]
@@ -417,10 +459,11 @@ STRICT = WhatIfPolicy(
 
 def read(document, cluster_id=CLUSTER) -> Simulation:
     return read_whatif(
-        DocumentReader(json.loads(dump({"simulation": document})))
-        .fields("simulation")["simulation"],
+        DocumentReader(json.loads(dump({"simulation": document}))).fields("simulation")[
+            "simulation"
+        ],
         cluster_id,
-    )  # fmt: skip
+    )
 
 
 @given(st.integers(0, 100_000))

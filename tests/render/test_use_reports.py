@@ -83,23 +83,35 @@ def test_markdown_has_every_row_that_a_report_holds_unless_fewer_are_asked_for()
 
 
 HELD_BACK = replace(
-    IMPACT, verdict=ImpactVerdict.SAME, before_throttled_ms=0, after_throttled_ms=0, after_max_delay_ms=0,
-    after_over_timeout_ms=0, censored_ms=DAY_MS,
-)  # fmt: skip
+    IMPACT,
+    verdict=ImpactVerdict.SAME,
+    before_throttled_ms=0,
+    after_throttled_ms=0,
+    after_max_delay_ms=0,
+    after_over_timeout_ms=0,
+    censored_ms=DAY_MS,
+)
 
 
 def test_rows_that_are_only_counted_are_in_the_first_sentence_of_every_format() -> None:
     simulation = Simulation(
-        evidence=(EVIDENCE,), rows=(IMPACT,), left_out=1_233, left_blind=34,
+        evidence=(EVIDENCE,),
+        rows=(IMPACT,),
+        left_out=1_233,
+        left_blind=34,
         verdicts={ImpactVerdict.WORSE: 1_200, ImpactVerdict.SAME: 4, ImpactVerdict.NO_DATA: 30},
-    )  # fmt: skip
+    )
     text = "1,234 buckets on brokers: 1,200 get worse, 4 may get worse (what was recorded was held back), 30 have no data"
     report = UsageReport(simulation=simulation)
     assert headline(report) == text
     assert report_document(report)["headline"] == text
     for make in (report_text, report_markdown, page):
         assert "1,200 get worse" in make(report)
-    assert report_document(report)["simulation"]["verdicts"] == {"worse": 1_200, "same": 4, "no data": 30}  # fmt: skip
+    assert report_document(report)["simulation"]["verdicts"] == {
+        "worse": 1_200,
+        "same": 4,
+        "no data": 30,
+    }
 
 
 def test_who_was_held_back_is_not_said_to_stay_as_now() -> None:
@@ -117,14 +129,21 @@ def test_every_figure_of_a_lower_bound_has_its_sign() -> None:
     (known, unknown) = impact_sheet(SIMULATION).rows
     assert known[8:11] == ("≥ 30 min a day", "≥ 5 min", "≥ 14 min")
     assert unknown[8:11] == ("-", "-", "-")
-    assert impact_sheet(Simulation(evidence=(), rows=(replace(IMPACT, bound=FigureBound.EXACT),))).rows[0][9:11] == ("5 min", "14 min")  # fmt: skip
+    assert impact_sheet(
+        Simulation(evidence=(), rows=(replace(IMPACT, bound=FigureBound.EXACT),))
+    ).rows[0][9:11] == ("5 min", "14 min")
 
 
 def origin(table: str, **more: object) -> ResultOrigin:
     new_origin = ResultOrigin(
-        table=table, cluster_id="prod-id", from_ms=EVIDENCE.from_ms, to_ms=EVIDENCE.to_ms, snapshot_id="look-1",
-        made_ms=EVIDENCE.to_ms, other_window=False,
-    )  # fmt: skip
+        table=table,
+        cluster_id="prod-id",
+        from_ms=EVIDENCE.from_ms,
+        to_ms=EVIDENCE.to_ms,
+        snapshot_id="look-1",
+        made_ms=EVIDENCE.to_ms,
+        other_window=False,
+    )
     return replace(new_origin, **more)
 
 
@@ -144,15 +163,32 @@ def test_what_was_taken_from_the_lake_says_of_which_window_and_look_it_is() -> N
         "Recommended limits (2026-11-18 00:00 UTC to 2026-12-02 00:00 UTC)"
     )
     assert [row[1:] for row in by_name["origins"].rows] == [
-        ("what-if", "2026-10-19 00:00 UTC", "2026-11-02 00:00 UTC", "2026-12-02 00:00 UTC", "look-1", "another than this report's"),
-        ("recommendations", "2026-11-18 00:00 UTC", "2026-12-02 00:00 UTC", "2026-12-02 00:00 UTC", "look-1", "the report's"),
-    ]  # fmt: skip
+        (
+            "what-if",
+            "2026-10-19 00:00 UTC",
+            "2026-11-02 00:00 UTC",
+            "2026-12-02 00:00 UTC",
+            "look-1",
+            "another than this report's",
+        ),
+        (
+            "recommendations",
+            "2026-11-18 00:00 UTC",
+            "2026-12-02 00:00 UTC",
+            "2026-12-02 00:00 UTC",
+            "look-1",
+            "the report's",
+        ),
+    ]
     assert headline(report).startswith("the newest simulation in the lake: 5 buckets")
     for make in (report_text, report_markdown, page):
         assert "2026-10-19 00:00 UTC to 2026-11-02 00:00 UTC" in make(report)
     several = (*report.origins, origin("impact_row", cluster_id="b"))
     titles = [table.title for table in sheets(replace(report, origins=several))]
-    assert "What the change would have done (of several windows; not the window of this report)" in titles  # fmt: skip
+    assert (
+        "What the change would have done (of several windows; not the window of this report)"
+        in titles
+    )
     plain = [table.title for table in sheets(whole_report())]
     assert "What the change would have done" in plain
 
@@ -186,8 +222,13 @@ def test_bars_say_which_type_and_broker_they_are_of_and_which_cluster_if_there_a
     assert bars(report, "headroom") == [who, "produce · broker 1", who, "produce"]
     other_changed_report = replace(report, usage=(USAGE, replace(USAGE, cluster_id="other")))
     assert bars(other_changed_report, "headroom") == [
-        who, "produce · broker 1", "prod-id", who, "produce · broker 1", "other",
-    ]  # fmt: skip
+        who,
+        "produce · broker 1",
+        "prod-id",
+        who,
+        "produce · broker 1",
+        "other",
+    ]
     long = replace(report, usage=(replace(USAGE, bucket=bucket_of("a" * 60, "b" * 60)),))
     first, second = bars(long, "headroom")
     assert len(first) == 36

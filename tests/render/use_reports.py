@@ -42,55 +42,137 @@ HOUR = 3_600_000
 EVIL = '</script><img src=x onerror=alert(1)>|`@team`\n::error::"\u202e'
 
 EVIDENCE = EvidenceNote(
-    cluster_id="prod-id", source="s3://evidence", from_ms=FROM, to_ms=TO, made_ms=TO, step_ms=30_000,
-    coverage_ppm=360_000, snapshot_id="s-1", counts={"gap": 2},
-)  # fmt: skip
+    cluster_id="prod-id",
+    source="s3://evidence",
+    from_ms=FROM,
+    to_ms=TO,
+    made_ms=TO,
+    step_ms=30_000,
+    coverage_ppm=360_000,
+    snapshot_id="s-1",
+    counts={"gap": 2},
+)
 
 IMPACT = ImpactRow(
-    cluster_id="prod-id", quota_type=QuotaType.PRODUCE, bucket=bucket_of("etl", "loader"), any_name=False,
-    broker_id="1", before_units=20 * MIB, after_units=5 * MIB, source_entity='[["user","etl"],["client-id","loader"]]',
-    answer=Identifiability.EXACT, verdict=ImpactVerdict.WORSE, bound=FigureBound.AT_LEAST, model=ThrottleModel.BACKLOG,
-    before_throttled_ms=14 * 60_000, before_max_delay_ms=5_000, observed_throttled_ms=13 * 60_000,
-    after_throttled_ms=14 * 30 * 60_000, after_max_delay_ms=300_000, after_over_timeout_ms=14 * 60_000,
-    delayed_units=10**9, unfinished=0, covered_ms=14 * DAY_MS, censored_ms=60_000, why="",
-)  # fmt: skip
+    cluster_id="prod-id",
+    quota_type=QuotaType.PRODUCE,
+    bucket=bucket_of("etl", "loader"),
+    any_name=False,
+    broker_id="1",
+    before_units=20 * MIB,
+    after_units=5 * MIB,
+    source_entity='[["user","etl"],["client-id","loader"]]',
+    answer=Identifiability.EXACT,
+    verdict=ImpactVerdict.WORSE,
+    bound=FigureBound.AT_LEAST,
+    model=ThrottleModel.BACKLOG,
+    before_throttled_ms=14 * 60_000,
+    before_max_delay_ms=5_000,
+    observed_throttled_ms=13 * 60_000,
+    after_throttled_ms=14 * 30 * 60_000,
+    after_max_delay_ms=300_000,
+    after_over_timeout_ms=14 * 60_000,
+    delayed_units=10**9,
+    unfinished=0,
+    covered_ms=14 * DAY_MS,
+    censored_ms=60_000,
+    why="",
+)
 
 UNKNOWN = replace(
-    IMPACT, bucket=bucket_of("", "app"), verdict=ImpactVerdict.NOT_IDENTIFIABLE, answer=Identifiability.NOT_IDENTIFIABLE,
-    after_throttled_ms=None, after_max_delay_ms=None, after_over_timeout_ms=None, delayed_units=None,
-    unfinished=None, why="the users behind the client ids are not recorded",
-)  # fmt: skip
+    IMPACT,
+    bucket=bucket_of("", "app"),
+    verdict=ImpactVerdict.NOT_IDENTIFIABLE,
+    answer=Identifiability.NOT_IDENTIFIABLE,
+    after_throttled_ms=None,
+    after_max_delay_ms=None,
+    after_over_timeout_ms=None,
+    delayed_units=None,
+    unfinished=None,
+    why="the users behind the client ids are not recorded",
+)
 
 SIMULATION = Simulation(
-    evidence=(EVIDENCE,), rows=(IMPACT, UNKNOWN), left_out=3,
+    evidence=(EVIDENCE,),
+    rows=(IMPACT, UNKNOWN),
+    left_out=3,
     verdicts={ImpactVerdict.WORSE: 3, ImpactVerdict.SAME: 1, ImpactVerdict.NOT_IDENTIFIABLE: 1},
-    breaches=(TierBreach(row=IMPACT, tier="gold", breach=ToleranceBreach(what="worst delay", found_ms=300_000, allowed_ms=60_000)),),
-)  # fmt: skip
+    breaches=(
+        TierBreach(
+            row=IMPACT,
+            tier="gold",
+            breach=ToleranceBreach(what="worst delay", found_ms=300_000, allowed_ms=60_000),
+        ),
+    ),
+)
 
 RECOMMENDATION = RecommendationRow(
-    cluster_id="prod-id", quota_type=QuotaType.PRODUCE, bucket=bucket_of("etl", "loader"),
-    source_entity=IMPACT.source_entity, tier="silver", advice=Advice.CHANGE, current_units=20 * MIB,
-    target_units=12 * MIB, needed_units=10 * MIB, lower_units=9 * MIB, upper_units=11 * MIB, worst_week_units=None,
-    peak_units=30 * MIB, train_share_ppm=4_000, train_max_delay_ms=60_000, test_share_ppm=5_000,
-    test_max_delay_ms=90_000, confidence_ppm=900_000, censored_ppm=10, rules=(SizingRule.CUT,), evidence_ms=14 * DAY_MS,
-    samples=40_000, brokers=6,
-)  # fmt: skip
+    cluster_id="prod-id",
+    quota_type=QuotaType.PRODUCE,
+    bucket=bucket_of("etl", "loader"),
+    source_entity=IMPACT.source_entity,
+    tier="silver",
+    advice=Advice.CHANGE,
+    current_units=20 * MIB,
+    target_units=12 * MIB,
+    needed_units=10 * MIB,
+    lower_units=9 * MIB,
+    upper_units=11 * MIB,
+    worst_week_units=None,
+    peak_units=30 * MIB,
+    train_share_ppm=4_000,
+    train_max_delay_ms=60_000,
+    test_share_ppm=5_000,
+    test_max_delay_ms=90_000,
+    confidence_ppm=900_000,
+    censored_ppm=10,
+    rules=(SizingRule.CUT,),
+    evidence_ms=14 * DAY_MS,
+    samples=40_000,
+    brokers=6,
+)
 
 USAGE = UsageRow(
-    cluster_id="prod-id", quota_type=QuotaType.PRODUCE, bucket=bucket_of("etl", "loader"), broker_id="1",
-    limit_units=20 * MIB, source_entity=IMPACT.source_entity, covered_ms=14 * DAY_MS, p50_units=MIB, p95_units=5 * MIB,
-    p99_units=18 * MIB, max_rate_units=30 * MIB, throttled_ms=60_000, censored_ms=0, state=UsageState.THROTTLED,
-)  # fmt: skip
+    cluster_id="prod-id",
+    quota_type=QuotaType.PRODUCE,
+    bucket=bucket_of("etl", "loader"),
+    broker_id="1",
+    limit_units=20 * MIB,
+    source_entity=IMPACT.source_entity,
+    covered_ms=14 * DAY_MS,
+    p50_units=MIB,
+    p95_units=5 * MIB,
+    p99_units=18 * MIB,
+    max_rate_units=30 * MIB,
+    throttled_ms=60_000,
+    censored_ms=0,
+    state=UsageState.THROTTLED,
+)
 
 CAPACITY = CapacityRow(
-    cluster_id="prod-id", broker_id="1", direction=TrafficDirection.INGRESS, budget_units=100 * MIB, committed_ppm=2_400_000,
-    coincident_ppm=650_000, overload_ms=0, unattributed_ppm=12_000, covered_ms=14 * DAY_MS, basis=BudgetBasis.MEASURED,
-)  # fmt: skip
+    cluster_id="prod-id",
+    broker_id="1",
+    direction=TrafficDirection.INGRESS,
+    budget_units=100 * MIB,
+    committed_ppm=2_400_000,
+    coincident_ppm=650_000,
+    overload_ms=0,
+    unattributed_ppm=12_000,
+    covered_ms=14 * DAY_MS,
+    basis=BudgetBasis.MEASURED,
+)
 
 NOISY = NoisyRow(
-    cluster_id="prod-id", broker_id="1", bucket_ms=FROM, quota_type=QuotaType.PRODUCE, bucket=bucket_of("etl", "loader"),
-    budget_units=100 * MIB, rate_units=80 * MIB, fair_units=30 * MIB, excess_units=50 * MIB,
-)  # fmt: skip
+    cluster_id="prod-id",
+    broker_id="1",
+    bucket_ms=FROM,
+    quota_type=QuotaType.PRODUCE,
+    bucket=bucket_of("etl", "loader"),
+    budget_units=100 * MIB,
+    rate_units=80 * MIB,
+    fair_units=30 * MIB,
+    excess_units=50 * MIB,
+)
 
 
 def curve(bucket: Bucket = IMPACT.bucket) -> UsageCurve:
@@ -102,17 +184,30 @@ def curve(bucket: Bucket = IMPACT.bucket) -> UsageCurve:
         mean = int((6 + 4 * math.sin(hour / 24 * 2 * math.pi)) * MIB)
         points.append((FROM + hour * HOUR, mean, mean + mean // 2 + (hour % 7) * MIB))
     return UsageCurve(
-        cluster_id="prod-id", quota_type=QuotaType.PRODUCE, bucket=bucket, broker_id="1", points=tuple(points),
-        span_ms=HOUR, before_units=20 * MIB, after_units=5 * MIB, throttled=(FROM + 5 * HOUR,),
-    )  # fmt: skip
+        cluster_id="prod-id",
+        quota_type=QuotaType.PRODUCE,
+        bucket=bucket,
+        broker_id="1",
+        points=tuple(points),
+        span_ms=HOUR,
+        before_units=20 * MIB,
+        after_units=5 * MIB,
+        throttled=(FROM + 5 * HOUR,),
+    )
 
 
 def whole_report() -> UsageReport:
     return UsageReport(
-        evidence=(EVIDENCE,), simulation=SIMULATION, recommendations=(RECOMMENDATION,), usage=(USAGE,),
-        capacity=(CAPACITY,), noisy=(NOISY,), curves=(curve(),), left_out={"usage_row": 12},
+        evidence=(EVIDENCE,),
+        simulation=SIMULATION,
+        recommendations=(RECOMMENDATION,),
+        usage=(USAGE,),
+        capacity=(CAPACITY,),
+        noisy=(NOISY,),
+        curves=(curve(),),
+        left_out={"usage_row": 12},
         notes=("one day is missing",),
-    )  # fmt: skip
+    )
 
 
 def hostile_report() -> UsageReport:

@@ -45,8 +45,12 @@ def _download(folder: Path) -> None:
     npm = jars.program("npm", "Node.js with npm (for example the packages nodejs and npm)")
     answer = subprocess.run(
         [npm, "pack", "--silent", "--ignore-scripts", f"axe-core@{VERSION}"],
-        cwd=folder, capture_output=True, text=True, check=False, timeout=PACK_SECONDS,
-    )  # fmt: skip
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PACK_SECONDS,
+    )
     packed = next(folder.glob("axe-core-*.tgz"), None)
     if answer.returncode != 0 or packed is None:
         raise jars.ServersUnavailable(f"npm could not download axe-core: {answer.stderr[-300:]}")

@@ -68,12 +68,26 @@ class Identity:
         path = self.bundle.with_suffix(".jks")
         keytool = jars.program("keytool", "a Java runtime, version 17 or newer")
         subprocess.run(
-            [keytool, "-importkeystore", "-noprompt",
-             "-srckeystore", str(self.pkcs12()), "-srcstoretype", "PKCS12",
-             "-srcstorepass", KEY_PASSWORD, "-destkeystore", str(path),
-             "-deststoretype", "JKS", "-deststorepass", KEY_PASSWORD],
-            check=True, capture_output=True,
-        )  # fmt: skip
+            [
+                keytool,
+                "-importkeystore",
+                "-noprompt",
+                "-srckeystore",
+                str(self.pkcs12()),
+                "-srcstoretype",
+                "PKCS12",
+                "-srcstorepass",
+                KEY_PASSWORD,
+                "-destkeystore",
+                str(path),
+                "-deststoretype",
+                "JKS",
+                "-deststorepass",
+                KEY_PASSWORD,
+            ],
+            check=True,
+            capture_output=True,
+        )
         return path
 
 

@@ -69,7 +69,10 @@ class Browser:
 
     def emulate(self, *, scheme: str = "", media: str = "", motion: str = "") -> None:
         """Colour scheme, medium and motion that the page is told of; "" = as they are."""
-        features = [{"name": "prefers-color-scheme", "value": scheme}, {"name": "prefers-reduced-motion", "value": motion}]  # fmt: skip
+        features = [
+            {"name": "prefers-color-scheme", "value": scheme},
+            {"name": "prefers-reduced-motion", "value": motion},
+        ]
         self.command("Emulation.setEmulatedMedia", {"media": media, "features": features})
 
     def command(self, name: str, arguments: Mapping[str, object]) -> Any:

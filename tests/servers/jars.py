@@ -178,10 +178,15 @@ def _download(text: str, folder: Path) -> None:
     (folder / "pom.xml").write_text(text, encoding="utf-8")
     maven = program("mvn", "Maven 3.8 or newer (for example the package `maven`)")
     command = [
-        maven, "-B", "-q", "-f", str(folder / "pom.xml"),
+        maven,
+        "-B",
+        "-q",
+        "-f",
+        str(folder / "pom.xml"),
         f"{DEPENDENCY_PLUGIN}:copy-dependencies",
-        "-DincludeScope=runtime", f"-DoutputDirectory={folder}",
-    ]  # fmt: skip
+        "-DincludeScope=runtime",
+        f"-DoutputDirectory={folder}",
+    ]
     try:
         answer = subprocess.run(
             command, capture_output=True, text=True, check=False, timeout=MAVEN_SECONDS

@@ -136,9 +136,13 @@ def check(file: Path, sha256: str) -> None:
 def _run(command: Sequence[str], *, inside: Path) -> None:
     try:
         done = subprocess.run(
-            command, cwd=inside, capture_output=True, text=True, check=False,
+            command,
+            cwd=inside,
+            capture_output=True,
+            text=True,
+            check=False,
             timeout=DOWNLOAD_SECONDS,
-        )  # fmt: skip
+        )
     except subprocess.TimeoutExpired as late:
         raise ServersUnavailable(f"{command[0]} did not end in time") from late
     if done.returncode != 0:
@@ -212,10 +216,12 @@ class Prometheus(Server):
             file = scratch / "prometheus.yml"
             file.write_text(json.dumps(configuration), encoding="utf-8")
             return [
-                str(folder(PROMETHEUS) / "prometheus"), f"--config.file={file}",
-                f"--storage.tsdb.path={scratch / 'tsdb'}", f"--web.listen-address=127.0.0.1:{port}",
+                str(folder(PROMETHEUS) / "prometheus"),
+                f"--config.file={file}",
+                f"--storage.tsdb.path={scratch / 'tsdb'}",
+                f"--web.listen-address=127.0.0.1:{port}",
                 "--log.level=warn",
-            ]  # fmt: skip
+            ]
 
         super().__init__("prometheus", command)
 
@@ -241,10 +247,16 @@ class Alertmanager(Server):
             file.write_text(json.dumps(configuration), encoding="utf-8")
             programs = folder(ALERTMANAGER)
             return [
-                "env", "-C", str(programs.parents[1]), str(programs / "prometheus-alertmanager"), f"--config.file={file}",
-                f"--storage.path={scratch / 'data'}", f"--web.listen-address=127.0.0.1:{port}",
-                "--cluster.listen-address=", "--log.level=warn",
-            ]  # fmt: skip
+                "env",
+                "-C",
+                str(programs.parents[1]),
+                str(programs / "prometheus-alertmanager"),
+                f"--config.file={file}",
+                f"--storage.path={scratch / 'data'}",
+                f"--web.listen-address=127.0.0.1:{port}",
+                "--cluster.listen-address=",
+                "--log.level=warn",
+            ]
 
         super().__init__("alertmanager", command)
 

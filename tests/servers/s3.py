@@ -35,9 +35,16 @@ def installed() -> Path:
 
 def _install(folder: Path) -> None:
     command = [
-        sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
-        "--target", str(folder), *PINS,
-    ]  # fmt: skip
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--target",
+        str(folder),
+        *PINS,
+    ]
     try:
         _ = subprocess.run(
             command, check=True, capture_output=True, text=True, timeout=INSTALL_SECONDS

@@ -40,9 +40,21 @@ def program(name: str) -> str:
 def wheel(into: Path) -> Path:
     """The wheel of this tree, as it would be released."""
     subprocess.run(
-        [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(into), str(TREE)],
-        check=True, timeout=JOB_SECONDS, capture_output=True,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "pip",
+            "wheel",
+            "--quiet",
+            "--no-deps",
+            "--wheel-dir",
+            str(into),
+            str(TREE),
+        ],
+        check=True,
+        timeout=JOB_SECONDS,
+        capture_output=True,
+    )
     (path,) = into.glob("*.whl")
     return path
 
@@ -60,23 +72,40 @@ class StandaloneCluster:
         package = "org.apache.spark.deploy"
         self._children = [
             self._daemon(
-                self._log, f"{package}.master.Master",
-                "--host", "127.0.0.1", "--port", str(port), "--webui-port", str(web[0]),
+                self._log,
+                f"{package}.master.Master",
+                "--host",
+                "127.0.0.1",
+                "--port",
+                str(port),
+                "--webui-port",
+                str(web[0]),
             )
-        ]  # fmt: skip
+        ]
         until(
             lambda: "I have been elected leader" in self._log.read_text(errors="replace"),
-            seconds=START_SECONDS, doing="starting a Spark master", told=self.log,
-        )  # fmt: skip
+            seconds=START_SECONDS,
+            doing="starting a Spark master",
+            told=self.log,
+        )
         for number in range(workers):
             self._children.append(
                 self._daemon(
-                    self.scratch.path / f"worker-{number}.log", f"{package}.worker.Worker",
-                    "--host", "127.0.0.1", "--cores", "1", "--memory", "1g",
-                    "--webui-port", str(web[number + 1]),
-                    "--work-dir", str(self.scratch.path / f"work-{number}"), self.master,
+                    self.scratch.path / f"worker-{number}.log",
+                    f"{package}.worker.Worker",
+                    "--host",
+                    "127.0.0.1",
+                    "--cores",
+                    "1",
+                    "--memory",
+                    "1g",
+                    "--webui-port",
+                    str(web[number + 1]),
+                    "--work-dir",
+                    str(self.scratch.path / f"work-{number}"),
+                    self.master,
                 )
-            )  # fmt: skip
+            )
 
     def _daemon(self, log: Path, *words: str) -> Child:
         settings = {**LOOPBACK, "SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": QUICK}
@@ -87,8 +116,10 @@ class StandaloneCluster:
         try:
             until(
                 lambda: self.log().count("Registering worker") == self._count,
-                seconds=START_SECONDS, doing="starting Spark workers", told=self.log,
-            )  # fmt: skip
+                seconds=START_SECONDS,
+                doing="starting Spark workers",
+                told=self.log,
+            )
         except BaseException:
             self.__exit__()
             raise
@@ -109,12 +140,30 @@ class StandaloneCluster:
     ) -> "subprocess.CompletedProcess[str]":
         """Runs a main file on the cluster; the driver is here."""
         return submit(
-            ["--master", self.master, "--deploy-mode", "client", "--driver-memory", "700m",
-             "--executor-memory", "600m", "--executor-cores", "1", "--total-executor-cores", str(cores),
-             "--driver-java-options", archive_options(), "--conf", f"spark.executor.extraJavaOptions={QUICK}",
-             "--conf", "spark.sql.shuffle.partitions=2"],
-            main, words, package=package,
-        )  # fmt: skip
+            [
+                "--master",
+                self.master,
+                "--deploy-mode",
+                "client",
+                "--driver-memory",
+                "700m",
+                "--executor-memory",
+                "600m",
+                "--executor-cores",
+                "1",
+                "--total-executor-cores",
+                str(cores),
+                "--driver-java-options",
+                archive_options(),
+                "--conf",
+                f"spark.executor.extraJavaOptions={QUICK}",
+                "--conf",
+                "spark.sql.shuffle.partitions=2",
+            ],
+            main,
+            words,
+            package=package,
+        )
 
 
 def submit(
@@ -125,15 +174,22 @@ def submit(
     with ScratchFolder.make("spark-submit-") as folder:
         return subprocess.run(
             [
-                program("bin/spark-submit"), *options,
+                program("bin/spark-submit"),
+                *options,
                 *(word for one in loopback for word in ("--conf", f"spark.{one}")),
-                "--conf", f"spark.pyspark.python={sys.executable}",
+                "--conf",
+                f"spark.pyspark.python={sys.executable}",
                 *(("--py-files", str(package)) if package else ()),
-                str(main), *words,
+                str(main),
+                *words,
             ],
-            cwd=folder, env={**os.environ, **LOOPBACK, "PYTHONWARNINGS": "ignore"},
-            capture_output=True, text=True, check=False, timeout=JOB_SECONDS,
-        )  # fmt: skip
+            cwd=folder,
+            env={**os.environ, **LOOPBACK, "PYTHONWARNINGS": "ignore"},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=JOB_SECONDS,
+        )
 
 
 class ConnectServer:
@@ -160,10 +216,15 @@ class ConnectServer:
         }
         try:
             self._script(
-                "start", "--master", "local[2]", "--driver-memory", self._memory,
-                "--driver-java-options", archive_options(),
+                "start",
+                "--master",
+                "local[2]",
+                "--driver-memory",
+                self._memory,
+                "--driver-java-options",
+                archive_options(),
                 *(word for key, value in settings.items() for word in ("--conf", f"{key}={value}")),
-            )  # fmt: skip
+            )
             (file,) = self.scratch.path.glob("*.pid")
             self._pid = int(file.read_text())
             guardian().watch("pid", self._pid)
@@ -201,18 +262,26 @@ class ConnectServer:
         """What its scripts are given: one folder for its pid and log, so that another server is left alone."""
         folder = str(self.scratch.path)
         return {
-            **os.environ, **LOOPBACK,
-            "SPARK_HOME": str(class_archive.spark_home()), "SPARK_PID_DIR": folder, "SPARK_LOG_DIR": folder,
+            **os.environ,
+            **LOOPBACK,
+            "SPARK_HOME": str(class_archive.spark_home()),
+            "SPARK_PID_DIR": folder,
+            "SPARK_LOG_DIR": folder,
             "SPARK_IDENT_STRING": "tests",
             "PYSPARK_PYTHON": sys.executable,  # of its Python workers; it takes no setting for that
-        }  # fmt: skip
+        }
 
     def _script(self, verb: str, *words: str) -> None:
         subprocess.run(
             [program(f"sbin/{verb}-connect-server.sh"), *words],
-            cwd=self.scratch.path, env=self.environment(), stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=verb == "start", timeout=60,
-        )  # fmt: skip
+            cwd=self.scratch.path,
+            env=self.environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            check=verb == "start",
+            timeout=60,
+        )
 
     def _listens(self) -> bool:
         if not _is_alive(self._pid):

@@ -46,7 +46,13 @@ def screenshot(
     Raises:
         ServersUnavailable: tmux is not installed.
     """
-    tmux = [jars.program("tmux", "tmux (Debian: apt-get install tmux)"), "-L", f"kquota-{uuid.uuid4().hex[:12]}", "-f", "/dev/null"]  # fmt: skip
+    tmux = [
+        jars.program("tmux", "tmux (Debian: apt-get install tmux)"),
+        "-L",
+        f"kquota-{uuid.uuid4().hex[:12]}",
+        "-f",
+        "/dev/null",
+    ]
     words = [f"{name}={value}" for name, value in (environment or {}).items()]
     ended = shlex.join([*tmux, "wait-for", "-S", "ended"])
     script = f"cd {shlex.quote(str(folder))}; env -u CI -u NO_COLOR {shlex.join([*words, *command])}; {ended}; exec cat"

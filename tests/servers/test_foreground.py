@@ -15,9 +15,12 @@ COMMAND = [sys.executable, "-m", "tests.servers.kafka"]
 
 def start(*arguments: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(
-        [*COMMAND, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        [*COMMAND, *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def port_of(line: str) -> int:

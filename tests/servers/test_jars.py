@@ -99,8 +99,11 @@ def test_an_old_java_is_not_enough(tmp_path: Path) -> None:
     check = "from tests.servers import jars; jars.java_identity()"
     answer = subprocess.run(
         [sys.executable, "-c", check],
-        env={"PATH": f"{tmp_path}:/usr/bin:/bin"}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        env={"PATH": f"{tmp_path}:/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert "install Java 17 or newer" in answer.stderr
 
 

@@ -55,10 +55,16 @@ def _describe_with_kafkas_tool(cluster: KafkaCluster, listener: Listener, mechan
     file = cluster.folder / "planner.properties"
     file.write_text(to_text(properties), encoding="utf-8")
     answer = tools.kafka_configs(
-        cluster.version, "--bootstrap-server", cluster.bootstrap(listener),
-        "--command-config", str(file), "--describe", "--entity-type", "clients",
+        cluster.version,
+        "--bootstrap-server",
+        cluster.bootstrap(listener),
+        "--command-config",
+        str(file),
+        "--describe",
+        "--entity-type",
+        "clients",
         flags=cluster.issuer.jvm_flags() if cluster.issuer else (),
-    )  # fmt: skip
+    )
     assert answer.returncode == 0, (listener, mechanism, answer.stderr)
 
 
@@ -180,9 +186,16 @@ def test_clients_are_told_the_advertised_port_and_extra_properties_count() -> No
         assert cluster.bootstrap() == "127.0.0.1:19092"
         assert ping.broker_ports(cluster.port()) == {1: 19092}
         answer = tools.kafka_configs(
-            "4.0.1", "--bootstrap-server", f"127.0.0.1:{cluster.inside(1)}",
-            "--describe", "--all", "--entity-type", "brokers", "--entity-name", "1",
-        )  # fmt: skip
+            "4.0.1",
+            "--bootstrap-server",
+            f"127.0.0.1:{cluster.inside(1)}",
+            "--describe",
+            "--all",
+            "--entity-type",
+            "brokers",
+            "--entity-name",
+            "1",
+        )
         assert f"{callback_key}={tools.CALLBACK.class_name} " in answer.stdout
         assert "quota.window.num=2 " in answer.stdout
 

@@ -15,9 +15,12 @@ def run_without_java(tmp_path: Path, **environment: str) -> "subprocess.Complete
     inherited = {key: value for key, value in os.environ.items() if key not in {"CI", "JAVA_HOME"}}
     return subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", ONE_TEST],
-        cwd=REPOSITORY, env=inherited | {"PATH": str(tmp_path)} | environment,
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=REPOSITORY,
+        env=inherited | {"PATH": str(tmp_path)} | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def test_a_machine_without_java_gets_a_loud_list(tmp_path: Path) -> None:

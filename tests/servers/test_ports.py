@@ -28,11 +28,17 @@ def test_processes_that_choose_at_the_same_time_never_choose_the_same_port() -> 
     )
     choosers = [
         subprocess.Popen(
-            [sys.executable, "-c", f"import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (8192, 8192)); {program}"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            [
+                sys.executable,
+                "-c",
+                f"import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (8192, 8192)); {program}",
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
         for _ in range(2)
-    ]  # fmt: skip
+    ]
     chosen = []
     for chooser in choosers:
         assert chooser.stdout is not None

@@ -74,9 +74,17 @@ def test_a_conversation_answers_until_its_program_ends(echo: JavaSource) -> None
 def test_kafka_configs_writes_what_raw_bytes_read(empty_kafka: StartKafka, version: str) -> None:
     cluster = empty_kafka(version)
     answer = tools.kafka_configs(
-        version, "--bootstrap-server", cluster.bootstrap(), "--alter", "--entity-type", "users",
-        "--entity-name", "alice", "--add-config", "producer_byte_rate=1000",
-    )  # fmt: skip
+        version,
+        "--bootstrap-server",
+        cluster.bootstrap(),
+        "--alter",
+        "--entity-type",
+        "users",
+        "--entity-name",
+        "alice",
+        "--add-config",
+        "producer_byte_rate=1000",
+    )
     assert answer.stdout == "Completed updating config for user alice.\n", answer.stderr
     wanted = {entity(user="alice"): {"producer_byte_rate": 1000.0}}
     raw_quotas.wait_for(cluster.port(), lambda quotas: quotas == wanted)

@@ -56,9 +56,17 @@ def compile_jar(version: str, source: JavaSource) -> Path:
     def fill(folder: Path) -> None:
         with ScratchFolder.make("javac-") as classes:
             command = [
-                jars.javac(), "--release", "17", "-nowarn", "-proc:none", "-cp", found.classpath,
-                "-d", str(classes), str(source.path),
-            ]  # fmt: skip
+                jars.javac(),
+                "--release",
+                "17",
+                "-nowarn",
+                "-proc:none",
+                "-cp",
+                found.classpath,
+                "-d",
+                str(classes),
+                str(source.path),
+            ]
             answer = subprocess.run(command, capture_output=True, text=True, check=False)
             if answer.returncode != 0:
                 raise JavaFailed(f"javac refuses {source.path.name} on {version}:\n{answer.stderr}")

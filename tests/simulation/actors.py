@@ -176,12 +176,15 @@ async def night_shift(world: "World") -> None:
             orders = {
                 "overrides": (
                     NewOverride(
-                        entity=entity, key=pair[1], value=chance.choice((*VALUES, None)),
+                        entity=entity,
+                        key=pair[1],
+                        value=chance.choice((*VALUES, None)),
                         until=world.clock.now() + chance.choice((30.0, 300.0, 1_800.0)),
-                        principal="oncall", reason="simulated",
+                        principal="oncall",
+                        reason="simulated",
                     ),
                 )
-            }  # fmt: skip
+            }
         orders["only"] = _only(pair)
         process.start(command(world, process, **orders))
 

@@ -41,8 +41,11 @@ async def inject_faults(world: "World") -> None:
         kind, now = chance.choice(kinds), world.loop.time()
         length = min(chance.expovariate(1 / MEAN_SECONDS), LONGEST_SECONDS)
         event = FaultEvent(
-            world=world, node=chance.choice(NODES), until=min(now + length, world.scenario.seconds), chance=chance
-        )  # fmt: skip
+            world=world,
+            node=chance.choice(NODES),
+            until=min(now + length, world.scenario.seconds),
+            chance=chance,
+        )
         world.trace("fault", "%s, broker %s, %.1f s", kind, event.node, event.until - now)
         table.get(kind, _spoil_answers(kind))(event)
 

@@ -77,10 +77,25 @@ def search(fault: Fault, *, seconds: float, seeds: int, days: float) -> PlantedR
             raise SystemExit(f"{fault.file} has not exactly one: {fault.old}")
         _ = path.write_text(text.replace(fault.old, fault.new))
         command = [
-            sys.executable, "-m", "tests.simulation",
-            "--world", "operator" if fault.file.startswith(OPERATED) else "watch", "--first", "1", "--seeds", str(seeds), "--seconds", str(seconds),
-            "--workers", "1", "--failures", "1", "--no-shrink", "--days", str(days),
-        ]  # fmt: skip
+            sys.executable,
+            "-m",
+            "tests.simulation",
+            "--world",
+            "operator" if fault.file.startswith(OPERATED) else "watch",
+            "--first",
+            "1",
+            "--seeds",
+            str(seeds),
+            "--seconds",
+            str(seconds),
+            "--workers",
+            "1",
+            "--failures",
+            "1",
+            "--no-shrink",
+            "--days",
+            str(days),
+        ]
         environment = {
             **os.environ,
             "PYTHONPATH": str(folder),

@@ -11,16 +11,52 @@ from reconciler.quota.policy import DriftMode, Policy, Rules
 
 ACTORS = ("watch", "apply", "override", "foreign", "author")
 FAULTS = (
-    "kill", "power", "disk full", "interrupt", "lag", "stop", "restart", "failover", "cut", "partition", "isolation",
-    "slow", "lost request", "lost answer", "delayed answer", "throttle", "refusal",
-)  # fmt: skip
+    "kill",
+    "power",
+    "disk full",
+    "interrupt",
+    "lag",
+    "stop",
+    "restart",
+    "failover",
+    "cut",
+    "partition",
+    "isolation",
+    "slow",
+    "lost request",
+    "lost answer",
+    "delayed answer",
+    "throttle",
+    "refusal",
+)
 
 OPERATOR_ACTORS = ("operators", "author", "override", "admin", "foreign")
 OPERATOR_FAULTS = (
-    "kill", "terminate", "pause", "clock step", "lag", "stop", "restart", "failover", "cut", "partition", "slow",
-    "lost request", "lost answer", "delayed answer", "throttle", "refusal",
-    "api outage", "api isolation", "api error", "api lost answer", "api slow", "watch drop", "watch lag", "compaction",
-)  # fmt: skip
+    "kill",
+    "terminate",
+    "pause",
+    "clock step",
+    "lag",
+    "stop",
+    "restart",
+    "failover",
+    "cut",
+    "partition",
+    "slow",
+    "lost request",
+    "lost answer",
+    "delayed answer",
+    "throttle",
+    "refusal",
+    "api outage",
+    "api isolation",
+    "api error",
+    "api lost answer",
+    "api slow",
+    "watch drop",
+    "watch lag",
+    "compaction",
+)
 WORLDS = {"watch": (ACTORS, FAULTS), "operator": (OPERATOR_ACTORS, OPERATOR_FAULTS)}
 """Who is there and what goes wrong, by kind of world."""
 
@@ -149,8 +185,18 @@ class Settings:
 def settings_of(scenario: Scenario) -> Settings:
     """The configuration of a world."""
     chance = scenario.chance("settings")
-    policy = chance.choice((Policy.SYNC, Policy.SYNC, Policy.SYNC, Policy.UPSERT, Policy.UPSERT, Policy.UPSERT,
-                            Policy.CREATE_ONLY, Policy.OBSERVE))  # fmt: skip
+    policy = chance.choice(
+        (
+            Policy.SYNC,
+            Policy.SYNC,
+            Policy.SYNC,
+            Policy.UPSERT,
+            Policy.UPSERT,
+            Policy.UPSERT,
+            Policy.CREATE_ONLY,
+            Policy.OBSERVE,
+        )
+    )
     scoped = chance.random() < 0.5
     rules = Rules(
         policy=policy,

@@ -59,12 +59,15 @@ class History:
         lines = [
             json.dumps(
                 {
-                    "time": instant(self.now), "entity": entity_json(subject), "key": RATE.value,
-                    "after": value, "outcome": outcome,
+                    "time": instant(self.now),
+                    "entity": entity_json(subject),
+                    "key": RATE.value,
+                    "after": value,
+                    "outcome": outcome,
                 }
             )
             for subject, value, outcome in entries
-        ]  # fmt: skip
+        ]
         self.laws.audited(self.now, "watch", "\n".join(lines).encode())
 
     def commit(self, subject: Entity, value: float | None, writer: str = "watch") -> None:
@@ -87,8 +90,11 @@ class History:
 
 def declares(subject: Entity, value: float, policy: DeletionPolicy | None = None) -> Declaration:
     return Declaration(
-        document=f"team/{subject}", entity=subject, limits=limits_of({RATE: value}), deletion_policy=policy
-    )  # fmt: skip
+        document=f"team/{subject}",
+        entity=subject,
+        limits=limits_of({RATE: value}),
+        deletion_policy=policy,
+    )
 
 
 def test_a_lawful_history_breaks_no_law():
@@ -225,9 +231,13 @@ def test_an_audit_line_that_contradicts_the_brokers_is_seen(outcome):
     if outcome == "NOT LANDED":
         history.run(declares(ALICE, 1.0))
     entry = {
-        "time": instant(history.now), "intendedAt": instant(NOW), "entity": entity_json(ALICE),
-        "key": RATE.value, "after": 1.0, "outcome": outcome,
-    }  # fmt: skip
+        "time": instant(history.now),
+        "intendedAt": instant(NOW),
+        "entity": entity_json(ALICE),
+        "key": RATE.value,
+        "after": 1.0,
+        "outcome": outcome,
+    }
     with pytest.raises(LawBroken, match="the audit log says"):
         history.laws.audited(history.now, "watch", json.dumps(entry).encode())
 

@@ -18,8 +18,12 @@ DAYS = "0.02"
 def simulate(*words: str, hash_seed: str = "random") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "tests.simulation", *words],
-        cwd=ROOT, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONHASHSEED": hash_seed},
-    )  # fmt: skip
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONHASHSEED": hash_seed},
+    )
 
 
 def test_all_laws_hold_in_the_worlds_of_this_suite():

@@ -135,8 +135,11 @@ class World:
     def begin(self, process: SimulatedProcess, overrides: frozenset[Pair] = frozenset()) -> Run:
         """A run begins."""
         run = Run(
-            process=process.name, started=self.clock.now(), documents=dict(self.documents), overrides=overrides
-        )  # fmt: skip
+            process=process.name,
+            started=self.clock.now(),
+            documents=dict(self.documents),
+            overrides=overrides,
+        )
         self.laws.began(run)
         return run
 
@@ -180,9 +183,14 @@ class World:
             policy = chance.choice((None, DeletionPolicy.DELETE, DeletionPolicy.RETAIN))
             suspended = chance.random() < 0.05
             self.documents[name] = Declaration(
-                document=name, entity=entity, limits=limits_of(values), path=f"{name}.yaml", line=1,
-                deletion_policy=policy, suspended=suspended,
-            )  # fmt: skip
+                document=name,
+                entity=entity,
+                limits=limits_of(values),
+                path=f"{name}.yaml",
+                line=1,
+                deletion_policy=policy,
+                suspended=suspended,
+            )
             self.trace(
                 "author",
                 "declares %s %s, %s%s",
@@ -300,9 +308,11 @@ class World:
     def _on_commit(self, commit: Commit) -> None:
         if not commit.writer.startswith("foreign"):
             self.trace(
-                "brokers", "commit by %s: %s", commit.writer,
+                "brokers",
+                "commit by %s: %s",
+                commit.writer,
                 [(entity_of(record.names), record.key, record.value) for record in commit.records],
-            )  # fmt: skip
+            )
         self._judge(self.laws.committed, commit)
 
     def _on_replace(self, process: SimulatedProcess, path: object, content: bytes) -> None:

@@ -122,11 +122,14 @@ def desired_of(declared: Value, policy: DeletionPolicy | None, suspended: bool) 
     return merge(
         (
             Declaration(
-                document=DOCUMENT, entity=ALICE, limits=limits_of({RATE: declared}),
-                deletion_policy=policy, suspended=suspended,
+                document=DOCUMENT,
+                entity=ALICE,
+                limits=limits_of({RATE: declared}),
+                deletion_policy=policy,
+                suspended=suspended,
             ),
         )
-    )  # fmt: skip
+    )
 
 
 @cache
@@ -135,8 +138,16 @@ def live_of(value: Value) -> QuotaState:
     return QuotaState() if value is None else QuotaState(limits={ALICE: limits_of({RATE: value})})
 
 
-FATES = ("answered", "crash before sending", "crash after sending", "lost", "lost but applied", "lost and late",
-         "rejected", "refused by a guard")  # fmt: skip
+FATES = (
+    "answered",
+    "crash before sending",
+    "crash after sending",
+    "lost",
+    "lost but applied",
+    "lost and late",
+    "rejected",
+    "refused by a guard",
+)
 """What can become of the one request of a run."""
 
 
@@ -153,8 +164,11 @@ class Product:
     def plan(self, state: PairState, live: Value) -> Plan:
         return compare(
             desired=desired_of(state.declared, state.policy, state.suspended),
-            owned=owned_of(state), live=live_of(live), rules=self.rules, now=NOW,
-        )  # fmt: skip
+            owned=owned_of(state),
+            live=live_of(live),
+            rules=self.rules,
+            now=NOW,
+        )
 
     def unsettled(
         self, owned: OwnershipRecords, live: Value
@@ -315,10 +329,16 @@ def _override(value: Value, ends_with_document: bool) -> Action:
         if PAIR in owned.overrides:
             return state
         override = Override(
-            entity=ALICE, key=RATE, value=value, until=NOW + 1.0, author="oncall", reason="incident",
-            before=state.live, declared=None if state.suspended else state.declared,
+            entity=ALICE,
+            key=RATE,
+            value=value,
+            until=NOW + 1.0,
+            author="oncall",
+            reason="incident",
+            before=state.live,
+            declared=None if state.suspended else state.declared,
             ends_with_document=ends_with_document,
-        )  # fmt: skip
+        )
         return replace(
             state, changes=canonical(owned.with_changes([OverrideSet(override=override)]))
         )

@@ -34,9 +34,13 @@ def main() -> int:
         place = Place(kube, clusters.get(given.version))
         for seed in given.seed or [secrets.randbelow(1_000_000)]:
             settings = Settings(
-                seed=seed, seconds=60 * given.minutes, documents=given.documents,
-                every=given.fault_every, rate=given.rate, elect=given.elect,
-            )  # fmt: skip
+                seed=seed,
+                seconds=60 * given.minutes,
+                documents=given.documents,
+                every=given.fault_every,
+                rate=given.rate,
+                elect=given.elect,
+            )
             place.clear()
             logs = folder / str(seed)
             logs.mkdir()

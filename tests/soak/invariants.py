@@ -58,9 +58,11 @@ class Declared:
         """An operation was carried out."""
         if step.verb == "create":
             self.documents[step.document] = Document(
-                user=step.user, namespace=namespace, limits=step.limits,
+                user=step.user,
+                namespace=namespace,
+                limits=step.limits,
                 deletion_policy=step.deletion_policy,
-            )  # fmt: skip
+            )
             self.live.add(step.document)
         one = self.documents[step.document]
         if step.verb in {"create", "update"}:

@@ -89,16 +89,27 @@ def operations(seed: int, *, seconds: float, documents: int, rate: float = 6.0) 
         elif choice < 0.7:
             declaration = draw.choice(live)
             declaration.limits = _limits(draw)
-            yield Step(at=at, verb="update", document=declaration.name, namespace=declaration.namespace,
-                       user=declaration.user, limits=dict(declaration.limits))  # fmt: skip
+            yield Step(
+                at=at,
+                verb="update",
+                document=declaration.name,
+                namespace=declaration.namespace,
+                user=declaration.user,
+                limits=dict(declaration.limits),
+            )
         elif choice < 0.75:
             declaration = draw.choice(live)
             declaration.suspended = not declaration.suspended
             yield _suspension(at, declaration)
         else:
             declaration = live.pop(draw.randrange(len(live)))
-            yield Step(at=at, verb="delete", document=declaration.name, namespace=declaration.namespace,
-                       user=declaration.user)  # fmt: skip
+            yield Step(
+                at=at,
+                verb="delete",
+                document=declaration.name,
+                namespace=declaration.namespace,
+                user=declaration.user,
+            )
             if draw.random() < 0.35 and declaration.deletion_policy == "Delete":
                 made += 1
                 again = _new(draw, made, user=declaration.user)
@@ -146,10 +157,23 @@ def _limits(draw: random.Random) -> Limits:
 
 
 def _created(at: float, declaration: _Document) -> Step:
-    return Step(at=at, verb="create", document=declaration.name, namespace=declaration.namespace, user=declaration.user,
-                limits=dict(declaration.limits), deletion_policy=declaration.deletion_policy)  # fmt: skip
+    return Step(
+        at=at,
+        verb="create",
+        document=declaration.name,
+        namespace=declaration.namespace,
+        user=declaration.user,
+        limits=dict(declaration.limits),
+        deletion_policy=declaration.deletion_policy,
+    )
 
 
 def _suspension(at: float, declaration: _Document) -> Step:
-    return Step(at=at, verb="suspend", document=declaration.name, namespace=declaration.namespace, user=declaration.user,
-                suspended=declaration.suspended)  # fmt: skip
+    return Step(
+        at=at,
+        verb="suspend",
+        document=declaration.name,
+        namespace=declaration.namespace,
+        user=declaration.user,
+        suspended=declaration.suspended,
+    )

@@ -83,8 +83,11 @@ class Soak:
         self._namespaces = [kube.fresh_namespace() for _ in range(NAMESPACES)]
         raw_quotas.set_quotas(
             self.world.kafka.port(),
-            {raw_quotas.entity(user=user): {"producer_byte_rate": value} for user, value in FOREIGN.items()},
-        )  # fmt: skip
+            {
+                raw_quotas.entity(user=user): {"producer_byte_rate": value}
+                for user, value in FOREIGN.items()
+            },
+        )
         self.world.cluster(
             interval="5s",
             guards={"maxRemovals": 100_000, "maxRemovedPercent": 100, "maxChangeFactor": 1e9},
@@ -135,9 +138,11 @@ class Soak:
         match step.verb:
             case "create":
                 body = World.document(
-                    step.document, user=step.user, limits=step.limits,
+                    step.document,
+                    user=step.user,
+                    limits=step.limits,
                     deletionPolicy=step.deletion_policy,
-                )  # fmt: skip
+                )
                 answer = api.call(
                     "PATCH", path, body, kind=APPLY_PATCH, query={"fieldManager": "soak"}
                 )
@@ -271,17 +276,21 @@ class Soak:
             ],
             config_maps=[
                 item
-                for item in api.get(f"/api/v1/namespaces/{place.namespace}/configmaps").need()["items"]
+                for item in api.get(f"/api/v1/namespaces/{place.namespace}/configmaps").need()[
+                    "items"
+                ]
                 if "kafka-quotas.io/records" in item["metadata"].get("labels", {})
             ],
             live=raw_quotas.describe(self.world.kafka.port()),
             cluster_id=self.world.kafka.cluster_id,
             events=sum(
-                len(api.get(f"/apis/events.k8s.io/v1/namespaces/{namespace}/events").need()["items"])
+                len(
+                    api.get(f"/apis/events.k8s.io/v1/namespaces/{namespace}/events").need()["items"]
+                )
                 for namespace in self._namespaces
             ),
             logs="\n".join(logs),
-        )  # fmt: skip
+        )
 
     def _report(self, found: list[Problem], seen: Seen) -> str:
         lines = [f"{len(found)} invariants do not hold; run again: {self.settings.again}"]

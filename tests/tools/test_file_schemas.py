@@ -169,16 +169,33 @@ def test_editors_get_one_schema_per_kind_of_file() -> None:
 
 def test_structural_words_become_json_schema() -> None:
     assert closed(
-        {"type": "object", "properties": {"a": {"x-kubernetes-int-or-string": True, "anyOf": [1], "pattern": "x"},
-                                           "b": {"type": "number", "minimum": 0, "exclusiveMinimum": True, "format": "double"},
-                                           "c": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}}},
-         "x-kubernetes-validations": [1]}
+        {
+            "type": "object",
+            "properties": {
+                "a": {"x-kubernetes-int-or-string": True, "anyOf": [1], "pattern": "x"},
+                "b": {"type": "number", "minimum": 0, "exclusiveMinimum": True, "format": "double"},
+                "c": {
+                    "type": "array",
+                    "x-kubernetes-list-type": "set",
+                    "items": {"type": "string"},
+                },
+            },
+            "x-kubernetes-validations": [1],
+        }
     ) == {
-        "type": "object", "additionalProperties": False,
-        "properties": {"a": {"type": ["integer", "string"], "minimum": -(2**63), "maximum": 2**63 - 1, "pattern": "x"},
-                       "b": {"type": "number", "exclusiveMinimum": 0},
-                       "c": {"type": "array", "uniqueItems": True, "items": {"type": "string"}}},
-    }  # fmt: skip
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {
+            "a": {
+                "type": ["integer", "string"],
+                "minimum": -(2**63),
+                "maximum": 2**63 - 1,
+                "pattern": "x",
+            },
+            "b": {"type": "number", "exclusiveMinimum": 0},
+            "c": {"type": "array", "uniqueItems": True, "items": {"type": "string"}},
+        },
+    }
 
 
 def test_the_reference_names_every_field() -> None:

@@ -18,15 +18,33 @@ def known(fetch: int, batch: int = 0) -> FetchSize:
     ("size", "limit", "least", "most"),
     [
         pytest.param(known(MIB), 100_000, 50_000, 50_000, id="ten seconds in one fetch: half"),
-        pytest.param(known(MIB), 200_000, 133_333, 133_333, id="two fetches in the window: two thirds"),
-        pytest.param(known(MIB), MIB, MIB * 11 // 12, MIB * 11 // 12, id="a fetch a second: eleven of twelve"),
-        pytest.param(known(8_192, 2_048), 8_192_000, 7_167_402, 7_167_402, id="half a batch of each fetch is read again"),
+        pytest.param(
+            known(MIB), 200_000, 133_333, 133_333, id="two fetches in the window: two thirds"
+        ),
+        pytest.param(
+            known(MIB), MIB, MIB * 11 // 12, MIB * 11 // 12, id="a fetch a second: eleven of twelve"
+        ),
+        pytest.param(
+            known(8_192, 2_048),
+            8_192_000,
+            7_167_402,
+            7_167_402,
+            id="half a batch of each fetch is read again",
+        ),
         pytest.param(UNSTATED, 100_000, 50_000, 100_000, id="not stated: from half to all"),
-        pytest.param(UNSTATED, 50 * MIB, 50 * MIB * 11 // 12, 50 * MIB, id="large limits: nearly all"),
-        pytest.param(FetchSize(least_bytes=MIB, most_bytes=50 * MIB), 200_000, 100_000, 133_333, id="one partition or many"),
+        pytest.param(
+            UNSTATED, 50 * MIB, 50 * MIB * 11 // 12, 50 * MIB, id="large limits: nearly all"
+        ),
+        pytest.param(
+            FetchSize(least_bytes=MIB, most_bytes=50 * MIB),
+            200_000,
+            100_000,
+            133_333,
+            id="one partition or many",
+        ),
         pytest.param(known(MIB), 1, 1, 1, id="never nothing"),
     ],
-)  # fmt: skip
+)
 def test_a_held_back_consumer_gets_a_part_of_its_limit(size, limit, least, most):
     assert size.obtained(limit) == (least, most)
 

@@ -79,8 +79,13 @@ def shown(rows, policy=POLICY, **more):
 
 def test_a_tenant_is_its_worst_broker_and_how_many():
     found = tenants(
-        [row(broker="1"), row(broker="3", after=50 * MINUTE), row(broker="2", after=0), row("bob", "", ImpactVerdict.NO_DATA, None)]
-    )  # fmt: skip
+        [
+            row(broker="1"),
+            row(broker="3", after=50 * MINUTE),
+            row(broker="2", after=0),
+            row("bob", "", ImpactVerdict.NO_DATA, None),
+        ]
+    )
     assert [(one.worst.broker_id, one.brokers, one.throttled) for one in found] == [
         ("3", 3, 2),
         ("", 0, 0),
@@ -140,9 +145,12 @@ def test_what_the_policy_refuses_is_shown_first_and_once_for_each_figure():
 
 
 HELD_BACK = {
-    "verdict": ImpactVerdict.SAME, "bound": FigureBound.AT_LEAST, "after": 0, "observed_throttled_ms": 20 * 60 * MINUTE,
+    "verdict": ImpactVerdict.SAME,
+    "bound": FigureBound.AT_LEAST,
+    "after": 0,
+    "observed_throttled_ms": 20 * 60 * MINUTE,
     "censored_ms": 20 * 60 * MINUTE,
-}  # fmt: skip
+}
 
 
 def test_the_same_of_a_client_that_was_held_back_is_no_verdict_on_a_tighter_limit():

@@ -20,7 +20,11 @@ START_MS = 1_700_000_000_000
 USERS = ("alice", "bob", "zoë 50%")
 CLIENTS = ("app", "job", "", 'a"b')
 ADDRESSES = ("10.0.0.1", "10.0.0.2")
-_SLOTS = [(*USERS, DEFAULT, ABSENT), ("app", "job", 'a"b', DEFAULT, ABSENT), (*ADDRESSES, DEFAULT, ABSENT)]  # fmt: skip
+_SLOTS = [
+    (*USERS, DEFAULT, ABSENT),
+    ("app", "job", 'a"b', DEFAULT, ABSENT),
+    (*ADDRESSES, DEFAULT, ABSENT),
+]
 ENTITIES = [
     one
     for user in _SLOTS[0]
@@ -105,7 +109,9 @@ def _limits(draw: Random, state: QuotaState, changes: int) -> QuotaState:
     for _ in range(changes):
         kind = draw.choice((QuotaType.PRODUCE, QuotaType.PRODUCE, *QuotaType))
         subjects = [one for one in ENTITIES if (one[2] is not ABSENT) == (kind is QuotaType.IP)]
-        limit: float | None = draw.choice((None, *ODD_LIMITS)) if draw.random() < 0.3 else draw.uniform(0.5, 3000)  # fmt: skip
+        limit: float | None = (
+            draw.choice((None, *ODD_LIMITS)) if draw.random() < 0.3 else draw.uniform(0.5, 3000)
+        )
         values.append((draw.choice(subjects), KEY_OF[kind], limit))
     return state.with_values(values)
 
@@ -114,7 +120,9 @@ def _moments(draw: Random, length: int) -> list[tuple[int, int]]:
     """When a broker was read, and for how long each reading stands."""
     ts, found = START_MS, []
     for _ in range(length):
-        distance = draw.choice((30_000, 30_000, 30_000, 60_000, 12_345, 999, 150_000, 150_001, 900_000))  # fmt: skip
+        distance = draw.choice(
+            (30_000, 30_000, 30_000, 60_000, 12_345, 999, 150_000, 150_001, 900_000)
+        )
         ts += distance
         found.append((ts, distance if distance <= CADENCE.max_gap_ms else CADENCE.step_ms))
     return found

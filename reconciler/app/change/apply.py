@@ -172,9 +172,14 @@ async def apply_run(
     records = RecordOptions(none=request.sources.no_inventory) if task is None else task.records
     words = ("apply" if saved is None else "plan", *request.paths)
     async with prepared_run(
-        notices, target, records, prepare,
-        command="apply", next_command=target.command(*words), outcome_path=request.outcome_path,
-    ) as run:  # fmt: skip
+        notices,
+        target,
+        records,
+        prepare,
+        command="apply",
+        next_command=target.command(*words),
+        outcome_path=request.outcome_path,
+    ) as run:
         yield run
 
 

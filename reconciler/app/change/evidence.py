@@ -166,7 +166,10 @@ def _published(
             reason = "the project file is not trusted, so the evidence that it names is not read"
         return _nothing(cluster_id, reason)
     if not cluster_id:
-        return _nothing(cluster_id, "the cluster id is not known; set expectedClusterId, or plan with a snapshot")  # fmt: skip
+        return _nothing(
+            cluster_id,
+            "the cluster id is not known; set expectedClusterId, or plan with a snapshot",
+        )
     try:
         needs("usage", "evidence")
     except UsageError as missing:

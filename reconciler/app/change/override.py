@@ -70,10 +70,15 @@ class OverrideChange:
             until = observation.at + seconds
             return tuple(
                 NewOverride(
-                    entity=entity, key=key, value=value, until=until, principal=principal, reason=reason
+                    entity=entity,
+                    key=key,
+                    value=value,
+                    until=until,
+                    principal=principal,
+                    reason=reason,
                 )
                 for key, value in values.items()
-            )  # fmt: skip
+            )
 
         pairs = frozenset((entity, key) for key in values)
         return cls(begin=begin, end=frozenset(), pairs=lambda _: pairs)
@@ -149,9 +154,13 @@ async def override_run(
         return await _prepared(notices, target, runtime, request)
 
     async with prepared_run(
-        notices, target, RecordOptions(), prepare,
-        command=request.command, next_command=target.command(*request.next_words),
-    ) as run:  # fmt: skip
+        notices,
+        target,
+        RecordOptions(),
+        prepare,
+        command=request.command,
+        next_command=target.command(*request.next_words),
+    ) as run:
         yield run
 
 

@@ -20,9 +20,12 @@ if TYPE_CHECKING:
     from reconciler.app.change.plan_preparation import PlanTask
 
 _FLAGS: Final = {
-    Guard.PROTECTED: ("--allow-defaults", "of default entities, which affect every client without a closer limit"),
+    Guard.PROTECTED: (
+        "--allow-defaults",
+        "of default entities, which affect every client without a closer limit",
+    ),
     Guard.UNIT_SLIP: ("--allow-small-values", "that look like a slip of the unit"),
-}  # fmt: skip
+}
 
 
 def check_piped(task: "PlanTask", paths: "Sequence[str]") -> None:

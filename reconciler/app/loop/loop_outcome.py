@@ -36,8 +36,11 @@ def needs_confirmation(reconciliation: Reconciliation) -> bool:
 def _unfinished(reconciliation: Reconciliation, outcome: Outcome) -> str:
     """What may look different in a moment, in words; "" = nothing."""
     unknown = outcome.count("UNKNOWN") + outcome.count("NOT SENT")
-    unseen = sum(isinstance(pair_outcome.result, Applied) and pair_outcome.visibility in {PairVisibility.NOT_YET, PairVisibility.UNCHECKED}
-                 for pair_outcome in outcome.pairs)  # fmt: skip
+    unseen = sum(
+        isinstance(pair_outcome.result, Applied)
+        and pair_outcome.visibility in {PairVisibility.NOT_YET, PairVisibility.UNCHECKED}
+        for pair_outcome in outcome.pairs
+    )
     is_refused = bool(reconciliation.withheld) or any(
         isinstance(pair_outcome.result, Rejected) for pair_outcome in outcome.pairs
     )

@@ -207,7 +207,9 @@ def declared(notices: TextReceiver, target: ClusterTarget) -> DeclaredDocuments:
     if not texts.files and set(texts.problems) == {
         unmatched_problem(pattern) for pattern in manifests
     }:
-        notices.warning(f"{target.name}: no manifest is at {', '.join(manifests)}, so nothing is declared yet")  # fmt: skip
+        notices.warning(
+            f"{target.name}: no manifest is at {', '.join(manifests)}, so nothing is declared yet"
+        )
         return nothing
     loaded = load_loosely(target, (), texts).checked()
     for warning in loaded.warnings:

@@ -98,7 +98,10 @@ def _check_ours(path: Path) -> None:
 def _check_unread(path: Path, target: ClusterTarget) -> None:
     """A file among the manifests would declare everything twice, and the next run would take it for what is declared."""
     absolute = os.path.normpath(path.absolute())
-    names = [Path(absolute).as_posix(), Path(os.path.relpath(absolute, target.root.absolute())).as_posix()]  # fmt: skip
+    names = [
+        Path(absolute).as_posix(),
+        Path(os.path.relpath(absolute, target.root.absolute())).as_posix(),
+    ]
     if select(target.project_cluster.manifests, names).names:
         raise UsageError(
             f"{path} would be one of the manifests of {target.name}, and everything in it declared twice",

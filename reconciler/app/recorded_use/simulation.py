@@ -122,9 +122,14 @@ def simulated(notices: Notices, options: SimulateOptions) -> "Simulation":
         source=lake.store.redacted_address,
         now_ms=round(clock.now() * 1000),
     )
-    rows = sum(
-        recorded_window.opened(lake, candidate.cluster_id, begin, end).rows for candidate in work.candidates
-    ) if options.engine == "auto" else 0  # fmt: skip
+    rows = (
+        sum(
+            recorded_window.opened(lake, candidate.cluster_id, begin, end).rows
+            for candidate in work.candidates
+        )
+        if options.engine == "auto"
+        else 0
+    )
     if options.engine == "core" or (options.engine == "auto" and rows <= SWITCH_ROWS):
         return candidate_plans.by_core(lake, work)
     if options.engine == "auto":

@@ -122,8 +122,12 @@ class BranchFollower:
         self._enforce(revision)
         if before is None or before.commit != commit:
             count = sum(len(desired.documents) for desired in revision.desired.values())
-            _LOG.info("%s is in force: %d documents for %s", commit[:12], count,
-                      ", ".join(escaped(name) for name in revision.project.names))  # fmt: skip
+            _LOG.info(
+                "%s is in force: %d documents for %s",
+                commit[:12],
+                count,
+                ", ".join(escaped(name) for name in revision.project.names),
+            )
         else:
             _LOG.info("%s stays in force; its settings are read anew", commit[:12])
 

@@ -87,19 +87,32 @@ class _WatchService:
         chance = random.SystemRandom().random
         self._fleet = WatchedFleet(
             opener=ClusterSessions(options.state_dir, clock=clock, telemetry=telemetry).open,
-            state=state, telemetry=telemetry, clock=clock, random=chance, principal=current_principal(),
-        )  # fmt: skip
+            state=state,
+            telemetry=telemetry,
+            clock=clock,
+            random=chance,
+            principal=current_principal(),
+        )
         self._follower = BranchFollower(
-            options.mirror, options.places, state=state, take=self._fleet.take, telemetry=telemetry, clock=clock,
-        )  # fmt: skip
+            options.mirror,
+            options.places,
+            state=state,
+            take=self._fleet.take,
+            telemetry=telemetry,
+            clock=clock,
+        )
         retry = min(5.0, options.interval)
         pace = LoopIntervals(
             interval=options.interval, first_retry=retry, last_retry=options.interval
         )
         self._branch = ClusterLoop(
-            "git", mailbox=Mailbox(clock=clock), work=self._follower.work, pace=lambda: pace,
-            clock=clock, random=chance,
-        )  # fmt: skip
+            "git",
+            mailbox=Mailbox(clock=clock),
+            work=self._follower.work,
+            pace=lambda: pace,
+            clock=clock,
+            random=chance,
+        )
         self._began = clock.now()
         self._signal = signal.SIGTERM
         self._stop = asyncio.Event()
@@ -108,10 +121,18 @@ class _WatchService:
         """Run until a signal comes."""
         with self._listening():
             async with served(
-                self._notices, self._options.serving, self._metrics, healthy=self.healthy, ready=self.ready
-            ):  # fmt: skip
-                _LOG.info("watching %s every %g s, state in %s", escaped(self._options.mirror.display_name),
-                          self._options.interval, self._options.state_dir)  # fmt: skip
+                self._notices,
+                self._options.serving,
+                self._metrics,
+                healthy=self.healthy,
+                ready=self.ready,
+            ):
+                _LOG.info(
+                    "watching %s every %g s, state in %s",
+                    escaped(self._options.mirror.display_name),
+                    self._options.interval,
+                    self._options.state_dir,
+                )
                 await self._follower.restore()
                 await supervise(
                     {"git": self._branch.run(self._stop), "clusters": self._fleet.run(self._stop)},

@@ -48,17 +48,34 @@ TRUST_VARIABLE: Final = "KQUOTA_TRUST_PLAN"
 @command(help=HELP)
 @click.argument("paths", nargs=-1, metavar="[plan.json] [PATH]...", shell_complete=plan_files)
 @click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
-@click.option("--expect-digest", metavar="DIGEST", help="Digest of the approved plan; a plan with another effect is refused.")  # fmt: skip
-@click.option("--max-age", type=DurationParameter(), default="24h", show_default=True, metavar="DURATION",
-              help="Maximum age of a saved plan.")  # fmt: skip
-@click.option("--trust-plan", is_flag=True,
-              help="Apply a saved plan without recomputing it from the manifests. Refused in CI and without a terminal.")  # fmt: skip
+@click.option(
+    "--expect-digest",
+    metavar="DIGEST",
+    help="Digest of the approved plan; a plan with another effect is refused.",
+)
+@click.option(
+    "--max-age",
+    type=DurationParameter(),
+    default="24h",
+    show_default=True,
+    metavar="DURATION",
+    help="Maximum age of a saved plan.",
+)
+@click.option(
+    "--trust-plan",
+    is_flag=True,
+    help="Apply a saved plan without recomputing it from the manifests. Refused in CI and without a terminal.",
+)
 @click.option("--pace", is_flag=True, help="Wait after each request until every broker shows it.")
 @click.option(
     "--out", type=FILE, metavar="FILE", help="Save the outcome to this file, for kquota rollback."
 )
-@click.option("--continue-on-error/--stop-on-error", default=True, show_default=True,
-              help="With --all: write to the other clusters if one fails. --stop-on-error writes to none unless all have a plan that nothing refuses, and begins no cluster after a failed one.")  # fmt: skip
+@click.option(
+    "--continue-on-error/--stop-on-error",
+    default=True,
+    show_default=True,
+    help="With --all: write to the other clusters if one fails. --stop-on-error writes to none unless all have a plan that nothing refuses, and begins no cluster after a failed one.",
+)
 @click.option("--verbose", "-v", is_flag=True, help="Print long lists in full.")
 @where_options(revisions=True)
 @source_options
@@ -100,9 +117,16 @@ def apply(
         raise UsageError("a saved plan, a digest and --out are about one cluster, not several")
     show_config_changes(console, where)
     request = ApplyRequest(
-        paths=tuple(paths), limits=limits, sources=sources, saved=saved, is_trusted=trust_plan,
-        expect_digest=expect_digest, max_age=max_age, pace=pace, outcome_path=out,
-    )  # fmt: skip
+        paths=tuple(paths),
+        limits=limits,
+        sources=sources,
+        saved=saved,
+        is_trusted=trust_plan,
+        expect_digest=expect_digest,
+        max_age=max_age,
+        pace=pace,
+        outcome_path=out,
+    )
 
     def open_run(
         notices: "Notices", target: "ClusterTarget"
@@ -110,9 +134,13 @@ def apply(
         return apply_run(notices, target, request)
 
     display = ApplyOutput(
-        output=output, yes=yes, verbose=verbose, is_reviewed=saved is not None,
-        concurrency=where.concurrency, continue_on_error=continue_on_error,
-    )  # fmt: skip
+        output=output,
+        yes=yes,
+        verbose=verbose,
+        is_reviewed=saved is not None,
+        concurrency=where.concurrency,
+        continue_on_error=continue_on_error,
+    )
     return apply_all(console, cluster_targets, open_run, display)
 
 

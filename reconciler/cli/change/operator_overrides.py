@@ -45,14 +45,28 @@ class KubernetesOptions:
 def kubernetes_options(function: F) -> F:
     """The options of :class:`KubernetesOptions`, handed over as ``kube``."""
     decorate: Callable[[F], F] = packed(
-        "kube", KubernetesOptions, ("kubernetes", "operator_namespace", "kubeconfig"), (
-            click.option("--kubernetes", is_flag=True,
-                         help="Use the records of the Kubernetes operator; --cluster is the name of a QuotaCluster, and this command does not connect to Kafka."),
-            click.option("--operator-namespace", metavar="NAMESPACE",
-                         help="Namespace of the operator  [default: the pod's]."),
-            click.option("--kubeconfig", type=FILE, metavar="FILE",
-                         help="Kubeconfig file  [default: as kubectl]."),
-        ))  # fmt: skip
+        "kube",
+        KubernetesOptions,
+        ("kubernetes", "operator_namespace", "kubeconfig"),
+        (
+            click.option(
+                "--kubernetes",
+                is_flag=True,
+                help="Use the records of the Kubernetes operator; --cluster is the name of a QuotaCluster, and this command does not connect to Kafka.",
+            ),
+            click.option(
+                "--operator-namespace",
+                metavar="NAMESPACE",
+                help="Namespace of the operator  [default: the pod's].",
+            ),
+            click.option(
+                "--kubeconfig",
+                type=FILE,
+                metavar="FILE",
+                help="Kubeconfig file  [default: as kubectl].",
+            ),
+        ),
+    )
     return decorate(function)
 
 
@@ -264,12 +278,16 @@ def overrides_as_table(console: Console, overrides: "Sequence[Override]") -> Non
             entity_text(record.entity),
             str(record.key),
             units.limit(record.key, record.value) if record.value is not None else "unset",
-            units.limit(record.key, record.declared) if record.declared is not None else "not declared",
-            f"{units.age(record.until - now)} left" if now < record.until else "expired, not reverted",
+            units.limit(record.key, record.declared)
+            if record.declared is not None
+            else "not declared",
+            f"{units.age(record.until - now)} left"
+            if now < record.until
+            else "expired, not reverted",
             escaped(record.author),
             escaped(record.reason),
         ]
         for record in overrides
-    ]  # fmt: skip
+    ]
     heads = ("ENTITY", "KEY", "VALUE", "DECLARED", "UNTIL", "WHO", "REASON")
     console.fact("\n".join(table(rows, heads=heads, style=console.style)))

@@ -88,7 +88,14 @@ def override() -> None:
 @override.command("set", help=SET_HELP)
 @click.argument("entity", type=EntityParameter())
 @click.argument("limits_given", nargs=-1, required=True, metavar="KEY=VALUE...")
-@click.option("--for", "seconds", type=DurationParameter(), required=True, metavar="DURATION", help="How long.")  # fmt: skip
+@click.option(
+    "--for",
+    "seconds",
+    type=DurationParameter(),
+    required=True,
+    metavar="DURATION",
+    help="How long.",
+)
 @click.option("--reason", required=True, help="Reason; shown in every plan while it is in force.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 @where_options(many=False)

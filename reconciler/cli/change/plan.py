@@ -53,7 +53,9 @@ Example:
     "--page", type=FILE, metavar="FILE", help="Save the HTML page of the plan to this file."
 )
 @click.option("--offline", is_flag=True, help="Connect to no cluster.")
-@click.option("--snapshot", type=FILE, metavar="FILE", help="Snapshot to plan against (requires --offline).")  # fmt: skip
+@click.option(
+    "--snapshot", type=FILE, metavar="FILE", help="Snapshot to plan against (requires --offline)."
+)
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 2 if there are changes or drift.")
 @click.option("--verbose", "-v", is_flag=True, help="Print long lists in full.")
 @principals_option

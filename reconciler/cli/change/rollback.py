@@ -33,9 +33,21 @@ Example:
 
 @command(help=HELP)
 @click.argument("outcome", type=FILE, metavar="OUTCOME.json")
-@click.option("--for", "seconds", type=DurationParameter(), default="24h", show_default=True, metavar="DURATION",
-              help="Longest time that the restored values stay in force.")  # fmt: skip
-@click.option("--reason", default="rollback", show_default=True, help="Reason; shown in every plan while it is in force.")  # fmt: skip
+@click.option(
+    "--for",
+    "seconds",
+    type=DurationParameter(),
+    default="24h",
+    show_default=True,
+    metavar="DURATION",
+    help="Longest time that the restored values stay in force.",
+)
+@click.option(
+    "--reason",
+    default="rollback",
+    show_default=True,
+    help="Reason; shown in every plan while it is in force.",
+)
 @click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 @where_options(many=False)
 @validate_option

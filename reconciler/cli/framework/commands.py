@@ -17,61 +17,144 @@ Headings = Mapping[str, Sequence[str]]
 """Flags by heading, in the order of the help."""
 
 _OUTPUT: Final = (
-    "--format", "--out", "--verbose", "--detailed-exitcode", "--most", "--pseudonymise", "--curves", "--log-format",
-    "--log-level", "--summary", "--outputs", "--annotations", "--sarif", "--path-prefix", "--terraform-report",
-    "--code-quality", "--color", "--version", "--help",
-)  # fmt: skip
+    "--format",
+    "--out",
+    "--verbose",
+    "--detailed-exitcode",
+    "--most",
+    "--pseudonymise",
+    "--curves",
+    "--log-format",
+    "--log-level",
+    "--summary",
+    "--outputs",
+    "--annotations",
+    "--sarif",
+    "--path-prefix",
+    "--terraform-report",
+    "--code-quality",
+    "--color",
+    "--version",
+    "--help",
+)
 
 _COMMON: Final[Headings] = {
     "Cluster": (
-        "--cluster", "--all", "--project", "--config-from", "--bootstrap-server", "--command-config", "--timeout",
+        "--cluster",
+        "--all",
+        "--project",
+        "--config-from",
+        "--bootstrap-server",
+        "--command-config",
+        "--timeout",
         "--concurrency",
     ),
     "Policy and ownership": (
-        "--policy", "--confirm-sync", "--only", "--correct-drift", "--force", "--since", "--no-inventory", "--validate",
+        "--policy",
+        "--confirm-sync",
+        "--only",
+        "--correct-drift",
+        "--force",
+        "--since",
+        "--no-inventory",
+        "--validate",
     ),
     "Guards": (
-        "--max-removals", "--max-removed-percent", "--max-change-factor", "--max-exception-factor", "--allow-newly-unlimited", "--allow-small-values",
-        "--allow-defaults", "--allow-empty",
+        "--max-removals",
+        "--max-removed-percent",
+        "--max-change-factor",
+        "--max-exception-factor",
+        "--allow-newly-unlimited",
+        "--allow-small-values",
+        "--allow-defaults",
+        "--allow-empty",
     ),
     "Documents": ("--namespace", "--split", "--team", "--partial", "--out-dir"),
     "Recorded use": ("--evidence", "--no-evidence", "--require-evidence"),
-    "Watching": ("--watch", "--interval", "--confirm-after", "--metrics-address", "--metrics-entity-labels"),
+    "Watching": (
+        "--watch",
+        "--interval",
+        "--confirm-after",
+        "--metrics-address",
+        "--metrics-entity-labels",
+    ),
     "Notifications": ("--notify", "--notify-key", "--remind-after", "--notify-state"),
     "Kubernetes": ("--kubernetes", "--operator-namespace", "--kubeconfig"),
     "Output and help": _OUTPUT,
-}  # fmt: skip
+}
 
 _SPARK: Final[Headings] = {
-    "Clusters and time": ("--lake", "--cluster", "--all", "--project", "--cluster-id", "--from", "--to", "--at"),
+    "Clusters and time": (
+        "--lake",
+        "--cluster",
+        "--all",
+        "--project",
+        "--cluster-id",
+        "--from",
+        "--to",
+        "--at",
+    ),
     "Source": (
-        "--prometheus", "--http-config", "--file", "--input-format", "--time-unit", "--dialect", "--snapshot", "--audit-log",
-        "--matchers", "--broker-id", "--step", "--max-gap",
+        "--prometheus",
+        "--http-config",
+        "--file",
+        "--input-format",
+        "--time-unit",
+        "--dialect",
+        "--snapshot",
+        "--audit-log",
+        "--matchers",
+        "--broker-id",
+        "--step",
+        "--max-gap",
     ),
     "Spark session": ("--engine", "--master", "--remote", "--memory", "--brief"),
     "Output and help": _OUTPUT,
-}  # fmt: skip
+}
 
 _OPERATOR: Final[Headings] = {
     "Scope": (
-        "--namespace", "--all", "--operator-namespace", "--kubeconfig", "--operator-class", "--quota-clusters",
+        "--namespace",
+        "--all",
+        "--operator-namespace",
+        "--kubeconfig",
+        "--operator-class",
+        "--quota-clusters",
         "--allow-references",
     ),
     "Leader election": ("--leader-elect", "--lease-name", "--identity"),
     "Probes and metrics": ("--metrics-address", "--metrics-entity-labels"),
-    "Admission webhook": ("--webhook-address", "--webhook-cert", "--webhook-key", "--webhook-client-ca"),
+    "Admission webhook": (
+        "--webhook-address",
+        "--webhook-cert",
+        "--webhook-key",
+        "--webhook-client-ca",
+    ),
     "Bounds": ("--deletion-timeout", "--max-documents-per-namespace", "--max-bytes-per-namespace"),
     "Output and help": _OUTPUT,
-}  # fmt: skip
+}
 
 _POST: Final[Headings] = {
     "Pull request or merge request": (
-        "--api-url", "--repo", "--pull", "--sha", "--head-repo", "--head-branch", "--author", "--project", "--merge-request",
+        "--api-url",
+        "--repo",
+        "--pull",
+        "--sha",
+        "--head-repo",
+        "--head-branch",
+        "--author",
+        "--project",
+        "--merge-request",
     ),
     "Output and help": _OUTPUT,
-}  # fmt: skip
+}
 
-HEADINGS: Final[Mapping[str, Headings]] = {"": _COMMON, "spark": _SPARK, "operator": _OPERATOR, "post": _POST}  # fmt: skip
+HEADINGS: Final[Mapping[str, Headings]] = {
+    "": _COMMON,
+    "spark": _SPARK,
+    "operator": _OPERATOR,
+    "post": _POST,
+}
 """The headings of a group's commands; "" is for all other commands."""
 
 HELP_FLAGS: Final = ("-h", "--help")
@@ -145,7 +228,9 @@ def write_options(
         (HEADINGS[word] for word in ctx.command_path.split() if word in HEADINGS), _COMMON
     )
     heading_of = {flag: heading for heading, flags in headings.items() for flag in flags}
-    rows: dict[str, dict[str, tuple[str, str]]] = {heading: {} for heading in ("Options", *headings)}  # fmt: skip
+    rows: dict[str, dict[str, tuple[str, str]]] = {
+        heading: {} for heading in ("Options", *headings)
+    }
     for param in params:
         record = param.get_help_record(ctx)
         if record is not None and isinstance(param, click.Option):

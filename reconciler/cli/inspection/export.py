@@ -64,19 +64,45 @@ class ExportLayout:
                 teams.append(Team(prefix=prefix, namespace=namespace))
             except QuotaValueError as error:
                 raise UsageError(
-                    f"--team {text!r}: {error.message}", hint="write PREFIX=NAMESPACE, such as etl-=analytics"
-                ) from error  # fmt: skip
+                    f"--team {text!r}: {error.message}",
+                    hint="write PREFIX=NAMESPACE, such as etl-=analytics",
+                ) from error
         return tuple(teams)
 
 
 _LAYOUT: Final = (
-    ("namespace", click.option("--namespace", default="default", show_default=True, help="Namespace of the documents.")),
-    ("split", click.option("--split", type=click.Choice(("form", "prefix", "entity")), default="form", show_default=True,
-        help="What decides about the file of a document.")),
-    ("team", click.option("--team", multiple=True, metavar="PREFIX=NAMESPACE",
-        help="Names that begin so belong to this namespace, and to a folder of that name; may be given several times.")),
-    ("partial", click.option("--partial", is_flag=True, help="Exit 0 although some values cannot be exported.")),
-)  # fmt: skip
+    (
+        "namespace",
+        click.option(
+            "--namespace", default="default", show_default=True, help="Namespace of the documents."
+        ),
+    ),
+    (
+        "split",
+        click.option(
+            "--split",
+            type=click.Choice(("form", "prefix", "entity")),
+            default="form",
+            show_default=True,
+            help="What decides about the file of a document.",
+        ),
+    ),
+    (
+        "team",
+        click.option(
+            "--team",
+            multiple=True,
+            metavar="PREFIX=NAMESPACE",
+            help="Names that begin so belong to this namespace, and to a folder of that name; may be given several times.",
+        ),
+    ),
+    (
+        "partial",
+        click.option(
+            "--partial", is_flag=True, help="Exit 0 although some values cannot be exported."
+        ),
+    ),
+)
 
 
 def layout_options(function: F) -> F:
@@ -91,8 +117,12 @@ def layout_options(function: F) -> F:
 @click.option(
     "--out", type=FILE, metavar="FILE", help="Output file, replaced whole; stdout if unset."
 )
-@click.option("--out-dir", type=click.Path(file_okay=False, path_type=Path), metavar="FOLDER",
-              help="Folder for several files; no existing file is replaced.")  # fmt: skip
+@click.option(
+    "--out-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Folder for several files; no existing file is replaced.",
+)
 @layout_options
 @where_options(many=False)
 @click.pass_obj

@@ -37,7 +37,9 @@ Example:
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
 @click.option("--out", type=FILE, metavar="FILE", help="Where to; replaced whole. Default: stdout.")
 @click.option("--offline", is_flag=True, help="Connect to no cluster.")
-@click.option("--snapshot", type=FILE, metavar="FILE", help="Snapshot to plan against (requires --offline).")  # fmt: skip
+@click.option(
+    "--snapshot", type=FILE, metavar="FILE", help="Snapshot to plan against (requires --offline)."
+)
 @click.option("--history", type=FILE, metavar="FILE", help="Audit log to show.")
 @principals_option
 @where_options(revisions=True)

@@ -31,16 +31,39 @@ Example:
 
 
 @command(help=HELP)
-@click.option("--user", metavar="NAME", shell_complete=part_names("user"),
-              help="Name of the principal, without the prefix User:.")  # fmt: skip
-@click.option("--client-id", metavar="NAME", shell_complete=part_names("client-id"),
-              help="Client id, as the client sends it.")  # fmt: skip
-@click.option("--ip", metavar="ADDRESS", shell_complete=part_names("ip"),
-              help="Address that the client connects from.")  # fmt: skip
-@click.option("--from", "source", metavar="FILE", type=click.Path(),
-              help="CSV file of clients with the columns user, client_id and ip; - is standard input.")  # fmt: skip
-@click.option("--key", "keys", multiple=True, type=click.Choice([str(key) for key in Key]), metavar="KEY",
-              help="Show only this quota key, by Kafka's name; repeatable.")  # fmt: skip
+@click.option(
+    "--user",
+    metavar="NAME",
+    shell_complete=part_names("user"),
+    help="Name of the principal, without the prefix User:.",
+)
+@click.option(
+    "--client-id",
+    metavar="NAME",
+    shell_complete=part_names("client-id"),
+    help="Client id, as the client sends it.",
+)
+@click.option(
+    "--ip",
+    metavar="ADDRESS",
+    shell_complete=part_names("ip"),
+    help="Address that the client connects from.",
+)
+@click.option(
+    "--from",
+    "source",
+    metavar="FILE",
+    type=click.Path(),
+    help="CSV file of clients with the columns user, client_id and ip; - is standard input.",
+)
+@click.option(
+    "--key",
+    "keys",
+    multiple=True,
+    type=click.Choice([str(key) for key in Key]),
+    metavar="KEY",
+    help="Show only this quota key, by Kafka's name; repeatable.",
+)
 @where_options(many=False)
 @format_option("text", "json")
 @click.pass_obj

@@ -53,46 +53,111 @@ Example:
 POD_NAMESPACE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 _NAMESPACE: Final = click.option(
-    "--namespace", "namespaces", multiple=True, metavar="NAMESPACE",
+    "--namespace",
+    "namespaces",
+    multiple=True,
+    metavar="NAMESPACE",
     help="Watch ClientQuotas in this namespace only; may be repeated  [default: all namespaces].",
-)  # fmt: skip
+)
 _PLACE: Final = (
-    click.option("--operator-namespace", metavar="NAMESPACE",
-                 help="Namespace of Lease, records and Secrets  [default: the pod's]."),
-    click.option("--kubeconfig", type=FILE, metavar="FILE",
-                 help="Kubeconfig file  [default: as kubectl, or the pod's service account]."),
-)  # fmt: skip
+    click.option(
+        "--operator-namespace",
+        metavar="NAMESPACE",
+        help="Namespace of Lease, records and Secrets  [default: the pod's].",
+    ),
+    click.option(
+        "--kubeconfig",
+        type=FILE,
+        metavar="FILE",
+        help="Kubeconfig file  [default: as kubectl, or the pod's service account].",
+    ),
+)
 _SCOPE: Final = (
-    click.option("--operator-class", default="", metavar="NAME",
-                 help="Serve only QuotaClusters of this class."),
-    click.option("--quota-clusters", type=FILE, metavar="FILE",
-                 help="File of QuotaClusters, used instead of the API server."),
-    click.option("--allow-references", is_flag=True,
-                 help="Allow custom resources to refer to files and variables of the operator."),
-)  # fmt: skip
+    click.option(
+        "--operator-class",
+        default="",
+        metavar="NAME",
+        help="Serve only QuotaClusters of this class.",
+    ),
+    click.option(
+        "--quota-clusters",
+        type=FILE,
+        metavar="FILE",
+        help="File of QuotaClusters, used instead of the API server.",
+    ),
+    click.option(
+        "--allow-references",
+        is_flag=True,
+        help="Allow custom resources to refer to files and variables of the operator.",
+    ),
+)
 _SERVING: Final = (
-    click.option("--leader-elect/--no-leader-elect", default=True, show_default=True,
-                 help="Act only while holding a Lease."),
-    click.option("--lease-name", default="kquota-operator", show_default=True, metavar="NAME",
-                 help="Name of the Lease."),
-    click.option("--identity", default=None, metavar="NAME",
-                 help="Identity of this replica in Lease and events  [default: the pod's name]."),
-    click.option("--metrics-address", default=":8080", show_default=True, metavar="HOST:PORT",
-                 help="Probes and metrics."),
-    click.option("--metrics-entity-labels", is_flag=True, help="Include names of entities in metrics."),
+    click.option(
+        "--leader-elect/--no-leader-elect",
+        default=True,
+        show_default=True,
+        help="Act only while holding a Lease.",
+    ),
+    click.option(
+        "--lease-name",
+        default="kquota-operator",
+        show_default=True,
+        metavar="NAME",
+        help="Name of the Lease.",
+    ),
+    click.option(
+        "--identity",
+        default=None,
+        metavar="NAME",
+        help="Identity of this replica in Lease and events  [default: the pod's name].",
+    ),
+    click.option(
+        "--metrics-address",
+        default=":8080",
+        show_default=True,
+        metavar="HOST:PORT",
+        help="Probes and metrics.",
+    ),
+    click.option(
+        "--metrics-entity-labels", is_flag=True, help="Include names of entities in metrics."
+    ),
     click.option("--webhook-address", metavar="HOST:PORT", help="Serve the admission webhook."),
-    click.option("--webhook-cert", type=FILE, metavar="FILE", help="PEM certificate chain of the webhook."),
+    click.option(
+        "--webhook-cert", type=FILE, metavar="FILE", help="PEM certificate chain of the webhook."
+    ),
     click.option("--webhook-key", type=FILE, metavar="FILE", help="PEM key of the webhook."),
-    click.option("--webhook-client-ca", type=FILE, metavar="FILE",
-                 help="PEM authorities of the callers: the webhook talks only to clients that show a certificate"
-                      " of one of them  [default: to every client]"),
-    click.option("--deletion-timeout", type=DurationParameter(), default="10m", show_default=True,
-                 metavar="DURATION", help="Longest time that a deletion waits for Kafka."),
-    click.option("--max-documents-per-namespace", type=click.IntRange(min=1), default=10_000, show_default=True,
-                 metavar="NUMBER", help="Serve the oldest ClientQuotas of a namespace, up to this number."),
-    click.option("--max-bytes-per-namespace", type=click.IntRange(min=1), default=16 * 1024 * 1024, show_default=True,
-                 metavar="BYTES", help="Serve the oldest ClientQuotas of a namespace, up to this size."),
-)  # fmt: skip
+    click.option(
+        "--webhook-client-ca",
+        type=FILE,
+        metavar="FILE",
+        help="PEM authorities of the callers: the webhook talks only to clients that show a certificate"
+        " of one of them  [default: to every client]",
+    ),
+    click.option(
+        "--deletion-timeout",
+        type=DurationParameter(),
+        default="10m",
+        show_default=True,
+        metavar="DURATION",
+        help="Longest time that a deletion waits for Kafka.",
+    ),
+    click.option(
+        "--max-documents-per-namespace",
+        type=click.IntRange(min=1),
+        default=10_000,
+        show_default=True,
+        metavar="NUMBER",
+        help="Serve the oldest ClientQuotas of a namespace, up to this number.",
+    ),
+    click.option(
+        "--max-bytes-per-namespace",
+        type=click.IntRange(min=1),
+        default=16 * 1024 * 1024,
+        show_default=True,
+        metavar="BYTES",
+        help="Serve the oldest ClientQuotas of a namespace, up to this size.",
+    ),
+)
 
 
 def _settings(**option_values: Any) -> Callable[[], "OperatorSettings"]:  # noqa: ANN401 - click's values, by name
@@ -148,10 +213,20 @@ def operator_namespace(configured: str | None) -> str:
 
 @group(help=HELP, invoke_without_command=True)
 @_options(_NAMESPACE, *_PLACE, *_SCOPE, *_SERVING)
-@click.option("--log-format", type=click.Choice(("text", "json")), default="text",
-              show_default=True, help="Log format.")  # fmt: skip
-@click.option("--log-level", type=click.Choice(("info", "debug")), default="info",
-              show_default=True, help="Log level.")  # fmt: skip
+@click.option(
+    "--log-format",
+    type=click.Choice(("text", "json")),
+    default="text",
+    show_default=True,
+    help="Log format.",
+)
+@click.option(
+    "--log-level",
+    type=click.Choice(("info", "debug")),
+    default="info",
+    show_default=True,
+    help="Log level.",
+)
 @click.pass_context
 def operator(
     context: click.Context,
@@ -184,10 +259,19 @@ def operator(
 @operator.command("release", help=RELEASE_HELP)
 @_options(_NAMESPACE, *_PLACE)
 @click.option("--all", "everywhere", is_flag=True, help="Act in all namespaces.")
-@click.option("--stop-deployment", metavar="NAME",
-              help="Scale this Deployment in the operator's namespace to 0 first.")  # fmt: skip
-@click.option("--timeout", type=DurationParameter(), default="150s", show_default=True, metavar="DURATION",
-              help="Longest time to wait until its pods have ended.")  # fmt: skip
+@click.option(
+    "--stop-deployment",
+    metavar="NAME",
+    help="Scale this Deployment in the operator's namespace to 0 first.",
+)
+@click.option(
+    "--timeout",
+    type=DurationParameter(),
+    default="150s",
+    show_default=True,
+    metavar="DURATION",
+    help="Longest time to wait until its pods have ended.",
+)
 @format_option("text", "json")
 @click.pass_obj
 def release(
@@ -217,8 +301,14 @@ def release(
 
 @operator.command("check", help=CHECK_HELP)
 @_options(_NAMESPACE, *_PLACE, *_SCOPE, *_SERVING[:3])
-@click.option("--timeout", type=DurationParameter(), default="10s", show_default=True, metavar="DURATION",
-              help="Longest time for one call to a cluster.")  # fmt: skip
+@click.option(
+    "--timeout",
+    type=DurationParameter(),
+    default="10s",
+    show_default=True,
+    metavar="DURATION",
+    help="Longest time for one call to a cluster.",
+)
 @format_option("text", "json")
 @click.pass_obj
 def check(

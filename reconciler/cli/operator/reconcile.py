@@ -38,15 +38,26 @@ _REFUSED: Final = frozenset({"GuardRefused", "TakeoverPending", "NotGranted", "O
 
 @command(help=HELP)
 @click.argument("name")
-@click.option("--namespace", "-n", metavar="NAMESPACE",
-              help="Namespace of the ClientQuota  [default: that of the kubeconfig's context].")  # fmt: skip
+@click.option(
+    "--namespace",
+    "-n",
+    metavar="NAMESPACE",
+    help="Namespace of the ClientQuota  [default: that of the kubeconfig's context].",
+)
 @click.option("--cluster", is_flag=True, help="NAME is a QuotaCluster.")
 @click.option("--wait", is_flag=True, help="Wait until the request is handled.")
-@click.option("--timeout", type=DurationParameter(), default="2m", show_default=True, metavar="DURATION",
-              help="Longest time to wait.")  # fmt: skip
+@click.option(
+    "--timeout",
+    type=DurationParameter(),
+    default="2m",
+    show_default=True,
+    metavar="DURATION",
+    help="Longest time to wait.",
+)
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 2 if the resource has drifted.")
-@click.option("--kubeconfig", type=FILE, metavar="FILE",
-              help="Kubeconfig file  [default: as kubectl].")  # fmt: skip
+@click.option(
+    "--kubeconfig", type=FILE, metavar="FILE", help="Kubeconfig file  [default: as kubectl]."
+)
 @format_option("text", "json")
 @click.pass_obj
 def reconcile(

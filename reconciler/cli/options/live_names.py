@@ -80,7 +80,9 @@ def plan_files(
     _ctx: click.Context, _param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     """Saved plans in the folder that is being typed; where there are none, the shell completes files."""
-    folder = Path(incomplete).parent if incomplete and not incomplete.endswith("/") else Path(incomplete)  # fmt: skip
+    folder = (
+        Path(incomplete).parent if incomplete and not incomplete.endswith("/") else Path(incomplete)
+    )
     try:
         found = [str(path) for path in folder.glob("*.json") if _is_plan(path)]
     except OSError:
@@ -114,9 +116,14 @@ def _where(ctx: click.Context, *, cluster: str | None) -> "TargetRequest":
 
     bootstrap, project = ctx.params.get("bootstrap_server"), ctx.params.get("project")
     return TargetRequest(
-        project=None if bootstrap else project, cluster=cluster, every=False, bootstrap_server=bootstrap,
-        command_config=ctx.params.get("command_config"), config_from=None, timeout=ASKING_SECONDS,
-    )  # fmt: skip
+        project=None if bootstrap else project,
+        cluster=cluster,
+        every=False,
+        bootstrap_server=bootstrap,
+        command_config=ctx.params.get("command_config"),
+        config_from=None,
+        timeout=ASKING_SECONDS,
+    )
 
 
 def _live_entities(ctx: click.Context) -> "Sequence[Entity]":
@@ -130,9 +137,14 @@ def _live_entities(ctx: click.Context) -> "Sequence[Entity]":
     if not (chosen.options.by_address or _is_known_here(chosen)):
         return ()
     console = Console(
-        out=io.StringIO(), err=io.StringIO(), colour=False, err_colour=False, err_terminal=False,
-        asks=False, width=0,
-    )  # fmt: skip
+        out=io.StringIO(),
+        err=io.StringIO(),
+        colour=False,
+        err_colour=False,
+        err_terminal=False,
+        asks=False,
+        width=0,
+    )
 
     async def ask() -> "Sequence[Entity]":
         async with connected(console, chosen) as client:

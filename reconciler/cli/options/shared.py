@@ -81,16 +81,39 @@ def where_options(
         revisions: Whether ``--config-from`` makes sense.
     """
     options: list[Callable[[Any], Any]] = [
-        click.option("--cluster", metavar="NAME", envvar="KQUOTA_CLUSTER", shell_complete=cluster_names,
-            help="Name of a cluster in the project file  [env: KQUOTA_CLUSTER; default: the only one]."),
-        click.option("--project", type=FILE, metavar="FILE", envvar="KQUOTA_PROJECT",
-            help="Project file  [env: KQUOTA_PROJECT; default: kquota.yaml here or in a folder above, within the git work tree]."),
-        click.option("--bootstrap-server", metavar="HOST:PORT,...", envvar="KQUOTA_BOOTSTRAP_SERVERS",
-            help="Brokers to connect to; no project file is read  [env: KQUOTA_BOOTSTRAP_SERVERS]."),
-        click.option("--command-config", metavar="FILE", type=click.Path(),
-            help="Java properties file of the client; added to the settings of the project file, and takes precedence over them."),
-        click.option("--timeout", type=DurationParameter(), metavar="DURATION", help="Longest time of one call to the cluster, with all its attempts; a write that was sent waits 90s for its answer  [default: 60s; 4s while every broker refuses the connection]."),
-    ]  # fmt: skip
+        click.option(
+            "--cluster",
+            metavar="NAME",
+            envvar="KQUOTA_CLUSTER",
+            shell_complete=cluster_names,
+            help="Name of a cluster in the project file  [env: KQUOTA_CLUSTER; default: the only one].",
+        ),
+        click.option(
+            "--project",
+            type=FILE,
+            metavar="FILE",
+            envvar="KQUOTA_PROJECT",
+            help="Project file  [env: KQUOTA_PROJECT; default: kquota.yaml here or in a folder above, within the git work tree].",
+        ),
+        click.option(
+            "--bootstrap-server",
+            metavar="HOST:PORT,...",
+            envvar="KQUOTA_BOOTSTRAP_SERVERS",
+            help="Brokers to connect to; no project file is read  [env: KQUOTA_BOOTSTRAP_SERVERS].",
+        ),
+        click.option(
+            "--command-config",
+            metavar="FILE",
+            type=click.Path(),
+            help="Java properties file of the client; added to the settings of the project file, and takes precedence over them.",
+        ),
+        click.option(
+            "--timeout",
+            type=DurationParameter(),
+            metavar="DURATION",
+            help="Longest time of one call to the cluster, with all its attempts; a write that was sent waits 90s for its answer  [default: 60s; 4s while every broker refuses the connection].",
+        ),
+    ]
     if many:
         options.insert(
             1,
@@ -99,10 +122,14 @@ def where_options(
     if many and contacts:
         options.append(
             click.option(
-                "--concurrency", type=click.IntRange(1, 10_000), default=CONCURRENCY, show_default=True, metavar="N",
+                "--concurrency",
+                type=click.IntRange(1, 10_000),
+                default=CONCURRENCY,
+                show_default=True,
+                metavar="N",
                 help="With --all: clusters that are worked on at the same time; the order of the output does not change.",
             )
-        )  # fmt: skip
+        )
     if revisions:
         options.insert(
             2,
@@ -138,10 +165,23 @@ def format_option(*choices: str) -> Callable[[F], F]:
 
 def serving_options(function: F) -> F:
     """The options of :class:`MetricsRequest`, handed over as ``serving``."""
-    decorate: Callable[[F], F] = packed("serving", MetricsRequest, ("address", "entity_labels"), (
-        click.option("--metrics-address", "address", metavar="HOST:PORT",
-                     help="Address of /metrics, /healthz and /readyz; :PORT listens on every address."),
-        click.option("--metrics-entity-labels", "entity_labels", is_flag=True,
-                     help="Include names and limits of drifted entities in metrics, which any scraper can read."),
-    ))  # fmt: skip
+    decorate: Callable[[F], F] = packed(
+        "serving",
+        MetricsRequest,
+        ("address", "entity_labels"),
+        (
+            click.option(
+                "--metrics-address",
+                "address",
+                metavar="HOST:PORT",
+                help="Address of /metrics, /healthz and /readyz; :PORT listens on every address.",
+            ),
+            click.option(
+                "--metrics-entity-labels",
+                "entity_labels",
+                is_flag=True,
+                help="Include names and limits of drifted entities in metrics, which any scraper can read.",
+            ),
+        ),
+    )
     return decorate(function)

@@ -80,8 +80,15 @@ def post() -> None:
 @click.option("--summary", is_flag=True, help="Write the job summary (GITHUB_STEP_SUMMARY).")
 @click.option("--outputs", is_flag=True, help="Write the step's outputs (GITHUB_OUTPUT).")
 @click.option("--annotations", is_flag=True, help="Print annotations for the lines of the rules.")
-@click.option("--sarif", type=FILE, metavar="FILE", help="Write the annotations as SARIF, for code scanning.")  # fmt: skip
-@click.option("--path-prefix", default="", metavar="DIR", help="Folder in the repository that paths start from.")  # fmt: skip
+@click.option(
+    "--sarif", type=FILE, metavar="FILE", help="Write the annotations as SARIF, for code scanning."
+)
+@click.option(
+    "--path-prefix",
+    default="",
+    metavar="DIR",
+    help="Folder in the repository that paths start from.",
+)
 @click.pass_obj
 def github(
     console: Console,
@@ -122,16 +129,38 @@ def github(
 
 @post.command("gitlab", help=GITLAB_HELP)
 @post_options(api="https://gitlab.com/api/v4", api_variable="CI_API_V4_URL")
-@click.option("--project", default="", envvar="CI_PROJECT_ID", metavar="ID", help="Number or path of the project  [env: CI_PROJECT_ID].")  # fmt: skip
-@click.option("--merge-request", type=click.IntRange(min=1), envvar="CI_MERGE_REQUEST_IID", metavar="NUMBER", help="Number of the merge request  [env: CI_MERGE_REQUEST_IID].")  # fmt: skip
+@click.option(
+    "--project",
+    default="",
+    envvar="CI_PROJECT_ID",
+    metavar="ID",
+    help="Number or path of the project  [env: CI_PROJECT_ID].",
+)
+@click.option(
+    "--merge-request",
+    type=click.IntRange(min=1),
+    envvar="CI_MERGE_REQUEST_IID",
+    metavar="NUMBER",
+    help="Number of the merge request  [env: CI_MERGE_REQUEST_IID].",
+)
 @click.option(
     "--sha",
     default="",
     metavar="SHA",
     help="Head commit of the merge request; another head is refused.",
 )
-@click.option("--terraform-report", type=FILE, metavar="FILE", help="Write the counts for the widget of merge requests.")  # fmt: skip
-@click.option("--code-quality", type=FILE, metavar="FILE", help="Write a code quality report for the lines of the rules.")  # fmt: skip
+@click.option(
+    "--terraform-report",
+    type=FILE,
+    metavar="FILE",
+    help="Write the counts for the widget of merge requests.",
+)
+@click.option(
+    "--code-quality",
+    type=FILE,
+    metavar="FILE",
+    help="Write a code quality report for the lines of the rules.",
+)
 @click.pass_obj
 def gitlab(
     console: Console,
@@ -159,15 +188,37 @@ def gitlab(
 
 
 @post.command("reviewed", help=REVIEWED_HELP)
-@click.option("--commit", required=True, metavar="SHA", help="Commit on the base branch that the merge created.")  # fmt: skip
-@click.option("--workflow", required=True, metavar="FILE", help="File name of the workflow that plans.")  # fmt: skip
+@click.option(
+    "--commit",
+    required=True,
+    metavar="SHA",
+    help="Commit on the base branch that the merge created.",
+)
+@click.option(
+    "--workflow", required=True, metavar="FILE", help="File name of the workflow that plans."
+)
 @click.option(
     "--artifact", required=True, metavar="NAME", help="Name of the artifact with the plan."
 )
 @click.option("--out", type=FILE, required=True, metavar="FILE", help="File to write the plan to.")
-@click.option("--outputs", is_flag=True, help="Write the step's outputs (GITHUB_OUTPUT): plan, pull, digest.")  # fmt: skip
-@click.option("--repo", required=True, envvar="GITHUB_REPOSITORY", metavar="OWNER/NAME", help="Repository  [env: GITHUB_REPOSITORY].")  # fmt: skip
-@click.option("--api-url", default="https://api.github.com", envvar="GITHUB_API_URL", show_default=True, metavar="URL", help="Address of the API  [env: GITHUB_API_URL].")  # fmt: skip
+@click.option(
+    "--outputs", is_flag=True, help="Write the step's outputs (GITHUB_OUTPUT): plan, pull, digest."
+)
+@click.option(
+    "--repo",
+    required=True,
+    envvar="GITHUB_REPOSITORY",
+    metavar="OWNER/NAME",
+    help="Repository  [env: GITHUB_REPOSITORY].",
+)
+@click.option(
+    "--api-url",
+    default="https://api.github.com",
+    envvar="GITHUB_API_URL",
+    show_default=True,
+    metavar="URL",
+    help="Address of the API  [env: GITHUB_API_URL].",
+)
 @click.pass_obj
 def reviewed(
     console: Console,

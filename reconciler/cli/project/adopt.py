@@ -51,8 +51,12 @@ Exit code 1: a value cannot be carried by manifests (see --partial), or the plan
 
 
 @command(help=HELP)
-@click.option("--out-dir", type=click.Path(file_okay=False, path_type=Path), metavar="FOLDER",
-              help="Folder of the files; one that spec.manifests covers.")  # fmt: skip
+@click.option(
+    "--out-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Folder of the files; one that spec.manifests covers.",
+)
 @layout_options
 @where_options(many=False)
 @click.pass_obj

@@ -28,17 +28,47 @@ Example:
 Next: kquota doctor, then kquota adopt."""
 
 DEFAULT_CLUSTER: Final = "prod"
-_FOLDERS: Final = {"github": ("github/quotas-*.yml", ".github/workflows"), "gitlab": ("gitlab/.gitlab-ci.yml", "")}  # fmt: skip
+_FOLDERS: Final = {
+    "github": ("github/quotas-*.yml", ".github/workflows"),
+    "gitlab": ("gitlab/.gitlab-ci.yml", ""),
+}
 _POLICIES: Final = ("Observe", "Upsert")
 
 
 @command(help=HELP)
-@click.option("--bootstrap-server", metavar="HOST:PORT,...", help="Bootstrap servers of the cluster.")  # fmt: skip
-@click.option("--cluster", metavar="NAME", help=f"Name of the cluster in manifests and commands; {DEFAULT_CLUSTER} if unset.")  # fmt: skip
-@click.option("--policy", type=click.Choice(_POLICIES), default="Observe", show_default=True, help="Policy of the cluster.")  # fmt: skip
-@click.option("--properties-file", metavar="FILE", help="Java properties of the client, relative to the folder.")  # fmt: skip
-@click.option("--workflows", type=click.Choice(tuple(_FOLDERS)), help="Also write the pipelines for pull requests or merge requests.")  # fmt: skip
-@click.option("--dir", "folder", type=click.Path(file_okay=False, path_type=Path), default=Path(), metavar="FOLDER", help="Folder of the project; the current one if unset.")  # fmt: skip
+@click.option(
+    "--bootstrap-server", metavar="HOST:PORT,...", help="Bootstrap servers of the cluster."
+)
+@click.option(
+    "--cluster",
+    metavar="NAME",
+    help=f"Name of the cluster in manifests and commands; {DEFAULT_CLUSTER} if unset.",
+)
+@click.option(
+    "--policy",
+    type=click.Choice(_POLICIES),
+    default="Observe",
+    show_default=True,
+    help="Policy of the cluster.",
+)
+@click.option(
+    "--properties-file",
+    metavar="FILE",
+    help="Java properties of the client, relative to the folder.",
+)
+@click.option(
+    "--workflows",
+    type=click.Choice(tuple(_FOLDERS)),
+    help="Also write the pipelines for pull requests or merge requests.",
+)
+@click.option(
+    "--dir",
+    "folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path(),
+    metavar="FOLDER",
+    help="Folder of the project; the current one if unset.",
+)
 @click.pass_obj
 def init(
     console: Console,

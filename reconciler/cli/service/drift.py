@@ -58,16 +58,41 @@ ONLY_WATCH: Final = "{} is about --watch: a single look does not remember others
 def notify_options(function: F) -> F:
     """The options of :class:`NotificationRequest`, handed over as ``telling``."""
     fields = ("receivers", "key", "remind_after", "state")
-    decorate: Callable[[F], F] = packed("telling", NotificationRequest, fields, (
-        click.option("--notify", "receivers", multiple=True, metavar="SHAPE=env:NAME|file:PATH",
-                     help=f"Send notifications to the URL in this variable or file; shapes: {', '.join(NOTIFICATION_SHAPES)}."),
-        click.option("--notify-key", "key", metavar="env:NAME|file:PATH",
-                     help="Variable or file with the key that signs messages (HMAC-SHA256)."),
-        click.option("--remind-after", type=DurationParameter(), default=_DAY, show_default="1d", metavar="DURATION",
-                     help="Time after which unchanged drift is notified again."),
-        click.option("--notify-state", "state", type=FILE, metavar="FILE",
-                     help="File with the notifications that were sent  [default: .kquota/notified.json beside the project file]."),
-    ))  # fmt: skip
+    decorate: Callable[[F], F] = packed(
+        "telling",
+        NotificationRequest,
+        fields,
+        (
+            click.option(
+                "--notify",
+                "receivers",
+                multiple=True,
+                metavar="SHAPE=env:NAME|file:PATH",
+                help=f"Send notifications to the URL in this variable or file; shapes: {', '.join(NOTIFICATION_SHAPES)}.",
+            ),
+            click.option(
+                "--notify-key",
+                "key",
+                metavar="env:NAME|file:PATH",
+                help="Variable or file with the key that signs messages (HMAC-SHA256).",
+            ),
+            click.option(
+                "--remind-after",
+                type=DurationParameter(),
+                default=_DAY,
+                show_default="1d",
+                metavar="DURATION",
+                help="Time after which unchanged drift is notified again.",
+            ),
+            click.option(
+                "--notify-state",
+                "state",
+                type=FILE,
+                metavar="FILE",
+                help="File with the notifications that were sent  [default: .kquota/notified.json beside the project file].",
+            ),
+        ),
+    )
     return decorate(function)
 
 
@@ -82,10 +107,18 @@ def notify_options(function: F) -> F:
 @where_options(revisions=True)
 @format_option("text", "json")
 @click.option("--watch", is_flag=True, help="Check repeatedly until stopped; print changes.")
-@click.option("--interval", type=DurationParameter(), metavar="DURATION",
-              help="Time between two checks  [default: the cluster's interval, 2m].")  # fmt: skip
-@click.option("--confirm-after", type=click.IntRange(1), metavar="N",
-              help="Number of consecutive observations, three seconds apart, that confirm drift  [default: 2].")  # fmt: skip
+@click.option(
+    "--interval",
+    type=DurationParameter(),
+    metavar="DURATION",
+    help="Time between two checks  [default: the cluster's interval, 2m].",
+)
+@click.option(
+    "--confirm-after",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Number of consecutive observations, three seconds apart, that confirm drift  [default: 2].",
+)
 @click.option(
     "--correct-drift",
     is_flag=True,
@@ -135,9 +168,15 @@ def drift(
         if value is not None:
             raise UsageError(ONLY_WATCH.format(option))
     return _once(
-        console, targets(where), telling, output=output, verbose=verbose,
-        detailed=detailed_exitcode, read_only=read_only, concurrency=where.concurrency,
-    )  # fmt: skip
+        console,
+        targets(where),
+        telling,
+        output=output,
+        verbose=verbose,
+        detailed=detailed_exitcode,
+        read_only=read_only,
+        concurrency=where.concurrency,
+    )
 
 
 def _watch(

@@ -40,15 +40,30 @@ _RIGHTS: Final = ("all", "planner", "applier", "none")
 
 
 @command(help=HELP)
-@click.option("--behave-as", type=click.Choice(_PROFILES), default="4.x", show_default=True,
-              help="Kafka version whose rules apply.")  # fmt: skip
+@click.option(
+    "--behave-as",
+    type=click.Choice(_PROFILES),
+    default="4.x",
+    show_default=True,
+    help="Kafka version whose rules apply.",
+)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option("--port", type=click.IntRange(0, 65535), default=0,
-              help="Port of the first broker; the others follow. 0 chooses a free port.")  # fmt: skip
-@click.option("--brokers", type=click.IntRange(1, 9), default=1, show_default=True,
-              help="Number of brokers.")  # fmt: skip
-@click.option("--user", "users", multiple=True, metavar="NAME:PASSWORD[:RIGHTS]",
-              help=f"Require SASL and accept this user; RIGHTS is one of {', '.join(_RIGHTS)}.")  # fmt: skip
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    help="Port of the first broker; the others follow. 0 chooses a free port.",
+)
+@click.option(
+    "--brokers", type=click.IntRange(1, 9), default=1, show_default=True, help="Number of brokers."
+)
+@click.option(
+    "--user",
+    "users",
+    multiple=True,
+    metavar="NAME:PASSWORD[:RIGHTS]",
+    help=f"Require SASL and accept this user; RIGHTS is one of {', '.join(_RIGHTS)}.",
+)
 @click.option(
     "--tls-certificate", type=_FILE, help="PEM certificate chain of the server; enables TLS."
 )
@@ -59,10 +74,20 @@ _RIGHTS: Final = ("all", "planner", "applier", "none")
 @click.option(
     "--cluster-id", default="", metavar="ID", help="Cluster id of 22 characters  [default: random]."
 )
-@click.option("--state", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
-              help="File that keeps the quotas between runs.")  # fmt: skip
-@click.option("--format", "output", type=click.Choice(("text", "json")), default="text",
-              show_default=True, help="Format of the line on standard output.")  # fmt: skip
+@click.option(
+    "--state",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="File that keeps the quotas between runs.",
+)
+@click.option(
+    "--format",
+    "output",
+    type=click.Choice(("text", "json")),
+    default="text",
+    show_default=True,
+    help="Format of the line on standard output.",
+)
 @click.pass_obj
 def sandbox(
     console: Console,

@@ -59,11 +59,29 @@ def fleet_options() -> Callable[[F], F]:
         FleetOutput,
         ["output", "out", "most"],
         [
-            click.option("--format", "output", type=click.Choice(FLEET_FORMATS), default="text", show_default=True, help="Output format."),
-            click.option("--out", type=FILE, metavar="FILE", help="Where to; replaced whole. Default: stdout."),
-            click.option("--most", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Maximum number of rows of each kind; the lake has all."),
+            click.option(
+                "--format",
+                "output",
+                type=click.Choice(FLEET_FORMATS),
+                default="text",
+                show_default=True,
+                help="Output format.",
+            ),
+            click.option(
+                "--out",
+                type=FILE,
+                metavar="FILE",
+                help="Where to; replaced whole. Default: stdout.",
+            ),
+            click.option(
+                "--most",
+                type=click.IntRange(1, 10_000),
+                default=100,
+                show_default=True,
+                help="Maximum number of rows of each kind; the lake has all.",
+            ),
         ],
-    )  # fmt: skip
+    )
 
 
 def show_fleet(console: Console, report: "FleetReport", showing: FleetOutput) -> ExitCode:
@@ -116,7 +134,12 @@ Example:
 @command(help=PLAN_HELP)
 @lake_option()
 @clusters_options()
-@click.option("--at", type=InstantParameter(), metavar="WHEN", help="Compare with the looks of that time: a date, a moment, or so long ago  [default: now].")  # fmt: skip
+@click.option(
+    "--at",
+    type=InstantParameter(),
+    metavar="WHEN",
+    help="Compare with the looks of that time: a date, a moment, or so long ago  [default: now].",
+)
 @running_options()
 @fleet_options()
 @click.pass_obj
@@ -165,7 +188,11 @@ Example:
 @lake_option()
 @clusters_options()
 @window_options(f"{LOOK_BACK_DAYS}d, the look-back")
-@click.option("--principals", metavar="FILE", help="Clients: CSV with the columns user, client_id and ip; - for standard input.")  # fmt: skip
+@click.option(
+    "--principals",
+    metavar="FILE",
+    help="Clients: CSV with the columns user, client_id and ip; - for standard input.",
+)
 @running_options()
 @fleet_options()
 @click.pass_obj

@@ -42,17 +42,62 @@ Example:
     metavar="URL",
     help="URL of the Prometheus HTTP API  [default: telemetry.prometheus].",
 )
-@click.option("--http-config", type=FILE, metavar="FILE", help="File with authorization, TLS and headers, in the format of Prometheus' http_config.")  # fmt: skip
-@click.option("--file", "files", type=FILE, multiple=True, metavar="PATH", help="File to read instead of Prometheus; may be repeated.")  # fmt: skip
-@click.option("--input-format", "form", type=click.Choice(["auto", "prometheus-json", "openmetrics", "parquet", "csv"]), default="auto", show_default=True, help="Format of the files.")  # fmt: skip
-@click.option("--time-unit", type=click.Choice(["auto", "s", "ms", "us", "ns", "iso"]), default="auto", show_default=True, help="Unit of times in Parquet, CSV and text files; auto decides by their size.")  # fmt: skip
-@click.option("--dialect", metavar="NAME|FILE", help="Dialect of the exporter  [default: detected].")  # fmt: skip
-@click.option("--snapshot", "snapshots", type=FILE, multiple=True, metavar="FILE", help="Snapshot of the limits (kquota snapshot --taken-at); may be repeated.")  # fmt: skip
-@click.option("--audit-log", "audit_logs", type=FILE, multiple=True, metavar="FILE", help="Audit log of kquota apply; may be repeated.")  # fmt: skip
+@click.option(
+    "--http-config",
+    type=FILE,
+    metavar="FILE",
+    help="File with authorization, TLS and headers, in the format of Prometheus' http_config.",
+)
+@click.option(
+    "--file",
+    "files",
+    type=FILE,
+    multiple=True,
+    metavar="PATH",
+    help="File to read instead of Prometheus; may be repeated.",
+)
+@click.option(
+    "--input-format",
+    "form",
+    type=click.Choice(["auto", "prometheus-json", "openmetrics", "parquet", "csv"]),
+    default="auto",
+    show_default=True,
+    help="Format of the files.",
+)
+@click.option(
+    "--time-unit",
+    type=click.Choice(["auto", "s", "ms", "us", "ns", "iso"]),
+    default="auto",
+    show_default=True,
+    help="Unit of times in Parquet, CSV and text files; auto decides by their size.",
+)
+@click.option(
+    "--dialect", metavar="NAME|FILE", help="Dialect of the exporter  [default: detected]."
+)
+@click.option(
+    "--snapshot",
+    "snapshots",
+    type=FILE,
+    multiple=True,
+    metavar="FILE",
+    help="Snapshot of the limits (kquota snapshot --taken-at); may be repeated.",
+)
+@click.option(
+    "--audit-log",
+    "audit_logs",
+    type=FILE,
+    multiple=True,
+    metavar="FILE",
+    help="Audit log of kquota apply; may be repeated.",
+)
 @click.option(
     "--matchers", metavar="MATCHERS", help="Series matchers  [default: telemetry.matchers]."
 )
-@click.option("--broker-id", metavar="RULE", help="Rule for broker ids: label:NAME or regex:NAME:PATTERN  [default: telemetry.brokerId].")  # fmt: skip
+@click.option(
+    "--broker-id",
+    metavar="RULE",
+    help="Rule for broker ids: label:NAME or regex:NAME:PATTERN  [default: telemetry.brokerId].",
+)
 @click.option(
     "--step",
     type=DurationParameter(),
@@ -65,8 +110,18 @@ Example:
     metavar="DURATION",
     help="Longest gap between two samples of one series  [default: telemetry.maxGap].",
 )
-@click.option("--publish", is_flag=False, flag_value=EVIDENCE, metavar="[URI]", help="Publish evidence afterwards, to this URI  [default: telemetry.evidenceUri].")  # fmt: skip
-@click.option("--rebuild", is_flag=True, help="Read days again (14d, or from --from on) and apply the present step; with --publish, check all evidence.")  # fmt: skip
+@click.option(
+    "--publish",
+    is_flag=False,
+    flag_value=EVIDENCE,
+    metavar="[URI]",
+    help="Publish evidence afterwards, to this URI  [default: telemetry.evidenceUri].",
+)
+@click.option(
+    "--rebuild",
+    is_flag=True,
+    help="Read days again (14d, or from --from on) and apply the present step; with --publish, check all evidence.",
+)
 @format_option("text", "json")
 @click.pass_obj
 def ingest(  # noqa: PLR0917 - click hands everything over by name

@@ -36,7 +36,13 @@ Example:
 
 @command(help=EXPIRE_HELP)
 @lake_option()
-@click.option("--keep", "kept", metavar="TABLE=DAYS", multiple=True, help="Retention of a table in days; may be repeated.")  # fmt: skip
+@click.option(
+    "--keep",
+    "kept",
+    metavar="TABLE=DAYS",
+    multiple=True,
+    help="Retention of a table in days; may be repeated.",
+)
 @click.option("--dry-run", is_flag=True, help="Print what would be removed; remove nothing.")
 @format_option("text", "json")
 @click.pass_obj
@@ -93,7 +99,9 @@ def _expiry_text(report: "ExpiryReport") -> str:
         f" {count(total.generations, 'superseded generation')} and {count(total.files, 'file')}"
         f" ({_size(total.size)})."
     )
-    return "\n".join([*table(rows, heads=("TABLE", "DAYS", "GENERATIONS", "FILES", "SIZE")), "", last, ""])  # fmt: skip
+    return "\n".join(
+        [*table(rows, heads=("TABLE", "DAYS", "GENERATIONS", "FILES", "SIZE")), "", last, ""]
+    )
 
 
 def _figures(table: "TableExpiry") -> tuple[str, str, str, str]:
@@ -148,7 +156,13 @@ Example:
 
 @command(help=ROLLUP_HELP)
 @lake_option()
-@click.option("--cluster-id", "ids", multiple=True, metavar="ID", help="Only this Kafka cluster id; may be repeated.")  # fmt: skip
+@click.option(
+    "--cluster-id",
+    "ids",
+    multiple=True,
+    metavar="ID",
+    help="Only this Kafka cluster id; may be repeated.",
+)
 @click.option("--rebuild", is_flag=True, help="Recompute all days, changed or not.")
 @running_options()
 @format_option("text", "json")

@@ -39,10 +39,32 @@ Example:
 @lake_option()
 @clusters_options()
 @window_options()
-@click.option("--plan", "plans", type=FILE, multiple=True, metavar="FILE", help="Plan saved by kquota plan --out; may be repeated, one per cluster.")  # fmt: skip
-@click.option("--after", type=FILE, multiple=True, metavar="FILE", help="Snapshot of the new limits; may be repeated.")  # fmt: skip
-@click.option("--require-evidence", is_flag=True, help="Exit 5 unless there is evidence for every change.")  # fmt: skip
-@click.option("--most", type=click.IntRange(1, 10_000), default=200, show_default=True, metavar="N", help="Maximum number of rows, one for each broker and group of clients; a tenant is never cut, and at least one is shown.")  # fmt: skip
+@click.option(
+    "--plan",
+    "plans",
+    type=FILE,
+    multiple=True,
+    metavar="FILE",
+    help="Plan saved by kquota plan --out; may be repeated, one per cluster.",
+)
+@click.option(
+    "--after",
+    type=FILE,
+    multiple=True,
+    metavar="FILE",
+    help="Snapshot of the new limits; may be repeated.",
+)
+@click.option(
+    "--require-evidence", is_flag=True, help="Exit 5 unless there is evidence for every change."
+)
+@click.option(
+    "--most",
+    type=click.IntRange(1, 10_000),
+    default=200,
+    show_default=True,
+    metavar="N",
+    help="Maximum number of rows, one for each broker and group of clients; a tenant is never cut, and at least one is shown.",
+)
 @engine_option()
 @running_options()
 @format_option("text", "json", "markdown")
@@ -109,8 +131,20 @@ Example:
 @lake_option()
 @clusters_options()
 @window_options("30d")
-@click.option("--out", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", help="Folder for the documents, one file per cluster; it must not be a folder of manifests.")  # fmt: skip
-@click.option("--most", type=click.IntRange(1, 10_000), default=200, show_default=True, metavar="N", help="Maximum number of rows to print.")  # fmt: skip
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Folder for the documents, one file per cluster; it must not be a folder of manifests.",
+)
+@click.option(
+    "--most",
+    type=click.IntRange(1, 10_000),
+    default=200,
+    show_default=True,
+    metavar="N",
+    help="Maximum number of rows to print.",
+)
 @running_options()
 @format_option("text", "json", "markdown")
 @click.pass_obj

@@ -65,10 +65,22 @@ def window_options(default: str = "14d") -> Callable[[F], F]:
         WindowOptions,
         ["from_ms", "to_ms"],
         [
-            click.option("--from", "from_ms", type=InstantParameter(), metavar="WHEN", help=f"Begin: a date, a moment, or so long ago  [default: {default}]."),
-            click.option("--to", "to_ms", type=InstantParameter(), metavar="WHEN", help="End, not included  [default: now]."),
+            click.option(
+                "--from",
+                "from_ms",
+                type=InstantParameter(),
+                metavar="WHEN",
+                help=f"Begin: a date, a moment, or so long ago  [default: {default}].",
+            ),
+            click.option(
+                "--to",
+                "to_ms",
+                type=InstantParameter(),
+                metavar="WHEN",
+                help="End, not included  [default: now].",
+            ),
         ],
-    )  # fmt: skip
+    )
 
 
 def lake_option() -> Callable[[F], F]:
@@ -94,12 +106,26 @@ def clusters_options() -> Callable[[F], F]:
         make,
         ["names", "every", "project", "ids"],
         [
-            click.option("--cluster", "names", multiple=True, metavar="NAME", help="Name of a cluster in the project file; may be repeated."),
+            click.option(
+                "--cluster",
+                "names",
+                multiple=True,
+                metavar="NAME",
+                help="Name of a cluster in the project file; may be repeated.",
+            ),
             click.option("--all", "every", is_flag=True, help="All clusters of the project file."),
-            click.option("--project", type=FILE, metavar="FILE", help="Project file  [default: kquota.yaml]."),
-            click.option("--cluster-id", "ids", multiple=True, metavar="ID", help="A Kafka cluster id, instead of a project file; may be repeated."),
+            click.option(
+                "--project", type=FILE, metavar="FILE", help="Project file  [default: kquota.yaml]."
+            ),
+            click.option(
+                "--cluster-id",
+                "ids",
+                multiple=True,
+                metavar="ID",
+                help="A Kafka cluster id, instead of a project file; may be repeated.",
+            ),
         ],
-    )  # fmt: skip
+    )
 
 
 ENGINES: Final = ("auto", "core", "spark")
@@ -112,12 +138,28 @@ def running_options() -> Callable[[F], F]:
         SparkOptions,
         ["master", "remote", "memory", "brief"],
         [
-            click.option("--master", metavar="MASTER", help="Spark master: local[2], spark://host:7077, k8s://…, yarn  [default: this machine]."),
-            click.option("--remote", metavar="sc://HOST:PORT", help="Spark Connect server to use instead of --master."),
-            click.option("--memory", metavar="SIZE", help="Heap of a session on this machine, such as 4g  [default: 1g]."),
-            click.option("--brief", is_flag=True, help="Start faster and compute slower; for little data on this machine."),
+            click.option(
+                "--master",
+                metavar="MASTER",
+                help="Spark master: local[2], spark://host:7077, k8s://…, yarn  [default: this machine].",
+            ),
+            click.option(
+                "--remote",
+                metavar="sc://HOST:PORT",
+                help="Spark Connect server to use instead of --master.",
+            ),
+            click.option(
+                "--memory",
+                metavar="SIZE",
+                help="Heap of a session on this machine, such as 4g  [default: 1g].",
+            ),
+            click.option(
+                "--brief",
+                is_flag=True,
+                help="Start faster and compute slower; for little data on this machine.",
+            ),
         ],
-    )  # fmt: skip
+    )
 
 
 def engine_option() -> Callable[[F], F]:

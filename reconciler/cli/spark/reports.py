@@ -98,11 +98,26 @@ def showing_options() -> Callable[[F], F]:
         ReportOutput,
         ["output", "out", "pseudonymise"],
         [
-            click.option("--format", "output", type=click.Choice(FORMATS), help="How it is shown  [default: by the name of --out, else text]."),
-            click.option("--out", type=FILE, metavar="FILE", help="Where to; replaced whole. Default: stdout."),
-            click.option("--pseudonymise", type=KeyFileParameter(), metavar="KEYFILE", help="Replace names by a keyed hash; KEYFILE has the key. For pages that are published."),
+            click.option(
+                "--format",
+                "output",
+                type=click.Choice(FORMATS),
+                help="How it is shown  [default: by the name of --out, else text].",
+            ),
+            click.option(
+                "--out",
+                type=FILE,
+                metavar="FILE",
+                help="Where to; replaced whole. Default: stdout.",
+            ),
+            click.option(
+                "--pseudonymise",
+                type=KeyFileParameter(),
+                metavar="KEYFILE",
+                help="Replace names by a keyed hash; KEYFILE has the key. For pages that are published.",
+            ),
         ],
-    )  # fmt: skip
+    )
 
 
 def show_report(console: Console, report: "UsageReport", showing: ReportOutput) -> None:
@@ -173,7 +188,11 @@ def show(console: Console, report: "UsageReport", output: str) -> None:
         return
     from reconciler.evidence.render.report_text import report_markdown, report_text
 
-    text = report_markdown(report) if output == "markdown" else report_text(report, style=console.style)  # fmt: skip
+    text = (
+        report_markdown(report)
+        if output == "markdown"
+        else report_text(report, style=console.style)
+    )
     console.fact(text.rstrip("\n"))
 
 
@@ -227,16 +246,28 @@ def report_options() -> Callable[[F], F]:
             lake_option(),
             clusters_options(),
             window_options(),
-            click.option("--most", type=click.IntRange(1, 5_000), default=50, show_default=True, help="Maximum number of rows of each table."),
+            click.option(
+                "--most",
+                type=click.IntRange(1, 5_000),
+                default=50,
+                show_default=True,
+                help="Maximum number of rows of each table.",
+            ),
             running_options(),
             showing_options(),
         ],
-    )  # fmt: skip
+    )
 
 
 def curves_option() -> Callable[[F], F]:
     """``--curves``."""
-    return click.option("--curves", type=click.IntRange(0, 24), default=12, show_default=True, help="Maximum number of curves on a page.")  # fmt: skip
+    return click.option(
+        "--curves",
+        type=click.IntRange(0, 24),
+        default=12,
+        show_default=True,
+        help="Maximum number of curves on a page.",
+    )
 
 
 USAGE_HELP: Final = """Show who uses how much of which limit: percentiles per broker, throttled, near the limit, unused.
@@ -291,10 +322,20 @@ def budgets_options() -> Callable[[F], F]:
         BrokerCapacityOptions,
         ["capacities", "replication_factor"],
         [
-            click.option("--capacity", "capacities", multiple=True, metavar="ID=IN:OUT[:PPM]", help="Bytes/s that a broker can take and give, - where unknown, and the usable part in millionths; may be repeated."),
-            click.option("--replication-factor", type=click.IntRange(1, 100), help="Stands for replication where it was not recorded: inward for balanced leaders, outward where it is known what came in."),
+            click.option(
+                "--capacity",
+                "capacities",
+                multiple=True,
+                metavar="ID=IN:OUT[:PPM]",
+                help="Bytes/s that a broker can take and give, - where unknown, and the usable part in millionths; may be repeated.",
+            ),
+            click.option(
+                "--replication-factor",
+                type=click.IntRange(1, 100),
+                help="Stands for replication where it was not recorded: inward for balanced leaders, outward where it is known what came in.",
+            ),
         ],
-    )  # fmt: skip
+    )
 
 
 def capacities_of(clusters: Iterable[SelectedCluster], typed: Iterable[str]) -> tuple[str, ...]:

@@ -17,12 +17,33 @@ from reconciler.errors import ConfigError
 KEY: Final = "sasl.jaas.config"
 OPTIONS: Final = frozenset(
     {
-        "awsProfileName", "awsRoleArn", "awsRoleSessionName", "clientId", "clientSecret", "doNotPrompt", "keyTab",
-        "oauth.client.id", "oauth.client.secret", "oauth.scope", "oauth.token.endpoint.uri", "password", "principal",
-        "refreshKrb5Config", "renewTGT", "scope", "serviceName", "storeKey", "ticketCache", "tokenauth",
-        "unsecuredLoginLifetimeSeconds", "unsecuredLoginPrincipalClaimName", "useKeyTab", "username", "useTicketCache",
+        "awsProfileName",
+        "awsRoleArn",
+        "awsRoleSessionName",
+        "clientId",
+        "clientSecret",
+        "doNotPrompt",
+        "keyTab",
+        "oauth.client.id",
+        "oauth.client.secret",
+        "oauth.scope",
+        "oauth.token.endpoint.uri",
+        "password",
+        "principal",
+        "refreshKrb5Config",
+        "renewTGT",
+        "scope",
+        "serviceName",
+        "storeKey",
+        "ticketCache",
+        "tokenauth",
+        "unsecuredLoginLifetimeSeconds",
+        "unsecuredLoginPrincipalClaimName",
+        "useKeyTab",
+        "username",
+        "useTicketCache",
     }
-)  # fmt: skip
+)
 """Options whose names a message may repeat. Any other word may be a piece of a password that was not quoted."""
 
 _SECRET_OPTION: Final = re.compile(r"password|secret|token|assertion|credential", re.IGNORECASE)

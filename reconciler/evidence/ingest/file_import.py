@@ -45,10 +45,14 @@ MOST_POINTS: Final = 4_000_000
 
 _OF_POINTS: Final = frozenset(
     {
-        DropReason.POINTS, DropReason.DUPLICATES, DropReason.CONTRADICTIONS, DropReason.CLOCK_AHEAD,
-        DropReason.NOT_A_TIME, DropReason.TIME_BACKWARDS,
+        DropReason.POINTS,
+        DropReason.DUPLICATES,
+        DropReason.CONTRADICTIONS,
+        DropReason.CLOCK_AHEAD,
+        DropReason.NOT_A_TIME,
+        DropReason.TIME_BACKWARDS,
     }
-)  # fmt: skip
+)
 """What is counted by point: of files that are read several times, everything else is counted the first time only."""
 
 

@@ -152,9 +152,15 @@ class PointCollector:
         self, source: ClusterSource, target: ScrapeTarget, replica: str, meaning: SeriesMeaning
     ) -> int:
         key = (
-            source.cluster_id, target.text, replica, meaning.measure.value, meaning.quota_type, meaning.user,
-            meaning.client_id, meaning.ip,
-        )  # fmt: skip
+            source.cluster_id,
+            target.text,
+            replica,
+            meaning.measure.value,
+            meaning.quota_type,
+            meaning.user,
+            meaning.client_id,
+            meaning.ip,
+        )
         return self._keys.setdefault(key, len(self._keys))
 
     def _say_broker(self, source: ClusterSource, target: ScrapeTarget, points: PointArray) -> None:

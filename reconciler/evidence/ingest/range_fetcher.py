@@ -110,9 +110,10 @@ async def discovered(
     known_metrics = [name for name in names if dialects.interesting(name)]
     if not known_metrics:
         return DiscoveredSeries(
-            labels={name: frozenset() for name in names}, series=(),
+            labels={name: frozenset() for name in names},
+            series=(),
             partial=server.counts[DropReason.WARNINGS] > warned,
-        )  # fmt: skip
+        )
     selectors = [
         SeriesSelector(metric=name, matchers=matchers, without=dialects.excluded(name)).selector
         for name in known_metrics
@@ -221,9 +222,11 @@ class _RangeFetch:
             await asyncio.gather(*tasks, return_exceptions=True)
             raise
         return FetchedChunk(
-            from_ms=from_ms, to_ms=to_ms, series=tuple(series for part in series_lists for series in part),
+            from_ms=from_ms,
+            to_ms=to_ms,
+            series=tuple(series for part in series_lists for series in part),
             partial=_count_missing(self._server.counts) > before,
-        )  # fmt: skip
+        )
 
     async def _series(
         self, selector: SeriesSelector, from_ms: int, to_ms: int
@@ -271,8 +274,10 @@ class _RangeFetch:
             raise TelemetryError(
                 f"a single series of {selector.metric} over {(to_ms - from_ms) // 1000} s is more than the server gives"
                 f" ({large.message})",
-                location=self._server.shown, status=large.status, hint=large.hint,
-            ) from large  # fmt: skip
+                location=self._server.shown,
+                status=large.status,
+                hint=large.hint,
+            ) from large
         several_values = sorted(values[name])
         first = several_values[: len(several_values) // 2]
         expression = "|".join(_literal(label_value) for label_value in first)

@@ -53,7 +53,14 @@ class _DocumentChange:
     def place(self) -> tuple[str, str, int, str]:
         """By what documents are sorted."""
         declaration = self.declaration
-        return (entity_text(self.subject), *((declaration.path, declaration.line, declaration.document) if declaration else ("", 0, "")))  # fmt: skip
+        return (
+            entity_text(self.subject),
+            *(
+                (declaration.path, declaration.line, declaration.document)
+                if declaration
+                else ("", 0, "")
+            ),
+        )
 
 
 def documents(

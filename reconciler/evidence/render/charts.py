@@ -133,8 +133,10 @@ def bar_chart(title: str, rows: Sequence[BarRow], *, mark: float | None = None) 
     for row in rows:
         parts += [
             f'<text class="{css}" x="{NAMES - 8}" y="{y + 11 + 16 * n:.1f}" text-anchor="end">{_text(_short(line))}</text>'
-            for n, (css, line) in enumerate([("c-name", row.name), *(("c-tick", detail) for detail in row.details)])
-        ]  # fmt: skip
+            for n, (css, line) in enumerate(
+                [("c-name", row.name), *(("c-tick", detail) for detail in row.details)]
+            )
+        ]
         for n, bar in enumerate(row.bars):
             width = max(1.0, min(1.0, bar.share) * room)
             parts.append(

@@ -111,69 +111,116 @@ def _violations(rows: Sequence[ClusterTotals]) -> ReportTable:
 
 def _conflicts(rows: Sequence[ConflictRow], left_out: int) -> ReportTable:
     return _sheet(
-        PLAN_CONFLICT.name, ("Conflicts", "Pairs that several documents claim; nothing is done about them."),
+        PLAN_CONFLICT.name,
+        ("Conflicts", "Pairs that several documents claim; nothing is done about them."),
         ("cluster", "entity", "limit", "document", "place"),
         [
-            (conflict.cluster_id, _entity(conflict.entity_json), _limit(conflict.quota_key, conflict.value), conflict.document,
-             f"{conflict.path}:{conflict.line}")
+            (
+                conflict.cluster_id,
+                _entity(conflict.entity_json),
+                _limit(conflict.quota_key, conflict.value),
+                conflict.document,
+                f"{conflict.path}:{conflict.line}",
+            )
             for conflict in rows
         ],
         left_out,
-    )  # fmt: skip
+    )
 
 
 def _planned(rows: Sequence[PlannedRow], left_out: int) -> ReportTable:
     return _sheet(
-        PLAN_ROW.name, ("Plan", "What kquota apply would write. Limits are per broker."),
+        PLAN_ROW.name,
+        ("Plan", "What kquota apply would write. Limits are per broker."),
         ("cluster", "entity", "action", "key", "before", "after", "cause", "asked by"),
         [
-            (planned.cluster_id, _entity(planned.entity_json), planned.action, planned.quota_key, _value(planned.quota_key, planned.before),
-             _value(planned.quota_key, planned.after), planned.cause, planned.document)
+            (
+                planned.cluster_id,
+                _entity(planned.entity_json),
+                planned.action,
+                planned.quota_key,
+                _value(planned.quota_key, planned.before),
+                _value(planned.quota_key, planned.after),
+                planned.cause,
+                planned.document,
+            )
             for planned in rows
         ],
         left_out,
-    )  # fmt: skip
+    )
 
 
 def _changed(rows: Sequence[LimitChangeRow], left_out: int) -> ReportTable:
     return _sheet(
-        QUOTA_CHANGE.name, ("Changes", "Newest first; a change lies between two looks."),
+        QUOTA_CHANGE.name,
+        ("Changes", "Newest first; a change lies between two looks."),
         ("cluster", "entity", "key", "before", "after", "not before", "seen", "cause", "by"),
         [
-            (changed.cluster_id, _entity(changed.entity_json), changed.quota_key, _value(changed.quota_key, changed.before),
-             _value(changed.quota_key, changed.after), moment_text(changed.from_after_ms) if changed.from_after_ms else "",
-             moment_text(changed.from_ms), changed.cause, " ".join(filter(None, (changed.writer, changed.commit[:12]))))
+            (
+                changed.cluster_id,
+                _entity(changed.entity_json),
+                changed.quota_key,
+                _value(changed.quota_key, changed.before),
+                _value(changed.quota_key, changed.after),
+                moment_text(changed.from_after_ms) if changed.from_after_ms else "",
+                moment_text(changed.from_ms),
+                changed.cause,
+                " ".join(filter(None, (changed.writer, changed.commit[:12]))),
+            )
             for changed in rows
         ],
         left_out,
-    )  # fmt: skip
+    )
 
 
 def _dead(rows: Sequence[UnusedLimitRow], left_out: int) -> ReportTable:
     return _sheet(
-        DEAD_QUOTA.name, ("Limits that apply to no client", "In the look-back; what has no data is not called dead."),
+        DEAD_QUOTA.name,
+        (
+            "Limits that apply to no client",
+            "In the look-back; what has no data is not called dead.",
+        ),
         ("cluster", "entity", "limit", "reason", "held last"),
         [
-            (unused.cluster_id, _entity(unused.entity_json), _limit(unused.quota_key, unused.value), unused.reason,
-             moment_text(unused.last_effective_ms) if unused.last_effective_ms is not None else "")
+            (
+                unused.cluster_id,
+                _entity(unused.entity_json),
+                _limit(unused.quota_key, unused.value),
+                unused.reason,
+                moment_text(unused.last_effective_ms)
+                if unused.last_effective_ms is not None
+                else "",
+            )
             for unused in rows
         ],
         left_out,
-    )  # fmt: skip
+    )
 
 
 def _effective(rows: Sequence[EffectiveRow], left_out: int) -> ReportTable:
     return _sheet(
-        EFFECTIVE_QUOTA.name, ("Limits in force", "Per broker; of a client, or of the tags that clients are counted under."),
+        EFFECTIVE_QUOTA.name,
+        (
+            "Limits in force",
+            "Per broker; of a client, or of the tags that clients are counted under.",
+        ),
         ("cluster", "user", "client-id", "ip", "key", "limit", "level", "from"),
         [
-            (effective.cluster_id, effective.user, effective.client_id, effective.ip, effective.quota_key, _value(effective.quota_key, effective.value, "unlimited"),
-             str(effective.level or ""), _entity(effective.source_entity))
+            (
+                effective.cluster_id,
+                effective.user,
+                effective.client_id,
+                effective.ip,
+                effective.quota_key,
+                _value(effective.quota_key, effective.value, "unlimited"),
+                str(effective.level or ""),
+                _entity(effective.source_entity),
+            )
             for effective in rows
         ],
         left_out,
         names=(0, 1, 2, 3, 7),
-    )  # fmt: skip
+    )
 
 
 def _sheet(
@@ -186,9 +233,14 @@ def _sheet(
     names: tuple[int, ...] = (0, 1),
 ) -> ReportTable:
     return ReportTable(
-        name=name, title=words[0], description=words[1], heads=heads, rows=tuple(rows), names=names,
+        name=name,
+        title=words[0],
+        description=words[1],
+        heads=heads,
+        rows=tuple(rows),
+        names=names,
         left_out=left_out,
-    )  # fmt: skip
+    )
 
 
 def _entity(entity_json: str) -> str:

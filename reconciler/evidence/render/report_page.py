@@ -99,9 +99,12 @@ def _body(report: UsageReport, made_ms: int, tool_version: str) -> str:
         f'<div class="frame"><nav id="sections" aria-label="Sections"><ul>{links}</ul></nav>'
         f'<main id="main" tabindex="-1">'
         + (f'<section><h2>Notes</h2><ul class="sentences">{notes}</ul></section>' if notes else "")
-        + "".join(f'<section id="{name}"><h2>{_text(title)}</h2>{inner}</section>' for name, title, inner in sections)
+        + "".join(
+            f'<section id="{name}"><h2>{_text(title)}</h2>{inner}</section>'
+            for name, title, inner in sections
+        )
         + f"</main></div><footer>Made {moment_text(made_ms)} by kquota {_text(tool_version)}. Times are UTC.</footer>"
-    )  # fmt: skip
+    )
 
 
 def _tone(report: UsageReport) -> str:
@@ -229,10 +232,17 @@ def _headroom(rows: Sequence[UsageRow]) -> str:
     def bars(row: UsageRow) -> list[Bar]:
         limit = row.limit_units or 1
         return [
-            Bar(share=value / limit * 0.8, css=css, text=f"{word} {share_text(value * MILLION // limit)}")
-            for value, css, word in ((row.p99_units, "c-now", "99 %:"), (row.max_rate_units, "c-most", "most:"))
+            Bar(
+                share=value / limit * 0.8,
+                css=css,
+                text=f"{word} {share_text(value * MILLION // limit)}",
+            )
+            for value, css, word in (
+                (row.p99_units, "c-now", "99 %:"),
+                (row.max_rate_units, "c-most", "most:"),
+            )
             if value is not None
-        ]  # fmt: skip
+        ]
 
     has_several_clusters = _several(rows)
     bar_rows = [
@@ -262,7 +272,11 @@ def _capacity(rows: Sequence[CapacityRow]) -> str:
         )
         for row in rows
     ]
-    return bar_chart("Limits and use as a share of the budget of each broker; the line is the budget", bar_rows, mark=0.5)  # fmt: skip
+    return bar_chart(
+        "Limits and use as a share of the budget of each broker; the line is the budget",
+        bar_rows,
+        mark=0.5,
+    )
 
 
 def _section(report_table: ReportTable) -> tuple[str, str, str]:

@@ -84,7 +84,13 @@ def sheets(report: UsageReport) -> tuple[ReportTable, ...]:
         tables.append(origin_sheet(report.origins, left_out.get("origins", 0)))
     if report.simulation is not None:
         impact_table = impact_sheet(report.simulation)
-        tables.append(_with_window_title(impact_table, report.origins, "What the policy refuses: see `kquota spark simulate`."))  # fmt: skip
+        tables.append(
+            _with_window_title(
+                impact_table,
+                report.origins,
+                "What the policy refuses: see `kquota spark simulate`.",
+            )
+        )
         tables.append(breach_sheet(report.simulation))
     advice = recommendation_sheet(report.recommendations, left_out.get("recommendation", 0))
     tables += [
@@ -181,14 +187,24 @@ def impact_sheet(simulation: Simulation) -> ReportTable:
         title="What the change would have done",
         description="Throttled time for each day of evidence on one broker. Never a sum over brokers: a limit holds on each of them.",
         heads=(
-            "who", "cluster", "broker", "what", "limit now", "limit then", "verdict", "throttled now",
-            "throttled then", "worst delay", "over 120 s", "why",
+            "who",
+            "cluster",
+            "broker",
+            "what",
+            "limit now",
+            "limit then",
+            "verdict",
+            "throttled now",
+            "throttled then",
+            "worst delay",
+            "over 120 s",
+            "why",
         ),
         rows=tuple(map(_impact_cells, simulation.rows)),
         names=(0, 1, 2, 11),
         numbers=(4, 5, 7, 8, 9, 10),
         left_out=simulation.left_out,
-    )  # fmt: skip
+    )
 
 
 def _impact_cells(row: ImpactRow) -> tuple[str, ...]:
@@ -246,8 +262,20 @@ def recommendation_sheet(rows: Sequence[RecommendationRow], left_out: int = 0) -
         title="Recommended limits",
         description="Sized so that the tier's promise is kept on every broker; the test figures are of the last week, which sizing did not see.",
         heads=(
-            "who", "cluster", "what", "tier", "advice", "now", "target", "lower", "upper", "throttled in training",
-            "throttled in test", "worst delay in test", "censored", "rules",
+            "who",
+            "cluster",
+            "what",
+            "tier",
+            "advice",
+            "now",
+            "target",
+            "lower",
+            "upper",
+            "throttled in training",
+            "throttled in test",
+            "worst delay in test",
+            "censored",
+            "rules",
         ),
         rows=tuple(
             (
@@ -271,7 +299,7 @@ def recommendation_sheet(rows: Sequence[RecommendationRow], left_out: int = 0) -
         names=(0, 1, 3),
         numbers=(5, 6, 7, 8, 9, 10, 11, 12),
         left_out=left_out,
-    )  # fmt: skip
+    )
 
 
 def _units_or_dash(kind: QuotaType, units: int | None) -> str:
@@ -286,7 +314,17 @@ def usage_sheet(rows: Sequence[UsageRow], left_out: int = 0) -> ReportTable:
         title="Use against limits",
         description="Percentiles of time on one broker. A limit is shared by all clients in its bucket.",
         heads=(
-            "who", "cluster", "broker", "what", "limit", "whose", "half the time", "95 %", "99 %", "most", "throttled",
+            "who",
+            "cluster",
+            "broker",
+            "what",
+            "limit",
+            "whose",
+            "half the time",
+            "95 %",
+            "99 %",
+            "most",
+            "throttled",
             "state",
         ),
         rows=tuple(
@@ -309,7 +347,7 @@ def usage_sheet(rows: Sequence[UsageRow], left_out: int = 0) -> ReportTable:
         names=(0, 1, 2, 5),
         numbers=(4, 6, 7, 8, 9, 10),
         left_out=left_out,
-    )  # fmt: skip
+    )
 
 
 def capacity_sheet(rows: Sequence[CapacityRow], left_out: int = 0) -> ReportTable:
@@ -319,7 +357,15 @@ def capacity_sheet(rows: Sequence[CapacityRow], left_out: int = 0) -> ReportTabl
         title="Capacity of brokers",
         description="Committed is the sum of all limits over the budget: above 100 % is normal. Coincident is what was really served at one time.",
         heads=(
-            "cluster", "broker", "way", "budget", "committed", "coincident", "over budget", "not attributed", "basis",
+            "cluster",
+            "broker",
+            "way",
+            "budget",
+            "committed",
+            "coincident",
+            "over budget",
+            "not attributed",
+            "basis",
         ),
         rows=tuple(
             (
@@ -338,7 +384,7 @@ def capacity_sheet(rows: Sequence[CapacityRow], left_out: int = 0) -> ReportTabl
         names=(0, 1),
         numbers=(3, 4, 5, 6, 7),
         left_out=left_out,
-    )  # fmt: skip
+    )
 
 
 def noisy_sheet(rows: Sequence[NoisyRow], left_out: int = 0) -> ReportTable:

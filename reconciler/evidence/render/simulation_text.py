@@ -179,7 +179,11 @@ def _figures(row: ImpactRow) -> str:
     sign = _AT_LEAST[row.bound]
     daily = between_per_day_text(row.after_throttled_ms, row.worst_throttled_ms, row.covered_ms)
     sentence = f"{_DOES[row.model]} {sign}{daily}"
-    now = per_day_text(row.before_throttled_ms, row.covered_ms) if row.before_throttled_ms else "never"  # fmt: skip
+    now = (
+        per_day_text(row.before_throttled_ms, row.covered_ms)
+        if row.before_throttled_ms
+        else "never"
+    )
     sentence += f" (now {now})"
     if row.after_max_delay_ms or row.worst_max_delay_ms:
         delay = between_text(row.after_max_delay_ms, row.worst_max_delay_ms)
@@ -201,7 +205,11 @@ def _without_figures(row: ImpactRow) -> str:
         return f"never {does}" + (_observed(row, least_ms=0) if row.held_back_ms else ", as now")
     if not row.held_back_ms:
         never = row.bound is FigureBound.EXACT
-        return f"never {does}, as now" if never else f"{_DOES_NOT[row.model]} in what was recorded, which may be less than what was wanted"  # fmt: skip
+        return (
+            f"never {does}, as now"
+            if never
+            else f"{_DOES_NOT[row.model]} in what was recorded, which may be less than what was wanted"
+        )
     observed = _observed(row, least_ms=0)
     match move(row.before_units, row.after_units):
         case LimitMove.TIGHTER:

@@ -78,9 +78,15 @@ def _job_list() -> str:
     width = max(map(len, jobs.SUMMARIES))
     lines = [f"  {name:{width}}  {summary}" for name, summary in jobs.SUMMARIES.items()]
     return "\n".join(
-        ("jobs:", *lines, "", "Example:", f"  {PROGRAM} rollup --lake ./lake",
-         "  spark-submit --py-files WHEEL reconciler/spark/__main__.py rollup --lake s3://metrics/kquota")
-    )  # fmt: skip
+        (
+            "jobs:",
+            *lines,
+            "",
+            "Example:",
+            f"  {PROGRAM} rollup --lake ./lake",
+            "  spark-submit --py-files WHEEL reconciler/spark/__main__.py rollup --lake s3://metrics/kquota",
+        )
+    )
 
 
 def _parser(job: Job[Any]) -> argparse.ArgumentParser:

@@ -65,7 +65,9 @@ _BUSY: Final = AdmissionDecision(
 _LATE: Final = AdmissionDecision(
     warnings=("the broker was not asked, because it did not answer in time",)
 )
-_FAULT: Final = AdmissionDecision(warnings=("the broker was not asked, because of a fault in the operator; its log says more",))  # fmt: skip
+_FAULT: Final = AdmissionDecision(
+    warnings=("the broker was not asked, because of a fault in the operator; its log says more",)
+)
 
 
 @contextlib.asynccontextmanager

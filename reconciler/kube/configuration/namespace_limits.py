@@ -139,9 +139,16 @@ EXCESS: Final = f"{GROUP}/excess"
 """Field of an excerpt, beside ``spec``: why it is one. No object of an API server has it."""
 
 _METADATA: Final = (
-    "name", "namespace", "uid", "generation", "resourceVersion", "creationTimestamp", "deletionTimestamp", "finalizers",
+    "name",
+    "namespace",
+    "uid",
+    "generation",
+    "resourceVersion",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "finalizers",
     FINALIZER_PLACE,
-)  # fmt: skip
+)
 
 _OF_RECORDS: Final = ("entity", "deletionPolicy", "suspend")
 

@@ -61,13 +61,28 @@ class RequiredRight:
 
 
 _DOCUMENTS: Final = (
-    ("list", resource_paths.CLIENT_QUOTAS, "", "to know what is declared, and that nothing is missing"),
+    (
+        "list",
+        resource_paths.CLIENT_QUOTAS,
+        "",
+        "to know what is declared, and that nothing is missing",
+    ),
     ("watch", resource_paths.CLIENT_QUOTAS, "", "to hear of changes"),
-    ("patch", resource_paths.CLIENT_QUOTAS, "status", "to say how each document stands, and to keep records"),
+    (
+        "patch",
+        resource_paths.CLIENT_QUOTAS,
+        "status",
+        "to say how each document stands, and to keep records",
+    ),
     ("patch", resource_paths.CLIENT_QUOTAS, "", "to put its finalizer on and take it off"),
-    ("release", resource_paths.CLIENT_QUOTAS, "", "so that the admission policy lets it change its finalizer"),
+    (
+        "release",
+        resource_paths.CLIENT_QUOTAS,
+        "",
+        "so that the admission policy lets it change its finalizer",
+    ),
     ("create", resource_paths.EVENTS, "", "to report transitions"),
-)  # fmt: skip
+)
 _OWN: Final = (
     ("list", resource_paths.CONFIG_MAPS, "to read the records of what it owns"),
     ("create", resource_paths.CONFIG_MAPS, "to write them"),

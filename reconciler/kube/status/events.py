@@ -129,8 +129,11 @@ def _came_from_cluster(was: Mapping[str, Any]) -> bool:
 def _is_of_cluster(row: ReasonRow) -> bool:
     """Whether the fault is the cluster's, so that each of its documents would repeat it."""
     return "C" in row.on and row.reason not in {
-        Reason.INVALID, Reason.SUSPENDED, Reason.GUARD_REFUSED, Reason.AUTHORIZATION_FAILED,
-    }  # fmt: skip
+        Reason.INVALID,
+        Reason.SUSPENDED,
+        Reason.GUARD_REFUSED,
+        Reason.AUTHORIZATION_FAILED,
+    }
 
 
 def _resumed(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[ResourceEvent]:

@@ -243,15 +243,34 @@ class KeyStatusIndex:
         unsettled = agrees or (finding.entity, finding.key) in self.owned.intents
         removal = finding.cause in {Cause.PRUNE, Cause.GONE}
         cases: tuple[tuple[bool, Reason, str], ...] = (
-            (finding.cause is Cause.OVERRIDE and finding.action is Action.NOTHING, Reason.OVERRIDE_ACTIVE, _OVERRIDDEN),
-            (finding.cause is Cause.FROZEN, Reason.CONFLICT, "another document has it that is suspended or cannot be used"),
-            (finding.cause is Cause.CHANGED_BY_ANOTHER, Reason.POLICY_RESTRICTED,
-             "no longer declared, but another writer changed it since, so it is not removed"),
-            (self.observes and agrees, Reason.SYNCED, "as declared; nothing is recorded under Observe"),
+            (
+                finding.cause is Cause.OVERRIDE and finding.action is Action.NOTHING,
+                Reason.OVERRIDE_ACTIVE,
+                _OVERRIDDEN,
+            ),
+            (
+                finding.cause is Cause.FROZEN,
+                Reason.CONFLICT,
+                "another document has it that is suspended or cannot be used",
+            ),
+            (
+                finding.cause is Cause.CHANGED_BY_ANOTHER,
+                Reason.POLICY_RESTRICTED,
+                "no longer declared, but another writer changed it since, so it is not removed",
+            ),
+            (
+                self.observes and agrees,
+                Reason.SYNCED,
+                "as declared; nothing is recorded under Observe",
+            ),
             (self.observes, Reason.OBSERVE_ONLY, _difference(finding)),
             (unsettled, Reason.OUTCOME_UNKNOWN, "an earlier write may still land"),
-            (removal and not self._is_complete, Reason.HELD, "not every document was read, so nothing is removed"),
-        )  # fmt: skip
+            (
+                removal and not self._is_complete,
+                Reason.HELD,
+                "not every document was read, so nothing is removed",
+            ),
+        )
         matches = ((reason, words) for holds, reason, words in cases if holds)
         return next(matches, (Reason.POLICY_RESTRICTED, _difference(finding)))
 

@@ -125,9 +125,16 @@ def cluster_status(
 
 
 _KEPT: Final = (
-    "lastHandledReconcileAt", "clusterId", "behavesAs", "lastSuccessfulSyncTime",
-    "policyInForce", "counts", "secret", "drift", "planDigest",
-)  # fmt: skip
+    "lastHandledReconcileAt",
+    "clusterId",
+    "behavesAs",
+    "lastSuccessfulSyncTime",
+    "policyInForce",
+    "counts",
+    "secret",
+    "drift",
+    "planDigest",
+)
 """What stays as it was reported last until it is known anew."""
 
 

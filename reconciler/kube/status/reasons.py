@@ -103,31 +103,59 @@ def _stalled_row(
     reason: Reason, on: str, message: str, helps: str, *, event: str = "", conflict: bool = False
 ) -> ReasonRow:
     return ReasonRow(
-        reason=reason, ready="False", stalled=True, conflict=conflict, kstatus="Failed",
-        argo="Degraded", on=on, message=message, helps=helps, event=event,
-    )  # fmt: skip
+        reason=reason,
+        ready="False",
+        stalled=True,
+        conflict=conflict,
+        kstatus="Failed",
+        argo="Degraded",
+        on=on,
+        message=message,
+        helps=helps,
+        event=event,
+    )
 
 
 def _retrying_row(
     reason: Reason, on: str, message: str, helps: str, *, event: str = "", ready: Truth = "False"
 ) -> ReasonRow:
     return ReasonRow(
-        reason=reason, ready=ready, reconciling=True, kstatus="InProgress", argo="Progressing",
-        on=on, message=message, helps=helps, event=event,
-    )  # fmt: skip
+        reason=reason,
+        ready=ready,
+        reconciling=True,
+        kstatus="InProgress",
+        argo="Progressing",
+        on=on,
+        message=message,
+        helps=helps,
+        event=event,
+    )
 
 
 def _paused_row(reason: Reason, on: str, message: str, helps: str, *, event: str = "") -> ReasonRow:
     return ReasonRow(
-        reason=reason, ready="Unknown", paused=True, kstatus="InProgress", argo="Suspended",
-        on=on, message=message, helps=helps, event=event,
-    )  # fmt: skip
+        reason=reason,
+        ready="Unknown",
+        paused=True,
+        kstatus="InProgress",
+        argo="Suspended",
+        on=on,
+        message=message,
+        helps=helps,
+        event=event,
+    )
 
 
 def _ready_row(reason: Reason, on: str, message: str, helps: str) -> ReasonRow:
     return ReasonRow(
-        reason=reason, ready="True", kstatus="Current", argo="Healthy", on=on, message=message, helps=helps
-    )  # fmt: skip
+        reason=reason,
+        ready="True",
+        kstatus="Current",
+        argo="Healthy",
+        on=on,
+        message=message,
+        helps=helps,
+    )
 
 
 _ASK_ADMIN: Final = (
@@ -135,127 +163,307 @@ _ASK_ADMIN: Final = (
 )
 
 ROWS: Final = (
-    ReasonRow(reason=Reason.DELETING, ready="False", reconciling=True, kstatus="Terminating", argo="Progressing", on="Q",
+    ReasonRow(
+        reason=Reason.DELETING,
+        ready="False",
+        reconciling=True,
+        kstatus="Terminating",
+        argo="Progressing",
+        on="Q",
         message="it was deleted; its limits are being removed first",
         helps="Wait. After deletionTimeout (10 minutes) the document goes and its limits stay in Kafka as orphans. "
-              "The message says what the removal waits for: a guard, an unreachable broker, an incomplete listing."),
-    _stalled_row(Reason.NAMESPACE_LIMIT, "Q", "its namespace has more than the operator serves",
-           "Delete ClientQuotas of the namespace, or let the owner of the operator raise --max-documents-per-namespace or "
-           "--max-bytes-per-namespace. The oldest documents are served. One that is beyond the limit asks for nothing; what it "
-           "applied before stays. It is read again within spec.interval of its QuotaCluster once there is room.",
-           event="NamespaceLimit"),
-    _stalled_row(Reason.INVALID, "QC", "it cannot be used as it is",
-           "Correct the field that the message names. What the document applied before stays as it is meanwhile. "
-           "A name of more than 512 bytes that was stored by an older release cannot be declared any more: delete the document, "
-           "with deletionPolicy Retain if its limit is to stay in Kafka.",
-           event="InvalidSpec"),
-    _stalled_row(Reason.REFERENCE_REFUSED, "C", "it refers to files, variables or secrets of the operator",
-           "Put secrets and PEM texts into the Secret that spec.secretRef names. An operator started with "
-           "--allow-references accepts them, if all users who may write QuotaClusters may read what the operator reads.",
-           event="ReferenceRefused"),
-    _stalled_row(Reason.NO_CLUSTER_SELECTED, "Q", "its clusterSelector selects no QuotaCluster",
-           "Compare the selector with the labels of the QuotaClusters: kubectl get quotaclusters --show-labels. What the document applied "
-           "to a QuotaCluster that it selected before is removed there by its deletionPolicy.", event="NoClusterSelected"),
-    _stalled_row(Reason.CLUSTER_NOT_FOUND, "Q", "there is no such QuotaCluster",
-           "Create the QuotaCluster, or create the document anew with another clusterRef. Quotas in Kafka stay as they are."),
-    _stalled_row(Reason.CLUSTER_INVALID, "Q", "its QuotaCluster cannot be used as it is", _ASK_ADMIN),
-    _stalled_row(Reason.NOT_GRANTED, "Q", "its namespace may not declare this",
-           "Ask the owner of the QuotaCluster for a grant in spec.tenants that covers the form of entity and the values. "
-           "What was applied before a grant was revoked stays.", event="NotGranted"),
-    _stalled_row(Reason.OUT_OF_SCOPE, "Q", "its entity is outside the scope of the QuotaCluster",
-           "Refer to a QuotaCluster whose spec.scope covers the entity, or ask for a wider scope.", event="OutOfScope"),
-    _paused_row(Reason.SUSPENDED, "QC", "it is suspended",
-            "Set spec.suspend to false. Meanwhile its limits are neither written nor removed.", event="Suspended"),
-    _paused_row(Reason.CLUSTER_SUSPENDED, "Q", "its QuotaCluster is suspended",
-            "Wait until the QuotaCluster is resumed; nothing is written to the cluster meanwhile."),
-    _stalled_row(Reason.SECRET_NOT_FOUND, "QC", "the credentials of its cluster are missing",
-           "Create the Secret that spec.secretRef names, in the operator's own namespace. It is noticed at once.",
-           event="SecretNotFound"),
-    _stalled_row(Reason.SECRET_KEY_MISSING, "QC", "the credentials of its cluster are incomplete",
-           "Add the key that the message names to the Secret.", event="SecretKeyMissing"),
-    _stalled_row(Reason.SECRET_INVALID, "QC", "the credentials of its cluster cannot be read",
-           "Correct what the message names in the Secret: a PEM text, a property, a password of a key, the annotation "
-           "kafka-quotas.io/quota-cluster that names the QuotaCluster.",
-           event="SecretInvalid"),
-    _stalled_row(Reason.SECRET_REJECTED, "C", "the broker refused new credentials; the session with the old ones stays",
-           "Put working credentials into the Secret before the old ones end. Documents are served meanwhile.",
-           event="SecretRejected"),
-    _stalled_row(Reason.WRONG_CLUSTER, "QC", "another Kafka cluster answers than the one that is expected",
-           "Compare spec.expectedClusterId (or status.clusterId, pinned on first contact) with the id of the cluster behind "
-           "spec.bootstrapServers. If the cluster was really replaced, set expectedClusterId to the new id; records are "
-           "never carried over. Nothing was written.", event="WrongCluster"),
-    _stalled_row(Reason.AUTHENTICATION_FAILED, "QC", "the Kafka cluster refuses who we are",
-           "Correct user, password, mechanism or certificate in the Secret. A wrong password is not tried again by itself.",
-           event="AuthenticationFailed"),
-    _stalled_row(Reason.AUTHORIZATION_FAILED, "QC", "the Kafka cluster does not let us do this",
-           "Grant the operator's principal Describe, DescribeConfigs and AlterConfigs on the cluster resource: "
-           "kafka-acls --add --allow-principal User:NAME --operation DescribeConfigs --operation AlterConfigs --cluster.",
-           event="AuthorizationFailed"),
-    _stalled_row(Reason.TLS_FAILED, "QC", "no trusted connection to the Kafka cluster can be made",
-           "Compare the certificate authority in the Secret and the names in the brokers' certificates with spec.bootstrapServers.",
-           event="TlsFailed"),
-    _stalled_row(Reason.UNSUPPORTED_BROKER, "QC", "the Kafka cluster does not know the requests that quotas need",
-           "Brokers need Kafka 2.6 or later; kquota doctor names the request that is missing.", event="UnsupportedBroker"),
-    _stalled_row(Reason.RECORDS_UNREADABLE, "QC", "the records of what was applied cannot be read, so nothing is done",
-           "The message names a damaged ConfigMap in the operator's namespace: restore it from a backup. "
-           "Records are never taken for empty, because removals would then be forgotten.",
-           event="RecordsUnreadable"),
-    _stalled_row(Reason.OTHER_WRITER, "QC", "another writer looks after the same entities",
-           "Give the two writers scopes that do not meet (spec.scope), or let one of them go; it is forgotten after 30 days.",
-           event="OtherWriter"),
-    _stalled_row(Reason.KUBERNETES_REFUSED, "QC", "the Kubernetes API server does not let the operator do this",
-           "Compare the operator's Roles with those of the chart; the message has the API server's words.",
-           event="KubernetesRefused"),
-    _stalled_row(Reason.FAILED, "QC", "the last pass failed",
-           "The QuotaCluster's message and the operator's log say why; kquota doctor asks the same questions one by one.",
-           event="PassFailed"),
-    _retrying_row(Reason.KUBERNETES_UNAVAILABLE, "QC", "the Kubernetes API server did not answer",
-             "Wait; it is tried again, and Kafka is not asked meanwhile."),
-    _retrying_row(Reason.BROKER_UNAVAILABLE, "QC", "no broker of its cluster answers",
-             "Wait, or see to the brokers; it is tried again with growing pauses. Limits in Kafka stay in force.",
-             event="BrokerUnavailable"),
-    _stalled_row(Reason.CONFLICT, "Q", "another document has the limit that this one asks for",
-           "Take the key out of one of the two documents. The smaller tenant priority wins, then the present holder, then the "
-           "older document, then the name. When the winner goes, this one takes over; deleting this one writes nothing.",
-           event="Conflict", conflict=True),
-    _stalled_row(Reason.BROKER_REJECTED, "Q", "the broker refused the limit",
-           "The message has the broker's own words. Correct the value or the entity.", event="BrokerRejected"),
-    _stalled_row(Reason.TWIN_SPELLING, "Q", "the same address is live under another spelling",
-           "Remove the other spelling with the command in the message; brokers would apply whichever was written last.",
-           event="TwinSpelling"),
-    _stalled_row(Reason.TAKEOVER_PENDING, "Q", "another writer's value is live, and a guard keeps us from replacing it",
-           "Declare a value nearer to the live one and go on from there, or let the owner of the QuotaCluster widen the "
-           "guard that the message names.", event="TakeoverPending"),
-    _stalled_row(Reason.GUARD_REFUSED, "QC", "a guard of the QuotaCluster withholds the change",
-           "The message names the guard and the field in spec.guards that allows it, or says that the definition of ClientQuota is "
-           "being deleted: apply the definitions again and restore the documents. Each namespace has a "
-           "removal budget that refills over guards.window (1 hour): wait, or raise maxRemovals for a while.", event="GuardRefused"),
-    _stalled_row(Reason.FOUGHT_OVER, "Q", "another writer keeps undoing the corrections",
-           "Find the other writer: the audit log has times and values. Corrections begin again after an hour, or when the "
-           "document changes.", event="FoughtOver"),
-    _retrying_row(Reason.OUTCOME_UNKNOWN, "Q", "the broker's answer got lost; what it did is found out first",
-             "Wait: for 65 seconds the write may still land, then the live value decides.", event="OutcomeUnknown"),
-    _retrying_row(Reason.VERIFY_TIMEOUT, "Q", "acknowledged, and not yet visible on every live broker",
-             "Wait; if it stays, a broker lags behind the metadata log. kquota doctor names brokers that do not answer.",
-             event="VerifyTimeout"),
-    _retrying_row(Reason.HELD, "Q", "it waits for other changes that have to be in force first",
-             "Wait. If it stays, one of the changes before it is refused; the QuotaCluster's counts and the audit log show which."),
-    _retrying_row(Reason.LISTING_INCOMPLETE, "C", "not every document could be read, so nothing is removed",
-             "Let the operator list ClientQuotas in every watched namespace; the operator's log names the one that refused.",
-             event="ListingIncomplete"),
-    _retrying_row(Reason.PENDING, "QC", "it was not compared yet", "Wait for the next pass.", ready="Unknown"),
-    _ready_row(Reason.DRIFTED, "Q", "another writer changed the live value",
-          "Set driftDetection: Correct to have it written back, declare the live value, or set it back by hand."),
-    _ready_row(Reason.OBSERVE_ONLY, "QC", "the policy is Observe, so the difference is only shown",
-          "Set spec.policy of the QuotaCluster to Upsert when what you see is what you want."),
-    _ready_row(Reason.POLICY_RESTRICTED, "Q", "the policy in force does not write this difference",
-          "Nothing has to be done. CreateOnly never changes or removes; what others changed since is never removed."),
-    _ready_row(Reason.OVERRIDE_ACTIVE, "Q", "an override is in force instead of what is declared",
-          "Nothing has to be done; it ends by itself. status.keys has its value, end and reason."),
-    _ready_row(Reason.SYNC_NOT_CONFIRMED, "C", "policy Sync is not confirmed, so Upsert is in force",
-          "Set spec.confirmSync to the cluster id, once you have seen what Sync would remove."),
+        "The message says what the removal waits for: a guard, an unreachable broker, an incomplete listing.",
+    ),
+    _stalled_row(
+        Reason.NAMESPACE_LIMIT,
+        "Q",
+        "its namespace has more than the operator serves",
+        "Delete ClientQuotas of the namespace, or let the owner of the operator raise --max-documents-per-namespace or "
+        "--max-bytes-per-namespace. The oldest documents are served. One that is beyond the limit asks for nothing; what it "
+        "applied before stays. It is read again within spec.interval of its QuotaCluster once there is room.",
+        event="NamespaceLimit",
+    ),
+    _stalled_row(
+        Reason.INVALID,
+        "QC",
+        "it cannot be used as it is",
+        "Correct the field that the message names. What the document applied before stays as it is meanwhile. "
+        "A name of more than 512 bytes that was stored by an older release cannot be declared any more: delete the document, "
+        "with deletionPolicy Retain if its limit is to stay in Kafka.",
+        event="InvalidSpec",
+    ),
+    _stalled_row(
+        Reason.REFERENCE_REFUSED,
+        "C",
+        "it refers to files, variables or secrets of the operator",
+        "Put secrets and PEM texts into the Secret that spec.secretRef names. An operator started with "
+        "--allow-references accepts them, if all users who may write QuotaClusters may read what the operator reads.",
+        event="ReferenceRefused",
+    ),
+    _stalled_row(
+        Reason.NO_CLUSTER_SELECTED,
+        "Q",
+        "its clusterSelector selects no QuotaCluster",
+        "Compare the selector with the labels of the QuotaClusters: kubectl get quotaclusters --show-labels. What the document applied "
+        "to a QuotaCluster that it selected before is removed there by its deletionPolicy.",
+        event="NoClusterSelected",
+    ),
+    _stalled_row(
+        Reason.CLUSTER_NOT_FOUND,
+        "Q",
+        "there is no such QuotaCluster",
+        "Create the QuotaCluster, or create the document anew with another clusterRef. Quotas in Kafka stay as they are.",
+    ),
+    _stalled_row(
+        Reason.CLUSTER_INVALID, "Q", "its QuotaCluster cannot be used as it is", _ASK_ADMIN
+    ),
+    _stalled_row(
+        Reason.NOT_GRANTED,
+        "Q",
+        "its namespace may not declare this",
+        "Ask the owner of the QuotaCluster for a grant in spec.tenants that covers the form of entity and the values. "
+        "What was applied before a grant was revoked stays.",
+        event="NotGranted",
+    ),
+    _stalled_row(
+        Reason.OUT_OF_SCOPE,
+        "Q",
+        "its entity is outside the scope of the QuotaCluster",
+        "Refer to a QuotaCluster whose spec.scope covers the entity, or ask for a wider scope.",
+        event="OutOfScope",
+    ),
+    _paused_row(
+        Reason.SUSPENDED,
+        "QC",
+        "it is suspended",
+        "Set spec.suspend to false. Meanwhile its limits are neither written nor removed.",
+        event="Suspended",
+    ),
+    _paused_row(
+        Reason.CLUSTER_SUSPENDED,
+        "Q",
+        "its QuotaCluster is suspended",
+        "Wait until the QuotaCluster is resumed; nothing is written to the cluster meanwhile.",
+    ),
+    _stalled_row(
+        Reason.SECRET_NOT_FOUND,
+        "QC",
+        "the credentials of its cluster are missing",
+        "Create the Secret that spec.secretRef names, in the operator's own namespace. It is noticed at once.",
+        event="SecretNotFound",
+    ),
+    _stalled_row(
+        Reason.SECRET_KEY_MISSING,
+        "QC",
+        "the credentials of its cluster are incomplete",
+        "Add the key that the message names to the Secret.",
+        event="SecretKeyMissing",
+    ),
+    _stalled_row(
+        Reason.SECRET_INVALID,
+        "QC",
+        "the credentials of its cluster cannot be read",
+        "Correct what the message names in the Secret: a PEM text, a property, a password of a key, the annotation "
+        "kafka-quotas.io/quota-cluster that names the QuotaCluster.",
+        event="SecretInvalid",
+    ),
+    _stalled_row(
+        Reason.SECRET_REJECTED,
+        "C",
+        "the broker refused new credentials; the session with the old ones stays",
+        "Put working credentials into the Secret before the old ones end. Documents are served meanwhile.",
+        event="SecretRejected",
+    ),
+    _stalled_row(
+        Reason.WRONG_CLUSTER,
+        "QC",
+        "another Kafka cluster answers than the one that is expected",
+        "Compare spec.expectedClusterId (or status.clusterId, pinned on first contact) with the id of the cluster behind "
+        "spec.bootstrapServers. If the cluster was really replaced, set expectedClusterId to the new id; records are "
+        "never carried over. Nothing was written.",
+        event="WrongCluster",
+    ),
+    _stalled_row(
+        Reason.AUTHENTICATION_FAILED,
+        "QC",
+        "the Kafka cluster refuses who we are",
+        "Correct user, password, mechanism or certificate in the Secret. A wrong password is not tried again by itself.",
+        event="AuthenticationFailed",
+    ),
+    _stalled_row(
+        Reason.AUTHORIZATION_FAILED,
+        "QC",
+        "the Kafka cluster does not let us do this",
+        "Grant the operator's principal Describe, DescribeConfigs and AlterConfigs on the cluster resource: "
+        "kafka-acls --add --allow-principal User:NAME --operation DescribeConfigs --operation AlterConfigs --cluster.",
+        event="AuthorizationFailed",
+    ),
+    _stalled_row(
+        Reason.TLS_FAILED,
+        "QC",
+        "no trusted connection to the Kafka cluster can be made",
+        "Compare the certificate authority in the Secret and the names in the brokers' certificates with spec.bootstrapServers.",
+        event="TlsFailed",
+    ),
+    _stalled_row(
+        Reason.UNSUPPORTED_BROKER,
+        "QC",
+        "the Kafka cluster does not know the requests that quotas need",
+        "Brokers need Kafka 2.6 or later; kquota doctor names the request that is missing.",
+        event="UnsupportedBroker",
+    ),
+    _stalled_row(
+        Reason.RECORDS_UNREADABLE,
+        "QC",
+        "the records of what was applied cannot be read, so nothing is done",
+        "The message names a damaged ConfigMap in the operator's namespace: restore it from a backup. "
+        "Records are never taken for empty, because removals would then be forgotten.",
+        event="RecordsUnreadable",
+    ),
+    _stalled_row(
+        Reason.OTHER_WRITER,
+        "QC",
+        "another writer looks after the same entities",
+        "Give the two writers scopes that do not meet (spec.scope), or let one of them go; it is forgotten after 30 days.",
+        event="OtherWriter",
+    ),
+    _stalled_row(
+        Reason.KUBERNETES_REFUSED,
+        "QC",
+        "the Kubernetes API server does not let the operator do this",
+        "Compare the operator's Roles with those of the chart; the message has the API server's words.",
+        event="KubernetesRefused",
+    ),
+    _stalled_row(
+        Reason.FAILED,
+        "QC",
+        "the last pass failed",
+        "The QuotaCluster's message and the operator's log say why; kquota doctor asks the same questions one by one.",
+        event="PassFailed",
+    ),
+    _retrying_row(
+        Reason.KUBERNETES_UNAVAILABLE,
+        "QC",
+        "the Kubernetes API server did not answer",
+        "Wait; it is tried again, and Kafka is not asked meanwhile.",
+    ),
+    _retrying_row(
+        Reason.BROKER_UNAVAILABLE,
+        "QC",
+        "no broker of its cluster answers",
+        "Wait, or see to the brokers; it is tried again with growing pauses. Limits in Kafka stay in force.",
+        event="BrokerUnavailable",
+    ),
+    _stalled_row(
+        Reason.CONFLICT,
+        "Q",
+        "another document has the limit that this one asks for",
+        "Take the key out of one of the two documents. The smaller tenant priority wins, then the present holder, then the "
+        "older document, then the name. When the winner goes, this one takes over; deleting this one writes nothing.",
+        event="Conflict",
+        conflict=True,
+    ),
+    _stalled_row(
+        Reason.BROKER_REJECTED,
+        "Q",
+        "the broker refused the limit",
+        "The message has the broker's own words. Correct the value or the entity.",
+        event="BrokerRejected",
+    ),
+    _stalled_row(
+        Reason.TWIN_SPELLING,
+        "Q",
+        "the same address is live under another spelling",
+        "Remove the other spelling with the command in the message; brokers would apply whichever was written last.",
+        event="TwinSpelling",
+    ),
+    _stalled_row(
+        Reason.TAKEOVER_PENDING,
+        "Q",
+        "another writer's value is live, and a guard keeps us from replacing it",
+        "Declare a value nearer to the live one and go on from there, or let the owner of the QuotaCluster widen the "
+        "guard that the message names.",
+        event="TakeoverPending",
+    ),
+    _stalled_row(
+        Reason.GUARD_REFUSED,
+        "QC",
+        "a guard of the QuotaCluster withholds the change",
+        "The message names the guard and the field in spec.guards that allows it, or says that the definition of ClientQuota is "
+        "being deleted: apply the definitions again and restore the documents. Each namespace has a "
+        "removal budget that refills over guards.window (1 hour): wait, or raise maxRemovals for a while.",
+        event="GuardRefused",
+    ),
+    _stalled_row(
+        Reason.FOUGHT_OVER,
+        "Q",
+        "another writer keeps undoing the corrections",
+        "Find the other writer: the audit log has times and values. Corrections begin again after an hour, or when the "
+        "document changes.",
+        event="FoughtOver",
+    ),
+    _retrying_row(
+        Reason.OUTCOME_UNKNOWN,
+        "Q",
+        "the broker's answer got lost; what it did is found out first",
+        "Wait: for 65 seconds the write may still land, then the live value decides.",
+        event="OutcomeUnknown",
+    ),
+    _retrying_row(
+        Reason.VERIFY_TIMEOUT,
+        "Q",
+        "acknowledged, and not yet visible on every live broker",
+        "Wait; if it stays, a broker lags behind the metadata log. kquota doctor names brokers that do not answer.",
+        event="VerifyTimeout",
+    ),
+    _retrying_row(
+        Reason.HELD,
+        "Q",
+        "it waits for other changes that have to be in force first",
+        "Wait. If it stays, one of the changes before it is refused; the QuotaCluster's counts and the audit log show which.",
+    ),
+    _retrying_row(
+        Reason.LISTING_INCOMPLETE,
+        "C",
+        "not every document could be read, so nothing is removed",
+        "Let the operator list ClientQuotas in every watched namespace; the operator's log names the one that refused.",
+        event="ListingIncomplete",
+    ),
+    _retrying_row(
+        Reason.PENDING, "QC", "it was not compared yet", "Wait for the next pass.", ready="Unknown"
+    ),
+    _ready_row(
+        Reason.DRIFTED,
+        "Q",
+        "another writer changed the live value",
+        "Set driftDetection: Correct to have it written back, declare the live value, or set it back by hand.",
+    ),
+    _ready_row(
+        Reason.OBSERVE_ONLY,
+        "QC",
+        "the policy is Observe, so the difference is only shown",
+        "Set spec.policy of the QuotaCluster to Upsert when what you see is what you want.",
+    ),
+    _ready_row(
+        Reason.POLICY_RESTRICTED,
+        "Q",
+        "the policy in force does not write this difference",
+        "Nothing has to be done. CreateOnly never changes or removes; what others changed since is never removed.",
+    ),
+    _ready_row(
+        Reason.OVERRIDE_ACTIVE,
+        "Q",
+        "an override is in force instead of what is declared",
+        "Nothing has to be done; it ends by itself. status.keys has its value, end and reason.",
+    ),
+    _ready_row(
+        Reason.SYNC_NOT_CONFIRMED,
+        "C",
+        "policy Sync is not confirmed, so Upsert is in force",
+        "Set spec.confirmSync to the cluster id, once you have seen what Sync would remove.",
+    ),
     _ready_row(Reason.SYNCED, "QC", "declared, recorded and live agree", "Nothing."),
-)  # fmt: skip
+)
 
 TABLE: Final[dict[Reason, ReasonRow]] = {row.reason: row for row in ROWS}
 PRECEDENCE: Final[dict[Reason, int]] = {row.reason: place for place, row in enumerate(ROWS)}

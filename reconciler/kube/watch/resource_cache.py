@@ -44,9 +44,15 @@ from reconciler.kube.watch.projection import (
 )
 
 KEPT: Final = (
-    "name", "namespace", "uid", "generation", "resourceVersion", "creationTimestamp", "deletionTimestamp",
+    "name",
+    "namespace",
+    "uid",
+    "generation",
+    "resourceVersion",
+    "creationTimestamp",
+    "deletionTimestamp",
     "labels",
-)  # fmt: skip
+)
 """The metadata that is read here, besides one annotation and our finalizer. All else may be as large as its author likes."""
 
 MOST_REQUEST: Final = 128

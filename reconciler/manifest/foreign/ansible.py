@@ -81,8 +81,12 @@ def _read_task(task: DocumentTree, call: DocumentTree, collector: ImportCollecto
                 raise entity.wrong(f"the module knows no {other_names[0]} of an entity")
             quota_limits = limits(entry.get("quotas"), _KEYS)
             collector.add(
-                entry.path, entry.line, quota_limits, user=_slot(entity, "user"), client_id=_slot(entity, "client")
-            )  # fmt: skip
+                entry.path,
+                entry.line,
+                quota_limits,
+                user=_slot(entity, "user"),
+                client_id=_slot(entity, "client"),
+            )
 
 
 def _slot(entity: DocumentTree, field: str) -> Slot:

@@ -171,8 +171,15 @@ class ImportCollector:
                     raise QuotaValueError("given twice")  # noqa: TRY301 - one way out of the loop
             except QuotaValueError as error:
                 self._losses.append(
-                    ImportRemark(path=path, line=limit.line, text=error.message, about=entity_parts, key=limit.key, value=limit.text)
-                )  # fmt: skip
+                    ImportRemark(
+                        path=path,
+                        line=limit.line,
+                        text=error.message,
+                        about=entity_parts,
+                        key=limit.key,
+                        value=limit.text,
+                    )
+                )
             else:
                 values[key], lines[key] = value, limit.line
         if values:
@@ -191,7 +198,12 @@ class ImportCollector:
             )
         elif first.limits != limits:
             place = f"{first.path}:{first.line}" if first.line else first.path
-            self.lose(path, line, f"other limits for the same entity stand at {place}; they were taken", parts(subject))  # fmt: skip
+            self.lose(
+                path,
+                line,
+                f"other limits for the same entity stand at {place}; they were taken",
+                parts(subject),
+            )
 
 
 def _checked(subject: Entity, limit: ImportedLimit) -> tuple[Key, float]:

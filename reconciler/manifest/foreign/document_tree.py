@@ -52,7 +52,11 @@ class DocumentTree:
     @property
     def is_null(self) -> bool:
         """Whether it is a plain null."""
-        return isinstance(self.node, ScalarNode) and self.node.plain and scalars.meaning(self.node.text) is None  # fmt: skip
+        return (
+            isinstance(self.node, ScalarNode)
+            and self.node.plain
+            and scalars.meaning(self.node.text) is None
+        )
 
     def wrong(self, message: str) -> ManifestErrors:
         """An error about this value."""

@@ -222,9 +222,15 @@ class _HclParser:
                 entities: list[dict[str, Value]] = []
                 attributes, blocks = self._body(entities)
                 resource_list.append(
-                    ResourceBlock(type=labels[0], name=labels[1], line=name.line, attributes=attributes, blocks=blocks,
-                             entities=tuple(entities))
-                )  # fmt: skip
+                    ResourceBlock(
+                        type=labels[0],
+                        name=labels[1],
+                        line=name.line,
+                        attributes=attributes,
+                        blocks=blocks,
+                        entities=tuple(entities),
+                    )
+                )
             else:
                 self._skip()
         return resource_list
@@ -333,7 +339,11 @@ class _HclParser:
                 self._at += 1
         if self._at == first:
             raise self._wrong("a value is missing")
-        words = " ".join(token.text or token.kind for token in self._tokens[first : self._at] if token.kind != "line")  # fmt: skip
+        words = " ".join(
+            token.text or token.kind
+            for token in self._tokens[first : self._at]
+            if token.kind != "line"
+        )
         return HclExpression(text=words, line=self._tokens[first].line)
 
     def _mapping(self) -> HclObject | None:

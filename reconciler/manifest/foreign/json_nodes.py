@@ -76,7 +76,9 @@ class _JsonParser:
             case _:
                 match = _ATOM.match(self.text, at)
                 if match is None:
-                    raise self.wrong(at, "a value is missing" if at < len(self.text) else "it ends too early")  # fmt: skip
+                    raise self.wrong(
+                        at, "a value is missing" if at < len(self.text) else "it ends too early"
+                    )
                 return ScalarNode(match.group(), True, *self._place(at)), match.end()  # noqa: FBT003 - a named tuple
 
     def _string(self, at: int) -> tuple[ScalarNode, int]:

@@ -81,7 +81,11 @@ def _cluster(resource: DocumentTree) -> str:
 
 
 def _quotas(resource: DocumentTree) -> DocumentTree | None:
-    return resource.dig("spec", "quotas") if resource.text_field("kind") == "KafkaUser" else resource.dig("spec", "kafka", "quotas")  # fmt: skip
+    return (
+        resource.dig("spec", "quotas")
+        if resource.text_field("kind") == "KafkaUser"
+        else resource.dig("spec", "kafka", "quotas")
+    )
 
 
 def _read_resource(resource: DocumentTree, collector: ImportCollector) -> None:

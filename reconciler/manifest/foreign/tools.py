@@ -85,6 +85,8 @@ def read_files(
     foreign_tool.read(files, collector, cluster=source_cluster)
     imported = collector.result()
     if not (imported.declarations or imported.losses or imported.notes):
-        problems = [Problem(path, 0, 0, f"nothing about quotas as {tool} writes them") for path, _ in files]  # fmt: skip
+        problems = [
+            Problem(path, 0, 0, f"nothing about quotas as {tool} writes them") for path, _ in files
+        ]
         raise ManifestErrors(problems)
     return imported

@@ -14,16 +14,37 @@ UNSET: Final = "(unset)"
 
 _SHOWN_PROPERTIES: Final = frozenset(
     {
-        "bootstrap.servers", "client.dns.lookup", "client.id", "connections.max.idle.ms", "default.api.timeout.ms",
-        "metadata.recovery.strategy", "reconnect.backoff.max.ms", "reconnect.backoff.ms", "request.timeout.ms",
-        "retries", "retry.backoff.max.ms", "retry.backoff.ms", "sasl.kerberos.service.name", "sasl.mechanism",
-        "sasl.mechanisms", "security.protocol", "socket.connection.setup.timeout.max.ms",
-        "socket.connection.setup.timeout.ms", "ssl.ca.location", "ssl.certificate.location", "ssl.cipher.suites",
-        "ssl.enabled.protocols", "ssl.endpoint.identification.algorithm", "ssl.key.location",
-        "ssl.keystore.location", "ssl.keystore.type", "ssl.protocol", "ssl.truststore.location",
+        "bootstrap.servers",
+        "client.dns.lookup",
+        "client.id",
+        "connections.max.idle.ms",
+        "default.api.timeout.ms",
+        "metadata.recovery.strategy",
+        "reconnect.backoff.max.ms",
+        "reconnect.backoff.ms",
+        "request.timeout.ms",
+        "retries",
+        "retry.backoff.max.ms",
+        "retry.backoff.ms",
+        "sasl.kerberos.service.name",
+        "sasl.mechanism",
+        "sasl.mechanisms",
+        "security.protocol",
+        "socket.connection.setup.timeout.max.ms",
+        "socket.connection.setup.timeout.ms",
+        "ssl.ca.location",
+        "ssl.certificate.location",
+        "ssl.cipher.suites",
+        "ssl.enabled.protocols",
+        "ssl.endpoint.identification.algorithm",
+        "ssl.key.location",
+        "ssl.keystore.location",
+        "ssl.keystore.type",
+        "ssl.protocol",
+        "ssl.truststore.location",
         "ssl.truststore.type",
     }
-)  # fmt: skip
+)
 """Properties whose values hold no secrets. Every other value is hidden, unless it is only a reference."""
 
 _REFERENCE: Final = re.compile(r"\$\{(?:env|file|directory):[^${}]*\}")

@@ -254,36 +254,93 @@ def _name(prefix: str, at: tuple[str, ...]) -> str:
 
 
 QUOTA_RULES: Final[tuple[StaticRule, ...]] = (
-    RuleScope(QUOTA, ()).rule("limits-carrier", _CARRIER,
-          "an ip carries connectionCreationRate alone; user and clientId carry the other four", _carrier_broken),
-    RuleScope(QUOTA, ()).rule("one-cluster", "has(self.clusterRef) != has(self.clusterSelector)", _ONE_CLUSTER,
-          exactly_one_field("clusterRef", "clusterSelector")),
-    RuleScope(QUOTA, ()).rule("cluster-kind-immutable", "has(self.clusterRef) == has(oldSelf.clusterRef)",
-          "clusterRef and clusterSelector cannot replace each other; create another ClientQuota", None),
-    RuleScope(QUOTA, ()).rule("cluster-limits", _CLUSTER_LIMITS_CARRIER,
-          "clusterLimits needs clusterSelector; an ip carries connectionCreationRate alone, user and clientId carry the other four",
-          _cluster_limits_broken),
-    RuleScope(QUOTA, _CLUSTER_LIMITS).rule("cluster-limits-one-of", "has(self.clusterRef) != has(self.clusterSelector)", _ONE_CLUSTER,
-          exactly_one_field("clusterRef", "clusterSelector")),
-    *(RuleScope(QUOTA, at).rule(_name("selector-values", at),
+    RuleScope(QUOTA, ()).rule(
+        "limits-carrier",
+        _CARRIER,
+        "an ip carries connectionCreationRate alone; user and clientId carry the other four",
+        _carrier_broken,
+    ),
+    RuleScope(QUOTA, ()).rule(
+        "one-cluster",
+        "has(self.clusterRef) != has(self.clusterSelector)",
+        _ONE_CLUSTER,
+        exactly_one_field("clusterRef", "clusterSelector"),
+    ),
+    RuleScope(QUOTA, ()).rule(
+        "cluster-kind-immutable",
+        "has(self.clusterRef) == has(oldSelf.clusterRef)",
+        "clusterRef and clusterSelector cannot replace each other; create another ClientQuota",
+        None,
+    ),
+    RuleScope(QUOTA, ()).rule(
+        "cluster-limits",
+        _CLUSTER_LIMITS_CARRIER,
+        "clusterLimits needs clusterSelector; an ip carries connectionCreationRate alone, user and clientId carry the other four",
+        _cluster_limits_broken,
+    ),
+    RuleScope(QUOTA, _CLUSTER_LIMITS).rule(
+        "cluster-limits-one-of",
+        "has(self.clusterRef) != has(self.clusterSelector)",
+        _ONE_CLUSTER,
+        exactly_one_field("clusterRef", "clusterSelector"),
+    ),
+    *(
+        RuleScope(QUOTA, at).rule(
+            _name("selector-values", at),
             "self.operator in ['In', 'NotIn'] ? has(self.values) && size(self.values) > 0 : !has(self.values) || size(self.values) == 0",
-            "In and NotIn need values; Exists and DoesNotExist take none", _requirement_broken) for at in _REQUIREMENTS),
-    RuleScope(QUOTA, ("clusterRef",)).rule("cluster-immutable", "self == oldSelf",
-          "clusterRef cannot be changed; create another ClientQuota", None),
-    RuleScope(QUOTA, ("entity",)).rule("entity-shape",
-          "has(self.ip) ? !has(self.user) && !has(self.clientId) : has(self.user) || has(self.clientId)",
-          "needs a user, a clientId or both, or an ip alone", _shape_broken),
-    RuleScope(QUOTA, ("entity",)).rule("entity-immutable", "self == oldSelf",
-          "entity cannot be changed; create another ClientQuota", None),
-    *(RuleScope(QUOTA, ("entity", slot)).rule(f"{slot}-one-of", "has(self.name) != has(self.default)", _ONE_OF,
-            exactly_one_field("name", "default")) for slot in ("user", "clientId", "ip")),
-    *(RuleScope(QUOTA, ("entity", slot)).rule(f"{slot}-length", f"!has(self.name) || size(bytes(self.name)) <= {MAX_DECLARED_NAME_BYTES}",
-            f"a name of more than {MAX_DECLARED_NAME_BYTES} bytes cannot be declared", _name_too_long)
-      for slot in ("user", "clientId")),
-    RuleScope(QUOTA, ("entity", "ip")).rule("ip-canonical",
-          "!has(self.name) || (isIP(self.name) && ip.isCanonical(self.name))",
-          "must be a literal IP address in canonical form (RFC 5952 for IPv6)", _ip_broken),
-    *(RuleScope(QUOTA, (*at, "limits", RULES[key].field)).rule(_name(f"rate-{RULES[key].field}", (*at, "limits")), cel, message, _rate_broken(key))
-      for at in ((), _CLUSTER_LIMITS) for key, (cel, message) in _RATES.items()),
-)  # fmt: skip
+            "In and NotIn need values; Exists and DoesNotExist take none",
+            _requirement_broken,
+        )
+        for at in _REQUIREMENTS
+    ),
+    RuleScope(QUOTA, ("clusterRef",)).rule(
+        "cluster-immutable",
+        "self == oldSelf",
+        "clusterRef cannot be changed; create another ClientQuota",
+        None,
+    ),
+    RuleScope(QUOTA, ("entity",)).rule(
+        "entity-shape",
+        "has(self.ip) ? !has(self.user) && !has(self.clientId) : has(self.user) || has(self.clientId)",
+        "needs a user, a clientId or both, or an ip alone",
+        _shape_broken,
+    ),
+    RuleScope(QUOTA, ("entity",)).rule(
+        "entity-immutable",
+        "self == oldSelf",
+        "entity cannot be changed; create another ClientQuota",
+        None,
+    ),
+    *(
+        RuleScope(QUOTA, ("entity", slot)).rule(
+            f"{slot}-one-of",
+            "has(self.name) != has(self.default)",
+            _ONE_OF,
+            exactly_one_field("name", "default"),
+        )
+        for slot in ("user", "clientId", "ip")
+    ),
+    *(
+        RuleScope(QUOTA, ("entity", slot)).rule(
+            f"{slot}-length",
+            f"!has(self.name) || size(bytes(self.name)) <= {MAX_DECLARED_NAME_BYTES}",
+            f"a name of more than {MAX_DECLARED_NAME_BYTES} bytes cannot be declared",
+            _name_too_long,
+        )
+        for slot in ("user", "clientId")
+    ),
+    RuleScope(QUOTA, ("entity", "ip")).rule(
+        "ip-canonical",
+        "!has(self.name) || (isIP(self.name) && ip.isCanonical(self.name))",
+        "must be a literal IP address in canonical form (RFC 5952 for IPv6)",
+        _ip_broken,
+    ),
+    *(
+        RuleScope(QUOTA, (*at, "limits", RULES[key].field)).rule(
+            _name(f"rate-{RULES[key].field}", (*at, "limits")), cel, message, _rate_broken(key)
+        )
+        for at in ((), _CLUSTER_LIMITS)
+        for key, (cel, message) in _RATES.items()
+    ),
+)
 """Every rule of a ClientQuota, in the order of the fields."""

@@ -122,36 +122,84 @@ _BOUNDS: Final = (
 )
 
 CLUSTER_RULES: Final[tuple[StaticRule, ...]] = (
-    RuleScope(CLUSTER, ()).rule("sync-cluster-id", "!has(self.policy) || self.policy != 'Sync' || has(self.expectedClusterId)",
-       "policy Sync needs expectedClusterId", _sync_broken),
-    RuleScope(CLUSTER, ()).rule("exclusive-scope",
-       "!has(self.exclusive) || !self.exclusive || (has(self.policy) && self.policy == 'Sync' && "
-       "has(self.scope) && size(self.scope) > 0)",
-       "exclusive needs policy Sync and a scope", _exclusive_broken),
-    RuleScope(CLUSTER, ()).rule("confirm-sync",
-       "!has(self.confirmSync) || !has(self.expectedClusterId) || self.confirmSync == self.expectedClusterId",
-       "confirmSync is not the expectedClusterId", _confirm_broken),
-    RuleScope(CLUSTER, ("ignore", "*", "until")).rule("ignore-until", "timestamp(self).getFullYear() > 0",
-       "must be a time that exists", _time_broken),
-    *(RuleScope(CLUSTER, at).rule(f"{_called(at)}-pattern",
-         "has(self.forms) || has(self.user) || has(self.clientId) || has(self.ip)",
-         "at least one of forms, user, clientId and ip is needed", _pattern_empty) for at in _PATTERNS[:-1]),
-    *(rule for at in _PATTERNS for rule in (
-        RuleScope(CLUSTER, at).rule(f"{_called(at)}-ip-alone", "!has(self.ip) || (!has(self.user) && !has(self.clientId))",
-           "ip stands alone", _pattern_ip),
-        *(RuleScope(CLUSTER, (*at, slot)).rule(f"{_called(at)}-{slot}-match", "has(self.exact) != has(self.prefix)",
-             "exactly one of exact and prefix is needed", exactly_one_field("exact", "prefix"))
-          for slot in ("user", "clientId", "ip")),
-    )),
-    *(RuleScope(CLUSTER, ("tenants", "*", "entities", "*")).rule(f"tenants-{slot}-granted",
-         f"has(self.{slot}) || !has(self.forms) || !self.forms.exists(f, f in [{', '.join(map(repr, map(str, forms)))}])",
-         f"a form with a named {slot} needs a {slot} pattern", _grant_open(slot, forms))
-      for slot, forms in _NAMED.items()),
-    *(RuleScope(kind, (*at, rule.field)).rule(f"{at[0]}-bound-{rule.field}",
-         "!has(self.min) || !has(self.max) || " + (
-             "quantity(string(self.min)).compareTo(quantity(string(self.max))) <= 0"
-             if rule.is_integer else "self.min <= self.max"),
-         "min is above max", _bound_broken)
-      for kind, at in _BOUNDS for rule in RULES.values()),
-)  # fmt: skip
+    RuleScope(CLUSTER, ()).rule(
+        "sync-cluster-id",
+        "!has(self.policy) || self.policy != 'Sync' || has(self.expectedClusterId)",
+        "policy Sync needs expectedClusterId",
+        _sync_broken,
+    ),
+    RuleScope(CLUSTER, ()).rule(
+        "exclusive-scope",
+        "!has(self.exclusive) || !self.exclusive || (has(self.policy) && self.policy == 'Sync' && "
+        "has(self.scope) && size(self.scope) > 0)",
+        "exclusive needs policy Sync and a scope",
+        _exclusive_broken,
+    ),
+    RuleScope(CLUSTER, ()).rule(
+        "confirm-sync",
+        "!has(self.confirmSync) || !has(self.expectedClusterId) || self.confirmSync == self.expectedClusterId",
+        "confirmSync is not the expectedClusterId",
+        _confirm_broken,
+    ),
+    RuleScope(CLUSTER, ("ignore", "*", "until")).rule(
+        "ignore-until",
+        "timestamp(self).getFullYear() > 0",
+        "must be a time that exists",
+        _time_broken,
+    ),
+    *(
+        RuleScope(CLUSTER, at).rule(
+            f"{_called(at)}-pattern",
+            "has(self.forms) || has(self.user) || has(self.clientId) || has(self.ip)",
+            "at least one of forms, user, clientId and ip is needed",
+            _pattern_empty,
+        )
+        for at in _PATTERNS[:-1]
+    ),
+    *(
+        rule
+        for at in _PATTERNS
+        for rule in (
+            RuleScope(CLUSTER, at).rule(
+                f"{_called(at)}-ip-alone",
+                "!has(self.ip) || (!has(self.user) && !has(self.clientId))",
+                "ip stands alone",
+                _pattern_ip,
+            ),
+            *(
+                RuleScope(CLUSTER, (*at, slot)).rule(
+                    f"{_called(at)}-{slot}-match",
+                    "has(self.exact) != has(self.prefix)",
+                    "exactly one of exact and prefix is needed",
+                    exactly_one_field("exact", "prefix"),
+                )
+                for slot in ("user", "clientId", "ip")
+            ),
+        )
+    ),
+    *(
+        RuleScope(CLUSTER, ("tenants", "*", "entities", "*")).rule(
+            f"tenants-{slot}-granted",
+            f"has(self.{slot}) || !has(self.forms) || !self.forms.exists(f, f in [{', '.join(map(repr, map(str, forms)))}])",
+            f"a form with a named {slot} needs a {slot} pattern",
+            _grant_open(slot, forms),
+        )
+        for slot, forms in _NAMED.items()
+    ),
+    *(
+        RuleScope(kind, (*at, rule.field)).rule(
+            f"{at[0]}-bound-{rule.field}",
+            "!has(self.min) || !has(self.max) || "
+            + (
+                "quantity(string(self.min)).compareTo(quantity(string(self.max))) <= 0"
+                if rule.is_integer
+                else "self.min <= self.max"
+            ),
+            "min is above max",
+            _bound_broken,
+        )
+        for kind, at in _BOUNDS
+        for rule in RULES.values()
+    ),
+)
 """Every rule of a QuotaCluster, in the order of the fields, and those of a QuotaProject (no CEL acts on it)."""

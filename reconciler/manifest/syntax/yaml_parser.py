@@ -268,9 +268,11 @@ class _NodeBuilder:
             if event.tag is not None:
                 self._refuse(mark, f"tags are not used in manifests; leave out {event.tag!r}")
             scalar = ScalarNode(
-                event.value, event.style is None or event.style == "", self._offset + mark.line,
+                event.value,
+                event.style is None or event.style == "",
+                self._offset + mark.line,
                 mark.column + 1,
-            )  # fmt: skip
+            )
             if event.anchor is not None:
                 self._anchors[event.anchor] = _Anchor(scalar, 1)
             return scalar

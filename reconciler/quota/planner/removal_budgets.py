@@ -100,10 +100,13 @@ def condensed(counts: Iterable[RemovalCount]) -> tuple[RemovalCount, ...]:
             first, second = tenant_removals[:2]
             tenant_removals[:2] = [
                 RemovalCount(
-                    at=second.at, tenant=removal.tenant, count=first.count + second.count,
-                    owned=first.owned, owned_by_all=first.owned_by_all,
+                    at=second.at,
+                    tenant=removal.tenant,
+                    count=first.count + second.count,
+                    owned=first.owned,
+                    owned_by_all=first.owned_by_all,
                 )
-            ]  # fmt: skip
+            ]
     return tuple(sorted((item for removals in by_tenant.values() for item in removals), key=_order))
 
 

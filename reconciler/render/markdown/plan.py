@@ -82,7 +82,11 @@ def plan_markdown(
         if lines:
             head += ["", f"**{title}**", "", *_within(bullets(lines), limit // 4)]
     changes = selected_changes(preview, max_rows=max_rows, exclusive=False)
-    used = [] if recorded is None else recorded_markdown(recorded, room=min(limit // 4, _RECORDED_ROOM))  # fmt: skip
+    used = (
+        []
+        if recorded is None
+        else recorded_markdown(recorded, room=min(limit // 4, _RECORDED_ROOM))
+    )
     foot = [*used, "", *_joined(_further(preview))]
     foot += footer(
         surroundings,
@@ -97,9 +101,11 @@ def plan_markdown(
         [_change_row(change, effect) for change, effect in changes],
         foot,
         total=len(preview.plan.changes) - len(preview.plan.exclusive),
-        remainder="The HTML page lists all of them." if surroundings.artifact_url else "The plan document lists all of them.",
+        remainder="The HTML page lists all of them."
+        if surroundings.artifact_url
+        else "The plan document lists all of them.",
         limit=limit,
-    )  # fmt: skip
+    )
 
 
 # ---- the verdict and its reasons -----------------------------------------------------------------
@@ -115,8 +121,14 @@ def _verdict(preview: Preview, *, refusals: bool, attention: bool) -> tuple[Icon
 
 def _summary(preview: Preview) -> str:
     numbers = counts(preview)
-    parts = [f"{numbers[name]:,} to {name}" for name in ("create", "update", "remove") if numbers[name]]  # fmt: skip
-    summary = ", ".join(parts) + " on " + count(numbers["entities"], "entity", "entities") if parts else "No changes"  # fmt: skip
+    parts = [
+        f"{numbers[name]:,} to {name}" for name in ("create", "update", "remove") if numbers[name]
+    ]
+    summary = (
+        ", ".join(parts) + " on " + count(numbers["entities"], "entity", "entities")
+        if parts
+        else "No changes"
+    )
     return f"{summary}; {count(numbers['inSync'], 'declared limit')} in sync; policy {preview.policy}. {_validation(preview)}"
 
 
@@ -128,7 +140,9 @@ def _validation(preview: Preview) -> str:
         return f"Not validated by a broker{reason}."
     if verdict.source != "broker":
         return f"Validated by the rules of the {verdict.source}, not by the broker{reason}."
-    return "Validated by the broker" + (f", which refuses {len(verdict.rejections):,}." if verdict.rejections else ".")  # fmt: skip
+    return "Validated by the broker" + (
+        f", which refuses {len(verdict.rejections):,}." if verdict.rejections else "."
+    )
 
 
 def _refusals(preview: Preview, recorded: RecordedUse | None) -> list[str]:
@@ -245,7 +259,9 @@ def _affected(preview: Preview) -> list[str]:
 def _counted_findings_text(preview: Preview) -> list[str]:
     """What the page lists and a comment only counts: findings may be quotas of others."""
     numbers = counts(preview)
-    parts = [f"{kind.title.lower()} {numbers[kind.name]:,}" for kind in SECTIONS if numbers[kind.name]]  # fmt: skip
+    parts = [
+        f"{kind.title.lower()} {numbers[kind.name]:,}" for kind in SECTIONS if numbers[kind.name]
+    ]
     others = sum(
         warning.claim.document not in preview.touched_documents for warning in preview.open_advice
     )
@@ -298,11 +314,16 @@ def outcome_markdown(
         icon, words, surroundings, cluster=outcome.origin.cluster, cluster_id=outcome.cluster_id
     )
     done_count = sum(pair.is_done for pair in outcome.pairs)
-    head.append(f"**{done_count:,} of {count(len(outcome.pairs), 'change')} applied and visible** {_by(outcome, surroundings)}")  # fmt: skip
+    head.append(
+        f"**{done_count:,} of {count(len(outcome.pairs), 'change')} applied and visible** {_by(outcome, surroundings)}"
+    )
     if outcome.failure:
         head += ["", *_within([prose(outcome.failure)], limit // 4)]
     if not outcome.recorded:
-        head += ["", "The records could not be written, so the next plan may not know what was applied."]  # fmt: skip
+        head += [
+            "",
+            "The records could not be written, so the next plan may not know what was applied.",
+        ]
     places = sorted(
         sorted(range(len(outcome.pairs)), key=lambda at: outcome.pairs[at].is_done)[:max_rows]
     )

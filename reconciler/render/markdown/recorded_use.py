@@ -32,7 +32,11 @@ def recorded_markdown(recorded: RecordedUse, *, room: int) -> list[str]:
     tail = _cut(["", *tail], room // 4) if tail else []
     rows = [_row(use_row) for use_row in recorded.rows]
     folded = len(rows) > OPEN_ROWS
-    opening = ["", f"<details><summary>{count(len(rows), 'client')}: {SAYS}</summary>"] if folded else ["", SAYS]  # fmt: skip
+    opening = (
+        ["", f"<details><summary>{count(len(rows), 'client')}: {SAYS}</summary>"]
+        if folded
+        else ["", SAYS]
+    )
     opening += [
         "",
         "| | who | what | limit now | will be | recorded use | broker |",

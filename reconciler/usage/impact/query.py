@@ -327,7 +327,12 @@ class _KeyChange:
     def _unheard(self, subject: Entity, reason: str) -> ImpactRequest:
         """A pair that no row of a broker speaks of."""
         user, client, ip = (slot if isinstance(slot, str) else "" for slot in subject)
-        bucket = Bucket(kind=_KIND_OF[tuple(slot is not ABSENT for slot in subject)], user=user, client_id=client, ip=ip)  # fmt: skip
+        bucket = Bucket(
+            kind=_KIND_OF[tuple(slot is not ABSENT for slot in subject)],
+            user=user,
+            client_id=client,
+            ip=ip,
+        )
         placeholder_bucket = _stand_in(bucket)
         effective_limit = limit_of(self.after, placeholder_bucket)
         return ImpactRequest(
@@ -373,7 +378,9 @@ class _KeyChange:
             sentences.append(
                 f"no {key} is left after this change: brokers stop recording {self.kind}"
             )
-        touched = {part.bucket for row in rows for part in row.parts} | {row.bucket for row in rows if row.broker_id and not row.any_name}  # fmt: skip
+        touched = {part.bucket for row in rows for part in row.parts} | {
+            row.bucket for row in rows if row.broker_id and not row.any_name
+        }
         differing_count = self.past.otherwise(self.before, touched)
         if differing_count:
             sentences.append(

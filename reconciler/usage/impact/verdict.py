@@ -102,9 +102,16 @@ class ImpactFacts:
 def no_facts(kind: QuotaType) -> ImpactFacts:
     """Of a bucket whose samples are not read."""
     return ImpactFacts(
-        kind=kind, samples=0, covered_ms=0, censored_ms=0, wanted_more=False,
-        may_have_wanted_more=False, before=(), observed_ms=(), after=None,
-    )  # fmt: skip
+        kind=kind,
+        samples=0,
+        covered_ms=0,
+        censored_ms=0,
+        wanted_more=False,
+        may_have_wanted_more=False,
+        before=(),
+        observed_ms=(),
+        after=None,
+    )
 
 
 def weighed(

@@ -50,10 +50,22 @@ TOO_MANY: Final = (
 )
 REASONS: Final = frozenset(
     {
-        "", NO_SAMPLES, NO_EVIDENCE, TOO_MANY, NOT_MEASURED, NOBODY_HELD, INVALID_LIMIT, UNKNOWN_USERS,
-        UNKNOWN_CLIENTS, ONLY_PARTLY, HISTORY_BREAKS, NOTHING_SEEN, CUSTOM_CALLBACK, FOREIGN_ENTITIES,
+        "",
+        NO_SAMPLES,
+        NO_EVIDENCE,
+        TOO_MANY,
+        NOT_MEASURED,
+        NOBODY_HELD,
+        INVALID_LIMIT,
+        UNKNOWN_USERS,
+        UNKNOWN_CLIENTS,
+        ONLY_PARTLY,
+        HISTORY_BREAKS,
+        NOTHING_SEEN,
+        CUSTOM_CALLBACK,
+        FOREIGN_ENTITIES,
     }
-)  # fmt: skip
+)
 """Every sentence that a row of a preview may give for itself."""
 
 MOST_ROWS: Final = 200
@@ -259,9 +271,12 @@ def summarize(
     query_warnings = noticed or QueryWarnings(len(flipped), len(unexplained))
     sentences += _count_phrases(
         (ignored, CONSUMERS),
-        (query_warnings.flipped, "buckets without a limit will be counted under other names, and their history ends"),
+        (
+            query_warnings.flipped,
+            "buckets without a limit will be counted under other names, and their history ends",
+        ),
         (query_warnings.unexplained, "series cannot have been recorded under the limits of today"),
-    )  # fmt: skip
+    )
     return Simulation(
         evidence=tuple(sorted(evidence, key=lambda note: note.cluster_id)),
         rows=tuple(shown_rows),

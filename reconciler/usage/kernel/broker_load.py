@@ -125,9 +125,13 @@ def load(moments: BrokerMoments, capacity: BrokerCapacity) -> BrokerLoad:
     covered, unattributed = int(moments.dt_ms.sum()), unattributed_ppm(moments)
     if not is_known.any():
         return BrokerLoad(
-            budget_units=None, coincident_ppm=None, overload_ms=None, unattributed_ppm=unattributed,
-            covered_ms=covered, basis=BudgetBasis.NO_DATA,
-        )  # fmt: skip
+            budget_units=None,
+            coincident_ppm=None,
+            overload_ms=None,
+            unattributed_ppm=unattributed,
+            covered_ms=covered,
+            basis=BudgetBasis.NO_DATA,
+        )
     spans, available = moments.dt_ms[is_known], available[is_known]
     loads = load_ppm(moments.served_units[is_known], spans, available)
     is_measured = bool(_is_measured(moments)[is_known].all())

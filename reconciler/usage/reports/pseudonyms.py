@@ -166,8 +166,12 @@ def _walked(names: Pseudonyms, value: T) -> T:
         renamed = _reordered(value, tuple(_walked(names, element) for element in value))
     elif is_dataclass(value) and not isinstance(value, type):
         renamed = replace(
-            value, **{value_field.name: _field(names, value_field.name, getattr(value, value_field.name)) for value_field in fields(value)}
-        )  # fmt: skip
+            value,
+            **{
+                value_field.name: _field(names, value_field.name, getattr(value, value_field.name))
+                for value_field in fields(value)
+            },
+        )
         if isinstance(renamed, EvidenceNote):
             renamed = replace(renamed, source="", partial=_withheld(renamed.partial))
         elif isinstance(renamed, Simulation):

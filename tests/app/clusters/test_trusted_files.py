@@ -20,18 +20,31 @@ from tests.git.commits import commit, git, repository
 from tests.servers.certs import Authority
 
 OIDC = {
-    "security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "OAUTHBEARER",
+    "security.protocol": "SASL_PLAINTEXT",
+    "sasl.mechanism": "OAUTHBEARER",
     "sasl.oauthbearer.token.endpoint.url": "https://idp.example/token",
-    "sasl.oauthbearer.client.id": "i", "sasl.oauthbearer.client.secret": "s",
-}  # fmt: skip
+    "sasl.oauthbearer.client.id": "i",
+    "sasl.oauthbearer.client.secret": "s",
+}
 JAAS = 'org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required clientId="i" clientSecret="s" {}="FILE";'
 SLOTS: dict[str, dict[str, str]] = {
-    "ssl.truststore.location": {"security.protocol": "SSL", "ssl.truststore.location": "conf/ca.pem"},
+    "ssl.truststore.location": {
+        "security.protocol": "SSL",
+        "ssl.truststore.location": "conf/ca.pem",
+    },
     "ssl.ca.location": {"security.protocol": "SSL", "ssl.ca.location": "conf/ca.pem"},
     "ssl.ca.location, a folder": {"security.protocol": "SSL", "ssl.ca.location": "conf"},
     "ssl.keystore.location": {"security.protocol": "SSL", "ssl.keystore.location": "conf/both.pem"},
-    "ssl.certificate.location": {"security.protocol": "SSL", "ssl.certificate.location": "conf/chain.pem", "ssl.keystore.key": "KEY"},
-    "ssl.key.location": {"security.protocol": "SSL", "ssl.keystore.certificate.chain": "CHAIN", "ssl.key.location": "conf/key.pem"},
+    "ssl.certificate.location": {
+        "security.protocol": "SSL",
+        "ssl.certificate.location": "conf/chain.pem",
+        "ssl.keystore.key": "KEY",
+    },
+    "ssl.key.location": {
+        "security.protocol": "SSL",
+        "ssl.keystore.certificate.chain": "CHAIN",
+        "ssl.key.location": "conf/key.pem",
+    },
     "https.ca.location": {**OIDC, "https.ca.location": "conf/ca.pem"},
     "ssl.truststore.location of JAAS": {
         **{name: text for name, text in OIDC.items() if "client" not in name},
@@ -39,7 +52,7 @@ SLOTS: dict[str, dict[str, str]] = {
     },
     "${file:}": {"client.id": "${file:HERE/conf/x.properties:id}"},
     "${directory:}": {"client.id": "${directory:HERE/conf:id}"},
-}  # fmt: skip
+}
 """Every place for the name of a file in client settings, with settings that read it."""
 
 
@@ -88,9 +101,13 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     ours = authority.client("ours")
     chain, key = ours.certificate.read_text(), ours.key.read_text()
     return {
-        "conf/ca.pem": authority.certificate_file.read_text(), "conf/both.pem": chain + key,
-        "conf/chain.pem": chain, "conf/key.pem": key, "conf/x.properties": "id=good\n", "conf/id": "good",
-    }  # fmt: skip
+        "conf/ca.pem": authority.certificate_file.read_text(),
+        "conf/both.pem": chain + key,
+        "conf/chain.pem": chain,
+        "conf/key.pem": key,
+        "conf/x.properties": "id=good\n",
+        "conf/id": "good",
+    }
 
 
 @pytest.fixture
@@ -150,9 +167,18 @@ NAMING_FILES = {"propertiesFile", "file", "auditLog", "manifests", "evidenceUri"
 """Fields of the project file whose values can name a file."""
 
 MENTIONING_FILES = {
-    "bootstrapServers", "clusters", "inventory", "items", "maxFileBytes", "maxFiles", "name", "paths", "reading",
-    "secretRef", "status",
-}  # fmt: skip
+    "bootstrapServers",
+    "clusters",
+    "inventory",
+    "items",
+    "maxFileBytes",
+    "maxFiles",
+    "name",
+    "paths",
+    "reading",
+    "secretRef",
+    "status",
+}
 NAMES_A_FILE = re.compile(r"\b(?:file|folder|path)s?\b", re.IGNORECASE)
 
 

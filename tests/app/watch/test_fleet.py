@@ -396,8 +396,11 @@ def test_a_bug_ends_the_fleet_and_is_named(yard: Yard):
 
 
 def test_stop_ends_after_the_request_under_way(yard: Yard):
-    yard.origin.commit(quota("alice"), quota("default", entity="{user: {default: true}}"),
-                       clusters=cluster(more="  guards: {protectDefaults: false}\n"))  # fmt: skip
+    yard.origin.commit(
+        quota("alice"),
+        quota("default", entity="{user: {default: true}}"),
+        clusters=cluster(more="  guards: {protectDefaults: false}\n"),
+    )
 
     async def story(yard: Yard) -> None:
         def ask(request: str) -> None:

@@ -83,11 +83,15 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path: Path):
 NUMBERS = st.integers(0, 10**6)
 COUNTS = st.lists(
     st.builds(
-        RemovalCount, at=st.floats(allow_nan=False, allow_infinity=False), tenant=st.text(max_size=5), count=NUMBERS,
-        owned=NUMBERS, owned_by_all=NUMBERS,
+        RemovalCount,
+        at=st.floats(allow_nan=False, allow_infinity=False),
+        tenant=st.text(max_size=5),
+        count=NUMBERS,
+        owned=NUMBERS,
+        owned_by_all=NUMBERS,
     ),
     max_size=5,
-).map(tuple)  # fmt: skip
+).map(tuple)
 
 
 @given(

@@ -47,9 +47,20 @@ def test_a_response_without_it_asks_for_no_wait() -> None:
 
 @pytest.mark.parametrize(
     ("status", "success", "transient"),
-    [(200, True, False), (204, True, False), (302, False, False), (400, False, False), (401, False, False),
-     (408, False, True), (425, False, True), (429, False, True), (500, False, True), (503, False, True), (520, False, True)],
-)  # fmt: skip
+    [
+        (200, True, False),
+        (204, True, False),
+        (302, False, False),
+        (400, False, False),
+        (401, False, False),
+        (408, False, True),
+        (425, False, True),
+        (429, False, True),
+        (500, False, True),
+        (503, False, True),
+        (520, False, True),
+    ],
+)
 def test_a_status_says_whether_a_second_try_may_help(
     status: int, success: bool, transient: bool
 ) -> None:

@@ -121,8 +121,10 @@ def test_an_answer_that_ends_too_early_is_none(send: Send) -> None:
     answer = exchanged(send, handler)
     assert isinstance(answer, NoResponse)
     assert (answer.kind, answer.is_transient, answer.may_be_sent) == (
-        NoResponseKind.BROKEN, True, True,
-    )  # fmt: skip
+        NoResponseKind.BROKEN,
+        True,
+        True,
+    )
 
 
 def test_a_port_without_a_server_is_no_response_in_words(send: Send) -> None:
@@ -196,8 +198,10 @@ def test_what_no_request_can_carry_never_leaves() -> None:
     answer = exchanged(by_client, fixed(), headers={"X-A": "a\nb"})
     assert isinstance(answer, NoResponse)
     assert (answer.kind, answer.may_be_sent, answer.is_transient) == (
-        NoResponseKind.REQUEST, False, False,
-    )  # fmt: skip
+        NoResponseKind.REQUEST,
+        False,
+        False,
+    )
 
 
 def test_the_proxy_of_the_environment_is_used_and_its_login_is_sent_to_it_alone(

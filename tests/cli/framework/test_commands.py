@@ -68,7 +68,9 @@ def test_headings_name_no_option_that_no_command_has(group):
     assert named <= items
 
 
-@pytest.mark.parametrize("path", [path for path, at in ALL.items() if isinstance(at.command, click.Group)])  # fmt: skip
+@pytest.mark.parametrize(
+    "path", [path for path, at in ALL.items() if isinstance(at.command, click.Group)]
+)
 def test_summaries_of_commands_are_whole(path):
     part = ALL[path].get_help().split("\nCommands:\n")[1]
     assert "..." not in part.replace("...`)", "")
@@ -86,9 +88,12 @@ def test_a_command_s_help_has_its_options_under_headings(capsys):
 
 @pytest.mark.parametrize(
     ("words", "title"),
-    [((), "Usage: kquota [OPTIONS]"), (("plan",), "Usage: kquota plan [OPTIONS]"),
-     (("spark", "ingest"), "Usage: kquota spark ingest [OPTIONS]")],
-)  # fmt: skip
+    [
+        ((), "Usage: kquota [OPTIONS]"),
+        (("plan",), "Usage: kquota plan [OPTIONS]"),
+        (("spark", "ingest"), "Usage: kquota spark ingest [OPTIONS]"),
+    ],
+)
 def test_help_prints_what_the_option_prints(words, title, capsys):
     assert main.main(["help", *words]) == 0
     by_command = capsys.readouterr().out

@@ -46,8 +46,10 @@ def on_a_terminal(monkeypatch):
 def test_closed_streams_are_no_fault(redirection):
     ran = subprocess.run(
         ["sh", "-c", f'"$0" -m reconciler completion bash {redirection}', sys.executable],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert ran.returncode == 0
     assert "Traceback" not in ran.stderr
 

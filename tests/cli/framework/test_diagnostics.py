@@ -101,11 +101,14 @@ WAYS: dict[str, tuple[Callable[[str], None], str]] = {
     "a warning": (warn, "ResourceWarning"),
     "a log record": (log, "warning: said"),
     "a log record with a traceback": (log_a_traceback, "warning: it failed"),
-    "a log record whose arguments do not fit": (log_wrong_arguments, "warning: no place for arguments"),
+    "a log record whose arguments do not fit": (
+        log_wrong_arguments,
+        "warning: no place for arguments",
+    ),
     "a thread": (let_a_thread_die, "error: a thread died"),
     "a finalizer": (fail_while_ending, "error: an error while ending"),
     "the interpreter": (raise_outside_of_every_command, "error: an error outside of every command"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)

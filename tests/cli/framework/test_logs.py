@@ -16,8 +16,14 @@ def record(message: str, *arguments: object, level: int = logging.WARNING, error
 
 def console(err: io.StringIO) -> Console:
     return Console(
-        out=io.StringIO(), err=err, colour=False, err_colour=False, err_terminal=False, asks=False, width=100,
-    )  # fmt: skip
+        out=io.StringIO(),
+        err=err,
+        colour=False,
+        err_colour=False,
+        err_terminal=False,
+        asks=False,
+        width=100,
+    )
 
 
 def test_a_record_has_time_level_and_words():

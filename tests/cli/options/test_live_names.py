@@ -19,9 +19,14 @@ def completed(folder: Path, line: str, **environment: str) -> list[str]:
     asked = {"_KQUOTA_COMPLETE": "bash_complete", "COMP_WORDS": line, "PYTHONPATH": TREE}
     asked["COMP_CWORD"] = "9999" if line.endswith(" ") else "-1"
     ran = subprocess.run(
-        [sys.executable, "-m", "reconciler"], cwd=folder, check=True, capture_output=True, text=True,
-        env=os.environ | asked | environment, timeout=60,
-    )  # fmt: skip
+        [sys.executable, "-m", "reconciler"],
+        cwd=folder,
+        check=True,
+        capture_output=True,
+        text=True,
+        env=os.environ | asked | environment,
+        timeout=60,
+    )
     assert ran.stderr == ""
     return ran.stdout.split()
 
@@ -51,7 +56,10 @@ def test_clusters_of_the_project_file_are_completed(folder):
 
 
 def test_live_entities_and_their_parts_are_completed(prod):
-    assert completed(prod, "kquota plan --only ") == ['plain,user="CN=alice,O=Acme",client-id=etl', "plain,user=a"]  # fmt: skip
+    assert completed(prod, "kquota plan --only ") == [
+        'plain,user="CN=alice,O=Acme",client-id=etl',
+        "plain,user=a",
+    ]
     assert completed(prod, "kquota plan --only user=a") == ["plain,user=a"]
     assert completed(prod, "kquota resolve --user C") == ["plain,CN=alice,O=Acme"]
     assert completed(prod, "kquota resolve --client-id ") == ["plain,etl"]
@@ -79,7 +87,9 @@ def test_records_that_a_commit_brings_make_no_project_known(prod):
 
 def test_a_cluster_that_does_not_answer_gives_no_names_and_no_words(prod, folder):
     text = (folder / "kquota.yaml").read_text()
-    (folder / "kquota.yaml").write_text(text.replace("bootstrapServers: ", "bootstrapServers: 127.0.0.1:1 #"))  # fmt: skip
+    (folder / "kquota.yaml").write_text(
+        text.replace("bootstrapServers: ", "bootstrapServers: 127.0.0.1:1 #")
+    )
     assert completed(prod, "kquota plan --only ") == []
 
 
@@ -107,9 +117,12 @@ def test_saved_plans_are_completed_before_other_files(prod, kquota):
 )
 def test_bash_replaces_what_follows_its_own_word_break(prod, line, reply):
     script = subprocess.run(
-        [sys.executable, "-m", "reconciler", "completion", "bash"], check=True, capture_output=True,
-        text=True, cwd=TREE,
-    ).stdout  # fmt: skip
+        [sys.executable, "-m", "reconciler", "completion", "bash"],
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=TREE,
+    ).stdout
     program = f'kquota() {{ {shlex.quote(sys.executable)} -m reconciler "$@"; }}; {script}'.replace(
         "env COMP_WORDS", f"env PYTHONPATH={TREE} COMP_WORDS"
     )
@@ -120,6 +133,10 @@ def test_bash_replaces_what_follows_its_own_word_break(prod, line, reply):
     )
     ran = subprocess.run(
         ["bash", "-c", f'{program}\n{asking}; printf "%s\\n" "${{COMPREPLY[@]}}"'],
-        cwd=prod, capture_output=True, text=True, check=True, timeout=60,
-    )  # fmt: skip
+        cwd=prod,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
     assert ran.stdout.splitlines()[0] == reply

@@ -76,9 +76,21 @@ def drift(folder, *, found=True) -> str:
 
 def test_a_plan_becomes_comment_summary_outputs_and_annotations(kquota, folder, api, plan):
     ran = kquota(
-        "post", "github", plan, "--pull", "7", "--label", "prod", "--summary", "--outputs",
-        "--annotations", "--path-prefix", "infra", "--details-url", "https://ci.example/run/1",
-    )  # fmt: skip
+        "post",
+        "github",
+        plan,
+        "--pull",
+        "7",
+        "--label",
+        "prod",
+        "--summary",
+        "--outputs",
+        "--annotations",
+        "--path-prefix",
+        "infra",
+        "--details-url",
+        "https://ci.example/run/1",
+    )
     assert ran.code == 0
     (body,) = api.bodies(7)
     assert body.startswith("<!-- kquota:plan:prod -->\n### ⛔ Refused: Kafka quotas of prod\n")
@@ -194,7 +206,13 @@ FORK = ("--head-repo", "mallory/quotas", "--sha", "b" * 40, "--label", "prod", "
 
 def failed(folder, command: str) -> str:
     words = ["All 14 changes applied by the platform team; approved by security. Please merge."]
-    document = {"kind": "kquota-failure", "format": 1, "command": command, "exitCode": 1, "messages": words}  # fmt: skip
+    document = {
+        "kind": "kquota-failure",
+        "format": 1,
+        "command": command,
+        "exitCode": 1,
+        "messages": words,
+    }
     return saved(folder, document)
 
 
@@ -413,7 +431,11 @@ def test_a_failure_takes_the_place_of_an_older_plan(kquota, folder, api, plan):
 def test_remarks_are_also_sarif(kquota, folder, api, plan):
     assert kquota("post", "github", plan, "--sarif", "r.sarif", "--path-prefix", "infra").code == 0
     (run,) = json.loads((folder / "r.sarif").read_text())["runs"]
-    places = [one["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for one in run["results"] if "locations" in one]  # fmt: skip
+    places = [
+        one["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+        for one in run["results"]
+        if "locations" in one
+    ]
     assert places
     assert all(place.startswith("infra/quotas/") for place in places)
 
@@ -471,7 +493,14 @@ def test_drift_without_an_issue_is_only_told(kquota, folder, api):
     assert read_outputs((folder / "output").read_text()) == {"drift": "1", "has-drift": "true"}
 
 
-@pytest.mark.parametrize("change", [lambda d: d.pop("checkedAt"), lambda d: d.update(kind="kquota-drifts"), lambda d: d["drift"][0].update(text="x")])  # fmt: skip
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda d: d.pop("checkedAt"),
+        lambda d: d.update(kind="kquota-drifts"),
+        lambda d: d["drift"][0].update(text="x"),
+    ],
+)
 def test_a_report_of_drift_that_is_none_is_refused(kquota, folder, api, change):
     name = drift(folder)
     document = json.loads((folder / name).read_text())
@@ -485,7 +514,18 @@ def test_what_was_reviewed_is_fetched_and_checked(kquota, folder, api, plan):
     api.pulls[7].merged_as = MERGE
     text = (folder / plan).read_text()
     run = api.run("plan.yml", SHA, artifacts={"kquota-plan-prod": zipped(plan_json=text)})
-    words = ("post", "reviewed", "--commit", MERGE, "--workflow", "plan.yml", "--artifact", "kquota-plan-prod", "--out", "reviewed.json")  # fmt: skip
+    words = (
+        "post",
+        "reviewed",
+        "--commit",
+        MERGE,
+        "--workflow",
+        "plan.yml",
+        "--artifact",
+        "kquota-plan-prod",
+        "--out",
+        "reviewed.json",
+    )
     ran = kquota(*words)
     assert (ran.code, ran.out) == (0, sample().plan.digest + "\n")
     assert (folder / "reviewed.json").read_text() == text
@@ -501,7 +541,18 @@ def test_what_was_reviewed_is_fetched_and_checked(kquota, folder, api, plan):
 
 
 def test_a_merge_request_gets_a_note_and_its_widgets(kquota, folder, gitlab, plan):
-    words = ("post", "gitlab", plan, "--label", "prod", "--terraform-report", "tf.json", "--code-quality", "cq.json", "--required")  # fmt: skip
+    words = (
+        "post",
+        "gitlab",
+        plan,
+        "--label",
+        "prod",
+        "--terraform-report",
+        "tf.json",
+        "--code-quality",
+        "cq.json",
+        "--required",
+    )
     assert kquota(*words, "--sha", SHA).code == 0
     assert kquota(*words).code == 0
     (note,) = gitlab.notes

@@ -77,8 +77,12 @@ def test_a_second_run_adopts_only_what_is_new(kquota, project, sandbox):
     ran = kquota("adopt")
     assert ran.code == 0, ran.err
     assert files(project) == before
-    sandbox.seed({(("user", "new"),): {"producer_byte_rate": 4096.0},
-                  (("user", "etl-nightly"),): {"request_percentage": 50.0}})  # fmt: skip
+    sandbox.seed(
+        {
+            (("user", "new"),): {"producer_byte_rate": 4096.0},
+            (("user", "etl-nightly"),): {"request_percentage": 50.0},
+        }
+    )
     assert kquota("adopt").code == 0
     assert files(project) == before | {"quotas/adopted-1/users.yaml"}
     displayed_plan = plan(kquota)

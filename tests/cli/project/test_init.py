@@ -68,7 +68,9 @@ def test_the_project_may_be_in_another_folder(kquota, folder):
     assert "sub/project/kquota.yaml" in written(folder)
 
 
-def test_the_workflows_of_github_are_those_of_the_examples_with_the_name_of_the_cluster(kquota, folder):  # fmt: skip
+def test_the_workflows_of_github_are_those_of_the_examples_with_the_name_of_the_cluster(
+    kquota, folder
+):
     assert kquota(*BASE, "--workflows", "github").code == 0
     names = {path.name for path in (ROOT / "examples/github").glob("quotas-*.yml")}
     assert {path.name for path in (folder / ".github/workflows").iterdir()} == names

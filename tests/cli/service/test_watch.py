@@ -60,7 +60,11 @@ def test_a_restart_writes_nothing(folder: Path, sandbox, watched: Watched):
     before = [(file.read_bytes(), file.stat().st_mtime_ns) for file in files]
     with watch:
         watch.says("is in force, as before")
-        until(lambda: watch.metric('kquota_passes_total{cluster="prod",reason="",result="in_order"}') > 2)  # fmt: skip
+        until(
+            lambda: (
+                watch.metric('kquota_passes_total{cluster="prod",reason="",result="in_order"}') > 2
+            )
+        )
         assert watch.end() == 0
     assert [(file.read_bytes(), file.stat().st_mtime_ns) for file in files] == before
     assert "applied" not in watch.log
@@ -139,7 +143,16 @@ def test_an_override_of_the_night_shift_holds_and_ends(folder: Path, sandbox, kq
     watched.commit(quota("alice"))
     with Watch(folder) as watch:
         watch.says("prod: in order again")
-        words = ("override", "user=alice", "producerByteRate=20Mi", "--for", "1h", "--reason", "load", "--yes")  # fmt: skip
+        words = (
+            "override",
+            "user=alice",
+            "producerByteRate=20Mi",
+            "--for",
+            "1h",
+            "--reason",
+            "load",
+            "--yes",
+        )
         project = ("--project", str(watched.top / "kquota.yaml"))
 
         def overridden() -> bool:
@@ -149,7 +162,12 @@ def test_an_override_of_the_night_shift_holds_and_ends(folder: Path, sandbox, kq
 
         until(overridden)
         seen = watch.metric('kquota_passes_total{cluster="prod",reason="",result="in_order"}')
-        until(lambda: watch.metric('kquota_passes_total{cluster="prod",reason="",result="in_order"}') > seen + 1)  # fmt: skip
+        until(
+            lambda: (
+                watch.metric('kquota_passes_total{cluster="prod",reason="",result="in_order"}')
+                > seen + 1
+            )
+        )
         assert rate(sandbox, "alice") == 20 * MIB
         until(lambda: kquota("override", "end", "user=alice", RATE, "--yes", *project).code == 0)
         until(lambda: rate(sandbox, "alice") == 10 * MIB, lambda: watch.log)
@@ -165,7 +183,16 @@ def test_an_override_that_has_ended_is_reverted_without_another_command(
     )
     watched.commit(quota("alice"))
     project = ("--project", str(watched.top / "kquota.yaml"))
-    words = ("override", "user=alice", "producerByteRate=20Mi", "--for", "1ms", "--reason", "load", "--yes")  # fmt: skip
+    words = (
+        "override",
+        "user=alice",
+        "producerByteRate=20Mi",
+        "--for",
+        "1ms",
+        "--reason",
+        "load",
+        "--yes",
+    )
     with Watch(folder) as watch:
         watch.says("prod: in order again")
         until(lambda: kquota(*words, *project).code == 0)

@@ -195,9 +195,18 @@ def test_a_rebuild_needs_something_to_read(kquota, project, export):
 
 def test_without_a_project_everything_is_typed(kquota, folder, export):
     done = ingest(
-        kquota, "--cluster-id", "id-o", "--step", "30s", "--matchers", 'cluster="orders"', "--file", export,
-        "--broker-id", "regex:instance:.*-([0-9]+):7071",
-    )  # fmt: skip
+        kquota,
+        "--cluster-id",
+        "id-o",
+        "--step",
+        "30s",
+        "--matchers",
+        'cluster="orders"',
+        "--file",
+        export,
+        "--broker-id",
+        "regex:instance:.*-([0-9]+):7071",
+    )
     assert done.code == 0, done.err
     assert "cluster id-o" in done.out
     assert "app_info_unused" in done.out
@@ -212,10 +221,13 @@ def test_without_a_project_everything_is_typed(kquota, folder, export):
         (("--cluster-id", "x", "--step", "30s", "--file", "nowhere.json"), "nowhere.json"),
         (("--cluster-id", "x", "--step", "30s", "--broker-id", "eval:x"), "label:NAME"),
         (("--cluster-id", "x", "--step", "30s"), "telemetry.prometheus"),
-        (("--cluster-id", "x", "--step", "30s", "--file", "export.json", "--dialect", "no"), "no dialect"),
+        (
+            ("--cluster-id", "x", "--step", "30s", "--file", "export.json", "--dialect", "no"),
+            "no dialect",
+        ),
         (("--cluster", "x"), "kquota.yaml"),
     ],
-)  # fmt: skip
+)
 def test_what_does_not_fit_is_an_error_that_says_what_to_do(
     kquota, folder, export, arguments, words
 ):
@@ -232,9 +244,15 @@ def test_the_lake_may_come_from_the_environment(kquota, project, export, monkeyp
 
 def test_what_we_applied_comes_in(kquota, project):
     entry = {
-        "v": 1, "time": "2023-11-14T12:00:00Z", "clusterId": "id-o", "entity": [["user", "u"]],
-        "key": "producer_byte_rate", "before": None, "after": 5, "outcome": "APPLIED",
-    }  # fmt: skip
+        "v": 1,
+        "time": "2023-11-14T12:00:00Z",
+        "clusterId": "id-o",
+        "entity": [["user", "u"]],
+        "key": "producer_byte_rate",
+        "before": None,
+        "after": 5,
+        "outcome": "APPLIED",
+    }
     log = project / "audit.jsonl"
     log.write_text(json.dumps(entry) + "\n")
     done = ingest(kquota, "--audit-log", log)

@@ -82,11 +82,17 @@ def test_limits_of_a_lake_are_those_of_the_core_and_documents_hold_them(
         for sample in samples:
             by_day.setdefault(day_of(sample.ts_ms), []).append(
                 {
-                    "quota_type": "produce", "group_kind": "user", "user": user, "broker_id": broker,
-                    "ts_ms": sample.ts_ms, "dt_ms": sample.dt_ms, "rate_units": sample.rate_units,
-                    "throttle_ms": 0, "censored": "no",
+                    "quota_type": "produce",
+                    "group_kind": "user",
+                    "user": user,
+                    "broker_id": broker,
+                    "ts_ms": sample.ts_ms,
+                    "dt_ms": sample.dt_ms,
+                    "rate_units": sample.rate_units,
+                    "throttle_ms": 0,
+                    "censored": "no",
                 }
-            )  # fmt: skip
+            )
     pacing = scrape_interval.inputs(Cadence(step_ms=STEP, max_gap_ms=STEP))
     for on, rows in by_day.items():
         replays.commit(into, USAGE_SAMPLE, CLUSTER, on, rows, **pacing)
@@ -99,22 +105,41 @@ def test_limits_of_a_lake_are_those_of_the_core_and_documents_hold_them(
         + QUOTA.format(name="cy", labels="{}"),
     )
     ran = kquota(
-        "spark", "recommend", "--lake", folder / "lake", "--out", "new", *WINDOW, "--format", "json",
-        "--master", "local[2]", "--memory", "1g", "--brief",
-    )  # fmt: skip
+        "spark",
+        "recommend",
+        "--lake",
+        folder / "lake",
+        "--out",
+        "new",
+        *WINDOW,
+        "--format",
+        "json",
+        "--master",
+        "local[2]",
+        "--memory",
+        "1g",
+        "--brief",
+    )
     assert ran.code == 0, ran.err
     told = {row["user"]: row for row in json.loads(ran.out)["recommendations"]}
     for user in users:
         case = SizingCase(
-            kind=QuotaType.PRODUCE, from_ms=BEGIN, to_ms=BEGIN + DAYS * DAY_MS, max_gap_ms=STEP,
+            kind=QuotaType.PRODUCE,
+            from_ms=BEGIN,
+            to_ms=BEGIN + DAYS * DAY_MS,
+            max_gap_ms=STEP,
             series={broker: one for (who, broker), one in series.items() if who == user},
-            current=100_000, pinned=user == "bea",
-        )  # fmt: skip
+            current=100_000,
+            pinned=user == "bea",
+        )
         expected = of_core(case, SILVER)
         row = told[user]
         assert (row["advice"], row["target_units"], row["needed_units"], row["upper_units"]) == (
-            str(expected.advice), expected.target, expected.needed, expected.upper,
-        )  # fmt: skip
+            str(expected.advice),
+            expected.target,
+            expected.needed,
+            expected.upper,
+        )
     assert [told[one]["advice"] for one in users] == ["change", "keep", "insufficient"]
     assert len(lakes.rows_of(into, RECOMMENDATION)) == 3
     text = (folder / "new" / "prod.yaml").read_text()
@@ -129,9 +154,19 @@ def test_limits_of_a_lake_are_those_of_the_core_and_documents_hold_them(
         )
     )
     again = kquota(
-        "spark", "recommend", "--lake", folder / "lake", "--out", "new", *WINDOW,
-        "--master", "local[2]", "--memory", "1g", "--brief",
-    )  # fmt: skip
+        "spark",
+        "recommend",
+        "--lake",
+        folder / "lake",
+        "--out",
+        "new",
+        *WINDOW,
+        "--master",
+        "local[2]",
+        "--memory",
+        "1g",
+        "--brief",
+    )
     assert again.code == 0, again.err
     assert "removed new/prod.yaml: nothing is proposed any more" in again.err
     assert not (folder / "new" / "prod.yaml").exists()

@@ -57,8 +57,13 @@ def test_a_declared_entity_keeps_its_document_and_a_new_one_gets_its_own(
     assert text.count("kind: ClientQuota") == 2
     assert "replaces the document default/alices in quotas/a.yaml:2" in text
     for word in (
-        "tier silver", "rules: cut", "2025-10-10", "look look", "3 days are missing", "unseen week",
-    ):  # fmt: skip
+        "tier silver",
+        "rules: cut",
+        "2025-10-10",
+        "look look",
+        "3 days are missing",
+        "unseen week",
+    ):
         assert word in text
     manifest(folder, "a.yaml", text)
     assert kquota("validate").code == 0
@@ -91,9 +96,11 @@ def test_a_document_that_is_replaced_keeps_all_that_it_says(folder: Path) -> Non
     )
     project(folder)
     text = quota(
-        "alices", "producerByteRate: 10000, consumerByteRate: 20Ki",
-        metadata=metadata, spec="  deletionPolicy: Retain\n  suspend: true\n",
-    )  # fmt: skip
+        "alices",
+        "producerByteRate: 10000, consumerByteRate: 20Ki",
+        metadata=metadata,
+        spec="  deletionPolicy: Retain\n  suspend: true\n",
+    )
     manifest(folder, "a.yaml", "# ours\n", text)
     known = declared()
     new_text = documents([row()], known, EVIDENCE)
@@ -148,7 +155,11 @@ def test_an_active_document_is_preferred_to_a_suspended_one_but_not_to_the_one_t
     folder: Path,
 ) -> None:
     project(folder)
-    manifest(folder, "a.yaml", quota("asleep", "producerByteRate: 1, consumerByteRate: 2", spec="  suspend: true\n"))  # fmt: skip
+    manifest(
+        folder,
+        "a.yaml",
+        quota("asleep", "producerByteRate: 1, consumerByteRate: 2", spec="  suspend: true\n"),
+    )
     manifest(folder, "b.yaml", quota("awake", "producerByteRate: 10000"))
     rows = [row(), row(kind=FETCH), row(kind=QuotaType.REQUEST, target=3_000_000)]
     name = by_name(documents(rows, declared(), EVIDENCE))
@@ -175,7 +186,9 @@ def test_the_name_of_a_new_document_does_not_depend_on_who_else_changes() -> Non
     assert together[alone.document].entity == alone.entity
 
 
-@pytest.mark.parametrize("name", ["a\nkind: x", "a\u2028---\u2028b", "\x85# a", 'a"}\n---\nb', "\x1b[31m"])  # fmt: skip
+@pytest.mark.parametrize(
+    "name", ["a\nkind: x", "a\u2028---\u2028b", "\x85# a", 'a"}\n---\nb', "\x1b[31m"]
+)
 def test_a_name_of_a_stranger_never_ends_its_comment(name: str) -> None:
     text = documents([row(bucket_of(name, name))], NOTHING, EVIDENCE)
     (one,) = by_name(text).values()

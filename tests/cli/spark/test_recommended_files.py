@@ -38,9 +38,13 @@ ALICES = quota("alices", "producerByteRate: 10000")
 def given(clusters: ClusterSelection, out: str | None = "new") -> RecommendOptions:
     """A command line."""
     return RecommendOptions(
-        lake="lake", clusters=clusters, window=WindowOptions(), running=SparkOptions(), most=200,
+        lake="lake",
+        clusters=clusters,
+        window=WindowOptions(),
+        running=SparkOptions(),
+        most=200,
         folder=None if out is None else Path(out),
-    )  # fmt: skip
+    )
 
 
 def places_of(path: Path, *names: str) -> dict[str, Path]:
@@ -80,8 +84,14 @@ def test_a_file_of_somebody_else_is_neither_replaced_nor_removed_and_nothing_is_
 
 @pytest.mark.parametrize(
     ("manifests", "text"),
-    [("[quotas]", "quotas"), ("[quotas]", "quotas/new"), ("['*.yaml']", "."), ("['**/prod.yaml']", "a/b"), ("[.]", "../here/new")],
-)  # fmt: skip
+    [
+        ("[quotas]", "quotas"),
+        ("[quotas]", "quotas/new"),
+        ("['*.yaml']", "."),
+        ("['**/prod.yaml']", "a/b"),
+        ("[.]", "../here/new"),
+    ],
+)
 def test_proposals_never_lie_where_a_plan_would_read_them(
     folder: Path, monkeypatch: pytest.MonkeyPatch, manifests: str, text: str
 ) -> None:
@@ -147,12 +157,17 @@ def test_pins_and_changes_are_those_of_the_own_cluster(folder: Path) -> None:
     project(folder, "prod", "staging")
     pinned = "  labels: {kafka-quotas.io/sizing: pinned}\n"
     manifest(
-        folder, "all.yaml", quota("alices", "producerByteRate: 10000", metadata=pinned),
+        folder,
+        "all.yaml",
+        quota("alices", "producerByteRate: 10000", metadata=pinned),
         quota("alices", "producerByteRate: 20000", cluster="staging"),
-    )  # fmt: skip
+    )
     task = task_of(Screen().console, given(ClusterSelection(every=True)))
     assert task.pinned == {(PROD, entity(user="alice"))}
-    assert {one: len(several) for one, several in task.declarations.items()} == {PROD: 1, STAGING: 1}  # fmt: skip
+    assert {one: len(several) for one, several in task.declarations.items()} == {
+        PROD: 1,
+        STAGING: 1,
+    }
 
     class Advised:
         report = UsageReport(

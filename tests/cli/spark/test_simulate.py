@@ -58,13 +58,19 @@ def lake(folder: Path) -> Path:
     for day in range(2):
         rows = [
             {
-                "quota_type": "produce", "group_kind": "user", "user": "alice", "broker_id": str(broker),
-                "ts_ms": BEGIN + day * DAY_MS + n * STEP, "dt_ms": STEP,
-                "rate_units": 1000 if broker == 1 and n < 60 else 10, "throttle_ms": 0, "censored": "no",
+                "quota_type": "produce",
+                "group_kind": "user",
+                "user": "alice",
+                "broker_id": str(broker),
+                "ts_ms": BEGIN + day * DAY_MS + n * STEP,
+                "dt_ms": STEP,
+                "rate_units": 1000 if broker == 1 and n < 60 else 10,
+                "throttle_ms": 0,
+                "censored": "no",
             }
             for broker in (1, 2)
             for n in range(DAY_MS // STEP)
-        ]  # fmt: skip
+        ]
         on = day_of(BEGIN + day * DAY_MS)
         pacing = scrape_interval.inputs(Cadence(step_ms=STEP, max_gap_ms=5 * STEP))
         replays.commit(into, USAGE_SAMPLE, CLUSTER, on, rows, **pacing)

@@ -65,10 +65,29 @@ def test_rollup_tells_what_it_made(tmp_path: Path, form: str) -> None:
     lake = lakes.lake(tmp_path)
     lakes.commit(lake, "b", lakes.day(0), lakes.samples("b", lakes.day(0)))
     done = subprocess.run(
-        [sys.executable, "-m", "reconciler", "spark", "rollup", "--lake", str(tmp_path), "--format", form,
-         "--master", "local[2]", "--memory", "700m", "--brief"],
-        cwd=TREE, env=os.environ, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "reconciler",
+            "spark",
+            "rollup",
+            "--lake",
+            str(tmp_path),
+            "--format",
+            form,
+            "--master",
+            "local[2]",
+            "--memory",
+            "700m",
+            "--brief",
+        ],
+        cwd=TREE,
+        env=os.environ,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     if form == "json":
         assert json.loads(done.stdout)["tables"][0]["units"] == 1

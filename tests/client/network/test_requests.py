@@ -331,7 +331,10 @@ async def test_a_broker_that_never_answers_is_reported_at_the_time_that_the_mess
     recorder = Recorder()
     async with ScriptedBroker() as broker:
         broker.on(API_VERSIONS, *[acts.silence] * 99)
-        settings = {"socket_connection_setup_timeout_ms": 100, "socket_connection_setup_timeout_max_ms": 200}  # fmt: skip
+        settings = {
+            "socket_connection_setup_timeout_ms": 100,
+            "socket_connection_setup_timeout_max_ms": 200,
+        }
         async with client(broker, recorder=recorder, **settings) as our:
             began = time.monotonic()
             with pytest.raises(RequestTimeout) as caught:

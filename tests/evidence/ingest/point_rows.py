@@ -55,7 +55,17 @@ def broker(number: int, at: Sequence[int], *, instance: str = "", replica: str =
 
 def table(rows: Iterable[Row], cluster_id: str = "c") -> pa.Table:
     columns = list(zip(*rows, strict=True)) or [()] * 9
-    names = ("instance", "replica", "measure", "quota_type", "user", "client_id", "ip", "ts_ms", "value")  # fmt: skip
+    names = (
+        "instance",
+        "replica",
+        "measure",
+        "quota_type",
+        "user",
+        "client_id",
+        "ip",
+        "ts_ms",
+        "value",
+    )
     made = dict(zip(names, columns, strict=True))
     count = len(made["ts_ms"])
     whole = {

@@ -39,9 +39,12 @@ def put(server: FakePrometheus, series: Recorded) -> None:
 def answer(series: Recorded) -> str:
     """What ``/api/v1/query`` would have answered."""
     result = [
-        {"metric": {"__name__": name} | labels, "values": [[at / 1000, value] for at, value in points]}
+        {
+            "metric": {"__name__": name} | labels,
+            "values": [[at / 1000, value] for at, value in points],
+        }
         for name, labels, points in series
-    ]  # fmt: skip
+    ]
     return json.dumps({"status": "success", "data": {"resultType": "matrix", "result": result}})
 
 
@@ -72,5 +75,14 @@ def between(series: Recorded, begin: int, end: int) -> Recorded:
 
 def shown(rows: Sequence[Mapping[str, object]]) -> list[tuple[object, ...]]:
     """What matters of samples, sorted."""
-    names = ("cluster_id", "broker_id", "quota_type", "user", "ts_ms", "dt_ms", "rate_units", "throttle_ms")  # fmt: skip
+    names = (
+        "cluster_id",
+        "broker_id",
+        "quota_type",
+        "user",
+        "ts_ms",
+        "dt_ms",
+        "rate_units",
+        "throttle_ms",
+    )
     return sorted(tuple(row[name] for name in names) for row in rows)

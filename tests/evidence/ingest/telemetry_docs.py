@@ -48,7 +48,10 @@ ADVICE: dict[DropReason, str] = {
 
 def dialects() -> str:
     """A table of all dialects: what each reads."""
-    rows = ["| dialect | what it is | metrics | quota type in | user | client id |", "| --- | --- | --- | --- | --- | --- |"]  # fmt: skip
+    rows = [
+        "| dialect | what it is | metrics | quota type in | user | client id |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
     return "\n".join([*rows, *map(_row, parser.shipped().all)])
 
 

@@ -14,8 +14,11 @@ from tests.evidence.ingest.point_rows import NAN, PACE, START, broker, day, gaug
 from tests.usage.reference import Sample
 
 GRID = st.lists(
-    st.sampled_from([0, 4, 9, 10, 30, 31, 60, 90, 120, 290, 330, 900]), min_size=1, max_size=9, unique=True
-)  # fmt: skip
+    st.sampled_from([0, 4, 9, 10, 30, 31, 60, 90, 120, 290, 330, 900]),
+    min_size=1,
+    max_size=9,
+    unique=True,
+)
 RATES = st.sampled_from([0.0, 0.5, 1.5, 89.5, 90.0, 100.0, 1e14, -3.0, NAN])
 DELAYS = st.sampled_from([0.0, NAN, 1.0, 700.0])
 NAMES = [("alice", ""), ("", "app"), ("alice", "app"), ("", "")]
@@ -29,7 +32,12 @@ def days(draw):
         rows += broker(number, at)
         for kind in draw(st.lists(st.sampled_from(["produce", "fetch"]), max_size=2, unique=True)):
             for user, client_id in draw(st.lists(st.sampled_from(NAMES), max_size=3, unique=True)):
-                more = {"kind": kind, "user": user, "client_id": client_id, "instance": f"b{number}:7071"}  # fmt: skip
+                more = {
+                    "kind": kind,
+                    "user": user,
+                    "client_id": client_id,
+                    "instance": f"b{number}:7071",
+                }
                 seen = draw(st.lists(st.sampled_from(at), unique=True))
                 rows += gauge("rate", seen, [draw(RATES) for _ in seen], **more)
                 asked = draw(st.lists(st.sampled_from(at), unique=True))
@@ -75,11 +83,18 @@ def by_line(table):
     found = {}
     for row in table.to_pylist():
         bucket = Bucket(
-            kind=GroupKind(row["group_kind"]), user=row["user"], client_id=row["client_id"], ip=row["ip"]
-        )  # fmt: skip
+            kind=GroupKind(row["group_kind"]),
+            user=row["user"],
+            client_id=row["client_id"],
+            ip=row["ip"],
+        )
         sample = Sample(
-            row["ts_ms"], row["dt_ms"], row["rate_units"], row["throttle_ms"], Censored(row["censored"])
-        )  # fmt: skip
+            row["ts_ms"],
+            row["dt_ms"],
+            row["rate_units"],
+            row["throttle_ms"],
+            Censored(row["censored"]),
+        )
         line = (row["broker_id"], QuotaType(row["quota_type"]).value, bucket)
         found.setdefault(line, []).append(sample)
     return {line: tuple(several) for line, several in found.items()}
@@ -97,5 +112,8 @@ def test_the_order_of_points_and_looks_changes_nothing(rows, seen, order):
     again = day(rows, looks=list(reversed(seen)))
     assert done.usage.equals(again.usage) or done.usage.to_pylist() == again.usage.to_pylist()
     assert (done.up, done.brokers, done.counts, done.carry) == (
-        again.up, again.brokers, again.counts, again.carry,
-    )  # fmt: skip
+        again.up,
+        again.brokers,
+        again.counts,
+        again.carry,
+    )

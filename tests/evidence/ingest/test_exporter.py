@@ -124,8 +124,12 @@ def send(cluster: KafkaCluster, streams: list[dict[str, object]]) -> None:
 def stream(properties: dict[str, str], client_id: str, size: int) -> dict[str, object]:
     return {
         "properties": properties | {"client.id": client_id, "linger.ms": "0"},
-        "consumer": None, "topic": "forged", "partition": 0, "dueMs": [0], "bytes": [size],
-    }  # fmt: skip
+        "consumer": None,
+        "topic": "forged",
+        "partition": 0,
+        "dueMs": [0],
+        "bytes": [size],
+    }
 
 
 def decoded(
@@ -152,15 +156,21 @@ def decoded(
 def test_every_forged_client_id_has_its_own_bytes_under_its_own_name(cluster, level):
     broker_run.alter(
         cluster.bootstrap(),
-        [(subject, "producer_byte_rate", 1e15 if which == level else None) for which, subject in PHASES.items()],
-    )  # fmt: skip
+        [
+            (subject, "producer_byte_rate", 1e15 if which == level else None)
+            for which, subject in PHASES.items()
+        ],
+    )
     before = set(rates_of(cluster))
     login = cluster.client_properties(Listener.SASL_PLAINTEXT, user="team-1")
     with Prometheus(broker_run.scrape_configuration(cluster.metrics_port(), 2)) as prometheus:
         hidden = dict.fromkeys(LOST, 10_000)
         send(cluster, [stream(login, name, size) for name, size in {**sizes(), **hidden}.items()])
         user = "team-1" if level == "pair" else ""
-        expected = {(user, name): size / WINDOW_SECONDS for name, size in {**sizes(), **(hidden if cluster.extra else {})}.items()}  # fmt: skip
+        expected = {
+            (user, name): size / WINDOW_SECONDS
+            for name, size in {**sizes(), **(hidden if cluster.extra else {})}.items()
+        }
         told = {who: rate for who, rate in rates_of(cluster).items() if who not in before}
         assert set(told) == set(expected)
         for who, rate in expected.items():
@@ -171,7 +181,12 @@ def test_every_forged_client_id_has_its_own_bytes_under_its_own_name(cluster, le
         query = 'kafka_server_client_quota_byte_rate{type="produce"}'
 
         def stored() -> set[tuple[str, str]]:
-            return set(decoded({frozenset(one): rate for one, rate in prometheus.values(query).items()}, "produce"))  # fmt: skip
+            return set(
+                decoded(
+                    {frozenset(one): rate for one, rate in prometheus.values(query).items()},
+                    "produce",
+                )
+            )
 
         until(lambda: stored() - before == set(expected), seconds=30, doing="reading them back")
 
@@ -212,9 +227,16 @@ def test_all_promised_series_are_there_and_no_others(cluster):
     assert ours == NAMES | {"kafka_server_app"}
     assert exporter.picked(series, "kafka_server_app") == {frozenset({("broker_id", "1")}): 1.0}
     throttled = exporter.picked(series, "kafka_server_client_quota_throttle_time_ms")
-    assert {dict(one)["type"] for one in throttled} == {"produce", "fetch", "request", "controller_mutation"}  # fmt: skip
+    assert {dict(one)["type"] for one in throttled} == {
+        "produce",
+        "fetch",
+        "request",
+        "controller_mutation",
+    }
     assert all(math.isnan(value) for value in throttled.values())
-    assert exporter.picked(series, "kafka_server_ip_connection_accept_rate").keys() == {frozenset({("ip", "127.0.0.1")})}  # fmt: skip
+    assert exporter.picked(series, "kafka_server_ip_connection_accept_rate").keys() == {
+        frozenset({("ip", "127.0.0.1")})
+    }
     # Above 1 on a node that is a controller, too: until 4.0 the idle time of both pools is added up.
     assert 0 <= series["kafka_server_request_handler_idle_ratio", frozenset()] <= 2
     assert series["kafka_server_broker_topic_bytes_in_total", frozenset()] > 5_000

@@ -26,11 +26,17 @@ ROOT = Path(__file__).parents[3]
 BEGIN = 1_700_006_400_000 - 600_000
 SERIES = recorded_use.recorded(BEGIN, 40)
 ORDERS = ClusterSource(
-    cluster="orders", cluster_id="id-o", matchers=label_matchers.parsed('cluster="orders"'), scrape_ms=30_000
-)  # fmt: skip
+    cluster="orders",
+    cluster_id="id-o",
+    matchers=label_matchers.parsed('cluster="orders"'),
+    scrape_ms=30_000,
+)
 PAYMENTS = ClusterSource(
-    cluster="payments", cluster_id="id-p", matchers=label_matchers.parsed('cluster="payments"'), scrape_ms=30_000
-)  # fmt: skip
+    cluster="payments",
+    cluster_id="id-p",
+    matchers=label_matchers.parsed('cluster="payments"'),
+    scrape_ms=30_000,
+)
 
 
 def lake(uri="memory://"):
@@ -180,8 +186,11 @@ def test_an_ingest_that_is_killed_at_any_step_goes_on_to_the_same_rows(tmp_path)
     (tmp_path / "before").mkdir()
     done = subprocess.run(
         [sys.executable, "-m", "tests.evidence.ingest.dying", str(tmp_path), str(path)],
-        check=True, capture_output=True, text=True, cwd=ROOT,
-    )  # fmt: skip
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+    )
     told = json.loads(done.stdout)
     assert told["killed"] > 10
     assert told["different"] == []

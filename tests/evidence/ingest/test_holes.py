@@ -63,9 +63,12 @@ def lake():
 
 def source(server):
     return ClusterSource(
-        cluster="orders", cluster_id="id-o", prometheus=server.url, scrape_ms=30_000,
+        cluster="orders",
+        cluster_id="id-o",
+        prometheus=server.url,
+        scrape_ms=30_000,
         matchers=label_matchers.parsed('cluster="orders"'),
-    )  # fmt: skip
+    )
 
 
 def days(where):
@@ -113,7 +116,10 @@ def test_the_next_run_asks_for_a_hole_again_until_it_is_filled():
     for end in (END, END + 24 * HOUR):
         fetch(broken, filled(away=AWAY), BEGIN if end == END else None, end)
         assert cursor(broken, "id-o") == AWAY[0]
-        assert "04:00:00Z and 2023-11-15T05:00:00Z the server did not give all" in partial(broken)[0][0]  # fmt: skip
+        assert (
+            "04:00:00Z and 2023-11-15T05:00:00Z the server did not give all"
+            in partial(broken)[0][0]
+        )
     assert span_of(broken, None, END).from_ms == MIDNIGHT
     assert samples(broken) != samples(whole)
     fetch(broken, filled())

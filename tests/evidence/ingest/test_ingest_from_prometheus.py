@@ -73,8 +73,12 @@ def blocks(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def kquota(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "reconciler", "spark", "ingest", "--lake", "lake", *arguments],
-        cwd=folder, capture_output=True, text=True, check=False, timeout=120,
-    )  # fmt: skip
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
 
 
 def test_what_prometheus_recorded_becomes_samples_and_evidence(
@@ -91,8 +95,15 @@ def test_what_prometheus_recorded_becomes_samples_and_evidence(
             dump(state_document(LIMITS, cluster_id="id-o", taken_at="2023-11-14T12:00:00Z"))
         )
         second = kquota(
-            tmp_path, "--to", "2023-11-15T03:00:00Z", "--snapshot", str(look), "--publish", "--format", "json"
-        )  # fmt: skip
+            tmp_path,
+            "--to",
+            "2023-11-15T03:00:00Z",
+            "--snapshot",
+            str(look),
+            "--publish",
+            "--format",
+            "json",
+        )
         assert second.returncode == 0, second.stderr
     (cluster,) = json.loads(second.stdout)["clusters"]
     assert cluster["from"] == "2023-11-14T00:00:00Z"
@@ -123,7 +134,10 @@ def test_what_prometheus_recorded_becomes_samples_and_evidence(
     assert published.note.stale == ""
     assert published.state == LIMITS
     bucket = bucket_of("u0")
-    assert published.buckets_by_broker(QuotaType.PRODUCE) == {"1": {bucket, bucket_of("u1")}, "2": {bucket, bucket_of("u1")}}  # fmt: skip
+    assert published.buckets_by_broker(QuotaType.PRODUCE) == {
+        "1": {bucket, bucket_of("u1")},
+        "2": {bucket, bucket_of("u1")},
+    }
     series = published.series(QuotaType.PRODUCE, [bucket])[bucket]
     assert series["1"].rate_units.tolist() == [1000 + number for number in range(COUNT)]
 

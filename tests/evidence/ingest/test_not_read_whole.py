@@ -44,7 +44,13 @@ WHOLE = dict.fromkeys(DAYS, ())
 
 
 def broken_lines(text):
-    return "\n".join(line[: len(line) // 2] if at % 2 else line for at, line in enumerate(text.split("\n")[:-2])) + "\n# EOF\n"  # fmt: skip
+    return (
+        "\n".join(
+            line[: len(line) // 2] if at % 2 else line
+            for at, line in enumerate(text.split("\n")[:-2])
+        )
+        + "\n# EOF\n"
+    )
 
 
 def warned(text):
@@ -105,7 +111,9 @@ def test_a_file_of_which_one_cluster_has_nothing_makes_no_day_of_it(tmp_path):
 
 def in_order_of_time(folder, name="a.json"):
     halves = ((0, MIDNIGHT), (MIDNIGHT, 2**60))
-    return written(folder, name, [one for half in halves for one in recorded_use.between(SERIES, *half)])  # fmt: skip
+    return written(
+        folder, name, [one for half in halves for one in recorded_use.between(SERIES, *half)]
+    )
 
 
 def test_days_that_were_kept_before_a_file_proved_cut_are_marked_too(tmp_path, monkeypatch):

@@ -29,11 +29,13 @@ RATE = "kafka_server_client_quota_byte_rate"
 def collector(rule: str = "", **named: str) -> PointCollector:
     sources = [
         ClusterSource(
-            cluster=name, cluster_id=name.upper(), matchers=label_matchers.parsed(text),
+            cluster=name,
+            cluster_id=name.upper(),
+            matchers=label_matchers.parsed(text),
             broker_rule=BrokerIdRule.parsed(rule) if rule else None,
         )
         for name, text in (named or {"a": ""}).items()
-    ]  # fmt: skip
+    ]
     return PointCollector(ClusterMatcher(sources), KQUOTA, read_ms=NOW)
 
 
@@ -53,9 +55,18 @@ def test_a_point_has_everything_that_the_table_asks_for() -> None:
     assert table.schema == arrow_tables.schema(POINT)
     (row,) = table.to_pylist()
     assert row | {"day": str(row["day"])} == {
-        "cluster_id": "A", "instance": "b1:1", "replica": "r1", "measure": "rate", "quota_type": "produce",
-        "user": "al ice", "client_id": "a,b", "ip": "", "ts_ms": NOW - 1, "value": 2.5, "day": "2023-11-14",
-    }  # fmt: skip
+        "cluster_id": "A",
+        "instance": "b1:1",
+        "replica": "r1",
+        "measure": "rate",
+        "quota_type": "produce",
+        "user": "al ice",
+        "client_id": "a,b",
+        "ip": "",
+        "ts_ms": NOW - 1,
+        "value": 2.5,
+        "day": "2023-11-14",
+    }
     assert dict(taken.counts) == {DropReason.SERIES: 1, DropReason.POINTS: 1}
 
 
@@ -116,8 +127,12 @@ def test_what_the_dialect_refuses_is_counted_under_its_word() -> None:
     taken.add(RecordedSeries(name=RATE, labels={"type": "fetch"}, points=[(NOW, 1.0)]))
     taken.add(series((NOW, 1.0), type="fetch", instance="\ud800"))
     assert dict(taken.counts) == {
-        DropReason.SERIES: 4, DropReason.BAD_USER: 1, DropReason.OTHER_METRIC: 1, DropReason.NO_INSTANCE: 1, DropReason.NOT_TEXT: 1,
-    }  # fmt: skip
+        DropReason.SERIES: 4,
+        DropReason.BAD_USER: 1,
+        DropReason.OTHER_METRIC: 1,
+        DropReason.NO_INSTANCE: 1,
+        DropReason.NOT_TEXT: 1,
+    }
     assert taken.tables() == {}
 
 
@@ -128,8 +143,9 @@ def test_app_info_says_which_broker_an_instance_is() -> None:
     taken.add(series((NOW, 4.5), name="kafka_server_app_info", instance="b3:1"))
     found = taken.tables()["A"]
     assert rows(found, "instance", "measure", "value") == [
-        ("b1:1", "broker_id", 3.0), ("b2:1", "broker_id", 4.0),
-    ]  # fmt: skip
+        ("b1:1", "broker_id", 3.0),
+        ("b2:1", "broker_id", 4.0),
+    ]
     assert taken.counts[DropReason.BAD_BROKER_ID] == 1
 
 
@@ -163,8 +179,9 @@ def test_without_an_instance_the_rule_makes_one() -> None:
         RecordedSeries(name=RATE, labels={"type": "produce", "broker": "5"}, points=[(SLOT, 1.0)])
     )
     assert rows(taken.tables()["A"], "instance", "measure", "value") == [
-        ("broker 5\tbroker 5", "broker_id", 5.0), ("broker 5\tbroker 5", "rate", 1.0),
-    ]  # fmt: skip
+        ("broker 5\tbroker 5", "broker_id", 5.0),
+        ("broker 5\tbroker 5", "rate", 1.0),
+    ]
 
 
 def test_brokers_behind_one_instance_are_kept_apart_by_the_rule() -> None:
@@ -173,8 +190,9 @@ def test_brokers_behind_one_instance_are_kept_apart_by_the_rule() -> None:
         taken.add(series((NOW, float(broker)), broker=broker, job="federate"))
     rates = [one for one in taken.tables()["A"].to_pylist() if one["measure"] == Measure.RATE]
     assert [(one["instance"], one["value"]) for one in rates] == [
-        ("b1:1\tjob federate\tbroker 1", 1.0), ("b1:1\tjob federate\tbroker 2", 2.0),
-    ]  # fmt: skip
+        ("b1:1\tjob federate\tbroker 1", 1.0),
+        ("b1:1\tjob federate\tbroker 2", 2.0),
+    ]
     assert taken.counts[DropReason.CONTRADICTIONS] == 0
 
 
@@ -183,8 +201,9 @@ def test_jobs_of_one_instance_are_kept_apart() -> None:
     for job, value in (("node", 1.0), ("kafka", 0.0)):
         taken.add(series((NOW, value), name="up", job=job))
     assert rows(taken.tables()["A"], "instance", "value") == [
-        ("b1:1\tjob kafka", 0.0), ("b1:1\tjob node", 1.0),
-    ]  # fmt: skip
+        ("b1:1\tjob kafka", 0.0),
+        ("b1:1\tjob node", 1.0),
+    ]
 
 
 def test_app_info_that_says_what_runs_is_no_broker_id() -> None:
@@ -204,9 +223,15 @@ def test_where_the_rule_says_nothing_app_info_may() -> None:
 
 NAMES = st.sampled_from(["", "a", "b", "ü", "a b"])
 READINGS = st.lists(
-    st.tuples(NAMES, NAMES, st.sampled_from(["1", "2"]), st.integers(NOW - 5, NOW), st.sampled_from([0.0, 1.0, 2.0, math.nan])),
+    st.tuples(
+        NAMES,
+        NAMES,
+        st.sampled_from(["1", "2"]),
+        st.integers(NOW - 5, NOW),
+        st.sampled_from([0.0, 1.0, 2.0, math.nan]),
+    ),
     max_size=40,
-)  # fmt: skip
+)
 
 
 def table_of(readings: list[tuple[str, str, str, int, float]], counts: DropCounts) -> pa.Table:

@@ -94,8 +94,10 @@ def test_windows_lie_on_multiples_and_together_are_what_is_stored(closed: bool) 
     server = filled(closed=closed)
     found, counts = fetch(server, T + 1, T + 3 * WINDOW - 5)
     assert [(one.from_ms, one.to_ms) for one in found] == [
-        (T + 1, T + WINDOW), (T + WINDOW, T + 2 * WINDOW), (T + 2 * WINDOW, T + 3 * WINDOW - 5),
-    ]  # fmt: skip
+        (T + 1, T + WINDOW),
+        (T + WINDOW, T + 2 * WINDOW),
+        (T + 2 * WINDOW, T + 3 * WINDOW - 5),
+    ]
     assert fetched(found) == stored(server, T + 1, T + 3 * WINDOW - 5)
     assert dict(counts) == {}
 
@@ -110,8 +112,16 @@ def test_an_interrupted_fetch_goes_on_where_the_last_kept_chunk_ended() -> None:
 @settings(max_examples=25, deadline=None)
 @given(
     st.integers(1, 30),
-    st.lists(st.tuples(st.sampled_from(["a", "b", ""]), st.sampled_from(["x", "y|z", "."]), st.lists(st.integers(0, 2 * WINDOW), min_size=1, max_size=12, unique=True)), max_size=5, unique_by=lambda one: one[:2]),
-)  # fmt: skip
+    st.lists(
+        st.tuples(
+            st.sampled_from(["a", "b", ""]),
+            st.sampled_from(["x", "y|z", "."]),
+            st.lists(st.integers(0, 2 * WINDOW), min_size=1, max_size=12, unique=True),
+        ),
+        max_size=5,
+        unique_by=lambda one: one[:2],
+    ),
+)
 def test_however_small_the_server_s_limit_everything_is_fetched_once(
     most: int, several: list[tuple[str, str, list[int]]]
 ) -> None:

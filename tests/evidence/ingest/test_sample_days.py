@@ -328,7 +328,11 @@ def as_before(lake):
     """Makes the lake one of the version before: points beside samples, and what was read is said there."""
     for of in MADE:
         for unit in lake.manifests(of):
-            inputs = {name: text for name, text in unit.inputs.items() if name not in {HOURS, CURSOR, DIALECT}}  # fmt: skip
+            inputs = {
+                name: text
+                for name, text in unit.inputs.items()
+                if name not in {HOURS, CURSOR, DIALECT}
+            }
             lake.commit_files(unit.unit, unit.files, unit, counts=unit.counts, inputs=inputs)
     for day in (BEFORE, DAY):
         rows = table([row for row in around_midnight() if (row[-2] >= START) == (day == DAY)])
@@ -375,8 +379,9 @@ def test_damaged_samples_are_an_error_for_a_fragment_until_they_are_given_up(lak
     ]
     report = write(lake, use(START + HOUR, 120), [DAY])[DAY]
     assert (report.samples, report.partial) == (
-        120, ("240 rows were damaged, and not as many came again",),
-    )  # fmt: skip
+        120,
+        ("240 rows were damaged, and not as many came again",),
+    )
     report = write(lake, use(START, 240), [DAY])[DAY]
     assert (report.samples, report.partial) == (240, ())
 

@@ -25,13 +25,17 @@ NOON = "2026-01-02T12:00:00Z"
 NOON_MS = 1_767_355_200_000
 ODD = QuotaState(
     limits={
-        entity(user='"<default>"\n'): limits_of({Key.PRODUCER_BYTE_RATE: 1.5, Key.REQUEST_PERCENTAGE: 1e300}),
+        entity(user='"<default>"\n'): limits_of(
+            {Key.PRODUCER_BYTE_RATE: 1.5, Key.REQUEST_PERCENTAGE: 1e300}
+        ),
         entity(user=DEFAULT, client_id="app"): limits_of({Key.CONSUMER_BYTE_RATE: float("inf")}),
         entity(ip="::1"): limits_of({Key.CONNECTION_CREATION_RATE: 7.0}),
     },
     foreign_values={entity(ip="::1"): (("made_up_rate", 3.0),)},
-    foreign_entities=(((("client-id-prefix", "a"), ("user", None)), (("producer_byte_rate", 5.0),)),),
-)  # fmt: skip
+    foreign_entities=(
+        ((("client-id-prefix", "a"), ("user", None)), (("producer_byte_rate", 5.0),)),
+    ),
+)
 
 
 def lake():
@@ -58,18 +62,49 @@ def test_rows_say_kinds_units_and_what_cannot_be_computed_with():
     found = where.read(where.manifests(QUOTA_ENTRY)).to_pylist()
     told = {
         (row["entity_json"], row["quota_key"]): tuple(
-            row[name] for name in ("user_kind", "client_kind", "ip_kind", "quota_units", "value_state")
+            row[name]
+            for name in ("user_kind", "client_kind", "ip_kind", "quota_units", "value_state")
         )
         for row in found
-    }  # fmt: skip
+    }
     assert told == {
-        ('[["user","\\"<default>\\"\\n"]]', "producer_byte_rate"): ("named", "absent", "absent", 2, "finite"),
-        ('[["user","\\"<default>\\"\\n"]]', "request_percentage"): ("named", "absent", "absent", None, "unlimited"),
-        ('[["user",null],["client-id","app"]]', "consumer_byte_rate"): ("default", "named", "absent", None, "unlimited"),
-        ('[["ip","::1"]]', "connection_creation_rate"): ("absent", "absent", "named", 7_000_000, "finite"),
+        ('[["user","\\"<default>\\"\\n"]]', "producer_byte_rate"): (
+            "named",
+            "absent",
+            "absent",
+            2,
+            "finite",
+        ),
+        ('[["user","\\"<default>\\"\\n"]]', "request_percentage"): (
+            "named",
+            "absent",
+            "absent",
+            None,
+            "unlimited",
+        ),
+        ('[["user",null],["client-id","app"]]', "consumer_byte_rate"): (
+            "default",
+            "named",
+            "absent",
+            None,
+            "unlimited",
+        ),
+        ('[["ip","::1"]]', "connection_creation_rate"): (
+            "absent",
+            "absent",
+            "named",
+            7_000_000,
+            "finite",
+        ),
         ('[["ip","::1"]]', "made_up_rate"): ("absent", "absent", "named", None, "invalid"),
-        ('[["client-id-prefix","a"],["user",null]]', "producer_byte_rate"): ("foreign", "foreign", "foreign", 5, "finite"),
-    }  # fmt: skip
+        ('[["client-id-prefix","a"],["user",null]]', "producer_byte_rate"): (
+            "foreign",
+            "foreign",
+            "foreign",
+            5,
+            "finite",
+        ),
+    }
 
 
 def test_the_same_look_again_changes_nothing_and_a_later_one_is_added():
@@ -181,10 +216,23 @@ def test_half_a_document_is_refused():
 # ---- what we applied ----------------------------------------------------------------------------
 
 ENTRY = {
-    "v": 1, "time": NOON, "who": "ci", "commit": "abc", "clusterId": "c", "digest": "d",
-    "entity": [["user", "u"]], "key": "producer_byte_rate", "before": None, "after": 5, "cause": "declared",
-    "document": "team/u", "outcome": "APPLIED", "seen": "SEEN", "found": 5, "words": "",
-}  # fmt: skip
+    "v": 1,
+    "time": NOON,
+    "who": "ci",
+    "commit": "abc",
+    "clusterId": "c",
+    "digest": "d",
+    "entity": [["user", "u"]],
+    "key": "producer_byte_rate",
+    "before": None,
+    "after": 5,
+    "cause": "declared",
+    "document": "team/u",
+    "outcome": "APPLIED",
+    "seen": "SEEN",
+    "found": 5,
+    "words": "",
+}
 
 
 def entries(*changes):

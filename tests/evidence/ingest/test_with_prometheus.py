@@ -52,8 +52,9 @@ def recorded() -> dict[tuple[str, ...], list[tuple[int, str]]]:
             for number, client in enumerate(CLIENTS):
                 tags = ("user", sanitized("al ice*"), "client_id", jmx(client), "type", "produce")
                 found[BYTES, *own, *tags] = [
-                    (at, "NaN" if (at // STEP) % 50 == 0 else str(float(at % 1000 + number))) for at in times
-                ]  # fmt: skip
+                    (at, "NaN" if (at // STEP) % 50 == 0 else str(float(at % 1000 + number)))
+                    for at in times
+                ]
     return found
 
 
@@ -79,10 +80,14 @@ class Stored(prometheus.Server):
             file = scratch / "prometheus.yml"
             file.write_text("{}")
             return [
-                str(prometheus.folder(prometheus.PROMETHEUS) / "prometheus"), f"--config.file={file}",
-                f"--storage.tsdb.path={blocks}", "--storage.tsdb.retention.time=100y",
-                f"--web.listen-address=127.0.0.1:{port}", "--log.level=warn", *flags,
-            ]  # fmt: skip
+                str(prometheus.folder(prometheus.PROMETHEUS) / "prometheus"),
+                f"--config.file={file}",
+                f"--storage.tsdb.path={blocks}",
+                "--storage.tsdb.retention.time=100y",
+                f"--web.listen-address=127.0.0.1:{port}",
+                "--log.level=warn",
+                *flags,
+            ]
 
         super().__init__("prometheus", command)
 
@@ -126,8 +131,14 @@ def expected(cluster: str, from_ms: int, to_ms: int, name: str = BYTES) -> list[
 
 
 def fetch(
-    url: str, from_ms: int, to_ms: int, *, names: tuple[str, ...] = (BYTES,), window_ms: int = HOUR, bounds: PrometheusLimits | None = None
-) -> tuple[list[FetchedChunk], DropCounts]:  # fmt: skip
+    url: str,
+    from_ms: int,
+    to_ms: int,
+    *,
+    names: tuple[str, ...] = (BYTES,),
+    window_ms: int = HOUR,
+    bounds: PrometheusLimits | None = None,
+) -> tuple[list[FetchedChunk], DropCounts]:
     async def whole() -> tuple[list[FetchedChunk], DropCounts]:
         async with PrometheusClient(
             url, clock=FakeClock(), bounds=bounds or PrometheusLimits()
@@ -204,9 +215,14 @@ def test_the_dialect_is_found_and_the_points_are_those_of_the_cluster(stored: St
     table = taken.tables()["ORDERS"]
     assert set(table["client_id"].to_pylist()) == {"", *CLIENTS}
     assert set(table["user"].to_pylist()) == {"", "al ice*"}
-    assert {(row["instance"], row["value"]) for row in table.to_pylist() if row["measure"] == "broker_id"} == {
-        ("b1:7071", 1.0), ("b2:7071", 2.0),
-    }  # fmt: skip
+    assert {
+        (row["instance"], row["value"])
+        for row in table.to_pylist()
+        if row["measure"] == "broker_id"
+    } == {
+        ("b1:7071", 1.0),
+        ("b2:7071", 2.0),
+    }
     assert taken.counts[DropReason.POINTS] == taken.counts[DropReason.SERIES] * 200
 
 
@@ -237,9 +253,11 @@ def test_a_range_query_repeats_the_dead_and_the_file_says_so(
     saved.write_text(json.dumps(answer))
     counts = DropCounts()
     made_up = [
-        at for one in saved_responses.read(saved, counts) for at, value in one.points
+        at
+        for one in saved_responses.read(saved, counts)
+        for at, value in one.points
         if T + 101 * STEP < at < T + 140 * STEP and not math.isnan(value)
-    ]  # fmt: skip
+    ]
     assert made_up
     assert counts[DropReason.RESAMPLED] >= 4
     with pytest.raises(AssertionError, match="exceeded maximum resolution"):

@@ -25,24 +25,109 @@ ALICE = canonical_text(entity(user="alice|<b>\x1b[31m", client_id=DEFAULT))
 KEY = "producer_byte_rate"
 REPORT = FleetReport(
     about="plan",
-    clusters=(ClusterTotals(cluster_id="c1", look_ms=1_793_491_200_000, counts={"removals": 3, "in_sync": 0}, violations=("3 removals are more than the 1 that are allowed",)),),
-    effective=(EffectiveRow(cluster_id="c1", user="a", client_id="", ip="", quota_key=KEY, value=math.nan, quota_units=None, level=3, source_entity=ALICE),
-               EffectiveRow(cluster_id="c1", user="b", client_id="", ip="", quota_key=KEY, value=None, quota_units=None, level=None, source_entity="")),
-    dead=(UnusedLimitRow(cluster_id="c1", entity_json=ALICE, quota_key=KEY, value=10.0, reason="never_seen", last_effective_ms=None),),
-    planned=(PlannedRow(cluster_id="c1", entity_json=ALICE, level=2, quota_key=KEY, action="update", cause="Spec", before=1048576.0, after=2.0, document="team/one", path="a.yaml", line=3),),
-    conflicts=(ConflictRow(cluster_id="c1", entity_json=ALICE, quota_key=KEY, value=10.0, document="team/two", path="b.yaml", line=9),),
-    changed=(LimitChangeRow(cluster_id="c1", entity_json=canonical_parts_text([("client-id-prefix", "p")]), quota_key="tenant_rate", from_ms=1_793_491_200_000, from_after_ms=0, to_ms=None, before=None, after=7.0, cause="first-seen", commit="", writer=""),),
+    clusters=(
+        ClusterTotals(
+            cluster_id="c1",
+            look_ms=1_793_491_200_000,
+            counts={"removals": 3, "in_sync": 0},
+            violations=("3 removals are more than the 1 that are allowed",),
+        ),
+    ),
+    effective=(
+        EffectiveRow(
+            cluster_id="c1",
+            user="a",
+            client_id="",
+            ip="",
+            quota_key=KEY,
+            value=math.nan,
+            quota_units=None,
+            level=3,
+            source_entity=ALICE,
+        ),
+        EffectiveRow(
+            cluster_id="c1",
+            user="b",
+            client_id="",
+            ip="",
+            quota_key=KEY,
+            value=None,
+            quota_units=None,
+            level=None,
+            source_entity="",
+        ),
+    ),
+    dead=(
+        UnusedLimitRow(
+            cluster_id="c1",
+            entity_json=ALICE,
+            quota_key=KEY,
+            value=10.0,
+            reason="never_seen",
+            last_effective_ms=None,
+        ),
+    ),
+    planned=(
+        PlannedRow(
+            cluster_id="c1",
+            entity_json=ALICE,
+            level=2,
+            quota_key=KEY,
+            action="update",
+            cause="Spec",
+            before=1048576.0,
+            after=2.0,
+            document="team/one",
+            path="a.yaml",
+            line=3,
+        ),
+    ),
+    conflicts=(
+        ConflictRow(
+            cluster_id="c1",
+            entity_json=ALICE,
+            quota_key=KEY,
+            value=10.0,
+            document="team/two",
+            path="b.yaml",
+            line=9,
+        ),
+    ),
+    changed=(
+        LimitChangeRow(
+            cluster_id="c1",
+            entity_json=canonical_parts_text([("client-id-prefix", "p")]),
+            quota_key="tenant_rate",
+            from_ms=1_793_491_200_000,
+            from_after_ms=0,
+            to_ms=None,
+            before=None,
+            after=7.0,
+            cause="first-seen",
+            commit="",
+            writer="",
+        ),
+    ),
     left_out={"plan_row": 41},
     notes=("c2 was never looked at",),
-)  # fmt: skip
+)
 
 
 def test_a_text_has_every_part_and_says_how_many_rows_are_left_out() -> None:
     text = fleet_text(REPORT)
     assert text.splitlines()[0].startswith("1 cluster: 42 changes, 1 claim in conflict")
     assert text.splitlines()[0].endswith("1 violation of guards")
-    for part in ("c2 was never looked at", "removals 3", "b.yaml:9", "1048576 (1 MiB/s)", "never_seen",
-                 "tenant_rate", "unlimited", "and 41 more rows, in the lake", "client-id-prefix"):  # fmt: skip
+    for part in (
+        "c2 was never looked at",
+        "removals 3",
+        "b.yaml:9",
+        "1048576 (1 MiB/s)",
+        "never_seen",
+        "tenant_rate",
+        "unlimited",
+        "and 41 more rows, in the lake",
+        "client-id-prefix",
+    ):
         assert part in text
     assert "in_sync" not in text
     assert "\x1b" not in text

@@ -20,10 +20,16 @@ from reconciler.usage.tags import bucket_of
 @pytest.mark.parametrize(
     ("length_ms", "text"),
     [
-        (None, "-"), (0, "0 s"), (999, "999 ms"), (1_000, "1 s"), (61_000, "1 min 1 s"), (7_500_000, "2 h 5 min"),
-        (2 * DAY_MS + 5_000, "2 d"), (1_000 * DAY_MS, "1,000 d"),
+        (None, "-"),
+        (0, "0 s"),
+        (999, "999 ms"),
+        (1_000, "1 s"),
+        (61_000, "1 min 1 s"),
+        (7_500_000, "2 h 5 min"),
+        (2 * DAY_MS + 5_000, "2 d"),
+        (1_000 * DAY_MS, "1,000 d"),
     ],
-)  # fmt: skip
+)
 def test_a_length_of_time_has_two_parts_at_most(length_ms: int | None, text: str) -> None:
     assert length_text(length_ms) == text
 
@@ -67,17 +73,32 @@ def test_throttled_time_is_told_for_each_day_of_evidence() -> None:
 
 def test_a_little_is_never_shown_as_nothing() -> None:
     assert [share_text(ppm) for ppm in (None, 0, 1, 100, 12_500, 125_000, 1_000_000)] == [
-        "-", "0 %", "< 0.01 %", "0.01 %", "1.2 %", "12 %", "100 %",
-    ]  # fmt: skip
+        "-",
+        "0 %",
+        "< 0.01 %",
+        "0.01 %",
+        "1.2 %",
+        "12 %",
+        "100 %",
+    ]
 
 
 @pytest.mark.parametrize(
     ("ppm", "text"),
     [
-        (996_000, "99.6 %"), (997_999, "99.7 %"), (999_999, "99.9 %"), (990_000, "99 %"), (989_999, "98 %"),
-        (1_004_000, "100.4 %"), (1_015_000, "101 %"), (2_400_000, "240 %"), (99_999, "9.9 %"), (1_999, "0.19 %"), (-50_000, "-5 %"),
+        (996_000, "99.6 %"),
+        (997_999, "99.7 %"),
+        (999_999, "99.9 %"),
+        (990_000, "99 %"),
+        (989_999, "98 %"),
+        (1_004_000, "100.4 %"),
+        (1_015_000, "101 %"),
+        (2_400_000, "240 %"),
+        (99_999, "9.9 %"),
+        (1_999, "0.19 %"),
+        (-50_000, "-5 %"),
     ],
-)  # fmt: skip
+)
 def test_a_share_is_rounded_down_so_that_only_the_whole_is_the_whole(ppm: int, text: str) -> None:
     assert share_text(ppm) == text
 

@@ -34,9 +34,20 @@ def sample_rows(
     """Samples as rows of ``usage_sample``."""
     for one in samples:
         yield (
-            cluster_id, str(kind), str(bucket.kind), bucket.user, bucket.client_id, bucket.ip, broker,
-            one.ts_ms, one.dt_ms, one.rate_units, one.throttle_ms, str(one.censored), day_of(one.ts_ms),
-        )  # fmt: skip
+            cluster_id,
+            str(kind),
+            str(bucket.kind),
+            bucket.user,
+            bucket.client_id,
+            bucket.ip,
+            broker,
+            one.ts_ms,
+            one.dt_ms,
+            one.rate_units,
+            one.throttle_ms,
+            str(one.censored),
+            day_of(one.ts_ms),
+        )
 
 
 def series(

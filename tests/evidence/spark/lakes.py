@@ -104,9 +104,15 @@ def expected(rows: Iterable[Row]) -> Rows:
         common = {"cluster_id": cluster, "day": on, **dict(zip(SERIES, names, strict=True))}
         by_interval: defaultdict[int, list[Sample]] = defaultdict(list)
         every = [
-            Sample(row["ts_ms"], row["dt_ms"], row["rate_units"], row["throttle_ms"], Censored(row["censored"]))
+            Sample(
+                row["ts_ms"],
+                row["dt_ms"],
+                row["rate_units"],
+                row["throttle_ms"],
+                Censored(row["censored"]),
+            )
             for row in sorted(taken, key=lambda row: row["ts_ms"])
-        ]  # fmt: skip
+        ]
         for one in every:
             by_interval[one.ts_ms // 300_000 * 300_000].append(one)
         fives += [{**common, "bucket_ms": at, **_five(part)} for at, part in by_interval.items()]

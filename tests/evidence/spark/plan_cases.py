@@ -115,11 +115,13 @@ def _records(draw: random.Random) -> list[RecordChange]:
             entity=one,
             key=key,
             intent=Intent(
-                value=draw.choice((None, *OLD)), owner=_owner(draw), at=draw.choice((1.0, NOW - 65.0, NOW - 64.5)),
+                value=draw.choice((None, *OLD)),
+                owner=_owner(draw),
+                at=draw.choice((1.0, NOW - 65.0, NOW - 64.5)),
             ),
         )
         for one, key in draw.sample(pairs, draw.randint(0, 4))
-    ]  # fmt: skip
+    ]
     changes += [
         OverrideSet(
             override=Override(

@@ -19,8 +19,25 @@ DAY_MS = 1_793_491_200_000
 USERS = ("alice", "<default>", "", "zoë 日本", 'a"b\\', "User:x")
 CLIENTS = ("app", "<default>", "", "producer-1", "alice")
 ADDRESSES = ("10.0.0.1", "::1", "0:0:0:0:0:0:0:1", "")
-VALUES = (1.0, 2.0, 1000.0, 1e6, 1_000_000.000_000_5, 0.5, 1e12, 9_999_999_999_999.0, 1e13, 1e20,
-          float(2**63), math.inf, -math.inf, math.nan, 0.0, -1.0, 2.5e-7)  # fmt: skip
+VALUES = (
+    1.0,
+    2.0,
+    1000.0,
+    1e6,
+    1_000_000.000_000_5,
+    0.5,
+    1e12,
+    9_999_999_999_999.0,
+    1e13,
+    1e20,
+    float(2**63),
+    math.inf,
+    -math.inf,
+    math.nan,
+    0.0,
+    -1.0,
+    2.5e-7,
+)
 
 Row = tuple[object, ...]
 
@@ -72,15 +89,48 @@ def entry_rows(
     day = dt.date(1970, 1, 1) + dt.timedelta(days=at_ms // 86_400_000)
     for subject, key, value in state.pairs():
         units = limit_units(TYPE_OF[key], value) if _finite(key, value) else None
-        yield (*look, *_slots(subject), canonical_text(subject), str(key), value, units,
-               str(limit_state(TYPE_OF[key], value)), "describe", day)  # fmt: skip
+        yield (
+            *look,
+            *_slots(subject),
+            canonical_text(subject),
+            str(key),
+            value,
+            units,
+            str(limit_state(TYPE_OF[key], value)),
+            "describe",
+            day,
+        )
     for subject, values in state.foreign_values.items():
         for name, value in values:
-            yield (*look, *_slots(subject), canonical_text(subject), name, value, None, "finite", "describe", day)  # fmt: skip
+            yield (
+                *look,
+                *_slots(subject),
+                canonical_text(subject),
+                name,
+                value,
+                None,
+                "finite",
+                "describe",
+                day,
+            )
     for named, values in state.foreign_entities:
         for name, value in values:
-            yield (*look, "foreign", "foreign", "foreign", "", "", "", canonical_parts_text(named), name, value,
-                   None, "finite", "describe", day)  # fmt: skip
+            yield (
+                *look,
+                "foreign",
+                "foreign",
+                "foreign",
+                "",
+                "",
+                "",
+                canonical_parts_text(named),
+                name,
+                value,
+                None,
+                "finite",
+                "describe",
+                day,
+            )
 
 
 def _finite(key: object, value: float) -> bool:

@@ -23,9 +23,13 @@ NAMES = tuple(word.split()[0] for word in cases.SAMPLE_SCHEMA.split(", "))
 
 
 def commit(
-    into: Lake, table: Table, cluster_id: str, on: dt.date, rows: Iterable[dict[str, object]],
+    into: Lake,
+    table: Table,
+    cluster_id: str,
+    on: dt.date,
+    rows: Iterable[dict[str, object]],
     **inputs: str,
-) -> None:  # fmt: skip
+) -> None:
     """Rows as a unit; columns that do not matter are empty."""
     schema = arrow_tables.schema(table)
     empty: dict[pa.DataType, object] = {pa.string(): "", pa.bool_(): True}

@@ -40,24 +40,56 @@ def filled(
         unit = Unit(table=table, cluster_id=cluster, day=DAY)
         mine = [one for one in rows if one["cluster_id"] == cluster]
         into.commit(
-            unit, pa.Table.from_pylist(mine, schema=arrow_tables.schema(table)), into.manifest(unit),
-            inputs=scrape_interval.inputs(PACE) if table is USAGE_SAMPLE else inputs, counts={"gap": 1},
-        )  # fmt: skip
+            unit,
+            pa.Table.from_pylist(mine, schema=arrow_tables.schema(table)),
+            into.manifest(unit),
+            inputs=scrape_interval.inputs(PACE) if table is USAGE_SAMPLE else inputs,
+            counts={"gap": 1},
+        )
 
 
 def made(folder: Path) -> Lake:
     found = lakes.lake(folder)
     common = {"cluster_id": "c1", "day": DAY, "broker_id": "1"}
-    filled(found, USAGE_SAMPLE, [
-        {**common, "quota_type": "produce", "group_kind": "user", "user": user, "client_id": "", "ip": "", "ts_ms": ts,
-         "dt_ms": STEP, "rate_units": rate, "throttle_ms": 9 if user == "alice" and ts == TIMES[5] else 0, "censored": "no"}
-        for user, rate in RATES.items() for ts in TIMES
-    ])  # fmt: skip
+    filled(
+        found,
+        USAGE_SAMPLE,
+        [
+            {
+                **common,
+                "quota_type": "produce",
+                "group_kind": "user",
+                "user": user,
+                "client_id": "",
+                "ip": "",
+                "ts_ms": ts,
+                "dt_ms": STEP,
+                "rate_units": rate,
+                "throttle_ms": 9 if user == "alice" and ts == TIMES[5] else 0,
+                "censored": "no",
+            }
+            for user, rate in RATES.items()
+            for ts in TIMES
+        ],
+    )
     filled(found, TARGET_UP, [{**common, "ts_ms": ts, "dt_ms": STEP, "up": True} for ts in TIMES])
-    filled(found, BROKER_SAMPLE, [
-        {**common, "ts_ms": ts, "dt_ms": STEP, "bytes_in": 1_500, "bytes_out": None, "replication_in": 200,
-         "replication_out": None, "request_idle_ppm": None} for ts in TIMES
-    ])  # fmt: skip
+    filled(
+        found,
+        BROKER_SAMPLE,
+        [
+            {
+                **common,
+                "ts_ms": ts,
+                "dt_ms": STEP,
+                "bytes_in": 1_500,
+                "bytes_out": None,
+                "replication_in": 200,
+                "replication_out": None,
+                "request_idle_ppm": None,
+            }
+            for ts in TIMES
+        ],
+    )
     filled(
         found,
         SNAPSHOT,
@@ -72,11 +104,29 @@ def made(folder: Path) -> Lake:
             }
         ],
     )
-    filled(found, QUOTA_ENTRY, [
-        {"cluster_id": "c1", "snapshot_id": "s", "observed_at_ms": BEGIN, "user_kind": "named", "client_kind": "absent",
-         "ip_kind": "absent", "user": user, "client_id": "", "ip": "", "entity_json": canonical_text(entity(user=user)),
-         "quota_key": "producer_byte_rate", "value": float(limit), "quota_units": limit, "value_state": "finite",
-         "source": "test", "day": DAY}
-        for user, limit in LIMITS.items()
-    ])  # fmt: skip
+    filled(
+        found,
+        QUOTA_ENTRY,
+        [
+            {
+                "cluster_id": "c1",
+                "snapshot_id": "s",
+                "observed_at_ms": BEGIN,
+                "user_kind": "named",
+                "client_kind": "absent",
+                "ip_kind": "absent",
+                "user": user,
+                "client_id": "",
+                "ip": "",
+                "entity_json": canonical_text(entity(user=user)),
+                "quota_key": "producer_byte_rate",
+                "value": float(limit),
+                "quota_units": limit,
+                "value_state": "finite",
+                "source": "test",
+                "day": DAY,
+            }
+            for user, limit in LIMITS.items()
+        ],
+    )
     return found

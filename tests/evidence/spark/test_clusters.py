@@ -79,8 +79,13 @@ def test_a_connect_server_gives_the_rows_of_a_local_session(
 def through(connect: servers.ConnectServer, *words: str) -> "subprocess.CompletedProcess[str]":
     done = subprocess.run(
         [sys.executable, *words],
-        cwd=servers.TREE, env=os.environ, capture_output=True, text=True, timeout=servers.JOB_SECONDS, check=False,
-    )  # fmt: skip
+        cwd=servers.TREE,
+        env=os.environ,
+        capture_output=True,
+        text=True,
+        timeout=servers.JOB_SECONDS,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr[-3000:] + connect.log()
     return done
 
@@ -118,9 +123,22 @@ def test_an_error_through_connect_is_one_sentence(
     victim = next(tmp_path.rglob("*.parquet"))
     victim.write_bytes(b"PAR1" + b"\0" * 200)
     done = subprocess.run(
-        [sys.executable, "-m", "reconciler.spark", "rollup", "--lake", str(tmp_path), "--remote", connect.remote],
-        cwd=servers.TREE, capture_output=True, text=True, timeout=servers.JOB_SECONDS, check=False,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "reconciler.spark",
+            "rollup",
+            "--lake",
+            str(tmp_path),
+            "--remote",
+            connect.remote,
+        ],
+        cwd=servers.TREE,
+        capture_output=True,
+        text=True,
+        timeout=servers.JOB_SECONDS,
+        check=False,
+    )
     told = [line for line in done.stderr.splitlines() if not line.startswith("[")]
     assert (done.returncode, len(told)) == (1, 2), done.stderr
     assert told[0].startswith("error: rollup: ")
@@ -129,9 +147,22 @@ def test_an_error_through_connect_is_one_sentence(
 
 def test_a_server_that_is_not_there_is_named() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "reconciler.spark", "rollup", "--lake", "memory://", "--remote", "sc://127.0.0.1:9"],
-        cwd=servers.TREE, capture_output=True, text=True, timeout=servers.JOB_SECONDS, check=False,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "reconciler.spark",
+            "rollup",
+            "--lake",
+            "memory://",
+            "--remote",
+            "sc://127.0.0.1:9",
+        ],
+        cwd=servers.TREE,
+        capture_output=True,
+        text=True,
+        timeout=servers.JOB_SECONDS,
+        check=False,
+    )
     told = [line for line in done.stderr.splitlines() if not line.startswith("[")]
     assert done.returncode == 1
     assert told[0].startswith("error: no session at sc://127.0.0.1:9"), done.stderr

@@ -51,8 +51,13 @@ def test_each_type_of_field_is_read_and_left_out_ones_have_their_defaults() -> N
     assert understood("--day", "2026-11-02") == Everything(day=dt.date(2026, 11, 2))
     words = "--day 2026-11-02 --name n --number 3 --shade light --names a --names b --no-really"
     assert understood(*words.split()) == Everything(
-        day=dt.date(2026, 11, 2), name="n", number=3, shade=Shade.LIGHT, names=("a", "b"), really=False
-    )  # fmt: skip
+        day=dt.date(2026, 11, 2),
+        name="n",
+        number=3,
+        shade=Shade.LIGHT,
+        names=("a", "b"),
+        really=False,
+    )
 
 
 @pytest.mark.parametrize(

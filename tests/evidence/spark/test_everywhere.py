@@ -66,8 +66,12 @@ def test_through_a_connect_server(
     ]
     done = subprocess.run(
         [sys.executable, *words],
-        cwd=servers.TREE, capture_output=True, text=True, timeout=servers.JOB_SECONDS, check=False,
-    )  # fmt: skip
+        cwd=servers.TREE,
+        capture_output=True,
+        text=True,
+        timeout=servers.JOB_SECONDS,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr[-4000:] + connect.log()
     assert_same(here, lake, tmp_path / "told")
 

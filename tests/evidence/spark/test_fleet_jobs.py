@@ -58,12 +58,17 @@ def state(values: dict[Entity, float]) -> QuotaState:
 
 
 LOOKS = {
-    "c1": [(BEGIN, state({ALICE: 10.0, BOB: 20.0})), (BEGIN + DAY_MS, state({ALICE: 11.0, BOB: 20.0, EVERY: 1e20}))],
+    "c1": [
+        (BEGIN, state({ALICE: 10.0, BOB: 20.0})),
+        (BEGIN + DAY_MS, state({ALICE: 11.0, BOB: 20.0, EVERY: 1e20})),
+    ],
     "c2": [(BEGIN + DAY_MS + 5, state({ALICE: 7.0, PAIR: 8.0}))],
-}  # fmt: skip
+}
 
 
-def filled(lake: Lake, table: Table, cluster: str, day: dt.date, rows: list[tuple[object, ...]]) -> None:  # fmt: skip
+def filled(
+    lake: Lake, table: Table, cluster: str, day: dt.date, rows: list[tuple[object, ...]]
+) -> None:
     unit = Unit(table=table, cluster_id=cluster, day=day)
     made = [dict(zip(table.names, row, strict=True)) for row in rows]
     lake.commit(
@@ -86,14 +91,34 @@ def lake(tmp_path: Path) -> Lake:
             filled(made, QUOTA_ENTRY, cluster, day, rows)
             filled(made, SNAPSHOT, cluster, day, [(cluster, f"s{n}", at, True, len(rows), day)])
     filled(
-        made, USAGE_SAMPLE, "c1", FIRST,
+        made,
+        USAGE_SAMPLE,
+        "c1",
+        FIRST,
         [sample("c1", "alice", "", BEGIN + 30_000, 5), sample("c1", "bob", "", BEGIN + 30_000, 0)],
-    )  # fmt: skip
+    )
     filled(
-        made, APPLY_LOG, "c1", FIRST + dt.timedelta(days=1),
-        [("c1", BEGIN + DAY_MS - 1000, "abc", "sha256:0", canonical_text(ALICE), str(KEY), "update", 10.0, 11.0,
-          "APPLIED", "ci", FIRST + dt.timedelta(days=1))],
-    )  # fmt: skip
+        made,
+        APPLY_LOG,
+        "c1",
+        FIRST + dt.timedelta(days=1),
+        [
+            (
+                "c1",
+                BEGIN + DAY_MS - 1000,
+                "abc",
+                "sha256:0",
+                canonical_text(ALICE),
+                str(KEY),
+                "update",
+                10.0,
+                11.0,
+                "APPLIED",
+                "ci",
+                FIRST + dt.timedelta(days=1),
+            )
+        ],
+    )
     return made
 
 
@@ -101,7 +126,9 @@ def kept(lake: Lake, table: Table) -> list[dict[str, object]]:
     return lakes.rows_of(lake, table)
 
 
-def test_clients_of_a_list_are_resolved_in_every_cluster_and_all_is_kept(spark: SparkSession, lake: Lake) -> None:  # fmt: skip
+def test_clients_of_a_list_are_resolved_in_every_cluster_and_all_is_kept(
+    spark: SparkSession, lake: Lake
+) -> None:
     known = (Principal(user="alice", client_id="app"), Principal(user="carol"))
     report = resolve.resolved(
         spark,
@@ -113,7 +140,11 @@ def test_clients_of_a_list_are_resolved_in_every_cluster_and_all_is_kept(spark: 
     assert [one.cluster_id for one in report.clusters] == ["c1", "c2"]
     assert report.clusters[0].counts["resolved"] == 8
     assert report.clusters[1].counts["shadowed"] == 1
-    rows = {(r["cluster_id"], r["user"]): (r["value"], r["level"], r["source_entity"]) for r in kept(lake, EFFECTIVE_QUOTA) if r["quota_key"] == str(KEY)}  # fmt: skip
+    rows = {
+        (r["cluster_id"], r["user"]): (r["value"], r["level"], r["source_entity"])
+        for r in kept(lake, EFFECTIVE_QUOTA)
+        if r["quota_key"] == str(KEY)
+    }
     assert rows == {
         ("c1", "alice"): (11.0, 3, canonical_text(ALICE)),
         ("c1", "carol"): (1e20, 6, canonical_text(EVERY)),
@@ -130,7 +161,9 @@ def test_clients_of_a_list_are_resolved_in_every_cluster_and_all_is_kept(spark: 
     assert report.left_out == {"effective_quota": 13}
 
 
-def test_a_file_of_clients_is_read_by_spark_as_csv_is_written(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:  # fmt: skip
+def test_a_file_of_clients_is_read_by_spark_as_csv_is_written(
+    spark: SparkSession, lake: Lake, tmp_path: Path
+) -> None:
     path = tmp_path / "clients.csv"
     path.write_text('cluster_id,user\nc1,"al""ice, \\ x"\nc1,alice\nc1,alice\nother,bob\n')
     _ = resolve.run(spark, lake, resolve.ResolveSettings(to_ms=NOW, principals=str(path)), silent)
@@ -140,7 +173,9 @@ def test_a_file_of_clients_is_read_by_spark_as_csv_is_written(spark: SparkSessio
         resolve.run(spark, lake, resolve.ResolveSettings(to_ms=NOW, principals=str(path)), silent)
 
 
-def test_without_a_list_tags_speak_and_what_they_cannot_tell_is_no_data(spark: SparkSession, lake: Lake) -> None:  # fmt: skip
+def test_without_a_list_tags_speak_and_what_they_cannot_tell_is_no_data(
+    spark: SparkSession, lake: Lake
+) -> None:
     report = resolve.run(spark, lake, resolve.ResolveSettings(to_ms=NOW), silent)
     assert any("no list of clients" in note for note in report.notes)
     assert [(r["user"], r["value"]) for r in kept(lake, EFFECTIVE_QUOTA)] == [("alice", 11.0)]
@@ -153,7 +188,9 @@ def test_without_a_list_tags_speak_and_what_they_cannot_tell_is_no_data(spark: S
     }
 
 
-def test_a_limit_that_nobody_reaches_any_more_is_told_with_the_last_day_of_use(spark: SparkSession, lake: Lake) -> None:  # fmt: skip
+def test_a_limit_that_nobody_reaches_any_more_is_told_with_the_last_day_of_use(
+    spark: SparkSession, lake: Lake
+) -> None:
     names = {
         "cluster_id": "c1",
         "quota_type": "produce",
@@ -162,12 +199,23 @@ def test_a_limit_that_nobody_reaches_any_more_is_told_with_the_last_day_of_use(s
         "ip": "",
     }
     for day, user, bucket in ((400, "bob", 3), (300, "bob", 5), (200, "bob", 0), (250, "zoe", 9)):
-        row = names | {"user": user, "broker_id": "1", "bucket": bucket, "n_dt_ms": 9, "day": FIRST - dt.timedelta(days=day)}  # fmt: skip
-        filled(lake, USAGE_HIST_D, "c1", row["day"], [tuple(row[one] for one in USAGE_HIST_D.names)])  # fmt: skip
+        row = names | {
+            "user": user,
+            "broker_id": "1",
+            "bucket": bucket,
+            "n_dt_ms": 9,
+            "day": FIRST - dt.timedelta(days=day),
+        }
+        filled(
+            lake, USAGE_HIST_D, "c1", row["day"], [tuple(row[one] for one in USAGE_HIST_D.names)]
+        )
     expected = BEGIN - 300 * DAY_MS  # two hundred days ago it was there and used nothing
     for known in (None, resolve.of_principals((Principal(user="carol"),))):
         _ = resolve.resolved(spark, lake, resolve.ResolveSettings(to_ms=NOW), known, silent)
-        told = {(r["cluster_id"], r["entity_json"]): (r["reason"], r["last_effective_ms"]) for r in kept(lake, DEAD_QUOTA)}  # fmt: skip
+        told = {
+            (r["cluster_id"], r["entity_json"]): (r["reason"], r["last_effective_ms"])
+            for r in kept(lake, DEAD_QUOTA)
+        }
         assert told["c1", canonical_text(BOB)] == ("never_seen", expected)
     # Alice was seen in the look-back, and the list knows nothing of her.
     assert told["c1", canonical_text(ALICE)] == ("never_seen", BEGIN)
@@ -180,10 +228,16 @@ def intended() -> dict[str, ClusterPlanInput]:
         [Recorded(entity=BOB, key=KEY, value=20.0, owner=owner)]
     )
     claims = [
-        Declaration(document="team/a", entity=ALICE, limits=limits_of({KEY: 12.0}), path="a.yaml", line=3),
-        Declaration(document="team/b", entity=PAIR, limits=limits_of({KEY: 5.0}), path="b.yaml", line=1),
-        Declaration(document="team/c", entity=PAIR, limits=limits_of({KEY: 6.0}), path="c.yaml", line=1),
-    ]  # fmt: skip
+        Declaration(
+            document="team/a", entity=ALICE, limits=limits_of({KEY: 12.0}), path="a.yaml", line=3
+        ),
+        Declaration(
+            document="team/b", entity=PAIR, limits=limits_of({KEY: 5.0}), path="b.yaml", line=1
+        ),
+        Declaration(
+            document="team/c", entity=PAIR, limits=limits_of({KEY: 6.0}), path="c.yaml", line=1
+        ),
+    ]
     rules = Rules(policy=Policy.SYNC, sync_confirmed=True)
     return {
         "c1": ClusterPlanInput(desired=merge(claims[:1]), owned=owned, rules=rules, day=FIRST),
@@ -199,19 +253,50 @@ def run_plan(spark: SparkSession, lake: Lake, **more: object) -> FleetReport:
     return plan.planned(spark, lake, intended(), guards, **given)
 
 
-def test_a_fleet_plan_is_the_plan_of_each_cluster_with_its_guards_and_conflicts(spark: SparkSession, lake: Lake) -> None:  # fmt: skip
+def test_a_fleet_plan_is_the_plan_of_each_cluster_with_its_guards_and_conflicts(
+    spark: SparkSession, lake: Lake
+) -> None:
     report = run_plan(spark, lake)
     wanted = []
     for cluster, one in intended().items():
-        made = compare(desired=one.desired, owned=replace(one.owned, cluster_id=cluster), live=LOOKS[cluster][-1][1], rules=one.rules)  # fmt: skip
-        wanted += [(row.cluster_id, canonical_parts_text(row.entity), row.key, row.action, row.cause, row.before, row.after, row.document) for row in plan_rows(made)]  # fmt: skip
+        made = compare(
+            desired=one.desired,
+            owned=replace(one.owned, cluster_id=cluster),
+            live=LOOKS[cluster][-1][1],
+            rules=one.rules,
+        )
+        wanted += [
+            (
+                row.cluster_id,
+                canonical_parts_text(row.entity),
+                row.key,
+                row.action,
+                row.cause,
+                row.before,
+                row.after,
+                row.document,
+            )
+            for row in plan_rows(made)
+        ]
     found = [
-        (r["cluster_id"], r["entity_json"], r["quota_key"], r["action"], r["cause"], r["before"], r["after"], r["document"])
+        (
+            r["cluster_id"],
+            r["entity_json"],
+            r["quota_key"],
+            r["action"],
+            r["cause"],
+            r["before"],
+            r["after"],
+            r["document"],
+        )
         for r in kept(lake, PLAN_ROW)
-    ]  # fmt: skip
+    ]
     assert sorted(found) == sorted(wanted)
     assert {row[3] for row in wanted} == {"update", "remove"}
-    assert [(r["cluster_id"], r["document"]) for r in kept(lake, PLAN_CONFLICT)] == [("c2", "team/b"), ("c2", "team/c")]  # fmt: skip
+    assert [(r["cluster_id"], r["document"]) for r in kept(lake, PLAN_CONFLICT)] == [
+        ("c2", "team/b"),
+        ("c2", "team/c"),
+    ]
     first, second = report.clusters
     assert first.violations[0].startswith("1 removals are more than the 0 that are allowed")
     assert second.violations == ("1 pairs are claimed by several documents",)
@@ -219,7 +304,9 @@ def test_a_fleet_plan_is_the_plan_of_each_cluster_with_its_guards_and_conflicts(
     assert first.counts["Unmanaged report"] == 1
 
 
-def test_sides_that_were_kept_give_the_same_plan_by_the_rules_of_a_project_file(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:  # fmt: skip
+def test_sides_that_were_kept_give_the_same_plan_by_the_rules_of_a_project_file(
+    spark: SparkSession, lake: Lake, tmp_path: Path
+) -> None:
     project = tmp_path / "kquota.yaml"
     project.write_text(
         "---\n".join(
@@ -240,7 +327,9 @@ def test_sides_that_were_kept_give_the_same_plan_by_the_rules_of_a_project_file(
     assert plan.run(spark, lake, settings, silent).planned == ()
 
 
-def test_a_cluster_without_a_look_is_named_and_never_planned(spark: SparkSession, lake: Lake) -> None:  # fmt: skip
+def test_a_cluster_without_a_look_is_named_and_never_planned(
+    spark: SparkSession, lake: Lake
+) -> None:
     fleet = {"never": replace(intended()["c1"], owned=OwnershipRecords(cluster_id="never"))}
     with pytest.raises(UsageError, match="no complete look"):
         plan.planned(spark, lake, fleet, {}, to_ms=NOW, max_rows=5, progress=silent)
@@ -251,7 +340,9 @@ def test_a_cluster_without_a_look_is_named_and_never_planned(spark: SparkSession
     assert report.notes == ("never: no complete look in the lake, so nothing is said of it",)
 
 
-def test_history_tells_what_changed_and_what_documents_still_wait_for(spark: SparkSession, lake: Lake) -> None:  # fmt: skip
+def test_history_tells_what_changed_and_what_documents_still_wait_for(
+    spark: SparkSession, lake: Lake
+) -> None:
     settings = history.HistorySettings(from_ms=BEGIN, to_ms=NOW)
     report = history.run(spark, lake, settings, silent)
     told = {(r.cluster_id, r.entity_json, r.after): (r.cause, r.commit) for r in report.changed}
@@ -266,6 +357,10 @@ def test_history_tells_what_changed_and_what_documents_still_wait_for(spark: Spa
     assert report.changed[0].from_ms >= report.changed[-1].from_ms
     _ = run_plan(spark, lake)
     again = history.run(spark, lake, settings, silent)
-    ahead = [(r.cluster_id, r.before, r.after, r.writer) for r in again.changed if r.cause == "manifest-ahead"]  # fmt: skip
+    ahead = [
+        (r.cluster_id, r.before, r.after, r.writer)
+        for r in again.changed
+        if r.cause == "manifest-ahead"
+    ]
     assert sorted(ahead) == [("c1", 11.0, 12.0, "team/a"), ("c2", 7.0, 12.0, "team/a")]
     assert len(kept(lake, QUOTA_CHANGE)) == len(told) + 2

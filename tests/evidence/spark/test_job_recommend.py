@@ -29,9 +29,15 @@ PACE = Cadence(step_ms=30_000, max_gap_ms=150_000)
 
 def _sample(kind: str, group: str, **names: str) -> dict[str, object]:
     return {
-        "quota_type": kind, "group_kind": group, "broker_id": "1", "ts_ms": BEGIN + 3 * DAY_MS + 5,
-        "dt_ms": 30_000, "rate_units": 7, "censored": "no", **names,
-    }  # fmt: skip
+        "quota_type": kind,
+        "group_kind": group,
+        "broker_id": "1",
+        "ts_ms": BEGIN + 3 * DAY_MS + 5,
+        "dt_ms": 30_000,
+        "rate_units": 7,
+        "censored": "no",
+        **names,
+    }
 
 
 def test_cases_have_limit_tier_marks_and_budget_and_what_nobody_can_limit_is_left_out(
@@ -62,20 +68,31 @@ def test_cases_have_limit_tier_marks_and_budget_and_what_nobody_can_limit_is_lef
     ]
     replays.commit(into, CAPACITY_ROW, CLUSTER, last, capacity)
     raised = {
-        "quota_type": "produce", "group_kind": "user", "user": "bea", "tier": "silver",
-        "advice": "change", "rules": ["bump"], "target_units": 90,
-    }  # fmt: skip
+        "quota_type": "produce",
+        "group_kind": "user",
+        "user": "bea",
+        "tier": "silver",
+        "advice": "change",
+        "rules": ["bump"],
+        "target_units": 90,
+    }
     replays.commit(
-        into, RECOMMENDATION, CLUSTER, day_of(BEGIN + DAY_MS),
+        into,
+        RECOMMENDATION,
+        CLUSTER,
+        day_of(BEGIN + DAY_MS),
         [
-            raised, raised | {"user": "ann", "rules": ["cut"], "target_units": 5},
+            raised,
+            raised | {"user": "ann", "rules": ["cut"], "target_units": 5},
             raised | {"user": "cid", "target_units": 91},  # merged by nobody: cid still has 90
         ],
-    )  # fmt: skip
+    )
     work = recommend.RecommendationRequest(
-        clusters=(CLUSTER,), from_ms=BEGIN, to_ms=BEGIN + 4 * DAY_MS,
+        clusters=(CLUSTER,),
+        from_ms=BEGIN,
+        to_ms=BEGIN + 4 * DAY_MS,
         pinned=frozenset({(CLUSTER, entity(user="ann")), ("c2", entity(user="bea"))}),
-    )  # fmt: skip
+    )
     window = recorded_window.opened(into, CLUSTER, work.from_ms, work.to_ms)
     samples = sample_windows.samples(spark, into, [window])
     found = recommend._cases(spark, into, samples, [window], work).collect()
@@ -137,11 +154,25 @@ def test_what_is_broadcast_is_counted_and_changes_come_only_for_documents(
         "quota_type": "produce",
         "cluster_id": CLUSTER,
     }
-    row = dict.fromkeys(RECOMMENDATION.names) | names | {
-        "source_entity": "", "tier": "silver", "advice": "change", "current_units": 5, "target_units": 3,
-        "peak_units": 5, "confidence_ppm": 1, "censored_ppm": 0, "rules": ["cut"], "evidence_ms": 1, "samples": 1,
-        "brokers": 1, "day": work.sizing.day,
-    }  # fmt: skip
+    row = (
+        dict.fromkeys(RECOMMENDATION.names)
+        | names
+        | {
+            "source_entity": "",
+            "tier": "silver",
+            "advice": "change",
+            "current_units": 5,
+            "target_units": 3,
+            "peak_units": 5,
+            "confidence_ppm": 1,
+            "censored_ppm": 0,
+            "rules": ["cut"],
+            "evidence_ms": 1,
+            "samples": 1,
+            "brokers": 1,
+            "day": work.sizing.day,
+        }
+    )
     rows = spark.createDataFrame(
         [tuple((row | {"user": user})[name] for name in RECOMMENDATION.names) for user in "abc"],
         struct(RECOMMENDATION),

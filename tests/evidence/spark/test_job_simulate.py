@@ -78,15 +78,27 @@ def test_spark_counts_and_ranks_rows_as_the_core_does(spark: SparkSession) -> No
     plain = use_reports.IMPACT
     rows = [
         dataclasses.replace(
-            plain, bucket=bucket_of(str(number)), verdict=verdict, bound=bound, before_units=before, after_units=after,
-            observed_throttled_ms=seen, censored_ms=censored, covered_ms=DAY_MS,
+            plain,
+            bucket=bucket_of(str(number)),
+            verdict=verdict,
+            bound=bound,
+            before_units=before,
+            after_units=after,
+            observed_throttled_ms=seen,
+            censored_ms=censored,
+            covered_ms=DAY_MS,
         )
         for number, (verdict, bound, before, after, seen, censored) in enumerate(
             itertools.product(
-                ImpactVerdict, FigureBound, (None, 5), (None, 4, 5, 6), (None, 0, 60_001), (0, 60_000, 70_000)
+                ImpactVerdict,
+                FigureBound,
+                (None, 5),
+                (None, 4, 5, 6),
+                (None, 0, 60_001),
+                (0, 60_000, 70_000),
             )
         )
-    ]  # fmt: skip
+    ]
     day = dt.date(2026, 1, 1)
     columns = [candidate_plans.columns_of(one) | {"day": day} for one in rows]
     names = IMPACT_ROW.names
@@ -126,9 +138,13 @@ def test_what_is_noticed_is_counted_once_and_in_all(spark: SparkSession) -> None
         dict.fromkeys(impact_query.ROWS.names)
         | {"cluster_id": "c", "item": item, "n": n, "quota_type": "produce", "group_kind": "client"}
         | {"user": "", "client_id": f"c{n}", "ip": "", "why": f"sentence {n}"}
-        for item, amount in ((impact_query.FLIPPED, 1_234), (impact_query.UNEXPLAINED, 7), (impact_query.NOTE, 60))
+        for item, amount in (
+            (impact_query.FLIPPED, 1_234),
+            (impact_query.UNEXPLAINED, 7),
+            (impact_query.NOTE, 60),
+        )
         for n in range(amount)
-    ]  # fmt: skip
+    ]
     rows = spark.createDataFrame([], struct(IMPACT_ROW))
     found = impact_summary.simulation(
         rows, spark.createDataFrame(beside, impact_query.ROWS), (), STRICT

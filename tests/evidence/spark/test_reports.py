@@ -38,8 +38,11 @@ def test_use_is_told_worst_first_with_limits_that_nobody_used(spark, lake) -> No
     found = usage.run(spark, lake, usage.UsageSettings(from_ms=FROM, to_ms=TO), silent)
     states = {one.bucket.user: one.state for one in found.usage}
     assert list(states.items()) == [
-        ("alice", UsageState.THROTTLED), ("dave", UsageState.UNUSED), ("carol", UsageState.USED), ("bob", UsageState.IDLE),
-    ]  # fmt: skip
+        ("alice", UsageState.THROTTLED),
+        ("dave", UsageState.UNUSED),
+        ("carol", UsageState.USED),
+        ("bob", UsageState.IDLE),
+    ]
     alice = found.usage[0]
     assert (alice.limit_units, alice.max_rate_units, alice.throttled_ms) == (1_000, 900, STEP)
     assert alice.source_entity == canonical_text(entity(user="alice"))
@@ -157,20 +160,47 @@ def test_a_report_has_the_newest_what_if_of_the_lake_with_both_limits_in_its_cur
         "cluster_id": "c1",
     }
     impact = {
-        **earlier, "quota_type": "produce", "any_name": False, "broker_id": "1", "before_units": 10_000, "after_units": 400,
-        "source_entity": canonical_text(entity(user="bob")), "answer": "exact", "verdict": "worse", "bound": "at_least",
-        "model": "backlog", "before_throttled_ms": 0, "before_max_delay_ms": 0, "observed_throttled_ms": 0,
-        "after_throttled_ms": 9_000, "after_max_delay_ms": 50, "after_over_timeout_ms": 0, "delayed_units": 1,
-        "unfinished": 0, "covered_ms": 100, "censored_ms": 0, "why": "",
-    }  # fmt: skip
+        **earlier,
+        "quota_type": "produce",
+        "any_name": False,
+        "broker_id": "1",
+        "before_units": 10_000,
+        "after_units": 400,
+        "source_entity": canonical_text(entity(user="bob")),
+        "answer": "exact",
+        "verdict": "worse",
+        "bound": "at_least",
+        "model": "backlog",
+        "before_throttled_ms": 0,
+        "before_max_delay_ms": 0,
+        "observed_throttled_ms": 0,
+        "after_throttled_ms": 9_000,
+        "after_max_delay_ms": 50,
+        "after_over_timeout_ms": 0,
+        "delayed_units": 1,
+        "unfinished": 0,
+        "covered_ms": 100,
+        "censored_ms": 0,
+        "why": "",
+    }
     other = {**impact, "user": "carol", "verdict": "same", "after_units": 10_000}
     held = {**other, "user": "dave", "after_units": 300, "censored_ms": 90}
     window = {"from_ms": str(FROM - 86_400_000), "to_ms": str(TO), "snapshot_id": "s-0"}
     filled(lake, IMPACT_ROW, [{**other, "user": "zed"}, other, impact, held], window)
     advice = dict.fromkeys(RECOMMENDATION.names) | {
-        **earlier, "quota_type": "produce", "source_entity": "", "tier": "silver", "advice": "change", "peak_units": 5,
-        "confidence_ppm": 1, "censored_ppm": 0, "rules": ["cut", "floor"], "evidence_ms": 1, "samples": 1, "brokers": 1,
-    }  # fmt: skip
+        **earlier,
+        "quota_type": "produce",
+        "source_entity": "",
+        "tier": "silver",
+        "advice": "change",
+        "peak_units": 5,
+        "confidence_ppm": 1,
+        "censored_ppm": 0,
+        "rules": ["cut", "floor"],
+        "evidence_ms": 1,
+        "samples": 1,
+        "brokers": 1,
+    }
     filled(lake, RECOMMENDATION, [advice], {"from_ms": str(FROM), "to_ms": str(TO - 5)})
     settings = report.ReportSettings(from_ms=FROM, to_ms=TO, capacity=("c1=1500:-",), most=3)
     found = report.run(spark, lake, settings, silent)
@@ -216,12 +246,30 @@ def test_limits_of_a_cluster_without_samples_are_told_and_kept(spark, tmp_path) 
 def test_curves_of_a_report_keep_to_its_window_and_below_their_bound(spark, lake) -> None:
     """From 15:00 to 15:00: two days of units are read, 24 hours of them are drawn."""
     row = ImpactRow(
-        cluster_id="c1", quota_type=QuotaType.PRODUCE, bucket=bucket_of("alice"), any_name=False, broker_id="1",
-        before_units=1_000, after_units=400, source_entity="", answer=Identifiability.EXACT, verdict=ImpactVerdict.WORSE,
-        bound=FigureBound.EXACT, model=ThrottleModel.BACKLOG, before_throttled_ms=0, before_max_delay_ms=0,
-        observed_throttled_ms=0, after_throttled_ms=0, after_max_delay_ms=0, after_over_timeout_ms=0,
-        delayed_units=0, unfinished=0, covered_ms=1, censored_ms=0, why="",
-    )  # fmt: skip
+        cluster_id="c1",
+        quota_type=QuotaType.PRODUCE,
+        bucket=bucket_of("alice"),
+        any_name=False,
+        broker_id="1",
+        before_units=1_000,
+        after_units=400,
+        source_entity="",
+        answer=Identifiability.EXACT,
+        verdict=ImpactVerdict.WORSE,
+        bound=FigureBound.EXACT,
+        model=ThrottleModel.BACKLOG,
+        before_throttled_ms=0,
+        before_max_delay_ms=0,
+        observed_throttled_ms=0,
+        after_throttled_ms=0,
+        after_max_delay_ms=0,
+        after_over_timeout_ms=0,
+        delayed_units=0,
+        unfinished=0,
+        covered_ms=1,
+        censored_ms=0,
+        why="",
+    )
     begin = BEGIN + 30 * 60_000
     settings = report.ReportSettings(from_ms=begin - 86_400_000, to_ms=begin)
     span = TimeWindow(from_ms=settings.from_ms, to_ms=settings.to_ms)

@@ -82,8 +82,13 @@ def test_through_a_connect_server(
         connect.remote,
     ]
     done = subprocess.run(
-        words, cwd=servers.TREE, capture_output=True, text=True, timeout=servers.JOB_SECONDS, check=False
-    )  # fmt: skip
+        words,
+        cwd=servers.TREE,
+        capture_output=True,
+        text=True,
+        timeout=servers.JOB_SECONDS,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr[-4000:] + connect.log()
     _assert_told(done.stdout, tmp_path, expected)
 

@@ -60,7 +60,13 @@ def published(
         lake = Lake(object_store.opened(place), clock=FakeClock(), run_id="test")
         last = end_ms // DAY_MS - 1
         for day in range(last - days + 1, last + 1):
-            _commit(lake, USAGE_SAMPLE, cluster_id, day, _samples(cluster_id, day, use, brokers, quota_type, censored))  # fmt: skip
+            _commit(
+                lake,
+                USAGE_SAMPLE,
+                cluster_id,
+                day,
+                _samples(cluster_id, day, use, brokers, quota_type, censored),
+            )
             _commit(lake, TARGET_UP, cluster_id, day, _up(cluster_id, day, brokers))
         if limits is not None:
             named = {

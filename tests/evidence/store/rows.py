@@ -55,16 +55,25 @@ def usage(
         USAGE_SAMPLE,
         [
             {
-                "cluster_id": cluster_id, "quota_type": quota_type, "group_kind": "user", "user": user,
-                "client_id": "", "ip": "", "broker_id": broker, "ts_ms": at(number, step * (place + 1)),
-                "dt_ms": step * 1000, "rate_units": rate, "throttle_ms": None, "censored": "no",
+                "cluster_id": cluster_id,
+                "quota_type": quota_type,
+                "group_kind": "user",
+                "user": user,
+                "client_id": "",
+                "ip": "",
+                "broker_id": broker,
+                "ts_ms": at(number, step * (place + 1)),
+                "dt_ms": step * 1000,
+                "rate_units": rate,
+                "throttle_ms": None,
+                "censored": "no",
                 "day": day(number),
             }
             for user in users
             for broker in brokers
             for place, rate in enumerate(rates)
         ],
-    )  # fmt: skip
+    )
 
 
 def up(
@@ -75,13 +84,17 @@ def up(
         TARGET_UP,
         [
             {
-                "cluster_id": CLUSTER, "broker_id": broker, "ts_ms": at(number, step * (place + 1)),
-                "dt_ms": step * 1000, "up": True, "day": day(number),
+                "cluster_id": CLUSTER,
+                "broker_id": broker,
+                "ts_ms": at(number, step * (place + 1)),
+                "dt_ms": step * 1000,
+                "up": True,
+                "day": day(number),
             }
             for broker in brokers
             for place in range(moments)
         ],
-    )  # fmt: skip
+    )
 
 
 Limit = tuple[Sequence[tuple[str, str | None]], str, float]
@@ -93,14 +106,26 @@ def entries(number: int, snapshot_id: str, limits: Sequence[Limit]) -> pa.Table:
         QUOTA_ENTRY,
         [
             {
-                "cluster_id": CLUSTER, "snapshot_id": snapshot_id, "observed_at_ms": at(number),
-                "user_kind": "named", "client_kind": "absent", "ip_kind": "absent", "user": "", "client_id": "",
-                "ip": "", "entity_json": canonical_parts_text(named), "quota_key": key, "value": value,
-                "quota_units": None, "value_state": "finite", "source": "test", "day": day(number),
+                "cluster_id": CLUSTER,
+                "snapshot_id": snapshot_id,
+                "observed_at_ms": at(number),
+                "user_kind": "named",
+                "client_kind": "absent",
+                "ip_kind": "absent",
+                "user": "",
+                "client_id": "",
+                "ip": "",
+                "entity_json": canonical_parts_text(named),
+                "quota_key": key,
+                "value": value,
+                "quota_units": None,
+                "value_state": "finite",
+                "source": "test",
+                "day": day(number),
             }
             for named, key, value in limits
         ],
-    )  # fmt: skip
+    )
 
 
 def snapshots(number: int, looks: Sequence[tuple[str, float, int, bool]]) -> pa.Table:
@@ -109,12 +134,16 @@ def snapshots(number: int, looks: Sequence[tuple[str, float, int, bool]]) -> pa.
         SNAPSHOT,
         [
             {
-                "cluster_id": CLUSTER, "snapshot_id": name, "observed_at_ms": at(number, seconds),
-                "complete": complete, "entries": count, "day": day(number),
+                "cluster_id": CLUSTER,
+                "snapshot_id": name,
+                "observed_at_ms": at(number, seconds),
+                "complete": complete,
+                "entries": count,
+                "day": day(number),
             }
             for name, seconds, count, complete in looks
         ],
-    )  # fmt: skip
+    )
 
 
 class Watched(FileStore):

@@ -69,11 +69,16 @@ def test_keys_that_were_counted_in_too_many_ways_are_named_in_evidence(
     looks = range(MOST_WAYS + 1)
     told = [(f"s{n}", n, 2, True) for n in looks]
     tables = [
-        rows.entries(0, f"s{n}", [
-            ((("user", f"u{n}"),), "producer_byte_rate", 5.0), ((("client-id", "a"),), "producer_byte_rate", 5.0),
-        ])
+        rows.entries(
+            0,
+            f"s{n}",
+            [
+                ((("user", f"u{n}"),), "producer_byte_rate", 5.0),
+                ((("client-id", "a"),), "producer_byte_rate", 5.0),
+            ],
+        )
         for n in looks
-    ]  # fmt: skip
+    ]
     lake.commit(rows.unit(SNAPSHOT), rows.snapshots(0, told), None)
     lake.commit(rows.unit(QUOTA_ENTRY), pa.concat_tables(tables), None)
     published(lake, to)

@@ -44,9 +44,14 @@ def age(lake: Lake, older_ms: int, *, only: str = "") -> None:
 
 def test_every_table_is_kept_for_as_long_as_it_is_said() -> None:
     assert set(KEEP_DAYS) == set(TABLES)
-    assert {name: KEEP_DAYS[name] for name in ("point", "usage_sample", "target_up", "broker_sample")} == {
-        "point": 30, "usage_sample": 30, "target_up": 30, "broker_sample": 30,
-    }  # fmt: skip
+    assert {
+        name: KEEP_DAYS[name] for name in ("point", "usage_sample", "target_up", "broker_sample")
+    } == {
+        "point": 30,
+        "usage_sample": 30,
+        "target_up": 30,
+        "broker_sample": 30,
+    }
     assert KEEP_DAYS["usage_5m"] == 396
     long = ("usage_hist_d", "snapshot", "quota_entry", "apply_log", "quota_change")
     assert {KEEP_DAYS[name] for name in long} == {762}
@@ -109,9 +114,14 @@ def test_files_that_nobody_names_go_after_a_day_and_not_before(lake: Lake) -> No
     lake.store.put(f"{unit.folder}/young.parquet", b"being written")
     age(lake, 1000, only="young")
     assert expired(lake.store, NOW).total.files == 3
-    assert [path for path, _ in lake.store.paths() if "_units" not in path and "run" not in path] == [
-        "elsewhere/x", f"{unit.folder}/{_name(lake, unit)}", f"{unit.folder}/young.parquet", "usage_sample_copy/x",
-    ]  # fmt: skip
+    assert [
+        path for path, _ in lake.store.paths() if "_units" not in path and "run" not in path
+    ] == [
+        "elsewhere/x",
+        f"{unit.folder}/{_name(lake, unit)}",
+        f"{unit.folder}/young.parquet",
+        "usage_sample_copy/x",
+    ]
 
 
 def _name(lake: Lake, unit: Unit) -> str:

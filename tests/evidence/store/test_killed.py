@@ -21,8 +21,11 @@ UNIT = rows.unit(USAGE_SAMPLE)
 def copies(work: str, folder: Path) -> Iterator[Path]:
     done = subprocess.run(
         [sys.executable, "-m", "tests.evidence.store.dying", work, str(folder)],
-        check=True, capture_output=True, text=True, cwd=ROOT,
-    )  # fmt: skip
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+    )
     count = int(done.stdout)
     assert count > 5
     return (folder / str(number) for number in range(count))

@@ -128,10 +128,15 @@ def test_names_in_paths_are_safe_and_different_names_stay_different(one: str, ot
 @pytest.mark.parametrize(
     ("name", "safe"),
     [
-        ("lkc-Ab_1", "lkc-Ab_1"), ("a/b", "a~2Fb"), ("..", "~2E."), ("_x", "~5Fx"), ("~2F", "~7E2F"),
-        ("ü", "~C3~BC"), ("\0", "~00"),
+        ("lkc-Ab_1", "lkc-Ab_1"),
+        ("a/b", "a~2Fb"),
+        ("..", "~2E."),
+        ("_x", "~5Fx"),
+        ("~2F", "~7E2F"),
+        ("ü", "~C3~BC"),
+        ("\0", "~00"),
     ],
-)  # fmt: skip
+)
 def test_ordinary_cluster_ids_stay_as_they_are(name: str, safe: str) -> None:
     assert manifest.safe(name) == safe
 

@@ -133,14 +133,23 @@ def test_series_are_what_a_plain_look_at_all_rows_finds(
         USAGE_SAMPLE,
         [
             {
-                "cluster_id": rows.CLUSTER, "quota_type": str(of), "group_kind": str(bucket.kind),
-                "user": bucket.user, "client_id": bucket.client_id, "ip": bucket.ip, "broker_id": broker,
-                "ts_ms": rows.at(0, second), "dt_ms": 30_000, "rate_units": rate,
-                "throttle_ms": rate or None, "censored": ("no", "yes", "unknown")[rate % 3], "day": rows.day(0),
+                "cluster_id": rows.CLUSTER,
+                "quota_type": str(of),
+                "group_kind": str(bucket.kind),
+                "user": bucket.user,
+                "client_id": bucket.client_id,
+                "ip": bucket.ip,
+                "broker_id": broker,
+                "ts_ms": rows.at(0, second),
+                "dt_ms": 30_000,
+                "rate_units": rate,
+                "throttle_ms": rate or None,
+                "censored": ("no", "yes", "unknown")[rate % 3],
+                "day": rows.day(0),
             }
             for (of, bucket, broker), second, rate in samples
         ],
-    )  # fmt: skip
+    )
     lake.commit(rows.unit(USAGE_SAMPLE), content, None)
     publish(lake, rows.CLUSTER, to, rows.at(0), rows.at(1), pace=PACE, now_ms=rows.at(1))
     found = published_evidence.opened(to, rows.CLUSTER, rows.at(1), HOUR)
@@ -152,12 +161,10 @@ def test_series_are_what_a_plain_look_at_all_rows_finds(
             sample = Sample(rows.at(0, second), 30_000, rate, rate or None, censored)
             expected.setdefault(bucket, {}).setdefault(broker, []).append(sample)
     assert plain(found.series(kind, wanted)) == expected
-    assert {
-        broker: set(buckets) for broker, buckets in found.buckets_by_broker(kind).items()
-    } == {
+    assert {broker: set(buckets) for broker, buckets in found.buckets_by_broker(kind).items()} == {
         broker: {bucket for of, bucket, at in seen if of is kind and at == broker}
         for broker in {at for of, _, at in seen if of is kind}
-    }  # fmt: skip
+    }
 
 
 def test_only_row_groups_that_may_hold_a_bucket_are_fetched(

@@ -58,10 +58,14 @@ def test_a_window_is_published_with_everything_a_preview_asks(lake: Lake, to: ro
     )
     made = published(lake, to, 2)
     assert [(one.table.name, one.day, one.file.rows) for one in made.parts] == [
-        ("usage_sample", rows.day(0), 6), ("usage_sample", rows.day(1), 6),
-        ("bucket_seen", rows.day(0), 2), ("bucket_seen", rows.day(1), 2),
-        ("target_up", rows.day(0), 3), ("target_up", rows.day(1), 3), ("quota_entry", rows.day(0), 1),
-    ]  # fmt: skip
+        ("usage_sample", rows.day(0), 6),
+        ("usage_sample", rows.day(1), 6),
+        ("bucket_seen", rows.day(0), 2),
+        ("bucket_seen", rows.day(1), 2),
+        ("target_up", rows.day(0), 3),
+        ("target_up", rows.day(1), 3),
+        ("quota_entry", rows.day(0), 1),
+    ]
     assert (made.from_ms, made.to_ms, made.created_ms) == (rows.at(0), rows.at(2), rows.at(2))
     assert (made.snapshot_id, made.observed_at_ms) == ("s", rows.at(0))
     assert made.measured == (QuotaType.PRODUCE,)
@@ -90,10 +94,15 @@ def test_buckets_seen_are_counted_by_broker(lake: Lake, to: rows.Watched) -> Non
     made = published(lake, to, 1)
     (part,) = made.of(BUCKET_SEEN)
     found = parquet_files.read(BUCKET_SEEN, to.get(part.file.path), path="x").to_pylist()
-    assert [(one["quota_type"], one["user"], one["broker_id"], one["samples"]) for one in found] == [
-        ("fetch", "a", "1", 1), ("produce", "a", "1", 2), ("produce", "a", "2", 2),
-        ("produce", "b", "1", 2), ("produce", "b", "2", 2),
-    ]  # fmt: skip
+    assert [
+        (one["quota_type"], one["user"], one["broker_id"], one["samples"]) for one in found
+    ] == [
+        ("fetch", "a", "1", 1),
+        ("produce", "a", "1", 2),
+        ("produce", "a", "2", 2),
+        ("produce", "b", "1", 2),
+        ("produce", "b", "2", 2),
+    ]
     assert made.measured == (QuotaType.PRODUCE, QuotaType.FETCH)
 
 
@@ -120,8 +129,9 @@ def test_publishing_again_uploads_what_changed_and_reads_no_other_day(
         "usage_sample",
     ]
     assert {path.split("/")[2][:10] for path in to.put_paths[:-1]} == {
-        rows.day(1).isoformat(), rows.day(3).isoformat(),
-    }  # fmt: skip
+        rows.day(1).isoformat(),
+        rows.day(3).isoformat(),
+    }
     read = {path.split("/")[2] for path in store.found if path.endswith(".parquet")}
     assert read == {rows.day(1).isoformat(), rows.day(3).isoformat()}
     # When brokers answered on day 1 was committed anew, and is the same.
@@ -263,8 +273,10 @@ def test_samples_after_the_end_are_left_out(lake: Lake, to: rows.Watched) -> Non
     fill(lake, 0)
     made = publish(lake, rows.CLUSTER, to, rows.at(0), rows.at(0, 61), pace=PACE, now_ms=rows.at(1))
     assert [(one.table.name, one.file.rows) for one in made.parts] == [
-        ("usage_sample", 4), ("bucket_seen", 2), ("target_up", 2),
-    ]  # fmt: skip
+        ("usage_sample", 4),
+        ("bucket_seen", 2),
+        ("target_up", 2),
+    ]
     (part,) = made.of(BUCKET_SEEN)
     assert parquet_files.read(BUCKET_SEEN, to.get(part.file.path), path="x").column(
         "samples"
@@ -377,8 +389,9 @@ def test_files_of_earlier_publications_go_a_week_after_they_were_last_named(
     assert last.retired == ()
     assert not gone & {path for path, _ in to.paths()}
     assert {path for path, _ in to.paths()} == {
-        f"{rows.CLUSTER}/LATEST.json", *(one.file.path for one in last.parts),
-    }  # fmt: skip
+        f"{rows.CLUSTER}/LATEST.json",
+        *(one.file.path for one in last.parts),
+    }
 
 
 def age(to: rows.Watched, when_ms: int) -> None:

@@ -45,12 +45,12 @@ def test_a_state_comes_back_without_loss() -> None:
         (ALICE, "future_rate", 0.5),
         ((("user", None),), FETCH, 7.0),
         ((("user", "<default>"),), FETCH, 8.0),
-        ((("user", "ü \"x\""), ("client-id", None)), "request_percentage", 12.5),
+        ((("user", 'ü "x"'), ("client-id", None)), "request_percentage", 12.5),
         ((("ip", "10.0.0.1"),), "connection_creation_rate", 3.0),
         ((("client-id", "only-foreign"),), "other_rate", 9.0),
         ((("client-id-prefix", "abc"),), PRODUCE, 5.0),
         ((("client-id-prefix", "abc"),), FETCH, math.inf),
-    ]  # fmt: skip
+    ]
     only_foreign = entity(client_id="only-foreign")
     found = state_of(rows.entries(0, "s", limits))
     assert found == QuotaState(
@@ -107,11 +107,15 @@ def test_the_newest_complete_look_before_the_end_counts(lake: Lake) -> None:
 def test_changes_are_counted_since_the_last_look_before_the_window(lake: Lake) -> None:
     look(lake, 0, [("a", 0, True, [(ALICE, PRODUCE, 1.0), (ALICE, FETCH, 1.0)])])
     look(lake, 1, [("b", 0, True, [(ALICE, PRODUCE, 2.0), (ALICE, FETCH, 1.0)])])
-    look(lake, 3, [
-        ("c", 0, True, [(ALICE, PRODUCE, 2.0), (ALICE, FETCH, 1.0)]),
-        ("d", 60, True, [(ALICE, PRODUCE, math.nan), ((("user", None),), PRODUCE, 1.0)]),
-        ("e", 120, True, [(ALICE, PRODUCE, math.nan), ((("user", None),), PRODUCE, 1.0)]),
-    ])  # fmt: skip
+    look(
+        lake,
+        3,
+        [
+            ("c", 0, True, [(ALICE, PRODUCE, 2.0), (ALICE, FETCH, 1.0)]),
+            ("d", 60, True, [(ALICE, PRODUCE, math.nan), ((("user", None),), PRODUCE, 1.0)]),
+            ("e", 120, True, [(ALICE, PRODUCE, math.nan), ((("user", None),), PRODUCE, 1.0)]),
+        ],
+    )
     assert seen(lake, 0).changes == 4  # 1 → 2; then altered, removed, set
     assert seen(lake, 1).changes == 4
     assert seen(lake, 2).changes == 3
@@ -128,11 +132,15 @@ BOB = (("user", "bob"),)
 def test_of_looks_in_the_window_one_is_kept_for_each_way_of_counting(lake: Lake) -> None:
     look(lake, 0, [("a", 0, True, [(APP, PRODUCE, 1.0)])])
     look(lake, 1, [("b", 0, True, [(APP, PRODUCE, 2.0)])])  # another number, the same clients
-    look(lake, 2, [
-        ("c", 0, True, [(APP, PRODUCE, 2.0), (ALICE, PRODUCE, 1.0)]),
-        ("d", 60, False, [(BOB, PRODUCE, 1.0)]),
-        ("e", 120, True, [(APP, PRODUCE, 2.0), (ALICE, PRODUCE, 1.0)]),
-    ])  # fmt: skip
+    look(
+        lake,
+        2,
+        [
+            ("c", 0, True, [(APP, PRODUCE, 2.0), (ALICE, PRODUCE, 1.0)]),
+            ("d", 60, False, [(BOB, PRODUCE, 1.0)]),
+            ("e", 120, True, [(APP, PRODUCE, 2.0), (ALICE, PRODUCE, 1.0)]),
+        ],
+    )
     found = seen(lake, 1)  # the first holds as the window begins
     assert [one.column("snapshot_id").to_pylist() for one in found.earlier] == [["a"]]
     assert not found.beyond
@@ -158,7 +166,10 @@ def test_limits_that_changed_too_often_are_told_by_key(lake: Lake) -> None:
     assert len(found.earlier) == MOST_WAYS
     assert found.recorded().beyond == {Key.PRODUCER_BYTE_RATE}
     (said,) = found.untold
-    assert said == "producer_byte_rate: limits changed so often that who was counted with whom is not known"  # fmt: skip
+    assert (
+        said
+        == "producer_byte_rate: limits changed so often that who was counted with whom is not known"
+    )
 
 
 def test_a_look_whose_rows_are_not_all_there_counts_as_none(lake: Lake) -> None:

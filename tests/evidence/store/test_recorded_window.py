@@ -25,9 +25,16 @@ def _limits(value: float) -> QuotaState:
 
 def _sample(ts_ms: int, broker: str, rate: int = 100) -> dict[str, object]:
     return {
-        "quota_type": "produce", "group_kind": "user", "user": "alice", "broker_id": broker,
-        "ts_ms": ts_ms, "dt_ms": 30_000, "rate_units": rate, "throttle_ms": 0, "censored": "no",
-    }  # fmt: skip
+        "quota_type": "produce",
+        "group_kind": "user",
+        "user": "alice",
+        "broker_id": broker,
+        "ts_ms": ts_ms,
+        "dt_ms": 30_000,
+        "rate_units": rate,
+        "throttle_ms": 0,
+        "censored": "no",
+    }
 
 
 def _filled(folder: Path, **inputs: str) -> Lake:

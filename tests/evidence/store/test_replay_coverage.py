@@ -22,10 +22,17 @@ BEGIN = 1_793_491_200_000
 def test_a_broker_that_never_answered_leaves_nothing_covered(answers, ppm) -> None:
     lake = Lake(opened("memory://"), clock=FakeClock())
     rows = [
-        {"cluster_id": "c", "broker_id": str(broker), "ts_ms": BEGIN + at, "dt_ms": 10, "up": up, "day": DAY}
+        {
+            "cluster_id": "c",
+            "broker_id": str(broker),
+            "ts_ms": BEGIN + at,
+            "dt_ms": 10,
+            "up": up,
+            "day": DAY,
+        }
         for broker, up in enumerate(answers)
         for at in (10, 20, 30, 40, 50)
-    ]  # fmt: skip
+    ]
     unit = Unit(table=TARGET_UP, cluster_id="c", day=DAY)
     lake.commit(unit, pa.Table.from_pylist(rows, schema=arrow_tables.schema(TARGET_UP)), None)
     window = SimpleNamespace(cluster_id="c", from_ms=BEGIN, to_ms=BEGIN + 100)

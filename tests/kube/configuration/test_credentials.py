@@ -232,7 +232,10 @@ def test_a_secret_is_read_only_for_the_quota_clusters_that_it_names(
         return
     with pytest.raises(CredentialsError) as caught:
         granted_credentials(obj, "prod")
-    assert "kubectl --namespace ops annotate --overwrite secret login kafka-quotas.io/quota-cluster=" in str(caught.value)  # fmt: skip
+    assert (
+        "kubectl --namespace ops annotate --overwrite secret login kafka-quotas.io/quota-cluster="
+        in str(caught.value)
+    )
     assert "planted" not in str(caught.value)
 
 

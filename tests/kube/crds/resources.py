@@ -15,9 +15,12 @@ SINCE = "2026-01-01T00:00:00Z"
 
 def condition(kind: str, status: str, reason: str, message: str) -> dict[str, object]:
     return {
-        "type": kind, "status": status, "reason": reason, "message": message,
+        "type": kind,
+        "status": status,
+        "reason": reason,
+        "message": message,
         "lastTransitionTime": SINCE,
-    }  # fmt: skip
+    }
 
 
 def create(kube: KubeCluster, document: dict[str, Any], *, namespace: str | None = None) -> str:
@@ -38,13 +41,22 @@ def full_keys() -> list[dict[str, object]]:
     """A record per key with every field at its size."""
     return [
         {
-            "key": str(key), "desired": 1.5, "live": 2**53, "applied": 1e300, "appliedAt": SINCE,
-            "intended": 1, "intendedRemoval": True, "since": SINCE, "deletionPolicy": "Retain",
-            "cause": "c" * 64, "result": "Held", "message": "m" * 4096,
+            "key": str(key),
+            "desired": 1.5,
+            "live": 2**53,
+            "applied": 1e300,
+            "appliedAt": SINCE,
+            "intended": 1,
+            "intendedRemoval": True,
+            "since": SINCE,
+            "deletionPolicy": "Retain",
+            "cause": "c" * 64,
+            "result": "Held",
+            "message": "m" * 4096,
             "overriddenBy": {"value": 5, "until": SINCE, "who": "w" * 1024, "reason": "r" * 4096},
         }
         for key in Key
-    ]  # fmt: skip
+    ]
 
 
 def in_default(document: dict[str, Any]) -> dict[str, Any]:

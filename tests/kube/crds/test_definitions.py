@@ -91,7 +91,13 @@ def test_the_columns_of_a_quota_show_its_limits_and_whether_they_are_in_force(
     path = create(kube, quota(limits=limits), namespace=kube_namespace)
     arguments = ("ckq", "a", "-n", kube_namespace)
     fresh = table(kube, *arguments)
-    columns = {"PRODUCER": "10Mi", "CONSUMER": "", "REQUEST%": "50", "MUTATION": "", "CONNECTION": ""}  # fmt: skip
+    columns = {
+        "PRODUCER": "10Mi",
+        "CONSUMER": "",
+        "REQUEST%": "50",
+        "MUTATION": "",
+        "CONNECTION": "",
+    }
     assert list(fresh) == [
         "NAME",
         "CLUSTER",
@@ -119,9 +125,16 @@ def test_the_columns_of_a_quota_show_its_limits_and_whether_they_are_in_force(
     wide = table(kube, *arguments, "-o", "wide")
     del wide["AGE"]
     assert wide == {
-        **columns, "NAME": "a", "CLUSTER": "prod", "CLUSTERS": "", "ENTITY": "user=alice", "READY": "True",
-        "REASON": "Applied", "DRIFTED": "False", "MESSAGE": "All limits hold.",
-    }  # fmt: skip
+        **columns,
+        "NAME": "a",
+        "CLUSTER": "prod",
+        "CLUSTERS": "",
+        "ENTITY": "user=alice",
+        "READY": "True",
+        "REASON": "Applied",
+        "DRIFTED": "False",
+        "MESSAGE": "All limits hold.",
+    }
 
 
 def test_the_columns_of_a_cluster_say_how_it_stands(
@@ -139,9 +152,15 @@ def test_the_columns_of_a_cluster_say_how_it_stands(
     wide = table(kube, "qcl", kube_namespace, "-o", "wide")
     del wide["AGE"]
     assert wide == {
-        "NAME": kube_namespace, "POLICY": "Sync", "READY": "False", "REASON": "Drifted",
-        "DOCUMENTS": "12", "DRIFTED": "3", "CLUSTERID": "abc", "SYNCED": "",
-    }  # fmt: skip
+        "NAME": kube_namespace,
+        "POLICY": "Sync",
+        "READY": "False",
+        "REASON": "Drifted",
+        "DOCUMENTS": "12",
+        "DRIFTED": "3",
+        "CLUSTERID": "abc",
+        "SYNCED": "",
+    }
 
 
 SELECTED = {
@@ -170,9 +189,15 @@ def test_quotas_are_selected_by_cluster_and_by_name_in_the_entity(
         create(kube, document, namespace=kube_namespace)
     for selector, names in SELECTED.items():
         answer = kube.kubectl(
-            "get", "ckq", "-n", kube_namespace, "--field-selector", selector,
-            "-o", "jsonpath={.items[*].metadata.name}",
-        )  # fmt: skip
+            "get",
+            "ckq",
+            "-n",
+            kube_namespace,
+            "--field-selector",
+            selector,
+            "-o",
+            "jsonpath={.items[*].metadata.name}",
+        )
         assert sorted(answer.stdout.split()) == sorted(names.split()), selector
     refused = kube.kubectl("get", "ckq", "--field-selector", "spec.suspend=true", check=False)
     assert "field label not supported: spec.suspend" in refused.stderr
@@ -181,7 +206,10 @@ def test_quotas_are_selected_by_cluster_and_by_name_in_the_entity(
 def test_clusters_are_selected_by_class_and_policy(
     kube: KubeCluster, kube_namespace: str, own_cluster: str
 ) -> None:
-    for selector, found in {"spec.operatorClass=blue,spec.policy=Sync": True, "spec.operatorClass=": False}.items():  # fmt: skip
+    for selector, found in {
+        "spec.operatorClass=blue,spec.policy=Sync": True,
+        "spec.operatorClass=": False,
+    }.items():
         names = kube.kubectl("get", "qcl", "--field-selector", selector, "-o", "name").stdout
         assert (f"/{kube_namespace}\n" in names) is found
 

@@ -26,9 +26,13 @@ QUOTA_RULES_BY_ID = {rule.id: rule for rule in QUOTA_RULES}
 ROOMIER = ("maxLength", "maxItems", "maxProperties", "maximum")
 LOWER = ("minLength", "minItems", "minProperties", "minimum")
 SAME = (
-    "type", "format", "x-kubernetes-int-or-string", "x-kubernetes-list-type",
-    "x-kubernetes-list-map-keys", "nullable",
-)  # fmt: skip
+    "type",
+    "format",
+    "x-kubernetes-int-or-string",
+    "x-kubernetes-list-type",
+    "x-kubernetes-list-map-keys",
+    "nullable",
+)
 
 
 def narrowed(before: Mapping[str, Any], after: Mapping[str, Any], at: str) -> Iterator[str]:
@@ -73,8 +77,11 @@ def definition(folder: Path, kind: str) -> Any:
 BOUNDED = frozenset(
     f"ClientQuota.spec.entity.{slot}{fault}"
     for slot in ("user", "clientId")
-    for fault in (": a new rule: a name of more than 512 bytes cannot be declared", ".name: maxLength fell")
-)  # fmt: skip
+    for fault in (
+        ": a new rule: a name of more than 512 bytes cannot be declared",
+        ".name: maxLength fell",
+    )
+)
 """Longer names let one tenant exhaust the operator. Those that are stored stay, and say that they are not served."""
 
 SELECTION = frozenset(
@@ -167,9 +174,12 @@ def stored_under_the_previous(kube: KubeCluster) -> list[str]:
     """Paths of resources of every form, with a full status."""
     made = [one for one in ACCEPTED if one["kind"] in CRDS and "clusterSelector" not in one["spec"]]
     made += [
-        quota(entity=form, limits={"connectionCreationRate": 5} if "ip" in form else {"producerByteRate": "1Gi"})
+        quota(
+            entity=form,
+            limits={"connectionCreationRate": 5} if "ip" in form else {"producerByteRate": "1Gi"},
+        )
         for form in FORMS
-    ]  # fmt: skip
+    ]
     # Longer than may be declared by now: the API server lets a value be that did not change.
     made.append(
         quota(entity={"user": {"name": "\x01" * 32_767}, "clientId": {"name": "é" * 16_383}})

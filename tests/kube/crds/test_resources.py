@@ -201,9 +201,15 @@ def test_names_of_ten_thousand_characters_are_stored_and_selected(
     assert stored.declaration.entity == (name, ABSENT, ABSENT)
     escaped = name.replace("=", "\\=").replace(",", "\\,")
     found = kube.kubectl(
-        "get", "ckq", "-n", kube_namespace, "-o", "name",
-        "--field-selector", f"spec.entity.user.name={escaped}",
-    )  # fmt: skip
+        "get",
+        "ckq",
+        "-n",
+        kube_namespace,
+        "-o",
+        "name",
+        "--field-selector",
+        f"spec.entity.user.name={escaped}",
+    )
     assert found.stdout == "clientquota.kafka-quotas.io/a\n"
 
 
@@ -235,15 +241,24 @@ def test_a_cluster_with_every_list_full_is_within_the_cost_of_its_rules(
 ) -> None:
     """64 tenants of 64 namespaces, paths and patterns each, 64 of everything else."""
     forms = [
-        "user", "user+clientId", "user+defaultClientId", "defaultUser", "defaultUser+clientId",
-        "defaultUser+defaultClientId", "clientId", "defaultClientId",
-    ]  # fmt: skip
+        "user",
+        "user+clientId",
+        "user+defaultClientId",
+        "defaultUser",
+        "defaultUser+clientId",
+        "defaultUser+defaultClientId",
+        "clientId",
+        "defaultClientId",
+    ]
     pattern = {"forms": forms, "user": {"prefix": "u" * 10}, "clientId": {"exact": "c" * 10}}
     whole = {"min": "1Ki", "max": "1Gi"}
     limits = {
-        "producerByteRate": whole, "consumerByteRate": whole, "connectionCreationRate": whole,
-        "requestPercentage": {"min": 1, "max": 2}, "controllerMutationRate": {"min": 1, "max": 2},
-    }  # fmt: skip
+        "producerByteRate": whole,
+        "consumerByteRate": whole,
+        "connectionCreationRate": whole,
+        "requestPercentage": {"min": 1, "max": 2},
+        "controllerMutationRate": {"min": 1, "max": 2},
+    }
     exception = {
         "reason": "r" * 100,
         "until": "2026-12-31T00:00:00Z",

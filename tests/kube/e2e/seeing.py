@@ -59,9 +59,15 @@ def records(world: World) -> OwnershipRecords:
     """What the ConfigMaps in the operator's namespace hold, for the present Kafka cluster."""
     cluster_id = world.kafka.cluster_id
     said = world.kube.kubectl(
-        "get", "configmaps", "-n", world.place.namespace, "-l", selector(cluster_id),
-        "-o", "json",
-    )  # fmt: skip
+        "get",
+        "configmaps",
+        "-n",
+        world.place.namespace,
+        "-l",
+        selector(cluster_id),
+        "-o",
+        "json",
+    )
     found = json.loads(said.stdout)["items"]
     return read(cluster_id, found).owned
 

@@ -17,8 +17,11 @@ MIB = 1048576.0
 def _reconcile(world: World, *arguments: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
         [str(KQUOTA), "reconcile", *arguments, "--kubeconfig", str(world.kube.kubeconfig)],
-        capture_output=True, text=True, check=False, timeout=90,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=90,
+    )
 
 
 def test_what_is_suspended_is_neither_written_nor_removed_until_it_is_resumed(world: World) -> None:

@@ -74,9 +74,14 @@ def test_a_quotacluster_that_refers_to_files_reads_none_and_blocks_nobody(world:
     # Corrected, it is served: here another one has the Kafka cluster already.
     world.cluster("bad", properties=None)
     world.kube.kubectl(
-        "patch", "quotacluster", "bad", "--type=json",
-        "-p", '[{"op": "remove", "path": "/spec/properties"}]', check=False,
-    )  # fmt: skip
+        "patch",
+        "quotacluster",
+        "bad",
+        "--type=json",
+        "-p",
+        '[{"op": "remove", "path": "/spec/properties"}]',
+        check=False,
+    )
     world.becomes("bad", "OtherWriter", kind="quotacluster")
 
 
@@ -104,10 +109,18 @@ def test_somebody_else_who_writes_into_a_status_is_overruled_and_changes_nothing
     before = world.becomes("alice", "Synced")["status"]
     path = f"/apis/kafka-quotas.io/v1alpha1/namespaces/{world.team}/clientquotas/alice/status"
 
-    lie = {"conditions": [{
-        "type": "Ready", "status": "False", "reason": "Broken", "message": "says who",
-        "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": 1,
-    }]}  # fmt: skip
+    lie = {
+        "conditions": [
+            {
+                "type": "Ready",
+                "status": "False",
+                "reason": "Broken",
+                "message": "says who",
+                "lastTransitionTime": "2026-01-01T00:00:00Z",
+                "observedGeneration": 1,
+            }
+        ]
+    }
     whole = {
         "apiVersion": "kafka-quotas.io/v1alpha1",
         "kind": "ClientQuota",
@@ -115,9 +128,12 @@ def test_somebody_else_who_writes_into_a_status_is_overruled_and_changes_nothing
         "status": lie,
     }
     world.kube.api.call(
-        "PATCH", path, whole, kind="application/apply-patch+yaml",
+        "PATCH",
+        path,
+        whole,
+        kind="application/apply-patch+yaml",
         query={"fieldManager": "stranger", "force": "true"},
-    ).need()  # fmt: skip
+    ).need()
     world.becomes("alice", "Synced")
     assert world.live()["alice"] == {"producer_byte_rate": MIB}
     _stays_quiet(operator, "prod")
@@ -125,9 +141,12 @@ def test_somebody_else_who_writes_into_a_status_is_overruled_and_changes_nothing
     # A condition of another type is nobody's business of ours: it stays, and costs no writes.
     theirs = {**lie["conditions"][0], "type": "AcmeApproved"}
     world.kube.api.call(
-        "PATCH", path, {**whole, "status": {"conditions": [theirs]}},
-        kind="application/apply-patch+yaml", query={"fieldManager": "stranger", "force": "true"},
-    ).need()  # fmt: skip
+        "PATCH",
+        path,
+        {**whole, "status": {"conditions": [theirs]}},
+        kind="application/apply-patch+yaml",
+        query={"fieldManager": "stranger", "force": "true"},
+    ).need()
     _stays_quiet(operator, "prod")
     assert world.condition("alice", "AcmeApproved")["reason"] == "Broken"
 

@@ -33,9 +33,15 @@ def test_what_was_deleted_while_nobody_watched_is_judged_as_it_was_meant(world: 
         world.delete(name)
     for name in ("again", "unheld"):  # somebody with the right to do so takes our finalizer off
         world.kube.kubectl(
-            "patch", "clientquota", name, "-n", world.team, "--type=merge",
-            "-p", '{"metadata": {"finalizers": null}}',
-        )  # fmt: skip
+            "patch",
+            "clientquota",
+            name,
+            "-n",
+            world.team,
+            "--type=merge",
+            "-p",
+            '{"metadata": {"finalizers": null}}',
+        )
     eventually(lambda: not world.get("free") and not world.get("again"))
     world.quota("again", limits={"producerByteRate": "1Mi"}, deletionPolicy="Delete")
     assert set(world.live()) == {"held", "free", "again", "unheld"}

@@ -123,11 +123,24 @@ def _narrowed(world: World, *namespaces: str) -> tuple[str, str]:
     home = world.kube.fresh_namespace()
     watched = ",".join(namespaces)
     rendered = world.kube.helm(
-        "template", f"{RELEASE}-narrow", str(CHART), "--namespace", home, "--set", "crds.enabled=false",
-        "--set", f"watch.namespaces={{{watched}}}", "--set", "fullnameOverride=narrow",
-        "--set", "admissionPolicies.enabled=false", "--set", "rbac.aggregate=false",
-        "--set", "rbac.releaseRole=false",
-    ).stdout  # fmt: skip
+        "template",
+        f"{RELEASE}-narrow",
+        str(CHART),
+        "--namespace",
+        home,
+        "--set",
+        "crds.enabled=false",
+        "--set",
+        f"watch.namespaces={{{watched}}}",
+        "--set",
+        "fullnameOverride=narrow",
+        "--set",
+        "admissionPolicies.enabled=false",
+        "--set",
+        "rbac.aggregate=false",
+        "--set",
+        "rbac.releaseRole=false",
+    ).stdout
     wanted = ("ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
     parts = [
         part
@@ -173,8 +186,16 @@ def test_a_namespace_that_may_not_be_listed_stops_all_removals(world: World) -> 
     )["items"][0]
     world.kube.kubectl("delete", "rolebinding", "-n", there, binding["metadata"]["name"])
     world.delete("gone", namespace=here)
-    world.kube.kubectl("patch", "clientquota", "bob", "-n", there, "--type=merge",
-                       "-p", '{"metadata": {"finalizers": null}}')  # fmt: skip
+    world.kube.kubectl(
+        "patch",
+        "clientquota",
+        "bob",
+        "-n",
+        there,
+        "--type=merge",
+        "-p",
+        '{"metadata": {"finalizers": null}}',
+    )
     world.delete("bob", namespace=there)
     world.becomes("prod", "ListingIncomplete", kind="quotacluster")
     before = operator.metric("kquota_passes_total", cluster="prod")

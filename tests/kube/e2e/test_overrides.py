@@ -16,10 +16,20 @@ MIB = 1048576.0
 def kquota(world: World, *arguments: str, code: int = 0) -> str:
     """What `kquota override ... --kubernetes` says to an administrator."""
     done = subprocess.run(
-        [str(KQUOTA), "override", *arguments, "--kubernetes", "--cluster=prod",
-         f"--operator-namespace={world.place.namespace}", f"--kubeconfig={world.kube.kubeconfig}"],
-        capture_output=True, text=True, check=False, timeout=120,
-    )  # fmt: skip
+        [
+            str(KQUOTA),
+            "override",
+            *arguments,
+            "--kubernetes",
+            "--cluster=prod",
+            f"--operator-namespace={world.place.namespace}",
+            f"--kubeconfig={world.kube.kubeconfig}",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout + done.stderr
 
@@ -48,8 +58,15 @@ def test_an_override_is_in_force_until_its_time_is_over_whatever_else_is_written
     busy = threading.Thread(target=keep_writing)
     busy.start()
     try:
-        said = kquota(world, "set", "user=alice", "producer_byte_rate=50Mi", "--for=20s",
-                      "--reason=INC-1", "--yes")  # fmt: skip
+        said = kquota(
+            world,
+            "set",
+            "user=alice",
+            "producer_byte_rate=50Mi",
+            "--for=20s",
+            "--reason=INC-1",
+            "--yes",
+        )
         assert "overridden" in said
         assert rate(world, "alice") == 50 * MIB, "it returned when a pass was over"
         obj = world.becomes("alice", "OverrideActive")
@@ -57,8 +74,15 @@ def test_an_override_is_in_force_until_its_time_is_over_whatever_else_is_written
         assert "INC-1" in str(obj["status"])
         assert key["desired"] in {1048576, "1048576", "1Mi"}, "what is declared is shown beside it"
         assert "INC-1" in kquota(world, "list")
-        _ = kquota(world, "set", "user=bob", "producer_byte_rate=unset", "--for=1h",
-                   "--reason=INC-2", "--yes")  # fmt: skip
+        _ = kquota(
+            world,
+            "set",
+            "user=bob",
+            "producer_byte_rate=unset",
+            "--for=1h",
+            "--reason=INC-2",
+            "--yes",
+        )
         assert rate(world, "bob") is None
         # A change of what is declared waits for the end of the override.
         world.quota("alice", limits={"producerByteRate": "2Mi"})
@@ -81,7 +105,15 @@ def test_an_override_is_in_force_until_its_time_is_over_whatever_else_is_written
         if world.get(name):
             world.becomes(name, "Synced")
     # What nobody declares has no value to come back to.
-    refused = kquota(world, "set", "user=nobody", "producer_byte_rate=1Mi", "--for=1h",
-                     "--reason=x", "--yes", code=1)  # fmt: skip
+    refused = kquota(
+        world,
+        "set",
+        "user=nobody",
+        "producer_byte_rate=1Mi",
+        "--for=1h",
+        "--reason=x",
+        "--yes",
+        code=1,
+    )
     assert "user=nobody" in refused
     eventually(lambda: "INC" not in kquota(world, "list"))

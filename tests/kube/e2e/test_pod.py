@@ -24,12 +24,18 @@ def pod(world: World, tmp_path: Path) -> Iterator[Child]:
         world.kube, tmp_path, namespace=place.namespace, account=place.account
     )
     child = Child(
-        [*before, "env", "-u", "KUBECONFIG", str(KQUOTA),
-         *(one for one in place.arguments if not one.startswith("--metrics-address")),
-         f"--metrics-address=127.0.0.1:{free_ports(1)[0]}"],
+        [
+            *before,
+            "env",
+            "-u",
+            "KUBECONFIG",
+            str(KQUOTA),
+            *(one for one in place.arguments if not one.startswith("--metrics-address")),
+            f"--metrics-address=127.0.0.1:{free_ports(1)[0]}",
+        ],
         log=tmp_path / "pod.log",
         environment={**environment, "POD_NAME": "pod-1", "POD_NAMESPACE": place.namespace},
-    )  # fmt: skip
+    )
     yield child
     child.kill()
 

@@ -87,8 +87,12 @@ def test_a_killed_leader_is_followed_within_seconds_and_nothing_is_written_twice
         before = sent(proxy)
         set_limits(world, "2Mi")
         held.wait_reached()
-        eventually(lambda: all(world.live()[one]["producer_byte_rate"] == 2 * MIB for one in NAMES)
-                   or sent(proxy) > before)  # fmt: skip
+        eventually(
+            lambda: (
+                all(world.live()[one]["producer_byte_rate"] == 2 * MIB for one in NAMES)
+                or sent(proxy) > before
+            )
+        )
         died = time.monotonic()
         first.kill()
         proxy.heal()
@@ -182,9 +186,15 @@ def test_whoever_loses_the_lease_ends_and_the_next_one_leads(world: World) -> No
         # Taken by somebody: it ends at its next renewal, and writes nothing meanwhile.
         patch = {"spec": {"holderIdentity": "thief", "renewTime": "2026-01-01T00:00:00.000000Z"}}
         world.kube.kubectl(
-            "patch", "lease", lease_name(world), "-n", place.namespace, "--type=merge",
-            "-p", json.dumps(patch),
-        )  # fmt: skip
+            "patch",
+            "lease",
+            lease_name(world),
+            "-n",
+            place.namespace,
+            "--type=merge",
+            "-p",
+            json.dumps(patch),
+        )
         assert second.child.ended_within(10)
         assert second.child.process.returncode == 1
         assert "thief" in second.log.read_text(encoding="utf-8")

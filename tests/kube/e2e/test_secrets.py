@@ -137,10 +137,14 @@ def test_every_unusable_secret_has_one_clear_condition_and_keeps_nobody_else_wai
         "gone": ("SecretNotFound", None, "there is no Secret"),
         "keyless": ("SecretKeyMissing", {"ca_crt": ca, "username": "applier"}, "password"),
         "pem": ("SecretInvalid", {**login, "ca_crt": planted}, "PEM certificate"),
-        "path": ("SecretInvalid", {**login, "ssl.truststore.location": "/etc/passwd"}, "names a file"),
+        "path": (
+            "SecretInvalid",
+            {**login, "ssl.truststore.location": "/etc/passwd"},
+            "names a file",
+        ),
         "authority": ("TlsFailed", {**login, "ca_crt": stranger}, ""),
         "refused": ("AuthenticationFailed", {**login, "ca_crt": ca, "password": WRONG}, ""),
-    }  # fmt: skip
+    }
     secret(world, ca_crt=ca, **login)
     cluster(world)
     for name, (_, texts, _) in bad.items():

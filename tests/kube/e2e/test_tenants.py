@@ -62,8 +62,12 @@ def test_each_namespace_declares_what_it_was_granted_and_hears_of_nobody_else(wo
     platform, rival, stranger = (world.kube.fresh_namespace() for _ in range(3))
     tenants = as_documented(world.team, platform)
     tenants.append(
-        {"namespaces": [rival], "priority": -20, "entities": [{"user": {"exact": "payments-shared"}}]}
-    )  # fmt: skip
+        {
+            "namespaces": [rival],
+            "priority": -20,
+            "entities": [{"user": {"exact": "payments-shared"}}],
+        }
+    )
     tenants[1]["entities"].append({"forms": ["clientId"], "clientId": {"prefix": "batch"}})
     granted = {
         "mine": world.document("mine", user="payments-mine", deletionPolicy="Delete"),
@@ -97,23 +101,34 @@ def test_each_namespace_declares_what_it_was_granted_and_hears_of_nobody_else(wo
         assert set(world.live()) == {"payments-mine", "payments-shared", "payments-paused"}
 
         # Another namespace may declare client-ids, and may not remove what it declared.
-        world.quota("of-platform", namespace=platform, entity={"clientId": {"name": "batch"}},
-                    deletionPolicy="Delete")  # fmt: skip
+        world.quota(
+            "of-platform",
+            namespace=platform,
+            entity={"clientId": {"name": "batch"}},
+            deletionPolicy="Delete",
+        )
         obj = world.becomes("of-platform", "Synced", namespace=platform)
         assert "Delete is not granted" in message(world, "of-platform", platform)
         assert not has_finalizer(obj)
 
         # A stranger asks for what somebody has: he is told about himself, and nothing moves.
         before = sent(proxy)
-        world.quota("duplicate", user="payments-mine", namespace=stranger,
-                    limits={"producerByteRate": "9Mi"}, deletionPolicy="Delete")  # fmt: skip
+        world.quota(
+            "duplicate",
+            user="payments-mine",
+            namespace=stranger,
+            limits={"producerByteRate": "9Mi"},
+            deletionPolicy="Delete",
+        )
         world.becomes("duplicate", "NotGranted", namespace=stranger)
         world.delete("duplicate", namespace=stranger)
         eventually(lambda: not world.get("duplicate", namespace=stranger))
         assert (world.reason("mine"), sent(proxy)) == ("Synced", before)
 
         # The smaller priority wins, also over who was there before.
-        world.quota("winner", user="payments-shared", namespace=rival, limits={"producerByteRate": "7Mi"})  # fmt: skip
+        world.quota(
+            "winner", user="payments-shared", namespace=rival, limits={"producerByteRate": "7Mi"}
+        )
         world.becomes("winner", "Synced", namespace=rival)
         world.becomes("shared", "Conflict")
         assert world.live()["payments-shared"] == {"producer_byte_rate": 7 * MIB}
@@ -151,7 +166,9 @@ def _revoked(world: World, tenants: list[Any]) -> None:
     world.cluster(bootstrapServers=_servers(world), tenants=tenants)
     for name in ("mine", "shared", "paused"):
         world.becomes(name, "NotGranted")
-    world.quota("mine", user="payments-mine", limits={"producerByteRate": "5Mi"}, deletionPolicy="Delete")  # fmt: skip
+    world.quota(
+        "mine", user="payments-mine", limits={"producerByteRate": "5Mi"}, deletionPolicy="Delete"
+    )
     world.becomes("mine", "NotGranted")
     assert raw_quotas.describe(world.kafka.port()) == before
     whole = as_documented(world.team, tenants[0]["namespaces"][0])
@@ -187,8 +204,14 @@ def test_a_forged_status_of_a_namespace_owner_removes_no_limit_of_another(world:
     )
     owner = f"--as={FORGER}"
     world.cluster(
-        tenants=[{"namespaces": [world.team], "entities": [{"user": {"prefix": "mine"}}], "allow": ["Delete"]}]
-    )  # fmt: skip
+        tenants=[
+            {
+                "namespaces": [world.team],
+                "entities": [{"user": {"prefix": "mine"}}],
+                "allow": ["Delete"],
+            }
+        ]
+    )
     world.start()
     world.kube.apply(
         world.document("evil", user="admin", deletionPolicy="Delete"),
@@ -198,15 +221,25 @@ def test_a_forged_status_of_a_namespace_owner_removes_no_limit_of_another(world:
     world.becomes("evil", "NotGranted")
     world.becomes("mine", "Synced")
     record = {
-        "key": "producer_byte_rate", "applied": 1048576, "since": "2024-01-01T00:00:00Z", "appliedAt": "2033-01-01T00:00:00Z",
+        "key": "producer_byte_rate",
+        "applied": 1048576,
+        "since": "2024-01-01T00:00:00Z",
+        "appliedAt": "2033-01-01T00:00:00Z",
         "deletionPolicy": "Delete",
-    }  # fmt: skip
+    }
     status = {"status": {"clusterId": world.kafka.cluster_id, "keys": [record]}}
     inside = ("-n", world.team)
     world.kube.kubectl(
-        "patch", "clientquota", "evil", "--subresource=status", "--type=merge", "-p", json.dumps(status), *inside,
+        "patch",
+        "clientquota",
+        "evil",
+        "--subresource=status",
+        "--type=merge",
+        "-p",
+        json.dumps(status),
+        *inside,
         owner,
-    )  # fmt: skip
+    )
     finalizer = {"metadata": {"finalizers": ["kafka-quotas.io/release"]}}
     world.kube.kubectl(
         "patch", "clientquota", "evil", "--type=merge", "-p", json.dumps(finalizer), *inside, owner

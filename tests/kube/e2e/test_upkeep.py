@@ -21,10 +21,17 @@ ALONE = "--no-leader-elect"
 def kquota(world: World, *arguments: str) -> str:
     """What the command prints, as an administrator runs it."""
     done = subprocess.run(
-        [str(KQUOTA), *arguments, f"--operator-namespace={world.place.namespace}",
-         f"--kubeconfig={world.kube.kubeconfig}"],
-        capture_output=True, text=True, check=False, timeout=120,
-    )  # fmt: skip
+        [
+            str(KQUOTA),
+            *arguments,
+            f"--operator-namespace={world.place.namespace}",
+            f"--kubeconfig={world.kube.kubeconfig}",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -45,8 +52,10 @@ def test_a_namespace_that_waits_for_a_dead_operator_goes_after_a_release(world: 
     assert has_finalizer(world.get("alice", namespace=other))
     told = json.loads(kquota(world, "operator", "release", "--namespace", other, "--format=json"))
     assert told["documents"] == [f"{other}/alice"]
-    eventually(lambda: world.kube.api.get(f"/api/v1/namespaces/{other}").status == 404,
-               what="the namespace to go")  # fmt: skip
+    eventually(
+        lambda: world.kube.api.get(f"/api/v1/namespaces/{other}").status == 404,
+        what="the namespace to go",
+    )
     assert set(world.live()) == {"alice", "bob", "carol"}, "quotas stay as they are"
     assert orphans(world) == {"user=alice producer_byte_rate"}
     assert has_finalizer(world.get("carol")), "only one namespace was released"

@@ -130,9 +130,18 @@ class Place:
         )
         with kube.pods_become_ready():
             kube.helm(
-                "install", RELEASE, str(CHART), "--namespace", self.namespace, "--wait",
-                "--timeout", "60s", "--set", f"admissionPolicies.statusWriters={{admin,{FORGER}}}", *values,
-            )  # fmt: skip
+                "install",
+                RELEASE,
+                str(CHART),
+                "--namespace",
+                self.namespace,
+                "--wait",
+                "--timeout",
+                "60s",
+                "--set",
+                f"admissionPolicies.statusWriters={{admin,{FORGER}}}",
+                *values,
+            )
         deployment = json.loads(
             kube.kubectl("get", "deploy", "-n", self.namespace, "-o", "json").stdout
         )["items"][0]
@@ -158,9 +167,17 @@ class Place:
                     "delete", kind, metadata["name"], *where, "--ignore-not-found", "--wait=false"
                 )
         self.kube.kubectl(
-            "delete", "configmaps,leases", "-n", self.namespace, "-l", "!helm.sh/chart", "--all=false",
-            "--field-selector", "metadata.name!=kube-root-ca.crt", check=False,
-        )  # fmt: skip
+            "delete",
+            "configmaps,leases",
+            "-n",
+            self.namespace,
+            "-l",
+            "!helm.sh/chart",
+            "--all=false",
+            "--field-selector",
+            "metadata.name!=kube-root-ca.crt",
+            check=False,
+        )
         for kind in ("configmaps", "leases"):
             for one in self.items(kind, self.namespace):
                 name = one["metadata"]["name"]
@@ -225,9 +242,16 @@ class World:
         )
 
     def quota(
-        self, name: str, *, user: str | None = None, namespace: str = "", cluster: str = "prod",
-        limits: Mapping[str, object] | None = None, entity: Obj | None = None, **spec: object,
-    ) -> None:  # fmt: skip
+        self,
+        name: str,
+        *,
+        user: str | None = None,
+        namespace: str = "",
+        cluster: str = "prod",
+        limits: Mapping[str, object] | None = None,
+        entity: Obj | None = None,
+        **spec: object,
+    ) -> None:
         """Create or change a ClientQuota; by default for the user of its own name."""
         self.kube.apply(
             self.document(name, user=user, cluster=cluster, limits=limits, entity=entity, **spec),
@@ -236,9 +260,14 @@ class World:
 
     @staticmethod
     def document(
-        name: str, *, user: str | None = None, cluster: str = "prod",
-        limits: Mapping[str, object] | None = None, entity: Obj | None = None, **spec: object,
-    ) -> Obj:  # fmt: skip
+        name: str,
+        *,
+        user: str | None = None,
+        cluster: str = "prod",
+        limits: Mapping[str, object] | None = None,
+        entity: Obj | None = None,
+        **spec: object,
+    ) -> Obj:
         """A ClientQuota as it would be applied."""
         return {
             "apiVersion": "kafka-quotas.io/v1alpha1",
@@ -262,11 +291,17 @@ class World:
         adds = ",".join(f"{key}={value}" for key, value in values.items() if value is not None)
         drops = ",".join(key for key, value in values.items() if value is None)
         said = kafka_configs(
-            self.kafka.version, "--bootstrap-server", self.kafka.bootstrap(), "--alter",
-            "--entity-type", "users", "--entity-name", user,
+            self.kafka.version,
+            "--bootstrap-server",
+            self.kafka.bootstrap(),
+            "--alter",
+            "--entity-type",
+            "users",
+            "--entity-name",
+            user,
             *(["--add-config", adds] if adds else []),
             *(["--delete-config", drops] if drops else []),
-        )  # fmt: skip
+        )
         assert said.returncode == 0, said.stdout + said.stderr
 
     # ---- seeing ------------------------------------------------------------------------------
@@ -297,8 +332,15 @@ class World:
         found = obj.get("status", {}).get("conditions", [])
         return next((one for one in found if one["type"] == which), {})
 
-    def becomes(self, name: str, reason: str, *, kind: str = "clientquota", namespace: str = "",
-                seconds: float = SECONDS) -> Obj:  # fmt: skip
+    def becomes(
+        self,
+        name: str,
+        reason: str,
+        *,
+        kind: str = "clientquota",
+        namespace: str = "",
+        seconds: float = SECONDS,
+    ) -> Obj:
         """Wait for a reason at the present generation; the object then."""
 
         def claim() -> Obj | None:

@@ -94,9 +94,13 @@ def many(count, *, names=30, seed=1):
 
 
 REMOVALS = st.builds(
-    RemovalCount, at=st.floats(0, 4e9), tenant=st.sampled_from(["", "a", "b"]), count=st.integers(1, 50),
-    owned=st.integers(0, 99), owned_by_all=st.integers(0, 99),
-)  # fmt: skip
+    RemovalCount,
+    at=st.floats(0, 4e9),
+    tenant=st.sampled_from(["", "a", "b"]),
+    count=st.integers(1, 50),
+    owned=st.integers(0, 99),
+    owned_by_all=st.integers(0, 99),
+)
 
 
 @given(FEW, st.lists(REMOVALS, max_size=4).map(tuple))
@@ -195,7 +199,10 @@ def test_what_is_too_large_for_one_part_is_spread_and_reads_back():
 
 def test_five_thousand_documents_with_three_keys_under_way_fit_and_leave_one_part_behind():
     dice = random.Random(3)
-    owners = [Owner(document=f"team-{n % 40}/{dice.randbytes(6).hex()}", since=float(n)) for n in range(5000)]  # fmt: skip
+    owners = [
+        Owner(document=f"team-{n % 40}/{dice.randbytes(6).hex()}", since=float(n))
+        for n in range(5000)
+    ]
     intents = {
         (entity(user=dice.randbytes(12).hex()), key): Intent(
             value=float(dice.randrange(10**9)), owner=owner, at=1_700_000_000.5
@@ -399,7 +406,10 @@ def test_a_label_that_says_something_else_is_an_error():
 
 def test_a_difference_lists_what_to_create_update_and_delete():
     one, two = maps(kept(*many(3))), maps(kept(*many(4)))
-    one = {name: {**o, "metadata": {**o["metadata"], "resourceVersion": "7"}} for name, o in one.items()}  # fmt: skip
+    one = {
+        name: {**o, "metadata": {**o["metadata"], "resourceVersion": "7"}}
+        for name, o in one.items()
+    }
     difference = diff({**one, "stale": {}}, two)
     assert difference.create == ()
     assert [o["metadata"]["resourceVersion"] for o in difference.update] == ["7"]
@@ -456,7 +466,11 @@ def test_a_part_is_decoded_once_for_each_version():
     assert all(again.owned.records[entity] is one for entity, one in first.owned.records.items())
     newer = {**objects[0], "metadata": {**objects[0]["metadata"], "resourceVersion": "2"}}
     renewed = read(ID, [newer, *objects[1:]], decoded)
-    fresh = [entity for entity, one in first.owned.records.items() if renewed.owned.records[entity] is not one]  # fmt: skip
+    fresh = [
+        entity
+        for entity, one in first.owned.records.items()
+        if renewed.owned.records[entity] is not one
+    ]
     assert renewed == first
     assert {part_of(entity, len(objects)) for entity in fresh} == {0}
 

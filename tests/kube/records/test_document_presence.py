@@ -86,7 +86,10 @@ def test_a_document_whose_deletion_was_seen_is_judged_by_its_record() -> None:
     )
 
 
-@pytest.mark.parametrize("documents", [presence(quota(terminating=True), removes=False), presence(uid=None, removes=False)])  # fmt: skip
+@pytest.mark.parametrize(
+    "documents",
+    [presence(quota(terminating=True), removes=False), presence(uid=None, removes=False)],
+)
 def test_a_right_that_was_taken_back_removes_nothing(documents) -> None:
     assert owner(documents) == (NAME, DeletionPolicy.RETAIN)
 

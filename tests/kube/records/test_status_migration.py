@@ -53,8 +53,14 @@ def test_of_two_documents_the_one_that_applied_later_owns_the_pair() -> None:
 
 @pytest.mark.parametrize(
     "item",
-    [{"key": "no such key"}, {"applied": "much"}, {"applied": True}, {"since": 5}, {"deletionPolicy": "Keep"}],
-)  # fmt: skip
+    [
+        {"key": "no such key"},
+        {"applied": "much"},
+        {"applied": True},
+        {"since": 5},
+        {"deletionPolicy": "Keep"},
+    ],
+)
 def test_a_damaged_status_is_not_taken_over(item) -> None:
     assert taken(quota(**item)) == ({}, {})
 

@@ -157,7 +157,12 @@ def test_removals_wait_while_the_definition_cannot_be_read_and_everything_else_g
 
 def test_another_definition_that_goes_is_no_reason_to_wait() -> None:
     world = world_of_two()
-    other = {"metadata": {"name": "quotaclusters.kafka-quotas.io", "deletionTimestamp": "2023-11-14T22:13:20Z"}}  # fmt: skip
+    other = {
+        "metadata": {
+            "name": "quotaclusters.kafka-quotas.io",
+            "deletionTimestamp": "2023-11-14T22:13:20Z",
+        }
+    }
     world.api.put(DEFINITIONS, other)
     world.delete("alice")
     world.turn(resync=True)

@@ -161,11 +161,15 @@ def test_the_worst_key_gives_the_reason_and_is_told_first():
     ran(made)
     ready = made.condition(DOCUMENT)
     assert ready["reason"] == "Conflict"
-    assert ready["message"].startswith("producer_byte_rate: ClientQuota team/b has it; request_percentage: ")  # fmt: skip
+    assert ready["message"].startswith(
+        "producer_byte_rate: ClientQuota team/b has it; request_percentage: "
+    )
 
 
 def test_an_override_is_shown_beside_the_declared_value():
-    order = NewOverride(entity=ALICE, key=RATE, value=8192.0, until=NOW + 9000, principal="me\n", reason="night")  # fmt: skip
+    order = NewOverride(
+        entity=ALICE, key=RATE, value=8192.0, until=NOW + 9000, principal="me\n", reason="night"
+    )
     made = world()
     ran(made, overrides=(order,))
     one = made.key(DOCUMENT, RATE)
@@ -360,7 +364,9 @@ def test_somebody_who_fights_us_is_told_with_values_and_times():
         ran(made)
     message = made.condition(DOCUMENT)["message"]
     assert made.reason(DOCUMENT) == "FoughtOver"
-    assert message.startswith("producer_byte_rate: 4096 was applied, 5004 is live; it was written back 3 times")  # fmt: skip
+    assert message.startswith(
+        "producer_byte_rate: 4096 was applied, 5004 is live; it was written back 3 times"
+    )
     assert "2023-11-14T22:15:00Z over 5001" in message
     assert made.condition(DOCUMENT, "Drifted")["status"] == "True"
 

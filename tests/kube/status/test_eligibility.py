@@ -50,39 +50,75 @@ A = resource("a", ALICE, {RATE: 4096})
 
 KINDS = {
     "accepted": (A, cluster(), EligibilityKind.ACCEPTED),
-    "suspended": (resource("a", ALICE, {RATE: 1}, suspend=True), cluster(), EligibilityKind.SUSPENDED),
+    "suspended": (
+        resource("a", ALICE, {RATE: 1}, suspend=True),
+        cluster(),
+        EligibilityKind.SUSPENDED,
+    ),
     "suspend is granted": (
-        resource("a", ALICE, {RATE: 1}, suspend=True), cluster(tenants=tenants("Suspend")), EligibilityKind.SUSPENDED,
+        resource("a", ALICE, {RATE: 1}, suspend=True),
+        cluster(tenants=tenants("Suspend")),
+        EligibilityKind.SUSPENDED,
     ),
     "suspend is not granted": (
-        resource("a", ALICE, {RATE: 1}, suspend=True), cluster(tenants=tenants()), EligibilityKind.ACCEPTED,
+        resource("a", ALICE, {RATE: 1}, suspend=True),
+        cluster(tenants=tenants()),
+        EligibilityKind.ACCEPTED,
     ),
     "no such number": (resource("a", ALICE, {RATE: 0}), cluster(), EligibilityKind.INVALID),
     "no canonical address": (
-        resource("a", entity(ip="010.0.0.1"), {RATE: 1}), cluster(), EligibilityKind.INVALID,
+        resource("a", entity(ip="010.0.0.1"), {RATE: 1}),
+        cluster(),
+        EligibilityKind.INVALID,
     ),
-    "invalid before its cluster is looked for": (resource("a", ALICE, {RATE: 0}), {}, EligibilityKind.INVALID),
+    "invalid before its cluster is looked for": (
+        resource("a", ALICE, {RATE: 0}),
+        {},
+        EligibilityKind.INVALID,
+    ),
     "another namespace": (
-        resource("a", ALICE, {RATE: 1}, namespace="other"), cluster(tenants=tenants()), EligibilityKind.NOT_GRANTED,
+        resource("a", ALICE, {RATE: 1}, namespace="other"),
+        cluster(tenants=tenants()),
+        EligibilityKind.NOT_GRANTED,
     ),
-    "another entity": (resource("a", BOB, {RATE: 1}), cluster(tenants=tenants()), EligibilityKind.NOT_GRANTED),
+    "another entity": (
+        resource("a", BOB, {RATE: 1}),
+        cluster(tenants=tenants()),
+        EligibilityKind.NOT_GRANTED,
+    ),
     "a form that reaches others": (
-        resource("a", entity(client_id="shop"), {RATE: 1}), cluster(tenants=tenants()), EligibilityKind.NOT_GRANTED,
+        resource("a", entity(client_id="shop"), {RATE: 1}),
+        cluster(tenants=tenants()),
+        EligibilityKind.NOT_GRANTED,
     ),
     "beyond its bounds": (
-        resource("a", ALICE, {RATE: "11Mi"}), cluster(tenants=tenants()), EligibilityKind.NOT_GRANTED,
+        resource("a", ALICE, {RATE: "11Mi"}),
+        cluster(tenants=tenants()),
+        EligibilityKind.NOT_GRANTED,
     ),
-    "outside the scope": (A, cluster(scope=[{"user": {"exact": "bob"}}]), EligibilityKind.OUT_OF_SCOPE),
+    "outside the scope": (
+        A,
+        cluster(scope=[{"user": {"exact": "bob"}}]),
+        EligibilityKind.OUT_OF_SCOPE,
+    ),
     "no cluster": (A, {}, EligibilityKind.CLUSTER_NOT_FOUND),
     "a suspended cluster": (A, cluster(suspend=True), EligibilityKind.CLUSTER_SUSPENDED),
-    "on its way out": (terminating(resource("a", ALICE, {RATE: 1})), cluster(), EligibilityKind.TERMINATING),
+    "on its way out": (
+        terminating(resource("a", ALICE, {RATE: 1})),
+        cluster(),
+        EligibilityKind.TERMINATING,
+    ),
     "on its way out and invalid": (
-        terminating(resource("a", ALICE, {RATE: 0})), cluster(), EligibilityKind.TERMINATING,
+        terminating(resource("a", ALICE, {RATE: 0})),
+        cluster(),
+        EligibilityKind.TERMINATING,
     ),
     "on its way out and suspended": (
-        terminating(resource("a", ALICE, {RATE: 1}, suspend=True)), cluster(), EligibilityKind.TERMINATING,
+        terminating(resource("a", ALICE, {RATE: 1}, suspend=True)),
+        cluster(),
+        EligibilityKind.TERMINATING,
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", KINDS)

@@ -121,16 +121,22 @@ def test_trouble_of_a_document_is_not_the_clusters():
 def test_removals_that_a_guard_withholds_are_told_where_an_object_is_left_to_tell():
     made = world(
         None,
-        *(resource(f"d{n}", entity(user=f"u{n}"), {RATE: 4096}, deletionPolicy="Delete") for n in range(15)),
+        *(
+            resource(f"d{n}", entity(user=f"u{n}"), {RATE: 4096}, deletionPolicy="Delete")
+            for n in range(15)
+        ),
         guards=None,
-    )  # fmt: skip
+    )
     ran(made)
     for number in range(12):
         made.delete(f"team/d{number}", finalizer=False)
     ran(made)
     found = ready(made)
     assert (found["reason"], found["status"]) == ("GuardRefused", "False")
-    assert "2 removals are withheld: 10 of 10 removals of namespace team are used within 1h; 2 wait; the next is made at" in found["message"]  # fmt: skip
+    assert (
+        "2 removals are withheld: 10 of 10 removals of namespace team are used within 1h; 2 wait; the next is made at"
+        in found["message"]
+    )
     assert "(allowed with spec.guards.maxRemovals)" in found["message"]
     assert "--" not in found["message"]
     assert len(made.kafka.truth.limits) == 5

@@ -93,9 +93,16 @@ def test_what_was_promised_holds():
 def test_a_row_cannot_both_go_on_and_be_stuck():
     with pytest.raises(ValueError, match="both"):
         ReasonRow(
-            reason=Reason.HELD, ready="False", stalled=True, reconciling=True, kstatus="Failed",
-            argo="Degraded", on="Q", message="x", helps="y",
-        )  # fmt: skip
+            reason=Reason.HELD,
+            ready="False",
+            stalled=True,
+            reconciling=True,
+            kstatus="Failed",
+            argo="Degraded",
+            on="Q",
+            message="x",
+            helps="y",
+        )
 
 
 @given(st.sets(st.sampled_from(Reason), min_size=1))

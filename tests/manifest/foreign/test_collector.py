@@ -21,8 +21,9 @@ def test_numbers_of_every_tool_are_read_exactly(text, value):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "017", "1_000", "0x10", "12:30", "1.", ".5", "+1", "NaN", "1e99999", "٣", "1" * 401]
-)  # fmt: skip
+    "text",
+    ["", "017", "1_000", "0x10", "12:30", "1.", ".5", "+1", "NaN", "1e99999", "٣", "1" * 401],
+)
 def test_what_readers_take_for_different_numbers_is_none(text):
     with pytest.raises(QuotaValueError):
         given(text).value()
@@ -37,7 +38,12 @@ def test_declarations_know_the_place_of_each_limit_and_their_namespace():
     collector = ImportCollector(namespace="platform")
     collector.add("f", 3, [ImportedLimit(key="request_percentage", text="5", line=4)], user="a")
     (declaration,) = collector.result().declarations
-    assert (declaration.document, declaration.path, declaration.line, declaration.lines) == ("platform/user.a", "f", 3, (0, 0, 4, 0, 0))  # fmt: skip
+    assert (declaration.document, declaration.path, declaration.line, declaration.lines) == (
+        "platform/user.a",
+        "f",
+        3,
+        (0, 0, 4, 0, 0),
+    )
 
 
 def test_declarations_are_sorted_by_entity_and_remarks_by_place():

@@ -35,11 +35,23 @@ def test_literals_mean_what_terraform_takes_them_for(written, meant):
 @pytest.mark.parametrize(
     "written",
     [
-        "var.a", '"${a}"', '"%{ if x }a%{ endif }"', '"${f("}")}"', "f(1, [2])", "1 + 2", "[1]", "a ? 1 : 2",
-        "{ (a) = 1 }", "{ for k, v in a : k => v }", "<<EOT\n}\nEOT", "<<-EOT\n  a = \"x\n  EOT", "!true", '"a" == "b"',
+        "var.a",
+        '"${a}"',
+        '"%{ if x }a%{ endif }"',
+        '"${f("}")}"',
+        "f(1, [2])",
+        "1 + 2",
+        "[1]",
+        "a ? 1 : 2",
+        "{ (a) = 1 }",
+        "{ for k, v in a : k => v }",
+        "<<EOT\n}\nEOT",
+        '<<-EOT\n  a = "x\n  EOT',
+        "!true",
+        '"a" == "b"',
         "merge({\n  a = 1\n}, {})",
     ],
-)  # fmt: skip
+)
 def test_what_would_have_to_be_evaluated_is_kept_as_that_and_the_rest_goes_on(written):
     found = attributes(f"a = {written}\nb = 2")
     assert isinstance(found["a"], hcl.HclExpression)

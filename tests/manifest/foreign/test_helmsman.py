@@ -75,13 +75,16 @@ def test_a_quota_that_cannot_be_carried_is_a_loss_at_its_line(quota, message):
 @pytest.mark.parametrize(
     ("texts", "problem"),
     [
-        (["kafka: {}\nquotasFile: q.yaml\n"], "f:2:13: the quotas stand in a file of their own; hand that in, too"),
+        (
+            ["kafka: {}\nquotasFile: q.yaml\n"],
+            "f:2:13: the quotas stand in a file of their own; hand that in, too",
+        ),
         (["quotas: []\n", "quotas: []\n"], "f:1:1: a second configuration; hand in one at a time"),
         (["kafka: {}\n"], "f:1:1: quotasFile is missing"),
         (["quotas: 7\n"], "f:1:9: a list belongs here"),
         (["quotas: []\n"], "f:0:0: nothing about quotas as helmsman writes them"),
         (["just words\n"], "f:1:1: a mapping belongs here"),
     ],
-)  # fmt: skip
+)
 def test_files_that_are_no_configuration_are_an_error_with_their_place(texts, problem):
     assert problems("helmsman", *texts) == [problem]

@@ -44,15 +44,30 @@ def test_a_limit_that_jikkou_has_not_is_a_loss_and_what_it_ignores_is_told():
         ("{type: USER, entity: {user: ''}, configs: {producerByteRate: 1}}", "an empty user name"),
         ("{type: USER, entity: {user: on}}", "'on' is not a string for every reader"),
         ("{type: USER, entity: {user: '{{ values.user }}'}}", "a template"),
-        ("{type: USER, entity: {user: a}, configs: {producerByteRate: 0}}", "must be greater than 0"),
-        ("{type: USER, entity: {user: a}, configs: {producerByteRate: 1.5}}", "must be a whole number"),
-        ("{type: USER, entity: {user: a}, configs: {producerByteRate: 017}}", "not a decimal number"),
-        ("{type: USER, entity: {user: a}, configs: {producerByteRate: 10Mi}}", "not a decimal number"),
-        ("{type: USER, entity: {user: a}, configs: {producerByteRate: 9007199254740993}}", "no exact float64"),
+        (
+            "{type: USER, entity: {user: a}, configs: {producerByteRate: 0}}",
+            "must be greater than 0",
+        ),
+        (
+            "{type: USER, entity: {user: a}, configs: {producerByteRate: 1.5}}",
+            "must be a whole number",
+        ),
+        (
+            "{type: USER, entity: {user: a}, configs: {producerByteRate: 017}}",
+            "not a decimal number",
+        ),
+        (
+            "{type: USER, entity: {user: a}, configs: {producerByteRate: 10Mi}}",
+            "not a decimal number",
+        ),
+        (
+            "{type: USER, entity: {user: a}, configs: {producerByteRate: 9007199254740993}}",
+            "no exact float64",
+        ),
         ("{type: USER, entity: {user: a}, configs: [1]}", "a mapping belongs here"),
         ("[]", "a mapping belongs here"),
     ],
-)  # fmt: skip
+)
 def test_a_resource_that_cannot_be_carried_is_a_loss_at_its_line(spec, message):
     result = read("jikkou", resource(spec))
     assert [line for line, _, _ in losses(result)] == [3]

@@ -57,7 +57,9 @@ def test_the_same_line_twice_is_said_once_and_two_values_are_a_loss():
     other = line.replace("2048", "4096")
     result = read("kafka-configs", line + other)
     assert limits(result) == {"client-id=c": {P: 2048.0}}
-    assert losses(result) == [(2, "", "other limits for the same entity stand at f:1; they were taken")]  # fmt: skip
+    assert losses(result) == [
+        (2, "", "other limits for the same entity stand at f:1; they were taken")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -66,17 +68,41 @@ def test_the_same_line_twice_is_said_once_and_two_values_are_a_loss():
         ("Error while executing config command", "not a line about quotas"),
         ("b' are producer_byte_rate=1.0", "not a line about quotas"),
         ("Quota configs for user-principal 'a", "entity or limits are not written"),
-        ("Quota configs for user-principal 'a' are producer_byte_rate", "entity or limits are not written"),
-        ("Quota configs for topic 'a' are producer_byte_rate=1.0", "entity or limits are not written"),
-        ("Quota configs for user-principal 'a'b', client-id 'c' are producer_byte_rate=1.0", "a quote inside a name"),
+        (
+            "Quota configs for user-principal 'a' are producer_byte_rate",
+            "entity or limits are not written",
+        ),
+        (
+            "Quota configs for topic 'a' are producer_byte_rate=1.0",
+            "entity or limits are not written",
+        ),
+        (
+            "Quota configs for user-principal 'a'b', client-id 'c' are producer_byte_rate=1.0",
+            "a quote inside a name",
+        ),
         ("Quota configs for user-principal 'a' are producer_byte_rate=NaN", "not a decimal number"),
-        ("Quota configs for user-principal 'a' are producer_byte_rate=-1.0", "must be greater than 0"),
-        ("Quota configs for user-principal 'a' are producer_byte_rate=1.0E400", "must be a finite number"),
-        ("Quota configs for user-principal 'a' are producer_byte_rate=2048.0, producer_byte_rate=1.0", "given twice"),
-        ("Quota configs for user-principal 'a' are connection_creation_rate=1.0", "does not belong on this form"),
-        ("Quota configs for ip '0:0::1' are connection_creation_rate=1.0", "no literal address in canonical"),
+        (
+            "Quota configs for user-principal 'a' are producer_byte_rate=-1.0",
+            "must be greater than 0",
+        ),
+        (
+            "Quota configs for user-principal 'a' are producer_byte_rate=1.0E400",
+            "must be a finite number",
+        ),
+        (
+            "Quota configs for user-principal 'a' are producer_byte_rate=2048.0, producer_byte_rate=1.0",
+            "given twice",
+        ),
+        (
+            "Quota configs for user-principal 'a' are connection_creation_rate=1.0",
+            "does not belong on this form",
+        ),
+        (
+            "Quota configs for ip '0:0::1' are connection_creation_rate=1.0",
+            "no literal address in canonical",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_line_that_cannot_be_carried_is_a_loss_at_its_place(line, message):
     result = read("kafka-configs", f"\n{line}\n")
     assert [number for number, _, _ in losses(result)] == [2]
@@ -100,7 +126,10 @@ def test_output_without_any_line_about_quotas_is_an_error():
 
 def test_an_entity_without_limits_is_nothing_to_declare():
     result = read("kafka-configs", "Quota configs for user-principal 'a' are \n")
-    assert (result.declarations, notes(result)) == ((), [(1, "no limits, so there is nothing to declare")])  # fmt: skip
+    assert (result.declarations, notes(result)) == (
+        (),
+        [(1, "no limits, so there is nothing to declare")],
+    )
 
 
 def quotable(name: str) -> bool:
@@ -108,9 +137,17 @@ def quotable(name: str) -> bool:
 
 
 names = st.one_of(
-    st.sampled_from([*filter(quotable, ODD_NAMES), "x are y=1", "a, client-id ", " are ", "the default client-id"]),
+    st.sampled_from(
+        [
+            *filter(quotable, ODD_NAMES),
+            "x are y=1",
+            "a, client-id ",
+            " are ",
+            "the default client-id",
+        ]
+    ),
     st.text(st.characters(exclude_categories=("Cs",), exclude_characters="'\n\r"), min_size=1),
-)  # fmt: skip
+)
 
 
 @given(user=names, client=names)

@@ -40,17 +40,32 @@ def test_odd_names_and_the_name_default_are_names():
 @pytest.mark.parametrize(
     ("record", "message"),
     [
-        ('{"user": "", "clientId": "b", "quotas": {"producer_byte_rate": 1024}}', "an empty user name"),
-        ('{"user": "a", "ip": "::1", "quotas": {"producer_byte_rate": 1024}}', "ip cannot be combined"),
+        (
+            '{"user": "", "clientId": "b", "quotas": {"producer_byte_rate": 1024}}',
+            "an empty user name",
+        ),
+        (
+            '{"user": "a", "ip": "::1", "quotas": {"producer_byte_rate": 1024}}',
+            "ip cannot be combined",
+        ),
         ('{"user": true, "quotas": {}}', "'true' is not a string"),
         ('{"user": ["a"]}', "a single value belongs here"),
-        ('{"user": "a", "clientId": "b", "quotas": {"odd_rate": 1}}', "a key that manifests do not know"),
-        ('{"user": "a", "clientId": "b", "quotas": {"producer_byte_rate": "NaN"}}', "not a decimal number"),
-        ('{"user": "a", "clientId": "b", "quotas": {"producer_byte_rate": 1e999}}', "must be a finite number"),
+        (
+            '{"user": "a", "clientId": "b", "quotas": {"odd_rate": 1}}',
+            "a key that manifests do not know",
+        ),
+        (
+            '{"user": "a", "clientId": "b", "quotas": {"producer_byte_rate": "NaN"}}',
+            "not a decimal number",
+        ),
+        (
+            '{"user": "a", "clientId": "b", "quotas": {"producer_byte_rate": 1e999}}',
+            "must be a finite number",
+        ),
         ('{"user": "a", "clientId": "b", "quotas": [1]}', "a mapping belongs here"),
         ("7", "a mapping belongs here"),
     ],
-)  # fmt: skip
+)
 def test_a_record_that_cannot_be_carried_is_a_loss_at_its_line(record, message):
     result = read("kafka-ui", f"[\n{record}\n]")
     assert [line for line, _, _ in losses(result)] == [2]

@@ -40,7 +40,23 @@ def mutations(draw: st.DrawFn) -> tuple[str, str]:
     for _ in range(draw(st.integers(1, 3))):
         start = draw(st.integers(0, len(text)))
         end = min(len(text), start + draw(st.integers(0, 12)))
-        piece = draw(st.sampled_from(["", text[start:end] * 2, *'{}[]()"\\=:,\n\t#-0e\x00é', "${", "<<E", "null", "1e999", "- ", "&a", "*a", "NaN"]))  # fmt: skip
+        piece = draw(
+            st.sampled_from(
+                [
+                    "",
+                    text[start:end] * 2,
+                    *'{}[]()"\\=:,\n\t#-0e\x00é',
+                    "${",
+                    "<<E",
+                    "null",
+                    "1e999",
+                    "- ",
+                    "&a",
+                    "*a",
+                    "NaN",
+                ]
+            )
+        )
         text = text[:start] + piece + (text[end:] if draw(st.integers(0, 4)) else "")
     return tool, text
 

@@ -55,17 +55,34 @@ def quota(entity: str, values: str = '[{"key": "producer_byte_rate", "value": "1
         (quota("[]"), "an entity needs a user"),
         (quota('[{"name": "a"}]'), "type is missing"),
         (quota('[{"type": "user"}]'), "name is missing"),
-        (quota('[{"name": "a", "type": "user"}, {"name": "b", "type": "user"}]'), "an entity type is given twice"),
-        (quota('[{"name": "a", "type": "user"}, {"name": "::1", "type": "ip"}]'), "ip cannot be combined"),
+        (
+            quota('[{"name": "a", "type": "user"}, {"name": "b", "type": "user"}]'),
+            "an entity type is given twice",
+        ),
+        (
+            quota('[{"name": "a", "type": "user"}, {"name": "::1", "type": "ip"}]'),
+            "ip cannot be combined",
+        ),
         (quota('[{"name": "", "type": "user"}]'), "an empty user name"),
         (quota('[{"name": "\\ud800", "type": "user"}]'), "no Unicode text"),
         (quota('{"user": "a"}'), "a list belongs here"),
         (quota('[{"name": ["a"], "type": "user"}]'), "a single value belongs here"),
-        (quota('[{"name": "a", "type": "user"}]', '[{"key": "producer_byte_rate", "value": "NaN"}]'), "not a decimal"),
-        (quota('[{"name": "a", "type": "user"}]', '[{"key": "producer_byte_rate"}]'), "value is missing"),
-        (quota('[{"name": "a", "type": "user"}]', '[{"key": "odd", "value": "1"}]'), "a key that manifests do not"),
+        (
+            quota(
+                '[{"name": "a", "type": "user"}]', '[{"key": "producer_byte_rate", "value": "NaN"}]'
+            ),
+            "not a decimal",
+        ),
+        (
+            quota('[{"name": "a", "type": "user"}]', '[{"key": "producer_byte_rate"}]'),
+            "value is missing",
+        ),
+        (
+            quota('[{"name": "a", "type": "user"}]', '[{"key": "odd", "value": "1"}]'),
+            "a key that manifests do not",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_quota_that_cannot_be_carried_is_a_loss_at_its_place(text, message):
     result = read("rpk", text)
     assert [line for line, _, _ in losses(result)] == [2]

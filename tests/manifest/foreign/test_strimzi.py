@@ -18,10 +18,15 @@ def user(quotas: str, more: str = "", labels: str = "{}") -> str:
 def test_users_of_certificates_are_named_cn_and_the_default_stands_in_the_kafka_resource():
     result = read("strimzi", sample("strimzi.yaml"), cluster="blue")
     assert limits(result) == {
-        "user=CN=billing": {P: 1048576.0, C: 2097152.0, "request_percentage": 55.0, "controller_mutation_rate": 10.5},
+        "user=CN=billing": {
+            P: 1048576.0,
+            C: 2097152.0,
+            "request_percentage": 55.0,
+            "controller_mutation_rate": 10.5,
+        },
         "user=reports": {C: 4096.0},
         "user=<default>": {P: 1000000.0, "request_percentage": 50.0},
-    }  # fmt: skip
+    }
     assert losses(result) == [
         (28, f"{P}=0", "producerByteRate must be greater than 0; leave it out for no limit")
     ]
@@ -32,8 +37,12 @@ def test_the_limits_of_strimzis_own_plugin_are_no_client_quotas():
     result = read("strimzi", sample("strimzi.yaml"), cluster="green")
     assert not result.declarations
     assert losses(result) == [
-        (56, "", "quotas of type 'strimzi' belong to a plugin of the broker; Kafka has no such limits")
-    ]  # fmt: skip
+        (
+            56,
+            "",
+            "quotas of type 'strimzi' belong to a plugin of the broker; Kafka has no such limits",
+        )
+    ]
 
 
 def test_resources_of_several_clusters_are_never_mixed():
@@ -73,11 +82,14 @@ def test_a_user_without_authentication_or_with_scram_keeps_its_name():
         (user("{producerByteRate: [1]}"), "a single value belongs here"),
         (user("{producerByteRate: -5}"), "must be greater than 0"),
         (user("{requestPercentage: 1}", labels="[]"), "a mapping belongs here"),
-        (user("{requestPercentage: 1}", "  authentication: {type: {}}\n"), "a single value belongs here"),
+        (
+            user("{requestPercentage: 1}", "  authentication: {type: {}}\n"),
+            "a single value belongs here",
+        ),
         (user("{requestPercentage: 1}").replace("name: a", "title: a"), "name is missing"),
         (user("{requestPercentage: 1}").replace("name: a", "name: yes"), "'yes' is not a string"),
     ],
-)  # fmt: skip
+)
 def test_a_resource_that_cannot_be_carried_is_a_loss_with_its_line(text, message):
     result = read("strimzi", text)
     assert len(result.losses) == 1

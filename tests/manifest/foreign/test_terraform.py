@@ -66,19 +66,34 @@ def test_resources_of_several_providers_are_never_mixed():
     [
         ('entity_name = "a"', "kafka_quota.q has no entity_type"),
         ('entity_type = "group"', "'group' is no entity type"),
-        ('entity_type = var.type', "var.type would have to be evaluated"),
-        ('entity_type = "user"\nentity_name = "a-${terraform.workspace}"', "template would have to be evaluated"),
-        ('entity_type = "user"\nentity_name = upper("a")', 'would have to be evaluated'),
-        ('entity_type = "user"\nconfig = merge(local.a, { x = 1 })', "config would have to be evaluated"),
-        ('entity_type = "user"\nconfig = { for k in local.a : k => 1 }', "config would have to be evaluated"),
-        ('entity_type = "user"\nconfig = { producer_byte_rate = 2 * 512 }', "2 * 512 would have to be evaluated"),
+        ("entity_type = var.type", "var.type would have to be evaluated"),
+        (
+            'entity_type = "user"\nentity_name = "a-${terraform.workspace}"',
+            "template would have to be evaluated",
+        ),
+        ('entity_type = "user"\nentity_name = upper("a")', "would have to be evaluated"),
+        (
+            'entity_type = "user"\nconfig = merge(local.a, { x = 1 })',
+            "config would have to be evaluated",
+        ),
+        (
+            'entity_type = "user"\nconfig = { for k in local.a : k => 1 }',
+            "config would have to be evaluated",
+        ),
+        (
+            'entity_type = "user"\nconfig = { producer_byte_rate = 2 * 512 }',
+            "2 * 512 would have to be evaluated",
+        ),
         ('entity_type = "user"\nconfig = { producer_byte_rate = "fast" }', "not a decimal number"),
         ('entity_type = "user"\nconfig = { producer_byte_rate = -1 }', "must be greater than 0"),
-        ('entity_type = "ip"\nentity_name = "host.example"\nconfig = { connection_creation_rate = 1 }', "no literal"),
+        (
+            'entity_type = "ip"\nentity_name = "host.example"\nconfig = { connection_creation_rate = 1 }',
+            "no literal",
+        ),
         ('count = 2\nentity_type = "user"', "kafka_quota.q is made by count"),
         ('entity_type = "user"\ndynamic "config" {\n}', "has a dynamic block"),
     ],
-)  # fmt: skip
+)
 def test_a_resource_that_cannot_be_carried_is_a_loss_with_its_line(body, message):
     result = read("terraform", quota(body))
     assert [message in loss.text for loss in result.losses] == [True]
@@ -96,9 +111,12 @@ def test_a_resource_that_cannot_be_carried_is_a_loss_with_its_line(body, message
         ("a = <<EOT\nnever\n", "f:1:0: not HCL: the heredoc EOT does not end"),
         ("§", "f:1:0: not HCL: '§' does not belong here"),
         ('variable "a" {}\n', "f:0:0: nothing about quotas as terraform writes them"),
-        ('{"version": 4, "serial": 7, "resources": []}', "f:1:1: not what terraform show -json prints: it has no values"),
+        (
+            '{"version": 4, "serial": 7, "resources": []}',
+            "f:1:1: not what terraform show -json prints: it has no values",
+        ),
         ('{"values": ', "f:1:12: not JSON: it ends too early"),
     ],
-)  # fmt: skip
+)
 def test_a_text_that_cannot_be_read_is_an_error_with_its_place(text, problem):
     assert problems("terraform", text) == [problem]

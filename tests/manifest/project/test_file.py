@@ -13,7 +13,9 @@ from reconciler.quota.policy import DriftMode, Policy
 
 V = "apiVersion: kafka-quotas.io/v1alpha1\n"
 PROD = V + "kind: QuotaCluster\nmetadata: {name: prod}\nspec:\n  bootstrapServers: a:9092,b:9092\n"
-FULL = V + """\
+FULL = (
+    V
+    + """\
 kind: QuotaProject
 spec:
   manifests: [quotas, "more/*.yaml"]
@@ -70,7 +72,8 @@ apiVersion: kafka-quotas.io/v1alpha1
 kind: QuotaCluster
 metadata: {name: dev}
 spec: {bootstrapServers: "localhost:9092"}
-"""  # fmt: skip
+"""
+)
 
 
 def test_every_setting_becomes_its_value() -> None:
@@ -200,27 +203,95 @@ WRONG = {
     "a stranger": ("kind: ConfigMap\n", 1, 1, "not 'ConfigMap'"),
     "no kind": ("a: b\n", 1, 1, "a document here has kind QuotaProject or QuotaCluster"),
     "a list": ("- a\n", 1, 1, "a document here has kind"),
-    "two projects": (PROD + ("---\n" + V + "kind: QuotaProject\nspec: {}\n") * 2, 11, 1, "a second QuotaProject; the first is on line 7"),
-    "one cluster twice": (PROD + "---\n" + PROD, 7, 1, "a second QuotaCluster 'prod'; the first is on line 1"),
+    "two projects": (
+        PROD + ("---\n" + V + "kind: QuotaProject\nspec: {}\n") * 2,
+        11,
+        1,
+        "a second QuotaProject; the first is on line 7",
+    ),
+    "one cluster twice": (
+        PROD + "---\n" + PROD,
+        7,
+        1,
+        "a second QuotaCluster 'prod'; the first is on line 1",
+    ),
     "unknown field": (PROD + "  polcy: Sync\n", 6, 3, "did you mean policy?"),
     "wrong policy": (PROD + "  policy: sync\n", 6, 11, "did you mean Sync?"),
     "a secretRef": (PROD + "  secretRef: {name: a}\n", 6, 3, "only the operator reads Secrets"),
-    "sync without a cluster id": (PROD + "  policy: Sync\n", 5, 3, "policy Sync needs expectedClusterId"),
-    "a flag as property": (PROD + "  properties: {a.b: true}\n", 6, 21, "must be a whole number or text, not true"),
+    "sync without a cluster id": (
+        PROD + "  policy: Sync\n",
+        5,
+        3,
+        "policy Sync needs expectedClusterId",
+    ),
+    "a flag as property": (
+        PROD + "  properties: {a.b: true}\n",
+        6,
+        21,
+        "must be a whole number or text, not true",
+    ),
     "a property key": (PROD + "  properties: {on: x}\n", 6, 16, "put it in quotes"),
     "a duration": (PROD + "  interval: 5 minutes\n", 6, 13, "is no duration"),
-    "a time": (PROD + "  ignore: [{user: {exact: a}, reason: r, until: 2030-01-01}]\n", 6, 49, "quotes"),
-    "an item twice": (PROD + "  tenants: [{namespaces: [a, a], entities: []}]\n", 6, 26, "holds an item twice"),
-    "a pattern with both": (PROD + "  scope: [{user: {exact: a, prefix: b}}]\n", 6, 18, "only one of exact and prefix"),
+    "a time": (
+        PROD + "  ignore: [{user: {exact: a}, reason: r, until: 2030-01-01}]\n",
+        6,
+        49,
+        "quotes",
+    ),
+    "an item twice": (
+        PROD + "  tenants: [{namespaces: [a, a], entities: []}]\n",
+        6,
+        26,
+        "holds an item twice",
+    ),
+    "a pattern with both": (
+        PROD + "  scope: [{user: {exact: a, prefix: b}}]\n",
+        6,
+        18,
+        "only one of exact and prefix",
+    ),
     "an empty pattern": (PROD + "  scope: [{}]\n", 6, 11, "at least one of forms"),
-    "a grant of every client-id": (PROD + "  tenants:\n    - namespaces: [a]\n      entities:\n        - forms: [clientId]\n", 9, 11, "no pattern says which ones are granted"),
-    "bounds the wrong way": (PROD + "  guards: {bounds: [{limits: {producerByteRate: {min: 2Mi, max: 1Mi}}}]}\n", 6, 49, "min 2Mi is above max 1Mi"),
-    "an unlisted cluster": (PROD + "---\n" + V + "kind: QuotaProject\nspec:\n  clusters: [{name: prd}]\n", 10, 21, "did you mean prod?"),
-    "a cluster listed twice": (PROD + "---\n" + V + "kind: QuotaProject\nspec:\n  clusters: [{name: prod}, {name: prod}]\n", 10, 35, "listed twice"),
-    "no manifests in a list": (PROD + "---\n" + V + "kind: QuotaProject\nspec: {manifests: []}\n", 9, 19, "at least 1 items"),
-    "two places for records": (PROD + "---\n" + V + "kind: QuotaProject\nspec: {inventory: {file: a, gitRef: refs/b}}\n", 9, 19, "more than 1 fields"),
+    "a grant of every client-id": (
+        PROD + "  tenants:\n    - namespaces: [a]\n      entities:\n        - forms: [clientId]\n",
+        9,
+        11,
+        "no pattern says which ones are granted",
+    ),
+    "bounds the wrong way": (
+        PROD + "  guards: {bounds: [{limits: {producerByteRate: {min: 2Mi, max: 1Mi}}}]}\n",
+        6,
+        49,
+        "min 2Mi is above max 1Mi",
+    ),
+    "an unlisted cluster": (
+        PROD + "---\n" + V + "kind: QuotaProject\nspec:\n  clusters: [{name: prd}]\n",
+        10,
+        21,
+        "did you mean prod?",
+    ),
+    "a cluster listed twice": (
+        PROD
+        + "---\n"
+        + V
+        + "kind: QuotaProject\nspec:\n  clusters: [{name: prod}, {name: prod}]\n",
+        10,
+        35,
+        "listed twice",
+    ),
+    "no manifests in a list": (
+        PROD + "---\n" + V + "kind: QuotaProject\nspec: {manifests: []}\n",
+        9,
+        19,
+        "at least 1 items",
+    ),
+    "two places for records": (
+        PROD + "---\n" + V + "kind: QuotaProject\nspec: {inventory: {file: a, gitRef: refs/b}}\n",
+        9,
+        19,
+        "more than 1 fields",
+    ),
     "no YAML": (PROD + "  x: [\n", 7, 1, "not YAML"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("text", "line", "column", "words"), WRONG.values(), ids=WRONG)
@@ -276,16 +347,32 @@ def test_a_cluster_has_its_own_labels_those_of_its_groups_and_its_name() -> None
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ("clusters: [eu-1]", "clusters: [eu-3]", "no QuotaCluster in this file is called 'eu-3'; did you mean eu-"),
-        ("{size: large}", "{region: us}", "group large gives eu-1 the label region=us, and it has region=eu"),
-        ("{size: large}", "{tier: dev}", "group large gives eu-1 the label tier=dev, and it has tier=prod"),
+        (
+            "clusters: [eu-1]",
+            "clusters: [eu-3]",
+            "no QuotaCluster in this file is called 'eu-3'; did you mean eu-",
+        ),
+        (
+            "{size: large}",
+            "{region: us}",
+            "group large gives eu-1 the label region=us, and it has region=eu",
+        ),
+        (
+            "{size: large}",
+            "{tier: dev}",
+            "group large gives eu-1 the label tier=dev, and it has tier=prod",
+        ),
         ("{size: large}", "{kafka-quotas.io/name: x}", "it has kafka-quotas.io/name=eu-1"),
-        ("{tier: prod}", "{kafka-quotas.io/name: x}", "kafka-quotas.io/name is always the name of the cluster"),
+        (
+            "{tier: prod}",
+            "{kafka-quotas.io/name: x}",
+            "kafka-quotas.io/name is always the name of the cluster",
+        ),
         ("labels: {size: large}", "labels: {}", "needs at least 1 fields"),
         ("labels: {size: large}", "labels: {size: 5}", "put it in quotes"),
         ("clusters: [eu-1]", "clusters: [eu-1, eu-1]", "holds an item twice"),
     ],
-)  # fmt: skip
+)
 def test_a_group_that_contradicts_its_clusters_is_refused(old: str, new: str, words: str) -> None:
     with pytest.raises(ManifestErrors) as caught:
         parse(GROUPED.replace(old, new))

@@ -52,8 +52,13 @@ def documents(draw: st.DrawFn, names: list[str]) -> dict[str, Any]:
     }
     if draw(st.integers(0, 3)):
         items = st.fixed_dictionaries({"limits": limits, "clusterSelector": selectors}) | (
-            st.fixed_dictionaries({"limits": limits, "clusterRef": st.fixed_dictionaries({"name": st.sampled_from(names)})})
-        )  # fmt: skip
+            st.fixed_dictionaries(
+                {
+                    "limits": limits,
+                    "clusterRef": st.fixed_dictionaries({"name": st.sampled_from(names)}),
+                }
+            )
+        )
         spec |= {
             "clusterSelector": draw(selectors),
             "clusterLimits": draw(st.lists(items, max_size=3)),

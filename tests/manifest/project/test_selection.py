@@ -8,7 +8,9 @@ from reconciler.manifest.project.selection import for_cluster
 from reconciler.quota.policy import DeletionPolicy
 from tests.manifest.project.test_file import PROD
 
-TENANTS = PROD + """\
+TENANTS = (
+    PROD
+    + """\
   tenants:
     - namespaces: [payments]
       paths: [pay]
@@ -17,7 +19,8 @@ TENANTS = PROD + """\
     - namespaces: [platform]
       entities: [{forms: [defaultUser]}, {user: {prefix: ""}}]
       allow: [Delete, Suspend]
-""".replace('{user: {prefix: ""}}', "{user: {prefix: a}}")  # fmt: skip
+""".replace('{user: {prefix: ""}}', "{user: {prefix: a}}")
+)
 
 
 def quota(
@@ -32,16 +35,48 @@ def quota(
 
 CASES = {
     "granted": ("pay/a.yaml", quota("payments", "{user: {name: pay-1}}"), ""),
-    "user with client-id": ("pay/a.yaml", quota("payments", "{user: {name: pay-1}, clientId: {name: x}}"), ""),
-    "from another path": ("other/a.yaml", quota("payments", "{user: {name: pay-1}}"), "may not come from this path"),
-    "from a path that only begins alike": ("pay2/a.yaml", quota("payments", "{user: {name: pay-1}}"), "may not come from this path"),
-    "another user": ("pay/a.yaml", quota("payments", "{user: {name: alice}}"), "no grant for entities of the form user"),
-    "the default user": ("pay/a.yaml", quota("payments", "{user: {default: true}}"), "no grant for entities of the form defaultUser"),
-    "a bare client-id": ("pay/a.yaml", quota("payments", "{clientId: {name: pay-1}}"), "no grant for entities of the form clientId"),
-    "too much": ("pay/a.yaml", quota("payments", "{user: {name: pay-1}}", rate="2Mi"), "above the granted maximum"),
-    "a namespace without grant": ("a.yaml", quota("fraud", "{user: {name: pay-1}}"), "namespace fraud has no grant"),
+    "user with client-id": (
+        "pay/a.yaml",
+        quota("payments", "{user: {name: pay-1}, clientId: {name: x}}"),
+        "",
+    ),
+    "from another path": (
+        "other/a.yaml",
+        quota("payments", "{user: {name: pay-1}}"),
+        "may not come from this path",
+    ),
+    "from a path that only begins alike": (
+        "pay2/a.yaml",
+        quota("payments", "{user: {name: pay-1}}"),
+        "may not come from this path",
+    ),
+    "another user": (
+        "pay/a.yaml",
+        quota("payments", "{user: {name: alice}}"),
+        "no grant for entities of the form user",
+    ),
+    "the default user": (
+        "pay/a.yaml",
+        quota("payments", "{user: {default: true}}"),
+        "no grant for entities of the form defaultUser",
+    ),
+    "a bare client-id": (
+        "pay/a.yaml",
+        quota("payments", "{clientId: {name: pay-1}}"),
+        "no grant for entities of the form clientId",
+    ),
+    "too much": (
+        "pay/a.yaml",
+        quota("payments", "{user: {name: pay-1}}", rate="2Mi"),
+        "above the granted maximum",
+    ),
+    "a namespace without grant": (
+        "a.yaml",
+        quota("fraud", "{user: {name: pay-1}}"),
+        "namespace fraud has no grant",
+    ),
     "a grant without paths": ("a.yaml", quota("platform", "{user: {default: true}}"), ""),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("path", "text", "words"), CASES.values(), ids=CASES)

@@ -164,12 +164,17 @@ def test_a_label_never_weakens_the_gate_and_never_leaves_a_tier_that_the_policy_
 
 CONSUMERS = {
     "consumers": [
-        {"entities": [{"user": {"prefix": "etl-"}}], "maxPartitionFetchBytes": "64Ki", "partitions": 4, "batchBytes": 16_384},
+        {
+            "entities": [{"user": {"prefix": "etl-"}}],
+            "maxPartitionFetchBytes": "64Ki",
+            "partitions": 4,
+            "batchBytes": 16_384,
+        },
         {"entities": [{"user": {"exact": "bob"}}], "fetchMaxBytes": "2Mi"},
         {"entities": [{"user": {"exact": "eve"}}], "partitions": 100},
         {"maxPartitionFetchBytes": 100_000, "fetchMaxBytes": "50k", "partitions": 1},
     ]
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(

@@ -29,23 +29,74 @@ def test_nothing_differs_between_two_texts_that_mean_the_same() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "row"),
     [
-        ("maxRemovals: 3", "maxRemovals: 300", ("QuotaCluster/prod", "spec.guards.maxRemovals", "3", "300")),
-        ("driftDetection: Correct", "driftDetection: Disabled", ("QuotaCluster/prod", "spec.driftDetection", "Correct", "Disabled")),
-        ("newlyUnlimited: Refuse", "", ("QuotaCluster/prod", "spec.guards.newlyUnlimited", "Refuse", "(unset)")),
-        ("protectDefaults: false", "protectDefaults: true", ("QuotaCluster/prod", "spec.guards.protectDefaults", "false", "true")),
-        ("allow: [Delete]", "allow: [Delete, Suspend]", ("QuotaCluster/prod", "spec.tenants",
-         "[{namespaces: [payments], paths: [quotas/payments/], priority: 5, entities: [{user: {prefix: pay-}}], bounds: {consumerByteRate: {max: 10M}}, allow: [Delete]}]",
-         "[{namespaces: [payments], paths: [quotas/payments/], priority: 5, entities: [{user: {prefix: pay-}}], bounds: {consumerByteRate: {max: 10M}}, allow: [Delete, Suspend]}]")),
-        ("[quotas, ", "[", ("QuotaProject", "spec.manifests", "[quotas, more/*.yaml]", "[more/*.yaml]")),
-        ("localhost:9092", "evil:9092", ("QuotaCluster/dev", "spec.bootstrapServers", "localhost:9092", "evil:9092")),
-        ("SASL_SSL", "PLAINTEXT", ("QuotaCluster/prod", "spec.properties.security.protocol", "SASL_SSL", "PLAINTEXT")),
-        ("${file:/run/secrets/kafka:password}", "hunter2",
-         ("QuotaCluster/prod", "spec.properties.sasl.password", "${file:/run/secrets/kafka:password}", "(hidden)")),
-        ("${file:/run/secrets/kafka:password}", "'${env:A}hunter2'",
-         ("QuotaCluster/prod", "spec.properties.sasl.password", "${file:/run/secrets/kafka:password}", "(hidden)")),
+        (
+            "maxRemovals: 3",
+            "maxRemovals: 300",
+            ("QuotaCluster/prod", "spec.guards.maxRemovals", "3", "300"),
+        ),
+        (
+            "driftDetection: Correct",
+            "driftDetection: Disabled",
+            ("QuotaCluster/prod", "spec.driftDetection", "Correct", "Disabled"),
+        ),
+        (
+            "newlyUnlimited: Refuse",
+            "",
+            ("QuotaCluster/prod", "spec.guards.newlyUnlimited", "Refuse", "(unset)"),
+        ),
+        (
+            "protectDefaults: false",
+            "protectDefaults: true",
+            ("QuotaCluster/prod", "spec.guards.protectDefaults", "false", "true"),
+        ),
+        (
+            "allow: [Delete]",
+            "allow: [Delete, Suspend]",
+            (
+                "QuotaCluster/prod",
+                "spec.tenants",
+                "[{namespaces: [payments], paths: [quotas/payments/], priority: 5, entities: [{user: {prefix: pay-}}], bounds: {consumerByteRate: {max: 10M}}, allow: [Delete]}]",
+                "[{namespaces: [payments], paths: [quotas/payments/], priority: 5, entities: [{user: {prefix: pay-}}], bounds: {consumerByteRate: {max: 10M}}, allow: [Delete, Suspend]}]",
+            ),
+        ),
+        (
+            "[quotas, ",
+            "[",
+            ("QuotaProject", "spec.manifests", "[quotas, more/*.yaml]", "[more/*.yaml]"),
+        ),
+        (
+            "localhost:9092",
+            "evil:9092",
+            ("QuotaCluster/dev", "spec.bootstrapServers", "localhost:9092", "evil:9092"),
+        ),
+        (
+            "SASL_SSL",
+            "PLAINTEXT",
+            ("QuotaCluster/prod", "spec.properties.security.protocol", "SASL_SSL", "PLAINTEXT"),
+        ),
+        (
+            "${file:/run/secrets/kafka:password}",
+            "hunter2",
+            (
+                "QuotaCluster/prod",
+                "spec.properties.sasl.password",
+                "${file:/run/secrets/kafka:password}",
+                "(hidden)",
+            ),
+        ),
+        (
+            "${file:/run/secrets/kafka:password}",
+            "'${env:A}hunter2'",
+            (
+                "QuotaCluster/prod",
+                "spec.properties.sasl.password",
+                "${file:/run/secrets/kafka:password}",
+                "(hidden)",
+            ),
+        ),
         ("request.timeout.ms: 30000", "sasl.jaas.config: hunter2 required;", None),
     ],
-)  # fmt: skip
+)
 def test_one_setting_that_differs_is_one_row(
     old: str, new: str, row: tuple[str, str, str, str] | None
 ) -> None:

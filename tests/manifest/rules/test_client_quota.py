@@ -86,18 +86,66 @@ BROKEN: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("one-cluster", quota(clusterSelector={}), "only one of clusterRef and clusterSelector"),
     ("one-cluster", quota_without("clusterRef"), "needs clusterRef or clusterSelector"),
     ("cluster-limits", quota(clusterLimits=[]), "needs clusterSelector"),
-    ("cluster-limits", selecting(clusterLimits=[{"clusterSelector": {}, "limits": {"connectionCreationRate": 5}}]), "clusterLimits[0]: connectionCreationRate is for an ip"),
-    ("cluster-limits-one-of", selecting(clusterLimits=[{"limits": {"producerByteRate": 5}}]), "needs clusterRef or clusterSelector"),
-    ("cluster-limits-one-of", selecting(clusterLimits=[{"clusterRef": {"name": "a"}, "clusterSelector": {}, "limits": {"producerByteRate": 5}}]), "only one of"),
-    ("selector-values", selecting(clusterSelector=requirement(operator="In")), "operator In needs values"),
-    ("selector-values", selecting(clusterSelector=requirement(operator="NotIn", values=[])), "operator NotIn needs values"),
-    ("selector-values", selecting(clusterSelector=requirement(operator="Exists", values=["eu"])), "operator Exists takes no values"),
-    ("cluster-limits-selector-values", selecting(clusterLimits=[{"clusterSelector": requirement(operator="In"), "limits": {"producerByteRate": 5}}]), "needs values"),
-    ("cluster-limits-rate-producerByteRate", selecting(clusterLimits=[{"clusterSelector": {}, "limits": {"producerByteRate": 0}}]), "greater than 0"),
+    (
+        "cluster-limits",
+        selecting(clusterLimits=[{"clusterSelector": {}, "limits": {"connectionCreationRate": 5}}]),
+        "clusterLimits[0]: connectionCreationRate is for an ip",
+    ),
+    (
+        "cluster-limits-one-of",
+        selecting(clusterLimits=[{"limits": {"producerByteRate": 5}}]),
+        "needs clusterRef or clusterSelector",
+    ),
+    (
+        "cluster-limits-one-of",
+        selecting(
+            clusterLimits=[
+                {
+                    "clusterRef": {"name": "a"},
+                    "clusterSelector": {},
+                    "limits": {"producerByteRate": 5},
+                }
+            ]
+        ),
+        "only one of",
+    ),
+    (
+        "selector-values",
+        selecting(clusterSelector=requirement(operator="In")),
+        "operator In needs values",
+    ),
+    (
+        "selector-values",
+        selecting(clusterSelector=requirement(operator="NotIn", values=[])),
+        "operator NotIn needs values",
+    ),
+    (
+        "selector-values",
+        selecting(clusterSelector=requirement(operator="Exists", values=["eu"])),
+        "operator Exists takes no values",
+    ),
+    (
+        "cluster-limits-selector-values",
+        selecting(
+            clusterLimits=[
+                {"clusterSelector": requirement(operator="In"), "limits": {"producerByteRate": 5}}
+            ]
+        ),
+        "needs values",
+    ),
+    (
+        "cluster-limits-rate-producerByteRate",
+        selecting(clusterLimits=[{"clusterSelector": {}, "limits": {"producerByteRate": 0}}]),
+        "greater than 0",
+    ),
     ("limits-carrier", limits(connectionCreationRate=5), "for an ip"),
     ("limits-carrier", quota(entity={"ip": {"default": True}}), "not producerByteRate"),
     ("entity-shape", entity(), "needs a user"),
-    ("entity-shape", entity(ip={"default": True}, user={"default": True}), "ip stands alone; take user away"),
+    (
+        "entity-shape",
+        entity(ip={"default": True}, user={"default": True}),
+        "ip stands alone; take user away",
+    ),
     ("user-one-of", entity(user={}), "needs name or default"),
     ("user-one-of", entity(user={"name": "a", "default": True}), "only one of name and default"),
     ("clientId-one-of", entity(clientId={}), "needs name or default"),
@@ -118,7 +166,11 @@ BROKEN: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("rate-producerByteRate", limits(producerByteRate=2**53 + 1), "no exact float64"),
     ("rate-producerByteRate", limits(producerByteRate=2**63), "maximum"),
     ("rate-producerByteRate", limits(producerByteRate="1.5"), "no whole number"),
-    ("rate-producerByteRate", limits(producerByteRate="0.1Ki"), "102.4, and that is no whole number"),
+    (
+        "rate-producerByteRate",
+        limits(producerByteRate="0.1Ki"),
+        "102.4, and that is no whole number",
+    ),
     ("rate-producerByteRate", limits(producerByteRate="3000m"), "write 3"),
     ("rate-producerByteRate", limits(producerByteRate="0"), "greater than 0"),
     ("rate-producerByteRate", limits(producerByteRate="8Ei"), "broker's maximum"),
@@ -127,34 +179,97 @@ BROKEN: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("rate-requestPercentage", limits(requestPercentage=2**53 + 1), "no exact float64"),
     ("rate-requestPercentage", limits(requestPercentage=float("inf")), "finite"),
     ("rate-controllerMutationRate", limits(controllerMutationRate=10**400), "finite"),
-    ("rate-connectionCreationRate", quota(entity={"ip": {"default": True}}, limits={"connectionCreationRate": 2**31}), "maximum"),
+    (
+        "rate-connectionCreationRate",
+        quota(entity={"ip": {"default": True}}, limits={"connectionCreationRate": 2**31}),
+        "maximum",
+    ),
     ("sync-cluster-id", cluster(policy="Sync"), "needs expectedClusterId"),
     ("exclusive-scope", cluster(exclusive=True), "needs policy Sync"),
-    ("exclusive-scope", cluster(exclusive=True, policy="Sync", expectedClusterId="x", scope=[]), "scope"),
-    ("confirm-sync", cluster(confirmSync="a", expectedClusterId="b"), "is not the expectedClusterId"),
-    ("ignore-until", cluster(ignore=[{"user": {"exact": "a"}, "reason": "r", "until": "tomorrow"}]), "no time"),
-    ("ignore-until", cluster(ignore=[{"user": {"exact": "a"}, "reason": "r", "until": "2026-02-30T00:00:00Z"}]), "no time"),
+    (
+        "exclusive-scope",
+        cluster(exclusive=True, policy="Sync", expectedClusterId="x", scope=[]),
+        "scope",
+    ),
+    (
+        "confirm-sync",
+        cluster(confirmSync="a", expectedClusterId="b"),
+        "is not the expectedClusterId",
+    ),
+    (
+        "ignore-until",
+        cluster(ignore=[{"user": {"exact": "a"}, "reason": "r", "until": "tomorrow"}]),
+        "no time",
+    ),
+    (
+        "ignore-until",
+        cluster(ignore=[{"user": {"exact": "a"}, "reason": "r", "until": "2026-02-30T00:00:00Z"}]),
+        "no time",
+    ),
     ("scope-pattern", cluster(scope=[{}]), "at least one of"),
     ("ignore-pattern", cluster(ignore=[{"reason": "r"}]), "at least one of"),
     ("protected-pattern", cluster(guards={"protected": [{"reason": "r"}]}), "at least one of"),
-    ("requiredLabels-pattern", cluster(guards={"requiredLabels": [{"labels": ["owner"]}]}), "at least one of"),
-    ("protected-ip-alone", cluster(guards={"protected": [{"ip": {"exact": "::1"}, "user": {"exact": "a"}}]}), "stands alone"),
-    ("requiredLabels-user-match", cluster(guards={"requiredLabels": [{"user": {}, "labels": ["owner"]}]}), "needs exact or prefix"),
-    ("tenants-pattern", cluster(tenants=[{"namespaces": ["a"], "entities": [{}]}]), "at least one of"),
+    (
+        "requiredLabels-pattern",
+        cluster(guards={"requiredLabels": [{"labels": ["owner"]}]}),
+        "at least one of",
+    ),
+    (
+        "protected-ip-alone",
+        cluster(guards={"protected": [{"ip": {"exact": "::1"}, "user": {"exact": "a"}}]}),
+        "stands alone",
+    ),
+    (
+        "requiredLabels-user-match",
+        cluster(guards={"requiredLabels": [{"user": {}, "labels": ["owner"]}]}),
+        "needs exact or prefix",
+    ),
+    (
+        "tenants-pattern",
+        cluster(tenants=[{"namespaces": ["a"], "entities": [{}]}]),
+        "at least one of",
+    ),
     ("tenants-user-granted", grant(forms=["user"]), "form user has a named user"),
-    ("tenants-user-granted", grant(forms=["defaultUser", "user+clientId"], clientId={"prefix": ""}), "form user+clientId has a named user"),
-    ("tenants-clientId-granted", grant(forms=["user", "user+clientId"], user={"prefix": "a"}), 'write clientId: {prefix: ""}'),
-    ("tenants-clientId-granted", grant(forms=["clientId"], user={"prefix": "a"}), "form clientId has a named clientId"),
+    (
+        "tenants-user-granted",
+        grant(forms=["defaultUser", "user+clientId"], clientId={"prefix": ""}),
+        "form user+clientId has a named user",
+    ),
+    (
+        "tenants-clientId-granted",
+        grant(forms=["user", "user+clientId"], user={"prefix": "a"}),
+        'write clientId: {prefix: ""}',
+    ),
+    (
+        "tenants-clientId-granted",
+        grant(forms=["clientId"], user={"prefix": "a"}),
+        "form clientId has a named clientId",
+    ),
     ("tenants-clientId-granted", grant(forms=["defaultUser+clientId"]), "which ones are granted"),
     ("tenants-ip-granted", grant(forms=["defaultIp", "ip"]), "form ip has a named ip"),
-    ("scope-ip-alone", cluster(scope=[{"ip": {"exact": "::1"}, "user": {"exact": "a"}}]), "stands alone"),
+    (
+        "scope-ip-alone",
+        cluster(scope=[{"ip": {"exact": "::1"}, "user": {"exact": "a"}}]),
+        "stands alone",
+    ),
     ("scope-user-match", cluster(scope=[{"user": {}}]), "needs exact or prefix"),
     ("scope-user-match", cluster(scope=[{"user": {"exact": "a", "prefix": "b"}}]), "only one of"),
     ("guards-bound-producerByteRate", bounds(min="2Mi", max="1Mi"), "min 2Mi is above max 1Mi"),
     ("guards-bound-producerByteRate", bounds(min=3, max="2"), "above"),
-    ("tenants-bound-requestPercentage",
-     cluster(tenants=[{"namespaces": ["a"], "entities": [], "bounds": {"requestPercentage": {"min": 2, "max": 1}}}]), "above"),
-)  # fmt: skip
+    (
+        "tenants-bound-requestPercentage",
+        cluster(
+            tenants=[
+                {
+                    "namespaces": ["a"],
+                    "entities": [],
+                    "bounds": {"requestPercentage": {"min": 2, "max": 1}},
+                }
+            ]
+        ),
+        "above",
+    ),
+)
 
 
 @pytest.mark.parametrize(("name", "document", "words"), BROKEN)
@@ -179,20 +294,58 @@ def test_every_twin_is_seen_to_say_no() -> None:
 
 
 ACCEPTED = (
-    *(quota(entity=form, limits={"connectionCreationRate": 5} if "ip" in form else {"producerByteRate": 5}) for form in FORMS),
-    selecting(), selecting(clusterSelector={}), selecting(clusterSelector=requirement(operator="DoesNotExist", values=[])),
+    *(
+        quota(
+            entity=form,
+            limits={"connectionCreationRate": 5} if "ip" in form else {"producerByteRate": 5},
+        )
+        for form in FORMS
+    ),
+    selecting(),
+    selecting(clusterSelector={}),
+    selecting(clusterSelector=requirement(operator="DoesNotExist", values=[])),
     selecting(clusterSelector=requirement(operator="NotIn", values=["eu", ""]), clusterLimits=[]),
-    selecting(clusterLimits=[{"clusterRef": {"name": "a"}, "limits": {"producerByteRate": 5}}, {"clusterSelector": {}, "limits": {"requestPercentage": 5}}]),
-    selecting(entity={"ip": {"default": True}}, limits={"connectionCreationRate": 5}, clusterLimits=[{"clusterSelector": {}, "limits": {"connectionCreationRate": "1k"}}]),
-    ip("::1"), ip("2001:db8::1"), ip("255.255.255.255"), ip("1::"), ip("::1.2.3.4".replace("1.2.3.4", "102:304")),
-    limits(producerByteRate=2**63 - 1), limits(producerByteRate=2**53), limits(producerByteRate="9223372036854775807"),
-    limits(producerByteRate="10Mi", consumerByteRate="1500", requestPercentage=0.001, controllerMutationRate=1),
-    cluster(policy="Sync", expectedClusterId="x", confirmSync="x", exclusive=True, scope=[{"forms": ["user"]}]),
+    selecting(
+        clusterLimits=[
+            {"clusterRef": {"name": "a"}, "limits": {"producerByteRate": 5}},
+            {"clusterSelector": {}, "limits": {"requestPercentage": 5}},
+        ]
+    ),
+    selecting(
+        entity={"ip": {"default": True}},
+        limits={"connectionCreationRate": 5},
+        clusterLimits=[{"clusterSelector": {}, "limits": {"connectionCreationRate": "1k"}}],
+    ),
+    ip("::1"),
+    ip("2001:db8::1"),
+    ip("255.255.255.255"),
+    ip("1::"),
+    ip("::1.2.3.4".replace("1.2.3.4", "102:304")),
+    limits(producerByteRate=2**63 - 1),
+    limits(producerByteRate=2**53),
+    limits(producerByteRate="9223372036854775807"),
+    limits(
+        producerByteRate="10Mi",
+        consumerByteRate="1500",
+        requestPercentage=0.001,
+        controllerMutationRate=1,
+    ),
+    cluster(
+        policy="Sync",
+        expectedClusterId="x",
+        confirmSync="x",
+        exclusive=True,
+        scope=[{"forms": ["user"]}],
+    ),
     cluster(guards={"bounds": [{"limits": {"producerByteRate": {"min": "1Ki", "max": 1024}}}]}),
-    grant(user={"prefix": ""}), grant(forms=["defaultUser", "defaultIp", "user+defaultClientId"], user={"exact": "a"}),
-    grant(forms=["user", "user+clientId", "clientId"], user={"prefix": ""}, clientId={"prefix": ""}), grant(forms=["ip"], ip={"prefix": ""}),
+    grant(user={"prefix": ""}),
+    grant(forms=["defaultUser", "defaultIp", "user+defaultClientId"], user={"exact": "a"}),
+    grant(
+        forms=["user", "user+clientId", "clientId"], user={"prefix": ""}, clientId={"prefix": ""}
+    ),
+    grant(forms=["ip"], ip={"prefix": ""}),
     cluster(scope=[{"forms": ["user", "ip"]}], ignore=[{"forms": ["clientId"], "reason": "r"}]),
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("document", ACCEPTED)
@@ -214,9 +367,11 @@ def test_rules_without_cel_are_those_about_numbers_that_json_has_lost() -> None:
         return not rule.cel
 
     assert {rule.id for rule in filter(kind, RULES.values())} == {
-        "rate-requestPercentage", "rate-controllerMutationRate",
-        "cluster-limits-rate-requestPercentage", "cluster-limits-rate-controllerMutationRate",
-    }  # fmt: skip
+        "rate-requestPercentage",
+        "rate-controllerMutationRate",
+        "cluster-limits-rate-requestPercentage",
+        "cluster-limits-rate-controllerMutationRate",
+    }
 
 
 @pytest.mark.parametrize(
@@ -229,8 +384,15 @@ def test_only_canonical_literals_are_canonical(text: str, good: bool) -> None:
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [("1970-01-01T00:00:10Z", 10.0), ("1970-01-01T01:00:00+01:00", 0.0), ("1970-01-01t00:00:00.5z", 0.5),
-     ("1970-01-01", None), ("1970-01-01T00:00:00", None), ("1970-13-01T00:00:00Z", None), ("19700101T000000Z", None)],
-)  # fmt: skip
+    [
+        ("1970-01-01T00:00:10Z", 10.0),
+        ("1970-01-01T01:00:00+01:00", 0.0),
+        ("1970-01-01t00:00:00.5z", 0.5),
+        ("1970-01-01", None),
+        ("1970-01-01T00:00:00", None),
+        ("1970-13-01T00:00:00Z", None),
+        ("19700101T000000Z", None),
+    ],
+)
 def test_a_time_has_a_zone(text: str, seconds: float | None) -> None:
     assert seconds_of(text) == seconds

@@ -17,12 +17,17 @@ from tests.manifest.syntax.test_yaml_parser import reading
 
 json_values = st.recursive(
     st.one_of(
-        st.none(), st.booleans(), st.integers(-(10**20), 10**20), st.text(max_size=5),
+        st.none(),
+        st.booleans(),
+        st.integers(-(10**20), 10**20),
+        st.text(max_size=5),
         st.floats(allow_nan=False, allow_infinity=False).filter(lambda x: x != 0),
     ),
-    lambda below: st.lists(below, max_size=3) | st.dictionaries(st.text(max_size=3), below, max_size=3),
+    lambda below: (
+        st.lists(below, max_size=3) | st.dictionaries(st.text(max_size=3), below, max_size=3)
+    ),
     max_leaves=10,
-)  # fmt: skip
+)
 
 
 @given(json_values)
@@ -49,9 +54,15 @@ def test_ambiguous_scalars_stay_marked() -> None:
 
 @pytest.mark.parametrize(
     ("path", "at", "key_at"),
-    [((), (1, 1), (1, 1)), (("a",), (1, 4), (1, 1)), (("b", 0, "c"), (3, 8), (3, 5)), (("b", 1, "e", 0), (5, 10), (5, 10)),
-     (("b", 0, "missing"), (3, 5), (3, 5)), (("missing", "too"), (1, 1), (1, 1))],
-)  # fmt: skip
+    [
+        ((), (1, 1), (1, 1)),
+        (("a",), (1, 4), (1, 1)),
+        (("b", 0, "c"), (3, 8), (3, 5)),
+        (("b", 1, "e", 0), (5, 10), (5, 10)),
+        (("b", 0, "missing"), (3, 5), (3, 5)),
+        (("missing", "too"), (1, 1), (1, 1)),
+    ],
+)
 def test_a_path_has_a_place(
     path: tuple[str | int, ...], at: tuple[int, int], key_at: tuple[int, int]
 ) -> None:

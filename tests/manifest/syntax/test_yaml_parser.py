@@ -25,7 +25,12 @@ def reading(text: str) -> tuple[list[Node], list[Problem]]:
 
 REFUSED = {
     "a key twice": ("a: 1\nb: 2\na: 3\n", 3, 1, "key 'a' is given twice, first on line 1"),
-    "a key twice in a flow mapping": ("x: {a: 1, b: 2, a: 3}\n", 1, 17, "is given twice, first on line 1"),
+    "a key twice in a flow mapping": (
+        "x: {a: 1, b: 2, a: 3}\n",
+        1,
+        17,
+        "is given twice, first on line 1",
+    ),
     "a key twice, once in quotes": ('a: 1\n"a": 2\n', 2, 1, "is given twice"),
     "a tag": ("a: !!str 1\n", 1, 4, "tags are not used"),
     "a local tag": ("a: !x {b: c}\n", 1, 4, "tags are not used"),
@@ -40,13 +45,18 @@ REFUSED = {
     "an unclosed quote": ('a: "b\n', 2, 1, "not YAML"),
     "a tab as indent": ("a:\n\tb: c\n", 2, 1, "not YAML"),
     "two values on a line": ("a: b: c\n", 1, 5, "not YAML"),
-    "a control character": ("a: b\nc: \x07d\n", 2, 4, r"U+0007 may not stand in YAML as it is; write \x07"),
+    "a control character": (
+        "a: b\nc: \x07d\n",
+        2,
+        4,
+        r"U+0007 may not stand in YAML as it is; write \x07",
+    ),
     "a next-line character": ("a: b\x85c\n", 1, 5, r"write \x85 in double quotes"),
     "a line separator": ("a: b\nc: d\u2028e\n", 2, 5, r"write \u2028 in double quotes"),
     "a lone carriage return": ("a: b\rc: d\n", 1, 5, "U+000D"),
     "a byte order mark inside": ("a: b\ufeff\n", 1, 5, "U+FEFF"),
     "half a surrogate pair": ("a: \ud800\n", 1, 4, "U+D800"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("text", "line", "column", "words"), REFUSED.values(), ids=REFUSED)
@@ -146,9 +156,36 @@ def test_the_parser_without_libyaml_refuses_the_same(
 # ---- the cut at document markers ------------------------------------------------------------
 
 fragments = st.sampled_from(
-    ["---\n", "--- a\n", "---", "\n", "a: b\n", "  c: d\n", "- e\n", "'x\n", "y'\n", '"', "|\n", "a: |\n", "  ---\n", " ---\n",
-     "# ---\n", "...\n", "{", "}", "[", "a: >-\n", "--\n", "----\n", "---#\n", "\t", "%YAML 1.1\n", "&a ", "*a\n"]
-)  # fmt: skip
+    [
+        "---\n",
+        "--- a\n",
+        "---",
+        "\n",
+        "a: b\n",
+        "  c: d\n",
+        "- e\n",
+        "'x\n",
+        "y'\n",
+        '"',
+        "|\n",
+        "a: |\n",
+        "  ---\n",
+        " ---\n",
+        "# ---\n",
+        "...\n",
+        "{",
+        "}",
+        "[",
+        "a: >-\n",
+        "--\n",
+        "----\n",
+        "---#\n",
+        "\t",
+        "%YAML 1.1\n",
+        "&a ",
+        "*a\n",
+    ]
+)
 yaml_like = st.lists(fragments, max_size=12).map("".join)
 
 

@@ -72,8 +72,12 @@ def test_the_counts_of_a_plan_are_those_of_its_sides(world):
     assert plan.owned_pairs == world.owned.pair_count
     assert plan.documents == len(world.desired.documents)
     spoken = {(one.entity, one.key) for one in (*plan.changes, *plan.findings)}
-    declared = {(s, k) for s, limits in world.desired.limits.items()
-                for k, v in zip(COLUMNS, limits, strict=True) if v is not None}  # fmt: skip
+    declared = {
+        (s, k)
+        for s, limits in world.desired.limits.items()
+        for k, v in zip(COLUMNS, limits, strict=True)
+        if v is not None
+    }
     silent = {
         (s, k)
         for s, k in declared - spoken
@@ -94,8 +98,12 @@ def test_a_state_compared_with_itself_needs_nothing(state):
     plan = compare(desired=desired, owned=owned, live=state, rules=Rules())
     pairs = len(list(state.pairs()))
     assert plan == Plan(
-        cluster_id="c", documents=len(state.limits), desired_pairs=pairs, in_sync=pairs, owned_pairs=pairs
-    )  # fmt: skip
+        cluster_id="c",
+        documents=len(state.limits),
+        desired_pairs=pairs,
+        in_sync=pairs,
+        owned_pairs=pairs,
+    )
 
 
 def declared_as(state: QuotaState) -> DesiredState:
@@ -171,8 +179,13 @@ def test_observe_touches_neither_the_broker_nor_the_records(world):
 @given(worlds())
 def test_an_incomplete_listing_removes_drops_and_orphans_nothing(world):
     plan = plan_of(replace(world, rules=replace(world.rules, complete=False)))
-    assert [change for change in plan.changes if change.removes and change.cause is not Cause.OVERRIDE
-            and change.cause is not Cause.OVERRIDE_EXPIRED] == []  # fmt: skip
+    assert [
+        change
+        for change in plan.changes
+        if change.removes
+        and change.cause is not Cause.OVERRIDE
+        and change.cause is not Cause.OVERRIDE_EXPIRED
+    ] == []
     assert plan.orphans == ()
 
 

@@ -56,12 +56,20 @@ def change(
     declared: bool = True,
 ) -> QuotaChange:
     claim = Declaration(
-        document="t/one", entity=subject, limits=limits_of({key: after or 1.0}), path="a.yaml", line=7
-    )  # fmt: skip
+        document="t/one",
+        entity=subject,
+        limits=limits_of({key: after or 1.0}),
+        path="a.yaml",
+        line=7,
+    )
     return QuotaChange(
-        entity=subject, key=key, before=before, after=after, cause=cause,
+        entity=subject,
+        key=key,
+        before=before,
+        after=after,
+        cause=cause,
         claim=claim if declared and after is not None else None,
-    )  # fmt: skip
+    )
 
 
 def removals(count: int) -> tuple[QuotaChange, ...]:
@@ -264,11 +272,13 @@ _values = st.floats(min_value=1.0, max_value=1e15)
 _live = st.one_of(
     st.builds(default_of, _values),
     st.builds(
-        lambda own, wide: QuotaState(limits={ALICE: limits_of({RATE: own}), ANYONE: limits_of({RATE: wide})}),
+        lambda own, wide: QuotaState(
+            limits={ALICE: limits_of({RATE: own}), ANYONE: limits_of({RATE: wide})}
+        ),
         _values,
         _values,
     ),
-)  # fmt: skip
+)
 _ranges = st.one_of(
     st.just(()),
     st.builds(
@@ -600,7 +610,9 @@ def test_a_guard_that_could_guard_nothing_cannot_be_built(wrong: dict[str, float
 
 def test_a_number_that_breaks_a_guard_is_shown_with_enough_digits_to_see_it():
     slip = change(None, 0.9999999, subject=entity(user="a"), key=Key.REQUEST_PERCENTAGE)
-    (violation,) = check(Plan(cluster_id="c", changes=(slip,)), replace(OFF, allow_small_values=False), QuotaState())  # fmt: skip
+    (violation,) = check(
+        Plan(cluster_id="c", changes=(slip,)), replace(OFF, allow_small_values=False), QuotaState()
+    )
     assert "0.9999999 % is below 1 %" in violation.message
     jump = change(1e6, 1.0000001e7, subject=entity(user="a"))
     guards = replace(OFF, max_change_factor=10.0)

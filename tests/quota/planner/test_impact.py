@@ -109,7 +109,9 @@ def test_exactly_those_whose_limit_or_bucket_changes_are_affected(live, target):
 
 def test_a_limit_of_the_same_size_in_another_bucket_is_a_move():
     live = rates(alice=5.0)
-    new_plan = plan(live, (entity(user="alice", client_id="app"), RATE, 5.0), (entity(user="alice"), RATE, 6.0))  # fmt: skip
+    new_plan = plan(
+        live, (entity(user="alice", client_id="app"), RATE, 5.0), (entity(user="alice"), RATE, 6.0)
+    )
     pair, alone = assess(
         new_plan, live, known_principals=[ALICE, Principal(user="alice")]
     ).affected[::-1]
@@ -124,7 +126,12 @@ def test_a_limit_of_the_same_size_in_another_bucket_is_a_move():
 
 def test_known_principals_are_counted_once_and_sorted_whatever_is_missing():
     live, made = QuotaState(), plan(QuotaState(), (entity(user=DEFAULT), RATE, 1.0))
-    known = [Principal(user="b"), Principal(user="a", client_id=""), Principal(user="a"), Principal(user="b")]  # fmt: skip
+    known = [
+        Principal(user="b"),
+        Principal(user="a", client_id=""),
+        Principal(user="a"),
+        Principal(user="b"),
+    ]
     impact = assess(made, live, known_principals=known)
     assert impact.principal_count == 3
     assert [one.principal for one in impact.affected] == [
@@ -279,8 +286,14 @@ def test_a_client_is_told_which_way_its_limit_goes_and_how_far():
 
 def orphan(subject: Entity, key: Key = RATE, action: Action = Action.ORPHAN) -> Finding:
     return Finding(
-        entity=subject, key=key, desired=None, applied=1.0, live=1.0, cause=Cause.PRUNE, action=action
-    )  # fmt: skip
+        entity=subject,
+        key=key,
+        desired=None,
+        applied=1.0,
+        live=1.0,
+        cause=Cause.PRUNE,
+        action=action,
+    )
 
 
 @given(states(max_size=14))

@@ -29,8 +29,15 @@ def change(subject=ALICE, before=1.0, after=2.0, key=RATE, cause=Cause.SPEC) -> 
 
 def finding(cause: Cause, action: Action = Action.REPORT, **more: object) -> Finding:
     return Finding(
-        entity=ALICE, key=RATE, desired=1.0, applied=None, live=2.0, cause=cause, action=action, **more
-    )  # fmt: skip
+        entity=ALICE,
+        key=RATE,
+        desired=1.0,
+        applied=None,
+        live=2.0,
+        cause=cause,
+        action=action,
+        **more,
+    )
 
 
 changes = st.lists(

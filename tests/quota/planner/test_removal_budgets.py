@@ -223,8 +223,10 @@ def test_no_window_ever_has_more_removals_of_a_tenant_than_its_budget(
                 assert number <= max(1, guards.max_removed_percent * base / 100)
         assert within(cluster.made, end) <= max(
             5 * guards.max_removals,
-            guards.max_removed_percent * (sum(cluster.left.values()) + within(cluster.made, end)) / 100,
-        )  # fmt: skip
+            guards.max_removed_percent
+            * (sum(cluster.left.values()) + within(cluster.made, end))
+            / 100,
+        )
 
 
 @settings(deadline=None)

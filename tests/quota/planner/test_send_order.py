@@ -70,7 +70,10 @@ def test_batches_hold_every_change_once_entities_whole_and_sorted(plan, random):
 
 
 def test_a_batch_has_a_name_for_people():
-    assert [SendBatch(removes=r, level=3, alterations=()).name for r in (False, True)] == ["set at level 3", "remove at level 3"]  # fmt: skip
+    assert [SendBatch(removes=r, level=3, alterations=()).name for r in (False, True)] == [
+        "set at level 3",
+        "remove at level 3",
+    ]
 
 
 @given(st.lists(st.integers(1, 5), max_size=60), st.integers(0, 2))
@@ -158,7 +161,9 @@ def test_a_write_of_an_earlier_run_is_in_the_way_too():
 
 def test_what_was_held_holds_what_waits_for_it():
     pair, everybody = entity(user="alice", client_id="app"), entity(user=DEFAULT)
-    schedule = SendSchedule([change(pair, None, 1.0), change(ALICE, None, 2.0), change(everybody, None, 3.0)])  # fmt: skip
+    schedule = SendSchedule(
+        [change(pair, None, 1.0), change(ALICE, None, 2.0), change(everybody, None, 3.0)]
+    )
     first, second, third = schedule.batches
     schedule.settle(first.alterations[0], REFUSED)
     entities = schedule.find_held_entities(second)

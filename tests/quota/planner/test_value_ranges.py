@@ -25,9 +25,14 @@ NARROW = ValueRange(entities=HERS, key=RATE, minimum=1e6, maximum=9e8)
 def change(before: float | None = None, after: float | None = 2e6, key: Key = RATE) -> QuotaChange:
     claim = Declaration(document="team/one", entity=ALICE, limits=limits_of({key: after or 1.0}))
     return QuotaChange(
-        entity=ALICE, key=key, before=before, after=after, cause=Cause.SPEC,
-        claim=None if after is None else claim, owner=Owner(document="old/one"),
-    )  # fmt: skip
+        entity=ALICE,
+        key=key,
+        before=before,
+        after=after,
+        cause=Cause.SPEC,
+        claim=None if after is None else claim,
+        owner=Owner(document="old/one"),
+    )
 
 
 @pytest.mark.parametrize(
@@ -46,7 +51,9 @@ def test_a_narrow_range_approves_the_values_within_it(value, approved):
         replace(NARROW, entities=EVERYTHING),
     ],
 )
-def test_a_range_that_could_hold_a_value_and_its_slip_or_speaks_of_everything_approves_nothing(loose):  # fmt: skip
+def test_a_range_that_could_hold_a_value_and_its_slip_or_speaks_of_everything_approves_nothing(
+    loose,
+):
     assert not loose.approves(2e6)
 
 

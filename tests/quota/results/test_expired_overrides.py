@@ -11,13 +11,26 @@ from reconciler.quota.results.expired_overrides import expired_overrides
 
 ALICE, RATE = entity(user="alice"), Key.PRODUCER_BYTE_RATE
 OVERRIDE = Override(
-    entity=ALICE, key=RATE, value=50.0, until=100.0, author="eve", reason="INC-1", before=7.0, declared=5.0
-)  # fmt: skip
+    entity=ALICE,
+    key=RATE,
+    value=50.0,
+    until=100.0,
+    author="eve",
+    reason="INC-1",
+    before=7.0,
+    declared=5.0,
+)
 OWNED = OwnershipRecords(cluster_id="id", overrides={(ALICE, RATE): OVERRIDE})
 REPORTED = Finding(
-    entity=ALICE, key=RATE, desired=5.0, applied=50.0, live=50.0, cause=Cause.OVERRIDE_EXPIRED,
-    action=Action.REPORT, owner=Owner(document="team/one"),
-)  # fmt: skip
+    entity=ALICE,
+    key=RATE,
+    desired=5.0,
+    applied=50.0,
+    live=50.0,
+    cause=Cause.OVERRIDE_EXPIRED,
+    action=Action.REPORT,
+    owner=Owner(document="team/one"),
+)
 PLANNED = QuotaChange(entity=ALICE, key=RATE, before=50.0, after=5.0, cause=Cause.OVERRIDE_EXPIRED)
 
 

@@ -33,7 +33,9 @@ CONFLICT = DeclarationConflict(entity=ALICE, key=RATE, claims=())
 VIOLATION = Violation(guard=Guard.MAX_REMOVALS, message="too many")
 
 
-def preview(*changes: QuotaChange, refused: bool = False, conflict: bool = False, violation: bool = False) -> Preview:  # fmt: skip
+def preview(
+    *changes: QuotaChange, refused: bool = False, conflict: bool = False, violation: bool = False
+) -> Preview:
     return Preview(
         plan=Plan(cluster_id="c", changes=changes, conflicts=(CONFLICT,) if conflict else ()),
         preconditions=Preconditions(),

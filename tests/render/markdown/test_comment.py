@@ -27,21 +27,77 @@ from tests.render.previews import RATE, empty, result
 COMMONMARK = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
 """CommonMark with the tables and the strikethrough of GitHub's dialect; HTML passes through, as on code hosts."""
 
-OURS = {"h3", "p", "strong", "code", "ul", "li", "table", "thead", "tbody", "tr", "th", "td", "br", "sub", "a"}  # fmt: skip
+OURS = {
+    "h3",
+    "p",
+    "strong",
+    "code",
+    "ul",
+    "li",
+    "table",
+    "thead",
+    "tbody",
+    "tr",
+    "th",
+    "td",
+    "br",
+    "sub",
+    "a",
+}
 RUN, PAGE = "https://ci.example/run/1", "https://ci.example/page/2"
 CONTEXT = CommentContext(label="prod", run_url=RUN, artifact_url=PAGE)
 
 MARKUP = [
-    "| a | b |\n|-|-|", "`code`", "``", "**bold**", "_it_", "__it__", "~~gone~~", "[a](http://evil.example)", "![a](x)",
-    "<b>", "</td></tr></table><h1>x", "<!--", "-->", "&lt;b&gt;", "&#60;b&#62;", "\\", "\\|", "# heading", "> quote", "- item",
-    "1. item", "    code", "```\nfence", "===", "---", "http://evil.example", "www.evil.example", "a@evil.example",
-    "<http://evil.example>", "[x]: http://evil.example", "\r\n\r\n# x", "\u2028", "\u202e", "</code>", "<br>", "<script>",
-    "<details>", "$x$", "@team", "#12", "[^1]", "| |",
-]  # fmt: skip
+    "| a | b |\n|-|-|",
+    "`code`",
+    "``",
+    "**bold**",
+    "_it_",
+    "__it__",
+    "~~gone~~",
+    "[a](http://evil.example)",
+    "![a](x)",
+    "<b>",
+    "</td></tr></table><h1>x",
+    "<!--",
+    "-->",
+    "&lt;b&gt;",
+    "&#60;b&#62;",
+    "\\",
+    "\\|",
+    "# heading",
+    "> quote",
+    "- item",
+    "1. item",
+    "    code",
+    "```\nfence",
+    "===",
+    "---",
+    "http://evil.example",
+    "www.evil.example",
+    "a@evil.example",
+    "<http://evil.example>",
+    "[x]: http://evil.example",
+    "\r\n\r\n# x",
+    "\u2028",
+    "\u202e",
+    "</code>",
+    "<br>",
+    "<script>",
+    "<details>",
+    "$x$",
+    "@team",
+    "#12",
+    "[^1]",
+    "| |",
+]
 TEXTS = st.lists(
-    st.one_of(st.sampled_from(MARKUP), st.text(alphabet="`|\\<>*_[]()#&;!~-+=. \na1:/@", max_size=6)),
-    min_size=1, max_size=4,
-).map("".join)  # fmt: skip
+    st.one_of(
+        st.sampled_from(MARKUP), st.text(alphabet="`|\\<>*_[]()#&;!~-+=. \na1:/@", max_size=6)
+    ),
+    min_size=1,
+    max_size=4,
+).map("".join)
 
 
 @dataclass

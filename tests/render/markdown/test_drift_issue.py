@@ -42,13 +42,17 @@ def test_it_says_what_was_applied_what_is_live_and_since_when():
 
 EXPIRED = ExpiredOverride(
     override=Override(
-        entity=entity(user="z"), key=Key.PRODUCER_BYTE_RATE, value=4096.0, until=NOW, author="eve",
+        entity=entity(user="z"),
+        key=Key.PRODUCER_BYTE_RATE,
+        value=4096.0,
+        until=NOW,
+        author="eve",
         reason="INC-1 @all",
     ),
     expected=None,
     live=4096.0,
     document="",
-)  # fmt: skip
+)
 
 
 def expired_report(findings=()):

@@ -55,7 +55,17 @@ DOCUMENT = {
 }
 
 
-@pytest.mark.parametrize("change", [{"command": "x"}, {"messages": "x"}, {"messages": [1]}, {"exitCode": "1"}, {"more": 1}, {"format": 2}])  # fmt: skip
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"command": "x"},
+        {"messages": "x"},
+        {"messages": [1]},
+        {"exitCode": "1"},
+        {"more": 1},
+        {"format": 2},
+    ],
+)
 def test_what_is_no_failure_is_refused(change):
     assert read_failure(dump(DOCUMENT), location="f").messages == ("x",)
     with pytest.raises(ConfigError):

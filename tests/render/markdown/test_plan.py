@@ -141,7 +141,10 @@ def test_a_conflict_is_a_refusal_above_the_table():
     conflict = DeclarationConflict(entity=ALICE, key=RATE, claims=claims)
     text = plan_markdown(replace(empty(), plan=replace(empty().plan, conflicts=(conflict,))))
     assert "### ⛔ Refused" in text
-    assert "- `user=alice` `producer_byte_rate` is declared more than once: `quotas/5.yaml:8`, `quotas/5.yaml:8`" in text  # fmt: skip
+    assert (
+        "- `user=alice` `producer_byte_rate` is declared more than once: `quotas/5.yaml:8`, `quotas/5.yaml:8`"
+        in text
+    )
 
 
 def test_a_list_of_reasons_has_at_most_ten_lines_and_a_count():
@@ -168,7 +171,10 @@ def test_both_values_of_a_row_have_one_unit_and_no_exact_number():
 
 
 def test_a_value_that_a_wider_quota_gives_is_called_inherited():
-    assert "| `user=alice,client-id=shop`<br>`producer_byte_rate` | inherited 5 MB/s | 20 MB/s |" in plan_markdown(sample())  # fmt: skip
+    assert (
+        "| `user=alice,client-id=shop`<br>`producer_byte_rate` | inherited 5 MB/s | 20 MB/s |"
+        in plan_markdown(sample())
+    )
 
 
 def test_every_row_has_as_many_cells_as_the_head():
@@ -220,7 +226,9 @@ def test_removals_of_an_exclusive_cluster_are_counted_and_never_listed():
         )
         for number in range(3)
     )
-    text = plan_markdown(replace(plan, plan=replace(plan.plan, changes=(*plan.plan.changes, *theirs))))  # fmt: skip
+    text = plan_markdown(
+        replace(plan, plan=replace(plan.plan, changes=(*plan.plan.changes, *theirs)))
+    )
     assert "stranger" not in text
     assert "- Removes 3 limits that no document declares, because the cluster is exclusive." in text
     assert "⚠️" in text
@@ -228,7 +236,10 @@ def test_removals_of_an_exclusive_cluster_are_counted_and_never_listed():
 
 def test_the_clients_with_a_different_limit_are_named_up_to_ten():
     text = plan_markdown(sample())
-    assert "**Clients with a different limit**: 2 of 6 known clients: `user=alice`, `user=gone`; 1 of them with another bucket." in text  # fmt: skip
+    assert (
+        "**Clients with a different limit**: 2 of 6 known clients: `user=alice`, `user=gone`; 1 of them with another bucket."
+        in text
+    )
     full = sample()
     assert full.impact is not None
     many = tuple(
@@ -266,7 +277,10 @@ def test_warnings_about_documents_that_the_proposal_does_not_change_are_counted(
 
 def test_it_says_what_happens_on_merge_how_to_plan_again_and_where_everything_is():
     text = plan_markdown(ready(), context=PAGE)
-    assert "**On merge**: `kquota apply` makes 1 change if the documents and the cluster still give exactly this plan." in text  # fmt: skip
+    assert (
+        "**On merge**: `kquota apply` makes 1 change if the documents and the cluster still give exactly this plan."
+        in text
+    )
     assert "**Plan again**: `kquota plan --cluster prod`" in text
     assert "[run](https://ci.example/run/1)" in text
     assert "[HTML page](https://ci.example/run/1/artifacts/2)" in text
@@ -286,14 +300,20 @@ def test_a_name_of_a_cluster_that_a_shell_could_misread_is_in_no_command():
 
 def applied(count: int = 2):
     changes = long(count).plan.changes
-    pairs = tuple(PairOutcome(change=change, result=Applied(), visibility=PairVisibility.VISIBLE) for change in changes)  # fmt: skip
+    pairs = tuple(
+        PairOutcome(change=change, result=Applied(), visibility=PairVisibility.VISIBLE)
+        for change in changes
+    )
     return replace(result(), pairs=pairs, failure="")
 
 
 def test_an_outcome_says_what_was_applied_by_whom_at_which_commit_and_how_to_undo_it():
     text = outcome_markdown(applied(), context=PAGE)
     assert "### ✅ Applied: Kafka quotas of prod\n" in text
-    assert "**2 of 2 changes applied and visible** by `ci` at commit `0123456789ab` on 2025-11-21T12:00:02Z." in text  # fmt: skip
+    assert (
+        "**2 of 2 changes applied and visible** by `ci` at commit `0123456789ab` on 2025-11-21T12:00:02Z."
+        in text
+    )
     assert "| `user=user-00001`<br>`producer_byte_rate` | no limit | 5 B/s | applied |" in text
     assert "**Undo**: `kquota rollback outcome.json --cluster prod`" in text
     assert "[`outcome.json`](https://ci.example/run/1/artifacts/2)" in text

@@ -279,9 +279,14 @@ class KubeCluster:
         home = str(self.folder / "home")  # the discovery cache must not outlive the cluster
         environment = {"HOME": home, "KUBECONFIG": str(whose), "PATH": os.environ["PATH"]}
         answer = subprocess.run(
-            command, input=text or "", capture_output=True, text=True, check=False,
-            timeout=TOOL_SECONDS, env=environment,
-        )  # fmt: skip
+            command,
+            input=text or "",
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=TOOL_SECONDS,
+            env=environment,
+        )
         if check and answer.returncode != 0:
             words = " ".join([Path(command[0]).name, *command[1:]])
             raise ToolFailed(f"`{words}` ended with {answer.returncode}:\n{answer.stderr}")

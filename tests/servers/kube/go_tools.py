@@ -28,9 +28,13 @@ def ask(tool: programs.GoModule, question: object) -> Any:
     """
     program = programs.go_programs(tool) / tool.name
     answer = subprocess.run(
-        [str(program)], input=json.dumps(question), capture_output=True, text=True, check=False,
+        [str(program)],
+        input=json.dumps(question),
+        capture_output=True,
+        text=True,
+        check=False,
         timeout=ANSWER_SECONDS,
-    )  # fmt: skip
+    )
     if answer.returncode != 0:
         raise GoToolFailed(answer.stderr.strip())
     return json.loads(answer.stdout)

@@ -111,11 +111,15 @@ def etcd_command(layout: Layout, program: Path) -> list[str]:
     clients = f"http://{LOOPBACK}:{layout.etcd_port}"
     peers = f"http://{LOOPBACK}:{layout.peer_port}"
     return [
-        str(program), f"--data-dir={layout.folder / 'etcd'}",
-        f"--listen-client-urls={clients}", f"--advertise-client-urls={clients}",
-        f"--listen-peer-urls={peers}", f"--initial-advertise-peer-urls={peers}",
-        f"--initial-cluster=default={peers}", "--unsafe-no-fsync",
-    ]  # fmt: skip
+        str(program),
+        f"--data-dir={layout.folder / 'etcd'}",
+        f"--listen-client-urls={clients}",
+        f"--advertise-client-urls={clients}",
+        f"--listen-peer-urls={peers}",
+        f"--initial-advertise-peer-urls={peers}",
+        f"--initial-cluster=default={peers}",
+        "--unsafe-no-fsync",
+    ]
 
 
 def apiserver_command(
@@ -126,8 +130,10 @@ def apiserver_command(
     Without the plugin ServiceAccount, which would mount tokens into pods that nobody runs.
     """
     return [
-        str(program), f"--etcd-servers=http://{LOOPBACK}:{layout.etcd_port}",
-        f"--bind-address={LOOPBACK}", f"--advertise-address={LOOPBACK}",
+        str(program),
+        f"--etcd-servers=http://{LOOPBACK}:{layout.etcd_port}",
+        f"--bind-address={LOOPBACK}",
+        f"--advertise-address={LOOPBACK}",
         f"--secure-port={layout.api_port}",
         f"--tls-cert-file={credentials.server.certificate}",
         f"--tls-private-key-file={credentials.server.key}",
@@ -135,20 +141,27 @@ def apiserver_command(
         f"--service-account-issuer={layout.api_url}",
         f"--service-account-key-file={credentials.verifying_key}",
         f"--service-account-signing-key-file={credentials.signing_key}",
-        "--service-cluster-ip-range=10.0.0.0/24", "--authorization-mode=RBAC",
-        "--allow-privileged=true", "--disable-admission-plugins=ServiceAccount",
-        "--endpoint-reconciler-type=none", *flags,
-    ]  # fmt: skip
+        "--service-cluster-ip-range=10.0.0.0/24",
+        "--authorization-mode=RBAC",
+        "--allow-privileged=true",
+        "--disable-admission-plugins=ServiceAccount",
+        "--endpoint-reconciler-type=none",
+        *flags,
+    ]
 
 
 def controller_manager_command(layout: Layout, program: Path) -> list[str]:
     """The controllers that charts, owner references and namespaces need."""
     return [
-        str(program), f"--kubeconfig={layout.kubeconfig}",
-        f"--controllers={','.join(CONTROLLERS)}", "--leader-elect=false",
-        "--use-service-account-credentials=false", "--secure-port=0",
-        "--kube-api-qps=200", "--kube-api-burst=400",
-    ]  # fmt: skip
+        str(program),
+        f"--kubeconfig={layout.kubeconfig}",
+        f"--controllers={','.join(CONTROLLERS)}",
+        "--leader-elect=false",
+        "--use-service-account-credentials=false",
+        "--secure-port=0",
+        "--kube-api-qps=200",
+        "--kube-api-burst=400",
+    ]
 
 
 def _embedded(file: Path) -> str:

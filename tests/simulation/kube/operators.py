@@ -195,8 +195,13 @@ def connect(
 ) -> KubernetesApi:
     """A connection of a process to the API server."""
     access = ApiAccess(
-        host="https://api", tls=None, server_name=None, proxy="", authorization=_no_login, namespace=HOME
-    )  # fmt: skip
+        host="https://api",
+        tls=None,
+        server_name=None,
+        proxy="",
+        authorization=_no_login,
+        namespace=HOME,
+    )
     return KubernetesApi(access, clock=clock, transport=ProcessTransport(world.api, process))
 
 

@@ -17,7 +17,9 @@ def simulate(*words: str, hash_seed: str = "random") -> subprocess.CompletedProc
 
 
 def test_all_laws_hold_in_the_worlds_of_this_suite() -> None:
-    done = simulate("--first", "1", "--seeds", "3", "--days", "0.003", "--seconds", "600", "--workers", "1")  # fmt: skip
+    done = simulate(
+        "--first", "1", "--seeds", "3", "--days", "0.003", "--seconds", "600", "--workers", "1"
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "3 worlds" in done.stdout
 

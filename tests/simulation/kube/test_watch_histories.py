@@ -60,9 +60,12 @@ class ScriptedWorld(OperatorWorld):
 
     def __init__(self, spoil: Callable[[ApiNetwork], None]) -> None:
         scenario = Scenario(
-            seed=1, world="operator", days=STEP_SECONDS * (len(STEPS) + 3) / 86_400,
-            actors=("operators", "script"), faults=(),
-        )  # fmt: skip
+            seed=1,
+            world="operator",
+            days=STEP_SECONDS * (len(STEPS) + 3) / 86_400,
+            actors=("operators", "script"),
+            faults=(),
+        )
         super().__init__(scenario)
         self.settings = replace(
             self.settings, rules=RULES, interval=60.0, election_pace=6.0, removals=10_000
@@ -72,7 +75,11 @@ class ScriptedWorld(OperatorWorld):
         spoil(self.api)
 
     def _prepare(self) -> None:
-        _ = self.server.put("admin", "customresourcedefinitions", {"metadata": {"name": "clientquotas.kafka-quotas.io"}})  # fmt: skip
+        _ = self.server.put(
+            "admin",
+            "customresourcedefinitions",
+            {"metadata": {"name": "clientquotas.kafka-quotas.io"}},
+        )
         self.configure()
 
     async def script(self) -> None:

@@ -70,7 +70,10 @@ def test_a_time_without_any_limit_breaks_nothing_for_nobody_was_recorded() -> No
 def test_limits_of_another_key_break_nothing() -> None:
     then = state({APP: 100.0}, Key.CONSUMER_BYTE_RATE)
     assert answers(RecordedLimits(states=(then,)))["app"] == (Identifiability.EXACT, "")
-    assert answers(RecordedLimits(states=(then,)), key=Key.CONSUMER_BYTE_RATE)["app"][0] is Identifiability.NOT_IDENTIFIABLE  # fmt: skip
+    assert (
+        answers(RecordedLimits(states=(then,)), key=Key.CONSUMER_BYTE_RATE)["app"][0]
+        is Identifiability.NOT_IDENTIFIABLE
+    )
 
 
 def test_where_limits_changed_too_often_no_series_is_replayed() -> None:
@@ -123,7 +126,9 @@ def test_what_is_not_broken_holds_the_same_clients_under_both_limits(one: int, o
     clients = [
         (user, client) for user in (*whatif_cases.USERS, "x") for client in whatif_cases.CLIENTS
     ]
-    buckets = {tags_of(rules, *each) for each in clients} | {tags_of(old, *each) for each in clients}  # fmt: skip
+    buckets = {tags_of(rules, *each) for each in clients} | {
+        tags_of(old, *each) for each in clients
+    }
     found = past(RecordedLimits(states=(then,)), RATE)
     whole = buckets - found.broken(rules, buckets)
     for each in clients if old.limits else ():

@@ -141,8 +141,10 @@ def test_only_series_that_were_seen_are_read(number):
 def test_only_the_bucket_that_changes_is_read():
     before = state({ALICE: 100.0, BOB: 100.0})
     question = ask(
-        before, before.with_values([(ALICE, RATE, 50.0)]), {"1": [bucket_of("alice"), bucket_of("bob")]}
-    )  # fmt: skip
+        before,
+        before.with_values([(ALICE, RATE, 50.0)]),
+        {"1": [bucket_of("alice"), bucket_of("bob")]},
+    )
     assert question.reads == {PRODUCE: (bucket_of("alice"),)}
     (row,) = rows(question, {(bucket_of("alice"), "1"): rates(80, 80, 0, 0, 0)})
     assert (row.verdict, row.after_throttled_ms, row.after_max_delay_ms) == (
@@ -180,8 +182,10 @@ def test_the_last_quota_of_a_type_ends_its_telemetry_and_that_is_said():
 def test_a_limit_that_gives_way_to_an_equal_one_is_told_as_the_same():
     before = state({ALICE: 100.0, ANY_USER: 100.0})
     question = ask(
-        before, before.with_values([(ALICE, RATE, None)]), {"1": [bucket_of("alice"), bucket_of("bob")]}
-    )  # fmt: skip
+        before,
+        before.with_values([(ALICE, RATE, None)]),
+        {"1": [bucket_of("alice"), bucket_of("bob")]},
+    )
     (row,) = rows(question, {(bucket_of("alice"), "1"): rates(80, 180, 0)})
     assert (row.bucket, row.verdict, row.answer) == (
         bucket_of("alice"),

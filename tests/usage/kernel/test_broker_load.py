@@ -37,7 +37,14 @@ def moment(
 def load(moments: Sequence[Moment], capacity: int | None, **more: int | bool) -> BrokerLoad:
     known = [[NOT_RECORDED if number is None else number for number in row] for row in moments]
     columns = np.array(known, np.int64).reshape(-1, 6).T
-    names = ("dt_ms", "served_units", "recorded_units", "broker_units", "replication_units", "copied_units")  # fmt: skip
+    names = (
+        "dt_ms",
+        "served_units",
+        "recorded_units",
+        "broker_units",
+        "replication_units",
+        "copied_units",
+    )
     return load_of(
         BrokerMoments(**dict(zip(names, columns, strict=True))),
         BrokerCapacity(units=capacity, **more),

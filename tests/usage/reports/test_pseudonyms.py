@@ -67,11 +67,19 @@ def test_no_name_is_left_in_a_report(secret: str) -> None:
     )
     report = replace(
         report,
-        evidence=(replace(report.evidence[0], cluster_id=secret, source=secret, partial=(secret,)),),
+        evidence=(
+            replace(report.evidence[0], cluster_id=secret, source=secret, partial=(secret,)),
+        ),
         simulation=replace(
-            SIMULATION, rows=(row,), left_out=0, verdicts={row.verdict: 1}, breaches=(replace(SIMULATION.breaches[0], row=row),), notes=(secret,),
+            SIMULATION,
+            rows=(row,),
+            left_out=0,
+            verdicts={row.verdict: 1},
+            breaches=(replace(SIMULATION.breaches[0], row=row),),
+            notes=(secret,),
             evidence=(replace(report.evidence[0], partial=(secret,)),),
-            flipped=((secret, QuotaType.FETCH, bucket),), unexplained=((secret, QuotaType.FETCH, bucket),),
+            flipped=((secret, QuotaType.FETCH, bucket),),
+            unexplained=((secret, QuotaType.FETCH, bucket),),
         ),
         usage=(replace(report.usage[0], bucket=bucket, cluster_id=secret),),
         capacity=(replace(report.capacity[0], cluster_id=secret),),
@@ -79,7 +87,7 @@ def test_no_name_is_left_in_a_report(secret: str) -> None:
         curves=(replace(report.curves[0], bucket=bucket, cluster_id=secret),),
         recommendations=(replace(report.recommendations[0], bucket=bucket, cluster_id=secret),),
         notes=(secret,),
-    )  # fmt: skip
+    )
     assert secret not in str(NAMES.report(report))
     assert NAMES.report(report).curves[0].points == report.curves[0].points
 
@@ -106,8 +114,12 @@ def _report(names: Sequence[str]) -> UsageReport:
             evidence=tuple(replace(made.evidence[0], cluster_id=name) for name in names),
             origins=(),
             simulation=replace(
-                SIMULATION, rows=tuple(sorted(rows, key=lambda one: one.bucket)), breaches=(), left_out=0,
-                verdicts={rows[0].verdict: 6}, unexplained=(),
+                SIMULATION,
+                rows=tuple(sorted(rows, key=lambda one: one.bucket)),
+                breaches=(),
+                left_out=0,
+                verdicts={rows[0].verdict: 6},
+                unexplained=(),
                 flipped=tuple(("c", QuotaType.FETCH, one) for one in sorted(buckets)),
             ),
             usage=tuple(
@@ -119,7 +131,7 @@ def _report(names: Sequence[str]) -> UsageReport:
             recommendations=tuple(replace(made.recommendations[0], bucket=one) for one in buckets),
             curves=tuple(replace(made.curves[0], bucket=one) for one in sorted(buckets)),
         )
-    )  # fmt: skip
+    )
 
 
 def test_rows_of_equal_figures_stand_in_the_order_of_pseudonyms_which_names_do_not_decide() -> None:

@@ -75,7 +75,9 @@ def test_features_that_cannot_be_read_are_refused(tags: bytes) -> None:
         api_versions.decode_response(3, b"\x00\x00\x01\x00\x00\x00\x00" + tags)
 
 
-@pytest.mark.parametrize(("tags", "ready"), [(b"\x00", False), (b"\x01\x03\x01\x00", False), (b"\x01\x03\x01\x01", True)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("tags", "ready"), [(b"\x00", False), (b"\x01\x03\x01\x00", False), (b"\x01\x03\x01\x01", True)]
+)
 def test_a_flag_among_the_tags_is_one_byte(tags: bytes, ready: bool) -> None:
     body = b"\x00\x00\x01\x00\x00\x00\x00" + tags
     assert api_versions.decode_response(3, body).zk_migration_ready is ready

@@ -101,8 +101,12 @@ _RATE_OF: Final = {
     Measure.REPLICATION_OUT_TOTAL: Measure.REPLICATION_OUT,
 }
 _GAUGES: Final = (
-    Measure.BYTES_IN, Measure.BYTES_OUT, Measure.REPLICATION_IN, Measure.REPLICATION_OUT, Measure.REQUEST_IDLE,
-)  # fmt: skip
+    Measure.BYTES_IN,
+    Measure.BYTES_OUT,
+    Measure.REPLICATION_IN,
+    Measure.REPLICATION_OUT,
+    Measure.REQUEST_IDLE,
+)
 
 
 def readings(

@@ -130,8 +130,13 @@ def _usage(
         "day": pa.repeat(pa.scalar(day, pa.date32()), count),
     }
     for name, at in (
-        ("quota_type", 0), ("group_kind", 1), ("user", 2), ("client_id", 3), ("ip", 4), ("broker_id", 5),
-    ):  # fmt: skip
+        ("quota_type", 0),
+        ("group_kind", 1),
+        ("user", 2),
+        ("client_id", 3),
+        ("ip", 4),
+        ("broker_id", 5),
+    ):
         texts = pa.array([track[at] for track in samples.tracks], pa.string()).dictionary_encode()
         columns[name] = texts.take(samples.number)
     return pa.table({name: columns[name] for name in USAGE_SAMPLE.names})

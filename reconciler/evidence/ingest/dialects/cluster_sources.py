@@ -17,9 +17,18 @@ MAX_EVIDENCE_AGE_MS: Final = 48 * 3_600_000
 """Older evidence counts as none, unless ``maxEvidenceAge`` says otherwise."""
 
 CLUSTER_LABELS: Final = (
-    "kafka_cluster_id", "cluster_id", "kafka_cluster", "cluster", "cluster_name", "strimzi_io_cluster",
-    "kafka_id", "environment", "env", "namespace", "job",
-)  # fmt: skip
+    "kafka_cluster_id",
+    "cluster_id",
+    "kafka_cluster",
+    "cluster",
+    "cluster_name",
+    "strimzi_io_cluster",
+    "kafka_id",
+    "environment",
+    "env",
+    "namespace",
+    "job",
+)
 """Labels that usually distinguish clusters. Two values of one of them, and no matchers: whose is what is not known."""
 
 _BROKER_ID: Final = re.compile(r"0|[1-9][0-9]{0,9}")

@@ -14,9 +14,13 @@ from reconciler.usage.tables import Measure
 
 ABOUT_QUOTAS: Final = frozenset(
     {
-        Measure.RATE, Measure.RATE_TOTAL, Measure.THROTTLE, Measure.THROTTLE_TOTAL, Measure.UTILIZATION,
+        Measure.RATE,
+        Measure.RATE_TOTAL,
+        Measure.THROTTLE,
+        Measure.THROTTLE_TOTAL,
+        Measure.UTILIZATION,
     }
-)  # fmt: skip
+)
 """Measures of one bucket; the others are of a broker."""
 
 _ASKABLE: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
@@ -284,7 +288,10 @@ class DialectTable:
                 if dialect.name == last and any(
                     dialect.is_needed(name) for name in labels_by_metric
                 ):
-                    return dialect, f"no client is named; read as a cluster at rest, in dialect {last} as the last time"  # fmt: skip
+                    return (
+                        dialect,
+                        f"no client is named; read as a cluster at rest, in dialect {last} as the last time",
+                    )
             raise
 
     def detected(self, labels_by_metric: Mapping[str, Collection[str]]) -> Dialect:

@@ -234,7 +234,8 @@ class _DialectFile:
             about=str(table.get("about", self._where)),
             metrics=metrics + common,
             names={
-                kind: self.name(self.part(names, kind), f"{kind} of {description}") for kind in names
+                kind: self.name(self.part(names, kind), f"{kind} of {description}")
+                for kind in names
             },
             type_label=self.type_label(self.part(table, "type"), description),
             types={
@@ -242,7 +243,13 @@ class _DialectFile:
                 for spelling, type_value in self.part(table, "types").items()
             },
             refuse={**refuse, **self.refusals(table, description)},
-            proof=tuple(self.pattern(expression, f"proof of {description}") for expression in self.texts(table.get("proof", []), description)),
-            unless=tuple(self.pattern(expression, f"unless of {description}") for expression in self.texts(table.get("unless", []), description)),
+            proof=tuple(
+                self.pattern(expression, f"proof of {description}")
+                for expression in self.texts(table.get("proof", []), description)
+            ),
+            unless=tuple(
+                self.pattern(expression, f"unless of {description}")
+                for expression in self.texts(table.get("unless", []), description)
+            ),
             unread=unread_patterns,
-        )  # fmt: skip
+        )

@@ -141,9 +141,10 @@ def _in_pieces(batch: pa.RecordBatch, labels: str, path: Path) -> Iterator[pa.Re
 def _csv(path: Path, counts: DropCounts) -> Iterator[pa.RecordBatch]:
     def bad(row: pyarrow.csv.InvalidRow) -> str:
         counts.add(
-            DropReason.BAD_LINE, 1,
+            DropReason.BAD_LINE,
+            1,
             f"{path}:{row.number or '?'}: {row.actual_columns} columns instead of {row.expected_columns}",
-        )  # fmt: skip
+        )
         return "skip"
 
     # Looked through before: Arrow's handler of bad rows cannot take what is no UTF-8.
@@ -196,9 +197,13 @@ def _layout(names: Sequence[str], unit: TimeUnit, path: Path) -> _ColumnLayout:
     if unit is TimeUnit.AUTO and columns_by_role["time"].endswith(_WITH_UNIT):
         unit = TimeUnit.MILLISECONDS
     return _ColumnLayout(
-        time=columns_by_role["time"], metric=columns_by_role["metric"], value=columns_by_role["value"], labels=labels,
-        label_columns=tuple(name for name in names if name not in used_names), unit=unit,
-    )  # fmt: skip
+        time=columns_by_role["time"],
+        metric=columns_by_role["metric"],
+        value=columns_by_role["value"],
+        labels=labels,
+        label_columns=tuple(name for name in names if name not in used_names),
+        unit=unit,
+    )
 
 
 def _series(

@@ -14,14 +14,28 @@ from reconciler.manifest.syntax import yaml_parser
 from reconciler.manifest.syntax.nodes import Node, to_json
 
 _TOP: Final = (
-    "basic_auth", "authorization", "bearer_token", "bearer_token_file", "tls_config", "headers", "proxy_url",
-)  # fmt: skip
+    "basic_auth",
+    "authorization",
+    "bearer_token",
+    "bearer_token_file",
+    "tls_config",
+    "headers",
+    "proxy_url",
+)
 _BASIC: Final = ("username", "username_file", "password", "password_file")
 _AUTHORIZATION: Final = ("type", "credentials", "credentials_file")
 _TLS: Final = ("ca_file", "cert_file", "key_file", "server_name", "insecure_skip_verify")
 _TENANTS: Final = frozenset(
-    {"x-scope-orgid", "thanos-tenant", "accountid", "projectid", "user-agent", "accept", "accept-language"}
-)  # fmt: skip
+    {
+        "x-scope-orgid",
+        "thanos-tenant",
+        "accountid",
+        "projectid",
+        "user-agent",
+        "accept",
+        "accept-language",
+    }
+)
 """Headers that name a caller and prove nothing. Every other one may be a key, and counts as a credential."""
 
 _HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")

@@ -16,9 +16,15 @@ from reconciler.evidence.ingest.readers.series import (
 )
 from reconciler.evidence.ingest.readers.text_files import TextFile
 
-_SIMPLE: Final = re.compile(r"(?P<head>[a-zA-Z_:][\w:]*(?:\{.*\})?|\{.*\})[ \t]+(?P<value>[^\s{}\"]+)(?:[ \t]+(?P<at>[^\s{}\"#]+))?[ \t]*", re.ASCII)  # fmt: skip
+_SIMPLE: Final = re.compile(
+    r"(?P<head>[a-zA-Z_:][\w:]*(?:\{.*\})?|\{.*\})[ \t]+(?P<value>[^\s{}\"]+)(?:[ \t]+(?P<at>[^\s{}\"#]+))?[ \t]*",
+    re.ASCII,
+)
 _LABELS: Final = r"(?:[^\"{}]++|\"(?:[^\"\\]++|\\.)*+\")*+"
-_EXEMPLAR: Final = re.compile(rf"(?P<sample>[a-zA-Z_:][\w:]*+(?:\{{{_LABELS}\}})?+[^#\"{{}}]*+)#[ \t]*+\{{{_LABELS}\}}.*", re.ASCII)  # fmt: skip
+_EXEMPLAR: Final = re.compile(
+    rf"(?P<sample>[a-zA-Z_:][\w:]*+(?:\{{{_LABELS}\}})?+[^#\"{{}}]*+)#[ \t]*+\{{{_LABELS}\}}.*",
+    re.ASCII,
+)
 _NAME: Final = re.compile(r"[a-zA-Z_:][\w:]*", re.ASCII)
 _LABEL: Final = re.compile(
     r"[ \t]*+(?:(?P<label>[a-zA-Z_][\w.:-]*+|\"(?:[^\"\\]++|\\.)*+\")[ \t]*+=[ \t]*+)?\"(?P<value>(?:[^\"\\]++|\\.)*+)\"[ \t]*+(?:,|$)",

@@ -20,8 +20,18 @@ from reconciler.evidence.ingest.readers.series import (
     series_of,
 )
 
-_SPLIT_WORDS: Final = ("too many samples", "exceeded maximum resolution", "limit", "exceeds", "max-chunks", "max-series",
-                       "too large", "max number", "time range", "maximum")  # fmt: skip
+_SPLIT_WORDS: Final = (
+    "too many samples",
+    "exceeded maximum resolution",
+    "limit",
+    "exceeds",
+    "max-chunks",
+    "max-series",
+    "too large",
+    "max number",
+    "time range",
+    "maximum",
+)
 _SLOW_STATUSES: Final = frozenset({408, 504})
 _SLOW_WORDS: Final = ("timed out", "timeout", "deadline exceeded")
 _SLOW_TRIES: Final = 3
@@ -169,8 +179,10 @@ class PrometheusClient:
 
     async def _list(self, path: str, matches: Sequence[str], from_ms: int, to_ms: int) -> list[Any]:
         parameters: dict[str, str | Sequence[str]] = {
-            "match[]": tuple(matches), "start": _seconds(from_ms), "end": _seconds(to_ms - 1),
-        }  # fmt: skip
+            "match[]": tuple(matches),
+            "start": _seconds(from_ms),
+            "end": _seconds(to_ms - 1),
+        }
         # Label values cannot be asked for by POST.
         method = "GET" if path.startswith("label/") else "POST"
         answer = await self._query(path, parameters, method=method)
@@ -279,17 +291,21 @@ class PrometheusClient:
         )
         if 300 <= reply.status < 400:
             return self._wrong(
-                path, f"{problem}, a redirect", status=reply.status,
+                path,
+                f"{problem}, a redirect",
+                status=reply.status,
                 hint="write the address that it leads to; is there a login page in front?",
-            )  # fmt: skip
+            )
         large = reply.status == 413 or (
             reply.status in {400, 422} and any(phrase in words.lower() for phrase in _SPLIT_WORDS)
         )
         if large:
             return ResponseTooLarge(
-                f"{path} {problem}", location=self.shown, status=reply.status,
+                f"{path} {problem}",
+                location=self.shown,
+                status=reply.status,
                 hint="narrower telemetry.matchers, or a higher --query.max-samples on the server",
-            )  # fmt: skip
+            )
         slow = reply.status in _SLOW_STATUSES or (
             (reply.is_transient or reply.status == 422)
             and any(phrase in words.lower() for phrase in _SLOW_WORDS)
@@ -305,9 +321,11 @@ class PrometheusClient:
         self, path: str, problem: str, *, status: int = 0, late: bool = False
     ) -> TelemetryUnavailable:
         return (_AttemptTimeout if late else TelemetryUnavailable)(
-            f"{path} {problem}", location=self.shown, status=status,
+            f"{path} {problem}",
+            location=self.shown,
+            status=status,
             hint="check telemetry.prometheus, the network and the load of the server",
-        )  # fmt: skip
+        )
 
 
 _HINT_ADDRESS: Final = "such as http://prometheus:9090"

@@ -57,13 +57,19 @@ def changes(validity: DataFrame, log: DataFrame) -> DataFrame:
     causes = explained_steps.withColumn("near", near).withColumn("cause", cause)
     return conforming(
         causes.select(
-            *PAIR, "from_ms", "from_after_ms", "to_ms", "before", "after", "cause",
+            *PAIR,
+            "from_ms",
+            "from_after_ms",
+            "to_ms",
+            "before",
+            "after",
+            "cause",
             fn.coalesce("written.commit", fn.lit("")).alias("commit"),
             fn.coalesce("written.writer", fn.lit("")).alias("writer"),
             day(fn.col("from_ms")).alias("day"),
         ),
         QUOTA_CHANGE,
-    )  # fmt: skip
+    )
 
 
 def ahead(validity: DataFrame, desired: DataFrame, looks: DataFrame) -> DataFrame:
@@ -77,22 +83,35 @@ def ahead(validity: DataFrame, desired: DataFrame, looks: DataFrame) -> DataFram
     claims = (
         desired.where("not halted")
         .groupBy(*PAIR)
-        .agg(fn.max("value").alias("after"), fn.max("document").alias("writer"), fn.count(fn.lit(1)).alias("claims"))
+        .agg(
+            fn.max("value").alias("after"),
+            fn.max("document").alias("writer"),
+            fn.count(fn.lit(1)).alias("claims"),
+        )
         .where("claims = 1")
-    )  # fmt: skip
-    live = validity.where(fn.col("valid_to_ms").isNull()).select(*PAIR, fn.col("value").alias("before"))  # fmt: skip
+    )
+    live = validity.where(fn.col("valid_to_ms").isNull()).select(
+        *PAIR, fn.col("value").alias("before")
+    )
     pending_changes = claims.join(live, list(PAIR), "left").join(
         fn.broadcast(looks), ["cluster_id"]
     )
     differs = ~fn.coalesce(_normal("before") == _normal("after"), fn.lit(0) == 1)
     return conforming(
         pending_changes.where(differs).select(
-            *PAIR, fn.col("look_ms").alias("from_ms"), fn.col("look_ms").alias("from_after_ms"),
-            fn.lit(None).cast("bigint").alias("to_ms"), "before", "after", fn.lit(AHEAD).alias("cause"),
-            fn.lit("").alias("commit"), "writer", day(fn.col("look_ms")).alias("day"),
+            *PAIR,
+            fn.col("look_ms").alias("from_ms"),
+            fn.col("look_ms").alias("from_after_ms"),
+            fn.lit(None).cast("bigint").alias("to_ms"),
+            "before",
+            "after",
+            fn.lit(AHEAD).alias("cause"),
+            fn.lit("").alias("commit"),
+            "writer",
+            day(fn.col("look_ms")).alias("day"),
         ),
         QUOTA_CHANGE,
-    )  # fmt: skip
+    )
 
 
 def _steps(validity: DataFrame) -> DataFrame:
@@ -102,15 +121,22 @@ def _steps(validity: DataFrame) -> DataFrame:
     next_from = fn.lead("valid_from_ms").over(along)
     none = fn.lit(None).cast("double")
     begins = fn.struct(
-        fn.col("valid_from_ms").alias("from_ms"), fn.col("valid_from_after_ms").alias("from_after_ms"),
+        fn.col("valid_from_ms").alias("from_ms"),
+        fn.col("valid_from_after_ms").alias("from_after_ms"),
         fn.col("valid_to_ms").alias("to_ms"),
-        fn.when(last_to == fn.col("valid_from_ms"), last_value).alias("before"), fn.col("value").alias("after"),
-    )  # fmt: skip
+        fn.when(last_to == fn.col("valid_from_ms"), last_value).alias("before"),
+        fn.col("value").alias("after"),
+    )
     goes = fn.struct(
-        fn.col("valid_to_ms").alias("from_ms"), fn.col("valid_to_after_ms").alias("from_after_ms"),
-        next_from.alias("to_ms"), fn.col("value").alias("before"), none.alias("after"),
-    )  # fmt: skip
-    removed = fn.col("valid_to_ms").isNotNull() & fn.coalesce(next_from > fn.col("valid_to_ms"), fn.lit(1) == 1)  # fmt: skip
+        fn.col("valid_to_ms").alias("from_ms"),
+        fn.col("valid_to_after_ms").alias("from_after_ms"),
+        next_from.alias("to_ms"),
+        fn.col("value").alias("before"),
+        none.alias("after"),
+    )
+    removed = fn.col("valid_to_ms").isNotNull() & fn.coalesce(
+        next_from > fn.col("valid_to_ms"), fn.lit(1) == 1
+    )
     rows = fn.array_compact(fn.array(begins, fn.when(removed, goes)))
     # A window may not stand inside the generator itself.
     gathered = validity.select(*PAIR, rows.alias("steps"))

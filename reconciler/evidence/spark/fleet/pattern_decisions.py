@@ -33,9 +33,18 @@ VALUES: Final = ("declared", "applied", "live", "intended", "override", "overrid
 """The values of a pair in the order of the pattern. Each is ``-`` (absent) or the place of the first that is the same limit."""
 
 FLAGS: Final = (
-    "contested", "halted", "intends", "may_land", "orphaned", "overridden", "over", "ends_with_document",
-    "declared_as_then", "in_scope", "ignored",
-)  # fmt: skip
+    "contested",
+    "halted",
+    "intends",
+    "may_land",
+    "orphaned",
+    "overridden",
+    "over",
+    "ends_with_document",
+    "declared_as_then",
+    "in_scope",
+    "ignored",
+)
 """Facts about a pair, ``1`` or ``0`` each, in the order of the pattern."""
 
 NOBODY: Final = "----"
@@ -96,9 +105,15 @@ def decide(pattern: str) -> PatternDecision:
     for plan_entry in plan_entries:
         return _decision(pattern, world, plan_entry, in_sync=in_sync)
     return PatternDecision(
-        pattern=pattern, kind="none", cause="", action="", after="", document="", in_sync=in_sync,
+        pattern=pattern,
+        kind="none",
+        cause="",
+        action="",
+        after="",
+        document="",
+        in_sync=in_sync,
         ignored=False,
-    )  # fmt: skip
+    )
 
 
 def _decision(
@@ -178,12 +193,15 @@ class _PatternExample:
             if flags["contested"]
             else (),
             documents=frozenset(
-                (*(claim.document for claim in claims), *(name for name, code in owners if code[1] == "x"))
+                (
+                    *(claim.document for claim in claims),
+                    *(name for name, code in owners if code[1] == "x"),
+                )
             )
             | frozen,
             frozen=frozen,
             halted=frozenset({pair} if flags["halted"] else ()),
-        )  # fmt: skip
+        )
 
     def _owned(self) -> OwnershipRecords:
         pair, flags, values = (_SUBJECT, _KEY), self._flags, self._values

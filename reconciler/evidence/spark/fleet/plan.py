@@ -45,10 +45,21 @@ _HALTED: Final = 2
 """Rarer than rare: a frozen document would ask for the pair."""
 
 _OWNED: Final = (
-    "document", "deletion_policy", "orphaned", "intended", "intent_value", "intent_document",
-    "intent_deletion_policy", "intent_at_s", "overridden", "override_value", "override_until_s",
-    "override_before", "override_declared", "override_ends_with_document",
-)  # fmt: skip
+    "document",
+    "deletion_policy",
+    "orphaned",
+    "intended",
+    "intent_value",
+    "intent_document",
+    "intent_deletion_policy",
+    "intent_at_s",
+    "overridden",
+    "override_value",
+    "override_until_s",
+    "override_before",
+    "override_declared",
+    "override_ends_with_document",
+)
 _VERDICT: Final = (
     "pattern string, kind string, cause string, action string, after_from string, document_from string,"
     " in_sync boolean, ignored boolean"
@@ -62,10 +73,16 @@ def differences(sides: PlanFrames) -> DataFrame:
     """
     value, side = fn.col("value"), fn.col("side")
     # Exchanged before anything is grouped: no two rows of a pair lie in one file, so grouping earlier would only cost.
-    grouped = _union(sides).repartition(*PAIR).groupBy(*PAIR).agg(
-        *(fn.max(fn.when(side == mark, value)).alias(name) for name, mark in _MARKS.items()),
-        fn.sum("side").alias("sides"), fn.max("rare").alias("rare"),
-    )  # fmt: skip
+    grouped = (
+        _union(sides)
+        .repartition(*PAIR)
+        .groupBy(*PAIR)
+        .agg(
+            *(fn.max(fn.when(side == mark, value)).alias(name) for name, mark in _MARKS.items()),
+            fn.sum("side").alias("sides"),
+            fn.max("rare").alias("rare"),
+        )
+    )
     conflict_message = fn.concat(fn.lit(f"{TWICE}: "), fn.concat_ws(" ", *PAIR))
     claims, records, looks = (
         fn.shiftright("sides", bits).bitwiseAND(fn.lit(_MOST)) for bits in (0, _BITS, 2 * _BITS)
@@ -76,9 +93,13 @@ def differences(sides: PlanFrames) -> DataFrame:
     return grouped.where(
         fn.when((records > 1) | (looks > 1), twice).otherwise(~(quiet & is_same))
     ).select(
-        *PAIR, fn.when(claims == 1, fn.col("declared")).alias("declared"), "applied", "live",
-        claims.alias("claims"), (fn.col("rare") == _HALTED).alias("halted"),
-    )  # fmt: skip
+        *PAIR,
+        fn.when(claims == 1, fn.col("declared")).alias("declared"),
+        "applied",
+        "live",
+        claims.alias("claims"),
+        (fn.col("rare") == _HALTED).alias("halted"),
+    )
 
 
 def _union(sides: PlanFrames) -> DataFrame:
@@ -97,7 +118,12 @@ def _union(sides: PlanFrames) -> DataFrame:
     )
     owned = sides.owned.join(frozen, ["cluster_id", "document"], "left")
     has, value, plain = fn.col("applied").isNotNull(), fn.col("value"), fn.lit(0)
-    rare = fn.col("orphaned") | fn.col("intended") | fn.col("overridden") | fn.col("stopped").isNotNull()  # fmt: skip
+    rare = (
+        fn.col("orphaned")
+        | fn.col("intended")
+        | fn.col("overridden")
+        | fn.col("stopped").isNotNull()
+    )
     return reduce(
         DataFrame.unionAll,
         [
@@ -136,8 +162,9 @@ def described(laid: DataFrame, sides: PlanFrames) -> DataFrame:
         laid = _with_document_state(laid, sides.documents, name)
     entity_slots = slots(fn.col("entity_json"))
     laid = laid.withColumn("slots", entity_slots).withColumn(
-        "level", level(*(fn.col(f"slots.{kind}") for kind in ("user_kind", "client_kind", "ip_kind")))
-    )  # fmt: skip
+        "level",
+        level(*(fn.col(f"slots.{kind}") for kind in ("user_kind", "client_kind", "ip_kind"))),
+    )
     return laid.withColumn("pattern", _pattern())
 
 
@@ -192,14 +219,19 @@ def rows(pairs: DataFrame) -> DataFrame:
     claimed = fn.col("document_from") == "claim"
     return conforming(
         pairs.where(fn.col("kind") == "change").select(
-            *PAIR, "level", "action", "cause", fn.col("live").alias("before"), after.alias("after"),
+            *PAIR,
+            "level",
+            "action",
+            "cause",
+            fn.col("live").alias("before"),
+            after.alias("after"),
             document.alias("document"),
             fn.when(claimed, fn.col("claim.path")).otherwise(fn.lit("")).alias("path"),
             fn.when(claimed, fn.col("claim.line")).otherwise(fn.lit(0)).alias("line"),
             "day",
         ),
         PLAN_ROW,
-    )  # fmt: skip
+    )
 
 
 def conflicts(pairs: DataFrame, sides: PlanFrames) -> DataFrame:
@@ -227,10 +259,16 @@ def _pattern() -> Column:
     normal = [_normal(name) for name in names]
     places = [
         fn.when(fn.col(name).isNull(), fn.lit("-")).otherwise(
-            fn.coalesce(*(fn.when(normal[at] == normal[earlier_place], fn.lit(str(earlier_place))) for earlier_place in range(at)), fn.lit(str(at)))
+            fn.coalesce(
+                *(
+                    fn.when(normal[at] == normal[earlier_place], fn.lit(str(earlier_place)))
+                    for earlier_place in range(at)
+                ),
+                fn.lit(str(at)),
+            )
         )
         for at, name in enumerate(names)
-    ]  # fmt: skip
+    ]
     now, key = fn.col("now_s"), fn.col("quota_key")
     flags = {
         "contested": fn.col("claims") > 1,
@@ -248,12 +286,18 @@ def _pattern() -> Column:
     facts = [fn.coalesce(flags[name].cast("int"), fn.lit(0)).cast("string") for name in FLAGS]
     return fn.concat_ws(
         "|",
-        fn.coalesce("rules", fn.raise_error(fn.concat(fn.lit("no rules for "), "cluster_id")).cast("string")),
+        fn.coalesce(
+            "rules", fn.raise_error(fn.concat(fn.lit("no rules for "), "cluster_id")).cast("string")
+        ),
         fn.concat(*places),
         fn.concat(*facts),
-        fn.when(fn.col("applied").isNotNull(), _owner("document", "deletion_policy")).otherwise(fn.lit(NOBODY)),
-        fn.when(fn.col("intended"), _owner("intent_document", "intent_deletion_policy")).otherwise(fn.lit(NOBODY)),
-    )  # fmt: skip
+        fn.when(fn.col("applied").isNotNull(), _owner("document", "deletion_policy")).otherwise(
+            fn.lit(NOBODY)
+        ),
+        fn.when(fn.col("intended"), _owner("intent_document", "intent_deletion_policy")).otherwise(
+            fn.lit(NOBODY)
+        ),
+    )
 
 
 def _owner(document: str, policy: str) -> Column:
@@ -275,4 +319,13 @@ def _same(first: str, second: str) -> Column:
 
 
 def _verdict_row(decision: PatternDecision) -> tuple[object, ...]:
-    return (decision.pattern, decision.kind, decision.cause, decision.action, decision.after, decision.document, decision.in_sync, decision.ignored)  # fmt: skip
+    return (
+        decision.pattern,
+        decision.kind,
+        decision.cause,
+        decision.action,
+        decision.after,
+        decision.document,
+        decision.in_sync,
+        decision.ignored,
+    )

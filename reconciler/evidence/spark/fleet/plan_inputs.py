@@ -81,19 +81,31 @@ def sides(
     return PlanFrames(
         live=live.where(live["cluster_id"].isin(cluster_ids)),
         desired=spark.createDataFrame(
-            [row for name, plan_input in fleet.items() for row in desired_rows(name, plan_input.desired, plan_input.day)],
+            [
+                row
+                for name, plan_input in fleet.items()
+                for row in desired_rows(name, plan_input.desired, plan_input.day)
+            ],
             struct(DESIRED_ENTRY),
         ),
         documents=spark.createDataFrame(
-            [row for name, plan_input in fleet.items() for row in document_rows(name, plan_input.desired, plan_input.day)],
+            [
+                row
+                for name, plan_input in fleet.items()
+                for row in document_rows(name, plan_input.desired, plan_input.day)
+            ],
             struct(DESIRED_DOCUMENT),
         ),
         owned=spark.createDataFrame(
-            [row for name, plan_input in fleet.items() for row in owned_rows(name, plan_input.owned, plan_input.day)],
+            [
+                row
+                for name, plan_input in fleet.items()
+                for row in owned_rows(name, plan_input.owned, plan_input.day)
+            ],
             struct(OWNED_ENTRY),
         ),
         orders=spark.createDataFrame(orders, ORDERS),
-    )  # fmt: skip
+    )
 
 
 def desired_rows(cluster_id: str, desired: DesiredState, day: dt.date) -> Iterator[Row]:
@@ -103,8 +115,18 @@ def desired_rows(cluster_id: str, desired: DesiredState, day: dt.date) -> Iterat
         for claim in claims:
             for key, value in zip(COLUMNS, claim.limits, strict=True):
                 if value is not None:
-                    yield (cluster_id, text, str(key), value, claim.document, claim.path, claim.line_of(key),
-                           str(claim.deletion_policy or ""), False, day)  # fmt: skip
+                    yield (
+                        cluster_id,
+                        text,
+                        str(key),
+                        value,
+                        claim.document,
+                        claim.path,
+                        claim.line_of(key),
+                        str(claim.deletion_policy or ""),
+                        False,
+                        day,
+                    )
     for subject, key in desired.halted:
         yield (cluster_id, canonical_text(subject), str(key), 0.0, "", "", 0, "", True, day)
 
@@ -129,23 +151,37 @@ def owned_rows(cluster_id: str, owned: OwnershipRecords, day: dt.date) -> Iterat
         applied = record.applied[column] if record is not None else None
         owner = record.owners[column] if record is not None else None
         yield (
-            cluster_id, canonical_text(subject), str(key), applied, *_owner(owner), pair in owned.orphaned,
-            intent is not None, intent.value if intent else None, *_owner(intent.owner if intent else None),
-            float(intent.at) if intent else None, override is not None,
-            override.value if override else None, float(override.until) if override else None,
-            override.before if override else None, override.declared if override else None,
-            bool(override and override.ends_with_document), day,
-        )  # fmt: skip
+            cluster_id,
+            canonical_text(subject),
+            str(key),
+            applied,
+            *_owner(owner),
+            pair in owned.orphaned,
+            intent is not None,
+            intent.value if intent else None,
+            *_owner(intent.owner if intent else None),
+            float(intent.at) if intent else None,
+            override is not None,
+            override.value if override else None,
+            float(override.until) if override else None,
+            override.before if override else None,
+            override.declared if override else None,
+            bool(override and override.ends_with_document),
+            day,
+        )
 
 
 def order_row(cluster_id: str, rules: Rules, day: dt.date, *, now: float) -> Row:
     """A row of :data:`ORDERS`."""
     active = (rule for rule in rules.ignore if rule.until is None or now < rule.until)
     return (
-        cluster_id, day, rules_code(rules), now,
+        cluster_id,
+        day,
+        rules_code(rules),
+        now,
         [pattern_row(pattern) for pattern in rules.scope],
         [pattern_row(rule.entities, frozenset(map(str, rule.keys))) for rule in active],
-    )  # fmt: skip
+    )
 
 
 def _recorded(owned: OwnershipRecords) -> Iterable[Pair]:

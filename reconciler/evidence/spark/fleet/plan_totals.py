@@ -11,8 +11,14 @@ from reconciler.quota.policy import Cause
 _OVERRIDES: Final = (str(Cause.OVERRIDE), str(Cause.OVERRIDE_EXPIRED))
 
 TOTALS: Final = (
-    "documents", "desired_pairs", "owned_pairs", "in_sync", "conflicts", "removals", "on_defaults",
-)  # fmt: skip
+    "documents",
+    "desired_pairs",
+    "owned_pairs",
+    "in_sync",
+    "conflicts",
+    "removals",
+    "on_defaults",
+)
 """The columns of :func:`totals` besides ``cluster_id``."""
 
 
@@ -44,23 +50,32 @@ def totals(sides: PlanFrames, pairs: DataFrame, decided: DataFrame) -> DataFrame
     claims = counted(sides.desired.where("not halted"), all_claims="1")
     owned = counted(sides.owned, owned_pairs="if(applied is null, 0, 1)")
     doubted = counted(
-        pairs, conflicts="if(claims > 1, 1, 0)", doubted_claims="if(claims > 1, claims, 0)",
+        pairs,
+        conflicts="if(claims > 1, 1, 0)",
+        doubted_claims="if(claims > 1, claims, 0)",
         different="if(claims = 1, 1, 0)",
-    )  # fmt: skip
+    )
     changes = counted(
-        decided.withColumn("planned", (fn.col("kind") == "change") & ~fn.col("cause").isin(*_OVERRIDES)),
+        decided.withColumn(
+            "planned", (fn.col("kind") == "change") & ~fn.col("cause").isin(*_OVERRIDES)
+        ),
         back_in_sync="if(in_sync, 1, 0)",
         removals="if(planned and action = 'remove', 1, 0)",
         on_defaults="if(planned and (slots.user_kind = 'default' or slots.client_kind = 'default'"
         " or slots.ip_kind = 'default'), 1, 0)",
-    )  # fmt: skip
+    )
     joined = sides.orders.select("cluster_id")
     for counts_frame in (documents, claims, owned, doubted, changes):
         joined = joined.join(fn.broadcast(counts_frame), ["cluster_id"], "left")
     all_totals = joined.na.fill(0)
     desired = fn.col("all_claims") - fn.col("doubted_claims")
     return all_totals.select(
-        "cluster_id", "documents", desired.alias("desired_pairs"), "owned_pairs",
+        "cluster_id",
+        "documents",
+        desired.alias("desired_pairs"),
+        "owned_pairs",
         (desired - fn.col("different") + fn.col("back_in_sync")).alias("in_sync"),
-        "conflicts", "removals", "on_defaults",
-    )  # fmt: skip
+        "conflicts",
+        "removals",
+        "on_defaults",
+    )

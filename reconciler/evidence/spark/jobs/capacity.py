@@ -51,15 +51,19 @@ class CapacitySettings:
     from_ms: int = job_option("begin of the window", metavar="MS")
     to_ms: int = job_option("end of the window, not included", metavar="MS")
     capacity: tuple[str, ...] = job_option(
-        "bytes/s that a broker of a cluster can take and give, - where unknown; may be repeated", default=(), metavar=FORM
-    )  # fmt: skip
+        "bytes/s that a broker of a cluster can take and give, - where unknown; may be repeated",
+        default=(),
+        metavar=FORM,
+    )
     replication_factor: int | None = job_option(
         "stands for replication where it was not recorded", default=None, metavar="N"
     )
     cluster: tuple[str, ...] = job_option(
         "only this cluster id; may be repeated", default=(), metavar="ID"
     )
-    most: int = job_option("rows of each table to show; all are kept in the lake", default=200, metavar="N")  # fmt: skip
+    most: int = job_option(
+        "rows of each table to show; all are kept in the lake", default=200, metavar="N"
+    )
 
     def __post_init__(self) -> None:
         _ = capacity_rows(self.capacity, self.replication_factor)
@@ -83,7 +87,14 @@ def capacity_rows(options: Iterable[str], factor: int | None) -> list[tuple[obje
         except ValueError:
             values, headroom = [], 0
         known_values = [value for value in values if value is not None]
-        if not cluster or not equals or len(values) != 2 or len(parts) > 3 or not 0 < headroom <= 1_000_000 or min(known_values, default=1) < 1:  # fmt: skip
+        if (
+            not cluster
+            or not equals
+            or len(values) != 2
+            or len(parts) > 3
+            or not 0 < headroom <= 1_000_000
+            or min(known_values, default=1) < 1
+        ):
             raise UsageError(
                 f"--capacity {text}: not of the form {FORM}",
                 hint="for example --capacity 'abc=125000000:-:800000'",
@@ -120,8 +131,12 @@ def run(
     notes = facts.evidence(spark, lake, clusters, span, looks)
     samples, brokers, five_minutes = (
         reader.frame(spark, lake, table, clusters, **facts.days(span)).where(_inside(span, name))
-        for table, name in ((USAGE_SAMPLE, "ts_ms"), (BROKER_SAMPLE, "ts_ms"), (USAGE_5M, "bucket_ms"))
-    )  # fmt: skip
+        for table, name in (
+            (USAGE_SAMPLE, "ts_ms"),
+            (BROKER_SAMPLE, "ts_ms"),
+            (USAGE_5M, "bucket_ms"),
+        )
+    )
     entries = limits_seen(spark, lake, looks)
     limits = facts.limits_of(five_minutes.select(*BUCKET).distinct(), entries).cache()
     gaps = spark.createDataFrame(

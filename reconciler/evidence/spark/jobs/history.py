@@ -92,7 +92,10 @@ def _desired(
     spark: SparkSession, lake: Lake, names: tuple[str, ...], span: TimeWindow
 ) -> DataFrame:
     """What documents asked for at the end of the window, as ``kquota spark plan`` kept it; nothing where it never ran."""
-    newest = {manifest.unit.cluster_id: manifest for manifest in lake.manifests(DESIRED_ENTRY, names, to_day=span.last_day)}  # fmt: skip
+    newest = {
+        manifest.unit.cluster_id: manifest
+        for manifest in lake.manifests(DESIRED_ENTRY, names, to_day=span.last_day)
+    }
     return reader.of(spark, lake, DESIRED_ENTRY, newest.values())
 
 

@@ -161,8 +161,10 @@ def planned(
         now=to_ms / 1000,
     )
     for frame, table in (
-        (frames.desired, DESIRED_ENTRY), (frames.documents, DESIRED_DOCUMENT), (frames.owned, OWNED_ENTRY),
-    ):  # fmt: skip
+        (frames.desired, DESIRED_ENTRY),
+        (frames.documents, DESIRED_DOCUMENT),
+        (frames.owned, OWNED_ENTRY),
+    ):
         day_rows = frame.withColumn("day", fn.lit(view.span.last_day))
         _ = result_writer.commit_results(
             lake, day_rows, table, view.names, span=view.span, progress=progress
@@ -245,9 +247,12 @@ def _planned(
     progress("comparing", 0, 0)
     day = fn.lit(view.span.last_day)
     frames = PlanFrames(
-        live=frames.live, desired=frames.desired, documents=frames.documents, owned=frames.owned,
+        live=frames.live,
+        desired=frames.desired,
+        documents=frames.documents,
+        owned=frames.owned,
         orders=frames.orders.withColumn("day", day),
-    )  # fmt: skip
+    )
     different = plan.differences(frames).cache()
     _ = different.count()  # from here on Spark knows how small it is
     laid = plan.laid_out(different, frames).cache()

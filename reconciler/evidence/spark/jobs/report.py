@@ -31,8 +31,10 @@ class ReportSettings:
     from_ms: int = job_option("begin of the window", metavar="MS")
     to_ms: int = job_option("end of the window, not included", metavar="MS")
     capacity: tuple[str, ...] = job_option(
-        "bytes/s that a broker of a cluster can take and give; may be repeated", default=(), metavar=capacity.FORM
-    )  # fmt: skip
+        "bytes/s that a broker of a cluster can take and give; may be repeated",
+        default=(),
+        metavar=capacity.FORM,
+    )
     replication_factor: int | None = job_option(
         "stands for replication where it was not recorded", default=None, metavar="N"
     )
@@ -58,8 +60,11 @@ def run(
     span = TimeWindow(from_ms=settings.from_ms, to_ms=settings.to_ms)
     window = {"from_ms": settings.from_ms, "to_ms": settings.to_ms, "most": settings.most}
     used = usage.run(
-        spark, lake, usage.UsageSettings(**window, cluster=settings.cluster, curves=settings.curves), progress
-    )  # fmt: skip
+        spark,
+        lake,
+        usage.UsageSettings(**window, cluster=settings.cluster, curves=settings.curves),
+        progress,
+    )
     carried = capacity.run(
         spark,
         lake,
@@ -205,9 +210,12 @@ def _curves(
     if not drawn_rows:
         return ()
     limits: report_rows.Limits = {
-        (impact_row.cluster_id, impact_row.quota_type, impact_row.bucket, impact_row.broker_id): (impact_row.before_units, impact_row.after_units)
+        (impact_row.cluster_id, impact_row.quota_type, impact_row.bucket, impact_row.broker_id): (
+            impact_row.before_units,
+            impact_row.after_units,
+        )
         for impact_row in drawn_rows
-    }  # fmt: skip
+    }
     five_minutes = reader.frame(
         spark,
         lake,

@@ -120,8 +120,13 @@ def resolved(
         buckets = listed_clients
     unused_limits = dead(
         limits,
-        ObservedClients(clients=observed_clients, buckets=buckets, measured=clients.types_heard(five_minutes), since_ms=span.from_ms),
-    )  # fmt: skip
+        ObservedClients(
+            clients=observed_clients,
+            buckets=buckets,
+            measured=clients.types_heard(five_minutes),
+            since_ms=span.from_ms,
+        ),
+    )
     effective, begun = client_limits.cache(), unused_limits.withColumn("day", day).cache()
     unheld = _dated(spark, lake, begun, limits, span).cache()
     for frame, table in ((effective, EFFECTIVE_QUOTA), (unheld, DEAD_QUOTA)):
@@ -204,7 +209,10 @@ def _build_report(
                 cluster_id=cluster_id,
                 look_ms=looks[cluster_id],
                 counts={
-                    **{name: int(sums.get(cluster_id, {}).get(name, 0)) for name in ("resolved", "limited")},
+                    **{
+                        name: int(sums.get(cluster_id, {}).get(name, 0))
+                        for name in ("resolved", "limited")
+                    },
                     **dict(sorted(reasons.get(cluster_id, {}).items())),
                 },
             )
@@ -214,7 +222,7 @@ def _build_report(
         dead=unused_rows,
         left_out={name: amount for name, amount in remaining_by_table.items() if amount},
         notes=notes,
-    )  # fmt: skip
+    )
 
 
 JOB: Final = Job(

@@ -74,9 +74,13 @@ def simulated(
         broadcast = fits(asked_rows)
         generations = [_next(lake, window, work) for _, window in counting]
         impact_rows = simulation.impacts(
-            samples, asked_rows, work.day, min_delay_ms=work.min_delay_ms, broadcast=broadcast,
+            samples,
+            asked_rows,
+            work.day,
+            min_delay_ms=work.min_delay_ms,
+            broadcast=broadcast,
             consumers=work.policy.consumers,
-        )  # fmt: skip
+        )
         commit_result = unit_writer.committed(lake, impact_rows, generations, progress)
         if commit_result.conflicts:
             raise LakeConflict(

@@ -112,8 +112,11 @@ def curves(
         for usage_row in drawn_rows
     }
     return report_rows.curves(
-        limit_usage.curves(five_minutes, series_frame(spark, limits), span_of(span)), limits, span_of(span), MOST_POINTS * len(limits)
-    )  # fmt: skip
+        limit_usage.curves(five_minutes, series_frame(spark, limits), span_of(span)),
+        limits,
+        span_of(span),
+        MOST_POINTS * len(limits),
+    )
 
 
 def series_frame(spark: SparkSession, limits: report_rows.Limits) -> DataFrame:

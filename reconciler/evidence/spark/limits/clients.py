@@ -47,8 +47,14 @@ def of_file(spark: SparkSession, path: str, clusters: Sequence[str]) -> DataFram
     schema = ", ".join(f"{name} string" for name in head)
     # As Python's csv reads it: a quote is doubled and no backslash escapes anything; a wrong row ends the job.
     rows = spark.read.csv(
-        path, schema=schema, header=True, escape='"', multiLine=True, mode="FAILFAST", enforceSchema=True,
-    )  # fmt: skip
+        path,
+        schema=schema,
+        header=True,
+        escape='"',
+        multiLine=True,
+        mode="FAILFAST",
+        enforceSchema=True,
+    )
     listed_clients = rows.select(
         *(fn.coalesce(name, fn.lit("")).alias(name) for name in head),
         *(fn.lit("").alias(name) for name in COLUMNS[1:] if name not in head),

@@ -31,7 +31,9 @@ PATTERN: Final = (
 )
 """The type of :func:`pattern_row`."""
 
-PatternRow = tuple[list[int], str | None, str | None, str | None, str | None, str | None, str | None, list[str]]  # fmt: skip
+PatternRow = tuple[
+    list[int], str | None, str | None, str | None, str | None, str | None, str | None, list[str]
+]
 
 
 def level(user_kind: Column, client_kind: Column, ip_kind: Column) -> Column:
@@ -62,9 +64,11 @@ def pattern_row(pattern: EntityPattern, keys: frozenset[str] = frozenset()) -> P
     user, client_id, ip = pattern.user, pattern.client_id, pattern.ip
     return (
         sorted(_LEVEL_OF_FORM[form] for form in pattern.covered_forms),
-        *_name(user), *_name(client_id), *_name(ip),
+        *_name(user),
+        *_name(client_id),
+        *_name(ip),
         sorted(keys),
-    )  # fmt: skip
+    )
 
 
 def meant(patterns: Column, actual_types: Column, number: Column, key: Column) -> Column:

@@ -113,6 +113,7 @@ def _only(fits: Column, limit_struct: Column) -> Column:
     """The one row that fits; more than one is an error and not a choice."""
     which = fn.when(fits, limit_struct)
     text = fn.concat(
-        fn.lit(f"{TWICE}: "), fn.max(fn.when(fits, fn.concat_ws(" ", "cluster_id", "entity_json", "quota_key"))),
-    )  # fmt: skip
+        fn.lit(f"{TWICE}: "),
+        fn.max(fn.when(fits, fn.concat_ws(" ", "cluster_id", "entity_json", "quota_key"))),
+    )
     return fn.when(fn.count(which) > 1, fn.raise_error(text)).otherwise(fn.max(which))

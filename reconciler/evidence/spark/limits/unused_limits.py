@@ -79,9 +79,17 @@ def dead(limits: DataFrame, observed: ObservedClients) -> DataFrame:
         fn.max("last_ms").alias("last_effective_ms"),
     )
     shaped_limits = shaped(limits).select(
-        "cluster_id", "user", "client_id", "ip", "level", "nameless", "quota_key", "value", "day",
+        "cluster_id",
+        "user",
+        "client_id",
+        "ip",
+        "level",
+        "nameless",
+        "quota_key",
+        "value",
+        "day",
         fn.col("entity_json").alias("source_entity"),
-    )  # fmt: skip
+    )
     laid = _met(shaped_limits, mentioned_names).join(wins, list(LIMIT), "left")
     reason = (
         fn.when(fn.col("needed") == 1, fn.lit(None).cast("string"))
@@ -91,9 +99,11 @@ def dead(limits: DataFrame, observed: ObservedClients) -> DataFrame:
     if observed.clients is None:
         measured = fn.broadcast(
             observed.measured.select(
-                "cluster_id", key_of(fn.col("quota_type")).alias("quota_key"), fn.lit(1).alias("heard")
+                "cluster_id",
+                key_of(fn.col("quota_type")).alias("quota_key"),
+                fn.lit(1).alias("heard"),
             )
-        )  # fmt: skip
+        )
         laid = laid.join(measured, ["cluster_id", "quota_key"], "left")
         reason = fn.when(fn.col("heard").isNull(), fn.lit(str(UnusedReason.NO_DATA))).otherwise(
             reason
@@ -158,7 +168,11 @@ def _of_clients(clients: DataFrame, limits: DataFrame) -> DataFrame:
             )
         )
     # Few rows of few columns, and behind all joins.
-    winners = laid.select("cluster_id", fn.col("last_seen_ms").alias("last_ms"), fn.explode(fn.array_compact(fn.array(*rows))).alias("row"))  # fmt: skip
+    winners = laid.select(
+        "cluster_id",
+        fn.col("last_seen_ms").alias("last_ms"),
+        fn.explode(fn.array_compact(fn.array(*rows))).alias("row"),
+    )
     return winners.select(
         "cluster_id", "row.source_entity", "row.quota_key", "row.needed", "last_ms"
     )
@@ -204,8 +218,12 @@ def _met(limits_with_names: DataFrame, mentioned_names: DataFrame) -> DataFrame:
     ids = distinct(["client_id"], id_there=marker, id_with_user=has_user)
     ips = distinct(["ip"], ip_there=marker)
     anyone = distinct(
-        [], both=has_user & has_client_id, any_user=has_user, any_id=has_client_id, any_ip=fn.col("ip") != ""
-    )  # fmt: skip
+        [],
+        both=has_user & has_client_id,
+        any_user=has_user,
+        any_id=has_client_id,
+        any_ip=fn.col("ip") != "",
+    )
     laid = (
         limits_with_names.join(pairs, ["cluster_id", "user", "client_id"], "left")
         .join(users, ["cluster_id", "user"], "left")
@@ -213,7 +231,18 @@ def _met(limits_with_names: DataFrame, mentioned_names: DataFrame) -> DataFrame:
         .join(ips, ["cluster_id", "ip"], "left")
         .join(fn.broadcast(anyone), ["cluster_id"], "left")
     )
-    facts = ("pair", "user_with_id", "user_there", "id_with_user", "both", "any_user", "id_there", "any_id", "ip_there", "any_ip")  # fmt: skip
+    facts = (
+        "pair",
+        "user_with_id",
+        "user_there",
+        "id_with_user",
+        "both",
+        "any_user",
+        "id_there",
+        "any_id",
+        "ip_there",
+        "any_ip",
+    )
     cases = [fn.when(fn.col("level") == at, fn.col(name) == 1) for at, name in enumerate(facts, 1)]
     by_level = fn.coalesce(*cases, fn.lit(0) == 1)
     return laid.withColumn("met", by_level & ~fn.col("nameless"))

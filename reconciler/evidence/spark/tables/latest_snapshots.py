@@ -85,8 +85,15 @@ def limits(spark: SparkSession, lake: Lake, looks: Mapping[str, LatestSnapshot])
     days = [snapshot.day for snapshot in looks.values()]
     units = lake.manifests(QUOTA_ENTRY, looks, min(days), max(days))
     entries = reader.of(
-        spark, lake, QUOTA_ENTRY, [manifest for manifest in units if manifest.unit.day == looks[manifest.unit.cluster_id].day]
-    )  # fmt: skip
+        spark,
+        lake,
+        QUOTA_ENTRY,
+        [
+            manifest
+            for manifest in units
+            if manifest.unit.day == looks[manifest.unit.cluster_id].day
+        ],
+    )
     snapshot_keys = spark.createDataFrame(
         [(name, snapshot.snapshot_id) for name, snapshot in looks.items()],
         "cluster_id string, snapshot_id string",

@@ -71,8 +71,11 @@ def _with_neighbours(snapshots: DataFrame) -> DataFrame:
     after_window = along.rowsBetween(1, Window.unboundedFollowing)
     whole_ms = fn.when(fn.col("complete"), fn.col("observed_at_ms"))
     return snapshots.select(
-        "cluster_id", "snapshot_id", "observed_at_ms", "complete",
+        "cluster_id",
+        "snapshot_id",
+        "observed_at_ms",
+        "complete",
         fn.sum(fn.col("complete").cast("int")).over(until).alias("whole_looks"),
         fn.max(whole_ms).over(before_window).alias("before_whole_ms"),
         fn.min(whole_ms).over(after_window).alias("next_whole_ms"),
-    )  # fmt: skip
+    )

@@ -145,10 +145,14 @@ def committed(
         try:
             manifests.append(
                 lake.commit_files(
-                    generation.unit, unit_files, generation.after,
-                    counts=generation.counts, inputs=generation.inputs, partial=generation.partial,
+                    generation.unit,
+                    unit_files,
+                    generation.after,
+                    counts=generation.counts,
+                    inputs=generation.inputs,
+                    partial=generation.partial,
                 )
-            )  # fmt: skip
+            )
         except LakeConflict:
             conflicts.append(generation.unit)
             lake.store.delete(file.path for file in unit_files)

@@ -81,20 +81,35 @@ def moments(
     null = fn.lit(None).cast("bigint")
     zero = fn.lit(0).cast("bigint")
     by_clients = served_rows.select(
-        "cluster_id", "broker_id", direction(fn.col("quota_type")).alias("direction"), "ts_ms", "dt_ms",
-        "served_units", fn.col("rate_units").alias("recorded_units"),
-        null.alias("broker_units"), null.alias("replication_units"), null.alias("copied_units"),
-    )  # fmt: skip
+        "cluster_id",
+        "broker_id",
+        direction(fn.col("quota_type")).alias("direction"),
+        "ts_ms",
+        "dt_ms",
+        "served_units",
+        fn.col("rate_units").alias("recorded_units"),
+        null.alias("broker_units"),
+        null.alias("replication_units"),
+        null.alias("copied_units"),
+    )
     joined = by_clients
     for way, (all_bytes, replication) in _BROKER_COLUMNS.items():
         joined = joined.unionByName(
             brokers.select(
-                "cluster_id", "broker_id", fn.lit(str(way)).alias("direction"), "ts_ms", "dt_ms",
-                zero.alias("served_units"), zero.alias("recorded_units"),
-                fn.col(all_bytes).alias("broker_units"), fn.col(replication).alias("replication_units"),
-                (fn.col("bytes_in") if way is TrafficDirection.EGRESS else null).alias("copied_units"),
+                "cluster_id",
+                "broker_id",
+                fn.lit(str(way)).alias("direction"),
+                "ts_ms",
+                "dt_ms",
+                zero.alias("served_units"),
+                zero.alias("recorded_units"),
+                fn.col(all_bytes).alias("broker_units"),
+                fn.col(replication).alias("replication_units"),
+                (fn.col("bytes_in") if way is TrafficDirection.EGRESS else null).alias(
+                    "copied_units"
+                ),
             )
-        )  # fmt: skip
+        )
     return joined.groupBy(*MOMENT).agg(
         fn.max("dt_ms").alias("dt_ms"),
         *(fn.sum(name).alias(name) for name in ("served_units", "recorded_units")),
@@ -311,9 +326,15 @@ def noisy(intervals: DataFrame, limits: DataFrame, day: dt.date) -> DataFrame:
         day: As in :func:`capacity`.
     """
     weighted = intervals.join(limits.select(*BUCKET, "limit_units"), list(BUCKET), "left").select(
-        "cluster_id", "broker_id", "bucket_ms", *BUCKET[1:], "budget_units", "rate_units", "limit_units",
+        "cluster_id",
+        "broker_id",
+        "bucket_ms",
+        *BUCKET[1:],
+        "budget_units",
+        "rate_units",
+        "limit_units",
         fn.lit(day).alias("day"),
-    )  # fmt: skip
+    )
     noisy_rows = weighted.groupBy(
         "cluster_id", "broker_id", "bucket_ms", "quota_type"
     ).applyInArrow(_shared, struct(NOISY_ROW))
@@ -324,9 +345,13 @@ def _shared(interval: pa.Table) -> pa.Table:
     """One interval of one broker: who used more than a fair share."""
     rows = interval.to_pylist()
     uses = [
-        BucketUse(bucket=bucket_of(row["user"], row["client_id"]), rate=row["rate_units"], weight=row["limit_units"] or 1)
+        BucketUse(
+            bucket=bucket_of(row["user"], row["client_id"]),
+            rate=row["rate_units"],
+            weight=row["limit_units"] or 1,
+        )
         for row in rows
-    ]  # fmt: skip
+    ]
     shares_by_bucket = {share.bucket: share for share in shares(uses, rows[0]["budget_units"])}
     result_rows = [
         {**row, "fair_units": share.fair, "excess_units": share.excess}

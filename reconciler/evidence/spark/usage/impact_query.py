@@ -45,12 +45,18 @@ FACTS: Final = StructType(
         *(
             StructField(name, _TEXT)
             for name in (
-                "cluster_id", "role", "quota_type", "broker_id", *BUCKET, "entity_json", "quota_key",
+                "cluster_id",
+                "role",
+                "quota_type",
+                "broker_id",
+                *BUCKET,
+                "entity_json",
+                "quota_key",
             )
         ),
         StructField("value", DoubleType()),
     ]
-)  # fmt: skip
+)
 """One fact per row; ``role`` says which, and unused columns are "" and 0."""
 
 BEFORE, AFTER, RECORDED = "before", "after", "recorded"

@@ -35,8 +35,13 @@ def percentiles(hist: DataFrame) -> DataFrame:
         Window.unboundedPreceding, Window.currentRow
     )
     passed = merged.withColumn("passed", fn.sum("n").over(rising)).withColumn(
-        "whole", fn.sum("n").over(series_window.orderBy("bucket").rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing))
-    )  # fmt: skip
+        "whole",
+        fn.sum("n").over(
+            series_window.orderBy("bucket").rowsBetween(
+                Window.unboundedPreceding, Window.unboundedFollowing
+            )
+        ),
+    )
     return passed.groupBy(*SERIES).agg(
         *(integer_columns.largest_in(_first(ppm)).alias(name) for name, ppm in _PERCENTILES.items())
     )
@@ -102,7 +107,9 @@ def unused(
         unused_limits, ["cluster_id", "quota_type"], "left"
     )
     none, zero = fn.lit(None).cast("bigint"), fn.lit(0).cast("bigint")
-    word = fn.when(fn.col("_counted") == 1, fn.lit(str(UsageState.UNUSED))).otherwise(fn.lit(str(UsageState.NO_DATA)))  # fmt: skip
+    word = fn.when(fn.col("_counted") == 1, fn.lit(str(UsageState.UNUSED))).otherwise(
+        fn.lit(str(UsageState.NO_DATA))
+    )
     return conforming(
         missing.select(
             *BUCKET,
@@ -153,7 +160,9 @@ def curves(five_minutes: DataFrame, drawn_series: DataFrame, span_ms: int) -> Da
         # Units of five minutes fit easily; a thousand times as many of a long span may not.
         integer_columns.quotient(
             fn.sum(fn.col("sum_units").cast("decimal(28,0)")) * fn.lit(1000), fn.sum("sum_dt_ms")
-        ).cast("bigint").alias("mean_units"),
+        )
+        .cast("bigint")
+        .alias("mean_units"),
         fn.max("max_rate_units").alias("max_rate_units"),
         fn.coalesce(fn.sum("throttled_ms"), fn.lit(0).cast("bigint")).alias("throttled_ms"),
-    )  # fmt: skip
+    )

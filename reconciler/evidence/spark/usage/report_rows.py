@@ -41,8 +41,13 @@ MOST_ROWS: Final = 5_000
 """Rows of a table that a report may hold at all."""
 
 _STATES: Final = (
-    UsageState.THROTTLED, UsageState.NEAR_LIMIT, UsageState.UNUSED, UsageState.NO_DATA, UsageState.USED, UsageState.IDLE,
-)  # fmt: skip
+    UsageState.THROTTLED,
+    UsageState.NEAR_LIMIT,
+    UsageState.UNUSED,
+    UsageState.NO_DATA,
+    UsageState.USED,
+    UsageState.IDLE,
+)
 """What is shown first."""
 
 _ADVICE: Final = (Advice.CHANGE, Advice.REFUSED, Advice.INSUFFICIENT, Advice.KEEP)
@@ -133,8 +138,9 @@ def tally(frame: DataFrame) -> VerdictCounts:
     }
     return VerdictCounts(
         verdicts={verdict: amount for verdict, amount in amounts.items() if amount},
-        blind=sum(amounts[verdict] for verdict in BLIND) + sum(row["count"] for row in count_rows if row["open"]),
-    )  # fmt: skip
+        blind=sum(amounts[verdict] for verdict in BLIND)
+        + sum(row["count"] for row in count_rows if row["open"]),
+    )
 
 
 def impact_rows(frame: DataFrame, max_rows: int) -> tuple[tuple[ImpactRow, ...], int]:
@@ -155,7 +161,12 @@ def recommendation_rows(
     for number, advice in enumerate(_ADVICE):
         rank = fn.when(fn.col("advice") == str(advice), fn.lit(number)).otherwise(rank)
     change_amount = fn.abs(fn.col("target_units") - fn.coalesce("current_units", fn.lit(0)))
-    return first(frame, RecommendationRow, [rank, change_amount.desc_nulls_last(), *map(fn.col, BUCKET)], max_rows)  # fmt: skip
+    return first(
+        frame,
+        RecommendationRow,
+        [rank, change_amount.desc_nulls_last(), *map(fn.col, BUCKET)],
+        max_rows,
+    )
 
 
 def usage_rows(frame: DataFrame, max_rows: int) -> tuple[tuple[UsageRow, ...], int]:
@@ -164,7 +175,12 @@ def usage_rows(frame: DataFrame, max_rows: int) -> tuple[tuple[UsageRow, ...], i
     for number, state in enumerate(_STATES):
         severity = fn.when(fn.col("state") == str(state), fn.lit(number)).otherwise(severity)
     fullness = fn.col("max_rate_units").cast("double") / fn.col("limit_units").cast("double")
-    order = [severity, fn.col("throttled_ms").desc_nulls_last(), fullness.desc_nulls_last(), *map(fn.col, SERIES)]  # fmt: skip
+    order = [
+        severity,
+        fn.col("throttled_ms").desc_nulls_last(),
+        fullness.desc_nulls_last(),
+        *map(fn.col, SERIES),
+    ]
     return first(frame, UsageRow, order, max_rows)
 
 
@@ -178,8 +194,11 @@ def capacity_rows(frame: DataFrame, max_rows: int) -> tuple[tuple[CapacityRow, .
 def noisy_rows(frame: DataFrame, max_rows: int) -> tuple[tuple[NoisyRow, ...], int]:
     """Rows of ``noisy_row``: the largest excess first."""
     return first(
-        frame, NoisyRow, [fn.col("excess_units").desc(), fn.col("bucket_ms"), *map(fn.col, SERIES)], max_rows
-    )  # fmt: skip
+        frame,
+        NoisyRow,
+        [fn.col("excess_units").desc(), fn.col("bucket_ms"), *map(fn.col, SERIES)],
+        max_rows,
+    )
 
 
 Limits = dict[tuple[str, QuotaType, Bucket, str], tuple[int | None, int | None]]

@@ -20,8 +20,15 @@ RULE: Final = "1"
 """Goes up whenever the same samples would give other rows: then all units are made anew."""
 
 _SERIES: Final = (
-    "cluster_id", "quota_type", "group_kind", "user", "client_id", "ip", "broker_id", "day",
-)  # fmt: skip
+    "cluster_id",
+    "quota_type",
+    "group_kind",
+    "user",
+    "client_id",
+    "ip",
+    "broker_id",
+    "day",
+)
 
 
 def interval(ts_ms: Column) -> Column:

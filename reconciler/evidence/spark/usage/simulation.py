@@ -83,8 +83,13 @@ def cluster_number(frame: DataFrame) -> Column:
 def parts_of(requests: DataFrame) -> DataFrame:
     """The series to read, one row for each part of each row that is asked for."""
     parts = requests.select(
-        "cluster", "n", "cluster_id", "quota_type", "broker_id", fn.posexplode("parts").alias("slot", "part")
-    )  # fmt: skip
+        "cluster",
+        "n",
+        "cluster_id",
+        "quota_type",
+        "broker_id",
+        fn.posexplode("parts").alias("slot", "part"),
+    )
     return parts.select("*", *(fn.col(f"part.{name}").alias(name) for name in BUCKET)).drop("part")
 
 

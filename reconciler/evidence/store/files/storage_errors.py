@@ -25,14 +25,30 @@ _BY_CLASS: Final[tuple[tuple[type[Exception], str, str], ...]] = (
 _BY_WORDS: Final[tuple[tuple[str, str, str], ...]] = (
     # LocalFileSystem and HTTP have one class for nearly everything.
     ("Permission denied", "may not be read", "check who owns the files"),
-    ("Unable to canonicalize filesystem root", "there is no such folder", "create it, or check the address"),
+    (
+        "Unable to canonicalize filesystem root",
+        "there is no such folder",
+        "create it, or check the address",
+    ),
     (_NO_BUCKET, "there is no such bucket", "create it, or check the address"),
     ("Account must be specified", "no storage account is known", "set AZURE_STORAGE_ACCOUNT_NAME"),
-    ("builder error", "is http:// and not https://", "set AWS_ALLOW_HTTP=true (or AZURE_ALLOW_HTTP, GOOGLE_ALLOW_HTTP) if that is meant"),
-    ("error sending request", "could not be reached", "check address, network and, for own servers, AWS_ENDPOINT_URL"),
+    (
+        "builder error",
+        "is http:// and not https://",
+        "set AWS_ALLOW_HTTP=true (or AZURE_ALLOW_HTTP, GOOGLE_ALLOW_HTTP) if that is meant",
+    ),
+    (
+        "error sending request",
+        "could not be reached",
+        "check address, network and, for own servers, AWS_ENDPOINT_URL",
+    ),
     ("timed out", "did not answer in time", "check the network, then try again"),
-    ("Metadata", "no credentials were found", "set those of the store in the environment, for example AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"),
-)  # fmt: skip
+    (
+        "Metadata",
+        "no credentials were found",
+        "set those of the store in the environment, for example AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+    ),
+)
 
 
 _TOO_SHORT: Final = (

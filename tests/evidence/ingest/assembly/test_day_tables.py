@@ -39,10 +39,20 @@ def look(at, *pairs, name="s"):
 def test_a_reading_becomes_a_sample_of_its_broker_with_all_columns():
     done = day([*broker(1, AT), *alice(values=[1.4, 2.5, 3, 4])])
     assert usage(done)[1] == {
-        "cluster_id": "c", "quota_type": "produce", "group_kind": "user", "user": "alice", "client_id": "",
-        "ip": "", "broker_id": "1", "ts_ms": START + STEP, "dt_ms": STEP, "rate_units": 3, "throttle_ms": None,
-        "censored": "unknown", "day": DAY,
-    }  # fmt: skip
+        "cluster_id": "c",
+        "quota_type": "produce",
+        "group_kind": "user",
+        "user": "alice",
+        "client_id": "",
+        "ip": "",
+        "broker_id": "1",
+        "ts_ms": START + STEP,
+        "dt_ms": STEP,
+        "rate_units": 3,
+        "throttle_ms": None,
+        "censored": "unknown",
+        "day": DAY,
+    }
     assert column(done, "rate_units") == [1, 3, 3, 4]
     assert done.coverage == {"1": 4 * STEP * 1_000_000 // 86_400_000}
     assert done.counts == {"quota_unknown": 4}
@@ -105,7 +115,10 @@ def test_of_two_replicas_one_counts_per_hour_the_one_that_saw_more():
         times(60, begin=START + hour + 7_000),
     )
     a = [*broker(1, first + later_first, replica="a"), *alice(first + later_first, 1, replica="a")]
-    b = [*broker(1, second + later_second, replica="b"), *alice(second + later_second, 2, replica="b")]  # fmt: skip
+    b = [
+        *broker(1, second + later_second, replica="b"),
+        *alice(second + later_second, 2, replica="b"),
+    ]
     done = day([*a, *b])
     assert column(done, "ts_ms") == second + later_first
     assert set(column(done, "rate_units")[:120]) == {2}
@@ -153,7 +166,11 @@ def test_without_up_a_broker_answered_where_any_of_its_series_has_a_point():
 
 
 def test_a_scrape_that_failed_is_a_gap_and_no_zero():
-    rows = [*gauge("up", AT, [1, 1, 0, 1]), *gauge("broker_id", AT, 1), *alice([AT[0], AT[1], AT[3]])]  # fmt: skip
+    rows = [
+        *gauge("up", AT, [1, 1, 0, 1]),
+        *gauge("broker_id", AT, 1),
+        *alice([AT[0], AT[1], AT[3]]),
+    ]
     done = day(rows)
     assert column(done, "ts_ms") == [AT[0], AT[1], AT[3]]
     assert column(done, "dt_ms") == [STEP, STEP, 2 * STEP]
@@ -293,12 +310,14 @@ def test_what_a_broker_did_in_all_is_kept_per_second():
         *gauge("request_idle", AT, [0.5, 0.25, 1.2, NAN]),
     ]
     done = day(rows)
-    assert done.brokers.select(["bytes_in", "bytes_out", "replication_in", "request_idle_ppm"]).to_pylist() == [
+    assert done.brokers.select(
+        ["bytes_in", "bytes_out", "replication_in", "request_idle_ppm"]
+    ).to_pylist() == [
         {"bytes_in": None, "bytes_out": 6, "replication_in": None, "request_idle_ppm": 500_000},
         {"bytes_in": 100, "bytes_out": None, "replication_in": None, "request_idle_ppm": 250_000},
         {"bytes_in": 100, "bytes_out": 0, "replication_in": None, "request_idle_ppm": 1_000_000},
         {"bytes_in": 0, "bytes_out": 2, "replication_in": None, "request_idle_ppm": None},
-    ]  # fmt: skip
+    ]
 
 
 # ---- the active controller ----------------------------------------------------------------------
@@ -308,7 +327,9 @@ def test_mutations_are_one_series_of_the_cluster_over_a_failover():
     at = times(6)
     first = gauge("rate", at, [5, 6, 0, 0, 0, 0], kind="controller_mutation", user="u")
     later = [ts + 1_000 for ts in at[2:]]
-    second = gauge("rate", later, [4, 3, 2, 1], kind="controller_mutation", user="u", instance="b2:7071")  # fmt: skip
+    second = gauge(
+        "rate", later, [4, 3, 2, 1], kind="controller_mutation", user="u", instance="b2:7071"
+    )
     done = day([*broker(1, at), *first, *broker(2, [ts + 1_000 for ts in at]), *second])
     assert column(done, "broker_id") == ["controller"] * 6
     assert column(done, "rate_units") == [5e6, 6e6, 4e6, 3e6, 2e6, 1e6]

@@ -23,7 +23,12 @@ U, C, UC = bucket_of("u"), bucket_of("", "c"), bucket_of("u", "c")
 
 def state(key=Key.PRODUCER_BYTE_RATE, **limits):
     """u=1, c=2, uc=3, d=4: limits of a user, a client id, both, the default user."""
-    of = {"u": entity(user="u"), "c": entity(client_id="c"), "uc": entity(user="u", client_id="c"), "d": entity(user=DEFAULT)}  # fmt: skip
+    of = {
+        "u": entity(user="u"),
+        "c": entity(client_id="c"),
+        "uc": entity(user="u", client_id="c"),
+        "d": entity(user=DEFAULT),
+    }
     return QuotaState(
         limits={of[name]: limits_of({key: float(value)}) for name, value in limits.items()}
     )
@@ -80,8 +85,12 @@ def test_an_address_is_counted_while_every_look_around_saw_a_limit_for_it():
         )
 
     limits = LimitHistory(
-        [look(100, limited(one=5)), look(200, limited(one=6)), look(300, limited(one=2**31 - 1, default=2**31 - 2))]
-    )  # fmt: skip
+        [
+            look(100, limited(one=5)),
+            look(200, limited(one=6)),
+            look(300, limited(one=2**31 - 1, default=2**31 - 2)),
+        ]
+    )
     at = (50, 100, 150, 200, 250, 300)
     assert [limits.is_ip_counted(limits.at(ts), ip) for ts in at] == [
         None,

@@ -83,11 +83,17 @@ def test_anything_else_is_refused(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "fits"),
     [
-        ('job=~"kaf.*"', True), ('job=~"kaf"', False), ('job!~"x.*"', True), ('job!="kafka"', False),
-        ('absent=""', True), ('absent!=""', False), ('absent=~".*"', True), ("", True),
+        ('job=~"kaf.*"', True),
+        ('job=~"kaf"', False),
+        ('job!~"x.*"', True),
+        ('job!="kafka"', False),
+        ('absent=""', True),
+        ('absent!=""', False),
+        ('absent=~".*"', True),
+        ("", True),
         ('job="kafka",absent="x"', False),
     ],
-)  # fmt: skip
+)
 def test_expressions_are_anchored_and_an_absent_label_is_an_empty_one(
     text: str, fits: bool
 ) -> None:
@@ -97,10 +103,15 @@ def test_expressions_are_anchored_and_an_absent_label_is_an_empty_one(
 def test_a_quotacluster_gives_its_source() -> None:
     found = source_of(
         cluster(
-            prometheus="http://p:9090", matchers='cluster="a"', brokerId="label:broker", scrapeStep="15s",
-            maxGap="2m", evidenceUri="s3://b", maxEvidenceAge="1h30m",
+            prometheus="http://p:9090",
+            matchers='cluster="a"',
+            brokerId="label:broker",
+            scrapeStep="15s",
+            maxGap="2m",
+            evidenceUri="s3://b",
+            maxEvidenceAge="1h30m",
         )
-    )  # fmt: skip
+    )
     assert found.address == "http://p:9090"
     assert found.cadence.step_ms == 15_000
     assert found.cadence.max_gap_ms == 120_000
@@ -153,8 +164,17 @@ def test_labels_give_broker_ids(rule: str, labels: dict[str, str], broker: str |
 
 
 @pytest.mark.parametrize(
-    "rule", ["broker", "label:", "label:a:b", "regex:pod:[0-9]+", "regex:pod:([0-9])(x)", "regex:pod:(", "eval:pod:(.)"]
-)  # fmt: skip
+    "rule",
+    [
+        "broker",
+        "label:",
+        "label:a:b",
+        "regex:pod:[0-9]+",
+        "regex:pod:([0-9])(x)",
+        "regex:pod:(",
+        "eval:pod:(.)",
+    ],
+)
 def test_other_rules_are_refused_with_an_example(rule: str) -> None:
     with pytest.raises(TelemetryError) as wrong:
         BrokerIdRule.parsed(rule)

@@ -25,30 +25,145 @@ def meaning(dialect: str, name: str, **labels: str) -> SeriesMeaning | DropReaso
 @pytest.mark.parametrize(
     ("dialect", "name", "labels", "expected"),
     [
-        ("kquota", "kafka_server_client_quota_byte_rate", {"type": "produce", "user": ENCODED, "client_id": QUOTED}, (RATE, "produce", USER, CLIENT)),
-        ("kquota", "kafka_server_client_quota_byte_rate", {"type": "fetch", "client_id": "c"}, (RATE, "fetch", "", "c")),
-        ("kquota", "kafka_server_client_quota_request_time", {"user": "u"}, (RATE, "request", "u", "")),
-        ("kquota", "kafka_server_client_quota_mutation_rate", {}, (RATE, "controller_mutation", "", "")),
-        ("kquota", "kafka_server_client_quota_throttle_time_ms", {"type": "controller_mutation", "user": "u"}, (Measure.THROTTLE, "controller_mutation", "u", "")),
-        ("jmx_exporter", "kafka_server_quota_byte_rate", {"resource": "Fetch", "user": ENCODED, "clientId": QUOTED}, (RATE, "fetch", USER, CLIENT)),
-        ("jmx_exporter", "kafka_server_quota_byte_rate", {"resource": "Produce", "clientid": "c"}, (RATE, "produce", "", "c")),
-        ("jmx_exporter", "kafka_server_quota_byte_rate", {"resource": f"Produce, user={ENCODED}", "clientId": "c"}, (RATE, "produce", USER, "c")),
-        ("jmx_exporter", "kafka_server_quota_request_time", {"resource": "Request, user=u", "clientId": "c"}, (RATE, "request", "u", "c")),
-        ("jmx_exporter", "kafka_server_quota_mutation_rate", {"resource": "ControllerMutation", "user": "u"}, (RATE, "controller_mutation", "u", "")),
-        ("jmx_exporter", "kafka_server_quota_throttle_time", {"resource": "Produce", "user": "u"}, (Measure.THROTTLE, "produce", "u", "")),
-        ("jmx_exporter", "kafka_server_quota_quota_utilization", {"resource": "Produce", "user": "u"}, (Measure.UTILIZATION, "produce", "u", "")),
-        ("confluent", "kafka_server_produce_byte_rate", {"user": ENCODED, "client_id": QUOTED}, (RATE, "produce", USER, CLIENT)),
-        ("confluent", "kafka_server_request_request_time", {"user": "u"}, (RATE, "request", "u", "")),
-        ("confluent", "kafka_server_fetch_throttle_time", {"client_id": "c"}, (Measure.THROTTLE, "fetch", "", "c")),
-        ("confluent", "kafka_server_fetch_quota_utilization", {"client_id": "c"}, (Measure.UTILIZATION, "fetch", "", "c")),
-        ("strimzi_reporter", "kafka_server_fetch_byte_rate", {"user": ENCODED, "client_id": CLIENT}, (RATE, "fetch", USER, CLIENT)),
-        ("strimzi_reporter", "kafka_server_controllermutation_mutation_rate", {"user": "u"}, (RATE, "controller_mutation", "u", "")),
-        ("chitragupta", "kafka_server_quota_byte_rate", {"quota_type": "Produce", "quota_scope": "user", "user": ENCODED, "client_id": "not_applicable"}, (RATE, "produce", USER, "")),
-        ("chitragupta", "kafka_server_quota_throttle_time_ms", {"quota_type": "Fetch", "user": "not_applicable", "client_id": QUOTED}, (Measure.THROTTLE, "fetch", "", CLIENT)),
-        ("redpanda", "redpanda_kafka_quotas_client_quota_throughput_by_entity", {"redpanda_quota_type": "produce_quota", "redpanda_quota_user": "a b"}, (Measure.RATE_TOTAL, "produce", "a b", "")),
-        ("redpanda", "redpanda_kafka_quotas_client_quota_throttle_time_ms_by_entity", {"redpanda_quota_type": "partition_mutation_quota", "redpanda_quota_client_id": CLIENT}, (Measure.THROTTLE_TOTAL, "controller_mutation", "", CLIENT)),
+        (
+            "kquota",
+            "kafka_server_client_quota_byte_rate",
+            {"type": "produce", "user": ENCODED, "client_id": QUOTED},
+            (RATE, "produce", USER, CLIENT),
+        ),
+        (
+            "kquota",
+            "kafka_server_client_quota_byte_rate",
+            {"type": "fetch", "client_id": "c"},
+            (RATE, "fetch", "", "c"),
+        ),
+        (
+            "kquota",
+            "kafka_server_client_quota_request_time",
+            {"user": "u"},
+            (RATE, "request", "u", ""),
+        ),
+        (
+            "kquota",
+            "kafka_server_client_quota_mutation_rate",
+            {},
+            (RATE, "controller_mutation", "", ""),
+        ),
+        (
+            "kquota",
+            "kafka_server_client_quota_throttle_time_ms",
+            {"type": "controller_mutation", "user": "u"},
+            (Measure.THROTTLE, "controller_mutation", "u", ""),
+        ),
+        (
+            "jmx_exporter",
+            "kafka_server_quota_byte_rate",
+            {"resource": "Fetch", "user": ENCODED, "clientId": QUOTED},
+            (RATE, "fetch", USER, CLIENT),
+        ),
+        (
+            "jmx_exporter",
+            "kafka_server_quota_byte_rate",
+            {"resource": "Produce", "clientid": "c"},
+            (RATE, "produce", "", "c"),
+        ),
+        (
+            "jmx_exporter",
+            "kafka_server_quota_byte_rate",
+            {"resource": f"Produce, user={ENCODED}", "clientId": "c"},
+            (RATE, "produce", USER, "c"),
+        ),
+        (
+            "jmx_exporter",
+            "kafka_server_quota_request_time",
+            {"resource": "Request, user=u", "clientId": "c"},
+            (RATE, "request", "u", "c"),
+        ),
+        (
+            "jmx_exporter",
+            "kafka_server_quota_mutation_rate",
+            {"resource": "ControllerMutation", "user": "u"},
+            (RATE, "controller_mutation", "u", ""),
+        ),
+        (
+            "jmx_exporter",
+            "kafka_server_quota_throttle_time",
+            {"resource": "Produce", "user": "u"},
+            (Measure.THROTTLE, "produce", "u", ""),
+        ),
+        (
+            "jmx_exporter",
+            "kafka_server_quota_quota_utilization",
+            {"resource": "Produce", "user": "u"},
+            (Measure.UTILIZATION, "produce", "u", ""),
+        ),
+        (
+            "confluent",
+            "kafka_server_produce_byte_rate",
+            {"user": ENCODED, "client_id": QUOTED},
+            (RATE, "produce", USER, CLIENT),
+        ),
+        (
+            "confluent",
+            "kafka_server_request_request_time",
+            {"user": "u"},
+            (RATE, "request", "u", ""),
+        ),
+        (
+            "confluent",
+            "kafka_server_fetch_throttle_time",
+            {"client_id": "c"},
+            (Measure.THROTTLE, "fetch", "", "c"),
+        ),
+        (
+            "confluent",
+            "kafka_server_fetch_quota_utilization",
+            {"client_id": "c"},
+            (Measure.UTILIZATION, "fetch", "", "c"),
+        ),
+        (
+            "strimzi_reporter",
+            "kafka_server_fetch_byte_rate",
+            {"user": ENCODED, "client_id": CLIENT},
+            (RATE, "fetch", USER, CLIENT),
+        ),
+        (
+            "strimzi_reporter",
+            "kafka_server_controllermutation_mutation_rate",
+            {"user": "u"},
+            (RATE, "controller_mutation", "u", ""),
+        ),
+        (
+            "chitragupta",
+            "kafka_server_quota_byte_rate",
+            {
+                "quota_type": "Produce",
+                "quota_scope": "user",
+                "user": ENCODED,
+                "client_id": "not_applicable",
+            },
+            (RATE, "produce", USER, ""),
+        ),
+        (
+            "chitragupta",
+            "kafka_server_quota_throttle_time_ms",
+            {"quota_type": "Fetch", "user": "not_applicable", "client_id": QUOTED},
+            (Measure.THROTTLE, "fetch", "", CLIENT),
+        ),
+        (
+            "redpanda",
+            "redpanda_kafka_quotas_client_quota_throughput_by_entity",
+            {"redpanda_quota_type": "produce_quota", "redpanda_quota_user": "a b"},
+            (Measure.RATE_TOTAL, "produce", "a b", ""),
+        ),
+        (
+            "redpanda",
+            "redpanda_kafka_quotas_client_quota_throttle_time_ms_by_entity",
+            {"redpanda_quota_type": "partition_mutation_quota", "redpanda_quota_client_id": CLIENT},
+            (Measure.THROTTLE_TOTAL, "controller_mutation", "", CLIENT),
+        ),
     ],
-)  # fmt: skip
+)
 def test_series_are_read_as_their_exporter_writes_them(
     dialect: str, name: str, labels: dict[str, str], expected: tuple[str, ...]
 ) -> None:
@@ -67,10 +182,13 @@ def test_series_are_read_as_their_exporter_writes_them(
         ("kafka_server_brokertopicmetrics_bytesinpersec", Measure.BYTES_IN_TOTAL),
         ("kafka_server_brokertopicmetrics_bytesoutpersec_total", Measure.BYTES_OUT_TOTAL),
         ("kafka_server_broker_topic_replication_bytes_in_total", Measure.REPLICATION_IN_TOTAL),
-        ("kafka_server_brokertopicmetrics_replicationbytesout_total", Measure.REPLICATION_OUT_TOTAL),
+        (
+            "kafka_server_brokertopicmetrics_replicationbytesout_total",
+            Measure.REPLICATION_OUT_TOTAL,
+        ),
         ("kafka_server_request_handler_idle_ratio", Measure.REQUEST_IDLE),
     ],
-)  # fmt: skip
+)
 def test_totals_of_brokers_are_read_in_every_dialect_but_not_those_of_topics(
     dialect: str, name: str, measure: Measure
 ) -> None:
@@ -126,17 +244,30 @@ kafka_server_brokertopicmetrics_bytesinpersec 6420.0 1
 }
 EXPECTED: dict[str, list[object]] = {
     "strimzi_reporter": [
-        ("rate", "produce", "team-1", "line\nbreak"), ("rate", "request", "team-1", 'x",user="admin'),
-        ("rate", "controller_mutation", "team-1", "<default>"), ("throttle_ms", "produce", "team-1", "plain"),
-        ("rate", "ip", "", ""), DropReason.OTHER_METRIC, DropReason.OTHER_METRIC, ("broker_id", "", "", ""),
-        ("bytes_in_total", "", "", ""), DropReason.OTHER_METRIC,
+        ("rate", "produce", "team-1", "line\nbreak"),
+        ("rate", "request", "team-1", 'x",user="admin'),
+        ("rate", "controller_mutation", "team-1", "<default>"),
+        ("throttle_ms", "produce", "team-1", "plain"),
+        ("rate", "ip", "", ""),
+        DropReason.OTHER_METRIC,
+        DropReason.OTHER_METRIC,
+        ("broker_id", "", "", ""),
+        ("bytes_in_total", "", "", ""),
+        DropReason.OTHER_METRIC,
     ],
     "jmx_exporter": [
-        ("rate", "produce", "team-1", "x, user=admin"), DropReason.UNKNOWN_TYPE, DropReason.BAD_CLIENT_ID,
-        ("rate", "produce", "team-1", 'x",user="admin'), DropReason.NAME_LOST,
+        ("rate", "produce", "team-1", "x, user=admin"),
+        DropReason.UNKNOWN_TYPE,
+        DropReason.BAD_CLIENT_ID,
+        ("rate", "produce", "team-1", 'x",user="admin'),
+        DropReason.NAME_LOST,
     ],
-    "confluent": [DropReason.BAD_USER, ("rate", "produce", "team-1", "a,b"), ("bytes_in_total", "", "", "")],
-}  # fmt: skip
+    "confluent": [
+        DropReason.BAD_USER,
+        ("rate", "produce", "team-1", "a,b"),
+        ("bytes_in_total", "", "", ""),
+    ],
+}
 
 
 @pytest.mark.parametrize("dialect", SEEN)
@@ -147,7 +278,11 @@ def test_lines_of_real_brokers_are_read_or_refused(dialect: str, tmp_path: Path)
     found: list[object] = []
     for one in openmetrics.read(path, counts):
         read = SHIPPED.get(dialect).meaning(one.name, one.labels)
-        found.append(read if isinstance(read, DropReason) else (read.measure, read.quota_type, read.user, read.client_id))  # fmt: skip
+        found.append(
+            read
+            if isinstance(read, DropReason)
+            else (read.measure, read.quota_type, read.user, read.client_id)
+        )
     assert found == EXPECTED[dialect]
     assert dict(counts) == {}
 
@@ -164,19 +299,59 @@ def test_connections_of_addresses_are_read() -> None:
 @pytest.mark.parametrize(
     ("dialect", "name", "labels", "word"),
     [
-        ("kquota", "kafka_server_client_quota_byte_rate", {"type": "produce", "user": "%zz"}, DropReason.BAD_USER),
-        ("kquota", "kafka_server_client_quota_byte_rate", {"type": "produce", "client_id": 'y"'}, DropReason.BAD_CLIENT_ID),
-        ("kquota", "kafka_server_client_quota_byte_rate", {"type": "request"}, DropReason.UNKNOWN_TYPE),
+        (
+            "kquota",
+            "kafka_server_client_quota_byte_rate",
+            {"type": "produce", "user": "%zz"},
+            DropReason.BAD_USER,
+        ),
+        (
+            "kquota",
+            "kafka_server_client_quota_byte_rate",
+            {"type": "produce", "client_id": 'y"'},
+            DropReason.BAD_CLIENT_ID,
+        ),
+        (
+            "kquota",
+            "kafka_server_client_quota_byte_rate",
+            {"type": "request"},
+            DropReason.UNKNOWN_TYPE,
+        ),
         ("kquota", "kafka_server_client_quota_byte_rate", {}, DropReason.UNKNOWN_TYPE),
         ("kquota", "go_goroutines", {}, DropReason.OTHER_METRIC),
-        ("jmx_exporter", "kafka_server_quota_byte_rate", {"resource": 'Produce, user=u, client-id="x', "clientId": 'y"'}, DropReason.UNKNOWN_TYPE),
-        ("jmx_exporter", "kafka_server_quota_byte_rate", {"resource": "Produce", "user": 'u, client-id="x', "clientId": 'y"'}, DropReason.BAD_USER),
+        (
+            "jmx_exporter",
+            "kafka_server_quota_byte_rate",
+            {"resource": 'Produce, user=u, client-id="x', "clientId": 'y"'},
+            DropReason.UNKNOWN_TYPE,
+        ),
+        (
+            "jmx_exporter",
+            "kafka_server_quota_byte_rate",
+            {"resource": "Produce", "user": 'u, client-id="x', "clientId": 'y"'},
+            DropReason.BAD_USER,
+        ),
         ("jmx_exporter", "kafka_server_produce_user_alice_byte_rate", {}, DropReason.NAME_LOST),
-        ("jmx_exporter", "kafka_server_request_client_id_c_throttle_time", {}, DropReason.NAME_LOST),
-        ("redpanda", "redpanda_kafka_quotas_client_quota_throughput_by_entity", {"redpanda_quota_type": "produce_quota", "redpanda_quota_group_name": "g"}, DropReason.GROUP_ENTITY),
-        ("redpanda", "vectorized_kafka_quotas_client_quota_throughput_by_entity", {"quota_type": "produce_quota", "quota_user": "u", "shard": "0"}, DropReason.PER_SHARD),
+        (
+            "jmx_exporter",
+            "kafka_server_request_client_id_c_throttle_time",
+            {},
+            DropReason.NAME_LOST,
+        ),
+        (
+            "redpanda",
+            "redpanda_kafka_quotas_client_quota_throughput_by_entity",
+            {"redpanda_quota_type": "produce_quota", "redpanda_quota_group_name": "g"},
+            DropReason.GROUP_ENTITY,
+        ),
+        (
+            "redpanda",
+            "vectorized_kafka_quotas_client_quota_throughput_by_entity",
+            {"quota_type": "produce_quota", "quota_user": "u", "shard": "0"},
+            DropReason.PER_SHARD,
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_read_is_named(
     dialect: str, name: str, labels: dict[str, str], word: DropReason
 ) -> None:
@@ -200,12 +375,24 @@ JMX, CHITRAGUPTA = {"resource", "user"}, {"quota_type", "user"}
         ({"kafka_server_ip_connection_accept_rate": {"ip"}}, "kquota"),
         ({"kafka_server_quota_byte_rate": JMX}, "jmx_exporter"),
         ({"kafka_server_quota_byte_rate": CHITRAGUPTA}, "chitragupta"),
-        ({"kafka_server_produce_byte_rate": set(), "kafka_server_brokertopicmetrics_bytesinpersec": set()}, "confluent"),
-        ({"kafka_server_produce_byte_rate": set(), "kafka_server_brokertopicmetrics_bytesinpersec_total": set()}, "strimzi_reporter"),
+        (
+            {
+                "kafka_server_produce_byte_rate": set(),
+                "kafka_server_brokertopicmetrics_bytesinpersec": set(),
+            },
+            "confluent",
+        ),
+        (
+            {
+                "kafka_server_produce_byte_rate": set(),
+                "kafka_server_brokertopicmetrics_bytesinpersec_total": set(),
+            },
+            "strimzi_reporter",
+        ),
         ({"kafka_server_controllermutation_mutation_rate": set()}, "strimzi_reporter"),
         ({"redpanda_kafka_quotas_client_quota_throughput_by_entity": set()}, "redpanda"),
     ],
-)  # fmt: skip
+)
 def test_a_dialect_is_known_by_what_is_there(seen: dict[str, set[str]], dialect: str) -> None:
     assert SHIPPED.detected(seen).name == dialect
 

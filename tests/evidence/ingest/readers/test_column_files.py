@@ -54,9 +54,13 @@ EXPECTED = [
 
 def test_labels_may_be_columns(tmp_path: Path) -> None:
     path = parquet(
-        tmp_path, ts_ms=pa.array([T, T + 1000, T]), metric=pa.array(["m"] * 3), value=pa.array([1.0, 2.0, 3.0]),
-        user=pa.array(["007", "007", None]), instance=pa.array(["b1"] * 3).dictionary_encode(),
-    )  # fmt: skip
+        tmp_path,
+        ts_ms=pa.array([T, T + 1000, T]),
+        metric=pa.array(["m"] * 3),
+        value=pa.array([1.0, 2.0, 3.0]),
+        user=pa.array(["007", "007", None]),
+        instance=pa.array(["b1"] * 3).dictionary_encode(),
+    )
     assert told(read(path)[0]) == EXPECTED
 
 
@@ -72,9 +76,13 @@ def test_labels_may_be_a_map_a_struct_or_json(tmp_path: Path) -> None:
         pa.array(['{"user": "007"}', '{"user":"007"}', None]),
     ):
         path = parquet(
-            tmp_path, timestamp=pa.array([T, T + 1000, T]), name=pa.array(["m"] * 3), value=pa.array([1, 2, 3]),
-            labels=column, instance=pa.array(["b1"] * 3),
-        )  # fmt: skip
+            tmp_path,
+            timestamp=pa.array([T, T + 1000, T]),
+            name=pa.array(["m"] * 3),
+            value=pa.array([1, 2, 3]),
+            labels=column,
+            instance=pa.array(["b1"] * 3),
+        )
         assert told(read(path)[0]) == EXPECTED
 
 

@@ -32,10 +32,16 @@ def read(tmp_path: Path, text: str) -> HttpConfig:
         ("authorization: {credentials_file: secret.txt}", f"Bearer {PLANTED}"),
         (f"bearer_token: {PLANTED}", f"Bearer {PLANTED}"),
         ("bearer_token_file: secret.txt", f"Bearer {PLANTED}"),
-        (f'{{"basic_auth": {{"username": "u", "password": "{PLANTED}"}}}}', "Basic " + base64.b64encode(f"u:{PLANTED}".encode()).decode()),
-        ("basic_auth: {username: u, password_file: secret.txt}", "Basic " + base64.b64encode(f"u:{PLANTED}".encode()).decode()),
+        (
+            f'{{"basic_auth": {{"username": "u", "password": "{PLANTED}"}}}}',
+            "Basic " + base64.b64encode(f"u:{PLANTED}".encode()).decode(),
+        ),
+        (
+            "basic_auth: {username: u, password_file: secret.txt}",
+            "Basic " + base64.b64encode(f"u:{PLANTED}".encode()).decode(),
+        ),
     ],
-)  # fmt: skip
+)
 def test_authorization_is_read_in_prometheus_own_words(
     tmp_path: Path, text: str, header: str
 ) -> None:
@@ -59,11 +65,18 @@ def test_headers_and_a_proxy_go_along(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "counts"),
     [
-        ("Authorization", True), ("authorization", True), ("Cookie", True), ("X-Api-Key", True),
-        ("PRIVATE-TOKEN", True), ("X-Anything", True), ("x-scope-orgid", False), ("THANOS-TENANT", False),
-        ("AccountID", False), ("User-Agent", False),
+        ("Authorization", True),
+        ("authorization", True),
+        ("Cookie", True),
+        ("X-Api-Key", True),
+        ("PRIVATE-TOKEN", True),
+        ("X-Anything", True),
+        ("x-scope-orgid", False),
+        ("THANOS-TENANT", False),
+        ("AccountID", False),
+        ("User-Agent", False),
     ],
-)  # fmt: skip
+)
 def test_every_header_that_may_be_a_key_is_a_credential(
     tmp_path: Path, name: str, *, counts: bool
 ) -> None:

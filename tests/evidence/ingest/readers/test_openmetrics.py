@@ -112,8 +112,23 @@ def test_a_unit_that_is_said_goes_before_the_size_of_a_time(
 
 
 @pytest.mark.parametrize(
-    "line", ["m", "m{ 1 2", 'm{a=1} 1', "m one", 'm{a="1",a="2"} 1', r'm{a="\q"} 1', '{a="1"} 1', "m 1 x", "m 1_0", 'm{a="1"b="2"} 1', "1m 1", 'm{"n"} 1', "m 1 2 3"]
-)  # fmt: skip
+    "line",
+    [
+        "m",
+        "m{ 1 2",
+        "m{a=1} 1",
+        "m one",
+        'm{a="1",a="2"} 1',
+        r'm{a="\q"} 1',
+        '{a="1"} 1',
+        "m 1 x",
+        "m 1_0",
+        'm{a="1"b="2"} 1',
+        "1m 1",
+        'm{"n"} 1',
+        "m 1 2 3",
+    ],
+)
 def test_a_bad_line_is_counted_with_its_place(tmp_path: Path, line: str) -> None:
     found, counts = read(tmp_path, f"good 1 {T}\n{line}\n# EOF\n")
     assert [one.name for one in found] == ["good"]

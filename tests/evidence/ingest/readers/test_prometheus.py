@@ -138,9 +138,10 @@ def test_a_server_says_how_long_to_wait() -> None:
     server = filled()
     later = format_datetime(datetime.fromtimestamp(FakeClock().now() + 20, UTC), usegmt=True)
     server.faults = [
-        Fault(status=429, headers={"Retry-After": "7"}), Fault(status=503, headers={"Retry-After": later}),
+        Fault(status=429, headers={"Retry-After": "7"}),
+        Fault(status=503, headers={"Retry-After": later}),
         Fault(status=503, headers={"Retry-After": "soon"}),
-    ]  # fmt: skip
+    ]
     _, _, clock = raw(server)
     assert clock.slept == [7.0, pytest.approx(13.0), 4.0]
 
@@ -252,7 +253,16 @@ def test_an_answer_larger_than_we_read_is_too_much_at_once() -> None:
         raw(filled(), bounds=PrometheusLimits(answer_bytes=100))
 
 
-@pytest.mark.parametrize("text", ["[]", "{}", '{"status":"error"}', '{"status":"success","data":{"resultType":"scalar","result":[1,"1"]}}', '{"status":"success"}'])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[]",
+        "{}",
+        '{"status":"error"}',
+        '{"status":"success","data":{"resultType":"scalar","result":[1,"1"]}}',
+        '{"status":"success"}',
+    ],
+)
 def test_another_json_is_no_answer(text: str) -> None:
     server = filled()
     server.faults = [Fault(text=text)]
@@ -289,8 +299,10 @@ def test_nobody_there_is_an_error_that_may_pass() -> None:
 def test_headers_go_along_and_no_secret_is_ever_told(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     config = HttpConfig(
-        headers={"Authorization": f"Bearer {PLANTED}", "X-Scope-OrgID": "t1"}, secrets=(PLANTED,), authorized=True
-    )  # fmt: skip
+        headers={"Authorization": f"Bearer {PLANTED}", "X-Scope-OrgID": "t1"},
+        secrets=(PLANTED,),
+        authorized=True,
+    )
     server = filled()
     server.faults = [Fault(status=403, text=f"token {PLANTED} is revoked")]
     with pytest.raises(TelemetryError, match="is revoked") as refused:
@@ -302,8 +314,17 @@ def test_headers_go_along_and_no_secret_is_ever_told(caplog: pytest.LogCaptureFi
 
 
 @pytest.mark.parametrize(
-    "address", ["prometheus:9090", "ftp://p", "http://", f"http://u:{PLANTED}@p", "http://p/?a=b", "http://p#x", "http://p:x"]
-)  # fmt: skip
+    "address",
+    [
+        "prometheus:9090",
+        "ftp://p",
+        "http://",
+        f"http://u:{PLANTED}@p",
+        "http://p/?a=b",
+        "http://p#x",
+        "http://p:x",
+    ],
+)
 def test_an_address_that_is_none_is_refused_without_its_secrets(address: str) -> None:
     with pytest.raises(TelemetryError) as wrong:
         PrometheusClient(address, clock=FakeClock())

@@ -101,8 +101,20 @@ def test_an_empty_result_is_an_answer_and_an_empty_file_is_none(tmp_path: Path) 
 def test_what_is_no_number_is_counted_and_the_rest_is_read(tmp_path: Path) -> None:
     found, counts = read(
         tmp_path,
-        answer(element("m", [T, "1"], [T, "one"], [T, "1_0"], [None, "1"], ["x"], [T, None], [1e300, "1"], [True, "1"])),
-    )  # fmt: skip
+        answer(
+            element(
+                "m",
+                [T, "1"],
+                [T, "one"],
+                [T, "1_0"],
+                [None, "1"],
+                ["x"],
+                [T, None],
+                [1e300, "1"],
+                [True, "1"],
+            )
+        ),
+    )
     assert list(found[0].points) == [(T * 1000, 1.0)]
     assert (counts[DropReason.BAD_VALUE], counts[DropReason.NOT_A_TIME]) == (6, 1)
 
@@ -124,8 +136,18 @@ def test_a_saved_error_is_an_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["hello", "12", "{]", '{"a": 1 "b": 2}', '{"data": {"result": [1 2]}}', "[" * 100_000, '{"a": ' + "9" * 5000 + "}", "{1: 2}"]
-)  # fmt: skip
+    "text",
+    [
+        "hello",
+        "12",
+        "{]",
+        '{"a": 1 "b": 2}',
+        '{"data": {"result": [1 2]}}',
+        "[" * 100_000,
+        '{"a": ' + "9" * 5000 + "}",
+        "{1: 2}",
+    ],
+)
 def test_what_is_no_json_is_an_error_with_file_and_place(tmp_path: Path, text: str) -> None:
     with pytest.raises(TelemetryError, match=r"saved\.json"):
         read(tmp_path, text)
@@ -161,7 +183,20 @@ def test_random_bytes_raise_nothing_but_our_error(content: bytes) -> None:
             assert "saved.json" in wrong.message  # noqa: PT017 - whether it raises is not known
 
 
-@given(st.recursive(st.none() | st.booleans() | st.floats() | st.text(max_size=5), lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["data", "result", "metric", "values", "value", "status", "x"]), inner, max_size=4), max_leaves=12))  # fmt: skip
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.floats() | st.text(max_size=5),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(
+                st.sampled_from(["data", "result", "metric", "values", "value", "status", "x"]),
+                inner,
+                max_size=4,
+            )
+        ),
+        max_leaves=12,
+    )
+)
 def test_any_json_is_read_or_refused(content: object) -> None:
     with tempfile.TemporaryDirectory() as folder:
         try:

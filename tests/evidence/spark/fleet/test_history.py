@@ -33,9 +33,13 @@ KEY = Key.PRODUCER_BYTE_RATE
 HOUR = 3_600_000
 BEGIN = 1_793_491_200_000
 WHO = (
-    entity(user="alice"), entity(user="alice", client_id="app"), entity(user=DEFAULT),
-    entity(client_id="app"), entity(client_id=DEFAULT), entity(user="alice", client_id=DEFAULT),
-)  # fmt: skip
+    entity(user="alice"),
+    entity(user="alice", client_id="app"),
+    entity(user=DEFAULT),
+    entity(client_id="app"),
+    entity(client_id=DEFAULT),
+    entity(user="alice", client_id=DEFAULT),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +126,9 @@ def spans(several: list[Look], who: Entity) -> list[Span]:
     return [*found, *([(*held[:3], None, None)] if held is not None else [])]
 
 
-def test_validity_begins_at_the_look_that_saw_it_and_only_complete_looks_end_it(spark: SparkSession) -> None:  # fmt: skip
+def test_validity_begins_at_the_look_that_saw_it_and_only_complete_looks_end_it(
+    spark: SparkSession,
+) -> None:
     of = fleet()
     found = limit_validity.quota_validity(*frames(spark, of))
     assert found.schema == struct(QUOTA_VALIDITY)
@@ -144,8 +150,14 @@ def test_validity_begins_at_the_look_that_saw_it_and_only_complete_looks_end_it(
         == 1
     )
     rows = found.select(
-        "cluster_id", "entity_json", "value", "valid_from_ms", "valid_from_after_ms", "valid_to_ms", "valid_to_after_ms",
-    ).collect()  # fmt: skip
+        "cluster_id",
+        "entity_json",
+        "value",
+        "valid_from_ms",
+        "valid_from_after_ms",
+        "valid_to_ms",
+        "valid_to_after_ms",
+    ).collect()
     wanted = [
         (name, canonical_text(who), *one)
         for name, several in of.items()
@@ -160,7 +172,20 @@ LogRow = tuple[object, ...]
 
 
 def log_row(who: Entity, at: int, after: float | None, *, outcome: str = "APPLIED") -> LogRow:
-    return ("c", at, "abc123", "sha256:1", canonical_text(who), str(KEY), "update", None, after, outcome, "ci", DAY)  # fmt: skip
+    return (
+        "c",
+        at,
+        "abc123",
+        "sha256:1",
+        canonical_text(who),
+        str(KEY),
+        "update",
+        None,
+        after,
+        outcome,
+        "ci",
+        DAY,
+    )
 
 
 def changed(
@@ -169,7 +194,9 @@ def changed(
     made = limit_validity.quota_validity(*frames(spark, {"c": several}))
     found = history.changes(made, spark.createDataFrame(log, struct(APPLY_LOG)))
     assert found.schema == struct(QUOTA_CHANGE)
-    rows = found.orderBy("entity_json", "from_ms").select("entity_json", "from_ms", "to_ms", "before", "after", "cause", "commit", "writer")  # fmt: skip
+    rows = found.orderBy("entity_json", "from_ms").select(
+        "entity_json", "from_ms", "to_ms", "before", "after", "cause", "commit", "writer"
+    )
     return [tuple(row) for row in rows.collect()]
 
 
@@ -194,7 +221,9 @@ def test_every_look_can_be_read_back_from_the_changes(spark: SparkSession) -> No
                     assert repr(now[-1] if now else None) == repr(look.values.get(who))
 
 
-def test_a_change_is_ours_only_if_the_audit_log_has_that_value_at_that_time(spark: SparkSession) -> None:  # fmt: skip
+def test_a_change_is_ours_only_if_the_audit_log_has_that_value_at_that_time(
+    spark: SparkSession,
+) -> None:
     ours, theirs, refused = WHO[0], WHO[2], WHO[3]
     day = [BEGIN + n * 48 * HOUR for n in range(4)]
     several = [
@@ -223,7 +252,9 @@ def test_a_change_is_ours_only_if_the_audit_log_has_that_value_at_that_time(spar
     )
 
 
-def test_three_changes_within_a_day_are_flapping_and_the_first_look_is_none(spark: SparkSession) -> None:  # fmt: skip
+def test_three_changes_within_a_day_are_flapping_and_the_first_look_is_none(
+    spark: SparkSession,
+) -> None:
     who = WHO[0]
     at = [BEGIN, *(BEGIN + 100 * HOUR + n * 11 * HOUR for n in range(3)), BEGIN + 200 * HOUR]
     several = [
@@ -240,14 +271,26 @@ def test_what_documents_ask_for_and_the_cluster_has_not_is_ahead(spark: SparkSes
     same, other, new, twice = WHO[0], WHO[1], WHO[2], WHO[3]
     several = [Look(at=BEGIN, complete=True, values={same: 2.000_000_5, other: 1.0})]
     made = limit_validity.quota_validity(*frames(spark, {"c": several}))
-    claims = [(same, 2.0, "d/1"), (other, 3.0, "d/2"), (new, 4.0, "d/3"), (twice, 1.0, "d/4"), (twice, 2.0, "d/5")]  # fmt: skip
+    claims = [
+        (same, 2.0, "d/1"),
+        (other, 3.0, "d/2"),
+        (new, 4.0, "d/3"),
+        (twice, 1.0, "d/4"),
+        (twice, 2.0, "d/5"),
+    ]
     desired = spark.createDataFrame(
-        [("c", canonical_text(who), str(KEY), value, doc, "a.yaml", 1, "", False, DAY) for who, value, doc in claims],
+        [
+            ("c", canonical_text(who), str(KEY), value, doc, "a.yaml", 1, "", False, DAY)
+            for who, value, doc in claims
+        ],
         struct(DESIRED_ENTRY),
-    )  # fmt: skip
+    )
     at = spark.createDataFrame([("c", BEGIN)], "cluster_id string, look_ms bigint")
     found = history.ahead(made, desired, at)
-    assert sorted((row["before"] or 0.0, row["after"], row["writer"], row["cause"]) for row in found.collect()) == [
-        (0.0, 4.0, "d/3", "manifest-ahead"), (1.0, 3.0, "d/2", "manifest-ahead"),
-    ]  # fmt: skip
+    assert sorted(
+        (row["before"] or 0.0, row["after"], row["writer"], row["cause"]) for row in found.collect()
+    ) == [
+        (0.0, 4.0, "d/3", "manifest-ahead"),
+        (1.0, 3.0, "d/2", "manifest-ahead"),
+    ]
     assert ABSENT is False

@@ -78,15 +78,35 @@ def test_the_rows_are_those_of_the_core(spark: SparkSession, worlds: dict[str, W
         for row in plan_rows(plan):
             causes[row.cause] += 1
             expected.append(
-                (row.cluster_id, canonical_parts_text(row.entity), row.level, row.key, row.action, row.cause, row.before,
-                 row.after, row.document, row.path, row.line, DAY)
-            )  # fmt: skip
+                (
+                    row.cluster_id,
+                    canonical_parts_text(row.entity),
+                    row.level,
+                    row.key,
+                    row.action,
+                    row.cause,
+                    row.before,
+                    row.after,
+                    row.document,
+                    row.path,
+                    row.line,
+                    DAY,
+                )
+            )
         doubted += [
-            (name, canonical_text(conflict.entity), str(conflict.key), claim.limits[list(Key).index(conflict.key)],
-             claim.document, claim.path, claim.line_of(conflict.key), DAY)
+            (
+                name,
+                canonical_text(conflict.entity),
+                str(conflict.key),
+                claim.limits[list(Key).index(conflict.key)],
+                claim.document,
+                claim.path,
+                claim.line_of(conflict.key),
+                DAY,
+            )
             for conflict in plan.conflicts
             for claim in conflict.claims
-        ]  # fmt: skip
+        ]
     assert sorted(map(repr, map(tuple, rows.collect()))) == sorted(map(repr, expected))
     assert len(causes) >= 9, causes
     claims = native.conflicts(different, given)
@@ -113,9 +133,14 @@ def test_the_sums_of_each_cluster_are_those_of_the_core(
             c for c in plan.changes if c.cause not in {Cause.OVERRIDE, Cause.OVERRIDE_EXPIRED}
         ]
         expected[name] = (
-            plan.documents, plan.desired_pairs, plan.owned_pairs, plan.in_sync, len(plan.conflicts),
-            sum(c.removes for c in changes), sum(DEFAULT in c.entity for c in changes),
-        )  # fmt: skip
+            plan.documents,
+            plan.desired_pairs,
+            plan.owned_pairs,
+            plan.in_sync,
+            len(plan.conflicts),
+            sum(c.removes for c in changes),
+            sum(DEFAULT in c.entity for c in changes),
+        )
         for change in plan.changes:
             verdicts[name, "change", str(change.cause), change.action, False] += 1
         for finding in plan.findings:
@@ -161,25 +186,47 @@ def test_a_million_rows_give_the_rows_of_the_core(spark: SparkSession) -> None:
     )
     value = (n % 5 + 2000).cast("double")
     common = {
-        "cluster_id": fn.lit("big"), "quota_key": fn.lit("producer_byte_rate"), "day": fn.lit(DAY),
-        "user_kind": fn.lit("named"), "client_kind": fn.lit("absent"), "ip_kind": fn.lit("absent"),
-    }  # fmt: skip
+        "cluster_id": fn.lit("big"),
+        "quota_key": fn.lit("producer_byte_rate"),
+        "day": fn.lit(DAY),
+        "user_kind": fn.lit("named"),
+        "client_kind": fn.lit("absent"),
+        "ip_kind": fn.lit("absent"),
+    }
     whole = numbers.withColumns(common)
     no, none, empty = fn.lit(1) == 0, fn.lit(None).cast("double"), fn.lit("")
     document = fn.concat(fn.lit("t/d"), (n % 1000).cast("string"))
     nulls = dict.fromkeys(
-        ("intent_value", "intent_at_s", "override_value", "override_until_s", "override_before", "override_declared"), none
-    )  # fmt: skip
-    truths = dict.fromkeys(("orphaned", "intended", "overridden", "override_ends_with_document"), no)  # fmt: skip
+        (
+            "intent_value",
+            "intent_at_s",
+            "override_value",
+            "override_until_s",
+            "override_before",
+            "override_declared",
+        ),
+        none,
+    )
+    truths = dict.fromkeys(
+        ("orphaned", "intended", "overridden", "override_ends_with_document"), no
+    )
     texts = dict.fromkeys(("deletion_policy", "intent_document", "intent_deletion_policy"), empty)
     given = PlanFrames(
         live=whole.where("id % 101 != 0").withColumn("value", value + (n % 97 == 0).cast("double")),
         desired=whole.where("id % 89 != 0").withColumns(
-            {"value": value + (n % 83 == 0).cast("double"), "document": document, "path": fn.lit("p"),
-             "line": n.cast("int"), "deletion_policy": empty, "halted": no}
+            {
+                "value": value + (n % 83 == 0).cast("double"),
+                "document": document,
+                "path": fn.lit("p"),
+                "line": n.cast("int"),
+                "deletion_policy": empty,
+                "halted": no,
+            }
         ),
         documents=spark.range(1000).select(
-            fn.lit("big").alias("cluster_id"), fn.concat(fn.lit("t/d"), n.cast("string")).alias("document"), no.alias("frozen")
+            fn.lit("big").alias("cluster_id"),
+            fn.concat(fn.lit("t/d"), n.cast("string")).alias("document"),
+            no.alias("frozen"),
         ),
         owned=whole.where("id % 79 != 0").withColumns(
             {"applied": value, "document": document, **nulls, **truths, **texts}
@@ -187,23 +234,55 @@ def test_a_million_rows_give_the_rows_of_the_core(spark: SparkSession) -> None:
         orders=spark.createDataFrame(
             [order_row("big", Rules(drift=DriftMode.CORRECT), DAY, now=NOW)], ORDERS
         ),
-    )  # fmt: skip
+    )
     _, found = planned(given)
     subjects = [entity(user=f"u{at}") for at in range(many)]
     documents = [f"t/d{at}" for at in range(1000)]
     owners = [Owner(document=name) for name in documents]
     column = limits_column
-    records = {one: OwnershipRecord(column(2000.0 + at % 5), (owners[at % 1000], None, None, None, None)) for at, one in enumerate(subjects) if at % 79}  # fmt: skip
-    claims = [Declaration(document=documents[at % 1000], entity=one, limits=column(2000.0 + at % 5 + (at % 83 == 0)), path="p", line=at) for at, one in enumerate(subjects) if at % 89]  # fmt: skip
-    live = {one: column(2000.0 + at % 5 + (at % 97 == 0)) for at, one in enumerate(subjects) if at % 101}  # fmt: skip
+    records = {
+        one: OwnershipRecord(column(2000.0 + at % 5), (owners[at % 1000], None, None, None, None))
+        for at, one in enumerate(subjects)
+        if at % 79
+    }
+    claims = [
+        Declaration(
+            document=documents[at % 1000],
+            entity=one,
+            limits=column(2000.0 + at % 5 + (at % 83 == 0)),
+            path="p",
+            line=at,
+        )
+        for at, one in enumerate(subjects)
+        if at % 89
+    ]
+    live = {
+        one: column(2000.0 + at % 5 + (at % 97 == 0)) for at, one in enumerate(subjects) if at % 101
+    }
     plan = compare(
-        desired=merge(claims), owned=OwnershipRecords(cluster_id="big", records=records), live=QuotaState(limits=live),
-        rules=Rules(drift=DriftMode.CORRECT), now=NOW,
-    )  # fmt: skip
+        desired=merge(claims),
+        owned=OwnershipRecords(cluster_id="big", records=records),
+        live=QuotaState(limits=live),
+        rules=Rules(drift=DriftMode.CORRECT),
+        now=NOW,
+    )
     expected = {
-        (r.cluster_id, canonical_parts_text(r.entity), r.level, r.key, r.action, r.cause, r.before, r.after, r.document, r.path, r.line, DAY)
+        (
+            r.cluster_id,
+            canonical_parts_text(r.entity),
+            r.level,
+            r.key,
+            r.action,
+            r.cause,
+            r.before,
+            r.after,
+            r.document,
+            r.path,
+            r.line,
+            DAY,
+        )
         for r in plan_rows(plan)
-    }  # fmt: skip
+    }
     rows = native.rows(found).collect()
     assert len(rows) == len(expected) > 10_000
     assert {tuple(row) for row in rows} == expected

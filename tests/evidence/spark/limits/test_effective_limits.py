@@ -67,12 +67,22 @@ def test_clients_get_the_limits_that_the_core_gives_them_row_by_row(spark: Spark
     assert rows.schema == struct(EFFECTIVE_QUOTA)
     plans.of(rows).assert_native()
     expected = [
-        (cluster, one.user or "", one.client_id or "", one.ip or "", str(got.key), got.value,
-         units(got.key, got.value), got.level or None, canonical_text(got.source), DAY)
+        (
+            cluster,
+            one.user or "",
+            one.client_id or "",
+            one.ip or "",
+            str(got.key),
+            got.value,
+            units(got.key, got.value),
+            got.level or None,
+            canonical_text(got.source),
+            DAY,
+        )
         for cluster, (state, found) in cases.items()
         for one in found
         for got in resolve(state, one).effective
-    ]  # fmt: skip
+    ]
     assert sorted(map(repr, map(tuple, rows.collect()))) == sorted(map(repr, expected))
     assert len({row[7] for row in expected}) == 11  # all ten levels and none
 
@@ -84,8 +94,11 @@ def test_tags_are_held_to_the_limits_that_the_core_says_row_by_row(spark: SparkS
     for cluster, (_, found) in cases.items():
         for one in found:
             for user, client_id in (
-                (one.user, one.client_id), (one.user, None), (None, one.client_id), (None, None)
-            ):  # fmt: skip
+                (one.user, one.client_id),
+                (one.user, None),
+                (None, one.client_id),
+                (None, None),
+            ):
                 for kind in QuotaType:
                     ip = one.ip or "10.9.9.9" if kind is QuotaType.IP else ""
                     asked[cluster, kind, bucket_of(user or "", client_id or "", ip)] = None
@@ -99,9 +112,18 @@ def test_tags_are_held_to_the_limits_that_the_core_says_row_by_row(spark: SparkS
         key = KEY_OF[kind]
         got = limit_of(book(cases[cluster][0], key), bucket)
         expected.append(
-            (cluster, str(kind), str(bucket.kind), bucket.user, bucket.client_id, bucket.ip,
-             got[1] if got else None, units(key, got[1]) if got else None, canonical_text(got[0] if got else None))
-        )  # fmt: skip
+            (
+                cluster,
+                str(kind),
+                str(bucket.kind),
+                bucket.user,
+                bucket.client_id,
+                bucket.ip,
+                got[1] if got else None,
+                units(key, got[1]) if got else None,
+                canonical_text(got[0] if got else None),
+            )
+        )
     wanted = rows.select(*native.BUCKET, "value", "quota_units", "source_entity")
     assert sorted(map(repr, map(tuple, wanted.collect()))) == sorted(map(repr, expected))
     assert sum(row[6] is not None for row in expected) > 200

@@ -133,18 +133,26 @@ def test_tags_tell_what_was_never_seen_and_leave_the_rest_open(spark: SparkSessi
     }
     produce = str(QuotaType.PRODUCE)
     found = dead(
-        spark.createDataFrame(list(entry_rows("c", QuotaState(limits=limits))), struct(QUOTA_ENTRY)),
+        spark.createDataFrame(
+            list(entry_rows("c", QuotaState(limits=limits))), struct(QUOTA_ENTRY)
+        ),
         ObservedClients(
             clients=None,
             buckets=spark.createDataFrame(
-                [("c", produce, str(b.kind), b.user, b.client_id, b.ip, at) for b, at in buckets.items()],
+                [
+                    ("c", produce, str(b.kind), b.user, b.client_id, b.ip, at)
+                    for b, at in buckets.items()
+                ],
                 BUCKETS,
             ),
             measured=spark.createDataFrame([("c", produce)], MEASURED),
             since_ms=SINCE,
         ),
-    )  # fmt: skip
-    told = {(row["entity_json"], row["quota_key"]): (row["reason"], row["last_effective_ms"]) for row in found.collect()}  # fmt: skip
+    )
+    told = {
+        (row["entity_json"], row["quota_key"]): (row["reason"], row["last_effective_ms"])
+        for row in found.collect()
+    }
     assert told == {
         (canonical_text(entity(user="used")), str(fetch)): ("no_data", None),
         (canonical_text(entity(user="gone")), str(key)): ("never_seen", 10),

@@ -37,10 +37,16 @@ def test_settings_that_cannot_be_meant_are_refused(settings: dict[str, str], mes
 @pytest.mark.parametrize(
     ("master", "cores"),
     [
-        ("local", 1), ("local[3]", 3), ("local[3,2]", 3), ("local[*]", os.cpu_count()),
-        ("local-cluster[2,1,768]", None), ("spark://h:7077", None), ("yarn", None), ("k8s://https://h", None),
+        ("local", 1),
+        ("local[3]", 3),
+        ("local[3,2]", 3),
+        ("local[*]", os.cpu_count()),
+        ("local-cluster[2,1,768]", None),
+        ("spark://h:7077", None),
+        ("yarn", None),
+        ("k8s://https://h", None),
     ],
-)  # fmt: skip
+)
 def test_only_masters_of_this_process_are_local(master: str, cores: int | None) -> None:
     assert masters.local_cores(master) == cores
 
@@ -163,8 +169,13 @@ def test_no_job_starts_where_spark_was_set_to_wrap(tmp_path: Path) -> None:
 def job(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "reconciler.spark", *words],
-        cwd=TREE, env={**os.environ, **environment}, capture_output=True, text=True, timeout=DEADLINE, check=False,
-    )  # fmt: skip
+        cwd=TREE,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE,
+        check=False,
+    )
 
 
 LOCAL = ("--master", "local[2]", "--memory", "800m", "--brief")
@@ -241,8 +252,13 @@ def test_a_jvm_that_dies_is_said_with_what_may_help(tmp_path: Path) -> None:
     lakes.lake(tmp_path)
     done = subprocess.run(
         [sys.executable, "-c", LOST, str(tmp_path)],
-        cwd=TREE, env={**os.environ, "PYTHONPATH": str(TREE)}, capture_output=True, text=True, timeout=DEADLINE, check=True,
-    )  # fmt: skip
+        cwd=TREE,
+        env={**os.environ, "PYTHONPATH": str(TREE)},
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE,
+        check=True,
+    )
     assert done.stdout.startswith("SparkError lost: the JVM of Spark ended while it worked")
     assert "--memory 4g" in done.stdout
 

@@ -26,13 +26,17 @@ DAYS = 40
 END = BEGIN + DAYS * DAY_MS
 
 
-def commit(into: Lake, table: Table, cluster: str, day: dt.date, rows: list[tuple[object, ...]]) -> None:  # fmt: skip
+def commit(
+    into: Lake, table: Table, cluster: str, day: dt.date, rows: list[tuple[object, ...]]
+) -> None:
     made = [dict(zip(table.names, row, strict=True)) for row in rows]
     unit = Unit(table=table, cluster_id=cluster, day=day)
     into.commit(unit, pa.Table.from_pylist(made, schema=arrow_tables.schema(table)), None)
 
 
-def looked(into: Lake, cluster: str, day: int, looks: list[tuple[str, int, bool, float | None]]) -> None:  # fmt: skip
+def looked(
+    into: Lake, cluster: str, day: int, looks: list[tuple[str, int, bool, float | None]]
+) -> None:
     """Looks of a day: snapshot id, moment within the day, whether complete, the one limit (None = no limit at all)."""
     on = FIRST + dt.timedelta(days=day)
     entries: list[tuple[object, ...]] = []
@@ -46,7 +50,16 @@ def looked(into: Lake, cluster: str, day: int, looks: list[tuple[str, int, bool,
         entries += found
         snapshots.append((name, cluster, ms, complete, len(found), on))
     order = SNAPSHOT.names
-    made = [dict(zip(("snapshot_id", "cluster_id", "observed_at_ms", "complete", "entries", "day"), one, strict=True)) for one in snapshots]  # fmt: skip
+    made = [
+        dict(
+            zip(
+                ("snapshot_id", "cluster_id", "observed_at_ms", "complete", "entries", "day"),
+                one,
+                strict=True,
+            )
+        )
+        for one in snapshots
+    ]
     commit(into, SNAPSHOT, cluster, on, [tuple(one[name] for name in order) for one in made])
     commit(into, QUOTA_ENTRY, cluster, on, entries)
 
@@ -73,8 +86,11 @@ def test_the_last_complete_look_of_each_cluster_before_the_moment_counts(
 ) -> None:
     found = latest_snapshots.last_looks(spark, lake, None, END - DAY_MS + 10)
     assert {name: one.snapshot_id for name, one in found.items()} == {
-        "broken": "whole", "daily": f"e{DAYS - 1}", "emptied": "empty", "late": "before",
-    }  # fmt: skip
+        "broken": "whole",
+        "daily": f"e{DAYS - 1}",
+        "emptied": "empty",
+        "late": "before",
+    }
     assert found["broken"] == (BEGIN + 3 * DAY_MS + 1, "whole", FIRST + dt.timedelta(days=3))
     rows = latest_snapshots.limits(spark, lake, found).select("cluster_id", "value").collect()
     assert sorted(tuple(one) for one in rows) == [("broken", 7.0), ("daily", 89.0), ("late", 2.0)]

@@ -51,21 +51,32 @@ class World:
                         self.limits[case, kind, name] = draw.randrange(1, scale)
             measured = draw.random() < 0.7
             self.brokers[case] = [
-                (ts, 10_000, draw.choice((None, draw.randrange(3 * scale))), draw.randrange(scale) if measured else None,
-                 draw.choice((None, draw.randrange(scale))))
+                (
+                    ts,
+                    10_000,
+                    draw.choice((None, draw.randrange(3 * scale))),
+                    draw.randrange(scale) if measured else None,
+                    draw.choice((None, draw.randrange(scale))),
+                )
                 for ts in times
                 if draw.random() < 0.9
-            ]  # fmt: skip
+            ]
             self.capacities[case] = (
-                draw.choice((None, scale, 4 * scale)), draw.choice((800_000, 1_000_000)), draw.choice((None, 3)),
-            )  # fmt: skip
+                draw.choice((None, scale, 4 * scale)),
+                draw.choice((800_000, 1_000_000)),
+                draw.choice((None, 3)),
+            )
 
     def moments(self, case: str, kind: str) -> BrokerMoments:
         found: dict[int, list[int]] = {}
         for name in NAMES:
             samples = self.samples.get((case, kind, name), [])
             limit = self.limits.get((case, kind, name))
-            served = [arrived(one) for one in samples] if limit is None else [one.served for one in rows(QuotaType(kind), samples, limit, GAP)]  # fmt: skip
+            served = (
+                [arrived(one) for one in samples]
+                if limit is None
+                else [one.served for one in rows(QuotaType(kind), samples, limit, GAP)]
+            )
             for one, units in zip(samples, served, strict=True):
                 at = found.setdefault(one.ts_ms, [0, 0])
                 at[0] += units
@@ -77,7 +88,14 @@ class World:
         ]
         known = [[NOT_RECORDED if number is None else number for number in row] for row in rows_]
         columns = np.array(known, np.int64).reshape(-1, 6).T
-        names = ("dt_ms", "served_units", "recorded_units", "broker_units", "replication_units", "copied_units")  # fmt: skip
+        names = (
+            "dt_ms",
+            "served_units",
+            "recorded_units",
+            "broker_units",
+            "replication_units",
+            "copied_units",
+        )
         return BrokerMoments(**dict(zip(names, columns, strict=True)))
 
     def _moment(
@@ -149,9 +167,13 @@ def test_every_row_is_what_the_core_says_of_the_same_moments(frames, world) -> N
             row.basis,
         )
         assert told == (
-            expected.budget_units, expected.coincident_ppm, expected.overload_ms, expected.unattributed_ppm,
-            expected.covered_ms, expected.basis,
-        ), row  # fmt: skip
+            expected.budget_units,
+            expected.coincident_ppm,
+            expected.overload_ms,
+            expected.unattributed_ppm,
+            expected.covered_ms,
+            expected.basis,
+        ), row
         limits = [
             limit
             for (case, of, _), limit in world.limits.items()
@@ -194,8 +216,9 @@ def test_excesses_of_a_hot_interval_are_the_cores_and_add_up_to_the_overload(spa
     )
     strings = ", ".join(f"{name} string" for name in BUCKET)
     limits = spark.createDataFrame(
-        [("x", "produce", "user", "a", "", "", 200), ("x", "produce", "user", "b", "", "", 100)], f"{strings}, limit_units bigint"
-    )  # fmt: skip
+        [("x", "produce", "user", "a", "", "", 200), ("x", "produce", "user", "b", "", "", 100)],
+        f"{strings}, limit_units bigint",
+    )
     rows = spark.createDataFrame(five, struct(USAGE_5M))
     intervals = spark_load.hot(rows, spark_load.beyond(rows, budgets), 10)
     found = spark_load.noisy(intervals, limits, DAY).collect()
@@ -217,9 +240,26 @@ def test_hot_intervals_of_one_cluster_leave_those_of_another_their_place(spark) 
     # A is far beyond its budget in four intervals, B only a little in two.
     used = {("a", n): 90_000 + n for n in range(4)} | {("b", n): 700 + n for n in range(2)}
     five = [
-        (case, "produce", "user", "u", "", "", "1", n * 300_000, 30, 300_000, rate * 300, rate, 0, 0, 0, DAY)
+        (
+            case,
+            "produce",
+            "user",
+            "u",
+            "",
+            "",
+            "1",
+            n * 300_000,
+            30,
+            300_000,
+            rate * 300,
+            rate,
+            0,
+            0,
+            0,
+            DAY,
+        )
         for (case, n), rate in used.items()
-    ]  # fmt: skip
+    ]
     budgets = spark.createDataFrame(
         [(case, "1", "ingress", n * 300_000, 600) for case, n in used], BUDGETS
     )
@@ -227,8 +267,11 @@ def test_hot_intervals_of_one_cluster_leave_those_of_another_their_place(spark) 
     over = spark_load.beyond(rows, budgets)
     found = spark_load.hot(rows, over, 2).collect()
     assert sorted((one.cluster_id, one.bucket_ms) for one in found) == [
-        ("a", 600_000), ("a", 900_000), ("b", 0), ("b", 300_000),
-    ]  # fmt: skip
+        ("a", 600_000),
+        ("a", 900_000),
+        ("b", 0),
+        ("b", 300_000),
+    ]
     assert [tuple(one) for one in spark_load.left_out(over, 2).collect()] == [("a", 2)]
 
 

@@ -37,10 +37,14 @@ def fleet() -> dict[str, list[Sample]]:
         throttle = draw.choice(((None,), (0,), (0, None, 7)))
         found[str(case)] = [
             Sample(
-                at * 10_000, 10_000, draw.randrange(scale + 1), draw.choice(throttle), draw.choice(list(Censored))
+                at * 10_000,
+                10_000,
+                draw.randrange(scale + 1),
+                draw.choice(throttle),
+                draw.choice(list(Censored)),
             )
             for at in range(1, draw.randrange(2, 80))
-        ]  # fmt: skip
+        ]
     return found
 
 
@@ -60,12 +64,20 @@ def frames(spark):
             known = [one for one in part if one.throttle_ms is not None]
             fives.append(
                 (
-                    case, *BUCKET, "1", begin, len(part), sum(one.dt_ms for one in part),
-                    sum(map(arrived, part)), max(one.rate_units for one in part),
+                    case,
+                    *BUCKET,
+                    "1",
+                    begin,
+                    len(part),
+                    sum(one.dt_ms for one in part),
+                    sum(map(arrived, part)),
+                    max(one.rate_units for one in part),
                     sum(bool(one.throttle_ms) for one in part),
-                    sum(one.dt_ms for one in known if one.throttle_ms) if known else None, censored_ms(part), DAY,
+                    sum(one.dt_ms for one in known if one.throttle_ms) if known else None,
+                    censored_ms(part),
+                    DAY,
                 )
-            )  # fmt: skip
+            )
         hists += [
             (case, *BUCKET, "1", index, weight, DAY) for index, weight in histogram(samples).items()
         ]
@@ -102,11 +114,20 @@ def test_every_row_is_the_profile_of_the_samples(frames) -> None:
         weights, peak = histogram(samples), max(one.rate_units for one in samples)
         assert row.limit_units == limit
         assert (
-            row.covered_ms, row.p50_units, row.p95_units, row.p99_units, row.max_rate_units, row.throttled_ms, row.censored_ms,
+            row.covered_ms,
+            row.p50_units,
+            row.p95_units,
+            row.p99_units,
+            row.max_rate_units,
+            row.throttled_ms,
+            row.censored_ms,
         ) == (
-            covered_ms(samples), *(percentile(weights, ppm) for ppm in (500_000, 950_000, 990_000)), peak,
-            throttled_ms(samples), censored_ms(samples),
-        ), case  # fmt: skip
+            covered_ms(samples),
+            *(percentile(weights, ppm) for ppm in (500_000, 950_000, 990_000)),
+            peak,
+            throttled_ms(samples),
+            censored_ms(samples),
+        ), case
         assert row.state == state_of(peak, throttled_ms(samples), limit), case
         assert row.source_entity == ("[]" if limit is not None else "")
 
@@ -118,9 +139,13 @@ def test_limits_that_nobody_used_are_told_apart_from_those_that_nobody_counts(
     seen = limit_usage.use(five, hist, limits, DAY)
     schema = limits.schema
     declared = spark.createDataFrame(
-        [("1", *BUCKET, 5, "[]"), ("1", "produce", "user", "x", "", "", 5, "[1]"), ("1", "fetch", "user", "x", "", "", 5, "[2]")],
+        [
+            ("1", *BUCKET, 5, "[]"),
+            ("1", "produce", "user", "x", "", "", 5, "[1]"),
+            ("1", "fetch", "user", "x", "", "", 5, "[2]"),
+        ],
         schema,
-    )  # fmt: skip
+    )
     measured = spark.createDataFrame([("1", "produce")], "cluster_id string, quota_type string")
     found = {
         one.source_entity: one.state

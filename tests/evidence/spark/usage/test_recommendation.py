@@ -44,11 +44,34 @@ TIERS = {
     "none": Tier(name="none", share_ppm=1, max_delay_ms=0),
 }
 COMPARED = (
-    "cluster_id", "quota_type", "group_kind", "user", "client_id", "ip", "source_entity", "tier",
-    "advice", "current_units", "target_units", "needed_units", "lower_units", "upper_units",
-    "worst_week_units", "peak_units", "train_share_ppm", "train_max_delay_ms", "test_share_ppm",
-    "test_max_delay_ms", "confidence_ppm", "censored_ppm", "rules", "evidence_ms", "samples", "brokers", "day",
-)  # fmt: skip
+    "cluster_id",
+    "quota_type",
+    "group_kind",
+    "user",
+    "client_id",
+    "ip",
+    "source_entity",
+    "tier",
+    "advice",
+    "current_units",
+    "target_units",
+    "needed_units",
+    "lower_units",
+    "upper_units",
+    "worst_week_units",
+    "peak_units",
+    "train_share_ppm",
+    "train_max_delay_ms",
+    "test_share_ppm",
+    "test_max_delay_ms",
+    "confidence_ppm",
+    "censored_ppm",
+    "rules",
+    "evidence_ms",
+    "samples",
+    "brokers",
+    "day",
+)
 """What is compared, column by column and exactly: all of ``recommendation``."""
 
 
@@ -71,9 +94,11 @@ def _series(draw: random.Random, scale: int) -> tuple[Sample, ...]:
         times.append((ts, hour if apart > GAP else apart))
     calm = draw.random() < 0.7
     return cases.series(
-        draw, times=times[: draw.choice((3, 90, 600, 600, 600))], scale=scale,
+        draw,
+        times=times[: draw.choice((3, 90, 600, 600, 600))],
+        scale=scale,
         censoring=(Censored.NO,) * 8 + (Censored.UNKNOWN,) if calm else tuple(Censored),
-    )  # fmt: skip
+    )
 
 
 def _sized(number: int) -> Sized:
@@ -88,33 +113,61 @@ def _sized(number: int) -> Sized:
             Sample(FROM + n * 7_200_000 + 5, 300_000, MAX_UNITS if n % 9 else 7) for n in range(240)
         )
     case = SizingCase(
-        kind=kind, series=series, from_ms=FROM, to_ms=TO, max_gap_ms=GAP,
+        kind=kind,
+        series=series,
+        from_ms=FROM,
+        to_ms=TO,
+        max_gap_ms=GAP,
         current=draw.choice((None, None, scale, 3 * scale, max(1, scale // 3), MAX_UNITS - 1)),
         budget=draw.choice((None, None, None, scale // 2 + 1, 10 * scale)),
-        pinned=draw.random() < 0.1, bumped=draw.random() < 0.2,
-    )  # fmt: skip
+        pinned=draw.random() < 0.1,
+        bumped=draw.random() < 0.2,
+    )
     bucket = (
         bucket_of(ip="10.0.0.1")
         if kind is QuotaType.IP
         else bucket_of("alice", draw.choice(("", "app")))
     )
     return Sized(
-        cluster_id=str(number), bucket=bucket, case=case,
+        cluster_id=str(number),
+        bucket=bucket,
+        case=case,
         tier=draw.choice(("gold", "gold", "silver", "batch", "none")),
-    )  # fmt: skip
+    )
 
 
 def _plain(one: Sized, found: Recommendation) -> tuple[object, ...]:
     case, train, test = one.case, found.train, found.test
     brokers = [each for each in case.series.values() if any(FROM <= s.ts_ms < TO for s in each)]
     return (
-        one.cluster_id, str(case.kind), str(one.bucket.kind), one.bucket.user, one.bucket.client_id,
-        one.bucket.ip, "somebody", one.tier, str(found.advice), found.current, found.target, found.needed,
-        found.lower, found.upper, found.worst_week, found.peak, train and train.share_ppm,
-        train and train.max_delay_ms, test and test.share_ppm, test and test.max_delay_ms,
-        found.confidence_ppm, found.censored_ppm, [str(rule) for rule in found.rules], found.evidence_ms,
-        found.samples, len(brokers), dt.datetime.fromtimestamp((TO - 1) / 1000, dt.UTC).date(),
-    )  # fmt: skip
+        one.cluster_id,
+        str(case.kind),
+        str(one.bucket.kind),
+        one.bucket.user,
+        one.bucket.client_id,
+        one.bucket.ip,
+        "somebody",
+        one.tier,
+        str(found.advice),
+        found.current,
+        found.target,
+        found.needed,
+        found.lower,
+        found.upper,
+        found.worst_week,
+        found.peak,
+        train and train.share_ppm,
+        train and train.max_delay_ms,
+        test and test.share_ppm,
+        test and test.max_delay_ms,
+        found.confidence_ppm,
+        found.censored_ppm,
+        [str(rule) for rule in found.rules],
+        found.evidence_ms,
+        found.samples,
+        len(brokers),
+        dt.datetime.fromtimestamp((TO - 1) / 1000, dt.UTC).date(),
+    )
 
 
 def _tier(one: Sized) -> Tier:
@@ -135,14 +188,24 @@ def _frames(spark: SparkSession, sized: list[Sized]) -> tuple[DataFrame, DataFra
     of_cases = spark.createDataFrame(
         [
             (
-                one.cluster_id, str(one.case.kind), 0, str(one.bucket.kind), one.bucket.user,
-                one.bucket.client_id, one.bucket.ip, "somebody", one.tier, one.case.current, one.case.budget,
-                [PINNED] * one.case.pinned + [BUMPED] * one.case.bumped, one.case.max_gap_ms,
+                one.cluster_id,
+                str(one.case.kind),
+                0,
+                str(one.bucket.kind),
+                one.bucket.user,
+                one.bucket.client_id,
+                one.bucket.ip,
+                "somebody",
+                one.tier,
+                one.case.current,
+                one.case.budget,
+                [PINNED] * one.case.pinned + [BUMPED] * one.case.bumped,
+                one.case.max_gap_ms,
             )
             for one in sized
         ],
         recommendation.CASES,
-    ).persist()  # fmt: skip
+    ).persist()
     return samples, of_cases
 
 

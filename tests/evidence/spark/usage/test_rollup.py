@@ -139,9 +139,10 @@ def test_a_job_that_dies_leaves_each_unit_as_it_was_or_whole(
         run(spark, Mortal(lake, at=at))
     old = lakes.expected(rows)["usage_5m"]
     fresh = [
-        row for cluster, number in itertools.product(CLUSTERS, range(3))
+        row
+        for cluster, number in itertools.product(CLUSTERS, range(3))
         for row in lakes.samples(cluster, lakes.day(number), seed=9)
-    ]  # fmt: skip
+    ]
     new = lakes.expected(fresh)["usage_5m"]
     seen = lake.manifests(USAGE_5M)
     assert sum(one.generation == 2 for one in seen) == at

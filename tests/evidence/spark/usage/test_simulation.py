@@ -28,12 +28,34 @@ pytestmark = pytest.mark.integration
 CASES = 240
 DAY = dt.date(2026, 11, 21)
 COMPARED = (
-    "cluster_id", "quota_type", "group_kind", "user", "client_id", "ip", "any_name", "broker_id",
-    "before_units", "after_units", "source_entity", "answer", "verdict", "bound", "model",
-    "before_throttled_ms", "before_max_delay_ms", "observed_throttled_ms", "after_throttled_ms",
-    "after_max_delay_ms", "after_over_timeout_ms", "delayed_units", "unfinished", "covered_ms",
-    "censored_ms", "why", "day",
-)  # fmt: skip
+    "cluster_id",
+    "quota_type",
+    "group_kind",
+    "user",
+    "client_id",
+    "ip",
+    "any_name",
+    "broker_id",
+    "before_units",
+    "after_units",
+    "source_entity",
+    "answer",
+    "verdict",
+    "bound",
+    "model",
+    "before_throttled_ms",
+    "before_max_delay_ms",
+    "observed_throttled_ms",
+    "after_throttled_ms",
+    "after_max_delay_ms",
+    "after_over_timeout_ms",
+    "delayed_units",
+    "unfinished",
+    "covered_ms",
+    "censored_ms",
+    "why",
+    "day",
+)
 """What is compared, column by column and exactly: all of ``impact_row``."""
 
 
@@ -41,9 +63,12 @@ def plain(row: ImpactRow) -> tuple[object, ...]:
     """The columns of a row of the core."""
     bucket = row.bucket
     of_bucket = {
-        "group_kind": str(bucket.kind), "user": bucket.user, "client_id": bucket.client_id,
-        "ip": bucket.ip, "day": DAY,
-    }  # fmt: skip
+        "group_kind": str(bucket.kind),
+        "user": bucket.user,
+        "client_id": bucket.client_id,
+        "ip": bucket.ip,
+        "day": DAY,
+    }
     return tuple(of_bucket[name] if name in of_bucket else getattr(row, name) for name in COMPARED)
 
 
@@ -66,9 +91,12 @@ def facts_of(spark: SparkSession, fleets: list[whatif_cases.Case], samples: Data
     rows = []
     for one in fleets:
         rows += question.cluster_facts(
-            one.cluster_id, CADENCE, measured=one.measured,
-            states={question.BEFORE: one.before, question.AFTER: one.after}, recorded=one.recorded,
-        )  # fmt: skip
+            one.cluster_id,
+            CADENCE,
+            measured=one.measured,
+            states={question.BEFORE: one.before, question.AFTER: one.after},
+            recorded=one.recorded,
+        )
     return found.unionByName(spark.createDataFrame(rows, question.FACTS))
 
 
@@ -145,9 +173,13 @@ def million(spark: SparkSession) -> tuple[DataFrame, whatif_cases.Case]:
             for n in range(MILLION_EACH)
         ]
     case = whatif_cases.Case(
-        cluster_id="million", before=before, after=after, seen={},
-        measured=frozenset({QuotaType.PRODUCE}), series={QuotaType.PRODUCE: series},
-    )  # fmt: skip
+        cluster_id="million",
+        before=before,
+        after=after,
+        seen={},
+        measured=frozenset({QuotaType.PRODUCE}),
+        series={QuotaType.PRODUCE: series},
+    )
     number, n = fn.col("number"), fn.col("n")
     numbers = spark.range(MILLION_SERIES * MILLION_EACH).select(
         (fn.col("id") % MILLION_SERIES).alias("number"),
@@ -189,6 +221,16 @@ def test_samples_are_shuffled_as_runs_and_no_row_is_handed_to_python_by_itself(
     exchanges = [line for line in plan.text.splitlines() if " Exchange hashpartitioning" in line]
     assert len(exchanges) == 2, plan.text  # requests, and runs
     assert plan.columns_read() == {
-        "cluster_id", "quota_type", "group_kind", "user", "client_id", "ip", "broker_id",
-        "ts_ms", "dt_ms", "rate_units", "throttle_ms", "censored",
-    }  # fmt: skip
+        "cluster_id",
+        "quota_type",
+        "group_kind",
+        "user",
+        "client_id",
+        "ip",
+        "broker_id",
+        "ts_ms",
+        "dt_ms",
+        "rate_units",
+        "throttle_ms",
+        "censored",
+    }

@@ -52,12 +52,21 @@ def test_numbers_that_are_not_a_number_survive() -> None:
         POINT,
         [
             {
-                "cluster_id": "c", "instance": "i", "replica": "", "measure": "rate", "quota_type": "produce",
-                "user": "", "client_id": "", "ip": "", "ts_ms": at, "value": value, "day": rows.day(0),
+                "cluster_id": "c",
+                "instance": "i",
+                "replica": "",
+                "measure": "rate",
+                "quota_type": "produce",
+                "user": "",
+                "client_id": "",
+                "ip": "",
+                "ts_ms": at,
+                "value": value,
+                "day": rows.day(0),
             }
             for at, value in enumerate(values)
         ],
-    )  # fmt: skip
+    )
     found = parquet_files.read(POINT, parquet_files.write_parquet(POINT, table), path="x")
     assert [repr(one) for one in found.column("value").to_pylist()] == ["nan", "inf", "-0.0"]
 
@@ -138,11 +147,16 @@ def test_a_file_of_the_version_before_is_read_and_filtered_with_nulls() -> None:
         DEAD_QUOTA,
         [
             {
-                "cluster_id": "c", "entity_json": "[]", "quota_key": "k", "value": 1.0, "reason": "shadowed",
-                "last_effective_ms": 5, "day": rows.day(0),
+                "cluster_id": "c",
+                "entity_json": "[]",
+                "quota_key": "k",
+                "value": 1.0,
+                "reason": "shadowed",
+                "last_effective_ms": 5,
+                "day": rows.day(0),
             }
         ],
-    )  # fmt: skip
+    )
     sink = pa.BufferOutputStream()
     pq.write_table(table.drop_columns(["last_effective_ms"]), sink)
     old = bytes(sink.getvalue())
