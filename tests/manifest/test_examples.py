@@ -63,7 +63,7 @@ def test_the_cron_job_that_publishes_evidence_has_a_correct_project() -> None:
 
 def test_the_policy_of_the_documents_is_one() -> None:
     page = (EXAMPLES.parent / "docs" / "recorded-use.md").read_text(encoding="utf-8")
-    telemetry, project = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    telemetry, consumers, project = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
     cluster = "kind: QuotaCluster\nmetadata: {name: prod}\nspec:\n   bootstrapServers: k:9092\n"
     text = f"{project}---\napiVersion: kafka-quotas.io/v1alpha1\n{cluster}{telemetry}"
     new_project = parse(text)
@@ -71,3 +71,11 @@ def test_the_policy_of_the_documents_is_one() -> None:
     assert policy.tier_of("c", entity(user="pay-1")).name == "gold"
     assert policy.tier_of("c", entity(user="etl-1")).tolerance.new_throttled_ms_per_day == 7_200_000
     assert new_project.cluster("prod").cluster.telemetry["maxEvidenceAge"] == "48h"
+    head = "apiVersion: kafka-quotas.io/v1alpha1\nkind: QuotaProject\n"
+    stated = policy_of(
+        parse(
+            f"{head}{consumers}  manifests: [quotas]\n---\napiVersion: kafka-quotas.io/v1alpha1\n{cluster}"
+        ).simulate
+    )
+    assert stated != policy
+    assert "65536" in repr(stated)

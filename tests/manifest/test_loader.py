@@ -197,7 +197,6 @@ def test_a_document_is_declared_in_every_cluster_that_it_selects() -> None:
         "eu-1": ["ns/x"],
         "eu-2": ["ns/x"],
     }
-    assert loaded.document_count == 1
     assert not loaded.warnings
 
 

@@ -286,6 +286,8 @@ class World:
                 self.laws, self.documents, judges_removals=self.settings.removals > FEW_REMOVALS
             )
         self.trace("world", "everything is as declared")
+        if self.settings.removals <= FEW_REMOVALS:
+            return  # Removals that wait for a small budget are made hour by hour.
         await asyncio.sleep(self.settings.interval)
         before = self.laws.own_commits, self.laws.record_writes
         overridden = set(self.laws.records.overrides)  # of suspended documents; each ends in time

@@ -11,7 +11,7 @@ from reconciler.sandbox.broker_rules.image import (
     EMPTY,
     Image,
     QuotaRecord,
-    entity_text,
+    java_text,
     names_of,
     same_double,
 )
@@ -144,7 +144,7 @@ def test_the_last_name_of_a_type_counts() -> None:
 
 
 def test_an_entity_is_printed_as_java_prints_it() -> None:
-    assert entity_text([("user", "a"), ("client-id", None)]) == (
+    assert java_text([("user", "a"), ("client-id", None)]) == (
         "ClientQuotaEntity(entries={client-id=null, user=a})"
     )
-    assert entity_text([]) == "ClientQuotaEntity(entries={})"
+    assert java_text([]) == "ClientQuotaEntity(entries={})"
