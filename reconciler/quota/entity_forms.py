@@ -101,7 +101,7 @@ def _unescaped(match: re.Match[str]) -> str:
         return match[3]
     try:
         return chr(int(code, 16))
-    except ValueError as error:
+    except (OverflowError, ValueError) as error:
         raise QuotaValueError(f"\\U{code} is no character") from error
 
 

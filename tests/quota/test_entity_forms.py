@@ -70,6 +70,19 @@ def test_what_is_no_entity_is_refused(text):
         entity_forms.read_entity(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [(r"\u00e9\u000a", "\u00e9\n"), (r"\U0001f600", "\U0001f600"), (r"\\\"", '\\"')],
+)
+def test_escapes_of_a_quoted_name_are_read(text, name):
+    assert entity_forms.read_entity(f'user="{text}"') == entity(user=name)
+
+
+def test_an_escape_that_is_no_character_is_refused():
+    with pytest.raises(QuotaValueError, match=r"\\Uffffffff is no character"):
+        entity_forms.read_entity(r'user="\Uffffffff"')
+
+
 def test_foreign_entities_are_escaped_too():
     assert entity_forms.parts_text((("client-id-prefix", "a\nb"), ("x", None))) == (
         'client-id-prefix="a\\u000ab",x=<default>'

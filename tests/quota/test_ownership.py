@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.quota.entity import entity
+from reconciler.quota.entity import entity, sort_key
 from reconciler.quota.keys import COLUMNS, Key
 from reconciler.quota.ownership import (
     NO_RECORD,
@@ -176,3 +176,24 @@ def test_a_record_lists_its_pairs_with_their_owners():
         (Key.PRODUCER_BYTE_RATE, one),
         (Key.REQUEST_PERCENTAGE, other),
     ]
+
+
+@given(inventories(), st.data())
+def test_the_records_of_some_entities_and_of_the_others_are_all_records(owned, data):
+    subjects = sorted(
+        {*owned.records}
+        | {
+            pair[0]
+            for pair in (*owned.intents, *owned.drift_since, *owned.orphaned, *owned.overrides)
+        },
+        key=sort_key,
+    )
+    chosen = {subject for subject in subjects if data.draw(st.booleans())}
+    part, rest = owned.part(chosen), owned.part({*subjects} - chosen)
+    assert {**part.records, **rest.records} == {**owned.records}
+    assert {**part.intents, **rest.intents} == {**owned.intents}
+    assert {**part.drift_since, **rest.drift_since} == {**owned.drift_since}
+    assert part.orphaned | rest.orphaned == owned.orphaned
+    assert {**part.overrides, **rest.overrides} == {**owned.overrides}
+    assert not {*part.records} & {*rest.records}
+    assert part.cluster_id == owned.cluster_id

@@ -1,5 +1,7 @@
 """Many documents, one desired state: the order never matters, conflicts name all places."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,6 +26,13 @@ def document(name: str, *, line: int = 1, suspended: bool = False, **limits: flo
         lines=(line + 5, 0, 0, 0, 0),
         suspended=suspended,
     )
+
+
+def test_a_key_knows_the_selection_that_its_limit_comes_from():
+    selections = ("clusterLimits[0] matches region=eu", "", "", "", "")
+    declaration = replace(document("team/one", producer_byte_rate=1.0), selections=selections)
+    assert declaration.selection_of(RATE) == "clusterLimits[0] matches region=eu"
+    assert declaration.selection_of(SHARE) == ""
 
 
 @given(st.data())

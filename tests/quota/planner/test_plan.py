@@ -88,6 +88,12 @@ def test_other_effects_have_other_digests(one, other):
     assert (effect_digest("c", one) == effect_digest("c", other)) == same
 
 
+def test_a_plan_has_the_digest_of_its_effect_each_time():
+    plan = Plan(cluster_id="c", changes=(change(entity(user="alice")),))
+    assert plan.digest == plan.digest == effect_digest("c", plan.changes)
+    assert replace(plan, changes=()).digest == effect_digest("c", ())
+
+
 def test_the_digest_is_bound_to_the_cluster_and_to_all_three_kinds_of_names():
     digests = {
         effect_digest("c", []),
