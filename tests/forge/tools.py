@@ -39,7 +39,6 @@ def go_program(name: str) -> Path:
 def _build(folder: Path) -> None:
     go = program("go", "Go 1.26 or newer")
     command = [
-        "nice",
         go,
         "build",
         "-mod=readonly",

@@ -162,7 +162,6 @@ def folder_name(module: GoModule) -> str:
 
 def _build(module: GoModule, folder: Path) -> None:
     command = [
-        *_politely(),
         _go(),
         "build",
         "-ldflags",
@@ -183,12 +182,6 @@ def _go() -> str:
     if not (major.isdigit() and number.isdigit()) or (int(major), int(number)) < GO:
         raise ServersUnavailable(f"`go env GOVERSION` says {text}: install Go {wanted} or newer.")
     return go
-
-
-def _politely() -> tuple[str, ...]:
-    """A build of minutes leaves the machine to whoever works on it."""
-    nice = shutil.which("nice")
-    return () if nice is None else (nice, "-n", "10")
 
 
 def _clients() -> Path:
