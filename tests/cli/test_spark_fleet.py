@@ -146,7 +146,7 @@ def test_from_snapshots_to_a_plan_a_resolution_and_a_history(tmp_path: Path) -> 
         looks += ["--snapshot", str(path)]
     where = ["--lake", lake, "--cluster", "prod", "--project", str(selection.project)]
     spark = ["--master", "local[2]", "--memory", "700m", "--brief", "--format", "json"]
-    filled = kquota("ingest", *where, *looks, "--rebuild", "--step", "30s")
+    filled = kquota("ingest", *where, *looks, "--step", "30s")
     assert filled.returncode == 0, filled.stderr
     done = kquota("plan", *where, "--at", "2026-11-03", *spark)
     assert done.returncode == 0, done.stderr

@@ -48,6 +48,8 @@ COMPARED = (
     "observed_throttled_ms",
     "after_throttled_ms",
     "after_max_delay_ms",
+    "worst_throttled_ms",
+    "worst_max_delay_ms",
     "after_over_timeout_ms",
     "delayed_units",
     "unfinished",
