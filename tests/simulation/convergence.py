@@ -20,7 +20,7 @@ def difference(
 ) -> str:
     """The first thing that is not as declared; "" = everything is. What ``kept`` documents own may stay.
 
-    A guard with a small budget lets removals wait for hours: they are not judged then.
+    A command refuses a plan that removes more than its guard allows: removals are not judged then.
 
     Pairs of suspended documents are frozen, with their records and overrides.
     """

@@ -37,6 +37,9 @@ EPOCH = 1_700_000_000.0
 REST_SECONDS = 4 * 3_600.0
 """How long after the last fault everything may take to be as declared: a window of corrections and two of retries."""
 
+BUDGET_SECONDS_TO_REST = 30 * 3_600.0
+"""How much longer it may take where a loop may make a few removals an hour: sixty removals."""
+
 CALM_SECONDS = 2_000.0
 """How long nothing may be written afterwards: at least one interval of the loop."""
 
@@ -267,27 +270,35 @@ class World:
         if error is not None and not isinstance(error, ProcessKilled):
             self._break(f"the loop died: {type(error).__name__}: {error}")
 
+    @property
+    def has_small_budget(self) -> bool:
+        """Whether removals are made a few an hour."""
+        return self.settings.removals <= FEW_REMOVALS
+
+    @property
+    def patience(self) -> float:
+        """How many seconds after the last fault everything has to be as declared."""
+        return self.rest_seconds + (BUDGET_SECONDS_TO_REST if self.has_small_budget else 0.0)
+
     async def _comes_to_rest(self) -> None:
         """After the faults the product makes everything as declared, and then writes nothing more."""
         if self.settings.rules.in_force in {Policy.OBSERVE, Policy.CREATE_ONLY}:
             return
-        end = self.loop.time() + self.rest_seconds
+        end = self.loop.time() + self.patience
+        # A command refuses a plan that removes too much, however often it is repeated.
+        judges_removals = "watch" in self.scenario.actors or not self.has_small_budget
         problem = "?"
         while problem:
             if self.loop.time() > end:
                 self._break(
-                    f"not as declared {self.rest_seconds:.0f} s after the last fault: {problem}"
+                    f"not as declared {self.patience:.0f} s after the last fault: {problem}"
                 )
             if "watch" not in self.scenario.actors:
                 process = self.process("apply")
                 await actors.ended(process.start(actors.command(self, process)))
             await asyncio.sleep(61.0)
-            problem = difference(
-                self.laws, self.documents, judges_removals=self.settings.removals > FEW_REMOVALS
-            )
+            problem = difference(self.laws, self.documents, judges_removals=judges_removals)
         self.trace("world", "everything is as declared")
-        if self.settings.removals <= FEW_REMOVALS:
-            return  # Removals that wait for a small budget are made hour by hour.
         await asyncio.sleep(self.settings.interval)
         before = self.laws.own_commits, self.laws.record_writes
         overridden = set(self.laws.records.overrides)  # of suspended documents; each ends in time

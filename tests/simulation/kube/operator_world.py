@@ -34,7 +34,7 @@ from tests.simulation.kube.resources import (
     quota_cluster,
 )
 from tests.simulation.processes import CURRENT, ProcessKilled, SimulatedProcess
-from tests.simulation.scenario import FEW_REMOVALS, KEYS, VALUES, Scenario
+from tests.simulation.scenario import KEYS, VALUES, Scenario
 from tests.simulation.world import World
 
 REPLICAS = ("operator-a", "operator-b")
@@ -181,17 +181,16 @@ class OperatorWorld(World):
             self.go_on(process)
 
     async def _comes_to_rest(self) -> None:
-        end = self.loop.time() + self.rest_seconds
+        end = self.loop.time() + self.patience
         while problem := self._problem():
             if self.loop.time() > end:
                 self._break(
-                    f"not as declared {self.rest_seconds:.0f} s after the last fault: {problem}"
+                    f"not as declared {self.patience:.0f} s after the last fault: {problem}"
                 )
             await asyncio.sleep(61.0)
         self.trace("world", "everything is as declared")
         await asyncio.sleep(2 * self.settings.interval + 120.0)
-        # What waits for a budget goes on for hours.
-        self.at_rest = self.settings.removals > FEW_REMOVALS
+        self.at_rest = True
         await asyncio.sleep(self.calm_seconds)
 
     def _problem(self) -> str:
@@ -199,7 +198,7 @@ class OperatorWorld(World):
         leaving = [
             document_of(obj) for obj in self.server.of("clientquotas") if is_terminating(obj)
         ]
-        if leaving and self.settings.removals > FEW_REMOVALS:
+        if leaving:
             return f"deleted and still there: {leaving}"
         now = self.clock.now()
         begun = [pair for pair, each in self.laws.records.overrides.items() if each.until > now]
@@ -208,12 +207,8 @@ class OperatorWorld(World):
         if self.settings.rules.in_force in {Policy.OBSERVE, Policy.CREATE_ONLY}:
             return ""
         kept = self.laws.unseen | self.laws.given_up
-        judges_removals = self.settings.removals > FEW_REMOVALS
-        problem = difference(
-            self.laws, self.laws.documents, kept=kept, judges_removals=judges_removals
-        )
-        # A guard with a small budget refuses documents for hours.
-        return problem or (next(self._unready(), "") if judges_removals else "")
+        problem = difference(self.laws, self.laws.documents, kept=kept)
+        return problem or next(self._unready(), "")
 
     def _unready(self) -> Any:
         for obj in self.server.of("clientquotas"):
