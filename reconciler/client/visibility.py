@@ -115,6 +115,8 @@ class VisibilityWait:
                 view.visible = await self._shows_all(node)
                 view.answered, view.trouble = True, ""
             except ClientError as error:
+                if view.answered and self.deadline.passed(self.clock.monotonic()):
+                    return  # A request that the deadline cuts says nothing about a broker that answered.
                 view.answered, view.trouble = False, error.message
                 if await self._is_gone(node):
                     return

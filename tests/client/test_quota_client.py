@@ -277,7 +277,7 @@ async def test_many_expected_changes_are_looked_up_in_one_describe() -> None:
         assert (await our.wait_visible(many)).everywhere
         assert broker.count(DESCRIBE_CLIENT_QUOTAS) == 2
         broker.quotas[(("user", "u3"),)] = {RATE: 6.0}
-        found = await our.wait_visible(many, timeout=5.0)
+        found = await our.wait_visible(many, timeout=2.0)
         assert found.lagging == (1,)
 
 

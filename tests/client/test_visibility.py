@@ -6,6 +6,7 @@ import pytest
 
 from reconciler.base.backoff import Deadline
 from reconciler.client.visibility import FEW, VisibilityWait, shows
+from reconciler.errors import RequestTimeout
 from reconciler.quota.cluster import Node, Visibility
 from reconciler.quota.entity import Entity, entity
 from reconciler.quota.filters import Filter
@@ -53,6 +54,33 @@ def test_every_alteration_has_to_be_shown_by_every_broker(count):
     for one in expected:
         found = wait(expected, {2: one.entity})
         assert (found.visible, found.lagging) == ((1,), (2,))
+
+
+@pytest.mark.parametrize(("answers", "is_lagging"), [(1, True), (0, False)])
+def test_a_broker_that_answered_lags_although_the_deadline_cuts_the_last_request(
+    answers, is_lagging
+):
+    clock = FakeClock()
+    deadline = Deadline(at=clock.monotonic() + 2.0)
+    asked = 0
+
+    async def describe(_filter: Filter, _node: int, _deadline: Deadline) -> QuotaState:
+        nonlocal asked
+        asked += 1
+        if asked <= answers:
+            return QuotaState()
+        clock.advance(2.0)
+        raise RequestTimeout("no answer in time", phase="request")
+
+    async def live(_: Deadline) -> list[Node]:
+        return NODES[:1]
+
+    watch = VisibilityWait(
+        expected=EXPECTED[:1], describe=describe, live=live, deadline=deadline, clock=clock
+    )
+    visibility = asyncio.run(watch.run())
+    assert visibility.lagging == ((1,) if is_lagging else ())
+    assert visibility.unreachable == ({} if is_lagging else {1: "no answer in time"})
 
 
 def test_every_operation_of_an_alteration_counts():
