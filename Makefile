@@ -52,7 +52,9 @@ test: env  ## the main claims in ten minutes, on real servers (needs Java 17, Ma
 	@mkdir -p build
 	$(TESTS) -m 'story or not (integration or thorough)' --junitxml=build/test.xml
 
-test-all: env unit integration  ## everything, on five versions of Kafka
+test-all: env  ## everything, on five versions of Kafka
+	@mkdir -p build
+	$(TESTS) --durations=15 --junitxml=build/test-all.xml
 
 unit: env  ## what needs neither network nor Java, on all cores
 	@mkdir -p build
@@ -119,7 +121,7 @@ locks: env  ## the hashed locks of .ci/locks from constraints.txt and pyproject.
 
 coverage: env  ## 100 % of quota/ and wire/ by lines and branches, or a failure that names the lines
 	$(BIN)/python -m coverage erase
-	$(BIN)/python -m coverage run --branch --source=reconciler/quota,reconciler/wire -m pytest -q -p no:randomly tests/quota tests/wire
+	$(BIN)/python -m coverage run --branch --source=reconciler/quota,reconciler/wire -m pytest -q -p no:randomly -n auto --dist worksteal tests/quota tests/wire
 	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report --include='reconciler/quota/*,reconciler/wire/*' --fail-under=100
 

@@ -1,4 +1,4 @@
-"""The run: a copy of the project per worker, one fault at a time, the named tests, a table; the working tree is never touched.
+"""The run: a copy of the project for each worker, one fault at a time, the named tests, a table; the working tree is never touched.
 
 ``python -m tests.mutants [WORDS]`` runs the faults whose description or file holds all the words. It fails if a fault
 survives, if its text is not found exactly once, if it does not even import, or if the tests are red without any fault.
@@ -115,7 +115,7 @@ class Verdict:
 
 
 def copy_project(folder: Path) -> Path:
-    """A project of its own that tests can run in."""
+    """A project of its own that tests can run in; its bytecode comes with the first run."""
     for name in COPIED:
         _ = shutil.copytree(
             ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__")
@@ -128,16 +128,27 @@ def copy_project(folder: Path) -> Path:
     return folder
 
 
-def run_tests(folder: Path, tests: Iterable[str], *, seconds: float = SECONDS) -> tuple[int, str]:
+def _copy_of(project: Path, folder: Path) -> Path:
+    """The project and its bytecode, without that of tests: pytest writes absolute paths into it."""
+    rewritten = shutil.ignore_patterns("*-pytest-*.pyc")
+    return shutil.copytree(project, folder, symlinks=True, ignore=rewritten)
+
+
+def write_source(path: Path, text: str) -> None:
+    """Writes a module with a time of change of its own: bytecode counts as current by size and whole seconds."""
+    seconds = int(path.stat().st_mtime) + 1
+    _ = path.write_text(text)
+    os.utime(path, (seconds, seconds))
+
+
+def run_tests(
+    folder: Path, tests: Iterable[str], *options: str, seconds: float = SECONDS
+) -> tuple[int, str]:
     """Exit code and the end of the output; a run that takes too long counts as red, for a fault may hang."""
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(folder),
-        "PYTHONDONTWRITEBYTECODE": "1",
-    }
+    environment = {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": ""}
     try:
         done = subprocess.run(
-            [sys.executable, *PYTEST, *tests],
+            [sys.executable, *PYTEST, *options, *tests],
             cwd=folder,
             env=environment,
             capture_output=True,
@@ -159,11 +170,11 @@ def judge(folder: Path, fault: Fault) -> Verdict:
         return Verdict(
             fault=fault, word="NOT FOUND", seconds=0.0, detail=f"{text.count(fault.old)} times"
         )
-    _ = path.write_text(text.replace(fault.old, fault.new))
+    write_source(path, text.replace(fault.old, fault.new))
     try:
         code, output = run_tests(folder, fault.tests)
     finally:
-        _ = path.write_text(text)
+        write_source(path, text)
     word = {RED: "killed", GREEN: "SURVIVED"}.get(code, "BROKEN")
     seconds = time.monotonic() - started
     failed = FAILED.search(output)
@@ -179,9 +190,15 @@ def judge(folder: Path, fault: Fault) -> Verdict:
 def run(faults: Sequence[Fault]) -> list[Verdict]:
     """All verdicts, in the order of the faults; prints each as it comes."""
     with tempfile.TemporaryDirectory(prefix="mutants-") as place:
+        first = copy_project(Path(place) / "0")
+        tests = sorted({test for fault in faults for test in fault.tests})
+        code, output = run_tests(first, tests, "-n", str(WORKERS), seconds=BASELINE_SECONDS)
+        if code != GREEN:
+            raise SystemExit(f"the tests are not green without any fault:\n{output}")
         folders: queue.SimpleQueue[Path] = queue.SimpleQueue()
-        for number in range(WORKERS):
-            folders.put(copy_project(Path(place) / str(number)))
+        folders.put(first)
+        for number in range(1, WORKERS):
+            folders.put(_copy_of(first, Path(place) / str(number)))
 
         def in_a_folder(fault: Fault) -> Verdict:
             folder = folders.get()
@@ -190,12 +207,6 @@ def run(faults: Sequence[Fault]) -> list[Verdict]:
             finally:
                 folders.put(folder)
 
-        baseline = folders.get()
-        tests = sorted({test for fault in faults for test in fault.tests})
-        code, output = run_tests(baseline, tests, seconds=BASELINE_SECONDS)
-        folders.put(baseline)
-        if code != GREEN:
-            raise SystemExit(f"the tests are not green without any fault:\n{output}")
         verdicts = []
         with ThreadPoolExecutor(WORKERS) as workers:
             for verdict in workers.map(in_a_folder, faults):
