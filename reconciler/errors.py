@@ -38,7 +38,7 @@ An error answers three questions: whose fault (its class), can a retry help (``r
     ├── KubernetesError                  the API server refused or could not be asked; carries status and reason
     │   ├── KubernetesUnavailable        no answer, or one that says: later
     │   └── NotFound, Forbidden, KubernetesConflict, Gone (404, 403, 409, 410), AnswerTooLarge
-    ├── LeaseLost                        another operator may lead from now on: end at once
+    ├── LeaseLost                        another operator may lead from now on: nothing was sent
     ├── CredentialsError                 a Secret of a cluster cannot be used; carries one word and the keys
     ├── TaskDied                         a task of a process that serves ended or failed
     ├── WrongCluster                     exit 3: the cluster id is not the expected one
@@ -383,7 +383,9 @@ class AnswerTooLarge(KubernetesError):
 
 
 class LeaseLost(KquotaError):
-    """The Lease was not renewed in time, or another holder has it: nothing may be written any more."""
+    """The Lease was not renewed in time, or another holder has it: nothing may be written until it is renewed."""
+
+    retriable = True
 
 
 class CredentialsError(ConfigError):
@@ -446,10 +448,7 @@ class StalePlan(KquotaError):
 
 
 class Interrupted(KquotaError):
-    """The user asked to stop; raised once the state is known.
-
-    ``outcome`` is the ``quota.report.Outcome`` of what was stopped, ``None`` if nothing had been sent.
-    """
+    """The user asked to stop; ``outcome`` is the ``report.Outcome`` of what was stopped, ``None`` = nothing was sent."""
 
     exit_code = 130
 

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from reconciler.app.loop import LoopOutcome, LoopTrigger
 from reconciler.kube.api.custom_resources import FINALIZER
+from reconciler.kube.api.resource_paths import QUOTA_CLUSTERS
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
 from reconciler.quota.keys import Key
-from tests.kube.worlds import KubeWorld, resource
+from tests.kube.worlds import KubeWorld, quota_cluster, resource
 
 ENTITIES: tuple[Entity, ...] = (
     entity(user="u"),
@@ -284,3 +285,48 @@ def test_documents_that_were_given_our_finalizer_are_no_change() -> None:
     _ = world.turn(resync=True)
     _ = world.reconcile(keys=(world.declare("user1", entity(user="user1"), 4096),))
     assert world.is_partial
+
+
+def test_a_document_that_ended_while_another_one_was_reconciled_leaves_what_its_last_spec_retains() -> (
+    None
+):
+    world, _ = worlds()
+    subject = entity(user="u")
+    _ = world.reconcile(keys=(world.declare("a", subject, 2048, deletionPolicy="Delete"),))
+
+    def end(_: str) -> None:
+        # Its deletionPolicy changes, another program takes our finalizer off, and it goes.
+        if "team/a" in world.objects:
+            _ = world.declare("a", subject, 2048, deletionPolicy="Retain")
+            world.objects["team/a"]["metadata"]["finalizers"] = []
+            assert world.remove("a")
+
+    world.kafka.faults.before = end
+    _ = change(world)
+    assert world.is_partial
+    _ = world.reconcile(keys=("team/a",))
+    assert subject in world.kafka.truth.limits
+    assert len(world.owned.orphaned) == 1
+
+
+def test_a_quota_cluster_that_was_made_again_judges_all_documents_anew() -> None:
+    world, _ = worlds()
+    tenant = {"namespaces": ["another"], "entities": [{"user": {"prefix": ""}}]}
+    world.api.put(QUOTA_CLUSTERS, quota_cluster(tenants=[tenant]) | {"status": {}})
+    world.obj["metadata"]["uid"] = "uid-of-the-new-one"
+    _ = world.turn()
+    assert world.is_partial is False
+    assert world.reason("team/other0") == "NotGranted"
+
+
+def test_what_an_answer_shows_before_the_watch_is_reconciled_completely() -> None:
+    world, _ = worlds()
+    subject = entity(user="shared")
+    _ = world.reconcile(keys=(world.declare("a", subject, 2048, deletionPolicy="Delete"),))
+    world.put(resource("unreported", subject, {Key.PRODUCER_BYTE_RATE: 2048}))
+    _ = world.remove("a")
+    sent = len(world.kafka.sent)
+    _ = world.reconcile(keys=(world.declare("other0", entity(user="other0"), 5000),))
+    assert not world.is_partial
+    assert len(world.kafka.sent) == sent + 1
+    assert world.reason("team/unreported") == "Synced"

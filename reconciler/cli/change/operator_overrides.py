@@ -199,7 +199,9 @@ async def _passed(console: Console, ledger: Any, seconds: float) -> bool:  # noq
         )
     except Forbidden as error:
         console.warning(f"the operator was not asked for a pass: {error.message}")
-        console.note("it is carried out with the next pass")
+        console.note(
+            "the operator carries it out with its next complete reconciliation, after spec.interval at the latest"
+        )
         return True
     if not is_carried_out:
         console.error(f"it is written down, but no pass was made within {seconds:g} s")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.base.escaping import html, prose
+from reconciler.base.escaping import prose
 from reconciler.cli.output.plans import PLANS_KIND, recorded_of
 from reconciler.codecs.plan import read_preview, read_simulation
 from reconciler.codecs.reader import DocumentReader, load
@@ -163,7 +163,7 @@ def fleet_markdown(
 def _details(plans: Sequence[PostedPlan], room: int, max_rows: int) -> Iterable[str]:
     """The plans that have room, each folded away under the name of its cluster."""
     for plan in plans:
-        frame = ["", "<details>", f"<summary>{html(plan.cluster)}</summary>", "", "</details>"]
+        frame = ["", "<details>", f"<summary>{prose(plan.cluster)}</summary>", "", "</details>"]
         left_room = room - sum(len(line) + 1 for line in frame)
         if left_room < _LEAST_ROOM:
             return

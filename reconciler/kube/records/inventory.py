@@ -113,7 +113,7 @@ class KubeInventory:
         """Judge the records by the cache as it is now.
 
         Args:
-            entities: Whose records; all others stay as they were judged last. ``None`` = all.
+            entities: Whose, besides those of documents that ended; others stay as they were judged. ``None`` = all.
         """
         if entities is not None:
             self._reload_entities(entities)
@@ -137,6 +137,8 @@ class KubeInventory:
         """The ConfigMaps are not read again: every write is bound to the version that was read last."""
         documents, stored = self._take_cache(), self._stored
         self._overrides, self._is_complete = [], False
+        # A document that ended meanwhile is the next reconciliation's, which does not know its last spec any more.
+        entities = {*entities, *self.entities_of(self._departed)}
         part = self._presence(documents, stored.uids).judged(stored.owned.part(entities))
         records = dict(self.owned.records)
         for entity in entities:
@@ -169,9 +171,8 @@ class KubeInventory:
 
     @property
     def _tenants(self) -> tuple[TenantGrant, ...]:
-        return (
-            () if self._cluster is None else tuple(grant.tenant for grant in self._cluster.grants)
-        )
+        grants = () if self._cluster is None else self._cluster.grants
+        return tuple(grant.tenant for grant in grants)
 
     def _take_cache(self) -> Mapping[str, Obj]:
         self._departed.update(self._cache.take_departed(self._name))

@@ -15,7 +15,6 @@ from reconciler.app.loop.loop_outcome import needs_confirmation
 from reconciler.errors import ConfigError, InventoryLocked, KquotaError
 from reconciler.kube.api.custom_resources import (
     Obj,
-    generation_of,
     has_finalizer,
     is_terminating,
     status_of,
@@ -80,8 +79,7 @@ class ClusterReconciler:
         self._inventory, self._passes = inventory, passes
         self._index = EligibilityIndex(name)
         self._known: KnownState | None = None
-        # Of the pass under way: the QuotaCluster's generation, and whether the records could be read; None = not tried.
-        self._generation = 0
+        # Whether the records could be read in the pass under way; None = not tried.
         self._records_known: bool | None = None
         self._publisher = StatusPublisher(
             name,
@@ -97,8 +95,7 @@ class ClusterReconciler:
         Raises:
             KquotaError: The records could not be read or written; the loop tries again.
         """
-        obj = self._context.cache.clusters.get(self._name)
-        if obj is None:
+        if (obj := self._context.cache.clusters.get(self._name)) is None:
             return LoopOutcome(note="there is no such QuotaCluster any more")
         baseline, self._known = self._known, None
         result = await self._reconcile_once(obj, wake, baseline)
@@ -118,8 +115,9 @@ class ClusterReconciler:
         self, obj: Obj, wake: LoopTrigger, baseline: KnownState | None
     ) -> ReconcileResult:
         """Everything up to the end of the pass."""
-        changed = self._context.cache.take_changed(self._name).union(wake.keys)
-        baseline = baseline if names_documents(wake) else None
+        # What an answer to our own write showed before the watch has no order.
+        is_reported = self._context.cache.take_changed(self._name).issubset(wake.keys)
+        baseline = baseline if is_reported and names_documents(wake) else None
         scope: ReconcileScope | None = None
         started = self._context.clock.now()
         cluster: QuotaCluster | None = None
@@ -127,7 +125,7 @@ class ClusterReconciler:
         behaves_as = ""
         used_eligibilities: Mapping[str, Eligibility] | None = None
         unheld: frozenset[str] = frozenset()
-        self._generation, self._records_known = generation_of(obj), None
+        self._records_known = None
         try:
             cluster = self._configured(obj)
             self._passes.window.resize(cluster.guard_window)
@@ -137,6 +135,7 @@ class ClusterReconciler:
             self._check_sole_manager(answering.id)
             expected = cluster.expected_cluster_id or _pinned(obj) or answering.id
             if baseline is not None and expected == self._inventory.owned.cluster_id:
+                changed = frozenset(wake.keys)
                 scope, store = await self._scoped(cluster, baseline, changed, store, answering)
             complete = scope is not None or await self._read_everything(wake, expected, cluster)
             orders = self._orders(cluster, expected, complete=complete, scope=scope)
@@ -242,7 +241,7 @@ class ClusterReconciler:
         """
         context = self._context
         if (
-            baseline.generation != self._generation
+            baseline.cluster != cluster
             or context.fenced()
             or not context.is_watch_ordered()
             or any(map(context.cache.selects_clusters, changed))
@@ -329,7 +328,7 @@ class ClusterReconciler:
         """What each document, or each of a scope, may ask for."""
         objects = self._context.cache.of(self._name)
         if scope is None:
-            return self._index.judge_all(objects, cluster, generation=self._generation)
+            return self._index.judge_all(objects, cluster)
         return self._index.judge(objects, cluster, scope.documents)
 
     def _unusable(self) -> Mapping[str, Eligibility]:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from reconciler.app.loop import LoopTrigger
-from reconciler.kube.api.custom_resources import generation_of
 from reconciler.kube.status.reconcile_result import ReconcileResult
+from reconciler.manifest.project.cluster import QuotaCluster
 from reconciler.quota.ownership import OwnershipRecords
 from reconciler.quota.planner.claims import ResolvedClaims
 from reconciler.quota.planner.plan import Finding
@@ -26,12 +26,12 @@ class KnownState:
     """What the last reconciliation left.
 
     Attributes:
-        generation: Of the QuotaCluster.
+        cluster: The QuotaCluster.
         live: What Kafka has.
         settled: What all documents together ask for.
     """
 
-    generation: int
+    cluster: QuotaCluster
     live: QuotaState
     settled: ResolvedClaims
 
@@ -49,15 +49,15 @@ def known_state(
     report = result.report
     if pending or not report.in_order or report.preview is None or report.live is None:
         return None
+    if result.cluster is None:
+        return None
     if report.waiting or report.observations or report.expired_overrides:
         return None
     if owned.intents or owned.overrides or owned.drift_since:
         return None
     if any(map(_is_open, report.preview.plan.findings)):
         return None
-    return KnownState(
-        generation=generation_of(result.obj), live=report.live, settled=result.settled
-    )
+    return KnownState(cluster=result.cluster, live=report.live, settled=result.settled)
 
 
 def _is_open(finding: Finding) -> bool:

@@ -134,9 +134,6 @@ class Operator:
         self._settings, self._api, self._sessions = settings, api, sessions
         self._clock, self._metrics, self._ports = clock, metrics, ports
         self._cache = ResourceCache(settings.namespace_limits)
-        self._writer = ResourceWriter(
-            api, cache=self._cache, clock=clock, identity=settings.identity
-        )
         self._loops = ClusterLoops(
             self._cache,
             is_own=self._is_ours,
@@ -144,6 +141,13 @@ class Operator:
             pace_of=self._pace_of,
             clock=clock,
             on_end=self._forget,
+        )
+        self._writer = ResourceWriter(
+            api,
+            cache=self._cache,
+            clock=clock,
+            identity=settings.identity,
+            wake=self._loops.wake,
         )
         self._list = FullListing(
             api,
@@ -344,9 +348,10 @@ class Operator:
         return hung_loops(self._loops.loops.values(), self._clock.now())
 
     def unready(self) -> list[str]:
-        """What keeps it from doing its work; a standby is ready to take over."""
+        """What keeps it from doing its work; a standby is ready to take over, and a leader that pauses is none."""
         if self._leader is not None and not self._leader.leading:
-            return []
+            paused = self._leader.elected.is_set()
+            return ["leading pauses: the Lease was not renewed in time"] if paused else []
         if self._heard_at is None:
             return ["first listing of the API server pending"]
         now, loops = self._clock.now(), self._loops.loops.values()

@@ -42,21 +42,21 @@ class EligibilityIndex:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._generation: int | None = None
+        self._cluster: QuotaCluster | None = None
         self._eligibilities: dict[str, Eligibility] = {}
         self._documents_of: dict[Entity, set[str]] | None = None
 
     def judge_all(
-        self, objects: Mapping[str, Obj], cluster: QuotaCluster, *, generation: int
+        self, objects: Mapping[str, Obj], cluster: QuotaCluster
     ) -> Mapping[str, Eligibility]:
         """The eligibilities of all documents.
 
         Args:
             objects: All documents of the cluster, by ``namespace/name``.
-            cluster: The QuotaCluster.
-            generation: Its generation; with another one every document is judged again.
+            cluster: The QuotaCluster; if it says something else than before, every document is judged again.
         """
-        earlier = self._eligibilities if generation == self._generation else {}
+        # Its generation is not enough: a QuotaCluster that was deleted and made again begins at 1, as the one before it.
+        earlier = self._eligibilities if cluster == self._cluster else {}
         judged = {
             document: self._judged(earlier.get(document), obj, cluster)
             for document, obj in objects.items()
@@ -67,7 +67,7 @@ class EligibilityIndex:
             for document, eligibility in judged.items()
         ):
             self._documents_of = None
-        self._eligibilities, self._generation = judged, generation
+        self._eligibilities, self._cluster = judged, cluster
         return judged
 
     def judge(

@@ -86,7 +86,8 @@ def document_token(eligibility: Eligibility) -> tuple[object, ...]:
 
 def result_token(result: ReconcileResult) -> tuple[object, ...]:
     """All that every status is made from besides its document and what the reconciliation says of it."""
-    return generation_of(result.obj), type(result.report.error), result.rules.in_force
+    version = uid_of(result.obj), generation_of(result.obj)
+    return *version, type(result.report.error), result.rules.in_force
 
 
 def mentioned_documents(result: ReconcileResult) -> set[str]:

@@ -41,6 +41,9 @@ from reconciler.kube.watch.resource_cache import ResourceCache
 IN_FLIGHT: Final = 16
 """Requests at a time: measured on two cores, more of them only wait in the API server."""
 
+ANSWER: Final = "an answer"
+"""Why loops are woken: it names no document, so that they compare everything. Answers come before events, out of order."""
+
 PART_TRIES: Final = 4
 """How often a part of a status is put beside the others, where another writer changed them meanwhile."""
 
@@ -48,6 +51,10 @@ _OUTDATED: Final = frozenset({409, 422})
 """What a patch is answered whose test does not hold: another writer changed the object meanwhile."""
 
 _LOG: Final = logging.getLogger("reconciler.kube")
+
+
+def _wake_nothing(_: Iterable[str], __: str) -> None:
+    """There are no loops."""
 
 
 class ResourceWriter:
@@ -58,12 +65,21 @@ class ResourceWriter:
         cache: Receives what the API server made of a write.
         clock: Time, for events.
         identity: Who we are, for events.
+        wake: Called with clusters that have to be looked at, and why: what an answer shows before its event came, the
+            event does not report again.
     """
 
     def __init__(
-        self, api: KubernetesApi, *, cache: ResourceCache, clock: Clock, identity: str
+        self,
+        api: KubernetesApi,
+        *,
+        cache: ResourceCache,
+        clock: Clock,
+        identity: str,
+        wake: Callable[[Iterable[str], str], None] = _wake_nothing,
     ) -> None:
         self._api, self._cache, self._clock, self._identity = api, cache, clock, identity
+        self._wake = wake
         # One write at a time for one document: the clusters that it selects write to the same status.
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
@@ -237,9 +253,9 @@ class ResourceWriter:
         """What the API server made of it, unless it is an object that is gone by now."""
         if resource is QUOTA_CLUSTERS:
             if answer["metadata"]["name"] in self._cache.clusters:
-                _ = self._cache.cluster_seen(answer)
+                self._wake(self._cache.cluster_seen(answer), ANSWER)
         elif self._cache.knows(answer):
-            _ = self._cache.observe(answer)
+            self._wake(self._cache.observe_answer(answer), ANSWER)
 
     async def _event(self, obj: Obj, event: ResourceEvent, otherwise: Obj | None) -> None:
         if cluster := projected_cluster(obj):

@@ -251,6 +251,13 @@ class ResourceCache:
         woken |= self._place(document, slimmed)
         return frozenset(woken | self._excluded(use, moved_documents))
 
+    def observe_answer(self, obj: Obj) -> frozenset[str]:
+        """A ClientQuota that is here, as an answer to our own write shows it; our finalizer and status are no news."""
+        document = document_of(obj)
+        previous = self._originals[document]
+        woken = self.observe(obj)
+        return frozenset() if _request(self._originals[document]) == _request(previous) else woken
+
     def _place(self, document: str, obj: Obj) -> set[str]:
         """Keep a document for each cluster that it is for; the clusters for which something changed."""
         before = {name: self._documents[name][document] for name in self.clusters_of(document)}

@@ -55,6 +55,10 @@ def test_clusters_without_changes_are_rows_only():
     assert text.count("| `") == 2
 
 
+def test_the_name_of_a_cluster_is_no_mention():
+    assert "<summary><code>&#64;</code>team</summary>" in comment(document("@team"))
+
+
 def test_what_does_not_fit_is_counted_and_not_cut():
     text = comment(document(*(f"c{number}" for number in range(40))), limit=12_000)
     assert len(text) <= 12_000

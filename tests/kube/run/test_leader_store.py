@@ -55,3 +55,7 @@ def test_a_deposed_leader_still_describes_and_validates() -> None:
 
 def test_documents_do_not_say_that_they_failed_because_another_leads() -> None:
     assert trouble_of(LeaseLost("x")).reason is Reason.PENDING
+
+
+def test_what_a_pause_refused_is_tried_again_soon() -> None:
+    assert LeaseLost("x").retriable
