@@ -1,7 +1,8 @@
 """``make bench``: prints the tables of docs/benchmarks.md as measured here and now; ``--write`` puts them there.
 
-A missed bar is printed as missed. ``--only codec|plan|load|brokers|fleet|operator`` measures a part, ``--only use`` all targets
-of the pipeline over recorded use, ``--only T3`` one of them: as a trial of minutes unless ``--scale full`` is given.
+A missed bar is printed as missed. ``--only codec|plan|load|brokers|requests|fleet|operator`` measures a part and writes its
+table only, ``--only use`` all targets of the pipeline over recorded use, ``--only T3`` one of them: as a trial of minutes
+unless ``--scale full`` is given.
 """
 
 import argparse
@@ -11,10 +12,21 @@ import platform
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from tests.bench import brokers, codec, documents, fleet, harness, operator_load, page, use
+from tests.bench import (
+    brokers,
+    codec,
+    documents,
+    fleet,
+    harness,
+    operator_load,
+    page,
+    request_sizes,
+    use,
+)
 from tests.bench.harness import Figures, Row, interleaved, say, self_measured
 
 
@@ -54,6 +66,20 @@ def cost(work: str, peer: str, ours: Figures, theirs: Figures, bar: float, unit:
     )
 
 
+def alone(work: str, ours: Figures, unit: str, *, most: float | None = None) -> Row:
+    """A figure without a peer: its median is at most the bar, or only measured."""
+    return Row(
+        work=work,
+        peer="",
+        ours=ours,
+        theirs=None,
+        unit=unit,
+        bar="measured" if most is None else f"<= {most:g} {unit.removesuffix(' wall')}",
+        verdict=at_most(float("inf") if most is None else most),
+        value=ours.median,
+    )
+
+
 def beyond_floor(ours: Figures, floor: Figures, unit: str) -> Row:
     """How many times what a client needs that only replays encoded requests."""
     return Row(
@@ -84,16 +110,7 @@ def codec_rows() -> Iterator[Row]:
             bar,
         )
     peak = taken["ours"]["peak_mb"]
-    yield Row(
-        work="memory of that decode, without the answer itself",
-        peer="",
-        ours=peak,
-        theirs=None,
-        unit="MB",
-        bar="<= 60 MB",
-        verdict=at_most(60),
-        value=peak.median,
-    )
+    yield alone("memory of that decode, without the answer itself", peak, "MB", most=60)
     say("encode 10,000 entities with 3 operations each")
     taken = interleaved({name: self_measured("encode", name) for name in codec.ENCODERS})
     for peer, bar in (("kafka-python", 8.0), ("kio", 12.0)):
@@ -159,55 +176,34 @@ def broker_rows() -> Iterator[Row]:
     for name in ("round trips", "bytes"):
         ours, least = counted[name], counted[f"{name} of the floor"]
         yield beyond_floor(Figures(samples=(float(ours),)), Figures(samples=(float(least),)), name)
-    for name, most in (("validate-only", 16), ("alters", 16), ("full describes", 2)):
+    for name, most in (
+        ("validate-only", 16),
+        ("alters", 16),
+        ("full describes", 2),
+        ("polls", None),
+    ):
         figures = Figures(samples=(float(counted[name]),))
-        yield Row(
-            work=f"requests for 10k x 3 at one level: {name}",
-            peer="",
-            ours=figures,
-            theirs=None,
-            unit="requests",
-            bar=f"<= {most}",
-            verdict=at_most(most),
-            value=figures.median,
-        )
-    polls = Figures(samples=(float(counted["filtered describes"]),))
-    yield Row(
-        work="requests for 10k x 3 at one level: filtered polls",
-        peer="",
-        ours=polls,
-        theirs=None,
-        unit="requests",
-        bar="counted apart",
-        verdict=lambda _: True,
-        value=polls.median,
-    )
+        work = f"requests for 10k x 3 at one level: {name}"
+        yield alone(work, figures, "requests", most=most)
 
 
 def fleet_rows() -> Iterator[Row]:
-    work = "plan --all: 500 clusters at 40 ms, 25 of them hung"
-    say(work)
-    taken = fleet.sampled()
-    yield Row(
-        work=f"{work}: beyond one timeout",
-        peer="",
-        ours=taken["beyond"],
-        theirs=None,
-        unit="s wall",
-        bar="<= 10 s",
-        verdict=at_most(10),
-        value=taken["beyond"].median,
-    )
-    yield Row(
-        work=f"{work}: most memory",
-        peer="",
-        ours=taken["peak_mb"],
-        theirs=None,
-        unit="MB",
-        bar="<= 200 MB",
-        verdict=at_most(200),
-        value=taken["peak_mb"].median,
-    )
+    say("one cluster at 40 ms: round trips of a plan")
+    counted = fleet.round_trips()
+    yield alone("plan of one cluster: round trips", counted, "round trips", most=4)
+    for number in fleet.SIZES:
+        work = (
+            f"plan --all: {number:,} clusters at 40 ms, {number // fleet.HUNG_EVERY} of them hung"
+        )
+        say(work)
+        taken = fleet.sampled(number)
+        has_bar = number == fleet.BAR_SIZE
+        for figure, name, unit, most in (
+            ("beyond", "beyond one timeout", "s wall", 10),
+            ("cpu", "CPU of the command", "s CPU", None),
+            ("peak_mb", "most memory", "MB", 200),
+        ):
+            yield alone(f"{work}: {name}", taken[figure], unit, most=most if has_bar else None)
 
 
 def operator_rows() -> Iterator[Row]:
@@ -244,16 +240,7 @@ def operator_rows() -> Iterator[Row]:
         value=ours["peak_mb"].median,
     )
     for what, figure in (("leads", "takeover"), ("has made its first pass", "takeover_pass")):
-        yield Row(
-            work=f"{work}: the leader is killed, a standby {what} after",
-            peer="",
-            ours=ours[figure],
-            theirs=None,
-            unit="s",
-            bar="measured",
-            verdict=lambda _: True,
-            value=ours[figure].median,
-        )
+        yield alone(f"{work}: the leader is killed, a standby {what} after", ours[figure], "s")
 
 
 PARTS: dict[str, Callable[[], Iterator[Row]]] = {
@@ -264,6 +251,9 @@ PARTS: dict[str, Callable[[], Iterator[Row]]] = {
     "fleet": fleet_rows,
     "operator": operator_rows,
 }
+
+REQUESTS = "requests"
+"""A part whose table has columns of its own and no bars."""
 
 
 def machine() -> str:
@@ -283,15 +273,16 @@ def machine() -> str:
     return (
         f"{os.cpu_count()} cores ({cpu}), {memory:.0f} GiB; Python {platform.python_version()}; "
         f"{first(['java', '-version'])}; Kafka {brokers.VERSION} on the same machine; "
-        f"medians of {harness.ROUNDS} interleaved rounds ({operator_load.ROUNDS} for the operator, on the sandbox broker)"
+        f"{time.strftime('%Y-%m-%d', time.gmtime())}, load {os.getloadavg()[0]:.1f} at the end"
     )
 
 
 def chosen_of(words: list[str] | None) -> tuple[list[str], list[str]]:
     """Parts of the core and targets of the pipeline; all, if nothing is chosen."""
-    chosen = {"T5" if word == "evidence" else word for word in words or [*PARTS, "use"]}
+    parts = [*PARTS, REQUESTS]
+    chosen = {"T5" if word == "evidence" else word for word in words or [*parts, "use"]}
     targets = [target for target in use.TARGETS if target in chosen or "use" in chosen]
-    return [part for part in PARTS if part in chosen], targets
+    return [part for part in parts if part in chosen], targets
 
 
 def used(targets: list[str], scale: use.Scale) -> Iterator[use.Measured]:
@@ -304,10 +295,10 @@ def used(targets: list[str], scale: use.Scale) -> Iterator[use.Measured]:
             say(f"{target} could not be measured: {error!r}")
 
 
-def written(text: str, rows: list[Row], found: list[use.Measured]) -> str:
-    """The page with what was measured."""
-    if rows:
-        text = page.replaced(text, "measured", f"{machine()}\n\n{page.table(rows)}")
+def written(text: str, tables: Mapping[str, str], found: list[use.Measured]) -> str:
+    """The page with what was measured; parts that were not keep their tables."""
+    for part, table in tables.items():
+        text = page.replaced(text, f"measured: {part}", f"{machine()}\n\n{table}")
     if found:
         about = {name: words for name, (words, _) in use.TARGETS.items()}
         before = page.between(text, "measured: use")
@@ -320,7 +311,7 @@ def written(text: str, rows: list[Row], found: list[use.Measured]) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument(
-        "--only", choices=[*PARTS, "evidence", "use", *use.TARGETS], action="append"
+        "--only", choices=[*PARTS, REQUESTS, "evidence", "use", *use.TARGETS], action="append"
     )
     parser.add_argument(
         "--scale",
@@ -339,19 +330,27 @@ def main() -> int:
     scale = use.SCALES[chosen.scale]
     if chosen.rounds:
         scale = dataclasses.replace(scale, rounds=chosen.rounds)
-    rows = [row for part in parts for row in PARTS[part]()]
+    every: list[Row] = []
+    tables: dict[str, str] = {}
+    for part in parts:
+        if part == REQUESTS:
+            tables[part] = request_sizes.table(harness.ROUNDS)
+            continue
+        rows = list(PARTS[part]())
+        tables[part] = page.table(rows)
+        every += rows
     found = list(used(targets, scale))
     print(machine())
-    if rows:
-        print(f"\n{page.table(rows)}")
+    for table in tables.values():
+        print(f"\n{table}")
     if found:
         print(f"\n{page.HEAD}\n" + "\n".join(map(page.line, found)))
     if crossed := [one.row for one in found if one.target == "T8"]:
         print(f"\n{page.crossover(crossed)}")
     if chosen.write:
         text = page.PAGE.read_text(encoding="utf-8")
-        page.PAGE.write_text(written(text, rows, found), encoding="utf-8")
-    every = rows + [one.row for one in found]
+        page.PAGE.write_text(written(text, tables, found), encoding="utf-8")
+    every += [one.row for one in found]
     missed = [row for row in every if not row.met]
     if missed:
         print(f"{len(missed)} of {len(every)} bars missed", file=sys.stderr)

@@ -239,7 +239,7 @@ def requests() -> dict[str, int]:
                 "round trips of the floor": least["round_trips"],
                 "bytes of the floor": least["sent"] + least["received"],
                 "full describes": sum(is_full(one.frame) for one in describes),
-                "filtered describes": sum(not is_full(one.frame) for one in describes),
+                "polls": sum(not is_full(one.frame) for one in describes),
                 "validate-only": sum(not one.writes for one in alters),
                 "alters": sum(one.writes for one in alters),
             }

@@ -1,4 +1,4 @@
-"""How large a request of changes should be: ``python -m tests.bench.request_sizes`` prints the table of decision 034.
+"""How large a request of changes should be: ``python -m tests.bench --only requests`` prints the table.
 
 10,000 entities with three keys each are altered on three brokers, in requests of different sizes and over one or several
 connections, by frames that are encoded before the clock starts. Meanwhile a second writer changes one entity again and
@@ -10,7 +10,6 @@ import random
 import socket
 import statistics
 import struct
-import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -29,7 +28,6 @@ KEYS = ("producer_byte_rate", "consumer_byte_rate", "request_percentage")
 API_VERSION = 1
 OTHER = raw_quotas.entity(user="other-writer")
 QUIET_SECONDS = 3.0
-ROUNDS = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,12 +233,12 @@ def milliseconds(seconds: Sequence[float], part: float | None = None) -> str:
     return short(1000 * value)
 
 
-def main() -> None:
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS
-    print(
-        "| requests | acknowledged, ms | visible on three brokers, ms | second writer p50, ms | p99, ms | most, ms |"
-    )
-    print("| --- | --- | --- | --- | --- | --- |")
+def table(rounds: int) -> str:
+    """All choices, a line each: medians of the rounds, and how long the second writer waited in all of them."""
+    lines = [
+        "| requests | acknowledged, ms | visible on three brokers, ms | second writer p50, ms | p99, ms | most, ms |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
     for name, samples in measured(rounds):
         cells = (
             milliseconds(samples.acknowledged),
@@ -249,8 +247,5 @@ def main() -> None:
             milliseconds(samples.answers, 0.99),
             milliseconds(samples.answers, 1.0),
         )
-        print(f"| {name} | {' | '.join(cells)} |")
-
-
-if __name__ == "__main__":
-    main()
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(lines)

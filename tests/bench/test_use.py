@@ -6,7 +6,7 @@ import math
 import pytest
 
 from tests.bench import page, use
-from tests.bench.__main__ import chosen_of, used, written
+from tests.bench.__main__ import PARTS, REQUESTS, chosen_of, used, written
 from tests.bench.exactness import counted
 from tests.bench.harness import Figures, Row
 from tests.bench.replay import is_short_of_memory, megabytes
@@ -14,7 +14,8 @@ from tests.bench.use import Measured
 
 ABOUT = {name: words for name, (words, _) in use.TARGETS.items()}
 PAGE = (
-    "before\n<!-- measured -->\nold\n<!-- /measured -->\nbetween\n"
+    "before\n<!-- measured: codec -->\nold\n<!-- /measured: codec -->\n"
+    "<!-- measured: plan -->\nkept\n<!-- /measured: plan -->\nbetween\n"
     "<!-- measured: use --><!-- /measured: use -->\n"
     "<!-- measured: crossover --><!-- /measured: crossover -->\nafter\n"
 )
@@ -103,22 +104,29 @@ def test_where_there_is_no_bar_there_is_no_verdict():
 
 
 def test_what_nobody_measured_is_said_to_be_so():
-    text = written(PAGE, [], [measured()])
+    text = written(PAGE, {}, [measured()])
     assert "| T3 | work | peer |" in text
     assert text.count("not measured yet") == 12
     assert all(line.count("|") == 10 for line in text.splitlines() if line.startswith("| T"))
 
 
 def test_rows_measured_now_take_the_place_of_their_target_and_others_stay():
-    first = written(PAGE, [], [measured("T3", work="old"), measured("T9", work="kept")])
-    second = written(first, [], [measured("T3", work="new")])
+    first = written(PAGE, {}, [measured("T3", work="old"), measured("T9", work="kept")])
+    second = written(first, {}, [measured("T3", work="new")])
     assert "old" not in page.between(second, "measured: use")
     assert "| T3 | new |" in second
     assert "| T9 | kept |" in second
     assert second.index("| T3 |") < second.index("| T4 |") < second.index("| T9 |")
     assert second.startswith("before")
     assert second.endswith("after\n")
-    assert "old" in page.between(second, "measured")
+    assert "old" in page.between(second, "measured: codec")
+
+
+def test_a_part_measured_now_replaces_its_own_table_only():
+    text = written(PAGE, {"codec": page.table([row(work="new")])}, [])
+    assert "| new | peer |" in page.between(text, "measured: codec")
+    assert "old" not in text
+    assert page.between(text, "measured: plan").strip() == "kept"
 
 
 def test_a_page_without_marks_is_refused():
@@ -128,8 +136,8 @@ def test_a_page_without_marks_is_refused():
 
 def test_the_marks_are_in_the_page_and_every_target_in_its_table():
     text = page.PAGE.read_text(encoding="utf-8")
-    for name in ("measured", "measured: crossover"):
-        assert page.between(text, name).strip()
+    for part in (*PARTS, REQUESTS, "crossover"):
+        assert page.between(text, f"measured: {part}").strip()
     table = page.between(text, "measured: use")
     assert all(f"\n| {target} |" in table for target in ABOUT)
 

@@ -229,14 +229,16 @@ class World:
             eventually(made.ready, what="the operator to be ready")
         return made
 
-    def cluster(self, name: str = "prod", **spec: object) -> None:
+    def cluster(
+        self, name: str = "prod", *, labels: Mapping[str, str] | None = None, **spec: object
+    ) -> None:
         """Create or change a QuotaCluster; short intervals unless told otherwise."""
         whole = {"bootstrapServers": self.kafka.bootstrap(), "interval": "2s", **spec}
         self.kube.apply(
             {
                 "apiVersion": "kafka-quotas.io/v1alpha1",
                 "kind": "QuotaCluster",
-                "metadata": {"name": name},
+                "metadata": {"name": name, "labels": dict(labels or {})},
                 "spec": {key: value for key, value in whole.items() if value is not None},
             }
         )
@@ -269,16 +271,17 @@ class World:
         **spec: object,
     ) -> Obj:
         """A ClientQuota as it would be applied."""
+        whole = {
+            "clusterRef": {"name": cluster},
+            "entity": entity or {"user": {"name": user or name}},
+            "limits": dict(limits or {"producerByteRate": 1048576}),
+            **spec,
+        }
         return {
             "apiVersion": "kafka-quotas.io/v1alpha1",
             "kind": "ClientQuota",
             "metadata": {"name": name},
-            "spec": {
-                "clusterRef": {"name": cluster},
-                "entity": entity or {"user": {"name": user or name}},
-                "limits": dict(limits or {"producerByteRate": 1048576}),
-                **spec,
-            },
+            "spec": {key: value for key, value in whole.items() if value is not None},
         }
 
     def delete(self, name: str, *, namespace: str = "") -> None:
