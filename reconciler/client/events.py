@@ -3,11 +3,10 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Connecting:
+class Connecting(NamedTuple):
     """A connection is about to be set up.
 
     Attributes:
@@ -21,8 +20,7 @@ class Connecting:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Connected:
+class Connected(NamedTuple):
     """A transport is up, TLS included; the broker has not been spoken to yet.
 
     Attributes:
@@ -38,16 +36,14 @@ class Connected:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Disconnected:
+class Disconnected(NamedTuple):
     """A connection ended; ``reason`` is "" if we closed it because it was not needed."""
 
     node: str
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Authenticated:
+class Authenticated(NamedTuple):
     """SASL succeeded; ``lifetime`` is the session's in seconds, 0 for no end; ``again`` on re-authentication."""
 
     node: str
@@ -56,8 +52,7 @@ class Authenticated:
     again: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestSent:
+class RequestSent(NamedTuple):
     """A request left. SASL requests are not reported, not even their sizes."""
 
     node: str
@@ -66,8 +61,7 @@ class RequestSent:
     bytes: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResponseReceived:
+class ResponseReceived(NamedTuple):
     """An answer was read, ``seconds`` after its request left."""
 
     node: str
@@ -76,8 +70,7 @@ class ResponseReceived:
     bytes: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Retried:
+class Retried(NamedTuple):
     """A call will be tried again after ``pause`` seconds; ``attempt`` counts the tries so far."""
 
     api: str
@@ -87,8 +80,7 @@ class Retried:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Throttled:
+class Throttled(NamedTuple):
     """The broker mutes this connection for ``seconds`` (KIP-219)."""
 
     node: str
@@ -96,8 +88,7 @@ class Throttled:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rebootstrapped:
+class Rebootstrapped(NamedTuple):
     """The known brokers were given up and the bootstrap addresses are asked anew (KIP-899, KIP-1102)."""
 
     reason: str

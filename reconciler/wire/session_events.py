@@ -1,8 +1,7 @@
 """What a session reports to its driver: the states it goes through, and the events that bytes turn into."""
 
-from dataclasses import dataclass
 from enum import Enum
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from reconciler.errors import ClientError
 from reconciler.wire.apis import KafkaApi
@@ -22,29 +21,25 @@ class SessionState(Enum):
     CLOSED = "closed"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Negotiated:
+class Negotiated(NamedTuple):
     """The broker has said what it offers. With SASL, ``authenticate`` comes next."""
 
     offered: OfferedVersions
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkNeeded:
+class WorkNeeded(NamedTuple):
     """A token takes long to make: run ``work`` elsewhere and give the result to ``resume``."""
 
     work: DeferredStep
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionAuthenticated:
+class SessionAuthenticated(NamedTuple):
     """The broker knows us; requests may be sent. ``lifetime_ms`` 0 means for ever."""
 
     lifetime_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplyReceived:
+class ReplyReceived(NamedTuple):
     """The answer to a request that was not abandoned.
 
     Attributes:
@@ -61,8 +56,7 @@ class ReplyReceived:
         return f"Reply({self.api.name} v{self.version}, {len(self.body)} bytes)"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionClosed:
+class SessionClosed(NamedTuple):
     """The end: why, and which requests will never be answered (abandoned ones left out)."""
 
     error: ClientError

@@ -2,7 +2,6 @@
 
 import json
 import struct
-from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -140,8 +139,8 @@ _CLUSTER = describe_cluster.DescribeClusterResponse(
 
 RESPONSES: dict[tuple[int, str], object] = {
     (3, "full"): _METADATA,
-    (3, "operations"): replace(
-        _METADATA, operations=5120, topics=(replace(_METADATA.topics[0], operations=264),)
+    (3, "operations"): _METADATA._replace(
+        operations=5120, topics=(_METADATA.topics[0]._replace(operations=264),)
     ),
     (17, "full"): sasl_handshake.SaslHandshakeResponse(
         error_code=33, mechanisms=("PLAIN", "OAUTHBEARER")
@@ -206,10 +205,9 @@ RESPONSES: dict[tuple[int, str], object] = {
         ),
     ),
     (60, "full"): _CLUSTER,
-    (60, "fenced"): replace(
-        _CLUSTER,
+    (60, "fenced"): _CLUSTER._replace(
         endpoint_type=2,
-        brokers=(replace(_CLUSTER.brokers[0], is_fenced=True), _CLUSTER.brokers[1]),
+        brokers=(_CLUSTER.brokers[0]._replace(is_fenced=True), _CLUSTER.brokers[1]),
     ),
 }
 

@@ -6,8 +6,7 @@ version. Features are tagged fields (KIP-584).
 """
 
 import re
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from reconciler.errors import DecodeError, EncodeError
 from reconciler.wire.apis import API_VERSIONS
@@ -26,8 +25,7 @@ _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """What ``ApiVersionsRequest.isValid`` accepts; anything else is answered with error 42."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApiVersionsRequest:
+class ApiVersionsRequest(NamedTuple):
     """Who asks (version 3 and later), and which node it means to reach (version 5 and later, KIP-1242).
 
     Attributes:
@@ -43,8 +41,7 @@ class ApiVersionsRequest:
     node_id: int = UNKNOWN_NODE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApiRange:
+class ApiRange(NamedTuple):
     """One API of the broker with its lowest and highest version, both inclusive."""
 
     api_key: int
@@ -52,8 +49,7 @@ class ApiRange:
     highest: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Feature:
+class Feature(NamedTuple):
     """One feature with its lowest and highest level, both inclusive."""
 
     name: str
@@ -61,8 +57,7 @@ class Feature:
     highest: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApiVersionsResponse:
+class ApiVersionsResponse(NamedTuple):
     """What the broker offers.
 
     Attributes:

@@ -3,8 +3,7 @@
 Version 1 adds the kind of endpoint (KIP-919), version 2 fenced brokers (KIP-1073).
 """
 
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from reconciler.errors import EncodeError
 from reconciler.wire.apis import DESCRIBE_CLUSTER
@@ -17,8 +16,7 @@ OPERATIONS_NOT_ASKED: Final = -(2**31)
 """``cluster_authorized_operations`` when the request did not ask for it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeClusterRequest:
+class DescribeClusterRequest(NamedTuple):
     """What is asked.
 
     Attributes:
@@ -32,8 +30,7 @@ class DescribeClusterRequest:
     include_fenced: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterNode:
+class ClusterNode(NamedTuple):
     """One node: where it advertises itself, its rack, and whether it is fenced."""
 
     node_id: int
@@ -43,8 +40,7 @@ class ClusterNode:
     is_fenced: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeClusterResponse:
+class DescribeClusterResponse(NamedTuple):
     """The cluster as one node sees it.
 
     Attributes:

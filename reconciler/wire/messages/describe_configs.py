@@ -4,8 +4,7 @@ Version 3 adds types and documentation; version 4 is flexible. Quotas are no con
 we ask only whether a broker has replaced Kafka's quota rules (``client.quota.callback.class``).
 """
 
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from reconciler.errors import EncodeError
 from reconciler.wire.apis import DESCRIBE_CONFIGS
@@ -18,8 +17,7 @@ BROKER: Final = 4
 UNKNOWN_SOURCE: Final = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigResource:
+class ConfigResource(NamedTuple):
     """One resource; ``keys`` None asks for all of its settings."""
 
     resource_type: int
@@ -27,8 +25,7 @@ class ConfigResource:
     keys: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeConfigsRequest:
+class DescribeConfigsRequest(NamedTuple):
     """Resources, and whether synonyms and (version 3 and later) documentation are wanted."""
 
     resources: tuple[ConfigResource, ...]
@@ -36,8 +33,7 @@ class DescribeConfigsRequest:
     include_documentation: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigSynonym:
+class ConfigSynonym(NamedTuple):
     """Another place where a setting has a value."""
 
     name: str
@@ -45,8 +41,7 @@ class ConfigSynonym:
     source: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigEntry:
+class ConfigEntry(NamedTuple):
     """One setting; ``value`` is None when it is sensitive or unset.
 
     Attributes:
@@ -64,8 +59,7 @@ class ConfigEntry:
     documentation: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigsResult:
+class ConfigsResult(NamedTuple):
     """The settings of one resource, or why they are not shown."""
 
     resource_type: int
@@ -75,8 +69,7 @@ class ConfigsResult:
     settings: tuple[ConfigEntry, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeConfigsResponse:
+class DescribeConfigsResponse(NamedTuple):
     """One result per resource; there is no error code for the whole."""
 
     throttle_time_ms: int = 0

@@ -1,28 +1,25 @@
 """DescribeUserScramCredentials (key 50), version 0: which users have SCRAM credentials (KIP-554)."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from reconciler.wire.apis import DESCRIBE_USER_SCRAM_CREDENTIALS
 from reconciler.wire.primitives import WireReader, WireWriter
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeUserScramCredentialsRequest:
+class DescribeUserScramCredentialsRequest(NamedTuple):
     """The users asked for; None means all."""
 
     users: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CredentialInfo:
+class CredentialInfo(NamedTuple):
     """One credential: mechanism 1 is SCRAM-SHA-256, 2 is SCRAM-SHA-512; PBKDF2 iterations."""
 
     mechanism: int
     iterations: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScramUser:
+class ScramUser(NamedTuple):
     """One user; code 91 means unknown, 92 asked for twice."""
 
     name: str
@@ -31,8 +28,7 @@ class ScramUser:
     credentials: tuple[CredentialInfo, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeUserScramCredentialsResponse:
+class DescribeUserScramCredentialsResponse(NamedTuple):
     """Users in the broker's order, with one error code for the whole and one per user."""
 
     throttle_time_ms: int = 0

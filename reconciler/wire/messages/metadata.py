@@ -6,7 +6,7 @@ means all topics there, and null means all from version 1 on.
 """
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from reconciler.errors import EncodeError
 from reconciler.wire.apis import METADATA
@@ -17,16 +17,14 @@ NO_TOPIC_ID: Final = bytes(16)
 NO_CONTROLLER: Final = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestTopic:
+class RequestTopic(NamedTuple):
     """A topic by name, or by id with the name None (version 12 and later)."""
 
     name: str | None
     topic_id: bytes = NO_TOPIC_ID
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetadataRequest:
+class MetadataRequest(NamedTuple):
     """What is asked; ``topics`` None means all, () none (and in version 0 all)."""
 
     topics: tuple[RequestTopic, ...] | None = ()
@@ -35,8 +33,7 @@ class MetadataRequest:
     include_topic_operations: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetadataBroker:
+class MetadataBroker(NamedTuple):
     """One live broker and where it advertises itself."""
 
     node_id: int
@@ -58,8 +55,7 @@ class Partition:
     offline: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Topic:
+class Topic(NamedTuple):
     """One topic, or why it is not shown."""
 
     name: str | None
@@ -70,8 +66,7 @@ class Topic:
     operations: int = OPERATIONS_NOT_ASKED
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetadataResponse:
+class MetadataResponse(NamedTuple):
     """The cluster as one broker sees it; on KRaft ``controller_id`` is a random live broker."""
 
     throttle_time_ms: int = 0
