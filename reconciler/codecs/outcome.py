@@ -174,7 +174,9 @@ def read_outcome(text: str, *, location: str) -> Outcome:
     """
     top = load(text, kind=KIND, format_version=FORMAT, location=location)
     origin = top["origin"]
-    if isinstance(origin.value, dict):  # outcomes of before 2026-11 do not name the cluster
+    # The first outcomes do not name the cluster and do not count what was adopted; a rollback reads them.
+    _ = top.value.setdefault("adopted", 0)
+    if isinstance(origin.value, dict):
         _ = origin.value.setdefault("cluster", "")
     outcome = Outcome(
         cluster_id=top["clusterId"].text(),

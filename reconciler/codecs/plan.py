@@ -248,11 +248,15 @@ def read_simulation(text: str, *, location: str) -> "Simulation | None":
 
 def _load(text: str, location: str) -> DocumentReader:
     try:
-        return load(text, kind=KIND, format_version=FORMAT, location=location)
+        top = load(text, kind=KIND, format_version=FORMAT, location=location)
     except ConfigError as error:
         if error.key == "format":
             raise StalePlan(str(error), differences=(error.message,), hint=error.hint) from error
         raise
+    if "documentDigest" not in top:  # no default: a plan without it could be given another time
+        message = "its time has no digest, so an earlier version of kquota made it"
+        raise StalePlan(f"{location}: {message}", differences=(message,), hint="plan again")
+    return top
 
 
 def _read_operations(top: DocumentReader) -> tuple[Preview, tuple[Effect, ...]]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
+from reconciler.quota.entity import level
 from reconciler.quota.ownership import OwnershipRecords, Pair
 from reconciler.quota.planner.guards import MIN_SHARE_FROM, Guard, Guards, Violation
 from reconciler.quota.planner.plan import QuotaChange
@@ -123,7 +124,7 @@ class RemovalAllowance:
         now: Seconds since the epoch.
         window: Length of the window in seconds.
         paid: Pairs whose removal is in the history already and may have to be sent again.
-        asked_since: When a removal was first asked for; who waits longest goes first.
+        asked_since: When a removal was first asked for; who waits longest goes first, of equals the widest level.
     """
 
     history: Sequence[RemovalCount] = ()
@@ -143,8 +144,12 @@ class RemovalAllowance:
         ]
         if not waiting_removals:
             return {}
+        # A removal waits for those at wider levels: where they had no slot, its own slot would be of no use.
         waiting_removals.sort(
-            key=lambda change: self.asked_since.get((change.entity, change.key), self.now)
+            key=lambda change: (
+                self.asked_since.get((change.entity, change.key), self.now),
+                -level(change.entity),
+            )
         )
         owned_counts = owned_by_tenant(owned)
         budgets = {

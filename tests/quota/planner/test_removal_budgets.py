@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from reconciler.codecs.loop_memory import read_removals, removal_rows
 from reconciler.codecs.reader import DocumentReader
-from reconciler.quota.entity import entity
+from reconciler.quota.entity import DEFAULT, Entity, entity, level, may_match_same, sort_key
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import Owner, OwnershipRecords, Recorded
 from reconciler.quota.planner.guards import MIN_SHARE_FROM, Guard, Guards
@@ -21,6 +21,7 @@ from reconciler.quota.planner.removal_budgets import (
     counts_of,
 )
 from reconciler.quota.policy import Cause, DeletionPolicy
+from tests.quota import strategies
 
 NOW, WINDOW = 1_700_000_000.0, 3600.0
 RATE = Key.PRODUCER_BYTE_RATE
@@ -259,6 +260,49 @@ def test_two_tenants_never_hold_up_a_third(
         together.turn(after, restart=restart)
         alone.turn(after, restart=restart)
         assert together.left["c"] == alone.left["c"]
+
+
+@given(st.sets(strategies.entities, max_size=12), st.integers(0, 12), st.permutations(range(12)))
+def test_no_removal_gets_a_slot_while_a_wider_one_that_it_waits_for_gets_none(
+    entities: set[Entity], slots: int, order: list[int]
+) -> None:
+    sorted_entities = sorted(entities, key=sort_key)
+    changes = [
+        QuotaChange(
+            entity=sorted_entities[index],
+            key=RATE,
+            before=1.0,
+            after=None,
+            cause=Cause.PRUNE,
+            owner=owner("a"),
+        )
+        for index in order
+        if index < len(sorted_entities)
+    ]
+    allowance = RemovalAllowance(now=NOW, window=WINDOW)
+    waiting = allowance.violations(changes, owning(), Guards(max_removals=slots))
+    assert len(waiting) == max(0, len(changes) - slots)
+    for change in changes:
+        if change not in waiting:
+            assert not any(
+                level(other.entity) > level(change.entity)
+                and may_match_same(other.entity, change.entity)
+                for other in waiting
+            )
+
+
+def test_the_one_that_waits_longest_goes_before_wider_ones() -> None:
+    changes = [
+        QuotaChange(
+            entity=subject, key=RATE, before=1.0, after=None, cause=Cause.PRUNE, owner=owner("a")
+        )
+        for subject in (entity(user=DEFAULT), entity(user="x", client_id="y"))
+    ]
+    allowance = RemovalAllowance(
+        now=NOW, window=WINDOW, asked_since={(changes[1].entity, RATE): NOW - 60}
+    )
+    waiting = allowance.violations(changes, owning(), Guards(max_removals=1))
+    assert list(waiting) == [changes[0]]
 
 
 def test_what_is_remembered_is_bounded_and_nothing_is_forgotten_earlier() -> None:
