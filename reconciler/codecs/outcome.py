@@ -175,9 +175,9 @@ def read_outcome(text: str, *, location: str) -> Outcome:
     top = load(text, kind=KIND, format_version=FORMAT, location=location)
     origin = top["origin"]
     # The first outcomes do not name the cluster and do not count what was adopted; a rollback reads them.
-    _ = top.value.setdefault("adopted", 0)
-    if isinstance(origin.value, dict):
-        _ = origin.value.setdefault("cluster", "")
+    for reader, name, absent in ((top, "adopted", 0), (origin, "cluster", "")):
+        if isinstance(reader.value, dict):
+            _ = reader.value.setdefault(name, absent)
     outcome = Outcome(
         cluster_id=top["clusterId"].text(),
         digest=top["digest"].text(),
