@@ -9,7 +9,9 @@ from typing import Generic, TypeVar
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.notices import Notice, NoticeLog, Notices
 from reconciler.app.requests import CONCURRENCY
-from reconciler.errors import ClientError, Interrupted, KquotaError
+from reconciler.errors import ClientError, Interrupted, KquotaError, PlanRefused
+from reconciler.quota.results.report import Outcome, Preview
+from reconciler.render.fleet_summary import FleetOutcome, FleetRow
 
 Value = TypeVar("Value")
 
@@ -182,3 +184,61 @@ class _FleetRun(Generic[Value]):
                 total=len(self._targets), done=self._done, active=self._active, failed=self._failed
             )
         )
+
+
+def rows_of(
+    results: Sequence[ClusterResult[Value]], row: Callable[[ClusterResult[Value], Value], FleetRow]
+) -> list[FleetRow]:
+    """A row for each cluster; one without a result says why there is none.
+
+    Args:
+        results: What came of each cluster.
+        row: Makes the row of a cluster that has a result.
+    """
+    return [
+        _without_value(result) if result.value is None else row(result, result.value)
+        for result in results
+    ]
+
+
+def preview_row(
+    result: ClusterResult[Value], preview: Preview, outcome: Outcome | None = None
+) -> FleetRow:
+    """The row of a plan, or of what became of it.
+
+    Args:
+        result: The cluster, and how long it took.
+        preview: Its plan.
+        outcome: What was applied; ``None`` = nothing was to be.
+    """
+    plan = preview.plan
+    refused = len(preview.violations) + len(plan.conflicts) + len(preview.verdict.rejections)
+    is_complete = outcome is None or outcome.complete
+    refused_writes = 0 if outcome is None else outcome.count("REJECTED")
+    return FleetRow(
+        cluster=result.target.display_name,
+        outcome=FleetOutcome.REFUSED
+        if refused
+        else FleetOutcome.OK
+        if is_complete
+        else FleetOutcome.FAILED,
+        changes=len(plan.changes) if outcome is None else outcome.count("APPLIED"),
+        drift=len(plan.drift),
+        refused=refused + refused_writes,
+        seconds=result.seconds,
+    )
+
+
+def outcome_of_error(result: ClusterResult[Value]) -> FleetOutcome:
+    """What the error of a cluster means for its row."""
+    if isinstance(result.error, PlanRefused):
+        return FleetOutcome.REFUSED
+    return FleetOutcome.UNREACHABLE if result.is_unreachable else FleetOutcome.FAILED
+
+
+def _without_value(result: ClusterResult[Value]) -> FleetRow:
+    return FleetRow(
+        cluster=result.target.display_name,
+        outcome=outcome_of_error(result),
+        seconds=result.seconds,
+    )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
+    from reconciler.forge.sticky_comment import Method
     from reconciler.quota.entity import Entity
 
 CONCURRENCY: Final = 100
@@ -91,6 +92,16 @@ class RecordSource:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExportLayout:
+    """How documents are named and divided into files, as it was typed."""
+
+    namespace: str
+    split: str
+    team: tuple[str, ...]
+    partial: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceRequest:
     """What was typed about evidence.
 
@@ -150,3 +161,38 @@ class MetricsRequest:
     def __post_init__(self) -> None:
         if self.entity_labels and self.address is None:
             raise UsageError("--metrics-entity-labels is about --metrics-address")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PostRequest:
+    """What is posted and how, as it was typed; the same for every host."""
+
+    document: Path
+    label: str
+    title: str
+    method: "Method"
+    details_url: str
+    artifact_url: str
+    commit: str
+    issue: bool
+    failed: int | None
+    required: bool
+    api_url: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PullRequestChoice:
+    """Which pull request, as it was typed."""
+
+    repo: str
+    pull: int | None
+    sha: str
+    head_repo: str
+    head_branch: str
+    author: str
+
+    def __post_init__(self) -> None:
+        if bool(self.sha) != bool(self.head_repo):
+            raise UsageError(
+                "--sha and --head-repo go together: a commit may be the head of several repositories"
+            )

@@ -1,14 +1,171 @@
-"""``kquota completion``: the script that a shell loads to complete both commands."""
+"""Completion by the shell: the command that prints the script, and names that only a project or a cluster knows.
 
-from typing import Final
+Every command imports this module for its options; what asks for the names is imported only when a shell asks.
+
+A key pressed for a completion is no order to connect, and the project file of a checkout may come from another author.
+So a cluster is asked only if the user named its brokers (an option or ``KQUOTA_BOOTSTRAP_SERVERS``), or if kquota has
+applied to it from this folder before: its records or its audit log are here, and git does not track them. Whatever goes
+wrong, there are no names, and nothing is printed.
+"""
+
+import io
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import click
-from click.shell_completion import get_completion_class
+from click.shell_completion import CompletionItem, get_completion_class
 
 from reconciler.cli.framework.commands import command
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
-from reconciler.errors import UsageError
+from reconciler.errors import KquotaError, UsageError
+
+if TYPE_CHECKING:
+    from reconciler.app.clusters.targets import ClusterTarget
+    from reconciler.app.requests import TargetRequest
+    from reconciler.quota.entity import Entity
+
+Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
+
+ASKING_SECONDS: Final = 2.0
+"""How long a cluster may take to answer a completion."""
+
+_MOST: Final = 1_000
+"""Names that are offered at most."""
+
+_PLAN_BYTES: Final = 1 << 26
+"""Larger files are not read to find out whether they are saved plans."""
+
+
+def cluster_names(
+    ctx: click.Context, _param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """The clusters of the project file."""
+
+    def names() -> Iterable[str]:
+        from reconciler.app.clusters.targets import read_project
+
+        return read_project(_where(ctx, cluster=None))[0].names
+
+    return _items(names, incomplete)
+
+
+def entity_names(
+    ctx: click.Context, _param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """The entities that have live quotas."""
+
+    def names() -> Iterable[str]:
+        from reconciler.quota.entity_forms import entity_text
+
+        return [entity_text(entity) for entity in _live_entities(ctx)]
+
+    return _items(names, incomplete)
+
+
+def part_names(entity_type: str) -> Completer:
+    """The names of one part (``user``, ``client-id`` or ``ip``) in the entities that have live quotas."""
+
+    def complete(
+        ctx: click.Context, _param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        def names() -> Iterable[str]:
+            from reconciler.quota.entity import parts
+
+            named = (name for entity in _live_entities(ctx) for name in parts(entity))
+            return {name for kind, name in named if kind == entity_type and isinstance(name, str)}
+
+        return _items(names, incomplete)
+
+    return complete
+
+
+def plan_files(
+    _ctx: click.Context, _param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Saved plans in the folder that is being typed; where there are none, the shell completes files."""
+    folder = (
+        Path(incomplete).parent if incomplete and not incomplete.endswith("/") else Path(incomplete)
+    )
+    try:
+        found = [str(path) for path in folder.glob("*.json") if _is_plan(path)]
+    except OSError:
+        found = []
+    names = sorted(name for name in found if name.startswith(incomplete))
+    return [CompletionItem(name) for name in names] or [CompletionItem(incomplete, type="file")]
+
+
+def _is_plan(path: Path) -> bool:
+    from reconciler.base.regular_files import read_regular
+
+    try:
+        return b'"kquota-plan"' in read_regular(path, max_bytes=_PLAN_BYTES)
+    except OSError:
+        return False
+
+
+def _items(names: Callable[[], Iterable[str]], incomplete: str) -> list[CompletionItem]:
+    try:
+        found = sorted(name for name in names() if name.startswith(incomplete))
+    except (KquotaError, click.ClickException, OSError, ExceptionGroup):
+        return []
+    return [CompletionItem(name) for name in found[:_MOST] if name.isprintable()]
+
+
+def _where(ctx: click.Context, *, cluster: str | None) -> "TargetRequest":
+    """What was typed so far."""
+    from reconciler.app.requests import TargetRequest
+
+    bootstrap, project = ctx.params.get("bootstrap_server"), ctx.params.get("project")
+    return TargetRequest(
+        project=None if bootstrap else project,
+        cluster=cluster,
+        every=False,
+        bootstrap_server=bootstrap,
+        command_config=ctx.params.get("command_config"),
+        config_from=None,
+        timeout=ASKING_SECONDS,
+    )
+
+
+def _live_entities(ctx: click.Context) -> "Sequence[Entity]":
+    from reconciler.app.clusters.runtime import connected
+    from reconciler.app.clusters.targets import target
+    from reconciler.app.event_loop import run
+    from reconciler.quota.filters import ALL
+
+    chosen = target(_where(ctx, cluster=ctx.params.get("cluster")))
+    if not (chosen.options.by_address or _is_known_here(chosen)):
+        return ()
+    console = Console(
+        out=io.StringIO(),
+        err=io.StringIO(),
+        colour=False,
+        err_colour=False,
+        err_terminal=False,
+        asks=False,
+        width=0,
+    )
+
+    async def ask() -> "Sequence[Entity]":
+        async with connected(console, chosen) as client:
+            return tuple((await client.describe(ALL)).entities())
+
+    return run(ask())
+
+
+def _is_known_here(target: "ClusterTarget") -> bool:
+    """Whether records or an audit log of this cluster are in the project, and no commit brought them."""
+    from reconciler.app.clusters.state_files import own_path
+
+    names = [target.project_cluster.inventory.file, target.project_cluster.audit_log]
+    return any(
+        own_path(target.root, name, content_name="records").is_file()
+        for name in names
+        if name is not None
+    )
+
 
 _PROGRAMS: Final = {
     "kquota": "_KQUOTA_COMPLETE",

@@ -8,10 +8,11 @@ from typing import Final
 import click
 
 from reconciler import __version__
-from reconciler.cli.framework.commands import CommandEntry, LazyGroup
+from reconciler.cli.framework.commands import CommandEntry, LazyGroup, command
 from reconciler.cli.framework.console import Console, color_mode
 from reconciler.cli.framework.diagnostics import escape_diagnostics
-from reconciler.cli.framework.exit_codes import run_mapped
+from reconciler.cli.framework.exit_codes import ExitCode, run_mapped
+from reconciler.errors import UsageError
 
 _SUMMARIES: Final = {
     "init": "Write a new project.",
@@ -60,12 +61,12 @@ _MODULES: Final = {
     "sandbox": "service.sandbox",
     "operator": "operator.commands",
     "reconcile": "operator.reconcile",
-    "post": "post.commands",
+    "post": "post",
     "spark": "spark.commands",
     "completion": "completion",
-    "help": "help_",
-    "init": "project.init",
-    "adopt": "project.adopt",
+    "help": "main",
+    "init": "init",
+    "adopt": "inspection.export",
 }
 """Where the module of each command lives, below this package."""
 
@@ -110,6 +111,35 @@ Results go to standard output, all messages to standard error. Limits apply per 
 cli = click.version_option(__version__, "-V", "--version", message="kquota %(version)s")(
     LazyGroup(entries=COMMANDS, name="kquota", help=HELP)
 )
+
+
+HELP_HELP: Final = """Show the help of kquota, or of the command with this name.
+
+\b
+Example:
+  kquota help
+  kquota help plan
+  kquota help spark ingest"""
+
+
+@command("help", help=HELP_HELP)
+@click.argument("names", nargs=-1, metavar="[COMMAND]...")
+@click.pass_context
+def help_(context: click.Context, *, names: Sequence[str]) -> ExitCode:
+    """Walk down the groups by name, then print."""
+    at = context.find_root()
+    for name in names:
+        inner = at.command.get_command(at, name) if isinstance(at.command, click.Group) else None
+        if inner is None:
+            raise UsageError(
+                f"{at.command_path} has no command {name!r}",
+                hint=f"{at.command_path} --help lists the commands",
+            )
+        at = click.Context(inner, info_name=name, parent=at)
+    console = context.find_object(Console)
+    assert console is not None  # noqa: S101 - main hands it in
+    console.fact(at.get_help())
+    return ExitCode.DONE
 
 
 COLLECT_AFTER: Final = 1_000_000

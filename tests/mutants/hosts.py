@@ -89,17 +89,17 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         what="a fork's plan looks like one of ours",
-        file="reconciler/cli/post/comment.py",
-        old="_plan_letter(bare, _distrusted(content.preview, fork), marker",
-        new="_plan_letter(bare, content.preview, marker",
-        tests=("tests/cli/post/test_commands.py",),
+        file="reconciler/app/post/content.py",
+        old="_plan_content(bare, _distrusted(content.preview, fork), marker",
+        new="_plan_content(bare, content.preview, marker",
+        tests=("tests/cli/test_post.py",),
     ),
     Fault(
         what="a comment links to a page that a fork built",
-        file="reconciler/cli/post/comment.py",
-        old='bare = replace(options, artifact_url="")',
-        new="bare = options",
-        tests=("tests/cli/post/test_commands.py",),
+        file="reconciler/app/post/content.py",
+        old='bare = replace(request, artifact_url="")',
+        new="bare = request",
+        tests=("tests/cli/test_post.py",),
     ),
     Fault(
         what="a comment lists removals of quotas of others",
@@ -124,10 +124,10 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         what="a fork's outcome is posted",
-        file="reconciler/cli/post/comment.py",
-        old="    if untrusted:\n        return _foreign(options, text, location, marker, fork=untrusted)\n",
+        file="reconciler/app/post/content.py",
+        old="    if untrusted:\n        return _foreign(request, text, location, marker, fork=untrusted)\n",
         new="",
-        tests=("tests/cli/post/test_commands.py",),
+        tests=("tests/cli/test_post.py",),
     ),
     Fault(
         what="a run of a fork with the same head commit is what was reviewed",
@@ -138,9 +138,9 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         what="a number and a head that disagree are posted all the same",
-        file="reconciler/cli/post/github.py",
+        file="reconciler/app/post/github.py",
         old="    await repository.check_pull(place.pull, head)\n",
         new="",
-        tests=("tests/cli/post/test_commands.py",),
+        tests=("tests/cli/test_post.py",),
     ),
 )

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from reconciler.client import QuotaClient
     from reconciler.evidence.store.published_evidence import PublishedEvidence
     from reconciler.quota.planner.desired_state import Declaration
+    from reconciler.quota.results.report import Preview
     from reconciler.reconcile import PreparedPlan
+    from reconciler.render.recorded_use import RecordedUse
     from reconciler.usage.impact.query import ImpactQuery
     from reconciler.usage.impact.result_rows import EvidenceNote, ImpactRow, Simulation
     from reconciler.usage.impact.tier_policy import WhatIfPolicy
@@ -36,6 +38,15 @@ AT_ONCE: Final = 24
 
 MOST_SERIES: Final = 600
 """More than this is a job for `kquota spark simulate`: these are 24 million samples."""
+
+
+def recorded_use(simulation: "Simulation | None", preview: "Preview") -> "RecordedUse | None":
+    """What recorded use said when a plan was made, in words; ``None`` = not asked for."""
+    if simulation is None:
+        return None
+    from reconciler.evidence.render.simulation_text import recorded_of
+
+    return recorded_of(simulation, at=preview.created_at)
 
 
 def address_of(target: "ClusterTarget", asking: EvidenceRequest) -> str:

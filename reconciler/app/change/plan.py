@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reconciler.app.change.evidence import address_of, quota_callback, simulated
+from reconciler.app.change.evidence import address_of, quota_callback, recorded_use, simulated
 from reconciler.app.change.offline_plan import plan_offline
 from reconciler.app.change.plan_preparation import PlanTask, prepared_for, task_for
 from reconciler.app.change.principals import knowing
@@ -19,6 +19,8 @@ from reconciler.quota.results.report import Preview
 from reconciler.reconcile import PreparedPlan
 
 if TYPE_CHECKING:
+    from reconciler.render.json_values import Json
+    from reconciler.render.recorded_use import RecordedUse
     from reconciler.usage.impact.result_rows import Simulation
 
 
@@ -60,6 +62,20 @@ class ClusterPlan:
     prepared: PreparedPlan
     preview: Preview
     simulation: "Simulation | None" = None
+
+    @property
+    def recorded(self) -> "RecordedUse | None":
+        """What recorded use says, in words; ``None`` = not asked for."""
+        return recorded_use(self.simulation, self.preview)
+
+    @property
+    def document(self) -> "dict[str, Json]":
+        """The plan document."""
+        from reconciler.codecs.plan import plan_document
+        from reconciler.codecs.simulation import whatif_document
+
+        whatif = None if self.simulation is None else whatif_document(self.simulation)
+        return plan_document(self.preview, whatif)
 
 
 async def plan_cluster(

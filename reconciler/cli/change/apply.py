@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from reconciler.app.requests import PlanLimits, RecordSource, TargetRequest
+from reconciler.cli.completion import plan_files
 from reconciler.cli.framework.commands import command
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
-from reconciler.cli.options.live_names import plan_files
 from reconciler.cli.options.plan import limit_options, source_options
 from reconciler.cli.options.shared import FILE, format_option, where_options
 from reconciler.cli.options.value_types import DurationParameter
@@ -108,8 +108,7 @@ def apply(
     saved, paths = saved_plan(paths)
     if trust_plan:
         _check_trust(console, saved)
-    if not yes and not console.asks:
-        raise UsageError("there is no terminal to ask on", hint="say --yes if you mean it")
+    console.check_can_ask(yes=yes)
     cluster_targets = targets(where)
     if len(cluster_targets) > 1 and (
         saved is not None or out is not None or expect_digest is not None

@@ -10,19 +10,13 @@ from reconciler.app.change.apply import ApplyRun
 from reconciler.app.change.plan import ClusterPlan
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.event_loop import run
-from reconciler.app.fleet import ClusterResult
+from reconciler.app.fleet import ClusterResult, outcome_of_error, preview_row, rows_of
 from reconciler.app.notices import Notices
 from reconciler.app.requests import CONCURRENCY
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode, worst
 from reconciler.cli.output import plans
-from reconciler.cli.output.fleet import (
-    code_of_fleet,
-    outcome_of_error,
-    preview_row,
-    rows_of,
-    work_on,
-)
+from reconciler.cli.output.fleet import code_of_fleet, work_on
 from reconciler.errors import Interrupted, UsageError
 from reconciler.quota.results.report import Outcome
 from reconciler.render.fleet_summary import FleetRow

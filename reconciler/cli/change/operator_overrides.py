@@ -3,21 +3,18 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from reconciler.app.requests import TargetRequest
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
-from reconciler.cli.options.shared import FILE, packed
+from reconciler.cli.options.shared import FILE, OptionPack
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
     from reconciler.quota.ownership import Override
-    from reconciler.render.json_values import Json
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 PASS_SECONDS: Final = 120.0
 """So long a pass of the operator is waited for; the override is written down either way."""
@@ -42,32 +39,29 @@ class KubernetesOptions:
             raise UsageError("--operator-namespace and --kubeconfig are about --kubernetes")
 
 
-def kubernetes_options(function: F) -> F:
-    """The options of :class:`KubernetesOptions`, handed over as ``kube``."""
-    decorate: Callable[[F], F] = packed(
-        "kube",
-        KubernetesOptions,
-        ("kubernetes", "operator_namespace", "kubeconfig"),
-        (
-            click.option(
-                "--kubernetes",
-                is_flag=True,
-                help="Use the records of the Kubernetes operator; --cluster is the name of a QuotaCluster, and this command does not connect to Kafka.",
-            ),
-            click.option(
-                "--operator-namespace",
-                metavar="NAMESPACE",
-                help="Namespace of the operator  [default: the pod's].",
-            ),
-            click.option(
-                "--kubeconfig",
-                type=FILE,
-                metavar="FILE",
-                help="Kubeconfig file  [default: as kubectl].",
-            ),
+kubernetes_options: Final = OptionPack(
+    "kube",
+    KubernetesOptions,
+    (
+        click.option(
+            "--kubernetes",
+            is_flag=True,
+            help="Use the records of the Kubernetes operator; --cluster is the name of a QuotaCluster, and this command does not connect to Kafka.",
         ),
-    )
-    return decorate(function)
+        click.option(
+            "--operator-namespace",
+            metavar="NAMESPACE",
+            help="Namespace of the operator  [default: the pod's].",
+        ),
+        click.option(
+            "--kubeconfig",
+            type=FILE,
+            metavar="FILE",
+            help="Kubeconfig file  [default: as kubectl].",
+        ),
+    ),
+)
+"""The options of :class:`KubernetesOptions`, handed over as ``kube``."""
 
 
 def ledger_work(
@@ -215,7 +209,12 @@ def _print_overrides(
     from reconciler.quota.entity_forms import entity_text
 
     if output == "json":
-        overrides_as_json(console, cluster_id, changed)
+        from reconciler.base.clock import SystemClock
+        from reconciler.render.overrides import overrides_document
+
+        console.document(
+            overrides_document(changed, cluster_id=cluster_id, now=SystemClock().now())
+        )
         return
     for record in changed:
         console.fact(f"{record.key} of {entity_text(record.entity)} {becomes}")
@@ -226,70 +225,3 @@ def _agreed(console: Console, question: str, *, yes: bool) -> bool:
         return True
     console.question(question)
     return console.answer()
-
-
-def overrides_as_json(console: Console, cluster_id: str, overrides: "Sequence[Override]") -> None:
-    """Overrides as one document."""
-    from reconciler.base.clock import SystemClock
-    from reconciler.render.json_values import dump
-
-    now = SystemClock().now()
-    rows: list[Json] = [_row(record, now) for record in overrides]
-    document: dict[str, Json] = {
-        "kind": "kquota-overrides",
-        "format": 1,
-        "clusterId": cluster_id,
-        "overrides": rows,
-    }
-    console.fact(dump(document))
-
-
-def _row(record: "Override", now: float) -> "Json":
-    from reconciler.quota.entity_forms import entity_json
-    from reconciler.render.json_values import value_json
-    from reconciler.render.units import instant
-
-    return {
-        "entity": entity_json(record.entity),
-        "key": str(record.key),
-        "value": value_json(record.value),
-        "declared": value_json(record.declared),
-        "before": value_json(record.before),
-        "until": instant(record.until),
-        "expired": now >= record.until,
-        "endsWithDocument": record.ends_with_document,
-        "who": record.author,
-        "reason": record.reason,
-    }
-
-
-def overrides_as_table(console: Console, overrides: "Sequence[Override]") -> None:
-    """Overrides as a table."""
-    from reconciler.base.clock import SystemClock
-    from reconciler.base.escaping import escaped
-    from reconciler.quota.entity_forms import entity_text
-    from reconciler.render import units
-    from reconciler.render.table import table
-
-    if not overrides:
-        console.fact("no overrides")
-        return
-    now = SystemClock().now()
-    rows = [
-        [
-            entity_text(record.entity),
-            str(record.key),
-            units.limit(record.key, record.value) if record.value is not None else "unset",
-            units.limit(record.key, record.declared)
-            if record.declared is not None
-            else "not declared",
-            f"{units.age(record.until - now)} left"
-            if now < record.until
-            else "expired, not reverted",
-            escaped(record.author),
-            escaped(record.reason),
-        ]
-        for record in overrides
-    ]
-    heads = ("ENTITY", "KEY", "VALUE", "DECLARED", "UNTIL", "WHO", "REASON")
-    console.fact("\n".join(table(rows, heads=heads, style=console.style)))

@@ -120,7 +120,7 @@ def begin(
     from reconciler.app.change.override import OverrideChange
 
     values = _values(entity, limits_given)
-    _check_answer(console, yes=yes)
+    console.check_can_ask(yes=yes)
     if kube.kubernetes:
         return operator_overrides.begin(
             console,
@@ -164,7 +164,7 @@ def end(
     from reconciler.app.clusters.targets import target
     from reconciler.app.event_loop import run
 
-    _check_answer(console, yes=yes)
+    console.check_can_ask(yes=yes)
     if expired:
         if entity is not None or kube.kubernetes:
             raise UsageError(
@@ -243,10 +243,14 @@ def list_overrides(
     else:
         with ConsoleNotices(console) as notices:
             cluster_id, overrides = run(overrides_of(notices, target(where)))
+    from reconciler.base.clock import SystemClock
+    from reconciler.render.overrides import overrides_document, overrides_text
+
+    now, rows = SystemClock().now(), list(overrides.values())
     if output == "json":
-        operator_overrides.overrides_as_json(console, cluster_id, list(overrides.values()))
+        console.document(overrides_document(rows, cluster_id=cluster_id, now=now))
     else:
-        operator_overrides.overrides_as_table(console, list(overrides.values()))
+        console.fact(overrides_text(rows, now=now, style=console.style))
     return ExitCode.DONE
 
 
@@ -271,8 +275,3 @@ def _key(name: str) -> Key:
     if name not in names:
         raise UsageError(f"unknown key {name!r}", hint=f"the keys are {', '.join(Key)}")
     return names[name]
-
-
-def _check_answer(console: Console, *, yes: bool) -> None:
-    if not yes and not console.asks:
-        raise UsageError("there is no terminal to ask on", hint="say --yes if you mean it")

@@ -86,7 +86,8 @@ def plan(
     from reconciler.app.change.plan import PlanRequest, plan_cluster
     from reconciler.app.change.principals import read_principals
     from reconciler.app.clusters.targets import offline_targets, targets
-    from reconciler.cli.output.fleet import code_of_fleet, for_clusters, plan_rows
+    from reconciler.app.fleet import preview_row, rows_of
+    from reconciler.cli.output.fleet import code_of_fleet, for_clusters
     from reconciler.cli.output.plans import evidence_code, plan_page, show_plans, show_trust
 
     if snapshot is not None and not offline:
@@ -109,6 +110,7 @@ def plan(
 
     results = for_clusters(console, cluster_targets, work, concurrency=where.concurrency)
     plans = [result.value for result in results if result.value is not None]
+    rows = rows_of(results, lambda result, plan: preview_row(result, plan.preview))
     warnings = show_trust(console, where)
     # On a terminal the lines above are enough; a comment or a saved plan is all that its readers get.
     full = [
@@ -122,7 +124,7 @@ def plan(
             console,
             plans if output == "text" else full,
             output,
-            rows=plan_rows(results) if len(results) > 1 else (),
+            rows=rows if len(results) > 1 else (),
             verbose=verbose,
         )
     _save(console, full, out, page)
@@ -141,11 +143,11 @@ def _save(
     console: Console, plans: "Sequence[ClusterPlan]", out: Path | None, page: Path | None
 ) -> None:
     from reconciler.base.text_files import write_text
-    from reconciler.cli.output.plans import document_of_plan, plan_page
+    from reconciler.cli.output.plans import plan_page
     from reconciler.render.json_values import dump
 
     if out is not None and plans:
-        write_text(out, dump(document_of_plan(plans[0])), private=True)
+        write_text(out, dump(plans[0].document), private=True)
         console.note(f"the plan is saved in {out}, digest {plans[0].preview.plan.digest}")
     if page is not None and plans:
         write_text(page, plan_page(plans), private=True)

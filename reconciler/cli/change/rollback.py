@@ -73,8 +73,7 @@ def rollback(
     undo = read_undo(read_text(outcome), location=str(outcome))
     if not undo.before:
         raise UsageError(f"{outcome} changed nothing that could be brought back")
-    if not yes and not console.asks:
-        raise UsageError("there is no terminal to ask on", hint="say --yes if you mean it")
+    console.check_can_ask(yes=yes)
     request = OverrideRunRequest(
         change=OverrideChange.rolling_back(undo, seconds=seconds, reason=reason),
         validate=validate,

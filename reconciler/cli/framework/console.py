@@ -17,7 +17,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, TextIO
 
+from reconciler.errors import UsageError
+
 if TYPE_CHECKING:
+    from reconciler.render.json_values import Json
     from reconciler.render.table import Style
 
 BAR_AFTER_SECONDS: Final = 1.0
@@ -131,6 +134,12 @@ class Console:
         """
         self.out.write(_leaving(_line(text), colours=self.colour))
 
+    def document(self, document: "Mapping[str, Json]") -> None:
+        """Print one JSON document."""
+        from reconciler.render.json_values import dump
+
+        self.fact(dump(document))
+
     def workflow_command(self, line: str) -> None:
         """Print a command to GitHub's runner, whose parts were escaped as such (``forge.runner``)."""
         self.out.write(_line(line))
@@ -167,6 +176,15 @@ class Console:
         with contextlib.suppress(OSError, ValueError):
             self.err.write(_leaving(f"{text} {choices} ", colours=self.err_colour))
             self.err.flush()
+
+    def check_can_ask(self, *, yes: bool) -> None:
+        """Nothing, if a question was answered by ``--yes`` or can be asked.
+
+        Raises:
+            UsageError: There is no terminal to ask on.
+        """
+        if not (yes or self.asks):
+            raise UsageError("there is no terminal to ask on", hint="say --yes if you mean it")
 
     def answer(self) -> bool:
         """What the person said; anything but y or yes is no. The end of input is no, too."""

@@ -88,11 +88,10 @@ def describe(
         return ExitCode.DONE
     if output == "json":
         from reconciler.codecs.state import state_document
-        from reconciler.render.json_values import dump
 
-        console.fact(dump(state_document(state, cluster_id=cluster_id, taken_at="")))
+        console.document(state_document(state, cluster_id=cluster_id, taken_at=""))
     else:
-        from reconciler.cli.inspection.export import left_out_lines
+        from reconciler.app.inspection.export import left_out_lines
         from reconciler.manifest.writer import export
 
         exported = export(state, cluster=cluster_target.name or "live")

@@ -11,7 +11,9 @@ from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.options.shared import format_option, where_options
 
 if TYPE_CHECKING:
+    from reconciler.app.fleet import ClusterResult
     from reconciler.app.inspection.cluster_checks import Checkup
+    from reconciler.render.fleet_summary import FleetRow
     from reconciler.render.json_values import Json
 
 HELP: Final = """Diagnose connectivity, TLS, SASL, versions, permissions, quota callback, records and clock.
@@ -32,29 +34,40 @@ Example:
 def doctor(console: Console, *, where: TargetRequest, output: str) -> ExitCode:
     """Check all clusters; what fails in one stops no other."""
     from reconciler.app.clusters.targets import targets
+    from reconciler.app.fleet import rows_of
     from reconciler.app.inspection.cluster_checks import check_cluster
-    from reconciler.cli.output.fleet import check_rows, code_of_fleet, for_clusters
+    from reconciler.cli.output.fleet import code_of_fleet, for_clusters
     from reconciler.cli.output.plans import show_fleet_summary
     from reconciler.render.cluster_state import checks_document
-    from reconciler.render.json_values import dump
 
     results = for_clusters(console, targets(where), check_cluster, concurrency=where.concurrency)
     checkups = [(result.target, result.value) for result in results if result.value is not None]
     if output == "text":
         for target, checkup in checkups:
             print_checks(console, target.display_name, checkup)
-        show_fleet_summary(console, check_rows(results) if len(results) > 1 else ())
+        show_fleet_summary(console, rows_of(results, _row) if len(results) > 1 else ())
     elif len(results) == 1:
         (_, only), *_ = checkups
-        console.fact(dump(checks_document(only.checks, cluster_id=only.cluster_id)))
+        console.document(checks_document(only.checks, cluster_id=only.cluster_id))
     else:
         clusters: list[Json] = [
             {"cluster": target.display_name}
             | checks_document(checkup.checks, cluster_id=checkup.cluster_id)
             for target, checkup in checkups
         ]
-        console.fact(dump({"kind": "kquota-checkups", "format": 1, "clusters": clusters}))
+        console.document({"kind": "kquota-checkups", "format": 1, "clusters": clusters})
     return code_of_fleet(results, _code)
+
+
+def _row(result: "ClusterResult[Checkup]", checkup: "Checkup") -> "FleetRow":
+    from reconciler.render.fleet_summary import FleetOutcome, FleetRow
+
+    broken = FleetOutcome.FAILED if checkup.cluster_id else FleetOutcome.UNREACHABLE
+    return FleetRow(
+        cluster=result.target.display_name,
+        outcome=broken if checkup.failed else FleetOutcome.OK,
+        seconds=result.seconds,
+    )
 
 
 def _code(checkup: "Checkup") -> ExitCode:

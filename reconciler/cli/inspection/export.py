@@ -1,26 +1,19 @@
-"""``kquota export``: live quotas as manifests, and a list of what no manifest can hold."""
+"""``kquota export`` and ``kquota adopt``: live quotas as manifests, and a list of what no manifest can hold."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from reconciler.app.requests import TargetRequest
+from reconciler.app.requests import ExportLayout, PlanLimits, RecordSource, TargetRequest
 from reconciler.cli.framework.commands import command
-from reconciler.cli.framework.console import Console, ProgressLine
+from reconciler.cli.framework.console import Console, ConsoleNotices, ProgressLine
 from reconciler.cli.framework.exit_codes import ExitCode
-from reconciler.cli.options.shared import FILE, packed, where_options
-from reconciler.errors import QuotaValueError, UsageError
+from reconciler.cli.options.shared import FILE, OptionPack, where_options
+from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
-    from reconciler.app.clusters.targets import ClusterTarget
-    from reconciler.manifest.export.files import Team
-    from reconciler.manifest.writer import ExportResult, OmittedQuota
-    from reconciler.quota.state import QuotaState
-
-F = TypeVar("F", bound=Callable[..., Any])
+    from reconciler.manifest.writer import ExportResult
 
 HELP: Final = """Write live quotas as manifests that read back to the same values.
 
@@ -39,46 +32,13 @@ Example:
 To make an existing cluster the content of a project: kquota adopt."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExportLayout:
-    """How documents are named and divided, as it was typed."""
-
-    namespace: str
-    split: str
-    team: tuple[str, ...]
-    partial: bool
-
-    @property
-    def teams(self) -> "tuple[Team, ...]":
-        """The teams.
-
-        Raises:
-            UsageError: One is not PREFIX=NAMESPACE.
-        """
-        from reconciler.manifest.export.files import Team
-
-        teams: list[Team] = []
-        for text in self.team:
-            prefix, _, namespace = text.rpartition("=")
-            try:
-                teams.append(Team(prefix=prefix, namespace=namespace))
-            except QuotaValueError as error:
-                raise UsageError(
-                    f"--team {text!r}: {error.message}",
-                    hint="write PREFIX=NAMESPACE, such as etl-=analytics",
-                ) from error
-        return tuple(teams)
-
-
-_LAYOUT: Final = (
+layout_options: Final = OptionPack(
+    "layout",
+    ExportLayout,
     (
-        "namespace",
         click.option(
             "--namespace", default="default", show_default=True, help="Namespace of the documents."
         ),
-    ),
-    (
-        "split",
         click.option(
             "--split",
             type=click.Choice(("form", "prefix", "entity")),
@@ -86,31 +46,18 @@ _LAYOUT: Final = (
             show_default=True,
             help="What decides about the file of a document.",
         ),
-    ),
-    (
-        "team",
         click.option(
             "--team",
             multiple=True,
             metavar="PREFIX=NAMESPACE",
             help="Names that begin so belong to this namespace, and to a folder of that name; may be given several times.",
         ),
-    ),
-    (
-        "partial",
         click.option(
             "--partial", is_flag=True, help="Exit 0 although some values cannot be exported."
         ),
     ),
 )
-
-
-def layout_options(function: F) -> F:
-    """The options of :class:`ExportLayout`, handed over as ``layout``."""
-    decorate: Callable[[F], F] = packed(
-        "layout", ExportLayout, [name for name, _ in _LAYOUT], [option for _, option in _LAYOUT]
-    )
-    return decorate(function)
+"""The options of :class:`ExportLayout`, handed over as ``layout``."""
 
 
 @command(help=HELP)
@@ -136,97 +83,36 @@ def export(
 ) -> ExitCode:
     """One describe, written as documents."""
     from reconciler.app.clusters.targets import target
+    from reconciler.app.event_loop import run
+    from reconciler.app.inspection.export import exported_state, live_state, teams_of, write_folder
     from reconciler.base.text_files import write_text
 
     if out is not None and out_dir is not None:
         raise UsageError("--out and --out-dir contradict each other")
-    teams = layout.teams
-    cluster_target = target(where)
-    if not cluster_target.name:
+    _ = teams_of(layout)
+    chosen = target(where)
+    if not chosen.name:
         raise UsageError(
             "the documents need a name for the cluster (clusterRef)", hint="pass --cluster NAME"
         )
-    exported = exported_state(
-        console, cluster_target, live_state(console, cluster_target), layout, teams=teams
-    )
+    state = run(live_state(console, chosen))
+    with ProgressLine(console) as progress:
+        exported = exported_state(chosen, state, layout, progress=progress)
     if out_dir is not None:
-        count = write_folder(out_dir, exported, layout, teams=teams)
+        count = write_folder(out_dir, exported, layout)
         console.note(f"{len(exported.texts)} documents written to {count} files in {out_dir}")
     elif out is not None:
         write_text(out, exported.text)
         console.note(f"{len(exported.texts)} documents written to {out}")
     else:
         console.fact(exported.text)
-    return report_left_out(console, exported, layout)
+    return _report_left_out(console, exported, layout)
 
 
-def live_state(console: Console, target: "ClusterTarget") -> "QuotaState":
-    """What the cluster of a target has."""
-    from reconciler.app.clusters.runtime import connected, expected_cluster
-    from reconciler.app.event_loop import run
-
-    async def ask() -> "QuotaState":
-        async with connected(console, target) as client:
-            _ = await expected_cluster(client, target)
-            return await client.describe()
-
-    return run(ask())
-
-
-def exported_state(
-    console: Console,
-    target: "ClusterTarget",
-    state: "QuotaState",
-    layout: ExportLayout,
-    *,
-    teams: "Iterable[Team]",
-    taken: Iterable[str] = (),
-) -> "ExportResult":
-    """A state as documents for the target, with progress."""
-    from reconciler.manifest import writer
-
-    with ProgressLine(console) as progress:
-        return writer.export(
-            state,
-            cluster=target.name,
-            namespace=layout.namespace,
-            teams=tuple(teams),
-            taken=taken,
-            progress=lambda done, total: progress("export", done, total),
-        )
-
-
-def layout_files(
-    exported: "ExportResult", layout: ExportLayout, teams: "Iterable[Team]"
-) -> tuple[str, ...]:
-    """The file of each document, relative to the folder of the export."""
-    from reconciler.manifest.export.files import Split, file_names
-
-    return file_names(exported.declarations, Split(layout.split), tuple(teams))
-
-
-def write_folder(
-    folder: Path, exported: "ExportResult", layout: ExportLayout, *, teams: "Iterable[Team]"
-) -> int:
-    """Write the documents to the files of the layout.
-
-    Returns:
-        How many files were written.
-
-    Raises:
-        UsageError: One of the files exists with other content; then none was written.
-    """
-    from reconciler.base.text_files import write_new
-
-    texts: dict[Path, list[str]] = {}
-    for name, text in zip(layout_files(exported, layout, teams), exported.texts, strict=True):
-        texts.setdefault(folder / name, []).append(text)
-    write_new({path: "".join(documents) for path, documents in texts.items()})
-    return len(texts)
-
-
-def report_left_out(console: Console, exported: "ExportResult", layout: ExportLayout) -> ExitCode:
+def _report_left_out(console: Console, exported: "ExportResult", layout: ExportLayout) -> ExitCode:
     """List what no manifest can hold."""
+    from reconciler.app.inspection.export import left_out_lines
+
     if exported.complete:
         return ExitCode.DONE
     say = console.warning if layout.partial else console.error
@@ -238,13 +124,74 @@ def report_left_out(console: Console, exported: "ExportResult", layout: ExportLa
     return ExitCode.DONE if layout.partial else ExitCode.ERROR
 
 
-def left_out_lines(left_out: "Iterable[OmittedQuota]") -> list[str]:
-    """One line for each, safe to print."""
-    from reconciler.base.escaping import escaped
-    from reconciler.quota.entity_forms import parts_text
-    from reconciler.render.units import number
+ADOPT_HELP: Final = """Write a manifest for every live quota that no manifest declares yet, then show the plan, which is empty.
 
-    return [
-        f"{parts_text(omitted.entity)} {escaped(omitted.key)}={number(omitted.value)}: {escaped(omitted.reason)}"
-        for omitted in left_out
-    ]
+Quotas outside spec.scope and those that spec.ignore names are left alone.
+
+Nothing is written to the cluster. The policy of the cluster must be Observe or Upsert: under Sync, what is left
+out would be removed. The files are below the first folder of spec.manifests, or below --out-dir, one per form of entity,
+prefix or entity; no existing file is replaced. A second run adopts what was added in the meantime.
+
+`kquota apply` then records the adopted limits as managed by kquota.
+
+\b
+Example:
+  kquota adopt
+  kquota adopt --cluster prod --split prefix
+  kquota adopt --cluster prod --team etl-=analytics --team pay-=payments
+
+Exit code 1: a value cannot be carried by manifests (see --partial), or the plan would change an adopted limit."""
+
+
+@command(help=ADOPT_HELP)
+@click.option(
+    "--out-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Folder of the files; one that spec.manifests covers.",
+)
+@layout_options
+@where_options(many=False)
+@click.pass_obj
+def adopt(
+    console: Console, *, out_dir: Path | None, layout: ExportLayout, where: TargetRequest
+) -> ExitCode:
+    """Describe, write what is not declared, plan."""
+    from reconciler.app.change.adoption import declarations_of, manifest_folder, undeclared
+    from reconciler.app.change.plan import PlanRequest, plan_cluster
+    from reconciler.app.clusters.targets import target
+    from reconciler.app.event_loop import run
+    from reconciler.app.inspection.export import (
+        exported_state,
+        live_state,
+        teams_of,
+        unused_folder,
+        write_folder,
+    )
+    from reconciler.cli.output.plans import show_plans
+
+    _ = teams_of(layout)
+    chosen = target(where)
+    folder = manifest_folder(chosen) if out_dir is None else out_dir
+    declarations = declarations_of(chosen)
+    state = undeclared(run(live_state(console, chosen)), chosen, declarations)
+    taken = {declaration.document.rpartition("/")[2] for declaration in declarations}
+    with ProgressLine(console) as progress:
+        exported = exported_state(chosen, state, layout, progress=progress, taken=taken)
+    if exported.texts:
+        folder = unused_folder(folder, exported, layout)
+        count = write_folder(folder, exported, layout)
+        console.note(f"{len(exported.texts)} documents written to {count} files in {folder}")
+    else:
+        console.note("every live quota that a manifest can carry is declared already")
+    left_out = _report_left_out(console, exported, layout)
+    request = PlanRequest(limits=PlanLimits(validate="none"), sources=RecordSource())
+    with ConsoleNotices(console) as notices:
+        plan = run(plan_cluster(notices, chosen, request))
+    show_plans(console, [plan], "text")
+    adopted = {declaration.entity for declaration in exported.declarations}
+    changed = [change for change in plan.preview.plan.changes if change.entity in adopted]
+    if changed:
+        console.error(f"the plan would change {len(changed)} adopted limits; it should change none")
+        return ExitCode.ERROR
+    return left_out

@@ -60,10 +60,11 @@ def report(
     """Look at all clusters, then write one page."""
     from reconciler.app.change.principals import read_principals
     from reconciler.app.clusters.targets import offline_targets, targets
+    from reconciler.app.fleet import preview_row, rows_of
     from reconciler.app.html_page import page_of
     from reconciler.app.inspection.report import PageRequest, report_cluster
     from reconciler.base.text_files import write_text
-    from reconciler.cli.output.fleet import code_of_fleet, for_clusters, page_rows
+    from reconciler.cli.output.fleet import code_of_fleet, for_clusters
     from reconciler.cli.output.plans import show_config_changes
     from reconciler.render.fleet_summary import fleet_summary_text
 
@@ -87,11 +88,12 @@ def report(
         return await report_cluster(notices, target, request)
 
     results = for_clusters(console, cluster_targets, work, concurrency=where.concurrency)
+    rows = rows_of(results, lambda result, page: preview_row(result, page.preview))
     code = code_of_fleet(results, lambda _: ExitCode.DONE)
     pages = [result.value for result in results if result.value is not None]
     if not pages:
         if len(results) > 1:
-            console.note(fleet_summary_text(page_rows(results), style=console.style))
+            console.note(fleet_summary_text(rows, style=console.style))
         return code
     warnings = show_config_changes(console, where)
     full = [
@@ -105,5 +107,5 @@ def report(
         write_text(out, text, private=True)
         console.note(f"written to {out}")
     if len(results) > 1:
-        console.note(fleet_summary_text(page_rows(results), style=console.style))
+        console.note(fleet_summary_text(rows, style=console.style))
     return code

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from reconciler.app.requests import TargetRequest
+from reconciler.cli.completion import part_names
 from reconciler.cli.framework.commands import command
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
-from reconciler.cli.options.live_names import part_names
 from reconciler.cli.options.shared import format_option, where_options
 from reconciler.errors import ClientError, KquotaError, UsageError
 from reconciler.quota.keys import COLUMNS, Key
@@ -104,10 +104,9 @@ def resolve(
         console.warning(warning)
     if output == "json":
         from reconciler.render.cluster_state import resolutions_document
-        from reconciler.render.json_values import dump
 
         document = resolutions_document(resolved, cluster_id=cluster_id)
-        console.fact(dump(document | {"quotaCallback": callback}))
+        console.document(document | {"quotaCallback": callback})
     else:
         from reconciler.render.cluster_state import resolutions_text
 

@@ -65,10 +65,9 @@ def validate(
         all_findings.update(_findings(target, loaded))
     findings = sorted(all_findings)
     if output == "sarif":
-        from reconciler.render.json_values import dump
         from reconciler.render.sarif import sarif_document
 
-        console.fact(dump(sarif_document(findings, tool_version=__version__)))
+        console.document(sarif_document(findings, tool_version=__version__))
     elif output == "json":
         _json(console, findings, files, len(documents))
     else:
@@ -150,26 +149,23 @@ def _text(console: Console, findings: "Sequence[SarifResult]", files: int, docum
 
 
 def _json(console: Console, findings: "Sequence[SarifResult]", files: int, documents: int) -> None:
-    from reconciler.render.json_values import dump
 
-    console.fact(
-        dump(
-            {
-                "kind": "kquota-validation",
-                "format": 1,
-                "files": files,
-                "documents": documents,
-                "findings": [
-                    {
-                        "path": finding.path,
-                        "line": finding.line,
-                        "column": finding.column,
-                        "rule": finding.rule,
-                        "level": _LABELS[finding.rule],
-                        "message": finding.message,
-                    }
-                    for finding in findings
-                ],
-            }
-        )
+    console.document(
+        {
+            "kind": "kquota-validation",
+            "format": 1,
+            "files": files,
+            "documents": documents,
+            "findings": [
+                {
+                    "path": finding.path,
+                    "line": finding.line,
+                    "column": finding.column,
+                    "rule": finding.rule,
+                    "level": _LABELS[finding.rule],
+                    "message": finding.message,
+                }
+                for finding in findings
+            ],
+        }
     )

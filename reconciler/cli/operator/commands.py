@@ -5,21 +5,21 @@ import os
 import socket
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from reconciler.base.installation import needs
 from reconciler.cli.framework.commands import group
-from reconciler.cli.framework.console import Console
+from reconciler.cli.framework.console import Console, ProgressLine
 from reconciler.cli.framework.exit_codes import ExitCode
-from reconciler.cli.options.shared import FILE, format_option, packed
+from reconciler.cli.options.shared import FILE, OptionPack, format_option
 from reconciler.cli.options.value_types import DurationParameter
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
     from reconciler.kube.configuration.operator_settings import OperatorSettings
-
-F = TypeVar("F", bound=Callable[..., Any])
+    from reconciler.render.json_values import Json
 
 HELP: Final = """Run the Kubernetes operator, which reconciles ClientQuota resources with Kafka until it is stopped.
 
@@ -184,15 +184,6 @@ def _settings(**option_values: Any) -> Callable[[], "OperatorSettings"]:  # noqa
     return make
 
 
-def _options(*options: Callable[[Any], Any]) -> Callable[[F], F]:
-    """The options, handed to the command as ``settings``."""
-    names: list[str] = []
-    for option in options:
-        probe = option(lambda: None)
-        names += [parameter.name for parameter in probe.__click_params__]
-    return packed("settings", _settings, names, options)
-
-
 def operator_namespace(configured: str | None) -> str:
     """The operator's own namespace: as typed, or the pod's.
 
@@ -212,7 +203,7 @@ def operator_namespace(configured: str | None) -> str:
 
 
 @group(help=HELP, invoke_without_command=True)
-@_options(_NAMESPACE, *_PLACE, *_SCOPE, *_SERVING)
+@OptionPack("settings", _settings, (_NAMESPACE, *_PLACE, *_SCOPE, *_SERVING))
 @click.option(
     "--log-format",
     type=click.Choice(("text", "json")),
@@ -239,7 +230,6 @@ def operator(
     if context.invoked_subcommand is not None:
         return ExitCode.DONE
     from reconciler.app.event_loop import run
-    from reconciler.base.installation import needs
 
     needs("operator", "kquota operator")
     operator_settings = settings()
@@ -257,7 +247,7 @@ def operator(
 
 
 @operator.command("release", help=RELEASE_HELP)
-@_options(_NAMESPACE, *_PLACE)
+@OptionPack("settings", _settings, (_NAMESPACE, *_PLACE))
 @click.option("--all", "everywhere", is_flag=True, help="Act in all namespaces.")
 @click.option(
     "--stop-deployment",
@@ -284,23 +274,51 @@ def release(
     output: str,
 ) -> ExitCode:
     """Check what was typed, then release."""
-    from reconciler.base.installation import needs
-
     needs("operator", "kquota operator release")
     operator_settings = settings()
     if everywhere == bool(operator_settings.namespaces):
         raise UsageError("say --all, or name each --namespace")
 
-    from reconciler.cli.operator.release import ReleaseOptions, carry_out
+    from reconciler.app.event_loop import run
+    from reconciler.kube.run.shutdown import stop_and_release
 
-    options = ReleaseOptions(
-        settings=operator_settings, deployment=stop_deployment, timeout=timeout, output=output
-    )
-    return carry_out(console, options)
+    with ProgressLine(console) as progress:
+        released = run(
+            stop_and_release(
+                operator_settings,
+                deployment=stop_deployment,
+                longest=timeout,
+                notices=console,
+                progress=progress,
+            )
+        )
+    for document, reason in sorted(released.unkept.items()):
+        console.warning(f"{document}: what it applied could not be kept: {reason}")
+    for document, reason in sorted(released.failed.items()):
+        console.error(f"{document}: {reason}")
+    if output == "json":
+        console.document(
+            {
+                "kind": "kquota-release",
+                "format": 1,
+                "documents": list(released.documents),
+                "orphanedPairs": released.pairs,
+                "failed": dict(released.failed),
+                "unkept": dict(released.unkept),
+            }
+        )
+    elif released.documents:
+        console.fact(
+            f"{len(released.documents):,} documents released, {released.pairs:,} pairs kept as orphaned;"
+            " their quotas stay in Kafka"
+        )
+    else:
+        console.fact("nothing to release")
+    return ExitCode.ERROR if released.failed else ExitCode.DONE
 
 
 @operator.command("check", help=CHECK_HELP)
-@_options(_NAMESPACE, *_PLACE, *_SCOPE, *_SERVING[:3])
+@OptionPack("settings", _settings, (_NAMESPACE, *_PLACE, *_SCOPE, *_SERVING[:3]))
 @click.option(
     "--timeout",
     type=DurationParameter(),
@@ -315,9 +333,20 @@ def check(
     console: Console, *, settings: Callable[[], "OperatorSettings"], timeout: float, output: str
 ) -> ExitCode:
     """Ask, print, and say whether something failed."""
-    from reconciler.base.installation import needs
-
     needs("operator", "kquota operator check")
-    from reconciler.cli.operator.checks import check_all
+    from reconciler.app.event_loop import run
+    from reconciler.cli.inspection.doctor import print_checks
+    from reconciler.kube.run.preflight import check_operator
+    from reconciler.render.cluster_state import checks_document
 
-    return check_all(console, settings(), timeout=timeout, output=output)
+    checkups = run(check_operator(settings(), patience=timeout))
+    if output == "json":
+        parts: list[Json] = [
+            {"about": subject} | checks_document(checkup.checks, cluster_id=checkup.cluster_id)
+            for subject, checkup in checkups
+        ]
+        console.document({"kind": "kquota-operator-check", "format": 1, "parts": parts})
+    else:
+        for subject, checkup in checkups:
+            print_checks(console, subject, checkup)
+    return ExitCode.ERROR if any(checkup.failed for _, checkup in checkups) else ExitCode.DONE

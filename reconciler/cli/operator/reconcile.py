@@ -126,8 +126,6 @@ def _show(console: Console, subject: str, status: "RequestStatus", output: str) 
     from reconciler.base.escaping import escaped
 
     if output == "json":
-        from reconciler.render.json_values import dump
-
         conditions: list[Json] = [
             {
                 key: str(condition.get(key, ""))
@@ -135,16 +133,14 @@ def _show(console: Console, subject: str, status: "RequestStatus", output: str) 
             }
             for condition in status.conditions
         ]
-        console.fact(
-            dump(
-                {
-                    "kind": "kquota-reconcile",
-                    "format": 1,
-                    "resource": subject,
-                    "handled": status.handled,
-                    "conditions": conditions,
-                }
-            )
+        console.document(
+            {
+                "kind": "kquota-reconcile",
+                "format": 1,
+                "resource": subject,
+                "handled": status.handled,
+                "conditions": conditions,
+            }
         )
         return
 

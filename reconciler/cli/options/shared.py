@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -9,7 +10,7 @@ import click
 from click.core import ParameterSource
 
 from reconciler.app.requests import CONCURRENCY, MetricsRequest, TargetRequest
-from reconciler.cli.options.live_names import cluster_names
+from reconciler.cli.completion import cluster_names
 from reconciler.cli.options.value_types import DurationParameter
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -41,38 +42,46 @@ def _typed_first(values: Mapping[str, Any], context: click.Context | None) -> di
     }
 
 
-def packed(
-    name: str,
-    make: Callable[..., object],
-    fields: Sequence[str],
-    options: Sequence[Callable[[F], F]],
-) -> Callable[[F], F]:
+@dataclass(frozen=True, slots=True)
+class OptionPack:
     """A decorator that adds options and hands them to the command as one value.
 
-    Args:
+    Attributes:
         name: Parameter of the command.
-        make: Builds the value from ``fields``.
-        fields: Parameter names of the options.
-        options: Click's decorators, in the order of the help.
+        make: Builds the value; it gets the value of each option by the name of its parameter.
+        options: Click's decorators and further packs, in the order of the help.
     """
 
-    def decorate(function: F) -> F:
+    name: str
+    make: Callable[..., object]
+    options: Sequence["Callable[[Any], Any] | OptionPack"]
+
+    def __call__(self, function: F) -> F:
+        """The command with these options."""
+        names = [name for option in self.options for name in _parameters(option)]
+
         @functools.wraps(function)
         def wrapper(*args: object, **option_values: object) -> object:
-            field_values = {field: option_values.pop(field) for field in fields}
-            return function(*args, **option_values, **{name: make(**field_values)})
+            values = {name: option_values.pop(name) for name in names}
+            return function(*args, **option_values, **{self.name: self.make(**values)})
 
         decorated: Any = wrapper
-        for option in reversed(options):
+        for option in reversed(self.options):
             decorated = option(decorated)
         return decorated  # type: ignore[no-any-return]  # click's decorators keep what they decorate
 
-    return decorate
+
+def _parameters(option: Callable[[Any], Any] | OptionPack) -> list[str]:
+    """The parameters of a command that a decorator sets."""
+    if isinstance(option, OptionPack):
+        return [option.name]
+    probe: Any = option(lambda: None)
+    return [parameter.name for parameter in probe.__click_params__]
 
 
 def where_options(
     *, many: bool = True, revisions: bool = False, contacts: bool = True
-) -> Callable[[F], F]:
+) -> OptionPack:
     """The options that say which cluster.
 
     Args:
@@ -144,11 +153,7 @@ def where_options(
         values = _typed_first(option_values, click.get_current_context(silent=True))
         return TargetRequest(**({"every": False, "config_from": None, "takes_all": many} | values))
 
-    fields = ["project", "cluster", "bootstrap_server", "command_config", "timeout"]
-    fields += ["every"] if many else []
-    fields += ["concurrency"] if many and contacts else []
-    fields += ["config_from"] if revisions else []
-    return packed("where", make, fields, options)
+    return OptionPack("where", make, options)
 
 
 def format_option(*choices: str) -> Callable[[F], F]:
@@ -163,25 +168,22 @@ def format_option(*choices: str) -> Callable[[F], F]:
     )
 
 
-def serving_options(function: F) -> F:
-    """The options of :class:`MetricsRequest`, handed over as ``serving``."""
-    decorate: Callable[[F], F] = packed(
-        "serving",
-        MetricsRequest,
-        ("address", "entity_labels"),
-        (
-            click.option(
-                "--metrics-address",
-                "address",
-                metavar="HOST:PORT",
-                help="Address of /metrics, /healthz and /readyz; :PORT listens on every address.",
-            ),
-            click.option(
-                "--metrics-entity-labels",
-                "entity_labels",
-                is_flag=True,
-                help="Include names and limits of drifted entities in metrics, which any scraper can read.",
-            ),
+serving_options: Final = OptionPack(
+    "serving",
+    MetricsRequest,
+    (
+        click.option(
+            "--metrics-address",
+            "address",
+            metavar="HOST:PORT",
+            help="Address of /metrics, /healthz and /readyz; :PORT listens on every address.",
         ),
-    )
-    return decorate(function)
+        click.option(
+            "--metrics-entity-labels",
+            "entity_labels",
+            is_flag=True,
+            help="Include names and limits of drifted entities in metrics, which any scraper can read.",
+        ),
+    ),
+)
+"""The options of :class:`MetricsRequest`, handed over as ``serving``."""

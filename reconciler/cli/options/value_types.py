@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from reconciler.cli.options.live_names import entity_names
+from reconciler.cli.completion import entity_names
 from reconciler.errors import QuotaValueError, UsageError
 from reconciler.quota.entity import Entity, EntityParts
 from reconciler.quota.entity_forms import read_entity, read_parts

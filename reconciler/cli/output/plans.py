@@ -21,12 +21,8 @@ if TYPE_CHECKING:
     from reconciler.quota.results.report import Outcome, Preview
     from reconciler.render.fleet_summary import FleetRow
     from reconciler.render.json_values import Json
-    from reconciler.render.recorded_use import RecordedUse
     from reconciler.usage.impact.result_rows import Simulation
 
-
-PLANS_KIND: Final = "kquota-plans"
-"""Kind of the document of several plans."""
 
 UNNAMED: Final = (
     "CI is set and no trusted revision is named: the project file of this checkout decides where to connect and what is"
@@ -36,31 +32,6 @@ UNTRUSTED: Final = (
     "the project file of the head revision says only where the manifests are, and no cluster, records or evidence that it"
     " names are read"
 )
-
-
-def recorded_use(plan: "ClusterPlan") -> "RecordedUse | None":
-    """What recorded use says to a plan, in words."""
-    return recorded_of(plan.simulation, plan.preview)
-
-
-def document_of_plan(plan: "ClusterPlan") -> "dict[str, Json]":
-    """The plan document."""
-    from reconciler.codecs.plan import plan_document
-
-    if plan.simulation is None:
-        return plan_document(plan.preview)
-    from reconciler.codecs.simulation import whatif_document
-
-    return plan_document(plan.preview, whatif_document(plan.simulation))
-
-
-def recorded_of(simulation: "Simulation | None", preview: "Preview") -> "RecordedUse | None":
-    """What recorded use said when a plan was made, in words; ``None`` = not asked for."""
-    if simulation is None:
-        return None
-    from reconciler.evidence.render.simulation_text import recorded_of as recorded_use_of
-
-    return recorded_use_of(simulation, at=preview.created_at)
 
 
 def show_plans(
@@ -81,17 +52,14 @@ def show_plans(
         verbose: Whether long lists are printed in full.
     """
     if output == "json":
-        from reconciler.render.json_values import dump
-
-        console.fact(dump(_plan_documents(plans, rows)))
+        console.document(_plan_documents(plans, rows))
     elif output == "sarif":
-        from reconciler.render.json_values import dump
         from reconciler.render.sarif import plan_findings, sarif_document
 
         findings = [
-            finding for plan in plans for finding in plan_findings(plan.preview, recorded_use(plan))
+            finding for plan in plans for finding in plan_findings(plan.preview, plan.recorded)
         ]
-        console.fact(dump(sarif_document(findings, tool_version=__version__)))
+        console.document(sarif_document(findings, tool_version=__version__))
     elif output == "markdown":
         console.fact(_plans_as_markdown(plans, rows, verbose=verbose))
     else:
@@ -127,7 +95,7 @@ def plan_page(plans: "Sequence[ClusterPlan]") -> str:
             preview=plan.preview,
             live=plan.prepared.observation.live,
             owned=plan.prepared.observation.owned,
-            recorded=recorded_use(plan),
+            recorded=plan.recorded,
         )
         for plan in plans
     ]
@@ -139,14 +107,10 @@ def _plan_documents(
 ) -> "dict[str, Json]":
     """The plan itself where there is one cluster; several stand under their clusters' names."""
     if len(plans) == 1 and not rows:
-        return document_of_plan(plans[0])
-    from reconciler.render.fleet_summary import fleet_summary_document
+        return plans[0].document
+    from reconciler.codecs.plans import plans_document
 
-    documents: list[Json] = [
-        {"cluster": plan.target.display_name, "plan": document_of_plan(plan)} for plan in plans
-    ]
-    summary = fleet_summary_document(rows)
-    return {"kind": PLANS_KIND, "format": 1, "plans": documents, "summary": summary}
+    return plans_document([(plan.target.display_name, plan.document) for plan in plans], rows)
 
 
 def _plans_as_markdown(
@@ -158,8 +122,7 @@ def _plans_as_markdown(
 
     max_rows = None if verbose else MOST_ROWS
     parts = [
-        plan_markdown(plan.preview, max_rows=max_rows, recorded=recorded_use(plan))
-        for plan in plans
+        plan_markdown(plan.preview, max_rows=max_rows, recorded=plan.recorded) for plan in plans
     ]
     if rows:
         parts.insert(0, fleet_summary_markdown(rows) + "\n")
@@ -177,9 +140,7 @@ def _plans_as_text(console: Console, plans: "Sequence[ClusterPlan]", *, verbose:
                 ("\n" if number else "")
                 + style.paint(f"== {escaped(plan.target.display_name)}", "bold")
             )
-        console.fact(
-            plan_text(plan.preview, style=style, verbose=verbose, recorded=recorded_use(plan))
-        )
+        console.fact(plan_text(plan.preview, style=style, verbose=verbose, recorded=plan.recorded))
 
 
 def show_summary(console: Console, preview: "Preview") -> None:
@@ -202,13 +163,11 @@ def show_outcomes(
     console: Console, outcomes: "Sequence[tuple[ClusterTarget, Outcome | None]]"
 ) -> None:
     """What became of several clusters, as one document for programs."""
-    from reconciler.render.json_values import dump
-
     documents: list[Json] = [
         {"cluster": target.display_name, "outcome": document_of(outcome)}
         for target, outcome in outcomes
     ]
-    console.fact(dump({"kind": "kquota-outcomes", "format": 1, "outcomes": documents}))
+    console.document({"kind": "kquota-outcomes", "format": 1, "outcomes": documents})
 
 
 def show_outcome(
@@ -216,9 +175,7 @@ def show_outcome(
 ) -> None:
     """What became of an apply; ``None`` where there was nothing to do."""
     if output == "json":
-        from reconciler.render.json_values import dump
-
-        console.fact(dump(document_of(outcome)))
+        console.document(document_of(outcome))
     elif outcome is not None:
         from reconciler.render.terminal import outcome_text
 

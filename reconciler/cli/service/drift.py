@@ -1,8 +1,8 @@
 """``kquota drift``: live values that differ from those we applied last, whatever documents say today."""
 
 import contextlib
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -17,8 +17,8 @@ from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.options.shared import (
     FILE,
+    OptionPack,
     format_option,
-    packed,
     serving_options,
     where_options,
 )
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from reconciler.app.drift.watcher import DriftWatchOptions
     from reconciler.app.notices import Notices
     from reconciler.notify import Message
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 HELP: Final = """Show live limits that were changed outside kquota.
 
@@ -55,45 +53,41 @@ _DAY: Final = 86_400.0
 ONLY_WATCH: Final = "{} is about --watch: a single look does not remember others"
 
 
-def notify_options(function: F) -> F:
-    """The options of :class:`NotificationRequest`, handed over as ``telling``."""
-    fields = ("receivers", "key", "remind_after", "state")
-    decorate: Callable[[F], F] = packed(
-        "telling",
-        NotificationRequest,
-        fields,
-        (
-            click.option(
-                "--notify",
-                "receivers",
-                multiple=True,
-                metavar="SHAPE=env:NAME|file:PATH",
-                help=f"Send notifications to the URL in this variable or file; shapes: {', '.join(NOTIFICATION_SHAPES)}.",
-            ),
-            click.option(
-                "--notify-key",
-                "key",
-                metavar="env:NAME|file:PATH",
-                help="Variable or file with the key that signs messages (HMAC-SHA256).",
-            ),
-            click.option(
-                "--remind-after",
-                type=DurationParameter(),
-                default=_DAY,
-                show_default="1d",
-                metavar="DURATION",
-                help="Time after which unchanged drift is notified again.",
-            ),
-            click.option(
-                "--notify-state",
-                "state",
-                type=FILE,
-                metavar="FILE",
-                help="File with the notifications that were sent  [default: .kquota/notified.json beside the project file].",
-            ),
+notify_options: Final = OptionPack(
+    "telling",
+    NotificationRequest,
+    (
+        click.option(
+            "--notify",
+            "receivers",
+            multiple=True,
+            metavar="SHAPE=env:NAME|file:PATH",
+            help=f"Send notifications to the URL in this variable or file; shapes: {', '.join(NOTIFICATION_SHAPES)}.",
         ),
-    )
-    return decorate(function)
+        click.option(
+            "--notify-key",
+            "key",
+            metavar="env:NAME|file:PATH",
+            help="Variable or file with the key that signs messages (HMAC-SHA256).",
+        ),
+        click.option(
+            "--remind-after",
+            type=DurationParameter(),
+            default=_DAY,
+            show_default="1d",
+            metavar="DURATION",
+            help="Time after which unchanged drift is notified again.",
+        ),
+        click.option(
+            "--notify-state",
+            "state",
+            type=FILE,
+            metavar="FILE",
+            help="File with the notifications that were sent  [default: .kquota/notified.json beside the project file].",
+        ),
+    ),
+)
+"""The options of :class:`NotificationRequest`, handed over as ``telling``."""
 
 
 @command(help=HELP)
@@ -255,9 +249,11 @@ def _once(
 ) -> ExitCode:
     from reconciler.app.drift.notifications import DriftNotifications
     from reconciler.app.drift.observation import ObservedDrift, observe_drift
+    from reconciler.app.fleet import ClusterResult, rows_of
     from reconciler.base.clock import SystemClock
-    from reconciler.cli.output.fleet import code_of_fleet, drift_rows, for_clusters
+    from reconciler.cli.output.fleet import code_of_fleet, for_clusters
     from reconciler.cli.output.plans import show_fleet_summary
+    from reconciler.render.fleet_summary import FleetOutcome, FleetRow
 
     notifications = DriftNotifications(console, telling, cluster_targets[0].root, SystemClock())
     not_delivered: set[str] = set()
@@ -269,6 +265,14 @@ def _once(
             not_delivered.add(target.name)
         return observation
 
+    def row(result: ClusterResult[ObservedDrift], drift: ObservedDrift) -> FleetRow:
+        return FleetRow(
+            cluster=result.target.display_name,
+            outcome=FleetOutcome.OK,
+            drift=len(drift.findings) + len(drift.expired),
+            seconds=result.seconds,
+        )
+
     results = for_clusters(console, cluster_targets, work, concurrency=concurrency)
     observations = [result.value for result in results if result.value is not None]
     if output == "json":
@@ -276,7 +280,7 @@ def _once(
     else:
         for observation in observations:
             _text(console, observation, verbose=verbose)
-        show_fleet_summary(console, drift_rows(results) if len(results) > 1 else ())
+        show_fleet_summary(console, rows_of(results, row) if len(results) > 1 else ())
 
     def code(observation: ObservedDrift) -> ExitCode:
         if observation.target.name in not_delivered:
@@ -313,7 +317,7 @@ def _text(console: Console, observation: "ObservedDrift", *, verbose: bool) -> N
 def _json(console: Console, observations: "Sequence[ObservedDrift]", *, alone: bool) -> None:
     """One document for one cluster; several stand under their clusters' names."""
     from reconciler.codecs.drift import drift_document
-    from reconciler.render.json_values import Json, dump
+    from reconciler.render.json_values import Json
 
     documents = [
         drift_document(
@@ -330,10 +334,10 @@ def _json(console: Console, observations: "Sequence[ObservedDrift]", *, alone: b
         for observation in observations
     ]
     if alone:
-        console.fact(dump(documents[0]))
+        console.document(documents[0])
         return
     clusters: list[Json] = [
         {"cluster": observation.target.display_name, "drift": document}
         for observation, document in zip(observations, documents, strict=True)
     ]
-    console.fact(dump({"kind": "kquota-drifts", "format": 1, "clusters": clusters}))
+    console.document({"kind": "kquota-drifts", "format": 1, "clusters": clusters})

@@ -15,7 +15,7 @@ from reconciler.base.text_files import check_place, write_text
 from reconciler.cli.framework.commands import command
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
-from reconciler.cli.options.shared import FILE, packed
+from reconciler.cli.options.shared import FILE, OptionPack
 from reconciler.cli.spark.options import (
     InstantParameter,
     clusters_options,
@@ -54,10 +54,9 @@ class FleetOutput:
 
 def fleet_options() -> Callable[[F], F]:
     """``--format``, ``--out`` and ``--most``, handed on as ``showing``."""
-    return packed(
+    return OptionPack(
         "showing",
         FleetOutput,
-        ["output", "out", "most"],
         [
             click.option(
                 "--format",

@@ -9,7 +9,7 @@ import click
 
 from reconciler.app.recorded_use.selection import ClusterSelection, WindowOptions
 from reconciler.app.recorded_use.spark_job import SparkOptions
-from reconciler.cli.options.shared import FILE, packed
+from reconciler.cli.options.shared import FILE, OptionPack
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -60,10 +60,9 @@ def window_options(default: str = "14d") -> Callable[[F], F]:
     Args:
         default: What the help says about where a window begins.
     """
-    return packed(
+    return OptionPack(
         "window",
         WindowOptions,
-        ["from_ms", "to_ms"],
         [
             click.option(
                 "--from",
@@ -101,10 +100,9 @@ def clusters_options() -> Callable[[F], F]:
     def make(**option_values: Any) -> ClusterSelection:  # noqa: ANN401 - click's values, checked by the dataclass
         return ClusterSelection(**option_values)
 
-    return packed(
+    return OptionPack(
         "clusters",
         make,
-        ["names", "every", "project", "ids"],
         [
             click.option(
                 "--cluster",
@@ -133,10 +131,9 @@ ENGINES: Final = ("auto", "core", "spark")
 
 def running_options() -> Callable[[F], F]:
     """``--master``, ``--remote``, ``--memory`` and ``--brief``, handed on as ``running``."""
-    return packed(
+    return OptionPack(
         "running",
         SparkOptions,
-        ["master", "remote", "memory", "brief"],
         [
             click.option(
                 "--master",

@@ -23,7 +23,7 @@ from reconciler.base.text_files import check_place, write_text
 from reconciler.cli.framework.commands import command
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
-from reconciler.cli.options.shared import FILE, packed
+from reconciler.cli.options.shared import FILE, OptionPack
 from reconciler.cli.spark.options import (
     clusters_options,
     lake_option,
@@ -93,10 +93,9 @@ class ReportOutput:
 
 def showing_options() -> Callable[[F], F]:
     """``--format``, ``--out`` and ``--pseudonymise``, handed on as ``showing``."""
-    return packed(
+    return OptionPack(
         "showing",
         ReportOutput,
-        ["output", "out", "pseudonymise"],
         [
             click.option(
                 "--format",
@@ -182,9 +181,8 @@ def show(console: Console, report: "UsageReport", output: str) -> None:
     """
     if output == "json":
         from reconciler.evidence.render.report_json import report_document
-        from reconciler.render.json_values import dump
 
-        console.fact(dump(report_document(report)).rstrip("\n"))
+        console.document(report_document(report))
         return
     from reconciler.evidence.render.report_text import report_markdown, report_text
 
@@ -238,10 +236,9 @@ class ReportRequest:
 
 def report_options() -> Callable[[F], F]:
     """The lake, clusters, the window, how much to show, how to run and where to show it, handed on as ``asked``."""
-    return packed(
+    return OptionPack(
         "asked",
         ReportRequest,
-        ["lake", "clusters", "window", "most", "running", "showing"],
         [
             lake_option(),
             clusters_options(),
@@ -317,10 +314,9 @@ class BrokerCapacityOptions:
 
 def budgets_options() -> Callable[[F], F]:
     """``--capacity`` and ``--replication-factor``, handed on as ``budgets``."""
-    return packed(
+    return OptionPack(
         "budgets",
         BrokerCapacityOptions,
-        ["capacities", "replication_factor"],
         [
             click.option(
                 "--capacity",

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from reconciler.app.inspection.cluster_checks import Checkup, examine, unusable
+from reconciler.base.clock import SystemClock
 from reconciler.client import ClientConfig
 from reconciler.errors import ConfigError, CredentialsError, KquotaError, NotFound
 from reconciler.kube.api import resource_paths
@@ -28,6 +30,7 @@ from reconciler.kube.configuration.credentials import (
 from reconciler.kube.configuration.operator_settings import OperatorSettings
 from reconciler.kube.status.eligibility import cluster_problems
 from reconciler.manifest.project.cluster import QuotaCluster, from_spec
+from reconciler.render.cluster_state import Check, CheckStatus
 
 NAMESPACE_OF_CLUSTER_EVENTS: Final = "default"
 """Where Kubernetes puts events about objects that have no namespace."""
@@ -237,3 +240,69 @@ async def _config(
             raise CredentialsError(f"there is no Secret {place}", reason=NOT_FOUND) from None
         credentials = granted_credentials(secret, cluster.name)
     return client_config(cluster, credentials, allow_references=settings.allow_references)
+
+
+async def check_operator(
+    settings: OperatorSettings, *, patience: float
+) -> Sequence[tuple[str, Checkup]]:
+    """Every answer about Kubernetes and about each QuotaCluster, under what it is about.
+
+    Args:
+        settings: Those of the operator.
+        patience: Seconds for one call to a Kafka cluster.
+
+    Raises:
+        ConfigError: There is no way to an API server.
+    """
+    async with await KubernetesApi.connect(settings.kubeconfig, clock=SystemClock()) as api:
+        check_list = [await _right(api, right) for right in rights(settings)]
+        try:
+            clusters = await configured(api, settings)
+        except KquotaError as error:
+            check_list.append(_failed("QuotaClusters", error.message, error.hint))
+            clusters = ()
+        else:
+            check_list.append(_cluster_count_check(settings, len(clusters)))
+    checkups = [("Kubernetes", Checkup(cluster_id="", checks=tuple(check_list)))]
+    for cluster in clusters:
+        subject = f"QuotaCluster {cluster.name}"
+        if cluster.config is None:
+            checkups.append((subject, unusable(cluster.error or KquotaError("it cannot be used"))))
+        else:
+            checkups.append(
+                (
+                    subject,
+                    await examine(cluster.config, patience=patience, expected=cluster.expected),
+                )
+            )
+    return checkups
+
+
+async def _right(api: KubernetesApi, right: RequiredRight) -> Check:
+    try:
+        review = await review_right(api, right)
+    except KquotaError as error:
+        return _failed(str(right), error.message, error.hint)
+    if review.allowed:
+        return Check(name=str(right), health=CheckStatus.OK, observation="allowed")
+    reason = f" ({review.reason})" if review.reason else ""
+    return _failed(
+        str(right), f"not allowed{reason}", f"needed {right.purpose}; the chart's Roles have it"
+    )
+
+
+def _cluster_count_check(settings: OperatorSettings, count: int) -> Check:
+    name = "QuotaClusters"
+    if count:
+        return Check(name=name, health=CheckStatus.OK, observation=f"{count} to serve")
+    of = f" of class {settings.operator_class}" if settings.operator_class else ""
+    return Check(
+        name=name,
+        health=CheckStatus.WARNING,
+        observation=f"none{of}",
+        advice="create one; until then there is nothing to do",
+    )
+
+
+def _failed(name: str, finding: str, advice: str) -> Check:
+    return Check(name=name, health=CheckStatus.FAILED, observation=finding, advice=advice)

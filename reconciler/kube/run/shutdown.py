@@ -1,4 +1,4 @@
-"""Stopping the operator from outside: its Deployment is scaled to nothing, and its pods are waited for.
+"""Stopping the operator from outside for good: its Deployment is scaled to nothing, its pods are waited for, its finalizers go.
 
 An operator that runs puts its finalizer back on whatever still needs one. So before a release takes finalizers off for
 good, the operator has to be gone: what a chart's uninstallation and an administrator who cleans up both need.
@@ -7,10 +7,14 @@ good, the operator has to be gone: what a chart's uninstallation and an administ
 from collections.abc import Mapping
 from typing import Any, Final
 
+from reconciler.app.notices import TextReceiver
+from reconciler.base.clock import SystemClock
 from reconciler.base.protocols import Clock
-from reconciler.errors import KubernetesUnavailable, NotFound
+from reconciler.errors import KubernetesError, KubernetesUnavailable, NotFound
 from reconciler.kube.api.client import KubernetesApi
 from reconciler.kube.api.resource_paths import ApiResource
+from reconciler.kube.configuration.operator_settings import OperatorSettings
+from reconciler.kube.records.release import Progress, ReleaseResult, release
 
 DEPLOYMENTS: Final = ApiResource(group="apps", version="v1", plural="deployments", namespaced=True)
 PODS: Final = ApiResource(group="", version="v1", plural="pods", namespaced=True)
@@ -20,6 +24,47 @@ LONGEST_STOP: Final = 150.0
 
 LOOK_AGAIN: Final = 1.0
 ENDED: Final = frozenset({"Succeeded", "Failed"})
+
+
+async def stop_and_release(
+    settings: OperatorSettings,
+    *,
+    deployment: str | None,
+    longest: float,
+    notices: TextReceiver,
+    progress: Progress,
+) -> ReleaseResult:
+    """Take the operator's finalizer off every ClientQuota.
+
+    Args:
+        settings: Where documents and records are.
+        deployment: Stopped first; ``None`` = none is.
+        longest: Seconds for that.
+        notices: Where it is said that it was stopped.
+        progress: How far it is.
+
+    Raises:
+        KubernetesError: Nothing was released.
+    """
+    clock, namespace = SystemClock(), settings.operator_namespace
+    async with await KubernetesApi.connect(settings.kubeconfig, clock=clock) as api:
+        if deployment is not None:
+            try:
+                is_present = await stop_deployment(
+                    api, namespace, deployment, clock=clock, longest=longest
+                )
+            except KubernetesError as error:
+                raise type(error)(
+                    f"the operator was not stopped, so nothing was released: {error.message}",
+                    status=error.status,
+                    reason=error.reason,
+                    hint=error.hint,
+                ) from None
+            phrase = "was stopped" if is_present else "is not there"
+            notices.note(f"Deployment {namespace}/{deployment} {phrase}")
+        return await release(
+            api, namespaces=settings.namespaces, operator_namespace=namespace, progress=progress
+        )
 
 
 async def stop_deployment(

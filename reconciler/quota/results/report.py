@@ -96,6 +96,13 @@ class Preview:
         return bool(self.plan.conflicts or self.verdict.rejections)
 
     @property
+    def is_quiet(self) -> bool:
+        """Whether there is nothing to say: no change, no drift, no refusal, no warning."""
+        return not (
+            self.plan.changes or self.plan.drift or self.violations or self.warnings or self.errored
+        )
+
+    @property
     def open_advice(self) -> tuple[RuleWarning, ...]:
         """Doubtful rules that neither their document nor the project accepts."""
         return tuple(warning for warning in self.advice if not warning.accepted)

@@ -11,7 +11,7 @@ import pytest
 from tests.cli.projects import CLUSTER, PROJECT, project, quota
 from tests.git.commits import git
 
-TREE = str(Path(__file__).parents[3])
+TREE = str(Path(__file__).parents[2])
 
 
 def completed(folder: Path, line: str, **environment: str) -> list[str]:

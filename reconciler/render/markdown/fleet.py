@@ -1,23 +1,12 @@
-"""One comment for a pull request that touches many clusters: a table of all of them, then the plans that change something.
-
-What is read is the document of ``kquota plan --all --format json``.
-"""
+"""One comment for a pull request that touches many clusters: a table of all of them, then the plans that change something."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from reconciler.base.escaping import prose
-from reconciler.cli.output.plans import PLANS_KIND, recorded_of
-from reconciler.codecs.plan import read_preview, read_simulation
-from reconciler.codecs.reader import DocumentReader, load
 from reconciler.quota.results.report import Preview
-from reconciler.render.fleet_summary import (
-    FleetOutcome,
-    FleetRow,
-    fleet_summary_markdown,
-)
-from reconciler.render.json_values import dump
+from reconciler.render.fleet_summary import FleetOutcome, FleetRow, fleet_summary_markdown
 from reconciler.render.markdown.comment import CommentContext, Icon, footer
 from reconciler.render.markdown.plan import plan_markdown
 from reconciler.render.recorded_use import RecordedUse
@@ -41,18 +30,6 @@ class PostedPlan:
     preview: Preview
     recorded: RecordedUse | None
 
-    @property
-    def is_quiet(self) -> bool:
-        """Whether there is nothing to say of it."""
-        preview = self.preview
-        return not (
-            preview.plan.changes
-            or preview.plan.drift
-            or preview.violations
-            or preview.warnings
-            or preview.errored
-        )
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PostedFleet:
@@ -70,7 +47,7 @@ class PostedFleet:
     def is_quiet(self) -> bool:
         """Whether no cluster has anything to say."""
         return all(row.outcome is FleetOutcome.OK for row in self.rows) and all(
-            plan.is_quiet for plan in self.plans
+            plan.preview.is_quiet for plan in self.plans
         )
 
     @property
@@ -84,46 +61,6 @@ class PostedFleet:
             "has-changes": str(bool(changed)).lower(),
             "errored": str(bool(failed)).lower(),
         }
-
-
-def read_fleet(text: str, *, location: str) -> PostedFleet:
-    """The document of several plans.
-
-    Raises:
-        ConfigError: It was cut off or edited, or is no such document.
-    """
-    reader = load(text, kind=PLANS_KIND, format_version=1, location=location)
-    fields = reader.fields("kind", "format", "plans", "summary")
-    return PostedFleet(rows=fields["summary"].rows(_row), plans=fields["plans"].rows(_plan))
-
-
-def _row(reader: DocumentReader) -> FleetRow:
-    fields = reader.fields("cluster", "result", "changes", "drift", "refused")
-    changes, drift, refused = (
-        fields[name].optional(DocumentReader.integer) for name in ("changes", "drift", "refused")
-    )
-    return FleetRow(
-        cluster=fields["cluster"].text(),
-        outcome=fields["result"].word(FleetOutcome),
-        changes=changes,
-        drift=drift,
-        refused=refused,
-        seconds=0.0,
-    )
-
-
-def _plan(reader: DocumentReader) -> PostedPlan:
-    fields = reader.fields("cluster", "plan")
-    value, location = fields["plan"].value, fields["plan"].location
-    if not isinstance(value, dict):
-        fields["plan"].fail("a plan")
-    text = dump(value)
-    preview = read_preview(text, location=location)
-    return PostedPlan(
-        cluster=fields["cluster"].text(),
-        preview=preview,
-        recorded=recorded_of(read_simulation(text, location=location), preview),
-    )
 
 
 def fleet_markdown(
@@ -152,7 +89,7 @@ def fleet_markdown(
     ]
     foot = footer(context)
     room = limit - sum(len(line) + 1 for line in [*head, *foot]) - 200
-    spoken = [plan for plan in fleet.plans if not plan.is_quiet]
+    spoken = [plan for plan in fleet.plans if not plan.preview.is_quiet]
     parts = list(_details(spoken, room, max_rows))
     missing = len(spoken) - len(parts)
     if missing:

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from reconciler.cli.project.init import init
+from reconciler.cli.init import init
 from tests.cli.consoles import Screen
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 SHIPPED = ROOT / "reconciler" / "cli" / "workflows"
 BASE = ("init", "--bootstrap-server", "broker-1:9092", "--cluster", "eu")
 

@@ -6,20 +6,16 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from reconciler.app.requests import PostRequest, PullRequestChoice
+from reconciler.base.installation import needs
 from reconciler.cli.framework.commands import group
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
-from reconciler.cli.options.shared import FILE
-from reconciler.cli.post.options import (
-    PostOptions,
-    PullRequestOptions,
-    place_options,
-    post_options,
-)
-from reconciler.errors import KquotaError
+from reconciler.cli.options.shared import FILE, OptionPack
+from reconciler.errors import ForgeError, KquotaError
 
 if TYPE_CHECKING:
-    from reconciler.cli.post.comment import PostContent
+    from reconciler.app.post.content import PostContent
 
 HELP: Final = """Post a plan, an outcome or drift to a code host.
 
@@ -69,6 +65,108 @@ Example:
   kquota post reviewed --commit "$GITHUB_SHA" --workflow quotas-plan.yml --artifact kquota-plan-prod --out plan.json"""
 
 
+def post_options(*, api: str, api_variable: str) -> OptionPack:
+    """The options of :class:`PostRequest`, handed over as ``request``.
+
+    Args:
+        api: Address of the host's API.
+        api_variable: Variable of the environment that names another one.
+    """
+    return OptionPack(
+        "request",
+        PostRequest,
+        (
+            click.argument("document", type=FILE, metavar="DOCUMENT"),
+            click.option(
+                "--label",
+                default="",
+                metavar="NAME",
+                help="Name of the environment; each label has its own comment.",
+            ),
+            click.option("--title", default="", help="Heading, instead of the label."),
+            click.option(
+                "--method",
+                type=click.Choice(("update", "recreate", "on-change", "never")),
+                default="update",
+                show_default=True,
+                help="When to comment; on-change creates no comment for a plan without changes.",
+            ),
+            click.option(
+                "--details-url", default="", metavar="URL", help="URL of the full text, for a link."
+            ),
+            click.option(
+                "--artifact-url",
+                default="",
+                metavar="URL",
+                help="Where the HTML page of the plan, or the outcome, was uploaded; linked.",
+            ),
+            click.option(
+                "--commit",
+                default="",
+                metavar="SHA",
+                help="Commit to name, instead of the one in DOCUMENT (GitHub checks out a merge commit).",
+            ),
+            click.option(
+                "--issue", is_flag=True, help="Open, update or close one issue (for drift)."
+            ),
+            click.option(
+                "--failed",
+                type=click.IntRange(1, 255),
+                metavar="CODE",
+                help="DOCUMENT is the error output of a plan that failed with this exit code; it replaces an older plan.",
+            ),
+            click.option(
+                "--required",
+                is_flag=True,
+                help="Exit 1 if the code host cannot be reached or refuses.",
+            ),
+            click.option(
+                "--api-url",
+                default=api,
+                envvar=api_variable,
+                show_default=True,
+                metavar="URL",
+                help=f"Address of the API  [env: {api_variable}].",
+            ),
+        ),
+    )
+
+
+place_options: Final = OptionPack(
+    "place",
+    PullRequestChoice,
+    (
+        click.option(
+            "--repo",
+            default="",
+            envvar="GITHUB_REPOSITORY",
+            metavar="OWNER/NAME",
+            help="Repository  [env: GITHUB_REPOSITORY].",
+        ),
+        click.option(
+            "--pull",
+            type=click.IntRange(min=1),
+            metavar="NUMBER",
+            help="Number of the pull request.",
+        ),
+        click.option("--sha", default="", metavar="SHA", help="Head commit of the pull request."),
+        click.option(
+            "--head-repo", default="", metavar="OWNER/NAME", help="Repository of the head commit."
+        ),
+        click.option(
+            "--head-branch", default="", metavar="NAME", help="Branch of the head commit, if known."
+        ),
+        click.option(
+            "--author",
+            default="",
+            metavar="LOGIN",
+            help="Author of kquota's comments if the token is that of another app, such as my-app[bot].",
+        ),
+    ),
+)
+"""The options of :class:`PullRequestChoice`, handed over as ``place``."""
+
+
 @group(help=HELP, no_args_is_help=True)
 def post() -> None:
     """Only the place of the commands."""
@@ -93,8 +191,8 @@ def post() -> None:
 def github(
     console: Console,
     *,
-    wanted: PostOptions,
-    place: PullRequestOptions,
+    request: PostRequest,
+    place: PullRequestChoice,
     summary: bool,
     outputs: bool,
     annotations: bool,
@@ -102,25 +200,27 @@ def github(
     path_prefix: str,
 ) -> ExitCode:
     """The runner's files first, then the host."""
-    from reconciler.base.installation import needs
-
     needs("http", "kquota post")
-    from reconciler.cli.post import comment, github
+    from reconciler.app.event_loop import run
+    from reconciler.app.post import github
+    from reconciler.app.post.content import content_of
 
     fork = github.fork_of(place)
-    wanted = replace(wanted, commit=wanted.commit or place.sha)
-    letter = comment.letter_of(wanted, foreign=bool(place.head_repo), untrusted=fork)
+    request = replace(request, commit=request.commit or place.sha)
+    content = content_of(request, foreign=bool(place.head_repo), untrusted=fork)
     if summary:
-        github.write_summary(letter)
+        github.write_summary(content)
     if annotations:
-        github.print_annotations(console, letter, prefix=path_prefix)
+        for line in github.annotation_lines(content, prefix=path_prefix):
+            console.workflow_command(line)
+        console.flush()
     if sarif is not None:
-        github.write_sarif(letter, sarif, prefix=path_prefix)
-    facts = dict(letter.outputs)
+        github.write_sarif(content, sarif, prefix=path_prefix)
+    facts = dict(content.outputs)
     try:
-        facts |= comment.run_request(github.post_to_github(console, letter, place))
+        facts |= run(github.post_to_github(console, content, place))
     except KquotaError as error:
-        return _failed(console, letter, error)
+        return _failed(console, content, error)
     finally:
         if outputs:
             github.write_outputs(facts)
@@ -165,7 +265,7 @@ def github(
 def gitlab(
     console: Console,
     *,
-    wanted: PostOptions,
+    request: PostRequest,
     project: str,
     merge_request: int | None,
     sha: str,
@@ -173,17 +273,17 @@ def gitlab(
     code_quality: Path | None,
 ) -> ExitCode:
     """The reports first, then the host."""
-    from reconciler.base.installation import needs
-
     needs("http", "kquota post")
-    from reconciler.cli.post import comment, gitlab
+    from reconciler.app.event_loop import run
+    from reconciler.app.post import gitlab
+    from reconciler.app.post.content import content_of
 
-    letter = comment.letter_of(replace(wanted, commit=wanted.commit or sha))
-    gitlab.write_reports(letter, terraform=terraform_report, quality=code_quality)
+    content = content_of(replace(request, commit=request.commit or sha))
+    gitlab.write_reports(content, terraform=terraform_report, quality=code_quality)
     try:
-        comment.run_request(gitlab.post_to_gitlab(console, letter, project, merge_request, sha))
+        run(gitlab.post_to_gitlab(console, content, project, merge_request, sha))
     except KquotaError as error:
-        return _failed(console, letter, error)
+        return _failed(console, content, error)
     return ExitCode.DONE
 
 
@@ -232,14 +332,13 @@ def reviewed(
     api_url: str,
 ) -> ExitCode:
     """Fetch, check that it is a plan, write."""
-    from reconciler.base.installation import needs
-
     needs("http", "kquota post")
+    from reconciler.app.event_loop import run
+    from reconciler.app.post import github
     from reconciler.base.text_files import write_text
-    from reconciler.cli.post import comment, github
     from reconciler.codecs.plan import read_preview
 
-    text, pull = comment.run_request(
+    text, pull = run(
         github.fetched(api_url, repo, commit=commit, workflow=workflow, artifact=artifact)
     )
     digest = read_preview(text, location=f"the plan of pull request {pull}").plan.digest
@@ -252,15 +351,13 @@ def reviewed(
     return ExitCode.DONE
 
 
-def _failed(console: Console, letter: "PostContent", error: KquotaError) -> ExitCode:
+def _failed(console: Console, content: "PostContent", error: KquotaError) -> ExitCode:
     """A host that could not be posted to: a warning, unless it is required.
 
     Raises:
         KquotaError: It is required, or the fault is in what was typed.
     """
-    from reconciler.errors import ForgeError
-
-    if letter.options.required or not isinstance(error, ForgeError):
+    if content.request.required or not isinstance(error, ForgeError):
         raise error
     console.warning(f"nothing was posted: {error.message}")
     console.hint(error.hint)

@@ -1,34 +1,33 @@
 """What ``kquota post`` says: one document read, checked and made into a text of the right length for its host."""
 
 import re
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, TypeVar
+from typing import Final
 
+from reconciler.app.change.evidence import recorded_use
+from reconciler.app.requests import PostRequest
 from reconciler.base.text_files import MAX_BYTES, read_text
-from reconciler.cli.output.plans import PLANS_KIND, recorded_of
-from reconciler.cli.post import fleet_comment
-from reconciler.cli.post.options import PostOptions
 from reconciler.codecs import drift as drift_codec
 from reconciler.codecs import failure as failure_codec
 from reconciler.codecs import outcome as outcome_codec
 from reconciler.codecs import plan as plan_codec
+from reconciler.codecs import plans as plans_codec
 from reconciler.codecs.outcome import read_outcome
 from reconciler.codecs.plan import read_preview, read_simulation
 from reconciler.codecs.reader import kind_of
-from reconciler.errors import ConfigError, ForgeError, UsageError
+from reconciler.errors import ConfigError, UsageError
 from reconciler.forge.marker import Kind, Marker, with_state
 from reconciler.quota.results.report import Preview
 from reconciler.render.cause_text import counts
 from reconciler.render.markdown import drift_issue, failure
 from reconciler.render.markdown.comment import CommentContext
+from reconciler.render.markdown.fleet import PostedFleet, PostedPlan, fleet_markdown
 from reconciler.render.markdown.plan import outcome_markdown, plan_markdown
 from reconciler.render.recorded_use import RecordedUse
 
 MAX_FOREIGN_BYTES: Final = 5 * 1024 * 1024
 """Largest document that another run made: the privileged half of a workflow for forks reads what a stranger wrote."""
-
-T = TypeVar("T")
 
 _URL: Final = re.compile(r"https?://[A-Za-z0-9._~:/?#@!$&'*+,;=%-]{1,2000}")
 
@@ -51,7 +50,7 @@ class PostContent:
     """What is to be posted.
 
     Attributes:
-        options: As it was typed.
+        request: As it was typed.
         marker: Which comment or issue it is.
         body: The whole text.
         is_quiet: Whether there is nothing to say.
@@ -61,7 +60,7 @@ class PostContent:
         incident: The issue, where it is drift.
     """
 
-    options: PostOptions
+    request: PostRequest
     marker: Marker
     body: Body
     is_quiet: bool
@@ -71,22 +70,11 @@ class PostContent:
     incident: DriftIssue | None = None
 
 
-def run_request(work: Coroutine[Any, Any, T]) -> T:
-    """The result of talking to a host.
-
-    Raises:
-        ForgeError: The host refuses.
-    """
-    from reconciler.app.event_loop import run
-
-    return run(work)
-
-
-def letter_of(options: PostOptions, *, foreign: bool = False, untrusted: str = "") -> PostContent:
+def content_of(request: PostRequest, *, foreign: bool = False, untrusted: str = "") -> PostContent:
     """Read the document and say what it is.
 
     Args:
-        options: As it was typed.
+        request: As it was typed.
         foreign: Whether another run made the document.
         untrusted: The fork whose run made the document; "" = our own repository.
 
@@ -95,21 +83,21 @@ def letter_of(options: PostOptions, *, foreign: bool = False, untrusted: str = "
         StalePlan: Another version made it.
         UsageError: It cannot be read, or options do not fit it.
     """
-    _link(options.details_url)
-    location = str(options.document)
-    text = read_text(options.document, max_bytes=MAX_FOREIGN_BYTES if foreign else MAX_BYTES)
-    if options.failed is not None:
-        marker = Marker(kind="plan", label=options.label)
-        failed = failure.failed_plan(options.failed, text)
+    _link(request.details_url)
+    location = str(request.document)
+    text = read_text(request.document, max_bytes=MAX_FOREIGN_BYTES if foreign else MAX_BYTES)
+    if request.failed is not None:
+        marker = Marker(kind="plan", label=request.label)
+        failed = failure.failed_plan(request.failed, text)
         if untrusted:
             failed = failure.from_fork(failed, untrusted)
-        return _failure_letter(options, failed, marker)
-    makers: Mapping[str, tuple[Kind, Callable[[PostOptions, str, str, Marker], PostContent]]] = {
+        return _failure_content(request, failed, marker)
+    makers: Mapping[str, tuple[Kind, Callable[[PostRequest, str, str, Marker], PostContent]]] = {
         plan_codec.KIND: ("plan", _plan),
         outcome_codec.KIND: ("outcome", _outcome),
         drift_codec.KIND: ("drift", _drift),
         failure_codec.KIND: ("plan", _failure),
-        PLANS_KIND: ("plan", _plans),
+        plans_codec.KIND: ("plan", _plans),
     }
     document_kind = kind_of(text, location)
     if document_kind not in makers:
@@ -119,16 +107,16 @@ def letter_of(options: PostOptions, *, foreign: bool = False, untrusted: str = "
             hint="it is what `plan --out`, `plan --all --format json`, `apply --out` or `drift --format json` wrote",
         )
     kind, make = makers[document_kind]
-    if options.issue and kind != "drift":
+    if request.issue and kind != "drift":
         raise UsageError("--issue is about drift; this document is none")
-    marker = Marker(kind=kind, label=options.label)
+    marker = Marker(kind=kind, label=request.label)
     if untrusted:
-        return _foreign(options, text, location, marker, fork=untrusted)
-    return make(options, text, location, marker)
+        return _foreign(request, text, location, marker, fork=untrusted)
+    return make(request, text, location, marker)
 
 
 def _foreign(
-    options: PostOptions, text: str, location: str, marker: Marker, *, fork: str
+    request: PostRequest, text: str, location: str, marker: Marker, *, fork: str
 ) -> PostContent:
     """What a run of a fork may have posted: a plan, or that planning failed; each says where it comes from.
 
@@ -137,15 +125,15 @@ def _foreign(
     """
     kind = kind_of(text, location)
     if kind == plan_codec.KIND:
-        content = _plan(options, text, location, marker)
+        content = _plan(request, text, location, marker)
         assert content.preview is not None  # noqa: S101 - it is a plan
         # A page that a fork built may hold any script, so the comment does not link to it.
-        bare = replace(options, artifact_url="")
-        return _plan_letter(bare, _distrusted(content.preview, fork), marker, content.recorded)
+        bare = replace(request, artifact_url="")
+        return _plan_content(bare, _distrusted(content.preview, fork), marker, content.recorded)
     if kind == failure_codec.KIND:
         failed = failure_codec.read_failure(text, location=location)
         if failed.command == "plan":
-            return _failure_letter(options, failure.from_fork(failed, fork), marker)
+            return _failure_content(request, failure.from_fork(failed, fork), marker)
     raise ConfigError(
         f"a run of the fork {fork} may only post a plan or that planning failed",
         location=location,
@@ -162,32 +150,41 @@ def _distrusted(preview: Preview, fork: str) -> Preview:
 # ---- one maker per kind ------------------------------------------------------------------------
 
 
-def _plan(options: PostOptions, text: str, location: str, marker: Marker) -> PostContent:
+def _plan(request: PostRequest, text: str, location: str, marker: Marker) -> PostContent:
     preview = read_preview(text, location=location)
-    recorded = recorded_of(read_simulation(text, location=location), preview)
-    return _plan_letter(options, preview, marker, recorded)
+    recorded = recorded_use(read_simulation(text, location=location), preview)
+    return _plan_content(request, preview, marker, recorded)
 
 
-def _plans(options: PostOptions, text: str, location: str, marker: Marker) -> PostContent:
+def _plans(request: PostRequest, text: str, location: str, marker: Marker) -> PostContent:
     """The plans of several clusters as one comment."""
-    fleet = fleet_comment.read_fleet(text, location=location)
-    context = _context(options, marker)
+    rows, plans = plans_codec.read_plans(text, location=location)
+    fleet = PostedFleet(
+        rows=rows,
+        plans=tuple(
+            PostedPlan(
+                cluster=plan.cluster,
+                preview=plan.preview,
+                recorded=recorded_use(plan.simulation, plan.preview),
+            )
+            for plan in plans
+        ),
+    )
+    context = _context(request, marker)
 
     def body(limit: int, max_rows: int) -> str:
-        comment = fleet_comment.fleet_markdown(
-            fleet, limit=limit, max_rows=max_rows, context=context
-        )
+        comment = fleet_markdown(fleet, limit=limit, max_rows=max_rows, context=context)
         return _within(comment, limit, marker)
 
     return PostContent(
-        options=options, marker=marker, body=body, is_quiet=fleet.is_quiet, outputs=fleet.outputs
+        request=request, marker=marker, body=body, is_quiet=fleet.is_quiet, outputs=fleet.outputs
     )
 
 
-def _plan_letter(
-    options: PostOptions, preview: Preview, marker: Marker, recorded: RecordedUse | None
+def _plan_content(
+    request: PostRequest, preview: Preview, marker: Marker, recorded: RecordedUse | None
 ) -> PostContent:
-    context = _context(options, marker)
+    context = _context(request, marker)
 
     def body(limit: int, max_rows: int) -> str:
         text = plan_markdown(
@@ -196,13 +193,6 @@ def _plan_letter(
         return _within(text, limit, marker)
 
     numbers = counts(preview)
-    quiet = not (
-        preview.plan.changes
-        or preview.plan.drift
-        or preview.violations
-        or preview.warnings
-        or preview.errored
-    )
     outputs = {name: str(numbers[name]) for name in ("create", "update", "remove", "violations")}
     outputs |= {
         "drift": str(len(preview.plan.drift)),
@@ -214,20 +204,20 @@ def _plan_letter(
         "refused-by-use": "0" if recorded is None else str(len(recorded.refusals)),
     }
     return PostContent(
-        options=options,
+        request=request,
         marker=marker,
         body=body,
-        is_quiet=quiet,
+        is_quiet=preview.is_quiet,
         outputs=outputs,
         preview=preview,
         recorded=recorded,
     )
 
 
-def _outcome(options: PostOptions, text: str, location: str, marker: Marker) -> PostContent:
+def _outcome(request: PostRequest, text: str, location: str, marker: Marker) -> PostContent:
     outcome = read_outcome(text, location=location)
 
-    context = _context(options, marker)
+    context = _context(request, marker)
 
     def body(limit: int, max_rows: int) -> str:
         return _within(
@@ -242,13 +232,13 @@ def _outcome(options: PostOptions, text: str, location: str, marker: Marker) -> 
         "digest": outcome.digest,
     }
     return PostContent(
-        options=options, marker=marker, body=body, is_quiet=not outcome.pairs, outputs=outputs
+        request=request, marker=marker, body=body, is_quiet=not outcome.pairs, outputs=outputs
     )
 
 
-def _drift(options: PostOptions, text: str, location: str, marker: Marker) -> PostContent:
+def _drift(request: PostRequest, text: str, location: str, marker: Marker) -> PostContent:
     report = drift_codec.read_drift(text, location=location)
-    details = _link(options.details_url)
+    details = _link(request.details_url)
     head = with_state(marker, report.facts)
 
     def body(limit: int, _max_rows: int = 0) -> str:
@@ -258,45 +248,45 @@ def _drift(options: PostOptions, text: str, location: str, marker: Marker) -> Po
         return _within(markdown, limit, marker)
 
     incident = DriftIssue(
-        title=options.title or drift_issue.issue_title(options.label, report),
+        title=request.title or drift_issue.issue_title(request.label, report),
         body=body,
         recovered=None if report.rows else drift_issue.recovered_markdown(report, details=details),
     )
     finding_count = len(report.rows)
     outputs = {"drift": str(finding_count), "has-drift": str(bool(finding_count)).lower()}
     return PostContent(
-        options=options,
+        request=request,
         marker=marker,
         body=body,
         is_quiet=not finding_count,
         outputs=outputs,
-        incident=incident if options.issue else None,
+        incident=incident if request.issue else None,
     )
 
 
-def _failure(options: PostOptions, text: str, location: str, marker: Marker) -> PostContent:
+def _failure(request: PostRequest, text: str, location: str, marker: Marker) -> PostContent:
     run_failure = failure_codec.read_failure(text, location=location)
     if run_failure.command == "apply":
-        marker = Marker(kind="outcome", label=options.label)
-    return _failure_letter(options, run_failure, marker)
+        marker = Marker(kind="outcome", label=request.label)
+    return _failure_content(request, run_failure, marker)
 
 
-def _failure_letter(
-    options: PostOptions, run_failure: failure.CommandFailure, marker: Marker
+def _failure_content(
+    request: PostRequest, run_failure: failure.CommandFailure, marker: Marker
 ) -> PostContent:
-    details = _link(options.details_url)
+    details = _link(request.details_url)
 
     def body(limit: int, _max_rows: int = 0) -> str:
         markdown = failure.failure_markdown(
             run_failure,
             limit=limit,
-            title=options.title or _titled(options.label),
+            title=request.title or _titled(request.label),
             marker=marker.line,
             details=details,
         )
         return _within(markdown, limit, marker)
 
-    return PostContent(options=options, marker=marker, body=body, is_quiet=False, outputs={})
+    return PostContent(request=request, marker=marker, body=body, is_quiet=False, outputs={})
 
 
 # ---- texts -------------------------------------------------------------------------------------
@@ -326,20 +316,20 @@ def _address(url: str, option: str = "--details-url") -> str:
     return url
 
 
-def _context(options: PostOptions, marker: Marker) -> CommentContext:
+def _context(request: PostRequest, marker: Marker) -> CommentContext:
     """What surrounds a comment, as it was typed.
 
     Raises:
         UsageError: An address could break out of its link.
     """
     return CommentContext(
-        label=options.label,
-        title=options.title,
+        label=request.label,
+        title=request.title,
         marker=marker.line,
-        commit=options.commit,
-        run_url=_address(options.details_url, "--details-url"),
-        artifact_url=_address(options.artifact_url, "--artifact-url"),
-        file=options.document.name,
+        commit=request.commit,
+        run_url=_address(request.details_url, "--details-url"),
+        artifact_url=_address(request.artifact_url, "--artifact-url"),
+        file=request.document.name,
     )
 
 
@@ -350,19 +340,3 @@ def _within(text: str, limit: int, marker: Marker) -> str:
     return (
         f"{marker.line}\n**This is too long to be shown here.** The JSON document has all of it.\n"
     )
-
-
-def token_of(variable: str) -> str:
-    """The token from the environment.
-
-    Raises:
-        ForgeError: There is none, as in the pipeline of a fork.
-    """
-    import os
-
-    text = os.environ.get(variable, "")
-    if not text.strip():
-        raise ForgeError(
-            f"{variable} is not set", hint=f"the token comes from {variable} and nowhere else"
-        )
-    return text

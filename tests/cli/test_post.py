@@ -594,3 +594,33 @@ def test_gitlab_issues_follow_drift(kquota, folder, gitlab):
 def test_reports_for_widgets_are_of_plans(kquota, folder, gitlab):
     assert kquota("post", "gitlab", drift(folder), "--terraform-report", "x.json").code == 1
     assert kquota("post", "gitlab", drift(folder), "--project", "").code in (0, 1)
+
+
+def plans_of(*names: str) -> dict[str, object]:
+    rows = [
+        {"cluster": name, "result": "ok", "changes": 0, "drift": 0, "refused": 0} for name in names
+    ]
+    plans = [{"cluster": name, "plan": plan_document(sample())} for name in names]
+    return {"kind": "kquota-plans", "format": 1, "plans": plans, "summary": rows}
+
+
+def test_many_clusters_are_one_comment_with_outputs(kquota, folder, api):
+    plans = plans_of("eu", "us")
+    unreachable = dict.fromkeys(("changes", "drift", "refused"))
+    plans["summary"].append({"cluster": "lost", "result": "unreachable"} | unreachable)
+    ran = kquota("post", "github", saved(folder, plans), "--pull", "7", "--outputs")
+    assert ran.code == 0
+    (body,) = api.bodies(7)
+    assert body.startswith(
+        "<!-- kquota:plan: -->\n### ⚠️ Needs attention: Kafka quotas of 3 clusters\n"
+    )
+    assert "| `lost` | unreachable | - | - | - |" in body
+    assert body.index("<summary>eu</summary>") < body.index("<summary>us</summary>")
+    outputs = read_outputs((folder / "output").read_text())
+    assert (outputs["clusters"], outputs["changed-clusters"]) == ("3", "2")
+    assert (outputs["has-changes"], outputs["errored"]) == ("true", "true")
+
+
+def test_plans_are_no_report_of_drift(kquota, folder, api):
+    ran = kquota("post", "github", saved(folder, plans_of("eu")), "--pull", "7", "--issue")
+    assert ran.code == 1

@@ -1,1 +1,0 @@
-"""``kquota post``: plans as comments on pull requests, drift as issues."""

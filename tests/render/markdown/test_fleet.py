@@ -1,0 +1,52 @@
+"""One comment for the plans of many clusters: bounded, nothing in it is foreign Markdown."""
+
+from collections.abc import Callable
+
+from reconciler.quota.results.report import Preview
+from reconciler.render.fleet_summary import FleetOutcome, FleetRow
+from reconciler.render.markdown.comment import CommentContext
+from reconciler.render.markdown.fleet import PostedFleet, PostedPlan, fleet_markdown
+from tests.render.previews import empty, sample
+
+
+def fleet(*names: str, made: Callable[[], Preview] = sample) -> PostedFleet:
+    rows = [
+        FleetRow(cluster=name, outcome=FleetOutcome.OK, changes=0, drift=0, refused=0, seconds=0.0)
+        for name in names
+    ]
+    plans = [PostedPlan(cluster=name, preview=made(), recorded=None) for name in names]
+    return PostedFleet(rows=tuple(rows), plans=tuple(plans))
+
+
+def comment(posted: PostedFleet, *, limit: int = 65_000) -> str:
+    return fleet_markdown(posted, limit=limit, max_rows=25, context=CommentContext())
+
+
+def test_clusters_without_changes_are_rows_only():
+    text = comment(fleet("eu", "us", made=empty))
+    assert "<details>" not in text
+    assert text.count("| `") == 2
+
+
+def test_the_name_of_a_cluster_is_no_mention():
+    assert "<summary><code>&#64;</code>team</summary>" in comment(fleet("@team"))
+
+
+def test_what_does_not_fit_is_counted_and_not_cut():
+    text = comment(fleet(*(f"c{number}" for number in range(40))), limit=12_000)
+    assert len(text) <= 12_000
+    assert text.count("<details>") == text.count("</details>") > 0
+    assert f"… and {40 - text.count('<details>')} more plans." in text
+
+
+def test_a_name_forges_neither_a_row_nor_a_tag():
+    text = comment(fleet("</summary><img src=x>|\n# forged"))
+    assert "<img" not in text
+    assert "\n# forged" not in text
+
+
+def test_a_fleet_is_quiet_only_if_all_clusters_are_well_and_nothing_changes():
+    assert fleet("eu", made=empty).is_quiet
+    assert not fleet("eu", made=sample).is_quiet
+    row = FleetRow(cluster="lost", outcome=FleetOutcome.UNREACHABLE, seconds=0.0)
+    assert not PostedFleet(rows=(row,), plans=()).is_quiet

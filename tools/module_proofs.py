@@ -1,0 +1,104 @@
+"""Whether each test module that ``tests/module_proofs.txt`` names really runs the functions of its module.
+
+Usage: ``python -m tools.module_proofs [FOLDER...]``, for example ``python -m tools.module_proofs reconcile kube``. It runs
+the listed test modules under coverage, one context for each file, and prints for each row how many functions of the
+module the listed file ran, and which of the files ran most. Exit code 1 if a row runs fewer than half of them.
+"""
+
+import ast
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import coverage
+import pytest
+
+ROOT: Final = Path(__file__).parents[1]
+LEAST: Final = 0.5
+"""Share of the functions of a module that its listed test module must run."""
+
+
+class FileContexts:
+    """A plugin of pytest that measures each test module for itself, its fixtures included."""
+
+    def __init__(self, measurement: coverage.Coverage) -> None:
+        self._measurement = measurement
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """From here on, what runs belongs to the file of this test."""
+        self._measurement.switch_context(nodeid.partition("::")[0])
+
+
+def listed(folders: Sequence[str]) -> dict[str, str]:
+    """The rows whose module is below one of the folders; all rows for none."""
+    lines = (ROOT / "tests" / "module_proofs.txt").read_text(encoding="utf-8").splitlines()
+    rows = dict(line.split() for line in lines if not line.startswith("#"))
+    return {
+        module: test
+        for module, test in rows.items()
+        if not folders or module.startswith(tuple(f"{folder}/" for folder in folders))
+    }
+
+
+def functions_of(module: Path) -> Iterator[frozenset[int]]:
+    """The lines of the body of each function, nested functions included; stubs and overloads have none to run."""
+    for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            body = [
+                line
+                for line in node.body
+                if not (isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant))
+            ]
+            if body:
+                yield frozenset(range(body[0].lineno, (body[-1].end_lineno or 0) + 1))
+
+
+def shares(module: Path, contexts: Mapping[int, Sequence[str]]) -> dict[str, float]:
+    """The share of the functions of a module that each test file ran; empty for a module without functions."""
+    functions = list(functions_of(module))
+    counts: dict[str, int] = defaultdict(int)
+    for lines in functions:
+        for name in {name for line in lines for name in contexts.get(line, ()) if name}:
+            counts[name] += 1
+    return {name: number / len(functions) for name, number in counts.items()}
+
+
+def main(folders: Sequence[str]) -> int:
+    """Run the listed test modules and print the rows that prove little."""
+    rows = listed(folders)
+    measurement = coverage.Coverage(data_file=None, source=[str(ROOT / "reconciler")], branch=False)
+    measurement.start()
+    code = pytest.main(
+        [
+            "-q",
+            "-p",
+            "no:randomly",
+            "-m",
+            "not integration",
+            *sorted({str(ROOT / "tests" / test) for test in rows.values()}),
+        ],
+        plugins=[FileContexts(measurement)],
+    )
+    measurement.stop()
+    measured = measurement.get_data()
+    weak = 0
+    for module, test in rows.items():
+        path = ROOT / "reconciler" / module
+        by_test = shares(path, measured.contexts_by_lineno(str(path)))
+        own = by_test.get(f"tests/{test}", 0.0)
+        if own >= LEAST or not any(functions_of(path)):
+            continue
+        weak += 1
+        best = sorted(by_test.items(), key=lambda item: -item[1])[:3]
+        print(
+            f"{module}: {test} runs {own:.0%}; best:",
+            ", ".join(f"{name} {share:.0%}" for name, share in best),
+        )
+    print(f"{len(rows)} rows, {weak} weak")
+    return int(bool(weak) or int(code))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
