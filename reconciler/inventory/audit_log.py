@@ -98,21 +98,6 @@ class StreamAuditLog:
         """A stream cannot be read back."""
 
 
-class MemoryAuditLog:
-    """An audit log that is gone with the process; for tests and ``--no-inventory``."""
-
-    def __init__(self) -> None:
-        self.entries: list[Mapping[str, object]] = []
-
-    def append(self, entries: Sequence[Mapping[str, object]]) -> None:
-        """Keep the entries."""
-        self.entries.extend(entries)
-
-    def open_intents(self, cluster_id: str) -> Mapping[str, Mapping[str, object]]:
-        """The intents without an outcome, by pair."""
-        return open_among(self.entries, cluster_id=cluster_id)
-
-
 def read_entries(path: Path) -> Iterator[Mapping[str, object]]:
     """All whole entries of a log, oldest first; a line that a crash cut off is passed over.
 

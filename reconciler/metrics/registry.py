@@ -14,7 +14,7 @@ from prometheus_client import (
     Metric,
     ProcessCollector,
 )
-from prometheus_client.exposition import choose_encoder, generate_latest
+from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from reconciler import __version__
@@ -201,10 +201,6 @@ class Metrics:
                 self._remove(family, cluster)
 
     # ---- out --------------------------------------------------------------------------------
-
-    def exposition(self) -> bytes:
-        """All metrics in Prometheus's text format 0.0.4."""
-        return generate_latest(_FilteredRegistry(self._registry))
 
     def answer(self, accept: str) -> Exposition:
         """All metrics in the format that an ``Accept`` header asks for: OpenMetrics, or text."""

@@ -160,18 +160,3 @@ def sort_key(subject: Entity) -> tuple[int, str, str, str]:
     """Total order: by level, then by names as code points."""
     user, client_id, ip = subject
     return level(subject), user or "", client_id or "", ip or ""
-
-
-def may_match_same(first: Entity, second: Entity) -> bool:
-    """Whether some client can fall under both entities.
-
-    Two entities miss each other only where both name the same slot differently, or where one is an ip
-    entity and the other is not (connection quotas never look at users or client ids).
-    """
-    if (first[2] is ABSENT) != (second[2] is ABSENT):
-        return False
-    return all(
-        first_name == second_name
-        for first_name, second_name in zip(first, second, strict=True)
-        if isinstance(first_name, str) and isinstance(second_name, str)
-    )

@@ -131,11 +131,6 @@ class BrokerSession:
         """True once a ``SessionClosed`` was given out."""
         return self.state is SessionState.CLOSED
 
-    @property
-    def in_flight(self) -> int:
-        """Requests on their way, abandoned ones included."""
-        return len(self._in_flight)
-
     def version(self, api: KafkaApi) -> int:
         """The version of ``api`` to speak on this connection.
 

@@ -8,7 +8,6 @@ import pytest
 from reconciler.errors import InventoryError
 from reconciler.inventory.audit_log import (
     FileAuditLog,
-    MemoryAuditLog,
     read_entries,
 )
 
@@ -66,9 +65,3 @@ def test_numbers_that_json_cannot_say_are_refused(tmp_path: Path):
     with pytest.raises(ValueError, match="JSON"):
         FileAuditLog(tmp_path / "audit").append([{"after": float("nan")}])
     assert not (tmp_path / "audit").exists()
-
-
-def test_the_memory_log_keeps_what_it_was_given():
-    log = MemoryAuditLog()
-    log.append([{"n": 1}])
-    assert log.entries == [{"n": 1}]

@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any
 
 from reconciler.app.loop import LoopOutcome, LoopTrigger, ReconcileRunner, RemovalWindow
-from reconciler.inventory.audit_log import MemoryAuditLog
 from reconciler.kube.api.resource_paths import (
     CLIENT_QUOTA_DEFINITION,
     CLIENT_QUOTAS,
@@ -29,6 +28,7 @@ from reconciler.quota.state import Limits
 from tests.fakes.clock import FakeClock
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.kube_api import FakeKubeApi
+from tests.fakes.memory_audit_log import MemoryAuditLog
 from tests.kube.worlds import DELETED, Sessions, quota_cluster, resource
 
 

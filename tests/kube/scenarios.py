@@ -25,7 +25,6 @@ from reconciler.kube.status.eligibility import assess_eligibility, cluster_probl
 from reconciler.kube.status.quota_cluster import (
     SecretUse,
     cluster_status,
-    pending_cluster,
 )
 from reconciler.kube.status.reasons import Reason
 from reconciler.manifest.project.cluster import from_spec
@@ -284,7 +283,7 @@ def _cluster_after(made: KubeWorld) -> dict[str, Any]:
 
 def _pending_cluster() -> dict[str, Any]:
     obj = quota_cluster()
-    return {**obj, "status": pending_cluster(obj, previous={}, now=NOW)}
+    return {**obj, "status": cluster_status(obj, report=None, previous={}, now=NOW)}
 
 
 CLUSTERS: Mapping[Reason, Callable[[], dict[str, Any]]] = {

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 from reconciler.app.loop import LoopOutcome, LoopTrigger, ReconcileRunner, RemovalWindow
-from reconciler.inventory.audit_log import MemoryAuditLog
 from reconciler.kube.api.custom_resources import FINALIZER, document_of, name_of
 from reconciler.kube.api.resource_paths import (
     CLIENT_QUOTA_DEFINITION,
@@ -38,6 +37,7 @@ from reconciler.quota.results.report import Reconciliation
 from reconciler.reconcile import ReconcileOptions
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.kube_api import FakeKubeApi
+from tests.fakes.memory_audit_log import MemoryAuditLog
 from tests.reconcile.scenarios import OPEN, state
 
 DELETED = "2023-11-14T22:13:20Z"

@@ -43,7 +43,7 @@ LIVE = QuotaState(
 def samples(metrics: Metrics) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
     return {
         (sample.name, tuple(sorted(sample.labels.items()))): sample.value
-        for family in plain(metrics.exposition().decode())
+        for family in plain(metrics.answer("").body.decode())
         for sample in family.samples
     }
 
@@ -154,10 +154,10 @@ def test_no_entity_is_named_unless_that_was_asked_for():
     quiet, loud = Metrics(), Metrics(entity_labels=True)
     for metrics in (quiet, loud):
         metrics.passed(passed(observations=(sighting(), sighting(user="bob", confirmed=False))))
-    assert b"alice" not in quiet.exposition()
+    assert b"alice" not in quiet.answer("").body
     named = {"cluster": "prod", "entity": "user=alice", "key": "producer_byte_rate"}
     assert value(loud, "kquota_entity_drifted", **named) == 1
-    assert b"bob" not in loud.exposition()
+    assert b"bob" not in loud.answer("").body
     loud.passed(passed())
     assert value(loud, "kquota_entity_drifted", **named) is None
 
@@ -196,7 +196,7 @@ def test_a_hostile_name_stays_inside_its_label():
     metrics.passed(passed(observations=(sighting(user='a"} 1\nkquota_leader 0 \u202e'),)))
     names = {name for name, _ in samples(metrics)}
     assert "kquota_leader" not in names
-    assert metrics.exposition().count(b"kquota_entity_drifted{") == 1
+    assert metrics.answer("").body.count(b"kquota_entity_drifted{") == 1
 
 
 def test_a_forgotten_cluster_leaves_no_series_and_others_stay():
@@ -226,4 +226,6 @@ def test_two_of_them_in_one_process_do_not_meet():
 
 @pytest.mark.integration
 def test_promtool_has_nothing_to_say():
-    assert prometheus.promtool("check", "metrics", stdin=everything().exposition().decode()) == ""
+    assert (
+        prometheus.promtool("check", "metrics", stdin=everything().answer("").body.decode()) == ""
+    )

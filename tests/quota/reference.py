@@ -5,7 +5,7 @@ Nothing here uses ``table``, ``policy.PERMITTED`` or ``plan``. Overrides are lef
 
 from dataclasses import dataclass
 
-from reconciler.quota.entity import Entity
+from reconciler.quota.entity import ABSENT, Entity
 from reconciler.quota.keys import COLUMNS, Key, same_value
 from reconciler.quota.ownership import Owner
 from reconciler.quota.policy import DeletionPolicy, DriftMode, Policy, Rules
@@ -96,3 +96,18 @@ def may_remove(world: World, policy: Policy, subject: Entity, sides: Sides) -> b
     asked = sides.owner.deletion_policy
     key_left = sides.owner.document in world.desired.documents
     return key_left or asked is DeletionPolicy.DELETE or (asked is None and policy is Policy.SYNC)
+
+
+def may_match_same(first: Entity, second: Entity) -> bool:
+    """Whether some client can fall under both entities.
+
+    Two entities miss each other only where both name the same slot differently, or where one is an ip
+    entity and the other is not (connection quotas never look at users or client ids).
+    """
+    if (first[2] is ABSENT) != (second[2] is ABSENT):
+        return False
+    return all(
+        first_name == second_name
+        for first_name, second_name in zip(first, second, strict=True)
+        if isinstance(first_name, str) and isinstance(second_name, str)
+    )

@@ -18,11 +18,11 @@ from reconciler.quota.entity import (
     is_legal,
     kinds,
     level,
-    may_match_same,
     parts,
     sort_key,
 )
 from reconciler.quota.precedence import candidates, ip_candidates
+from tests.quota.reference import may_match_same
 from tests.quota.strategies import ENTITIES, entities
 
 SLOTS = (ABSENT, DEFAULT, "<default>", "", "a")

@@ -3,7 +3,6 @@
 import asyncio
 from dataclasses import replace
 
-from reconciler.inventory.audit_log import MemoryAuditLog
 from reconciler.inventory.memory import MemoryInventory
 from reconciler.quota.entity import DEFAULT, Entity, entity
 from reconciler.quota.keys import Key
@@ -15,6 +14,7 @@ from reconciler.quota.results.report import Outcome
 from reconciler.quota.state import QuotaState, limits_of
 from reconciler.reconcile import PreparedPlan, ReconcileOptions, ReconcilePorts, apply, prepare
 from tests.fakes.cluster import FakeCluster
+from tests.fakes.memory_audit_log import MemoryAuditLog
 
 RATE, CONSUME, SHARE = Key.PRODUCER_BYTE_RATE, Key.CONSUMER_BYTE_RATE, Key.REQUEST_PERCENTAGE
 ALICE, BOB, ANYONE = entity(user="alice"), entity(user="bob"), entity(user=DEFAULT)

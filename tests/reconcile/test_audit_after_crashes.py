@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from reconciler.codecs.outcome import outcome_document, read_undo
 from reconciler.errors import InventoryError
 from reconciler.inventory.audit_log import (
-    MemoryAuditLog,
     StreamAuditLog,
     read_entries,
 )
@@ -19,6 +18,7 @@ from reconciler.quota.entity_forms import entity_json
 from reconciler.quota.results.report import RunOrigin
 from reconciler.reconcile import apply, prepare, rollback_orders
 from reconciler.render.json_values import dump
+from tests.fakes.memory_audit_log import MemoryAuditLog
 from tests.reconcile.scenarios import ALICE, ALICE_SHOP, ANYONE, BOB, RATE, SHARE, World, documents
 
 KILLED = RunOrigin(author="killed", commit="abc")

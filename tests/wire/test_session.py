@@ -214,7 +214,7 @@ def test_replies_come_in_the_order_of_requests() -> None:
     for event in events:
         assert isinstance(event, ReplyReceived)
         assert describe_cluster.decode_response(event.version, event.body).cluster_id == "c"
-    assert session.in_flight == 0
+    assert len(session._in_flight) == 0
 
 
 def test_no_more_than_five_requests_are_on_their_way() -> None:
@@ -232,7 +232,7 @@ def test_an_abandoned_answer_is_dropped_in_its_turn() -> None:
     first, second = ask(session), ask(session)
     session.abandon(first)
     session.abandon(12345)
-    assert session.in_flight == 2
+    assert len(session._in_flight) == 2
     events = session.feed(cluster_answer(first) + cluster_answer(second), now=0.0)
     reply = only(events)
     assert isinstance(reply, ReplyReceived)

@@ -97,10 +97,6 @@ class ClientSettings:
             return setting.error(message, hint=hint)
         return ConfigError(f"{key}: {message}", key=key, location=self.location, hint=hint)
 
-    def with_warnings(self, warnings: Iterable[str]) -> "ClientSettings":
-        """The same settings with more to say."""
-        return replace(self, warnings=(*self.warnings, *warnings))
-
 
 def collect(
     settings: Iterable[Setting],

@@ -150,11 +150,6 @@ class Leader:
         return self._certain_until
 
     @property
-    def fenced_until(self) -> float:
-        """Until when (monotonic seconds) a write of the one before may still land; 0 = no such thing."""
-        return self._fenced_until
-
-    @property
     def fenced(self) -> bool:
         """Whether a write of the one before may still land."""
         return self._clock.monotonic() < self._fenced_until

@@ -21,8 +21,6 @@ from reconciler.kube.status.conditions import bounded, condition_of, conditions
 from reconciler.kube.status.eligibility import Eligibility, EligibilityKind
 from reconciler.kube.status.entries import StatusEntries, previous_keys, sentence
 from reconciler.kube.status.key_status import KeyStatus, KeyStatusIndex
-from reconciler.kube.status.quota_cluster import cluster_status as cluster_status  # noqa: PLC0414 - the other kind's
-from reconciler.kube.status.quota_cluster import pending_cluster as pending_cluster  # noqa: PLC0414 - the same
 from reconciler.kube.status.reasons import PRECEDENCE, TABLE, Reason, worst
 from reconciler.quota.entity import Entity
 from reconciler.quota.entity_forms import entity_text

@@ -13,7 +13,6 @@ from typing import Final
 from reconciler.kube.api.custom_resources import (
     API_VERSION,
     Obj,
-    cluster_name_of,
     created_of,
     deletion_requested_at,
     document_of,
@@ -286,11 +285,6 @@ def _judged(obj: Obj, declaration: Declaration, cluster: QuotaCluster) -> Eligib
         tenanted=bool(cluster.grants),
         messages=messages,
     )
-
-
-def refers_to(eligibility: Eligibility) -> str:
-    """Name of the QuotaCluster that the document refers to, "" if it does not say."""
-    return cluster_name_of(eligibility.obj)
 
 
 def cluster_problems(obj: Obj, *, allow_references: bool = False) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from reconciler.kube.api.custom_resources import time_text
 from reconciler.kube.status.conditions import ReconcileFailure, trouble_of
 from reconciler.kube.status.reasons import Reason
 from reconciler.quota.drift_tracker import DriftObservation
-from reconciler.quota.keys import COLUMN_OF, Key, same_value
+from reconciler.quota.keys import COLUMN_OF, same_value
 from reconciler.quota.outcome import Applied, Held, Rejected, Unknown
 from reconciler.quota.ownership import NO_RECORD, OwnershipRecords, Pair
 from reconciler.quota.planner.claims import ResolvedClaims
@@ -374,8 +374,3 @@ def _finding_text(live: float | None) -> str:
 def _difference(finding: Finding) -> str:
     desired_text = "no value" if finding.desired is None else number(finding.desired)
     return f"{desired_text} is declared, {_finding_text(finding.live)} is live"
-
-
-def key_text(key: Key, message: str) -> str:
-    """One key's part of a message about a whole document."""
-    return f"{key}: {message}" if message else str(key)

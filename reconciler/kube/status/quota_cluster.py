@@ -138,11 +138,6 @@ _KEPT: Final = (
 """What stays as it was reported last until it is known anew."""
 
 
-def pending_cluster(obj: Obj, *, previous: Obj, now: float) -> dict[str, Any]:
-    """What a QuotaCluster says while its first pass takes long."""
-    return cluster_status(obj, report=None, previous=previous, now=now)
-
-
 # ---- facts -----------------------------------------------------------------------------------
 
 

@@ -165,11 +165,6 @@ class ResourceCache:
         self._ended: dict[str, None] = {}
         self.clusters: dict[str, Obj] = {}
 
-    @property
-    def document_count(self) -> int:
-        """How many ClientQuotas there are."""
-        return len(self._originals)
-
     def of(self, cluster: str) -> Mapping[str, Obj]:
         """The ClientQuotas that are for a cluster, by ``namespace/name``."""
         return self._documents.get(cluster, {})

@@ -6,7 +6,8 @@ Nothing is decided here: ``plan.py`` compares, ``send_order.py`` orders, ``guard
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 
 from reconciler.quota.entity import Entity, parts, sort_key
 from reconciler.quota.ip_aliases import IpAlias
@@ -104,7 +105,7 @@ class Finding:
     ignored: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # without slots: the digest is cached
 class Plan:
     """What is to be done to one cluster, and everything that was seen on the way.
 
@@ -135,14 +136,11 @@ class Plan:
     owned_pairs: int = 0
     removals_known: bool = True
     complete: bool = True
-    _digest: list[str] = field(default_factory=list[str], init=False, repr=False, compare=False)
 
-    @property
+    @cached_property
     def digest(self) -> str:
-        """What identifies the effect: cluster id and operations, nothing else. Computed once."""
-        if not self._digest:
-            self._digest.append(effect_digest(self.cluster_id, self.changes))
-        return self._digest[0]
+        """What identifies the effect: cluster id and operations, nothing else."""
+        return effect_digest(self.cluster_id, self.changes)
 
     def findings_for(self, *causes: Cause) -> tuple[Finding, ...]:
         """The findings with these causes."""

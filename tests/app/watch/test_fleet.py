@@ -13,7 +13,6 @@ from reconciler.app.watch.fleet import WatchedFleet
 from reconciler.app.watch.revision import Revision
 from reconciler.app.watch.state_file import WatchState
 from reconciler.errors import AuthenticationError, ConfigError, ConnectError, TaskDied
-from reconciler.inventory.audit_log import MemoryAuditLog
 from reconciler.inventory.memory import MemoryInventory
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
@@ -22,6 +21,7 @@ from reconciler.reconcile import ReconcilePorts
 from tests.app.loop.projects import Origin, cluster, quota
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.manual_clock import Inline, TurnedClock, settle
+from tests.fakes.memory_audit_log import MemoryAuditLog
 from tests.fakes.telemetry import Told
 
 ALICE, BOB, RATE = entity(user="alice"), entity(user="bob"), Key.PRODUCER_BYTE_RATE

@@ -10,7 +10,6 @@ from reconciler.kube.status.quota_cluster import (
     MOST_DRIFT,
     SecretUse,
     cluster_status,
-    pending_cluster,
 )
 from reconciler.quota.entity import entity
 from reconciler.quota.results.report import Reconciliation
@@ -212,7 +211,9 @@ def test_what_the_rim_knows_is_told():
 def test_a_request_is_answered_by_the_pass_that_saw_it():
     made = KubeWorld()
     made.obj["metadata"]["annotations"] = {REQUESTED_AT: "now"}
-    assert "lastHandledReconcileAt" not in pending_cluster(made.obj, previous={}, now=NOW)
+    assert "lastHandledReconcileAt" not in cluster_status(
+        made.obj, report=None, previous={}, now=NOW
+    )
     made.run()
     assert made.obj["status"]["lastHandledReconcileAt"] == "now"
 

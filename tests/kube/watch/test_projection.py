@@ -106,7 +106,7 @@ def test_the_cache_wakes_the_clusters_that_are_selected_or_no_longer_are() -> No
     assert list(cache.of("eu-1")) == []
     assert cache.cluster_gone(PROD["eu-2"]) == {"eu-2"}
     assert cache.clusters_of("payments/a") == ("lab",)
-    assert cache.document_count == 1
+    assert len(cache._originals) == 1
 
 
 def test_the_cache_wakes_a_cluster_whose_labels_choose_other_limits() -> None:

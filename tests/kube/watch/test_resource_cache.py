@@ -77,7 +77,7 @@ def test_a_deleted_document_departs_once():
     assert list(departed) == ["team/a"]
     assert departed["team/a"]["status"] == RECORDS
     assert cache.take_departed("prod") == {}
-    assert cache.document_count == 0
+    assert len(cache._originals) == 0
 
 
 def test_a_document_deleted_and_made_again_between_two_looks_departs_and_arrives():

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.quota.entity import DEFAULT, Entity, entity, level, may_match_same, sort_key
+from reconciler.quota.entity import DEFAULT, Entity, entity, level, sort_key
 from reconciler.quota.keys import COLUMNS, RULES, Key
 from reconciler.quota.planner.desired_state import Declaration, merge
 from reconciler.quota.planner.impact import (
@@ -22,6 +22,7 @@ from reconciler.quota.planner.plan import Finding, Plan, QuotaChange, apply_to
 from reconciler.quota.policy import Action, Cause
 from reconciler.quota.precedence import Principal, resolve
 from reconciler.quota.state import QuotaState, limits_of
+from tests.quota.reference import may_match_same
 from tests.quota.strategies import CLIENTS, USERS, states
 
 RATE, SHARE = Key.PRODUCER_BYTE_RATE, Key.REQUEST_PERCENTAGE

@@ -3,13 +3,14 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.quota.entity import ABSENT, DEFAULT, entity, level, may_match_same
+from reconciler.quota.entity import ABSENT, DEFAULT, entity, level
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import Owner, OwnershipRecords, Recorded
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.planner.preconditions import differences, preconditions_of
 from reconciler.quota.policy import Cause
 from reconciler.quota.state import QuotaState
+from tests.quota.reference import may_match_same
 
 RATE, SHARE = Key.PRODUCER_BYTE_RATE, Key.REQUEST_PERCENTAGE
 SLOTS = (ABSENT, DEFAULT, "a", "b")

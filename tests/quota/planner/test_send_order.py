@@ -8,7 +8,7 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.quota.entity import DEFAULT, entity, level, may_match_same, sort_key
+from reconciler.quota.entity import DEFAULT, entity, level, sort_key
 from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Alteration, Applied, Held, Rejected, Result, Unknown
 from reconciler.quota.planner.plan import QuotaChange
@@ -32,6 +32,7 @@ from tests.quota.log_model import (
     changes_between,
 )
 from tests.quota.log_model import drive as send_plan
+from tests.quota.reference import may_match_same
 
 RATE, SHARE = Key.PRODUCER_BYTE_RATE, Key.REQUEST_PERCENTAGE
 REFUSED = Rejected(code=42, name="INVALID_REQUEST", message="no")
