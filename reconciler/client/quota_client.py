@@ -7,7 +7,6 @@ async with QuotaClient(ClientConfig.from_properties("client.properties")) as cli
 import asyncio
 import math
 from collections.abc import Awaitable, Collection, Iterable, Mapping, MutableMapping, Sequence
-from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
 
 from reconciler.base.backoff import Deadline
@@ -69,12 +68,7 @@ class QuotaClient:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def close(self) -> None:

@@ -16,7 +16,6 @@ from collections.abc import (
     Sequence,
 )
 from concurrent import futures
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from reconciler.base.protocols import Progress
@@ -65,12 +64,7 @@ class SyncQuotaClient:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -3,7 +3,6 @@
 import json
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Final, Self, TypeAlias
 from urllib.parse import urlencode, urlsplit
 
@@ -106,12 +105,7 @@ class RestClient:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._http.close()
 
     async def get(self, path: str, *, query: Mapping[str, str] | None = None) -> Json:

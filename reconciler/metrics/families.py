@@ -223,34 +223,10 @@ ENTITY_LIMIT: Final = MetricFamily(
     help="Live limits of entities without a default slot, spelt as brokers' own metrics do; only where it was asked for, at most 10000 per cluster.",
 )
 
-FAMILIES: Final = (
-    BUILD,
-    PAIRS,
-    DOCUMENTS,
-    CONFLICTS,
-    DRIFT_FOUGHT,
-    OVERRIDES_EXPIRED,
-    PASSES,
-    PASS_SECONDS,
-    LAST_PASS,
-    IN_PROGRESS,
-    LAST_SYNC,
-    INTERVAL,
-    OPERATIONS,
-    WITHHELD,
-    CORRECTIONS,
-    QUEUE_DEPTH,
-    BATCH_SIZE,
-    KAFKA_SECONDS,
-    LEADER,
-    WATCH_LAST_EVENT,
-    KUBERNETES_REQUESTS,
-    REVISION,
-    REVISION_REFUSED,
-    ENTITY_DRIFTED,
-    ENTITY_LIMIT,
+FAMILIES: Final = tuple(
+    family for family in tuple(globals().values()) if isinstance(family, MetricFamily)
 )
-"""All of them."""
+"""All of them, in the order in which they stand above."""
 
 SAMPLES: Final[Mapping[str, frozenset[str]]] = {
     name: labels for family in FAMILIES for name, labels in family.samples.items()

@@ -155,17 +155,7 @@ DESCRIBE_CLUSTER: Final = KafkaApi(
     answer_items=CLUSTER_ITEMS,
 )
 
-APIS: Final = (
-    METADATA,
-    SASL_HANDSHAKE,
-    API_VERSIONS,
-    DESCRIBE_CONFIGS,
-    SASL_AUTHENTICATE,
-    DESCRIBE_CLIENT_QUOTAS,
-    ALTER_CLIENT_QUOTAS,
-    DESCRIBE_USER_SCRAM_CREDENTIALS,
-    DESCRIBE_CLUSTER,
-)
+APIS: Final = tuple(api for api in tuple(globals().values()) if isinstance(api, KafkaApi))
 """Every API that we speak, by ascending number."""
 
 BY_KEY: Final = {api.key: api for api in APIS}

@@ -7,7 +7,6 @@ down: the thread that reads sees the end of the stream, and the caller gets a de
 import contextlib
 import socket
 import threading
-from types import TracebackType
 from typing import Self
 
 
@@ -29,12 +28,7 @@ class HttpDeadline:
         self._timer.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._timer.cancel()
 
     def watch(self, opened: socket.socket) -> None:

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, TextIO
 
 from reconciler.errors import UsageError
@@ -301,13 +300,8 @@ class ConsoleNotices:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._line.__exit__(kind, error, trace)
+    def __exit__(self, *error: object) -> None:
+        self._line.__exit__(*error)
 
     def progress(self, phase: str, done: int, total: int) -> None:
         """Show how far a phase is; one of unknown length only on a terminal."""

@@ -11,7 +11,6 @@ import os
 import ssl
 from collections.abc import AsyncIterator
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 from aiohttp import web
@@ -262,12 +261,7 @@ class Webhook:
         )
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         for task in self._tasks:
             _ = task.cancel()
             _ = await asyncio.wait({task})

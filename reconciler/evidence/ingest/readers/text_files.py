@@ -4,7 +4,6 @@ import codecs
 import gzip
 import zlib
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Final, Self
 
 from reconciler.errors import TelemetryError
@@ -35,12 +34,7 @@ class TextFile:
             raise self._unreadable(wrong) from wrong
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._file is not None:
             self._file.close()
 
