@@ -261,7 +261,7 @@ class Webhook:
         )
         return self
 
-    async def __aexit__(self, *_: object) -> None:
+    async def __aexit__(self, *_error: object) -> None:
         for task in self._tasks:
             _ = task.cancel()
             _ = await asyncio.wait({task})
