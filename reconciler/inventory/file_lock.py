@@ -5,6 +5,7 @@ nothing to clean up. The file itself stays (removing it would let two writers lo
 its text names the holder, for the error that the next one gets.
 """
 
+import contextlib
 import fcntl
 import json
 import os
@@ -127,13 +128,16 @@ class FileLock:
                 "what": self._holder.command,
             }
         ).encode()
-        os.ftruncate(handle, 0)
-        _ = os.pwrite(handle, content, 0)
+        # The text is for the error of another process: a full disk takes no lock away.
+        with contextlib.suppress(OSError):
+            os.ftruncate(handle, 0)
+            _ = os.pwrite(handle, content, 0)
 
     def release(self) -> None:
         """Give the lock back; nothing happens if it is not held."""
         if self._handle is not None:
-            os.ftruncate(self._handle, 0)
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._handle, 0)
             os.close(self._handle)
             self._handle = None
 

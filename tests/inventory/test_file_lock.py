@@ -82,3 +82,11 @@ def test_releasing_twice_does_nothing(tmp_path: Path):
     mine.release()
     mine.release()
     assert not mine.is_held
+
+
+def test_a_full_disk_takes_no_lock_away(tmp_path: Path) -> None:
+    full = lock(tmp_path)
+    (tmp_path / "lock").symlink_to("/dev/full")
+    with full:
+        assert full.is_held
+    assert not full.is_held

@@ -72,9 +72,9 @@ class WatchedWorld(KubeWorld):
         outcome = asyncio.run(self.work(LoopTrigger(**trigger)))
         for document, obj in list(self.cache.of("prod").items()):
             if document not in self.objects:
-                _ = self.cache.forget(
-                    obj
-                )  # Its finalizer was removed, and the watch reports the end.
+                # Its finalizer was removed, and the watch reports the end; no other object ever has its uid.
+                self._deleted_uids.add(obj["metadata"]["uid"])
+                _ = self.cache.forget(obj)
         return outcome
 
     @property

@@ -18,7 +18,10 @@ from reconciler.render.units import instant
 
 FOLDER: Final = ".kquota/outcomes"
 KEPT: Final = 50
-"""So many outcomes are kept; older ones go."""
+"""So many outcomes of a cluster are kept; older ones go."""
+
+_TIME: Final = "????-??-??T??????Z"
+"""What the name of an outcome begins with, as a glob."""
 
 
 def keep_outcome(
@@ -39,7 +42,7 @@ def keep_outcome(
         if outcome_path is None:
             path.parent.mkdir(parents=True, exist_ok=True)
             if not path.exists():
-                _forget_old(path.parent)
+                _forget_old(path)
         write_text(path, outcome_text(outcome), private=True)
     except (OSError, KquotaError) as error:
         notices.warning(f"the outcome could not be kept: {error}")
@@ -53,6 +56,8 @@ def _own_place(target: ClusterTarget, outcome: Outcome) -> Path:
     return own_path(target.root, name, content_name="outcomes")
 
 
-def _forget_old(folder: Path) -> None:
-    for old in sorted(folder.glob("*.json"))[: -KEPT + 1]:
+def _forget_old(path: Path) -> None:
+    """Make room for another outcome of the same cluster: a run may write those of many clusters at the same time."""
+    cluster = path.name[len(_TIME) :]
+    for old in sorted(path.parent.glob(f"{_TIME}{cluster}"))[: -KEPT + 1]:
         old.unlink(missing_ok=True)

@@ -1,0 +1,32 @@
+"""Outcomes on disk: of each cluster the newest ones, whatever other clusters of the same run write."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from reconciler.app.change.outcome_files import FOLDER, KEPT, keep_outcome
+from reconciler.app.clusters.targets import ClusterTarget
+from reconciler.app.notices import NoticeLog
+from tests.app.test_fleet import target
+from tests.render.previews import result
+
+
+def kept(folder: Path, name: str, *, at: float) -> Path:
+    """Keep the outcome of one cluster."""
+    cluster: ClusterTarget = replace(target(name), root=folder)
+    notices = NoticeLog()
+    path = keep_outcome(notices, cluster, replace(result(), started_at=at), None)
+    assert path is not None, notices.notices
+    return path
+
+
+def test_a_run_over_many_clusters_keeps_the_outcome_of_each(tmp_path: Path) -> None:
+    paths = [kept(tmp_path, f"c{number}", at=1e9) for number in range(KEPT + 10)]
+    assert all(path.exists() for path in paths)
+
+
+def test_older_outcomes_of_a_cluster_go_and_those_of_others_stay(tmp_path: Path) -> None:
+    other = kept(tmp_path, "eu-prod", at=1e9)
+    paths = [kept(tmp_path, "prod", at=1e9 + number) for number in range(KEPT + 10)]
+    assert [path.exists() for path in paths] == [False] * 10 + [True] * KEPT
+    assert other.exists()
+    assert len(list((tmp_path / FOLDER).iterdir())) == KEPT + 1
