@@ -176,22 +176,26 @@ class Rules:
         """The first ignore rule that acts on the pair."""
         return next((rule for rule in self.ignore if rule.covers(subject, key, now)), None)
 
-    def permits(self, cause: Cause, fate: DeclarationEnd | None = None) -> Action:
+    def permits(
+        self, cause: Cause, fate: DeclarationEnd | None = None, *, is_orphaned: bool = False
+    ) -> Action:
         """What may be done about a pair with this cause.
 
         Args:
             cause: The row of the three-way table.
             fate: How the pair ceased to be declared, for pairs that we own; unknown counts as retained.
+            is_orphaned: Whether the pair is recorded as orphaned already.
         """
         column = STRICTNESS.index(self.in_force)
+        prune = PRUNE[fate or DeclarationEnd.EXPLICIT_RETAIN][column]
         match cause:
             case Cause.DRIFT:
                 return DRIFT[self.drift][column]
+            case Cause.PRUNE if self.complete or (is_orphaned and prune is Action.ORPHAN):
+                return prune  # What is orphaned stays, whatever an unread document asks for.
             case Cause.PRUNE | Cause.GONE if not self.complete:
                 # A document that was not read may still ask for the pair.
                 return Action.REPORT
-            case Cause.PRUNE:
-                return PRUNE[fate or DeclarationEnd.EXPLICIT_RETAIN][column]
             case Cause.CHANGED_BY_ANOTHER:
                 return self.permits(Cause.PRUNE, fate) if self.force else Action.REPORT
             case Cause.UNMANAGED:

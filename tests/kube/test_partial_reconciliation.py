@@ -273,6 +273,46 @@ def test_events_without_an_order_are_reconciled_completely_and_a_removal_lists_b
     assert world.reason("team/unseen") == "Synced"
 
 
+def ready(world: WatchedWorld) -> str:
+    """The reason of the QuotaCluster's condition Ready."""
+    conditions = world.obj["status"]["conditions"]
+    return str(next(each["reason"] for each in conditions if each["type"] == "Ready"))
+
+
+def test_an_orphaned_limit_needs_no_listing_and_is_reported_as_nothing_that_waits() -> None:
+    world, _ = worlds()
+    _ = world.reconcile(keys=(world.declare("a", entity(user="u"), 2048, deletionPolicy="Retain"),))
+    _ = world.reconcile(keys=(world.remove("a"),))
+    assert world.owned.orphaned
+    _ = world.reconcile(keys=("prod",))
+    assert not world.is_partial
+    assert ("list", "clientquotas", "", "") not in world.api.calls
+    assert ready(world) == "Synced"
+    _ = change(world)
+    assert world.is_partial
+
+
+def test_an_orphaned_limit_that_the_policy_removes_by_now_is_removed_after_a_listing() -> None:
+    world, _ = worlds()
+    subject = entity(user="u")
+    _ = world.reconcile(keys=(world.declare("a", subject, 2048),))
+    _ = world.reconcile(keys=(world.remove("a"),))
+    assert world.owned.orphaned
+    obj = world.obj
+    obj["spec"] |= {
+        "policy": "Sync",
+        "expectedClusterId": "fake-cluster",
+        "confirmSync": "fake-cluster",
+    }
+    obj["metadata"]["generation"] = 2
+    obj["metadata"]["resourceVersion"] = world.api.next_version()
+    _ = world.cache.cluster_seen(copy.deepcopy(obj))
+    _ = world.reconcile(keys=("prod",))
+    assert ("list", "clientquotas", "", "") in world.api.calls
+    assert subject not in world.kafka.truth.limits
+    assert ready(world) == "Synced"
+
+
 def test_documents_that_were_given_our_finalizer_are_no_change() -> None:
     world = WatchedWorld(guards=None)
     for number in range(40):

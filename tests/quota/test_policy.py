@@ -170,6 +170,19 @@ def test_a_pair_of_unknown_fate_is_kept():
     assert rules.permits(Cause.PRUNE, DeclarationEnd.UNSET) is Action.WRITE
 
 
+@pytest.mark.parametrize("policy", [Policy.UPSERT, Policy.SYNC])
+@pytest.mark.parametrize("fate", list(DeclarationEnd))
+def test_an_orphaned_pair_that_stays_anyway_waits_for_no_document(policy, fate):
+    full = Rules(policy=policy, sync_confirmed=True)
+    partial = replace(full, complete=False)
+    permitted = full.permits(Cause.PRUNE, fate, is_orphaned=True)
+    stays = permitted is Action.ORPHAN
+    assert partial.permits(Cause.PRUNE, fate, is_orphaned=True) is (
+        Action.ORPHAN if stays else Action.REPORT
+    )
+    assert partial.permits(Cause.PRUNE, fate) is Action.REPORT
+
+
 @pytest.mark.parametrize(
     "lacking",
     [{"exclusive": False}, {"scope": ()}, {"complete": False}, {"sync_confirmed": False}],

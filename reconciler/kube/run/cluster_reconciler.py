@@ -144,9 +144,8 @@ class ClusterReconciler:
             if self._context.cache.has_departed(self._name):
                 self._inventory.reload_from_cache(None if scope is None else scope.entities)
             # Some of them came after the records were read.
-            self._inventory.take_documents(
-                {document: judged.obj for document, judged in used_eligibilities.items()}
-            )
+            used = used_eligibilities.items()
+            self._inventory.take_documents({document: judged.obj for document, judged in used})
             settled = self._gathered(used_eligibilities, unheld, baseline, scope)
             ports = ReconcilePorts(
                 store=store,
@@ -347,7 +346,9 @@ class ClusterReconciler:
         """
         owned = await self._read_records(cluster_id, cluster)
         if not wake.resync and not might_remove(
-            owned, resolve_desired_state(self._eligibilities(cluster).values(), owned)
+            owned,
+            resolve_desired_state(self._eligibilities(cluster).values(), owned),
+            cluster.rules().in_force,
         ):
             return False
         complete = await self._context.list_everything()

@@ -20,6 +20,7 @@ from reconciler.quota.keys import COLUMN_OF
 from reconciler.quota.ownership import OwnershipRecords
 from reconciler.quota.planner.claims import ResolvedClaims
 from reconciler.quota.planner.plan import Plan, QuotaChange
+from reconciler.quota.policy import Policy
 
 BEING_DELETED: Final = (
     f"the definition {CLIENT_QUOTA_DEFINITION} is being deleted or is gone, so no limit is removed from Kafka; apply the"
@@ -86,8 +87,16 @@ class DefinitionGuard:
         return obj is None or is_terminating(obj)
 
 
-def might_remove(owned: OwnershipRecords, settled: ResolvedClaims) -> bool:
-    """Whether we own something that no document asks for any more; what is orphaned or frozen stays anyway."""
+def might_remove(owned: OwnershipRecords, settled: ResolvedClaims, policy: Policy) -> bool:
+    """Whether we own something that no document asks for any more; what is frozen stays anyway.
+
+    What is orphaned stays, too, unless its document left the choice to the policy, which is Sync by now.
+
+    Args:
+        owned: The records.
+        settled: What all documents together ask for.
+        policy: In force.
+    """
     desired = settled.desired
     frozen = desired.frozen
     for subject, record in owned.records.items():
@@ -98,8 +107,11 @@ def might_remove(owned: OwnershipRecords, settled: ResolvedClaims) -> bool:
         ):
             continue
         for key, owner in record.pairs():
+            stays_orphaned = (subject, key) in owned.orphaned and not (
+                policy is Policy.SYNC and owner.deletion_policy is None
+            )
             if (
-                (subject, key) not in owned.orphaned
+                not stays_orphaned
                 and owner.document not in frozen
                 and (limits is None or limits[COLUMN_OF[key]] is None)
             ):

@@ -334,6 +334,6 @@ def _waiting_removals(plan: Plan) -> int:
     if plan.complete:
         return 0
     return sum(
-        finding.cause in {Cause.PRUNE, Cause.GONE} and finding.action is Action.REPORT
+        finding.cause is Cause.PRUNE and finding.action is Action.REPORT
         for finding in plan.findings
     )

@@ -264,7 +264,8 @@ class _Comparison:
 
     def _action(self, view: PairView, cause: Cause) -> Action:
         """What the rules permit; unmanaged pairs outside the scope are left alone."""
-        action = self.rules.permits(cause, self._fate(view))
+        is_orphaned = view.pair in self.owned.orphaned
+        action = self.rules.permits(cause, self._fate(view), is_orphaned=is_orphaned)
         is_out_of_scope = cause is Cause.UNMANAGED and not self.rules.in_scope(view.entity)
         return Action.REPORT if is_out_of_scope and action is Action.WRITE else action
 
