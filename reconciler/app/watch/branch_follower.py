@@ -57,6 +57,7 @@ class BranchFollower:
         self._mirror, self._places, self._state = mirror, places, state
         self._take, self._telemetry, self._clock = take, telemetry, clock
         self._judged: tuple[str, str | None] | None = None
+        self._complaint = ""
 
     async def restore(self) -> None:
         """Put the last good revision in force again, without a request to the source, which may be unavailable."""
@@ -91,9 +92,11 @@ class BranchFollower:
             await asyncio.to_thread(check_clients, revision)
         except KquotaError as error:
             self._refuse(commit, error)
+            # Anything but a fault of the documents, such as a file of a Secret that is not there yet, may go away by itself.
+            self._judged = read_state if isinstance(error, ManifestErrors) else None
         else:
             self._accept(revision)
-        self._judged = read_state
+            self._judged = read_state
         return LoopOutcome()
 
     def _read(self, commit: str) -> Revision:
@@ -118,7 +121,7 @@ class BranchFollower:
             _LOG.warning("%s: %s", commit[:12], escaped(str(warning)))
         self._mirror.keep(commit)
         self._state.remember(commit=commit, refused_commit="")
-        self.refused = ""
+        self.refused = self._complaint = ""
         self._enforce(revision)
         if before is None or before.commit != commit:
             count = sum(len(desired.documents) for desired in revision.desired.values())
@@ -156,6 +159,9 @@ class BranchFollower:
         self._report_revision()
 
     def _complain(self, commit: str, error: KquotaError, verdict: str) -> None:
+        if (complaint := f"{commit} {verdict}: {error}") == self._complaint:
+            return
+        self._complaint = complaint
         _LOG.error("%s %s", commit[:12], verdict)
         for problem in _problems(error):
             _LOG.error("%s: %s", commit[:12], escaped(problem))

@@ -120,6 +120,23 @@ def test_client_settings_that_lead_nowhere_are_refused_too(watched: Following, c
     assert watched.follower.refused
 
 
+def test_a_file_of_a_secret_that_comes_later_needs_no_new_commit(
+    watched: Following, tmp_path: Path, caplog
+):
+    secret = tmp_path / "secret.properties"
+    settings = f"  properties: {{client.id: '${{file:{secret}:id}}'}}\n"
+    good = watched.origin.commit(quota("alice"), clusters=cluster(more=settings))
+    for _ in range(2):
+        watched.look()
+    assert watched.in_force == ""
+    errors = said(caplog, logging.ERROR)
+    assert len(errors) == 2, "each problem once, however often the branch is looked at"
+    secret.write_text("id=kquota\n")
+    watched.look()
+    assert watched.in_force == good
+    assert watched.follower.refused == ""
+
+
 def test_a_source_that_is_away_is_tried_again_and_changes_nothing(watched: Following, tmp_path):
     good = watched.origin.commit(quota("alice"))
     watched.look()
