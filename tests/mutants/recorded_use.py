@@ -417,8 +417,8 @@ FAULTS: tuple[Fault, ...] = (
         (
             "evidence/render/report_tables",
             "a figure that is at least that is shown as exact",
-            "else sign + daily",
-            "else daily",
+            "BOUNDS[row.bound] + figure if is_known else figure",
+            "figure",
             SHOWN,
         ),
         (

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from reconciler.evidence.render.report_tables import ReportTable
+from reconciler.evidence.render.report_tables import ReportTable, TableForm, name, text
 from reconciler.evidence.render.units import moment_text
 from reconciler.quota.entity_forms import parts_text, read_canonical_parts
 from reconciler.quota.keys import COLUMNS, Key
@@ -43,31 +43,14 @@ _LOOKS: Final = {
 def headline(report: FleetReport) -> str:
     """The one sentence that stands first."""
     sentences = [
-        count(len(rows) + report.left_out.get(name, 0), *_NOUNS[name])
-        for name, rows in _rows(report).items()
-        if rows or report.left_out.get(name, 0)
+        count(len(rows) + report.left_out.get(table, 0), *_NOUNS[table])
+        for table, rows in _rows(report).items()
+        if rows or report.left_out.get(table, 0)
     ]
     clusters = count(len(report.clusters), "cluster")
     violations = sum(len(summary.violations) for summary in report.clusters)
     violations_text = f"; {count(violations, 'violation')} of guards" if violations else ""
     return f"{clusters}: {', '.join(sentences) or _LOOKS[report.about]}{violations_text}"
-
-
-def sheets(report: FleetReport) -> tuple[ReportTable, ...]:
-    """All parts that hold anything, in the order in which they are read."""
-    left_out = report.left_out
-    tables = (
-        _clusters(report.clusters),
-        _violations(report.clusters),
-        _conflicts(report.conflicts, left_out.get(PLAN_CONFLICT.name, 0)),
-        _planned(report.planned, left_out.get(PLAN_ROW.name, 0)),
-        _changed(report.changed, left_out.get(QUOTA_CHANGE.name, 0)),
-        _dead(report.dead, left_out.get(DEAD_QUOTA.name, 0)),
-        _effective(report.effective, left_out.get(EFFECTIVE_QUOTA.name, 0)),
-    )
-    return tuple(
-        report_table for report_table in tables if report_table.rows or report_table.left_out
-    )
 
 
 def _rows(report: FleetReport) -> dict[str, Sequence[object]]:
@@ -80,167 +63,116 @@ def _rows(report: FleetReport) -> dict[str, Sequence[object]]:
     }
 
 
-def _clusters(rows: Sequence[ClusterTotals]) -> ReportTable:
-    return ReportTable(
-        name="clusters",
-        title="Clusters",
-        description="The last complete look at each, and what was counted.",
-        heads=("cluster", "look", "counts"),
-        rows=tuple(
-            (
-                summary.cluster_id,
-                moment_text(summary.look_ms),
-                ", ".join(
-                    f"{name} {number:,}" for name, number in summary.counts.items() if number
-                ),
-            )
-            for summary in rows
-        ),
+def _counts(totals: ClusterTotals) -> str:
+    return ", ".join(f"{word} {amount:,}" for word, amount in totals.counts.items() if amount)
+
+
+_CLUSTERS: Final[TableForm[ClusterTotals]] = TableForm(
+    "clusters",
+    "Clusters",
+    "The last complete look at each, and what was counted.",
+    (
+        name("cluster", lambda totals: totals.cluster_id),
+        text("look", lambda totals: moment_text(totals.look_ms)),
+        text("counts", _counts),
+    ),
+)
+_VIOLATIONS: Final[TableForm[tuple[str, str]]] = TableForm(
+    "violations",
+    "Refused",
+    "What guards that count say against a plan; kquota plan asks all guards.",
+    (name("cluster", lambda row: row[0]), text("violation", lambda row: row[1])),
+)
+_CONFLICTS: Final[TableForm[ConflictRow]] = TableForm(
+    PLAN_CONFLICT.name,
+    "Conflicts",
+    "Pairs that several documents claim; nothing is done about them.",
+    (
+        name("cluster", lambda row: row.cluster_id),
+        name("entity", lambda row: _entity(row.entity_json)),
+        text("limit", lambda row: _limit(row.quota_key, row.value)),
+        text("document", lambda row: row.document),
+        text("place", lambda row: f"{row.path}:{row.line}"),
+    ),
+)
+_PLANNED: Final[TableForm[PlannedRow]] = TableForm(
+    PLAN_ROW.name,
+    "Plan",
+    "What kquota apply would write. Limits are per broker.",
+    (
+        name("cluster", lambda row: row.cluster_id),
+        name("entity", lambda row: _entity(row.entity_json)),
+        text("action", lambda row: row.action),
+        text("key", lambda row: row.quota_key),
+        text("before", lambda row: _value(row.quota_key, row.before)),
+        text("after", lambda row: _value(row.quota_key, row.after)),
+        text("cause", lambda row: row.cause),
+        text("asked by", lambda row: row.document),
+    ),
+)
+_CHANGED: Final[TableForm[LimitChangeRow]] = TableForm(
+    QUOTA_CHANGE.name,
+    "Changes",
+    "Newest first; a change lies between two looks.",
+    (
+        name("cluster", lambda row: row.cluster_id),
+        name("entity", lambda row: _entity(row.entity_json)),
+        text("key", lambda row: row.quota_key),
+        text("before", lambda row: _value(row.quota_key, row.before)),
+        text("after", lambda row: _value(row.quota_key, row.after)),
+        text("not before", lambda row: moment_text(row.from_after_ms) if row.from_after_ms else ""),
+        text("seen", lambda row: moment_text(row.from_ms)),
+        text("cause", lambda row: row.cause),
+        text("by", lambda row: " ".join(filter(None, (row.writer, row.commit[:12])))),
+    ),
+)
+_UNUSED: Final[TableForm[UnusedLimitRow]] = TableForm(
+    DEAD_QUOTA.name,
+    "Limits that apply to no client",
+    "In the look-back; what has no data is not called dead.",
+    (
+        name("cluster", lambda row: row.cluster_id),
+        name("entity", lambda row: _entity(row.entity_json)),
+        text("limit", lambda row: _limit(row.quota_key, row.value)),
+        text("reason", lambda row: row.reason),
+        text("held last", lambda row: _moment(row.last_effective_ms)),
+    ),
+)
+_EFFECTIVE: Final[TableForm[EffectiveRow]] = TableForm(
+    EFFECTIVE_QUOTA.name,
+    "Limits in force",
+    "Per broker; of a client, or of the tags that clients are counted under.",
+    (
+        name("cluster", lambda row: row.cluster_id),
+        name("user", lambda row: row.user),
+        name("client-id", lambda row: row.client_id),
+        name("ip", lambda row: row.ip),
+        text("key", lambda row: row.quota_key),
+        text("limit", lambda row: _value(row.quota_key, row.value, "unlimited")),
+        text("level", lambda row: str(row.level or "")),
+        name("from", lambda row: _entity(row.source_entity)),
+    ),
+)
+
+
+def sheets(report: FleetReport) -> tuple[ReportTable, ...]:
+    """All parts that hold anything, in the order in which they are read."""
+    left_out = report.left_out
+    violations = [(of.cluster_id, sentence) for of in report.clusters for sentence in of.violations]
+    tables = (
+        _CLUSTERS.of(report.clusters),
+        _VIOLATIONS.of(violations),
+        _CONFLICTS.of(report.conflicts, left_out.get(PLAN_CONFLICT.name, 0)),
+        _PLANNED.of(report.planned, left_out.get(PLAN_ROW.name, 0)),
+        _CHANGED.of(report.changed, left_out.get(QUOTA_CHANGE.name, 0)),
+        _UNUSED.of(report.dead, left_out.get(DEAD_QUOTA.name, 0)),
+        _EFFECTIVE.of(report.effective, left_out.get(EFFECTIVE_QUOTA.name, 0)),
     )
+    return tuple(table for table in tables if table.rows or table.left_out)
 
 
-def _violations(rows: Sequence[ClusterTotals]) -> ReportTable:
-    return ReportTable(
-        name="violations",
-        title="Refused",
-        description="What guards that count say against a plan; kquota plan asks all guards.",
-        heads=("cluster", "violation"),
-        rows=tuple((summary.cluster_id, text) for summary in rows for text in summary.violations),
-    )
-
-
-def _conflicts(rows: Sequence[ConflictRow], left_out: int) -> ReportTable:
-    return _sheet(
-        PLAN_CONFLICT.name,
-        ("Conflicts", "Pairs that several documents claim; nothing is done about them."),
-        ("cluster", "entity", "limit", "document", "place"),
-        [
-            (
-                conflict.cluster_id,
-                _entity(conflict.entity_json),
-                _limit(conflict.quota_key, conflict.value),
-                conflict.document,
-                f"{conflict.path}:{conflict.line}",
-            )
-            for conflict in rows
-        ],
-        left_out,
-    )
-
-
-def _planned(rows: Sequence[PlannedRow], left_out: int) -> ReportTable:
-    return _sheet(
-        PLAN_ROW.name,
-        ("Plan", "What kquota apply would write. Limits are per broker."),
-        ("cluster", "entity", "action", "key", "before", "after", "cause", "asked by"),
-        [
-            (
-                planned.cluster_id,
-                _entity(planned.entity_json),
-                planned.action,
-                planned.quota_key,
-                _value(planned.quota_key, planned.before),
-                _value(planned.quota_key, planned.after),
-                planned.cause,
-                planned.document,
-            )
-            for planned in rows
-        ],
-        left_out,
-    )
-
-
-def _changed(rows: Sequence[LimitChangeRow], left_out: int) -> ReportTable:
-    return _sheet(
-        QUOTA_CHANGE.name,
-        ("Changes", "Newest first; a change lies between two looks."),
-        ("cluster", "entity", "key", "before", "after", "not before", "seen", "cause", "by"),
-        [
-            (
-                changed.cluster_id,
-                _entity(changed.entity_json),
-                changed.quota_key,
-                _value(changed.quota_key, changed.before),
-                _value(changed.quota_key, changed.after),
-                moment_text(changed.from_after_ms) if changed.from_after_ms else "",
-                moment_text(changed.from_ms),
-                changed.cause,
-                " ".join(filter(None, (changed.writer, changed.commit[:12]))),
-            )
-            for changed in rows
-        ],
-        left_out,
-    )
-
-
-def _dead(rows: Sequence[UnusedLimitRow], left_out: int) -> ReportTable:
-    return _sheet(
-        DEAD_QUOTA.name,
-        (
-            "Limits that apply to no client",
-            "In the look-back; what has no data is not called dead.",
-        ),
-        ("cluster", "entity", "limit", "reason", "held last"),
-        [
-            (
-                unused.cluster_id,
-                _entity(unused.entity_json),
-                _limit(unused.quota_key, unused.value),
-                unused.reason,
-                moment_text(unused.last_effective_ms)
-                if unused.last_effective_ms is not None
-                else "",
-            )
-            for unused in rows
-        ],
-        left_out,
-    )
-
-
-def _effective(rows: Sequence[EffectiveRow], left_out: int) -> ReportTable:
-    return _sheet(
-        EFFECTIVE_QUOTA.name,
-        (
-            "Limits in force",
-            "Per broker; of a client, or of the tags that clients are counted under.",
-        ),
-        ("cluster", "user", "client-id", "ip", "key", "limit", "level", "from"),
-        [
-            (
-                effective.cluster_id,
-                effective.user,
-                effective.client_id,
-                effective.ip,
-                effective.quota_key,
-                _value(effective.quota_key, effective.value, "unlimited"),
-                str(effective.level or ""),
-                _entity(effective.source_entity),
-            )
-            for effective in rows
-        ],
-        left_out,
-        names=(0, 1, 2, 3, 7),
-    )
-
-
-def _sheet(
-    name: str,
-    words: tuple[str, str],
-    heads: tuple[str, ...],
-    rows: list[tuple[str, ...]],
-    left_out: int,
-    *,
-    names: tuple[int, ...] = (0, 1),
-) -> ReportTable:
-    return ReportTable(
-        name=name,
-        title=words[0],
-        description=words[1],
-        heads=heads,
-        rows=tuple(rows),
-        names=names,
-        left_out=left_out,
-    )
+def _moment(at_ms: int | None) -> str:
+    return "" if at_ms is None else moment_text(at_ms)
 
 
 def _entity(entity_json: str) -> str:

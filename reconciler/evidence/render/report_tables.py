@@ -1,8 +1,8 @@
 """What a report of use says, as sheets of plain cells: one description, from which text, Markdown and pages are made."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from reconciler.evidence.render.units import (
     between_per_day_text,
@@ -22,7 +22,7 @@ from reconciler.usage.impact.result_rows import (
     EvidenceNote,
     ImpactRow,
     RecommendationRow,
-    Simulation,
+    TierBreach,
 )
 from reconciler.usage.reports.usage import (
     CapacityRow,
@@ -66,99 +66,79 @@ class ReportTable:
     numbers: tuple[int, ...] = ()
     left_out: int = 0
 
-    def __post_init__(self) -> None:
-        if any(len(row) != len(self.heads) for row in self.rows):
-            raise ValueError(f"a row of {self.name} has not as many cells as there are heads")
-
     @property
     def more(self) -> str:
         """What is said of the rows that are left out; "" = none is."""
         return f"and {count(self.left_out, 'more row')}, in the lake" if self.left_out else ""
 
 
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class ReportColumn(Generic[R]):
+    """A column: its heading and the cell of a row; whether cells are foreign names, or numbers that stand at the right."""
+
+    head: str
+    cell: Callable[[R], str]
+    is_name: bool = False
+    is_number: bool = False
+
+
+def text(head: str, cell: Callable[[R], str]) -> ReportColumn[R]:
+    """A column of our own words."""
+    return ReportColumn(head, cell)
+
+
+def name(head: str, cell: Callable[[R], str]) -> ReportColumn[R]:
+    """A column of foreign names."""
+    return ReportColumn(head, cell, is_name=True)
+
+
+def number(head: str, cell: Callable[[R], str]) -> ReportColumn[R]:
+    """A column of numbers."""
+    return ReportColumn(head, cell, is_number=True)
+
+
+@dataclass(frozen=True, slots=True)
+class TableForm(Generic[R]):
+    """How rows of one kind become a table; attributes as in :class:`ReportTable`."""
+
+    name: str
+    title: str
+    description: str
+    columns: tuple[ReportColumn[R], ...]
+
+    def of(self, rows: Iterable[R], left_out: int = 0) -> ReportTable:
+        """The table of these rows."""
+        return ReportTable(
+            name=self.name,
+            title=self.title,
+            description=self.description,
+            heads=tuple(column.head for column in self.columns),
+            rows=tuple(tuple(column.cell(row) for column in self.columns) for row in rows),
+            names=tuple(at for at, column in enumerate(self.columns) if column.is_name),
+            numbers=tuple(at for at, column in enumerate(self.columns) if column.is_number),
+            left_out=left_out,
+        )
+
+
 def sheets(report: UsageReport) -> tuple[ReportTable, ...]:
     """All parts of a report that hold anything, in the order in which they are read."""
-    tables = [evidence_sheet(report.evidence)]
-    left_out = report.left_out
-    if report.origins:
-        tables.append(origin_sheet(report.origins, left_out.get("origins", 0)))
-    if report.simulation is not None:
-        impact_table = impact_sheet(report.simulation)
-        tables.append(
-            _with_window_title(
-                impact_table,
-                report.origins,
-                "What the policy refuses: see `kquota spark simulate`.",
-            )
-        )
-        tables.append(breach_sheet(report.simulation))
-    advice = recommendation_sheet(report.recommendations, left_out.get("recommendation", 0))
+    origins, left_out, simulation = report.origins, report.left_out, report.simulation
+    tables = [EVIDENCE.of(report.evidence), ORIGINS.of(origins, left_out.get("origins", 0))]
+    if simulation is not None:
+        impact = IMPACT.of(simulation.rows, simulation.left_out)
+        policy = "What the policy refuses: see `kquota spark simulate`."
+        tables += [_with_window_title(impact, origins, policy), BREACHES.of(simulation.breaches)]
+    advice = RECOMMENDATIONS.of(report.recommendations, left_out.get("recommendation", 0))
     tables += [
-        _with_window_title(advice, report.origins),
-        usage_sheet(report.usage, left_out.get("usage_row", 0)),
-        capacity_sheet(report.capacity, left_out.get("capacity_row", 0)),
-        noisy_sheet(report.noisy, left_out.get("noisy_row", 0)),
+        _with_window_title(advice, origins),
+        USAGE.of(report.usage, left_out.get("usage_row", 0)),
+        CAPACITY.of(report.capacity, left_out.get("capacity_row", 0)),
+        NOISY.of(report.noisy, left_out.get("noisy_row", 0)),
     ]
-    return tuple(
-        report_table for report_table in tables if report_table.rows or report_table.left_out
-    )
-
-
-def evidence_sheet(evidence: Sequence[EvidenceNote]) -> ReportTable:
-    """On what everything else rests."""
-    return ReportTable(
-        name="evidence",
-        title="Evidence",
-        description="What was recorded, and how much of the time it covers.",
-        heads=("cluster", "from", "to", "read every", "covers", "state", "counted"),
-        rows=tuple(
-            (
-                cluster_evidence.cluster_id,
-                moment_text(cluster_evidence.from_ms),
-                moment_text(cluster_evidence.to_ms),
-                length_text(cluster_evidence.step_ms),
-                share_text(cluster_evidence.coverage_ppm),
-                cluster_evidence.stale or "; ".join(cluster_evidence.partial) or "whole",
-                ", ".join(
-                    f"{name} {amount:,}" for name, amount in sorted(cluster_evidence.counts.items())
-                ),
-            )
-            for cluster_evidence in evidence
-        ),
-        names=(0, 5),
-        numbers=(3, 4),
-    )
-
-
-def origin_sheet(origins: Sequence[ResultOrigin], left_out: int = 0) -> ReportTable:
-    """Where what a report did not make itself comes from."""
-    return ReportTable(
-        name="origins",
-        title="Taken from the lake",
-        description="The newest results that `kquota spark simulate` and `kquota spark recommend` left. They speak of their own window, and of the limits of then.",
-        heads=("cluster", "result", "window from", "to", "made", "limits as of look", "window"),
-        rows=tuple(
-            (
-                origin.cluster_id,
-                _RESULTS.get(origin.table, origin.table),
-                _moment(origin.from_ms),
-                _moment(origin.to_ms),
-                moment_text(origin.made_ms),
-                origin.snapshot_id or "-",
-                "another than this report's" if origin.other_window else "the report's",
-            )
-            for origin in origins
-        ),
-        names=(0, 5),
-        left_out=left_out,
-    )
-
-
-_RESULTS: Final = {"impact_row": "what-if", "recommendation": "recommendations"}
-
-
-def _moment(at_ms: int | None) -> str:
-    return "-" if at_ms is None else moment_text(at_ms)
+    return tuple(table for table in tables if table.rows or table.left_out)
 
 
 def _with_window_title(
@@ -180,126 +160,27 @@ def _with_window_title(
     )
 
 
-def impact_sheet(simulation: Simulation) -> ReportTable:
-    """What a change would have done, bucket by bucket and broker by broker, worst first."""
-    return ReportTable(
-        name="impact_row",
-        title="What the change would have done",
-        description="Throttled time for each day of evidence on one broker. Never a sum over brokers: a limit holds on each of them.",
-        heads=(
-            "who",
-            "cluster",
-            "broker",
-            "what",
-            "limit now",
-            "limit then",
-            "verdict",
-            "throttled now",
-            "throttled then",
-            "worst delay",
-            "over 120 s",
-            "why",
-        ),
-        rows=tuple(map(_impact_cells, simulation.rows)),
-        names=(0, 1, 2, 11),
-        numbers=(4, 5, 7, 8, 9, 10),
-        left_out=simulation.left_out,
-    )
+def _moment(at_ms: int | None) -> str:
+    return "-" if at_ms is None else moment_text(at_ms)
 
 
-def _impact_cells(row: ImpactRow) -> tuple[str, ...]:
-    sign = BOUNDS[row.bound]
+def _signed(row: ImpactRow, figure: str, *, is_known: bool) -> str:
+    return BOUNDS[row.bound] + figure if is_known else figure
+
+
+def _throttled_then(row: ImpactRow) -> str:
     daily = between_per_day_text(row.after_throttled_ms, row.worst_throttled_ms, row.covered_ms)
+    return _signed(row, daily, is_known=row.after_throttled_ms is not None)
+
+
+def _worst_delay(row: ImpactRow) -> str:
     delay = between_text(row.after_max_delay_ms, row.worst_max_delay_ms)
-    return (
-        bucket_text(row.bucket, any_name=row.any_name),
-        row.cluster_id,
-        row.broker_id or "-",
-        type_text(row.quota_type),
-        units_text(row.quota_type, row.before_units),
-        units_text(row.quota_type, row.after_units),
-        row.verdict.value,
-        per_day_text(row.before_throttled_ms, row.covered_ms),
-        daily if row.after_throttled_ms is None else sign + daily,
-        delay if row.after_max_delay_ms is None else sign + delay,
-        _signed(sign, row.after_over_timeout_ms),
-        row.why,
-    )
+    return _signed(row, delay, is_known=row.after_max_delay_ms is not None)
 
 
-def _signed(sign: str, length_ms: int | None) -> str:
-    return length_text(length_ms) if length_ms is None else sign + length_text(length_ms)
-
-
-def breach_sheet(simulation: Simulation) -> ReportTable:
-    """What the policy refuses."""
-    return ReportTable(
-        name="breaches",
-        title="What the policy refuses",
-        description="Figures beyond what the tier of the client tolerates.",
-        heads=("who", "cluster", "broker", "tier", "figure", "found", "allowed"),
-        rows=tuple(
-            (
-                bucket_text(breach.row.bucket, any_name=breach.row.any_name),
-                breach.row.cluster_id,
-                breach.row.broker_id,
-                breach.tier,
-                breach.breach.what,
-                length_text(breach.breach.found_ms, unlike=breach.breach.allowed_ms),
-                length_text(breach.breach.allowed_ms, unlike=breach.breach.found_ms),
-            )
-            for breach in simulation.breaches
-        ),
-        names=(0, 1, 2, 3),
-        numbers=(5, 6),
-    )
-
-
-def recommendation_sheet(rows: Sequence[RecommendationRow], left_out: int = 0) -> ReportTable:
-    """Limits with their proof."""
-    return ReportTable(
-        name="recommendation",
-        title="Recommended limits",
-        description="Sized so that the tier's promise is kept on every broker; the test figures are of the last week, which sizing did not see.",
-        heads=(
-            "who",
-            "cluster",
-            "what",
-            "tier",
-            "advice",
-            "now",
-            "target",
-            "lower",
-            "upper",
-            "throttled in training",
-            "throttled in test",
-            "worst delay in test",
-            "censored",
-            "rules",
-        ),
-        rows=tuple(
-            (
-                bucket_text(row.bucket),
-                row.cluster_id,
-                type_text(row.quota_type),
-                row.tier,
-                row.advice.value,
-                units_text(row.quota_type, row.current_units),
-                _units_or_dash(row.quota_type, row.target_units),
-                _units_or_dash(row.quota_type, row.lower_units),
-                _units_or_dash(row.quota_type, row.upper_units),
-                share_text(row.train_share_ppm),
-                share_text(row.test_share_ppm),
-                length_text(row.test_max_delay_ms),
-                share_text(row.censored_ppm),
-                ", ".join(row.rules),
-            )
-            for row in rows
-        ),
-        names=(0, 1, 3),
-        numbers=(5, 6, 7, 8, 9, 10, 11, 12),
-        left_out=left_out,
-    )
+def _over_timeout(row: ImpactRow) -> str:
+    over_ms = row.after_over_timeout_ms
+    return _signed(row, length_text(over_ms), is_known=over_ms is not None)
 
 
 def _units_or_dash(kind: QuotaType, units: int | None) -> str:
@@ -307,118 +188,163 @@ def _units_or_dash(kind: QuotaType, units: int | None) -> str:
     return "-" if units is None else units_text(kind, units)
 
 
-def usage_sheet(rows: Sequence[UsageRow], left_out: int = 0) -> ReportTable:
-    """Use against limits."""
-    return ReportTable(
-        name="usage_row",
-        title="Use against limits",
-        description="Percentiles of time on one broker. A limit is shared by all clients in its bucket.",
-        heads=(
-            "who",
-            "cluster",
-            "broker",
-            "what",
-            "limit",
-            "whose",
-            "half the time",
-            "95 %",
-            "99 %",
-            "most",
-            "throttled",
-            "state",
-        ),
-        rows=tuple(
-            (
-                bucket_text(row.bucket),
-                row.cluster_id,
-                row.broker_id or "-",
-                type_text(row.quota_type),
-                units_text(row.quota_type, row.limit_units),
-                source_text(row.source_entity),
-                _units_or_dash(row.quota_type, row.p50_units),
-                _units_or_dash(row.quota_type, row.p95_units),
-                _units_or_dash(row.quota_type, row.p99_units),
-                units_text(row.quota_type, row.max_rate_units),
-                per_day_text(row.throttled_ms, row.covered_ms),
-                row.state.value.replace("_", " "),
-            )
-            for row in rows
-        ),
-        names=(0, 1, 2, 5),
-        numbers=(4, 6, 7, 8, 9, 10),
-        left_out=left_out,
-    )
+def _beside(length_ms: int, other_ms: int) -> str:
+    return length_text(length_ms, unlike=other_ms)
 
 
-def capacity_sheet(rows: Sequence[CapacityRow], left_out: int = 0) -> ReportTable:
-    """What brokers can give."""
-    return ReportTable(
-        name="capacity_row",
-        title="Capacity of brokers",
-        description="Committed is the sum of all limits over the budget: above 100 % is normal. Coincident is what was really served at one time.",
-        heads=(
-            "cluster",
-            "broker",
-            "way",
-            "budget",
-            "committed",
-            "coincident",
-            "over budget",
-            "not attributed",
-            "basis",
-        ),
-        rows=tuple(
-            (
-                row.cluster_id,
-                row.broker_id,
-                row.direction.value,
-                _units_or_dash(QuotaType.PRODUCE, row.budget_units),
-                share_text(row.committed_ppm),
-                share_text(row.coincident_ppm),
-                per_day_text(row.overload_ms, row.covered_ms),
-                share_text(row.unattributed_ppm),
-                row.basis.value.replace("_", " "),
-            )
-            for row in rows
-        ),
-        names=(0, 1),
-        numbers=(3, 4, 5, 6, 7),
-        left_out=left_out,
-    )
+def _counts(evidence: EvidenceNote) -> str:
+    return ", ".join(f"{state} {amount:,}" for state, amount in sorted(evidence.counts.items()))
 
 
-def noisy_sheet(rows: Sequence[NoisyRow], left_out: int = 0) -> ReportTable:
-    """Who went beyond a fair share where a broker was over its budget."""
-    return ReportTable(
-        name="noisy_row",
-        title="Beyond a fair share",
-        description="Five minutes in which a broker was over its budget, and who used more than its share by weight of limits. Shares, not blame.",
-        heads=(
-            "who",
-            "cluster",
-            "broker",
-            "what",
-            "when",
-            "budget",
-            "used",
-            "fair share",
-            "beyond it",
+_RESULTS: Final = {"impact_row": "what-if", "recommendation": "recommendations"}
+
+EVIDENCE: Final[TableForm[EvidenceNote]] = TableForm(
+    "evidence",
+    "Evidence",
+    "What was recorded, and how much of the time it covers.",
+    (
+        name("cluster", lambda note: note.cluster_id),
+        text("from", lambda note: moment_text(note.from_ms)),
+        text("to", lambda note: moment_text(note.to_ms)),
+        number("read every", lambda note: length_text(note.step_ms)),
+        number("covers", lambda note: share_text(note.coverage_ppm)),
+        name("state", lambda note: note.stale or "; ".join(note.partial) or "whole"),
+        text("counted", _counts),
+    ),
+)
+"""On what everything else rests."""
+
+ORIGINS: Final[TableForm[ResultOrigin]] = TableForm(
+    "origins",
+    "Taken from the lake",
+    "The newest results that `kquota spark simulate` and `kquota spark recommend` left. They speak of their own window, and of the limits of then.",
+    (
+        name("cluster", lambda origin: origin.cluster_id),
+        text("result", lambda origin: _RESULTS.get(origin.table, origin.table)),
+        text("window from", lambda origin: _moment(origin.from_ms)),
+        text("to", lambda origin: _moment(origin.to_ms)),
+        text("made", lambda origin: moment_text(origin.made_ms)),
+        name("limits as of look", lambda origin: origin.snapshot_id or "-"),
+        text(
+            "window",
+            lambda origin: "another than this report's" if origin.other_window else "the report's",
         ),
-        rows=tuple(
-            (
-                bucket_text(row.bucket),
-                row.cluster_id,
-                row.broker_id,
-                type_text(row.quota_type),
-                moment_text(row.bucket_ms),
-                units_text(row.quota_type, row.budget_units),
-                units_text(row.quota_type, row.rate_units),
-                units_text(row.quota_type, row.fair_units),
-                units_text(row.quota_type, row.excess_units),
-            )
-            for row in rows
+    ),
+)
+"""Where what a report did not make itself comes from."""
+
+IMPACT: Final[TableForm[ImpactRow]] = TableForm(
+    "impact_row",
+    "What the change would have done",
+    "Throttled time for each day of evidence on one broker. Never a sum over brokers: a limit holds on each of them.",
+    (
+        name("who", lambda row: bucket_text(row.bucket, any_name=row.any_name)),
+        name("cluster", lambda row: row.cluster_id),
+        name("broker", lambda row: row.broker_id or "-"),
+        text("what", lambda row: type_text(row.quota_type)),
+        number("limit now", lambda row: units_text(row.quota_type, row.before_units)),
+        number("limit then", lambda row: units_text(row.quota_type, row.after_units)),
+        text("verdict", lambda row: row.verdict.value),
+        number("throttled now", lambda row: per_day_text(row.before_throttled_ms, row.covered_ms)),
+        number("throttled then", _throttled_then),
+        number("worst delay", _worst_delay),
+        number("over 120 s", _over_timeout),
+        name("why", lambda row: row.why),
+    ),
+)
+"""Bucket by bucket and broker by broker, worst first."""
+
+BREACHES: Final[TableForm[TierBreach]] = TableForm(
+    "breaches",
+    "What the policy refuses",
+    "Figures beyond what the tier of the client tolerates.",
+    (
+        name("who", lambda refused: bucket_text(refused.row.bucket, any_name=refused.row.any_name)),
+        name("cluster", lambda refused: refused.row.cluster_id),
+        name("broker", lambda refused: refused.row.broker_id),
+        name("tier", lambda refused: refused.tier),
+        text("figure", lambda refused: refused.breach.what),
+        number(
+            "found", lambda refused: _beside(refused.breach.found_ms, refused.breach.allowed_ms)
         ),
-        names=(0, 1, 2),
-        numbers=(5, 6, 7, 8),
-        left_out=left_out,
-    )
+        number(
+            "allowed", lambda refused: _beside(refused.breach.allowed_ms, refused.breach.found_ms)
+        ),
+    ),
+)
+
+RECOMMENDATIONS: Final[TableForm[RecommendationRow]] = TableForm(
+    "recommendation",
+    "Recommended limits",
+    "Sized so that the tier's promise is kept on every broker; the test figures are of the last week, which sizing did not see.",
+    (
+        name("who", lambda row: bucket_text(row.bucket)),
+        name("cluster", lambda row: row.cluster_id),
+        text("what", lambda row: type_text(row.quota_type)),
+        name("tier", lambda row: row.tier),
+        text("advice", lambda row: row.advice.value),
+        number("now", lambda row: units_text(row.quota_type, row.current_units)),
+        number("target", lambda row: _units_or_dash(row.quota_type, row.target_units)),
+        number("lower", lambda row: _units_or_dash(row.quota_type, row.lower_units)),
+        number("upper", lambda row: _units_or_dash(row.quota_type, row.upper_units)),
+        number("throttled in training", lambda row: share_text(row.train_share_ppm)),
+        number("throttled in test", lambda row: share_text(row.test_share_ppm)),
+        number("worst delay in test", lambda row: length_text(row.test_max_delay_ms)),
+        number("censored", lambda row: share_text(row.censored_ppm)),
+        text("rules", lambda row: ", ".join(row.rules)),
+    ),
+)
+
+USAGE: Final[TableForm[UsageRow]] = TableForm(
+    "usage_row",
+    "Use against limits",
+    "Percentiles of time on one broker. A limit is shared by all clients in its bucket.",
+    (
+        name("who", lambda row: bucket_text(row.bucket)),
+        name("cluster", lambda row: row.cluster_id),
+        name("broker", lambda row: row.broker_id or "-"),
+        text("what", lambda row: type_text(row.quota_type)),
+        number("limit", lambda row: units_text(row.quota_type, row.limit_units)),
+        name("whose", lambda row: source_text(row.source_entity)),
+        number("half the time", lambda row: _units_or_dash(row.quota_type, row.p50_units)),
+        number("95 %", lambda row: _units_or_dash(row.quota_type, row.p95_units)),
+        number("99 %", lambda row: _units_or_dash(row.quota_type, row.p99_units)),
+        number("most", lambda row: units_text(row.quota_type, row.max_rate_units)),
+        number("throttled", lambda row: per_day_text(row.throttled_ms, row.covered_ms)),
+        text("state", lambda row: row.state.value.replace("_", " ")),
+    ),
+)
+
+CAPACITY: Final[TableForm[CapacityRow]] = TableForm(
+    "capacity_row",
+    "Capacity of brokers",
+    "Committed is the sum of all limits over the budget: above 100 % is normal. Coincident is what was really served at one time.",
+    (
+        name("cluster", lambda row: row.cluster_id),
+        name("broker", lambda row: row.broker_id),
+        text("way", lambda row: row.direction.value),
+        number("budget", lambda row: _units_or_dash(QuotaType.PRODUCE, row.budget_units)),
+        number("committed", lambda row: share_text(row.committed_ppm)),
+        number("coincident", lambda row: share_text(row.coincident_ppm)),
+        number("over budget", lambda row: per_day_text(row.overload_ms, row.covered_ms)),
+        number("not attributed", lambda row: share_text(row.unattributed_ppm)),
+        text("basis", lambda row: row.basis.value.replace("_", " ")),
+    ),
+)
+
+NOISY: Final[TableForm[NoisyRow]] = TableForm(
+    "noisy_row",
+    "Beyond a fair share",
+    "Five minutes in which a broker was over its budget, and who used more than its share by weight of limits. Shares, not blame.",
+    (
+        name("who", lambda row: bucket_text(row.bucket)),
+        name("cluster", lambda row: row.cluster_id),
+        name("broker", lambda row: row.broker_id),
+        text("what", lambda row: type_text(row.quota_type)),
+        text("when", lambda row: moment_text(row.bucket_ms)),
+        number("budget", lambda row: units_text(row.quota_type, row.budget_units)),
+        number("used", lambda row: units_text(row.quota_type, row.rate_units)),
+        number("fair share", lambda row: units_text(row.quota_type, row.fair_units)),
+        number("beyond it", lambda row: units_text(row.quota_type, row.excess_units)),
+    ),
+)
