@@ -106,7 +106,7 @@ FAULTS: tuple[Fault, ...] = (
             VERDICT,
         ),
         (
-            "usage/impact/verdict",
+            "usage/impact/what_if",
             "what is just tolerated is refused",
             "allowed is not None and daily > allowed",
             "allowed is not None and daily >= allowed",

@@ -350,9 +350,7 @@ class _KeyChange:
 
     def _sources(self, mapped_bucket: MappedBucket) -> set[Entity]:
         """Whose limits it speaks of: those of the bucket before and after, and those of its parts."""
-        representative_bucket = (
-            _stand_in(mapped_bucket.bucket) if mapped_bucket.any_name else mapped_bucket.bucket
-        )
+        representative_bucket = _representative_bucket(mapped_bucket)
         effective_limits = [
             limit_of(self.before, representative_bucket),
             limit_of(self.after, representative_bucket),

@@ -12,8 +12,8 @@ from typing import Final, NamedTuple, TypeAlias
 
 from reconciler.usage.demand_bounds import FigureBound, LimitMove, move
 from reconciler.usage.impact.bucket_mapping import Identifiability
-from reconciler.usage.samples import DAY_MS, QuotaType
-from reconciler.usage.throttle_models import Forecast, ThrottleModel
+from reconciler.usage.samples import QuotaType
+from reconciler.usage.throttle_models import Forecast
 
 MINUTES_PER_DAY: Final = 1_440
 
@@ -224,34 +224,3 @@ class ToleranceBreach:
     what: str
     found_ms: int
     allowed_ms: int
-
-
-def breaches(bucket_impact: BucketImpact, tolerance: Tolerance) -> tuple[ToleranceBreach, ...]:
-    """What a policy refuses about an impact.
-
-    Only what the change makes worse, and only figures: an impact that is not known is printed, not refused, and
-    neither is an approximate one. Otherwise the gate would be switched off in its first week.
-    """
-    before, after = bucket_impact.before, bucket_impact.after
-    if (
-        tolerance.elastic
-        or bucket_impact.verdict is not ImpactVerdict.WORSE
-        or before is None
-        or after is None
-    ):
-        return ()
-    if after.model is ThrottleModel.APPROXIMATE:
-        return ()
-    tolerance_breaches: list[ToleranceBreach] = []
-    daily = (after.throttled_ms - before.throttled_ms) * DAY_MS // max(1, after.covered_ms)
-    allowed = tolerance.new_throttled_ms_per_day
-    if allowed is not None and daily > allowed:
-        tolerance_breaches.append(
-            ToleranceBreach(what="newly throttled per day", found_ms=daily, allowed_ms=allowed)
-        )
-    worst, allowed = after.max_delay_ms or 0, tolerance.max_delay_ms
-    if allowed is not None and worst > max(allowed, before.max_delay_ms or 0):
-        tolerance_breaches.append(
-            ToleranceBreach(what="worst delay", found_ms=worst, allowed_ms=allowed)
-        )
-    return tuple(tolerance_breaches)

@@ -34,14 +34,14 @@ from reconciler.usage.impact.tier_policy import ElasticHandling, WhatIfPolicy
 from reconciler.usage.impact.verdict import (
     BucketImpact,
     ImpactVerdict,
+    Tolerance,
     ToleranceBreach,
-    breaches,
     no_facts,
     weighed,
 )
-from reconciler.usage.samples import QuotaType
+from reconciler.usage.samples import DAY_MS, QuotaType
 from reconciler.usage.tags import Bucket
-from reconciler.usage.throttle_models import MODEL_OF, Forecast
+from reconciler.usage.throttle_models import MODEL_OF, ThrottleModel
 
 NO_SAMPLES: Final = "no sample of it lies in the window"
 NO_EVIDENCE: Final = "no evidence counts"
@@ -317,7 +317,7 @@ def _tier_breaches(group: Sequence[ImpactRow], policy: WhatIfPolicy) -> list[Tie
     tolerance = policy.tolerance_of(first.cluster_id, first.quota_type, first.bucket)
     worst: dict[str, tuple[ImpactRow, ToleranceBreach]] = {}
     for row in group:
-        for breach in breaches(_impact_of(row), tolerance):
+        for breach in breaches(row, tolerance):
             worst_so_far = worst.get(breach.what)
             if worst_so_far is None or breach.found_ms > worst_so_far[1].found_ms:
                 worst[breach.what] = row, breach
@@ -327,32 +327,31 @@ def _tier_breaches(group: Sequence[ImpactRow], policy: WhatIfPolicy) -> list[Tie
     ]
 
 
-def _impact_of(row: ImpactRow) -> BucketImpact:
-    """A row as the verdict knows it."""
-    return BucketImpact(
-        verdict=row.verdict,
-        bound=row.bound,
-        before=_forecast(row, row.before_throttled_ms, row.before_max_delay_ms),
-        observed_throttled_ms=row.observed_throttled_ms,
-        after=_forecast(row, row.after_throttled_ms, row.after_max_delay_ms),
-        covered_ms=row.covered_ms,
-        censored_ms=row.censored_ms,
-    )
+def breaches(row: ImpactRow, tolerance: Tolerance) -> tuple[ToleranceBreach, ...]:
+    """What a policy refuses about an impact.
 
-
-def _forecast(
-    row: ImpactRow, throttled_ms: int | None, max_delay_ms: int | None
-) -> Forecast | None:
-    if throttled_ms is None:
-        return None
-    return Forecast(
-        model=row.model,
-        samples=0,
-        covered_ms=row.covered_ms,
-        arrived_units=0,
-        throttled_ms=throttled_ms,
-        max_delay_ms=max_delay_ms,
-        over_timeout_ms=row.after_over_timeout_ms,
-        delayed_units=row.delayed_units or 0,
-        unfinished=row.unfinished or 0,
-    )
+    Only what the change makes worse, and only figures: an impact that is not known is printed, not refused, and
+    neither is an approximate one. Otherwise the gate would be switched off in its first week.
+    """
+    before_ms, after_ms = row.before_throttled_ms, row.after_throttled_ms
+    if (
+        tolerance.elastic
+        or row.verdict is not ImpactVerdict.WORSE
+        or before_ms is None
+        or after_ms is None
+        or row.model is ThrottleModel.APPROXIMATE
+    ):
+        return ()
+    tolerance_breaches: list[ToleranceBreach] = []
+    daily = (after_ms - before_ms) * DAY_MS // max(1, row.covered_ms)
+    allowed = tolerance.new_throttled_ms_per_day
+    if allowed is not None and daily > allowed:
+        tolerance_breaches.append(
+            ToleranceBreach(what="newly throttled per day", found_ms=daily, allowed_ms=allowed)
+        )
+    worst, allowed = row.after_max_delay_ms or 0, tolerance.max_delay_ms
+    if allowed is not None and worst > max(allowed, row.before_max_delay_ms or 0):
+        tolerance_breaches.append(
+            ToleranceBreach(what="worst delay", found_ms=worst, allowed_ms=allowed)
+        )
+    return tuple(tolerance_breaches)

@@ -5,18 +5,13 @@ into a backlog that never drains. The last week is held out; the reported figure
 rules, on both parts. Nothing decays, because weights would be fractions.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
 from reconciler.errors import QuotaValueError
 from reconciler.usage.recommendation.candidate_limits import three_digits
-from reconciler.usage.recommendation.trial import (
-    LimitTrial,
-    ThrottlePromise,
-    TrialResult,
-)
+from reconciler.usage.recommendation.trial import TrialResult
 from reconciler.usage.samples import DAY_MS, MAX_UNITS, MILLION, QuotaType
 
 WEEK_MS: Final = 7 * DAY_MS
@@ -214,126 +209,3 @@ def _rounded(value: int, floor: int, top: int) -> int:
 
 def _percent(value: int, percent: int) -> int:
     return -(-value * percent // 100)
-
-
-def _ratio(part: int, total: int) -> int:
-    """In millionths, rounded down, at most all."""
-    return min(MILLION, part * MILLION // total) if total > 0 else 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BucketObservation:
-    """What one broker saw of a bucket in the window; times in milliseconds.
-
-    Attributes:
-        samples: How many, at least one.
-        begins_ms: Where the time of the first one begins.
-        ends_ms: The last one.
-        covered_ms: The time that they stand for.
-        censored_ms: The part of it in which demand was higher than recorded.
-    """
-
-    samples: int
-    begins_ms: int
-    ends_ms: int
-    covered_ms: int
-    censored_ms: int
-
-
-def evidence_of(case: SizingCase, observations: Sequence[BucketObservation]) -> Recommendation:
-    """What there is to go by, before any limit is tried: so far it is insufficient."""
-    return Recommendation(
-        advice=Advice.INSUFFICIENT,
-        current=case.current,
-        evidence_ms=max((observation.ends_ms for observation in observations), default=0)
-        - min((observation.begins_ms for observation in observations), default=0),
-        samples=sum(observation.samples for observation in observations),
-        confidence_ppm=min(
-            (
-                _ratio(observation.covered_ms, case.to_ms - case.from_ms)
-                for observation in observations
-            ),
-            default=0,
-        ),
-        censored_ppm=_ratio(
-            sum(observation.censored_ms for observation in observations),
-            sum(observation.covered_ms for observation in observations),
-        ),
-    )
-
-
-def week_spans(case: SizingCase) -> tuple[tuple[int, int], ...]:
-    """The weeks before the held-out one, counted back from there; the first is the most recent."""
-    split = case.to_ms - WEEK_MS
-    return tuple((end - WEEK_MS, end) for end in range(split, case.from_ms, -WEEK_MS))
-
-
-def promises(tier: Tier) -> tuple[ThrottlePromise, ThrottlePromise, ThrottlePromise]:
-    """What a tier promises, at twice the share, and at half of it."""
-    usual, looser, tighter = (
-        ThrottlePromise(
-            share_ppm=tier.share_ppm * factor, parts=parts, max_delay_ms=tier.max_delay_ms
-        )
-        for factor, parts in ((1, 1), (2, 1), (1, 2))
-    )
-    return usual, looser, tighter
-
-
-def sized(
-    case: SizingCase,
-    tier: Tier,
-    evidence: Recommendation,
-    train: LimitTrial,
-    weeks: Sequence[LimitTrial],
-    *,
-    tested: bool,
-) -> Recommendation:
-    """The limit to set, before it is proven; without one where there is too little to go by.
-
-    Args:
-        case: Current limit, budget, marks.
-        tier: Its promise and rules.
-        evidence: What is known of the evidence as a whole.
-        train: All before the held-out week.
-        weeks: The weeks of that (:func:`week_spans`).
-        tested: Whether anything was seen in the held-out week.
-    """
-    usual, looser, tighter = promises(tier)
-    spans = (train, *weeks[:1])
-    needed = _needed(spans, usual)
-    evidence = replace(evidence, needed=needed, peak=train.peak)
-    if evidence.evidence_ms < LEAST_EVIDENCE_MS or evidence.samples < LEAST_SAMPLES:
-        return evidence
-    if needed is None or not tested:
-        return evidence
-    target, rules = priced(needed, tier, case, evidence.censored_ppm)
-    return replace(
-        evidence,
-        target=target,
-        lower=_needed(spans, looser),
-        upper=_needed(spans, tighter),
-        worst_week=max((week.smallest(usual) or 0 for week in weeks), default=None),
-        rules=rules,
-    )
-
-
-def proven(
-    case: SizingCase,
-    tier: Tier,
-    planned: Recommendation,
-    train: TrialResult | None,
-    test: TrialResult | None,
-) -> Recommendation:
-    """The advice about a limit, given what that limit does on both parts of the evidence."""
-    advice = Advice.CHANGE
-    if test is not None and test.share_ppm > 2 * tier.share_ppm:
-        advice = Advice.REFUSED
-    elif case.pinned or planned.target == case.current:
-        advice = Advice.KEEP
-    return replace(planned, advice=advice, train=train, test=test)
-
-
-def _needed(trials: Sequence[LimitTrial], promise: ThrottlePromise) -> int | None:
-    """The largest of what the spans need; ``None`` if the first needs nothing."""
-    smallest_limits = [week_trial.smallest(promise) for week_trial in trials]
-    return max(limit or 0 for limit in smallest_limits) if smallest_limits[0] is not None else None

@@ -1,26 +1,26 @@
 """Right-sizing of one bucket from its series: limits are tried on every span of the evidence, and the result is proven."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from reconciler.usage.kernel.series import SampleSeries
 from reconciler.usage.kernel.throttling import demand_of, simulate
 from reconciler.usage.recommendation.limit_sizes import (
+    LEAST_EVIDENCE_MS,
+    LEAST_SAMPLES,
     WEEK_MS,
-    BucketObservation,
+    Advice,
     Recommendation,
     SizingCase,
     Tier,
-    evidence_of,
-    proven,
-    sized,
-    week_spans,
+    priced,
 )
-from reconciler.usage.recommendation.trial import LimitTrial
-from reconciler.usage.samples import QuotaType
+from reconciler.usage.recommendation.trial import LimitTrial, ThrottlePromise
+from reconciler.usage.samples import MILLION, QuotaType
 
 
 def recommend(case: SizingCase, tier: Tier, brokers: Iterable[SampleSeries]) -> Recommendation:
-    """A limit for one bucket, with its evidence.
+    """A limit for one bucket, with its evidence; no limit where there is too little to go by.
 
     Args:
         case: The bucket.
@@ -33,31 +33,65 @@ def recommend(case: SizingCase, tier: Tier, brokers: Iterable[SampleSeries]) -> 
     split = case.to_ms - WEEK_MS
     recorded = [series.between(case.from_ms, case.to_ms) for series in brokers]
     series = [broker_series for broker_series in recorded if len(broker_series)]
-    evidence = evidence_of(case, [observation(broker_series) for broker_series in series])
-    train, test = (
-        trial(case.kind, series, from_ms, to_ms, case.max_gap_ms)
-        for from_ms, to_ms in ((case.from_ms, split), (split, case.to_ms))
+
+    def tried(from_ms: int, to_ms: int) -> LimitTrial:
+        return trial(case.kind, series, from_ms, to_ms, case.max_gap_ms)
+
+    train, test = tried(case.from_ms, split), tried(split, case.to_ms)
+    # The weeks before the held-out one, counted back from there; the first is the most recent.
+    weeks = [tried(end - WEEK_MS, end) for end in range(split, case.from_ms, -WEEK_MS)]
+    promise = ThrottlePromise(share_ppm=tier.share_ppm, max_delay_ms=tier.max_delay_ms)
+    spans = (train, *weeks[:1])
+    needed = _needed(spans, promise)
+    evidence = replace(_evidence(case, series), needed=needed, peak=train.peak)
+    thin = evidence.evidence_ms < LEAST_EVIDENCE_MS or evidence.samples < LEAST_SAMPLES
+    if thin or needed is None or not test.brokers:
+        return evidence
+    target, rules = priced(needed, tier, case, evidence.censored_ppm)
+    proof = test.proof(target)
+    advice = Advice.CHANGE
+    if proof is not None and proof.share_ppm > 2 * tier.share_ppm:
+        advice = Advice.REFUSED
+    elif case.pinned or target == case.current:
+        advice = Advice.KEEP
+    return replace(
+        evidence,
+        advice=advice,
+        target=target,
+        lower=_needed(spans, replace(promise, share_ppm=2 * tier.share_ppm)),
+        upper=_needed(spans, replace(promise, parts=2)),
+        worst_week=max((week.smallest(promise) or 0 for week in weeks), default=None),
+        rules=rules,
+        train=train.proof(target),
+        test=proof,
     )
-    weeks = [
-        trial(case.kind, series, from_ms, to_ms, case.max_gap_ms)
-        for from_ms, to_ms in week_spans(case)
-    ]
-    planned = sized(case, tier, evidence, train, weeks, tested=test.brokers > 0)
-    target = planned.target
-    if target is None:
-        return planned
-    return proven(case, tier, planned, train.proof(target), test.proof(target))
 
 
-def observation(series: SampleSeries) -> BucketObservation:
-    """What one broker saw; the series holds a sample at least."""
-    return BucketObservation(
-        samples=len(series),
-        begins_ms=int(series.ts_ms[0] - series.dt_ms[0]),
-        ends_ms=int(series.ts_ms[-1]),
-        covered_ms=series.covered_ms,
-        censored_ms=series.censored_ms,
+def _evidence(case: SizingCase, brokers: Sequence[SampleSeries]) -> Recommendation:
+    """What there is to go by, before any limit is tried: so far it is insufficient."""
+    window_ms = case.to_ms - case.from_ms
+    begins = (int(series.ts_ms[0] - series.dt_ms[0]) for series in brokers)
+    covered_ms = [series.covered_ms for series in brokers]
+    return Recommendation(
+        advice=Advice.INSUFFICIENT,
+        current=case.current,
+        evidence_ms=max((int(series.ts_ms[-1]) for series in brokers), default=0)
+        - min(begins, default=0),
+        samples=sum(map(len, brokers)),
+        confidence_ppm=min((_ratio(covered, window_ms) for covered in covered_ms), default=0),
+        censored_ppm=_ratio(sum(series.censored_ms for series in brokers), sum(covered_ms)),
     )
+
+
+def _ratio(part: int, total: int) -> int:
+    """In millionths, rounded down, at most all."""
+    return min(MILLION, part * MILLION // total) if total > 0 else 0
+
+
+def _needed(trials: Sequence[LimitTrial], promise: ThrottlePromise) -> int | None:
+    """The largest of what the spans need; ``None`` if the first needs nothing."""
+    smallest_limits = [span_trial.smallest(promise) for span_trial in trials]
+    return max(limit or 0 for limit in smallest_limits) if smallest_limits[0] is not None else None
 
 
 def trial(

@@ -7,14 +7,16 @@ import pytest
 from reconciler.usage.demand_bounds import FigureBound
 from reconciler.usage.fetches import UNSTATED, FetchSize
 from reconciler.usage.impact.bucket_mapping import Identifiability
+from reconciler.usage.impact.query import ImpactRequest
 from reconciler.usage.impact.verdict import (
     ImpactVerdict,
     Tolerance,
     ToleranceBreach,
-    breaches,
     compared,
 )
+from reconciler.usage.impact.what_if import breaches, row_of
 from reconciler.usage.samples import DAY_MS, Censored, QuotaType
+from reconciler.usage.tags import bucket_of
 from tests.usage.recorded import OldBucket, impact
 from tests.usage.reference import Sample
 
@@ -277,9 +279,26 @@ def test_a_difference_counts_above_a_minute_a_day_and_a_tenth(before, after, ver
 STRICT = Tolerance(new_throttled_ms_per_day=600_000, max_delay_ms=60_000)
 
 
-def made(before, after, verdict=ImpactVerdict.WORSE, **more):
+def row(bucket_impact, kind=QuotaType.PRODUCE):
+    request = ImpactRequest(
+        quota_type=kind,
+        bucket=bucket_of("alice"),
+        any_name=False,
+        broker_id="1",
+        answer=Identifiability.EXACT,
+        parts=(),
+        before_units=300,
+        after_units=150,
+        source_entity="",
+        reason="",
+    )
+    return row_of("c", request, bucket_impact)
+
+
+def made(before, after, verdict=ImpactVerdict.WORSE, covered=DAY_MS):
     base = told(Identifiability.EXACT, series(*CALM), 300, 150)
-    return replace(base, before=before, after=after, verdict=verdict, **more)
+    figures = {"before": before, "after": after, "verdict": verdict, "covered_ms": covered}
+    return row(replace(base, **figures))
 
 
 def test_a_policy_refuses_what_a_change_makes_worse():
@@ -288,7 +307,7 @@ def test_a_policy_refuses_what_a_change_makes_worse():
         ToleranceBreach(what="newly throttled per day", found_ms=600_001, allowed_ms=600_000),
         ToleranceBreach(what="worst delay", found_ms=60_001, allowed_ms=60_000),
     )
-    week = made(forecast(0, covered=7 * DAY_MS), forecast(700_000, covered=7 * DAY_MS))
+    week = made(forecast(0), forecast(700_000), covered=7 * DAY_MS)
     assert breaches(week, STRICT) == ()
 
 
@@ -306,7 +325,9 @@ def test_a_policy_refuses_no_guess():
     assert breaches(made(forecast(0), bad), Tolerance()) == ()
     approximate = told(Identifiability.EXACT, series(*PEAK * 9), 300, 5, kind=QuotaType.REQUEST)
     assert approximate.verdict is ImpactVerdict.WORSE
-    assert breaches(approximate, Tolerance(new_throttled_ms_per_day=0)) == ()
+    assert (
+        breaches(row(approximate, QuotaType.REQUEST), Tolerance(new_throttled_ms_per_day=0)) == ()
+    )
 
 
 @pytest.mark.parametrize(
