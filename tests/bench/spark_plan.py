@@ -100,30 +100,23 @@ def make(pairs: int, folder: Path) -> None:
 def on_spark(folder: Path, rounds: int) -> list[float]:
     """Whole plans in one session, the first one left out."""
     from reconciler.evidence.spark.fleet import plan
-    from reconciler.evidence.spark.fleet.plan_inputs import (
-        ORDERS,
-        PlanFrames,
-        order_row,
-    )
+    from reconciler.evidence.spark.fleet.plan_inputs import PlanFrames
     from reconciler.evidence.spark.runtime import session
     from reconciler.quota.policy import Rules
 
     taken = []
     with session.opened(session.SessionSettings(master="local[2]", memory="2g")) as spark:
-        orders = [order_row(f"c{n}", Rules(), DAY, now=2.0) for n in range(CLUSTERS)]
+        rules = {f"c{n}": Rules() for n in range(CLUSTERS)}
         for _ in range(rounds + 1):
             start = time.perf_counter()
             read = {name: spark.read.parquet(str(folder / name)) for name in SIDES}
-            frames = PlanFrames(**read, orders=spark.createDataFrame(orders, ORDERS))
+            frames = PlanFrames(**read)
             different = plan.differences(frames).cache()
             _ = different.count()
-            laid = plan.laid_out(different, frames).cache()
-            _ = laid.count()
-            path = plan.described(laid, frames).cache()
-            verdicts = plan.verdicts(path, [row[0] for row in plan.patterns(path).collect()])
-            changes = plan.rows(plan.decided(path, verdicts)).count()
+            laid = plan.laid_out(different, frames)
+            changes = plan.rows(plan.decided(laid, rules, now=2.0, day=DAY)).count()
             taken.append(time.perf_counter() - start)
-            _ = (path.unpersist(), laid.unpersist(), different.unpersist())
+            _ = different.unpersist()
             say(f"  spark: {taken[-1]:.2f} s, {changes:,} changes")
     return taken[1:]
 

@@ -11,7 +11,8 @@ from reconciler.app.recorded_use.fleet_inputs import fleet_inputs
 from reconciler.app.recorded_use.selection import ClusterSelection
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
-from reconciler.cli.spark.fleet import FleetOutput, show_fleet
+from reconciler.cli.spark.fleet import show_fleet
+from reconciler.cli.spark.report_output import ReportOutput
 from reconciler.codecs.state import state_document
 from reconciler.errors import ManifestErrors, UsageError
 from reconciler.evidence.spark.fleet import plan_totals
@@ -105,7 +106,7 @@ def test_the_shell_hears_of_conflicts_before_guards(
     tmp_path: Path, report: FleetReport, code: ExitCode
 ) -> None:
     path = tmp_path / "plan.md"
-    showing = FleetOutput(output="markdown", out=path, most=5)
+    showing = ReportOutput(output="markdown", out=path, most=5)
     assert show_fleet(Console.of_process({}), report, showing) is code
     assert path.read_text().startswith("**")
 

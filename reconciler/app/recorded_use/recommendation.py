@@ -11,7 +11,7 @@ from reconciler.app.notices import TextReceiver
 from reconciler.app.recorded_use.recommended_files import WrittenFiles, places, put
 from reconciler.app.recorded_use.selection import ClusterSelection, SelectedCluster, WindowOptions
 from reconciler.app.recorded_use.simulation import opened, policy_for
-from reconciler.app.recorded_use.spark_job import SparkOptions
+from reconciler.app.recorded_use.spark_job import SparkOptions, run_work
 from reconciler.app.requests import TargetRequest
 from reconciler.base.clock import SystemClock
 from reconciler.base.installation import needs
@@ -131,19 +131,14 @@ def run_recommend(notices: TextReceiver, options: RecommendOptions) -> Recommend
     """
     needs("spark", "kquota spark recommend")
     from reconciler.evidence.spark.jobs import recommend
-    from reconciler.evidence.spark.runtime import job_runner
-    from reconciler.evidence.spark.runtime.job import Job
 
     task = task_of(notices, options)
-    work = _work(notices, options, task)
-    job = Job(
-        name="recommend",
-        summary="",
-        settings=recommend.RecommendationRequest,
-        run=recommend.advised,
-    )
-    advised: RecommendationResult = job_runner.run(
-        job, options.lake, options.running.settings(), work
+    advised: RecommendationResult = run_work(
+        "recommend",
+        recommend.advised,
+        options.lake,
+        options.running,
+        _work(notices, options, task),
     )
     return RecommendOutput(advised=advised, put=put(dict(task.texts(advised))))
 

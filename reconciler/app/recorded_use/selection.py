@@ -1,9 +1,9 @@
 """Which clusters and which span of time a command about recorded use is about, as it was typed."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import ConfigError, UsageError
 
@@ -171,15 +171,3 @@ def _identified(cluster: "ProjectCluster", path: str, root: Path) -> SelectedClu
             hint=f"kquota doctor --cluster {cluster.name} shows the id; or name it with --cluster-id",
         )
     return SelectedCluster(id=cluster_id, name=cluster.name, settings=cluster.cluster, root=root)
-
-
-def spanned(clusters: Iterable[SelectedCluster], window: WindowOptions) -> dict[str, Any]:
-    """What every job over a window is given: its ``from_ms`` and ``to_ms``, and the ids of its clusters."""
-    from reconciler.base.clock import SystemClock
-
-    from_ms, to_ms = window.span(SystemClock())
-    return {
-        "from_ms": from_ms,
-        "to_ms": to_ms,
-        "cluster": tuple(cluster.id for cluster in clusters),
-    }

@@ -13,7 +13,7 @@ from reconciler.app.change.plan_preparation import task_for
 from reconciler.app.clusters.targets import offline_targets
 from reconciler.app.notices import Notices, TextReceiver
 from reconciler.app.recorded_use.selection import ClusterSelection, WindowOptions
-from reconciler.app.recorded_use.spark_job import SparkOptions
+from reconciler.app.recorded_use.spark_job import SparkOptions, run_work
 from reconciler.app.requests import PlanLimits, RecordSource, TargetRequest
 from reconciler.base.clock import SystemClock
 from reconciler.base.installation import needs
@@ -21,10 +21,7 @@ from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
     from reconciler.app.change.plan_preparation import PlanTask
-    from reconciler.evidence.spark.usage.candidate_plans import (
-        CandidateLimits,
-        SimulationRequest,
-    )
+    from reconciler.evidence.spark.usage.candidate_plans import CandidateLimits
     from reconciler.evidence.store.lake import Lake
     from reconciler.quota.planner.desired_state import Declaration
     from reconciler.usage.impact.result_rows import Simulation
@@ -134,18 +131,12 @@ def simulated(notices: Notices, options: SimulateOptions) -> "Simulation":
         return candidate_plans.by_core(lake, work)
     if options.engine == "auto":
         notices.note(f"{rows:,} samples: Spark replays them (--engine core would read them here)")
-    return _on_spark(options, work)
-
-
-def _on_spark(options: SimulateOptions, work: "SimulationRequest") -> "Simulation":
     needs("spark", "kquota spark simulate")
     from reconciler.evidence.spark.jobs import simulate
-    from reconciler.evidence.spark.runtime import job_runner
-    from reconciler.evidence.spark.runtime.job import Job
-    from reconciler.evidence.spark.usage.candidate_plans import SimulationRequest
 
-    job = Job(name="simulate", summary="", settings=SimulationRequest, run=simulate.simulated)
-    simulation: Simulation = job_runner.run(job, options.lake, options.running.settings(), work)
+    simulation: Simulation = run_work(
+        "simulate", simulate.simulated, options.lake, options.running, work
+    )
     return simulation
 
 

@@ -1,15 +1,13 @@
 """One job on Spark: where it runs, and a session of its own."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from reconciler.base.installation import needs
 
 if TYPE_CHECKING:
+    from reconciler.evidence.spark.runtime.job import JobFunction
     from reconciler.evidence.spark.runtime.session import SessionSettings
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,13 +38,7 @@ def run(
     running: SparkOptions,
     **settings: Any,  # noqa: ANN401 - fields of the job's settings
 ) -> Any:  # noqa: ANN401 - the job's result
-    """Run a job and give its result.
-
-    Args:
-        name: Of the job and of its command.
-        lake: Its address.
-        running: Where it runs.
-        settings: The fields of its settings.
+    """Run a job by its name, with the fields of its settings, and give its result.
 
     Raises:
         UsageError: The extra is not installed.
@@ -54,7 +46,22 @@ def run(
     """
     needs("spark", f"kquota spark {name}")
     from reconciler.evidence.spark.jobs import load_job
-    from reconciler.evidence.spark.runtime import job_runner as runs
 
     job = load_job(name)
-    return runs.run(job, lake, running.settings(), job.settings(**settings))
+    return run_work(name, job.run, lake, running, job.settings(**settings))
+
+
+def run_work(
+    name: str,
+    work: "JobFunction[Any]",
+    lake: str,
+    running: SparkOptions,
+    settings: object = None,
+) -> Any:  # noqa: ANN401 - what the work gives
+    """Run a function as a job of this name; errors as :func:`run`."""
+    needs("spark", f"kquota spark {name}")
+    from reconciler.evidence.spark.runtime import job_runner
+    from reconciler.evidence.spark.runtime.job import Job
+
+    job = Job(name=name, settings=type(settings), run=work)
+    return job_runner.run(job, lake, running.settings(), settings)

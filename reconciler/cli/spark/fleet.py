@@ -1,21 +1,17 @@
 """``kquota spark plan``, ``resolve`` and ``history``: jobs over many clusters, and their reports as text, JSON or Markdown."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from reconciler.app.change.principals import read_principals
 from reconciler.app.recorded_use.selection import DAY_MS, ClusterSelection, WindowOptions
-from reconciler.app.recorded_use.spark_job import SparkOptions, run
+from reconciler.app.recorded_use.spark_job import SparkOptions, run, run_work
+from reconciler.base.clock import SystemClock
 from reconciler.base.installation import needs
-from reconciler.base.text_files import check_place, write_text
 from reconciler.cli.framework.commands import command
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
-from reconciler.cli.options.shared import FILE, OptionPack
 from reconciler.cli.spark.options import (
     InstantParameter,
     clusters_options,
@@ -23,93 +19,19 @@ from reconciler.cli.spark.options import (
     running_options,
     window_options,
 )
+from reconciler.cli.spark.report_output import ReportOutput, fleet_options
 
 if TYPE_CHECKING:
     from reconciler.usage.reports.fleet import FleetReport
 
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-FLEET_FORMATS: Final = ("text", "json", "markdown")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FleetOutput:
-    """How a report is shown, as it was typed; what cannot be written cannot be built, so no job runs for nothing.
-
-    Attributes:
-        output: The format.
-        out: A file; ``None`` = standard output.
-        most: Rows of each kind.
-    """
-
-    output: str
-    out: Path | None
-    most: int
-
-    def __post_init__(self) -> None:
-        if self.out is not None:
-            check_place(self.out)
-
-
-def fleet_options() -> Callable[[F], F]:
-    """``--format``, ``--out`` and ``--most``, handed on as ``showing``."""
-    return OptionPack(
-        "showing",
-        FleetOutput,
-        [
-            click.option(
-                "--format",
-                "output",
-                type=click.Choice(FLEET_FORMATS),
-                default="text",
-                show_default=True,
-                help="Output format.",
-            ),
-            click.option(
-                "--out",
-                type=FILE,
-                metavar="FILE",
-                help="Where to; replaced whole. Default: stdout.",
-            ),
-            click.option(
-                "--most",
-                type=click.IntRange(1, 10_000),
-                default=100,
-                show_default=True,
-                help="Maximum number of rows of each kind; the lake has all.",
-            ),
-        ],
-    )
-
-
-def show_fleet(console: Console, report: "FleetReport", showing: FleetOutput) -> ExitCode:
+def show_fleet(console: Console, report: "FleetReport", showing: ReportOutput) -> ExitCode:
     """Show it, and give what the shell gets: conflicts are errors, violations of guards refusals."""
-    text = _render(console, report, showing)
-    if showing.out is None:
-        console.fact(text)
-    else:
-        write_text(showing.out, text, private=True)
-        console.note(f"written to {showing.out}")
+    showing.show(console, report)
     if report.conflicts:
         console.error("documents claim the same pairs: one must give way, a pair has one owner")
         return ExitCode.ERROR
     return ExitCode.REFUSED if report.is_refused else ExitCode.DONE
-
-
-def _render(console: Console, report: "FleetReport", showing: FleetOutput) -> str:
-    from reconciler.evidence.render.fleet_report import (
-        fleet_document,
-        fleet_markdown,
-        fleet_text,
-    )
-    from reconciler.render.json_values import dump
-
-    if showing.output == "json":
-        return dump(fleet_document(report))
-    if showing.output == "markdown":
-        return fleet_markdown(report, max_rows=showing.most)
-    return fleet_text(report, style=console.style)
 
 
 PLAN_HELP: Final = """Show what would change on all clusters: documents and records of the project against the last snapshots.
@@ -149,23 +71,30 @@ def plan(
     clusters: ClusterSelection,
     at: int | None,
     running: SparkOptions,
-    showing: FleetOutput,
+    showing: ReportOutput,
 ) -> ExitCode:
     """Read the sides, run the job and show its report."""
     needs("spark", "kquota spark plan")
-    from dataclasses import replace
-
     from reconciler.app.recorded_use.fleet_inputs import fleet_inputs
-    from reconciler.base.clock import SystemClock
     from reconciler.evidence.spark.jobs import plan as jobs
-    from reconciler.evidence.spark.runtime import job_runner as runs
 
     _, to_ms = WindowOptions(to_ms=at).span(SystemClock())
-    sides = fleet_inputs(console, clusters)
-
-    settings = jobs.PlanSettings(to_ms=to_ms, project="", most=showing.most)
-    job = replace(jobs.JOB, run=jobs.of_fleet(sides.intended, sides.guards))
-    report: FleetReport = runs.run(job, lake, running.settings(), settings)
+    inputs = fleet_inputs(console, clusters)
+    report: FleetReport = run_work(
+        "plan",
+        lambda spark, lake, settings, progress: jobs.planned(
+            spark,
+            lake,
+            inputs.intended,
+            inputs.guards,
+            to_ms=to_ms,
+            max_rows=settings,
+            progress=progress,
+        ),
+        lake,
+        running,
+        showing.most,
+    )
     return show_fleet(console, report, showing)
 
 
@@ -203,15 +132,11 @@ def resolve(
     window: WindowOptions,
     principals: str | None,
     running: SparkOptions,
-    showing: FleetOutput,
+    showing: ReportOutput,
 ) -> ExitCode:
     """Run the job and show its report."""
     needs("spark", "kquota spark resolve")
-    from dataclasses import replace
-
-    from reconciler.base.clock import SystemClock
     from reconciler.evidence.spark.jobs import resolve as jobs
-    from reconciler.evidence.spark.runtime import job_runner as runs
 
     from_ms, to_ms = window.span(SystemClock(), LOOK_BACK_DAYS * DAY_MS)
     settings = jobs.ResolveSettings(
@@ -220,16 +145,16 @@ def resolve(
         cluster=tuple(cluster.id for cluster in clusters.select()),
         most=showing.most,
     )
-    job = jobs.JOB
-    if principals is not None:
-        listing = jobs.of_principals(read_principals(principals))
-        job = replace(
-            job,
-            run=lambda spark, lake, settings, progress: jobs.resolved(
-                spark, lake, settings, listing, progress
-            ),
-        )
-    report: FleetReport = runs.run(job, lake, running.settings(), settings)
+    listing = None if principals is None else jobs.of_principals(read_principals(principals))
+    report: FleetReport = run_work(
+        "resolve",
+        lambda spark, lake, settings, progress: jobs.resolved(
+            spark, lake, settings, listing, progress
+        ),
+        lake,
+        running,
+        settings,
+    )
     return show_fleet(console, report, showing)
 
 
@@ -265,11 +190,9 @@ def history(
     clusters: ClusterSelection,
     window: WindowOptions,
     running: SparkOptions,
-    showing: FleetOutput,
+    showing: ReportOutput,
 ) -> ExitCode:
     """Run the job and show its report."""
-    from reconciler.base.clock import SystemClock
-
     from_ms, to_ms = window.span(SystemClock())
     ids = tuple(cluster.id for cluster in clusters.select())
     report: FleetReport = run(

@@ -18,6 +18,7 @@ from reconciler.cli.spark.options import (
     running_options,
     window_options,
 )
+from reconciler.cli.spark.report_output import ReportOutput
 
 SIMULATE_HELP: Final = """Simulate new limits on recorded use: who is throttled, for how long, and with what worst delay.
 
@@ -87,7 +88,6 @@ def simulate(
     """Simulate, report, decide."""
     from reconciler.app.recorded_use.simulation import SimulateOptions, simulated
     from reconciler.cli.output.plans import evidence_code
-    from reconciler.cli.spark.reports import show
     from reconciler.usage.reports.usage import UsageReport
 
     options = SimulateOptions(
@@ -106,7 +106,8 @@ def simulate(
     for note in simulation.evidence:
         if note.stale:
             console.warning(f"evidence of {note.cluster_id}: {note.stale}")
-    show(console, UsageReport(evidence=simulation.evidence, simulation=simulation), output)
+    report = UsageReport(evidence=simulation.evidence, simulation=simulation)
+    ReportOutput(output=output).show(console, report)
     return evidence_code(simulation, require_evidence=require_evidence)
 
 
@@ -161,7 +162,6 @@ def recommend(
 ) -> ExitCode:
     """Size, report, write."""
     from reconciler.app.recorded_use import recommendation
-    from reconciler.cli.spark.reports import show
 
     result = recommendation.run_recommend(
         console,
@@ -172,7 +172,7 @@ def recommend(
     for note in result.advised.report.evidence:
         if note.stale:
             console.warning(f"evidence of {note.cluster_id}: {note.stale}")
-    show(console, result.advised.report, output)
+    ReportOutput(output=output).show(console, result.advised.report)
     for path in result.put.written:
         console.note(f"wrote {path}")
     for path in result.put.removed:

@@ -1,4 +1,4 @@
-"""A report of use as one JSON document: every row with all its columns, numbers as they are, versioned."""
+"""A report as one JSON document: every row with all its columns, numbers as they are, versioned."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
@@ -7,17 +7,18 @@ from typing import Final
 
 from reconciler.evidence.render.report_text import headline
 from reconciler.render.json_values import Json, value_json
+from reconciler.usage.reports.fleet import FleetReport
 from reconciler.usage.reports.usage import UsageReport
 from reconciler.usage.tags import Bucket
 
-KIND: Final = "kquota-use"
+KINDS: Final = {UsageReport: "kquota-use", FleetReport: "kquota-fleet"}
 FORMAT: Final = 1
 
 
-def report_document(report: UsageReport) -> dict[str, Json]:
+def report_document(report: UsageReport | FleetReport) -> dict[str, Json]:
     """The whole report. Keys of rows are the columns of their tables, so names carry the units."""
     return {
-        "kind": KIND,
+        "kind": KINDS[type(report)],
         "format": FORMAT,
         "headline": headline(report),
         **{field.name: json_of(getattr(report, field.name)) for field in fields(report)},

@@ -1,14 +1,16 @@
-"""A report of use for terminals and for Markdown, both from the same sheets; and the one sentence that stands first."""
+"""Reports of use and of fleets for terminals and for Markdown, from the same sheets; and the one sentence that stands first."""
 
 from collections.abc import Sequence
 from typing import Final
 
 from reconciler.base.escaping import escaped, markdown, prose
+from reconciler.evidence.render import fleet_tables
 from reconciler.evidence.render.report_tables import ReportTable, sheets
 from reconciler.render.table import Cell, Style, table
 from reconciler.render.units import count
 from reconciler.usage.impact.result_rows import Simulation
 from reconciler.usage.impact.verdict import ImpactVerdict
+from reconciler.usage.reports.fleet import FleetReport
 from reconciler.usage.reports.usage import UsageReport
 
 PLAIN = Style()
@@ -16,8 +18,10 @@ PLAIN = Style()
 _HELD_BACK: Final = "may get worse (what was recorded was held back)"
 
 
-def headline(report: UsageReport) -> str:
+def headline(report: UsageReport | FleetReport) -> str:
     """The one sentence for a report: what was found, or why nothing can be said."""
+    if isinstance(report, FleetReport):
+        return fleet_tables.headline(report)
     stale = [evidence for evidence in report.evidence if evidence.stale]
     if report.evidence and len(stale) == len(report.evidence):
         return f"no evidence counts: {stale[0].stale}"
@@ -65,18 +69,11 @@ def _simulated(simulation: Simulation) -> str:
     return f"{rows}: {', '.join(counts) or 'nothing changes for any client'}{refused_text}"
 
 
-def report_text(report: UsageReport, *, style: Style = PLAIN) -> str:
+def report_text(report: UsageReport | FleetReport, *, style: Style = PLAIN) -> str:
     """The report for a terminal; ends with a line break."""
-    return sheets_text(headline(report), report.notes, sheets(report), style=style)
-
-
-def sheets_text(
-    head: str, notes: Sequence[str], parts: Sequence[ReportTable], *, style: Style = PLAIN
-) -> str:
-    """Any sheets for a terminal, under one sentence and notes; ends with a line break."""
-    lines = [style.paint(escaped(head), "bold")]
-    lines += [f"note: {escaped(note)}" for note in notes]
-    for report_table in parts:
+    lines = [style.paint(escaped(headline(report)), "bold")]
+    lines += [f"note: {escaped(note)}" for note in report.notes]
+    for report_table in _tables(report):
         lines += [
             "",
             style.paint(report_table.title, "bold"),
@@ -96,17 +93,14 @@ def _rows(report_table: ReportTable, style: Style) -> list[str]:
     return table(rows, heads=report_table.heads, style=style, indent="  ")
 
 
-def report_markdown(report: UsageReport, *, max_rows: int | None = None) -> str:
+def _tables(report: UsageReport | FleetReport) -> Sequence[ReportTable]:
+    return fleet_tables.sheets(report) if isinstance(report, FleetReport) else sheets(report)
+
+
+def report_markdown(report: UsageReport | FleetReport, *, max_rows: int | None = None) -> str:
     """The report as Markdown; of each table at most ``max_rows`` rows (``None`` = all that it holds), and how many there are more."""
-    return sheets_markdown(headline(report), report.notes, sheets(report), max_rows=max_rows)
-
-
-def sheets_markdown(
-    head: str, notes: Sequence[str], tables: Sequence[ReportTable], *, max_rows: int | None = None
-) -> str:
-    """Any sheets as Markdown, under one sentence and notes."""
-    parts = [f"**{prose(head)}**", *(f"> {prose(note)}" for note in notes)]
-    for report_table in tables:
+    parts = [f"**{prose(headline(report))}**", *(f"> {prose(note)}" for note in report.notes)]
+    for report_table in _tables(report):
         parts += [
             f"### {report_table.title}",
             report_table.description,

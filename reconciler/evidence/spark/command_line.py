@@ -92,7 +92,7 @@ def _job_list() -> str:
 def _parser(job: Job[Any]) -> argparse.ArgumentParser:
     parser = _JobArgumentParser(
         prog=f"{PROGRAM} {job.name}",
-        description=job.summary,
+        description=jobs.SUMMARIES.get(job.name),
         epilog=f"Example:\n  {PROGRAM} {job.name} --lake ./lake {job.example}".rstrip(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,

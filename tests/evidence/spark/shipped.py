@@ -34,4 +34,4 @@ def run(spark: SparkSession, lake: object, settings: Settings, progress: object)
     return [row.asDict() for row in bounded_rows.rows(rows, 10, "rows")]
 
 
-JOB = Job(name="shipped", summary="", settings=Settings, run=run)
+JOB = Job(name="shipped", settings=Settings, run=run)

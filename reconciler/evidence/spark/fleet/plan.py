@@ -1,33 +1,37 @@
-"""The plan of a fleet: three sides in one grouping, then the core's verdict on every pattern that occurs, joined back.
+"""The plan of a fleet: three sides in one grouping; what is not plainly in sync is compared by the core.
 
 Rows are exchanged once by pair before they are grouped: the three rows of a pair are never in one file, so
 grouping earlier only adds work.
 
 1. :func:`differences`: observed, desired and owned pairs unioned and grouped once by key. What is plainly in sync goes
    here; the caller keeps the rest (``persist``), which is small as a rule and then joined by broadcast.
-2. :func:`laid_out`: claims, owners, intents, overrides and rules beside each pair (kept, too); :func:`described`: its pattern.
-3. :func:`patterns` -> ``verdicts.decide`` for each -> :func:`decided`; :func:`rows` are those of the core.
+2. :func:`laid_out`: claims, owners, intents, overrides and states of documents beside each pair.
+3. :func:`decided`: ``compare`` of the core over batches of these pairs, since its verdict on a pair depends on no other pair.
 """
 
-from collections.abc import Iterable
+import datetime as dt
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
-from typing import Final
+from typing import Any, Final
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import BooleanType, LongType, StringType, StructField, StructType
 
-from reconciler.evidence.spark.fleet.pattern_decisions import (
-    FLAGS,
-    NOBODY,
-    VALUES,
-    PatternDecision,
-    decide,
-)
-from reconciler.evidence.spark.fleet.plan_inputs import PlanFrames
-from reconciler.evidence.spark.limits.entities import level, meant, normal, slots
-from reconciler.evidence.spark.tables.schemas import conforming
+from reconciler.errors import LakeError
+from reconciler.evidence.spark.fleet.plan_inputs import PlanFrames, cluster_sides
+from reconciler.evidence.spark.limits.entities import level, normal
+from reconciler.evidence.spark.tables.schemas import conforming, struct
+from reconciler.quota.entity import DEFAULT
+from reconciler.quota.entity import level as level_of
+from reconciler.quota.entity_forms import canonical_text
 from reconciler.quota.keys import COLUMNS
-from reconciler.quota.ownership import SETTLING_SECONDS
+from reconciler.quota.planner.comparison import compare
+from reconciler.quota.planner.plan import Finding, QuotaChange
+from reconciler.quota.policy import Rules
 from reconciler.usage.tables import PLAN_CONFLICT, PLAN_ROW
 
 PAIR: Final = ("cluster_id", "entity_json", "quota_key")
@@ -44,30 +48,21 @@ _MARKS: Final = {"declared": 1, "applied": 1 << _BITS, "live": 1 << 2 * _BITS}
 _HALTED: Final = 2
 """Rarer than rare: a frozen document would ask for the pair."""
 
-_OWNED: Final = (
-    "document",
-    "deletion_policy",
-    "orphaned",
-    "intended",
-    "intent_value",
-    "intent_document",
-    "intent_deletion_policy",
-    "intent_at_s",
-    "overridden",
-    "override_value",
-    "override_until_s",
-    "override_before",
-    "override_declared",
-    "override_ends_with_document",
+CHANGE, FINDING, IN_SYNC = "change", "finding", "in_sync"
+VERDICT: Final = StructType(
+    [
+        *struct(PLAN_ROW).fields,
+        StructField("kind", StringType()),
+        StructField("ignored", BooleanType()),
+        StructField("on_default", BooleanType()),
+        StructField("pairs", LongType()),
+    ]
 )
-_VERDICT: Final = (
-    "pattern string, kind string, cause string, action string, after_from string, document_from string,"
-    " in_sync boolean, ignored boolean"
-)
+"""A change or a finding as ``plan_row`` has it. Pairs in sync come as one row that counts them, without a name."""
 
 
 def differences(sides: PlanFrames) -> DataFrame:
-    """The pairs that are not plainly in sync: :data:`PAIR`, ``declared``, ``applied``, ``live``, ``claims``, ``halted``.
+    """The pairs that are not plainly in sync: :data:`PAIR`, ``applied``, ``live``, ``claims``, ``halted``.
 
     Two values of one side for one pair end the job with :data:`TWICE`; two documents that claim one pair do not.
     """
@@ -94,7 +89,6 @@ def differences(sides: PlanFrames) -> DataFrame:
         fn.when((records > 1) | (looks > 1), twice).otherwise(~(quiet & is_same))
     ).select(
         *PAIR,
-        fn.when(claims == 1, fn.col("declared")).alias("declared"),
         "applied",
         "live",
         claims.alias("claims"),
@@ -141,31 +135,22 @@ def _union(sides: PlanFrames) -> DataFrame:
     )
 
 
-def laid_out(combined: DataFrame, sides: PlanFrames) -> DataFrame:
-    """The pairs of :func:`differences` with their records, claims and rules; small as a rule, so worth keeping, too."""
-    pairs = combined.select(*PAIR)
+def laid_out(different: DataFrame, sides: PlanFrames) -> DataFrame:
+    """The pairs of :func:`differences` with their records and claims, and what is known of the documents of their owners."""
+    pairs = different.select(*PAIR)
     # Only what speaks of these pairs; a small frame that was kept is broadcast by Spark itself.
-    owned = sides.owned.join(pairs, list(PAIR), "left_semi").select(*PAIR, *_OWNED)
+    owned = sides.owned.join(pairs, list(PAIR), "left_semi").drop("applied", "day")
+    claim = fn.struct("document", "path", "line", "value", "deletion_policy")
     claims = (
         sides.desired.where("not halted")
         .join(pairs, list(PAIR), "left_semi")
         .groupBy(*PAIR)
-        .agg(fn.min(fn.struct("path", "line", fn.col("document"))).alias("claim"))
+        .agg(fn.collect_list(claim).alias("claimed"))
     )
-    laid = combined.join(owned, list(PAIR), "left").join(claims, list(PAIR), "left")
-    return laid.join(fn.broadcast(sides.orders), ["cluster_id"], "left")
-
-
-def described(laid: DataFrame, sides: PlanFrames) -> DataFrame:
-    """The pairs of :func:`laid_out` with everything that a verdict may ask, and its ``pattern``."""
+    laid = different.join(owned, list(PAIR), "left").join(claims, list(PAIR), "left")
     for name in ("document", "intent_document"):
         laid = _with_document_state(laid, sides.documents, name)
-    entity_slots = slots(fn.col("entity_json"))
-    laid = laid.withColumn("slots", entity_slots).withColumn(
-        "level",
-        level(*(fn.col(f"slots.{kind}") for kind in ("user_kind", "client_kind", "ip_kind"))),
-    )
-    return laid.withColumn("pattern", _pattern())
+    return laid
 
 
 def _with_document_state(laid: DataFrame, documents: DataFrame, name: str) -> DataFrame:
@@ -184,54 +169,72 @@ def _with_document_state(laid: DataFrame, documents: DataFrame, name: str) -> Da
     return laid.join(document_states, ["cluster_id", name], "left")
 
 
-def patterns(laid_out_pairs: DataFrame) -> DataFrame:
-    """The patterns that occur in :func:`described`: some hundreds, however large the fleet."""
-    return laid_out_pairs.select("pattern").distinct()
+def decided(laid: DataFrame, rules: Mapping[str, Rules], *, now: float, day: dt.date) -> DataFrame:
+    """The core's verdicts on the pairs of :func:`laid_out`: rows of :data:`VERDICT`.
+
+    Args:
+        laid: The pairs.
+        rules: By cluster id; a pair of a cluster without rules ends the job.
+        now: Seconds since the epoch, for overrides, ignore rules and writes of unknown fate.
+        day: By which rows are kept.
+    """
+    return laid.mapInArrow(_comparing(dict(rules), now, day), VERDICT)
 
 
-def verdicts(pair_patterns: DataFrame, occurring: Iterable[str]) -> DataFrame:
-    """The core's verdict on each pattern, as a table beside ``pair_patterns``."""
-    return pair_patterns.sparkSession.createDataFrame(
-        [_verdict_row(decide(pattern)) for pattern in sorted(set(occurring))], _VERDICT
-    )
+def _comparing(
+    rules: Mapping[str, Rules], now: float, day: dt.date
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    schema = to_arrow_schema(VERDICT)
+
+    def compared(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            pairs_by_cluster: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+            for pair in batch.to_pylist():
+                pairs_by_cluster[pair["cluster_id"]].append(pair)
+            verdicts = [
+                verdict | {"cluster_id": cluster_id, "day": day}
+                for cluster_id, pairs in pairs_by_cluster.items()
+                for verdict in _verdicts(cluster_id, pairs, rules.get(cluster_id), now)
+            ]
+            yield pa.RecordBatch.from_pylist(verdicts, schema=schema)
+
+    return compared
 
 
-def decided(pairs: DataFrame, table: DataFrame) -> DataFrame:
-    """:func:`described` with the verdict on each pair; a pattern without one ends the job."""
-    joined = pairs.join(fn.broadcast(table), ["pattern"], "left")
-    missing = fn.raise_error(fn.concat(fn.lit("no verdict on "), "pattern")).cast("string")
-    return joined.withColumn("kind", fn.coalesce("kind", missing))
+def _verdicts(
+    cluster_id: str, pairs: Sequence[Mapping[str, Any]], rules: Rules | None, now: float
+) -> Iterator[dict[str, Any]]:
+    if rules is None:
+        raise LakeError(f"no rules for {cluster_id}")
+    desired, owned, live = cluster_sides(cluster_id, pairs)
+    plan = compare(desired=desired, owned=owned, live=live, rules=rules, now=now)
+    nothing = dict.fromkeys(("entity_json", "quota_key", "action", "cause", "document", "path"), "")
+    yield nothing | {"kind": IN_SYNC, "level": 0, "line": 0, "pairs": plan.in_sync}
+    entries: tuple[QuotaChange | Finding, ...] = (*plan.changes, *plan.findings)
+    for entry in entries:
+        claim, source = entry.claim, entry.claim or entry.owner
+        change = entry if isinstance(entry, QuotaChange) else None
+        yield {
+            "entity_json": canonical_text(entry.entity),
+            "level": level_of(entry.entity),
+            "quota_key": str(entry.key),
+            "action": str(entry.action),
+            "cause": str(entry.cause),
+            "before": change.before if change else None,
+            "after": change.after if change else None,
+            "document": source.document if source else "",
+            "path": claim.path if claim else "",
+            "line": claim.line_of(entry.key) if claim else 0,
+            "kind": CHANGE if change else FINDING,
+            "ignored": isinstance(entry, Finding) and entry.ignored,
+            "on_default": DEFAULT in entry.entity,
+            "pairs": 1,
+        }
 
 
-def rows(pairs: DataFrame) -> DataFrame:
-    """The changes, as ``plan_row``: exactly those of ``quota.rows.plan_rows``."""
-    after = fn.coalesce(
-        fn.when(fn.col("after_from") == "declared", fn.col("declared")),
-        fn.when(fn.col("after_from") == "override", fn.col("override_value")),
-        fn.when(fn.col("after_from") == "override_before", fn.col("override_before")),
-    )
-    document = fn.coalesce(
-        fn.when(fn.col("document_from") == "claim", fn.col("claim.document")),
-        fn.when(fn.col("document_from") == "record", fn.col("document")),
-        fn.when(fn.col("document_from") == "intent", fn.col("intent_document")),
-        fn.lit(""),
-    )
-    claimed = fn.col("document_from") == "claim"
-    return conforming(
-        pairs.where(fn.col("kind") == "change").select(
-            *PAIR,
-            "level",
-            "action",
-            "cause",
-            fn.col("live").alias("before"),
-            after.alias("after"),
-            document.alias("document"),
-            fn.when(claimed, fn.col("claim.path")).otherwise(fn.lit("")).alias("path"),
-            fn.when(claimed, fn.col("claim.line")).otherwise(fn.lit(0)).alias("line"),
-            "day",
-        ),
-        PLAN_ROW,
-    )
+def rows(verdicts: DataFrame) -> DataFrame:
+    """The changes of :func:`decided`, as ``plan_row``."""
+    return conforming(verdicts.where(fn.col("kind") == CHANGE), PLAN_ROW)
 
 
 def conflicts(pairs: DataFrame, sides: PlanFrames) -> DataFrame:
@@ -246,86 +249,9 @@ def conflicts(pairs: DataFrame, sides: PlanFrames) -> DataFrame:
     return conforming(claims, PLAN_CONFLICT)
 
 
-def _pattern() -> Column:
-    """The text that ``verdicts`` reads."""
-    values = dict(
-        zip(
-            VALUES,
-            ("declared", "applied", "live", "intent_value", "override_value", "override_before"),
-            strict=True,
-        )
-    )
-    names = list(values.values())
-    normal = [_normal(name) for name in names]
-    places = [
-        fn.when(fn.col(name).isNull(), fn.lit("-")).otherwise(
-            fn.coalesce(
-                *(
-                    fn.when(normal[at] == normal[earlier_place], fn.lit(str(earlier_place)))
-                    for earlier_place in range(at)
-                ),
-                fn.lit(str(at)),
-            )
-        )
-        for at, name in enumerate(names)
-    ]
-    now, key = fn.col("now_s"), fn.col("quota_key")
-    flags = {
-        "contested": fn.col("claims") > 1,
-        "halted": fn.col("halted"),
-        "intends": fn.col("intended"),
-        "may_land": now < fn.col("intent_at_s") + fn.lit(SETTLING_SECONDS),
-        "orphaned": fn.col("orphaned"),
-        "overridden": fn.col("overridden"),
-        "over": now >= fn.col("override_until_s"),
-        "ends_with_document": fn.col("override_ends_with_document"),
-        "declared_as_then": fn.col("declared").eqNullSafe(fn.col("override_declared")),
-        "in_scope": meant(fn.col("scope"), fn.col("slots"), fn.col("level"), key),
-        "ignored": meant(fn.col("ignored_rules"), fn.col("slots"), fn.col("level"), key),
-    }
-    facts = [fn.coalesce(flags[name].cast("int"), fn.lit(0)).cast("string") for name in FLAGS]
-    return fn.concat_ws(
-        "|",
-        fn.coalesce(
-            "rules", fn.raise_error(fn.concat(fn.lit("no rules for "), "cluster_id")).cast("string")
-        ),
-        fn.concat(*places),
-        fn.concat(*facts),
-        fn.when(fn.col("applied").isNotNull(), _owner("document", "deletion_policy")).otherwise(
-            fn.lit(NOBODY)
-        ),
-        fn.when(fn.col("intended"), _owner("intent_document", "intent_deletion_policy")).otherwise(
-            fn.lit(NOBODY)
-        ),
-    )
-
-
-def _owner(document: str, policy: str) -> Column:
-    is_present, frozen = fn.col(f"{document}_there"), fn.col(f"{document}_frozen")
-    return fn.concat(
-        fn.when(fn.col(document) == "", fn.lit("e")).otherwise(fn.lit("d")),
-        fn.when(is_present.isNotNull(), fn.lit("x")).otherwise(fn.lit(".")),
-        fn.when(frozen, fn.lit("f")).otherwise(fn.lit(".")),
-        fn.when(fn.col(policy) == "", fn.lit(".")).otherwise(fn.substring(policy, 1, 1)),
-    )
-
-
 def _normal(name: str) -> Column:
     return normal(fn.col("quota_key"), fn.col(name))
 
 
 def _same(first: str, second: str) -> Column:
     return _normal(first) == _normal(second)
-
-
-def _verdict_row(decision: PatternDecision) -> tuple[object, ...]:
-    return (
-        decision.pattern,
-        decision.kind,
-        decision.cause,
-        decision.action,
-        decision.after,
-        decision.document,
-        decision.in_sync,
-        decision.ignored,
-    )

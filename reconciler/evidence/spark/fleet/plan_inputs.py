@@ -5,44 +5,46 @@ They come from files that are read elsewhere; on a cluster of machines they are 
 
 import datetime as dt
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from reconciler.evidence.spark.fleet.pattern_decisions import rules_code
-from reconciler.evidence.spark.limits.entities import PATTERN, pattern_row
 from reconciler.evidence.spark.tables.schemas import struct
-from reconciler.quota.entity_forms import canonical_text
-from reconciler.quota.keys import COLUMNS
-from reconciler.quota.ownership import Owner, OwnershipRecords, Pair
-from reconciler.quota.planner.desired_state import DesiredState
-from reconciler.quota.policy import Rules
+from reconciler.quota.entity import Entity
+from reconciler.quota.entity_forms import canonical_text, read_canonical
+from reconciler.quota.keys import COLUMNS, Key
+from reconciler.quota.ownership import (
+    Intent,
+    Override,
+    Owner,
+    OwnershipRecord,
+    OwnershipRecords,
+    Pair,
+)
+from reconciler.quota.planner.desired_state import Declaration, DesiredState, merge
+from reconciler.quota.policy import DeletionPolicy, Rules
+from reconciler.quota.state import QuotaState, limits_of
 from reconciler.usage.tables import DESIRED_DOCUMENT, DESIRED_ENTRY, OWNED_ENTRY
 
 Row = tuple[object, ...]
 
-ORDERS: Final = f"cluster_id string, day date, rules string, now_s double, scope array<{PATTERN}>, ignored_rules array<{PATTERN}>"
-"""What a cluster's plan may do: one row each. Ignore rules that are over are not in it."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanFrames:
-    """What a fleet plan compares. Frames may speak of further clusters only if ``orders`` does, too.
+    """What a fleet plan compares.
 
     Attributes:
         live: ``quota_entry`` of one look per cluster.
         desired: ``desired_entry``.
         documents: ``desired_document``.
         owned: ``owned_entry``.
-        orders: :data:`ORDERS`.
     """
 
     live: DataFrame
     desired: DataFrame
     documents: DataFrame
     owned: DataFrame
-    orders: DataFrame
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +65,7 @@ class ClusterPlanInput:
 
 
 def sides(
-    spark: SparkSession, live: DataFrame, fleet: Mapping[str, ClusterPlanInput], *, now: float
+    spark: SparkSession, live: DataFrame, fleet: Mapping[str, ClusterPlanInput]
 ) -> PlanFrames:
     """The sides of a fleet whose files were read here.
 
@@ -71,40 +73,19 @@ def sides(
         spark: The session.
         live: ``quota_entry`` of one look per cluster; clusters that are not in ``fleet`` are left out.
         fleet: By cluster id.
-        now: Seconds since the epoch, for overrides, ignore rules and writes of unknown fate.
     """
-    orders = [
-        order_row(name, plan_input.rules, plan_input.day, now=now)
-        for name, plan_input in fleet.items()
-    ]
-    cluster_ids = [name for name, plan_input in fleet.items()]
+    desired: list[Row] = []
+    documents: list[Row] = []
+    owned: list[Row] = []
+    for cluster_id, side in fleet.items():
+        desired += desired_rows(cluster_id, side.desired, side.day)
+        documents += document_rows(cluster_id, side.desired, side.day)
+        owned += owned_rows(cluster_id, side.owned, side.day)
     return PlanFrames(
-        live=live.where(live["cluster_id"].isin(cluster_ids)),
-        desired=spark.createDataFrame(
-            [
-                row
-                for name, plan_input in fleet.items()
-                for row in desired_rows(name, plan_input.desired, plan_input.day)
-            ],
-            struct(DESIRED_ENTRY),
-        ),
-        documents=spark.createDataFrame(
-            [
-                row
-                for name, plan_input in fleet.items()
-                for row in document_rows(name, plan_input.desired, plan_input.day)
-            ],
-            struct(DESIRED_DOCUMENT),
-        ),
-        owned=spark.createDataFrame(
-            [
-                row
-                for name, plan_input in fleet.items()
-                for row in owned_rows(name, plan_input.owned, plan_input.day)
-            ],
-            struct(OWNED_ENTRY),
-        ),
-        orders=spark.createDataFrame(orders, ORDERS),
+        live=live.where(live["cluster_id"].isin(list(fleet))),
+        desired=spark.createDataFrame(desired, struct(DESIRED_ENTRY)),
+        documents=spark.createDataFrame(documents, struct(DESIRED_DOCUMENT)),
+        owned=spark.createDataFrame(owned, struct(OWNED_ENTRY)),
     )
 
 
@@ -171,17 +152,91 @@ def owned_rows(cluster_id: str, owned: OwnershipRecords, day: dt.date) -> Iterat
         )
 
 
-def order_row(cluster_id: str, rules: Rules, day: dt.date, *, now: float) -> Row:
-    """A row of :data:`ORDERS`."""
-    active = (rule for rule in rules.ignore if rule.until is None or now < rule.until)
+def cluster_sides(
+    cluster_id: str, pairs: Iterable[Mapping[str, Any]]
+) -> tuple[DesiredState, OwnershipRecords, QuotaState]:
+    """The inverse, of some pairs of a cluster: what documents ask for, what is recorded, what is live.
+
+    Args:
+        cluster_id: Of which cluster.
+        pairs: Rows of ``fleet.plan.laid_out``.
+    """
+    declarations: list[Declaration] = []
+    live: dict[Entity, dict[Key, float]] = {}
+    records: dict[Entity, dict[Key, tuple[float, Owner]]] = {}
+    intents: dict[Pair, Intent] = {}
+    overrides: dict[Pair, Override] = {}
+    halted: set[Pair] = set()
+    orphaned: set[Pair] = set()
+    documents: set[str] = set()
+    frozen: set[str] = set()
+    for row in pairs:
+        subject, key = pair = read_canonical(row["entity_json"]), Key(row["quota_key"])
+        declarations += (
+            Declaration(
+                document=claim["document"],
+                entity=subject,
+                limits=limits_of({key: claim["value"]}),
+                path=claim["path"],
+                line=claim["line"],
+                deletion_policy=_policy(claim["deletion_policy"]),
+            )
+            for claim in row["claimed"] or ()
+        )
+        if row["halted"]:
+            halted.add(pair)
+        if row["live"] is not None:
+            live.setdefault(subject, {})[key] = row["live"]
+        if row["applied"] is not None:
+            owner = Owner(document=row["document"], deletion_policy=_policy(row["deletion_policy"]))
+            records.setdefault(subject, {})[key] = row["applied"], owner
+        if row["orphaned"]:
+            orphaned.add(pair)
+        if row["intended"]:
+            policy = _policy(row["intent_deletion_policy"])
+            owner = Owner(document=row["intent_document"], deletion_policy=policy)
+            intents[pair] = Intent(value=row["intent_value"], owner=owner, at=row["intent_at_s"])
+        if row["overridden"]:
+            overrides[pair] = Override(
+                entity=subject,
+                key=key,
+                value=row["override_value"],
+                until=row["override_until_s"],
+                author="",
+                reason="",
+                before=row["override_before"],
+                declared=row["override_declared"],
+                ends_with_document=row["override_ends_with_document"],
+            )
+        for name in ("document", "intent_document"):
+            documents |= {row[name]} if row[f"{name}_there"] else set()
+            frozen |= {row[name]} if row[f"{name}_frozen"] else set()
+    desired = merge(declarations, frozen=frozen)
     return (
-        cluster_id,
-        day,
-        rules_code(rules),
-        now,
-        [pattern_row(pattern) for pattern in rules.scope],
-        [pattern_row(rule.entities, frozenset(map(str, rule.keys))) for rule in active],
+        replace(desired, documents=desired.documents | documents, halted=frozenset(halted)),
+        OwnershipRecords(
+            cluster_id=cluster_id,
+            records={subject: _record(values) for subject, values in records.items()},
+            intents=intents,
+            orphaned=frozenset(orphaned),
+            overrides=overrides,
+        ),
+        QuotaState(limits={subject: limits_of(values) for subject, values in live.items()}),
     )
+
+
+def _record(values: Mapping[Key, tuple[float, Owner]]) -> OwnershipRecord:
+    producer, consumer, request, mutation, connection = (
+        values[key][1] if key in values else None for key in COLUMNS
+    )
+    return OwnershipRecord(
+        limits_of({key: value for key, (value, _) in values.items()}),
+        (producer, consumer, request, mutation, connection),
+    )
+
+
+def _policy(text: str) -> DeletionPolicy | None:
+    return DeletionPolicy(text) if text else None
 
 
 def _recorded(owned: OwnershipRecords) -> Iterable[Pair]:

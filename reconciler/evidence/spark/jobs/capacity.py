@@ -220,7 +220,6 @@ def _left_out(intervals: Mapping[str, int]) -> tuple[str, ...]:
 
 JOB: Final = Job(
     name="capacity",
-    summary="Budgets of brokers, what is promised and served at one time, excess over fair shares.",
     settings=CapacitySettings,
     run=run,
     example="--from-ms 1795000000000 --to-ms 1796209600000 --capacity abc=125000000:125000000",

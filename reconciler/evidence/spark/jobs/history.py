@@ -101,7 +101,6 @@ def _desired(
 
 JOB: Final = Job(
     name="history",
-    summary="What changed, when, and whether we did it.",
     settings=HistorySettings,
     run=run,
     example=f"--from-ms {1_796_209_600_000 - 7 * DAY_MS} --to-ms 1796209600000",

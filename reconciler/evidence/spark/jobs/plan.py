@@ -1,7 +1,7 @@
 """The job ``plan``: what would change on all clusters, as the core would plan it; makes ``plan_row`` and ``plan_conflict``."""
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -12,14 +12,8 @@ from pyspark.sql import functions as fn
 from reconciler.base.protocols import Progress
 from reconciler.errors import LakeError, UsageError
 from reconciler.evidence.spark.fleet import cluster_sums, plan, plan_totals
-from reconciler.evidence.spark.fleet.plan_inputs import (
-    ORDERS,
-    ClusterPlanInput,
-    PlanFrames,
-    order_row,
-    sides,
-)
-from reconciler.evidence.spark.runtime.job import Job, JobFunction, job_option
+from reconciler.evidence.spark.fleet.plan_inputs import ClusterPlanInput, PlanFrames, sides
+from reconciler.evidence.spark.runtime.job import Job, job_option
 from reconciler.evidence.spark.tables import bounded_rows, reader, result_writer
 from reconciler.evidence.spark.tables.latest_snapshots import last_looks
 from reconciler.evidence.spark.tables.latest_snapshots import limits as limits_seen
@@ -48,9 +42,6 @@ from reconciler.usage.tables import (
     PLAN_ROW,
     Table,
 )
-
-MOST_PATTERNS: Final = 100_000
-"""Far more than there can be of one fleet; each costs the core a comparison of one pair."""
 
 OLDEST_DAYS: Final = 400
 """How far back a look may lie."""
@@ -103,28 +94,7 @@ def run(spark: SparkSession, lake: Lake, settings: PlanSettings, progress: Progr
             )
     view = _ObservedFleet(spark, lake, tuple(ordered), settings.to_ms)
     days = {name: _last_document_day(lake, name, view.span) for name in view.names}
-    return _planned(view, _from_lake(view, ordered, days), ordered, settings.most, progress)
-
-
-def of_fleet(
-    fleet: Mapping[str, ClusterPlanInput], guards: Mapping[str, Guards]
-) -> JobFunction[PlanSettings]:
-    """The same job from sides that were read already; of its settings only the moment and ``most`` count."""
-
-    def work(
-        spark: SparkSession, lake: Lake, settings: PlanSettings, progress: Progress
-    ) -> FleetReport:
-        return planned(
-            spark,
-            lake,
-            fleet,
-            guards,
-            to_ms=settings.to_ms,
-            max_rows=settings.most,
-            progress=progress,
-        )
-
-    return work
+    return _planned(view, _from_lake(view, days), ordered, settings.most, progress)
 
 
 def planned(
@@ -154,12 +124,7 @@ def planned(
     """
     view = _ObservedFleet(spark, lake, tuple(fleet), to_ms)
     progress("reading sides", 0, 0)
-    frames = sides(
-        spark,
-        view.live(),
-        {cluster_id: fleet[cluster_id] for cluster_id in view.names},
-        now=to_ms / 1000,
-    )
+    frames = sides(spark, view.live(), {cluster_id: fleet[cluster_id] for cluster_id in view.names})
     for frame, table in (
         (frames.desired, DESIRED_ENTRY),
         (frames.documents, DESIRED_DOCUMENT),
@@ -212,9 +177,7 @@ def _last_document_day(lake: Lake, cluster_id: str, span: TimeWindow) -> dt.date
     return max(manifest.unit.day for manifest in manifests)
 
 
-def _from_lake(
-    view: _ObservedFleet, ordered: Mapping[str, PlanConstraints], days: Mapping[str, dt.date]
-) -> PlanFrames:
+def _from_lake(view: _ObservedFleet, days: Mapping[str, dt.date]) -> PlanFrames:
     def side(table: Table) -> DataFrame:
         units = [
             unit
@@ -223,17 +186,11 @@ def _from_lake(
         ]
         return reader.of(view.spark, view.lake, table, units)
 
-    now = view.span.to_ms / 1000
-    orders = [
-        order_row(cluster_id, ordered[cluster_id].rules, view.span.last_day, now=now)
-        for cluster_id in view.names
-    ]
     return PlanFrames(
         live=view.live(),
         desired=side(DESIRED_ENTRY),
         documents=side(DESIRED_DOCUMENT),
         owned=side(OWNED_ENTRY),
-        orders=view.spark.createDataFrame(orders, ORDERS),
     )
 
 
@@ -245,48 +202,33 @@ def _planned(
     progress: Progress,
 ) -> FleetReport:
     progress("comparing", 0, 0)
-    day = fn.lit(view.span.last_day)
-    frames = PlanFrames(
-        live=frames.live,
-        desired=frames.desired,
-        documents=frames.documents,
-        owned=frames.owned,
-        orders=frames.orders.withColumn("day", day),
-    )
+    day = view.span.last_day
     different = plan.differences(frames).cache()
     _ = different.count()  # from here on Spark knows how small it is
-    laid = plan.laid_out(different, frames).cache()
-    _ = laid.count()
-    described_pairs = plan.described(laid, frames).cache()
-    occurring = bounded_rows.rows(
-        plan.patterns(described_pairs), MOST_PATTERNS, "patterns of pairs"
-    )
-    progress("asking the core", 0, 0)
-    decided = plan.decided(
-        described_pairs, plan.verdicts(described_pairs, (row["pattern"] for row in occurring))
-    )
-    decided = decided.cache()
+    rules = {cluster_id: constraints.rules for cluster_id, constraints in ordered.items()}
+    laid = plan.laid_out(different, frames)
+    decided = plan.decided(laid, rules, now=view.span.to_ms / 1000, day=day).cache()
     rows = plan.rows(decided).cache()
-    doubted = plan.conflicts(different, frames).withColumn("day", day).cache()
+    doubted = plan.conflicts(different, frames).withColumn("day", fn.lit(day)).cache()
     for frame, table in ((rows, PLAN_ROW), (doubted, PLAN_CONFLICT)):
         _ = result_writer.commit_results(
             view.lake, frame, table, view.names, span=view.span, progress=progress
         )
-    sums = _sums(frames, different, decided)
+    sums = _sums(view.names, frames, different, decided)
     report = _build_report(view, ordered, sums, rows=rows, doubted=doubted, max_rows=max_rows)
-    for frame in (rows, doubted, decided, described_pairs, laid, different):
+    for frame in (rows, doubted, decided, different):
         _ = frame.unpersist()
     return report
 
 
 def _sums(
-    frames: PlanFrames, different: DataFrame, decided: DataFrame
+    names: Iterable[str], frames: PlanFrames, different: DataFrame, decided: DataFrame
 ) -> dict[str, dict[str, int]]:
     """Numbers of each cluster, those of the verdicts by their words."""
     totals = cluster_sums.sums(plan_totals.totals(frames, different, decided))
     totals_by_cluster = {
-        name: {total: int(row[total]) for total in plan_totals.TOTALS}
-        for name, row in totals.items()
+        name: {total: int(totals.get(name, {}).get(total, 0)) for total in plan_totals.TOTALS}
+        for name in names
     }
     max_groups = 200 * cluster_sums.MOST_CLUSTERS
     for row in bounded_rows.rows(plan_totals.verdict_counts(decided), max_groups, "sums"):
@@ -350,7 +292,6 @@ def violations(sums: Mapping[str, int], guards: Guards) -> tuple[str, ...]:
 
 JOB: Final = Job(
     name="plan",
-    summary="What would change on all clusters, as kquota plan says of one.",
     settings=PlanSettings,
     run=run,
     example="--to-ms 1796209600000 --project kquota.yaml",

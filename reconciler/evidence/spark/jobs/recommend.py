@@ -392,7 +392,6 @@ def run(
 
 JOB: Final = Job(
     name="recommend",
-    summary="A limit for every bucket, with its evidence; nothing is applied.",
     settings=RecommendSettings,
     run=run,
     example="--cluster ID --to-day 2026-11-30",

@@ -233,7 +233,6 @@ def _curves(
 
 JOB: Final = Job(
     name="report",
-    summary="One page: use, capacity, and the newest what-if and recommendations.",
     settings=ReportSettings,
     run=run,
     example="--from-ms 1795000000000 --to-ms 1796209600000",

@@ -227,7 +227,6 @@ def _build_report(
 
 JOB: Final = Job(
     name="resolve",
-    summary="Which limit each client gets, and which limits apply to no client.",
     settings=ResolveSettings,
     run=run,
     example="--to-ms 1796209600000 --principals s3://metrics/clients.csv",

@@ -175,7 +175,6 @@ def _key(unit: Unit) -> tuple[str, dt.date]:
 
 JOB: Final = Job(
     name="rollup",
-    summary="Five-minute sums and daily histograms of what changed.",
     settings=RollupSettings,
     run=run,
     example="--from-day 2026-11-01 --to-day 2026-11-14",

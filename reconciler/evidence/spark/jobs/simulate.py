@@ -181,7 +181,6 @@ def run(
 
 JOB: Final = Job(
     name="simulate",
-    summary="What changes of limits would have done to recorded use.",
     settings=SimulateSettings,
     run=run,
     example="--plan prod.json --to-day 2026-11-14",

@@ -136,7 +136,6 @@ def span_of(span: TimeWindow) -> int:
 
 JOB: Final = Job(
     name="usage",
-    summary="Use against limits: percentiles, throttled, near their limit, unused.",
     settings=UsageSettings,
     run=run,
     example="--from-ms 1795000000000 --to-ms 1796209600000",

@@ -37,14 +37,12 @@ class Job(Generic[S]):
 
     Attributes:
         name: What is typed.
-        summary: One line for lists.
         settings: A frozen dataclass; its fields (:func:`job_option`) are the arguments.
         run: Does it.
         example: Arguments of one run, for the help: what follows the name and ``--lake``.
     """
 
     name: str
-    summary: str
     settings: type[S]
     run: JobFunction[S]
     example: str = ""

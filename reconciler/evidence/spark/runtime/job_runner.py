@@ -4,13 +4,13 @@ import dataclasses
 import datetime as dt
 import enum
 import re
-import time
 import uuid
 from typing import Any, Final
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # has no types
 from pyspark.errors import PySparkException
 
+from reconciler.base.clock import SystemClock
 from reconciler.errors import KquotaError, SparkError
 from reconciler.evidence.spark.runtime import jvm, progress, session
 from reconciler.evidence.spark.runtime.job import Job
@@ -22,24 +22,6 @@ _PY4J: Final = "An error occurred while calling"
 _ERRORS: Final = "reconciler.errors."
 _CAUSE: Final = "Caused by: "
 _CLASS: Final = re.compile(r"^(?:[a-z]\w*\.)+[A-Z][\w$]*: ")
-
-
-class MachineClock:
-    """Implements :class:`reconciler.base.protocols.Clock`: this file starts jobs and so picks the real one."""
-
-    __slots__ = ()
-
-    def now(self) -> float:
-        """Seconds since the epoch, UTC."""
-        return time.time()  # noqa: TID251 - this is the clock that others take
-
-    def monotonic(self) -> float:
-        """Seconds that never go back."""
-        return time.monotonic()
-
-    async def sleep(self, seconds: float) -> None:
-        """Not for jobs: they wait for nothing but Spark."""
-        raise AssertionError(seconds)
 
 
 def run(
@@ -58,7 +40,7 @@ def run(
         LakeError: The lake cannot be read or written.
         SparkError: Spark gave up.
     """
-    clock = MachineClock()
+    clock = SystemClock()
     opened = Lake(store_opened(lake), clock=clock, run_id=uuid.uuid4().hex)
     lines = progress.ProgressWriter(clock)
     lines("starting Spark", 0, 0)

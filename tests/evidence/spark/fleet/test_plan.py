@@ -6,17 +6,15 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from pyspark.errors import SparkRuntimeException
+from pyspark.errors import PythonException, SparkRuntimeException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from reconciler.evidence.spark.fleet import plan as native
 from reconciler.evidence.spark.fleet import plan_totals
 from reconciler.evidence.spark.fleet.plan_inputs import (
-    ORDERS,
     ClusterPlanInput,
     PlanFrames,
-    order_row,
     sides,
 )
 from reconciler.evidence.spark.tables.schemas import struct
@@ -48,14 +46,17 @@ def sides_of(spark: SparkSession, worlds: dict[str, World]) -> PlanFrames:
         name: ClusterPlanInput(desired=one.desired, owned=one.owned, rules=one.rules, day=DAY)
         for name, one in worlds.items()
     }
-    return sides(spark, live, fleet, now=NOW)
+    return sides(spark, live, fleet)
 
 
-def planned(given: PlanFrames) -> tuple[DataFrame, DataFrame]:
+def planned(given: PlanFrames, rules: dict[str, Rules]) -> tuple[DataFrame, DataFrame]:
     different = native.differences(given).persist()
-    found = native.described(native.laid_out(different, given).persist(), given)
-    table = native.verdicts(found, [row[0] for row in native.patterns(found).collect()])
-    return different, native.decided(found, table)
+    laid = native.laid_out(different, given)
+    return different, native.decided(laid, rules, now=NOW, day=DAY).persist()
+
+
+def rules_of(worlds: dict[str, World]) -> dict[str, Rules]:
+    return {name: one.rules for name, one in worlds.items()}
 
 
 @pytest.fixture(scope="module")
@@ -66,10 +67,9 @@ def worlds() -> dict[str, World]:
 
 def test_the_rows_are_those_of_the_core(spark: SparkSession, worlds: dict[str, World]) -> None:
     given = sides_of(spark, worlds)
-    different, found = planned(given)
+    different, found = planned(given, rules_of(worlds))
     rows = native.rows(found)
     assert rows.schema == struct(PLAN_ROW)
-    plans.of(rows).assert_native()
     expected, causes, doubted = [], Counter(), []
     for name, one in worlds.items():
         plan = compare(
@@ -119,11 +119,9 @@ def test_the_sums_of_each_cluster_are_those_of_the_core(
     spark: SparkSession, worlds: dict[str, World]
 ) -> None:
     given = sides_of(spark, worlds)
-    different, found = planned(given)
+    different, found = planned(given, rules_of(worlds))
     sums = plan_totals.totals(given, different, found)
     counts = plan_totals.verdict_counts(found)
-    plans.of(sums).assert_native()
-    plans.of(counts).assert_native()
     expected, verdicts = {}, Counter()
     for name, one in worlds.items():
         plan = compare(
@@ -161,10 +159,9 @@ def test_two_looks_at_one_pair_end_the_job(spark: SparkSession) -> None:
 
 def test_a_cluster_without_rules_ends_the_job_instead_of_vanishing(spark: SparkSession) -> None:
     worlds = {f"c{n}": plan_cases.world(random.Random(n), f"c{n}") for n in range(2)}
-    given = sides_of(spark, worlds)
-    short = replace(given, orders=given.orders.where("cluster_id = 'c0'"))
-    with pytest.raises(SparkRuntimeException, match="no rules for c1"):
-        native.described(native.laid_out(native.differences(short), short), short).collect()
+    _, found = planned(sides_of(spark, worlds), {"c0": worlds["c0"].rules})
+    with pytest.raises(PythonException, match="no rules for c1"):
+        found.collect()
 
 
 def test_pairs_are_grouped_once_and_nothing_is_joined_before(
@@ -231,11 +228,8 @@ def test_a_million_rows_give_the_rows_of_the_core(spark: SparkSession) -> None:
         owned=whole.where("id % 79 != 0").withColumns(
             {"applied": value, "document": document, **nulls, **truths, **texts}
         ),
-        orders=spark.createDataFrame(
-            [order_row("big", Rules(drift=DriftMode.CORRECT), DAY, now=NOW)], ORDERS
-        ),
     )
-    _, found = planned(given)
+    _, found = planned(given, {"big": Rules(drift=DriftMode.CORRECT)})
     subjects = [entity(user=f"u{at}") for at in range(many)]
     documents = [f"t/d{at}" for at in range(1000)]
     owners = [Owner(document=name) for name in documents]

@@ -240,7 +240,7 @@ def run(spark, lake, settings, progress):
     return spark.range(5).count()
 
 try:
-    running.run(job.Job(name="lost", summary="", settings=Nothing, run=run), sys.argv[1],
+    running.run(job.Job(name="lost", settings=Nothing, run=run), sys.argv[1],
                 session.SessionSettings(master="local[2]", memory="600m", brief=True), Nothing())
 except Exception as error:
     print(type(error).__name__, error, error.hint)

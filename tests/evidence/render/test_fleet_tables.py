@@ -3,11 +3,8 @@
 import json
 import math
 
-from reconciler.evidence.render.fleet_report import (
-    fleet_document,
-    fleet_markdown,
-    fleet_text,
-)
+from reconciler.evidence.render.report_json import report_document
+from reconciler.evidence.render.report_text import report_markdown, report_text
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.entity_forms import canonical_parts_text, canonical_text
 from reconciler.render.json_values import dump
@@ -114,7 +111,7 @@ REPORT = FleetReport(
 
 
 def test_a_text_has_every_part_and_says_how_many_rows_are_left_out() -> None:
-    text = fleet_text(REPORT)
+    text = report_text(REPORT)
     assert text.splitlines()[0].startswith("1 cluster: 42 changes, 1 claim in conflict")
     assert text.splitlines()[0].endswith("1 violation of guards")
     for part in (
@@ -134,14 +131,14 @@ def test_a_text_has_every_part_and_says_how_many_rows_are_left_out() -> None:
 
 
 def test_markdown_cannot_be_forged_by_names() -> None:
-    text = fleet_markdown(REPORT)
+    text = report_markdown(REPORT)
     assert "<b>" not in text.replace("`", "") or "\\<b" in text or "&lt;b" in text
     row = next(line for line in text.splitlines() if "update" in line)
     assert row.replace("\\|", "").count("|") == 9
 
 
 def test_a_document_has_the_columns_of_the_tables_and_values_that_json_cannot_say_as_text() -> None:
-    document = json.loads(dump(fleet_document(REPORT)))
+    document = json.loads(dump(report_document(REPORT)))
     assert (document["kind"], document["format"]) == ("kquota-fleet", 1)
     assert document["effective"][0]["value"] == "NaN"
     assert document["planned"][0]["after"] == 2

@@ -11,13 +11,8 @@ import pytest
 from reconciler.app.recorded_use.selection import SelectedCluster
 from reconciler.base.text_files import check_place
 from reconciler.cli.framework.console import Console
-from reconciler.cli.spark.reports import (
-    KeyFileParameter,
-    ReportOutput,
-    capacities_of,
-    show,
-    show_report,
-)
+from reconciler.cli.spark.report_output import KeyFileParameter, ReportOutput
+from reconciler.cli.spark.reports import capacities_of
 from reconciler.errors import UsageError
 from reconciler.evidence.spark.runtime import job_runner
 from reconciler.manifest.project import file
@@ -26,7 +21,7 @@ from tests.cli.consoles import Screen
 from tests.evidence.spark.report_lake import made
 from tests.render.use_reports import USAGE, whole_report
 
-TREE = Path(__file__).parents[2]
+TREE = Path(__file__).parents[3]
 PROJECT = """
 apiVersion: kafka-quotas.io/v1alpha1
 kind: QuotaCluster
@@ -64,7 +59,7 @@ def test_a_page_with_pseudonyms_holds_no_name(tmp_path: Path) -> None:
     key.write_text("0123456789abcdef0123\n")
     path = tmp_path / "page.html"
     names = KeyFileParameter().convert(str(key), None, None)
-    show_report(Console.of_process({}), whole_report(), ReportOutput(out=path, pseudonymise=names))
+    ReportOutput(out=path, pseudonymise=names).show(Console.of_process({}), whole_report())
     text = path.read_text(encoding="utf-8")
     assert "etl" not in text
     assert "user-" in text
@@ -141,9 +136,9 @@ def test_a_place_is_refused_that_is_a_folder_or_may_not_be_written(tmp_path: Pat
 def test_markdown_holds_as_many_rows_as_were_asked_for_wherever_it_goes(tmp_path: Path) -> None:
     report = replace(whole_report(), usage=(USAGE,) * 80)
     path = tmp_path / "report.md"
-    show_report(Console.of_process({}), report, ReportOutput(out=path))
+    ReportOutput(out=path).show(Console.of_process({}), report)
     screen = Screen()
-    show(screen.console, report, "markdown")
+    ReportOutput(output="markdown").show(screen.console, report)
     for text in (path.read_text(encoding="utf-8"), screen.facts):
         assert text.count("| throttled |\n") == 80
         assert "and 12 more rows" in text

@@ -1,0 +1,179 @@
+"""How reports are shown: format, file, names; a report of use or of a fleet as text, JSON, Markdown or a page."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from reconciler import __version__
+from reconciler.base.text_files import check_place, write_text
+from reconciler.cli.framework.console import Console
+from reconciler.cli.options.shared import FILE, OptionPack
+from reconciler.errors import QuotaValueError
+
+if TYPE_CHECKING:
+    from reconciler.usage.reports.fleet import FleetReport
+    from reconciler.usage.reports.pseudonyms import Pseudonyms
+    from reconciler.usage.reports.usage import UsageReport
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+FORMATS: Final = ("text", "json", "markdown", "html")
+_SUFFIXES: Final = {".html": "html", ".htm": "html", ".md": "markdown", ".json": "json"}
+
+
+class KeyFileParameter(click.ParamType["Pseudonyms"]):
+    """A file whose content is a key, read once and early: it may be a pipe, and no job runs for a bad one."""
+
+    name = "keyfile"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> "Pseudonyms":
+        """The pseudonyms under that key."""
+        from reconciler.usage.reports.pseudonyms import Pseudonyms
+
+        path = Path(str(value))
+        try:
+            return Pseudonyms(path.read_bytes().strip())
+        except OSError as error:
+            self.fail(
+                f"{path} cannot be read: {error.strerror}; make it: head -c 32 /dev/urandom | base64 > {path}",
+                param,
+                ctx,
+            )
+        except QuotaValueError as short:
+            self.fail(f"{path}: {short.message}", param, ctx)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportOutput:
+    """How a report is shown, as it was typed; what cannot be written cannot be built, so no job runs for nothing.
+
+    Attributes:
+        output: The format; ``None`` = what the name of the file says, else text.
+        out: A file; ``None`` = standard output.
+        most: Rows of each table in Markdown; ``None`` = all that the report holds.
+        pseudonymise: What stands for names in a report of use; ``None`` = themselves.
+    """
+
+    output: str | None = None
+    out: Path | None = None
+    most: int | None = None
+    pseudonymise: "Pseudonyms | None" = None
+
+    def __post_init__(self) -> None:
+        if self.out is not None:
+            check_place(self.out)
+
+    @property
+    def format(self) -> str:
+        """The format."""
+        return self.output or _SUFFIXES.get(self.out.suffix.lower() if self.out else "", "text")
+
+    def show(self, console: Console, report: "UsageReport | FleetReport") -> None:
+        """Show it.
+
+        Raises:
+            UsageError: The file cannot be written.
+        """
+        text = self._text(console, report)
+        if self.out is None:
+            console.fact(text)
+            return
+        write_text(self.out, text, private=True)
+        console.note(f"written to {self.out}")
+
+    def _text(self, console: Console, report: "UsageReport | FleetReport") -> str:
+        from reconciler.evidence.render.report_json import report_document
+        from reconciler.evidence.render.report_text import report_markdown, report_text
+        from reconciler.render.json_values import dump
+        from reconciler.usage.reports.usage import UsageReport
+
+        if isinstance(report, UsageReport):
+            report = self.pseudonymise.report(report) if self.pseudonymise else report
+            if self.format == "html":
+                return page_of(report)
+        if self.format == "json":
+            return dump(report_document(report))
+        if self.format == "markdown":
+            return report_markdown(report, max_rows=self.most)
+        return report_text(report, style=console.style)
+
+
+def _out_option() -> Callable[[F], F]:
+    return click.option(
+        "--out", type=FILE, metavar="FILE", help="Where to; replaced whole. Default: stdout."
+    )
+
+
+def showing_options() -> Callable[[F], F]:
+    """``--format``, ``--out`` and ``--pseudonymise``, handed on as ``showing``."""
+    return OptionPack(
+        "showing",
+        ReportOutput,
+        [
+            click.option(
+                "--format",
+                "output",
+                type=click.Choice(FORMATS),
+                help="How it is shown  [default: by the name of --out, else text].",
+            ),
+            _out_option(),
+            click.option(
+                "--pseudonymise",
+                type=KeyFileParameter(),
+                metavar="KEYFILE",
+                help="Replace names by a keyed hash; KEYFILE has the key. For pages that are published.",
+            ),
+        ],
+    )
+
+
+def fleet_options() -> Callable[[F], F]:
+    """``--format``, ``--out`` and ``--most``, handed on as ``showing``."""
+    return OptionPack(
+        "showing",
+        ReportOutput,
+        [
+            click.option(
+                "--format",
+                "output",
+                type=click.Choice(FORMATS[:3]),
+                default="text",
+                show_default=True,
+                help="Output format.",
+            ),
+            _out_option(),
+            click.option(
+                "--most",
+                type=click.IntRange(1, 10_000),
+                default=100,
+                show_default=True,
+                help="Maximum number of rows of each kind; the lake has all.",
+            ),
+        ],
+    )
+
+
+def page_of(report: "UsageReport") -> str:
+    """The page of a report, made now."""
+    from reconciler.base.clock import SystemClock
+    from reconciler.evidence.render.report_page import (
+        STYLES,
+        TEMPLATE,
+        UsePageFiles,
+        use_page,
+    )
+
+    folder = files("reconciler.render").joinpath("page")
+    parts = UsePageFiles(
+        template=folder.joinpath(TEMPLATE).read_text(encoding="utf-8"),
+        style="\n".join(folder.joinpath(name).read_text(encoding="utf-8") for name in STYLES),
+    )
+    return use_page(
+        report, parts, made_ms=round(SystemClock().now() * 1000), tool_version=__version__
+    )
