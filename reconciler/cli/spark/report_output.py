@@ -56,13 +56,13 @@ class ReportOutput:
     Attributes:
         output: The format; ``None`` = what the name of the file says, else text.
         out: A file; ``None`` = standard output.
-        most: Rows of each table in Markdown; ``None`` = all that the report holds.
+        most: Rows of each table; a report holds no more than the default.
         pseudonymise: What stands for names in a report of use; ``None`` = themselves.
     """
 
     output: str | None = None
     out: Path | None = None
-    most: int | None = None
+    most: int = 10_000
     pseudonymise: "Pseudonyms | None" = None
 
     def __post_init__(self) -> None:
