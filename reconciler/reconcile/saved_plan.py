@@ -82,16 +82,16 @@ def check_same_effect(
     raise _stale("the documents no longer ask for what was reviewed", mismatches)
 
 
-def check_digest(recomputed: PreparedPlan, expected: str) -> None:
-    """Nothing, if a plan without a saved one has the approved effect.
+def check_digest(plan: PreparedPlan | SavedPlan, expected: str) -> None:
+    """Nothing, if a plan has the approved effect: one without a saved one, or one that is not made anew.
 
     Raises:
         StalePlan: It has another.
     """
-    if recomputed.plan.digest != expected:
+    if plan.plan.digest != expected:
         raise _stale(
             "the plan is not the approved one",
-            [f"its digest is {recomputed.plan.digest}, approved was {expected}"],
+            [f"its digest is {plan.plan.digest}, approved was {expected}"],
         )
 
 
