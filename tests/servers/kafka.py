@@ -279,6 +279,35 @@ class KafkaCluster:
         if wait:
             self.wait_ready(node)
 
+    def upgrade(self, node: int, version: str) -> None:
+        """Stops a node politely and starts it with another version of Kafka on its ports and data.
+
+        Returns when it answers and the brokers know one another again.
+        """
+        earlier = self._nodes[node]
+        self.terminate(node)
+        jvm = replace(
+            earlier.jvm,
+            classpath=jars.resolve(version).classpath,
+            flags=share(class_data(version)) if self._flags is None else self._flags,
+        )
+        settings = replace(earlier.settings, version=version)
+        self._nodes[node] = Node(settings, folder=self.folder, jvm=jvm)
+        self.start(node)
+        running = [other for other in self._nodes.values() if other.running]
+        self._wait(lambda: all(other.knows(self.numbers) for other in running), "know one another")
+
+    def finalize_upgrade(self) -> int:
+        """Lets the cluster use the newest metadata version that all nodes support; its level."""
+        levels: list[int] = []
+
+        def raised() -> bool:
+            levels[:] = [ping.raise_metadata_version(self.inside(1))]
+            return True
+
+        self._wait(raised, "raise metadata.version")
+        return levels[0]
+
     def wait_ready(self, *nodes: int) -> None:
         """Returns when the given nodes (all, if none is given) answer on every client port."""
         chosen = [self._nodes[number] for number in nodes or self.numbers]

@@ -211,6 +211,8 @@ class World:
         try:
             asyncio.set_event_loop(self.loop)
             self.loop.run_until_complete(self._history())
+            if not self.violation:
+                self.laws.check_histories()
         except LawBroken as error:
             self.violation = self.violation or str(error)
         finally:

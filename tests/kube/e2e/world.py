@@ -123,27 +123,24 @@ FORGER = "forger"
 class Place:
     """Kubernetes, Kafka and the installed chart, for a session."""
 
-    def __init__(self, kube: KubeCluster, kafka: KafkaCluster, *values: str) -> None:
+    def __init__(self, kube: KubeCluster, kafka: KafkaCluster) -> None:
         self.kube, self.kafka = kube, kafka
         self.namespace = kube.fresh_namespace(
             labels={"pod-security.kubernetes.io/enforce": "restricted"}
         )
-        with kube.pods_become_ready():
-            kube.helm(
-                "install",
-                RELEASE,
-                str(CHART),
-                "--namespace",
-                self.namespace,
-                "--wait",
-                "--timeout",
-                "60s",
-                "--set",
-                f"admissionPolicies.statusWriters={{admin,{FORGER}}}",
-                *values,
-            )
+        self.install()
+
+    def install(self) -> None:
+        """The chart, with a user who may forge statuses."""
+        self.release(CHART, "--set", f"admissionPolicies.statusWriters={{admin,{FORGER}}}")
+
+    def release(self, chart: Path, *values: str) -> None:
+        """Install or upgrade the release, and read what its pods would run."""
+        where = ("--namespace", self.namespace, "--wait", "--timeout", "60s")
+        with self.kube.pods_become_ready():
+            self.kube.helm("upgrade", "--install", RELEASE, str(chart), *where, *values)
         deployment = json.loads(
-            kube.kubectl("get", "deploy", "-n", self.namespace, "-o", "json").stdout
+            self.kube.kubectl("get", "deploy", "-n", self.namespace, "-o", "json").stdout
         )["items"][0]
         pod = deployment["spec"]["template"]["spec"]
         self.account = pod["serviceAccountName"]

@@ -190,11 +190,6 @@ class OperatorLaws(Laws):
         at = self.overridden_at.get(pair)
         return pair in self.records.overrides or (at is not None and at > commit.at - VIEW_SECONDS)
 
-    def _intended_at(self, pair: Pair, entry: Mapping[str, object]) -> float:
-        """As the world's own clock had it: those of operators are stepped."""
-        times = [at for at, _, after in self.intended[pair] if after == entry["after"]]
-        return times[-1] if times else super()._intended_at(pair, entry)
-
     def _recorded_since(self, at: float, process: str) -> float:
         return at - LISTED_SECONDS
 

@@ -68,7 +68,7 @@ class History:
     def write(self, value: float | None) -> None:
         """The operator intends a value and writes it."""
         self.laws.intended_by(self.now, "operator")
-        self.laws.intended[ALICE, RATE].append((self.now, "operator", value))
+        _ = self.laws.histories[ALICE, RATE].intended(self.now, "operator", value)
         self.laws._mean("operator", [((ALICE, RATE), value)])
         self.laws.stored_intents[ALICE, RATE][value] = self.now
         self.commit(value, "operator")

@@ -1,0 +1,97 @@
+"""Brokers that are upgraded one after the other, from 3.9 to 4.4, while reconciliations change hundreds of quotas."""
+
+import asyncio
+import contextlib
+import random
+from collections.abc import Iterator
+
+import pytest
+
+from reconciler.base.clock import SystemClock
+from reconciler.client import QuotaClient
+from reconciler.errors import KquotaError
+from reconciler.inventory.memory import MemoryInventory
+from reconciler.ports import QuotaStore
+from reconciler.quota.planner.desired_state import DesiredState
+from tests.e2e.recorder import recording
+from tests.e2e.runs import addresses, config, reconciled, settled
+from tests.e2e.test_intermediate_limits import QUICK, wish
+from tests.servers import raw_quotas
+from tests.servers.kafka import KafkaCluster
+
+pytestmark = pytest.mark.integration
+
+EARLIER, LATER = "3.9.1", "4.4.0"
+ROUNDS_AFTER = 4
+"""How many reconciliations follow the last upgrade; a write of unknown outcome is open for 65 s."""
+
+UNKNOWN_SECONDS = 66.0
+
+
+@pytest.fixture(scope="module")
+def three() -> Iterator[KafkaCluster]:
+    with KafkaCluster(EARLIER, nodes=3, extra=QUICK) as cluster:
+        yield cluster
+
+
+def roll(cluster: KafkaCluster) -> None:
+    """Followers first, the active controller last; then the new metadata version."""
+    leader = cluster.active_controller()
+    for node in sorted(cluster.numbers, key=lambda number: number == leader):
+        cluster.upgrade(node, LATER)
+        _ = cluster.active_controller()
+    _ = cluster.finalize_upgrade()
+
+
+async def reconcile_until(
+    store: QuotaStore,
+    inventory: MemoryInventory,
+    wishes: tuple[DesiredState, DesiredState],
+    rolled: "asyncio.Task[None]",
+) -> list[bool]:
+    """One reconciliation after the other, to either of two states in turn; whether each was complete."""
+    completions: list[bool] = []
+    while not rolled.done():
+        wish_in_turn = wishes[len(completions) % 2]
+        try:
+            outcome = await reconciled(store, inventory, wish_in_turn)
+        except KquotaError:
+            completions.append(False)
+        else:
+            completions.append(outcome.complete)
+    return completions
+
+
+def test_no_client_is_without_its_limit_while_brokers_are_upgraded_under_reconciliations(
+    three: KafkaCluster,
+) -> None:
+    async def story() -> None:
+        rng = random.Random(39)
+        first, second = wish(rng, 0.6), wish(rng, 0.6)
+        inventory = MemoryInventory()
+        async with QuotaClient(config(three.bootstrap())) as client:
+            assert (await reconciled(client, inventory, first)).complete
+            before = await settled(client)
+            with recording(addresses(three)) as recordings:
+                rolled = asyncio.create_task(asyncio.to_thread(roll, three))
+                completions = await reconcile_until(client, inventory, (second, first), rolled)
+                await rolled
+                for _ in range(ROUNDS_AFTER):
+                    with contextlib.suppress(KquotaError):
+                        if (await reconciled(client, inventory, second)).complete:
+                            break
+                    await SystemClock().sleep(UNKNOWN_SECONDS)
+                after = await settled(client)
+            assert dict(after) == dict(second.limits)
+            assert completions.count(True) >= 2, "reconciliations ended during the upgrade"
+            assert recordings.unlawful(before, after) == []
+            assert min(recordings.looks.values()) > len(completions)
+            # All brokers show the same, and the new version keeps what the old one stored.
+            shown = [raw_quotas.describe(three.port(node)) for node in three.numbers]
+            assert shown[0] == shown[1] == shown[2]
+            assert len(shown[0]) == len(after)
+            again = await reconciled(client, inventory, second)
+            assert again.complete
+            assert again.pairs == ()
+
+    asyncio.run(story())
