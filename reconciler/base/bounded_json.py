@@ -33,7 +33,11 @@ class InvalidJson(ValueError):
 
 
 def parse(
-    text: str | bytes, *, most_bytes: int, pairs: Callable[[Pairs], object] | None = None
+    text: str | bytes,
+    *,
+    most_bytes: int,
+    pairs: Callable[[Pairs], object] | None = None,
+    checks_depth: bool = True,
 ) -> Any:  # noqa: ANN401 - whatever the text holds; the caller checks
     """The value of a text.
 
@@ -41,6 +45,7 @@ def parse(
         text: UTF-8 where it is bytes.
         most_bytes: Longest text that is taken, in bytes (in characters for a ``str``).
         pairs: Makes an object of its names and values; a ``dict`` by default.
+        checks_depth: Whether a value that is nested too deep is refused here; else the caller asks :func:`is_deep`.
 
     Raises:
         UnreadableJson: It is no JSON, too long, or nested too deep; or ``pairs`` raised a ``ValueError``.
@@ -61,7 +66,7 @@ def parse(
         raise InvalidJson("it is nested too deep") from None
     except ValueError as error:
         raise InvalidJson(str(error)) from None
-    if is_deep(value):
+    if checks_depth and is_deep(value):
         raise InvalidJson(f"it is nested more than {MOST_DEPTH} levels deep")
     return value
 

@@ -155,7 +155,10 @@ class KubernetesApi:
 
     async def _list_pages(self, listing_request: ApiRequest, limit: int, keep: Keep) -> ListResult:
         items, version = await read_pages(
-            lambda request: self._object(request, None), listing_request, limit=limit, keep=keep
+            lambda request: self._object(request, None, checks_depth=False),
+            listing_request,
+            limit=limit,
+            keep=keep,
         )
         return ListResult(items=tuple(items), resource_version=version)
 
@@ -370,10 +373,14 @@ class KubernetesApi:
         }
         return await self.create(EVENTS, namespace, body)
 
-    async def _object(self, request: ApiRequest, patience: RequestTimeouts | None) -> Obj:
+    async def _object(
+        self, request: ApiRequest, patience: RequestTimeouts | None, *, checks_depth: bool = True
+    ) -> Obj:
         body = await self._exchange.answer(request, patience or self._patience)
         try:
-            document = bounded_json.parse(body, most_bytes=LARGEST_ANSWER)
+            document = bounded_json.parse(
+                body, most_bytes=LARGEST_ANSWER, checks_depth=checks_depth
+            )
         except bounded_json.InvalidJson:
             document = None
         if not isinstance(document, dict):

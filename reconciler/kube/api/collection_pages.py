@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
+from reconciler.base.bounded_json import MOST_DEPTH, is_deep
 from reconciler.errors import AnswerTooLarge, KubernetesError
 from reconciler.kube.api.http_exchange import ApiRequest
 
@@ -34,7 +35,7 @@ async def read_pages(
     """All objects of a collection at one moment, and the resource version of that moment.
 
     Args:
-        ask: Answers one request.
+        ask: Answers one request; how deep the answer is nested is checked here.
         first_request: The listing.
         limit: Objects per page; fewer where they are large.
         keep: What is kept of each object.
@@ -62,7 +63,12 @@ async def read_pages(
             raise KubernetesError(f"{first_request}: the answer is no listing")
         for item in page_items or ():  # Go writes an empty list as null
             _ = item.get("metadata", {}).pop("managedFields", None)
-            items.append(dict(keep(item)))
+        # Managed fields are most of a page, and nested like the object that they are about.
+        if is_deep(page_items):
+            raise KubernetesError(
+                f"{first_request}: an object is nested more than {MOST_DEPTH} levels deep"
+            )
+        items += (dict(keep(item)) for item in page_items or ())
         token = page["metadata"].get("continue") or ""
         if not token:
             return items, str(page["metadata"].get("resourceVersion", ""))

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from reconciler.base.bounded_json import MOST_DEPTH
 from reconciler.errors import (
     Forbidden,
     Gone,
@@ -120,6 +121,29 @@ def test_a_page_that_is_too_large_is_asked_for_again_with_fewer_objects() -> Non
         assert len(listing.items) == 300
         assert {str(one) for one in listing.items} == {"{'metadata': {'name': 'a'}}"}
         assert [one.query["limit"] for one in here.server.seen][:3] == ["250", "62", "15"]
+
+    asyncio.run(story())
+
+
+def test_a_listing_of_an_object_that_is_nested_too_deep_is_an_error_but_for_its_managed_fields() -> (
+    None
+):
+    nest: list[Any] = []
+    for _ in range(MOST_DEPTH):
+        nest = [nest]
+
+    async def story() -> None:
+        fields = {"metadata": {"name": "a", "managedFields": nest}}
+        deep = {"metadata": {"name": "a"}, "spec": {"limits": nest}}
+        answers = (listing(fields), listing(deep))
+        async with session(one_after_the_other(*answers)) as made:
+            objects = await made.api.list(resource_paths.CLIENT_QUOTAS)
+            assert objects.items == ({"metadata": {"name": "a"}},)
+            with pytest.raises(KubernetesError, match="nested more than 200 levels deep"):
+                _ = await made.api.list(resource_paths.CLIENT_QUOTAS)
+
+    def listing(item: dict[str, Any]) -> dict[str, Any]:
+        return {"metadata": {"resourceVersion": "9"}, "items": [item]}
 
     asyncio.run(story())
 
