@@ -1,6 +1,6 @@
 """``make bench``: prints the tables of docs/benchmarks.md as measured here and now; ``--write`` puts them there.
 
-A missed bar is printed as missed. ``--only codec|plan|load|brokers|requests|fleet|operator`` measures a part and writes its
+A missed bar is printed as missed. ``--only codec|plan|load|brokers|requests|fleet|tutorial|operator`` measures a part and writes its
 table only, ``--only use`` all targets of the pipeline over recorded use, ``--only T3`` one of them: as a trial of minutes
 unless ``--scale full`` is given.
 """
@@ -22,6 +22,7 @@ from tests.bench import (
     documents,
     fleet,
     harness,
+    operator_curve,
     operator_load,
     page,
     request_sizes,
@@ -206,7 +207,7 @@ def fleet_rows() -> Iterator[Row]:
             yield alone(f"{work}: {name}", taken[figure], unit, most=most if has_bar else None)
 
 
-def operator_rows() -> Iterator[Row]:
+def tutorial_rows() -> Iterator[Row]:
     work = f"operator: {operator_load.RESOURCES:,} resources to Ready"
     peer = "handlers of Kopf's tutorial"
     say(work)
@@ -249,8 +250,11 @@ PARTS: dict[str, Callable[[], Iterator[Row]]] = {
     "load": load_rows,
     "brokers": broker_rows,
     "fleet": fleet_rows,
-    "operator": operator_rows,
+    "tutorial": tutorial_rows,
 }
+
+CURVE = "operator"
+"""A part whose table has a column for each count of documents."""
 
 REQUESTS = "requests"
 """A part whose table has columns of its own and no bars."""
@@ -279,7 +283,7 @@ def machine() -> str:
 
 def chosen_of(words: list[str] | None) -> tuple[list[str], list[str]]:
     """Parts of the core and targets of the pipeline; all, if nothing is chosen."""
-    parts = [*PARTS, REQUESTS]
+    parts = [*PARTS, CURVE, REQUESTS]
     chosen = {"T5" if word == "evidence" else word for word in words or [*parts, "use"]}
     targets = [target for target in use.TARGETS if target in chosen or "use" in chosen]
     return [part for part in parts if part in chosen], targets
@@ -308,10 +312,30 @@ def written(text: str, tables: Mapping[str, str], found: list[use.Measured]) -> 
     return text
 
 
+def measured_part(part: str, counts: list[int] | None) -> tuple[str, list[Row]]:
+    """The table of a part, and its rows.
+
+    Args:
+        part: Which one.
+        counts: Columns of the operator's table; ``None`` = all.
+    """
+    if part == REQUESTS:
+        return request_sizes.table(harness.ROUNDS), []
+    if part == CURVE:
+        rows = list(operator_curve.curve_rows(counts or operator_curve.COUNTS))
+        before = page.between(page.PAGE.read_text(encoding="utf-8"), f"measured: {part}")
+        works = [figure.work for figure in operator_curve.FIGURES]
+        return page.curve(rows, works, before), rows
+    rows = list(PARTS[part]())
+    return page.table(rows), rows
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument(
-        "--only", choices=[*PARTS, REQUESTS, "evidence", "use", *use.TARGETS], action="append"
+        "--only",
+        choices=[*PARTS, CURVE, REQUESTS, "evidence", "use", *use.TARGETS],
+        action="append",
     )
     parser.add_argument(
         "--scale",
@@ -321,6 +345,12 @@ def main() -> int:
     )
     parser.add_argument(
         "--rounds", type=int, help="of the pipeline's targets, instead of the scale's"
+    )
+    parser.add_argument(
+        "--documents",
+        type=int,
+        action="append",
+        help="column of the operator's table; repeatable; default: all three",
     )
     parser.add_argument(
         "--write", action="store_true", help="put the tables into docs/benchmarks.md"
@@ -333,11 +363,7 @@ def main() -> int:
     every: list[Row] = []
     tables: dict[str, str] = {}
     for part in parts:
-        if part == REQUESTS:
-            tables[part] = request_sizes.table(harness.ROUNDS)
-            continue
-        rows = list(PARTS[part]())
-        tables[part] = page.table(rows)
+        tables[part], rows = measured_part(part, chosen.documents)
         every += rows
     found = list(used(targets, scale))
     print(machine())

@@ -1,22 +1,111 @@
-"""What one change, one deletion, a minute of rest and a restart cost with 1,000, 5,000 and 20,000 resources.
+"""What an operator costs with 1,000, 5,000 and 20,000 documents, on a real API server and a real broker.
 
-python -m tests.bench.operator_curve 1000 5000
+Each count has servers of its own. Wall times depend on the load of the machine, which stands beside them; CPU seconds
+are those of the process and include what it does besides.
 """
 
-import sys
+import os
+import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.bench import operator_load
-from tests.bench.harness import say
-from tests.bench.operator_load import GROUP, Bench, cpu_seconds, is_ready, metric, until
-from tests.servers.ports import free_ports
+from tests.bench.brokers import VERSION
+from tests.bench.harness import Figures, Row, say
+from tests.bench.operator_load import (
+    GROUP,
+    Bench,
+    cpu_seconds,
+    document,
+    is_ready,
+    metric,
+    until,
+    workspace,
+)
+from tests.bench.page import NO_BAR
+from tests.servers.kafka import KafkaCluster
 from tests.servers.processes import Child
 
-IDLE_SECONDS = 130.0
-"""More than one interval of the operator."""
+COUNTS = (1_000, 5_000, 20_000)
+ROUNDS = 1
+WRITERS = 4
+"""Connections that create the documents."""
+
+PACE = 0.05
+AFTER_SECONDS = 3.0
+"""What follows a change belongs to it."""
+
+STREAM_SECONDS = 20
+
+Taken = dict[str, list[float]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurveFigure:
+    """One line of the curve.
+
+    Attributes:
+        name: As samples call it.
+        work: As the table calls it.
+        unit: Of the value.
+        bars: Count of documents -> the most that is met.
+    """
+
+    name: str
+    work: str
+    unit: str = "s"
+    bars: Mapping[int, float] = field(default_factory=dict)
+
+
+FIGURES = (
+    CurveFigure(name="ready", work="all documents Ready, wall"),
+    CurveFigure(name="ready_cpu", work="the same, CPU of the operator"),
+    CurveFigure(name="ready_api_cpu", work="the same, CPU of the API server"),
+    CurveFigure(
+        name="change",
+        work="one changed document until Synced, wall",
+        bars=dict.fromkeys(COUNTS, 0.7),
+    ),
+    CurveFigure(
+        name="change_cpu",
+        work=f"the same and {AFTER_SECONDS:g} s, CPU of the operator",
+        bars=dict.fromkeys(COUNTS, 0.1),
+    ),
+    CurveFigure(
+        name="deletion",
+        work="one deletion (policy Delete), wall",
+        bars=dict.fromkeys(COUNTS, 2.0),
+    ),
+    CurveFigure(name="deletion_cpu", work=f"the same and {AFTER_SECONDS:g} s, CPU of the operator"),
+    CurveFigure(
+        name="stream_cpu", work=f"a change a second for {STREAM_SECONDS} s, CPU of the operator"
+    ),
+    CurveFigure(name="idle_cpu", work="idle, CPU a minute", bars={1_000: 1.0, 5_000: 1.0}),
+    CurveFigure(
+        name="resident",
+        work="resident memory",
+        unit="MB",
+        bars={1_000: 150.0, 5_000: 150.0, 20_000: 350.0},
+    ),
+    CurveFigure(
+        name="terminated",
+        work="SIGTERM until the next process has reconciled everything, wall",
+        bars={1_000: 10.0, 5_000: 10.0},
+    ),
+    CurveFigure(name="terminated_cpu", work="the same, CPU of the next process"),
+    CurveFigure(
+        name="killed", work="kill -9 until the next process has reconciled everything, wall"
+    ),
+)
+
+
+def limits(producer_byte_rate: int) -> dict[str, Any]:
+    """Those of a document with another producer rate."""
+    return {**document(0)["spec"]["limits"], "producerByteRate": producer_byte_rate}
 
 
 def resident_megabytes(pid: int) -> float:
@@ -25,83 +114,202 @@ def resident_megabytes(pid: int) -> float:
     return next(float(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS"))
 
 
-def timed(work: Callable[[], object], child: Child) -> tuple[float, float]:
-    """Seconds of wall time and of the process's CPU."""
-    cpu, start = cpu_seconds(child.process.pid), time.perf_counter()
-    _ = work()
-    wall = time.perf_counter() - start
-    time.sleep(3.0)  # What follows a change belongs to it.
-    return wall, cpu_seconds(child.process.pid) - cpu
+@dataclass(slots=True)
+class OperatorSample:
+    """One count of documents, with servers of its own.
 
+    Attributes:
+        bench: The Kubernetes.
+        bootstrap: Of the Kafka cluster.
+        count: How many documents.
+        namespace: Where they are.
+        taken: The figures so far.
+    """
 
-def measure(bench: Bench, count: int) -> dict[str, float]:
-    """All figures for so many resources, in seconds and MB."""
-    operator_load.RESOURCES = count
-    figures: dict[str, float] = {}
-    with bench.broker() as bootstrap, bench.resources(bootstrap) as namespace:
-        path = f"{GROUP}/namespaces/{namespace}/clientquotas"
+    bench: Bench
+    bootstrap: str
+    count: int
+    namespace: str = ""
+    taken: Taken = field(default_factory=dict)
 
-        def get(name: str) -> dict[str, Any]:
-            return dict(bench.kube.api.get(f"{path}/{name}").need())
+    @property
+    def path(self) -> str:
+        """Of the documents."""
+        return f"{GROUP}/namespaces/{self.namespace}/clientquotas"
 
-        before = bench.writes()
+    def run(self) -> Taken:
+        """All figures, in seconds and MB."""
+        self.create()
+        before = cpu_seconds(self.bench.kube.pid())
         start = time.perf_counter()
-        child = bench.ours(bootstrap)
+        child = self.bench.ours()
         try:
-            bench.wait_ready(child, namespace, before)
-            figures["first"] = time.perf_counter() - start
-            figures["first_cpu"] = cpu_seconds(child.process.pid)
-            _ = bench.settled(before)
+            self.wait_ready(child)
+            self.note("ready", time.perf_counter() - start)
+            self.note("ready_cpu", cpu_seconds(child.pid))
+            self.note("ready_api_cpu", cpu_seconds(self.bench.kube.pid()) - before)
+            time.sleep(AFTER_SECONDS)
+            for number in range(5):
+                self.change(child, number)
             for number in range(3):
-                obj = get("user-1")
-                obj["spec"]["limits"]["producerByteRate"] = 2_000_000 + number
-                bench.kube.api.call("PUT", f"{path}/user-1", obj).need()
-                generation = obj["metadata"]["generation"] + 1
-
-                def is_synced(generation: int = generation) -> bool:
-                    present = get("user-1")
-                    return present["metadata"]["generation"] == generation and is_ready(present)
-
-                wall, cpu = timed(lambda: until(is_synced, "the change"), child)
-                figures["change"], figures["change_cpu"] = wall, cpu
-            obj = get("user-2")
-            obj["spec"]["deletionPolicy"] = "Delete"
-            bench.kube.api.call("PUT", f"{path}/user-2", obj).need()
-            until(lambda: bool(get("user-2")["metadata"].get("finalizers")), "the finalizer")
-            time.sleep(3.0)
-            bench.kube.api.call("DELETE", f"{path}/user-2").need()
-
-            def is_gone() -> bool:
-                return bench.kube.api.get(f"{path}/user-2").status == 404
-
-            figures["delete"], figures["delete_cpu"] = timed(
-                lambda: until(is_gone, "the deletion"), child
-            )
-            cpu = cpu_seconds(child.process.pid)
-            time.sleep(IDLE_SECONDS)
-            figures["idle_cpu_minute"] = (cpu_seconds(child.process.pid) - cpu) * 60 / IDLE_SECONDS
-            figures["resident"] = resident_megabytes(child.process.pid)
-            child.process.terminate()
-            start = time.perf_counter()
-            _ = child.process.wait(30)
-            port = bench.turn_port = free_ports(1)[0]
-            child = bench.ours(bootstrap, port=port)
-            until(lambda: metric(port, "kquota_passes_total") >= 1.0, "a reconciliation")
-            figures["restart"] = time.perf_counter() - start
-            figures["restart_cpu"] = cpu_seconds(child.process.pid)
-            values = ", ".join(f"{name} {value:.2f}" for name, value in figures.items())
-            say(f"{count}: {values}")  # Before the resources are deleted, which may take minutes.
+                self.delete(child, f"user-{number}")
+            self.stream(child)
+            self.idle(child)
+            self.note("resident", resident_megabytes(child.pid))
+            child = self.restart(child, "terminated", lambda process: process.terminate())
+            child = self.restart(child, "killed", lambda process: process.kill())
         finally:
             child.kill()
-    return figures
+        return self.taken
+
+    def note(self, name: str, value: float) -> None:
+        """Take a value."""
+        say(f"  {self.count:,}: {name} {value:.3g}")
+        self.taken.setdefault(name, []).append(value)
+
+    def create(self) -> None:
+        """A QuotaCluster and all documents."""
+        kube = self.bench.kube
+        kube.apply(
+            {
+                "apiVersion": "kafka-quotas.io/v1alpha1",
+                "kind": "QuotaCluster",
+                "metadata": {"name": "bench"},
+                "spec": {"bootstrapServers": self.bootstrap},
+            }
+        )
+        self.namespace = kube.fresh_namespace()
+
+        def write(numbers: Sequence[int]) -> None:
+            api = kube.connect()
+            for number in numbers:
+                _ = api.call("POST", self.path, document(number)).need()
+            api.close()
+
+        with ThreadPoolExecutor(WRITERS) as pool:
+            _ = list(pool.map(write, [range(n, self.count, WRITERS) for n in range(WRITERS)]))
+
+    def get(self, name: str) -> dict[str, Any]:
+        """A document."""
+        return dict(self.bench.kube.api.get(f"{self.path}/{name}").need())
+
+    def put(self, name: str, **spec: Any) -> int:
+        """Change a document; its generation afterwards."""
+        obj = self.get(name)
+        obj["spec"] |= spec
+        answer = self.bench.kube.api.call("PUT", f"{self.path}/{name}", obj).need()
+        return int(answer["metadata"]["generation"])
+
+    def wait_ready(self, child: Child) -> None:
+        """The QuotaCluster's status comes last; then all documents are looked at."""
+
+        def is_synced() -> bool:
+            assert child.running, child.log_text()[-3000:]
+            cluster = self.bench.kube.api.get(f"{GROUP}/quotaclusters/bench").need()
+            return "lastSuccessfulSyncTime" in cluster.get("status", {})
+
+        until(is_synced, "the first reconciliation")
+        until(lambda: self.bench.ready(self.namespace) == self.count, "all documents to be Ready")
+
+    def timed(self, name: str, child: Child, is_done: Callable[[], bool]) -> None:
+        """Wall time until something is done, and the CPU of the operator until a moment later."""
+        cpu, start = cpu_seconds(child.pid), time.perf_counter()
+        until(is_done, name, pace=PACE)
+        self.note(name, time.perf_counter() - start)
+        time.sleep(AFTER_SECONDS)
+        self.note(f"{name}_cpu", cpu_seconds(child.pid) - cpu)
+
+    def change(self, child: Child, number: int) -> None:
+        """One limit of one document."""
+        name = f"user-{100 + number}"
+        generation = self.put(name, limits=limits(2_000_000 + number))
+
+        def is_synced() -> bool:
+            present = self.get(name)
+            return present["metadata"]["generation"] == generation and is_ready(present)
+
+        self.timed("change", child, is_synced)
+
+    def delete(self, child: Child, name: str) -> None:
+        """A document whose limits go with it."""
+        _ = self.put(name, deletionPolicy="Delete")
+        until(lambda: bool(self.get(name)["metadata"].get("finalizers")), "the finalizer")
+        time.sleep(AFTER_SECONDS)
+        self.bench.kube.api.call("DELETE", f"{self.path}/{name}").need()
+        place = f"{self.path}/{name}"
+        self.timed("deletion", child, lambda: self.bench.kube.api.get(place).status == 404)
+
+    def stream(self, child: Child) -> None:
+        """A change a second."""
+        cpu, start = cpu_seconds(child.pid), time.perf_counter()
+        for number in range(STREAM_SECONDS):
+            _ = self.put(f"user-{200 + number}", limits=limits(3_000_000 + number))
+            time.sleep(max(start + number + 1 - time.perf_counter(), 0.0))
+        time.sleep(AFTER_SECONDS)
+        self.note("stream_cpu", cpu_seconds(child.pid) - cpu)
+
+    def idle(self, child: Child) -> None:
+        """From the end of one resync to the end of the next."""
+        self._wait_resync()
+        cpu, start = cpu_seconds(child.pid), time.perf_counter()
+        self._wait_resync()
+        elapsed = time.perf_counter() - start
+        self.note("idle_cpu", (cpu_seconds(child.pid) - cpu) * 60 / elapsed)
+
+    def _wait_resync(self) -> None:
+        port = self.bench.turn_port
+        before = metric(port, "kquota_passes_total")
+        until(lambda: metric(port, "kquota_passes_total") > before, "a resync", pace=5.0)
+
+    def restart(self, child: Child, name: str, end: Callable[[Any], object]) -> Child:
+        """End the process in some way, start another one, and wait for its first reconciliation."""
+        start = time.perf_counter()
+        _ = end(child.process)
+        _ = child.process.wait(30)
+        following = self.bench.ours()
+        port = self.bench.turn_port
+        until(lambda: metric(port, "kquota_passes_total") >= 1.0, "a reconciliation")
+        self.note(name, time.perf_counter() - start)
+        self.note(f"{name}_cpu", cpu_seconds(following.pid))
+        time.sleep(AFTER_SECONDS)
+        return following
 
 
-def main() -> None:
-    """Measure each count of the command line and print one line for each."""
-    with operator_load.workspace() as bench:
-        for count in map(int, sys.argv[1:] or ["1000", "5000", "20000"]):
-            _ = measure(bench, count)
+@contextmanager
+def sample(count: int) -> Iterator[OperatorSample]:
+    """Servers for so many documents."""
+    with workspace() as bench, KafkaCluster(VERSION) as kafka:
+        yield OperatorSample(bench=bench, bootstrap=kafka.bootstrap(), count=count)
 
 
-if __name__ == "__main__":
-    main()
+def curve_rows(counts: Sequence[int] = COUNTS) -> Iterator[Row]:
+    """Every figure at every count; the counts take turns."""
+    taken: dict[int, Taken] = {count: {} for count in counts}
+    loads: dict[int, list[float]] = {count: [] for count in counts}
+    for _ in range(ROUNDS):
+        for count in counts:
+            loads[count].append(os.getloadavg()[0])
+            with sample(count) as operator_sample:
+                for name, values in operator_sample.run().items():
+                    taken[count].setdefault(name, []).extend(values)
+            loads[count].append(os.getloadavg()[0])
+    day = time.strftime("%Y-%m-%d", time.gmtime())
+    for count in counts:
+        when = f"{day}, load {min(loads[count]):.1f} to {max(loads[count]):.1f}"
+        for figure in FIGURES:
+            yield curve_row(figure, count, taken[count][figure.name], when)
+
+
+def curve_row(figure: CurveFigure, count: int, values: Sequence[float], when: str) -> Row:
+    """One figure at one count, with when it was taken."""
+    bar = figure.bars.get(count)
+    return Row(
+        work=figure.work,
+        peer=f"{count:,} documents, {when}",
+        ours=Figures(samples=tuple(values)),
+        theirs=None,
+        unit=figure.unit,
+        bar=NO_BAR if bar is None else f"<= {bar:g} {figure.unit}",
+        verdict=lambda value: bar is None or value <= bar,
+        value=statistics.median(values),
+    )

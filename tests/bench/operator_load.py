@@ -180,7 +180,7 @@ class Bench:
         port = self.turn_port
         batches = metric(port, "kquota_passes_total")
         other_number = free_ports(1)[0]
-        standby = self.ours("", port=other_number, identity="standby")
+        standby = self.ours(port=other_number, identity="standby")
         try:
             until(lambda: alive(other_number), "the standby")
             killed = time.perf_counter()
@@ -198,9 +198,8 @@ class Bench:
 
     turn_port: int = 0
 
-    def ours(self, bootstrap: str, *, port: int = 0, identity: str = "bench") -> Child:
+    def ours(self, _: str = "", *, port: int = 0, identity: str = "bench") -> Child:
         """`kquota operator` with the chart's arguments, and as in a pod where the machine lets us."""
-        del bootstrap
         if not port:
             port = self.turn_port = free_ports(1)[0]
         way, environment = self.way()
@@ -278,8 +277,8 @@ def is_ready(obj: Mapping[str, Any]) -> bool:
     )
 
 
-def until(claim: Callable[[], bool], what: str) -> None:
-    """Poll.
+def until(claim: Callable[[], bool], what: str, *, pace: float = PACE) -> None:
+    """Poll, once in so many seconds.
 
     Raises:
         SystemExit: Not in time.
@@ -289,7 +288,7 @@ def until(claim: Callable[[], bool], what: str) -> None:
         with contextlib.suppress(OSError):
             if claim():
                 return
-        time.sleep(PACE)
+        time.sleep(pace)
     raise SystemExit(f"waited {SECONDS:g} s for {what}")
 
 

@@ -40,6 +40,49 @@ def table(rows: Sequence[Row]) -> str:
     return "\n".join([*lines, *(f"| {cells(row)} |" for row in rows)])
 
 
+def curve(rows: Iterable[Row], works: Iterable[str], before: str = "") -> str:
+    """Rows that differ in size alone: a line for each work, a column for each size.
+
+    Args:
+        rows: What was measured; the peer is the size, and after a comma when and how it was taken.
+        works: The lines, in order.
+        before: The table that the page has; columns that were not measured now stay.
+    """
+    cells = _columns(before)
+    for row in rows:
+        size, _, taken = row.peer.partition(", ")
+        column = cells.setdefault(size, {})
+        column[TAKEN], column[row.work] = taken, _curve_cell(row)
+    sizes = sorted(cells, key=lambda size: int(size.split()[0].replace(",", "")))
+    lines = [f"| | {' | '.join(sizes)} |", "| --- |" + " --- |" * len(sizes)]
+    for work in (*works, TAKEN):
+        texts = (cells[size].get(work, "not measured yet") for size in sizes)
+        lines.append(f"| {work} | {' | '.join(texts)} |")
+    return "\n".join(lines)
+
+
+TAKEN = "taken"
+
+
+def _columns(table_text: str) -> dict[str, dict[str, str]]:
+    """The cells of a table that :func:`curve` made: column -> line -> text."""
+    lines = [line for line in table_text.splitlines() if line.startswith("| ")]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    if not rows:
+        return {}
+    return {
+        size: {row[0]: row[place] for row in rows[2:]} for place, size in enumerate(rows[0]) if size
+    }
+
+
+def _curve_cell(row: Row) -> str:
+    spread = f" ({row.ours.spread})" if len(row.ours.samples) > 1 else ""
+    text = f"{short(row.ours.median)} {row.unit}{spread}"
+    if row.bar == NO_BAR:
+        return text
+    return f"{text}; {row.bar}: {'met' if row.met else '**missed**'}"
+
+
 def line(one: Measured) -> str:
     """A line of the pipeline's table; without a bar there is no verdict, and a trial is none."""
     text = cells(one.row)

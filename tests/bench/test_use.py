@@ -5,8 +5,8 @@ import math
 
 import pytest
 
-from tests.bench import page, use
-from tests.bench.__main__ import PARTS, REQUESTS, chosen_of, used, written
+from tests.bench import operator_curve, page, use
+from tests.bench.__main__ import CURVE, PARTS, REQUESTS, chosen_of, used, written
 from tests.bench.exactness import counted
 from tests.bench.harness import Figures, Row
 from tests.bench.replay import is_short_of_memory, megabytes
@@ -62,6 +62,39 @@ def test_without_only_everything_is_measured():
     parts, targets = chosen_of(None)
     assert parts[0] == "codec"
     assert targets == list(use.TARGETS)
+
+
+def curve_rows(count: int, *, load: str, wall: float) -> list[Row]:
+    """Two figures of one size."""
+    when = f"2026-11-23, load {load}"
+    change, ready = (
+        next(figure for figure in operator_curve.FIGURES if figure.name == name)
+        for name in ("change", "ready")
+    )
+    return [
+        operator_curve.curve_row(change, count, [wall, wall, 2 * wall], when),
+        operator_curve.curve_row(ready, count, [wall], when),
+    ]
+
+
+def test_a_size_that_is_measured_again_takes_the_place_of_its_column_alone():
+    works = [figure.work for figure in operator_curve.FIGURES if figure.name in {"change", "ready"}]
+    first = page.curve(curve_rows(5_000, load="1.0 to 2.0", wall=0.6), works, "not measured yet")
+    both = page.curve(curve_rows(1_000, load="3.0 to 3.0", wall=0.9), works, first)
+    again = page.curve(curve_rows(1_000, load="0.5 to 0.6", wall=0.5), works, both)
+    assert again.splitlines() == [
+        "| | 1,000 documents | 5,000 documents |",
+        "| --- | --- | --- |",
+        "| all documents Ready, wall | 0.5 s | 0.6 s |",
+        f"| {works[1]} | 0.5 s (0.5-1); <= 0.7 s: met | 0.6 s (0.6-1.2); <= 0.7 s: met |",
+        "| taken | 2026-11-23, load 0.5 to 0.6 | 2026-11-23, load 1.0 to 2.0 |",
+    ]
+    assert "0.9 s (0.9-1.8); <= 0.7 s: **missed** | 0.6 s (0.6-1.2)" in both
+
+
+def test_a_figure_that_the_page_has_not_is_not_measured_yet():
+    rows = curve_rows(5_000, load="1.0 to 2.0", wall=0.6)
+    assert "| another figure | not measured yet |" in page.curve(rows, ["another figure"])
 
 
 def test_full_is_the_size_of_the_targets_and_small_is_smaller():
@@ -136,7 +169,7 @@ def test_a_page_without_marks_is_refused():
 
 def test_the_marks_are_in_the_page_and_every_target_in_its_table():
     text = page.PAGE.read_text(encoding="utf-8")
-    for part in (*PARTS, REQUESTS, "crossover"):
+    for part in (*PARTS, CURVE, REQUESTS, "crossover"):
         assert page.between(text, f"measured: {part}").strip()
     table = page.between(text, "measured: use")
     assert all(f"\n| {target} |" in table for target in ABOUT)
