@@ -76,7 +76,7 @@ def test_every_test_module_of_the_package_stands_where_its_subject_stands() -> N
 
 
 PROOFS = ROOT / "tests" / "module_proofs.txt"
-MOST_PROOFS = 247
+MOST_PROOFS = 226
 """A ratchet: how many modules have no test module of their own name. Lower it; never raise it."""
 
 

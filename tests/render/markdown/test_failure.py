@@ -4,9 +4,6 @@ import re
 
 import pytest
 
-from reconciler.codecs.failure import read_failure
-from reconciler.errors import ConfigError
-from reconciler.render.json_values import dump
 from reconciler.render.markdown.failure import failed_plan, failure_markdown, from_fork
 
 MARKER = "<!-- kquota:plan:x -->"
@@ -44,29 +41,3 @@ def test_words_of_a_fork_are_short_and_say_where_they_come_from():
     assert "a run of the fork mallory/quotas wrote the text below" in text
     assert text.count("approved") == 20
     assert len(text) < 20 * 300 * 7
-
-
-DOCUMENT = {
-    "kind": "kquota-failure",
-    "format": 1,
-    "command": "plan",
-    "exitCode": 1,
-    "messages": ["x"],
-}
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"command": "x"},
-        {"messages": "x"},
-        {"messages": [1]},
-        {"exitCode": "1"},
-        {"more": 1},
-        {"format": 2},
-    ],
-)
-def test_what_is_no_failure_is_refused(change):
-    assert read_failure(dump(DOCUMENT), location="f").messages == ("x",)
-    with pytest.raises(ConfigError):
-        read_failure(dump(DOCUMENT | change), location="f")

@@ -1,0 +1,72 @@
+"""What is refused before anything is sent, and how the error says so."""
+
+import math
+
+import pytest
+
+from reconciler.client.alteration_checks import check_alterations, check_open_alterations
+from reconciler.errors import QuotaValueError
+from reconciler.quota.entity import ABSENT, Entity, entity
+from reconciler.quota.outcome import Alteration, OpenAlteration
+
+ALICE = entity(user="alice")
+RATE = ("producer_byte_rate", 1.0)
+
+
+@pytest.mark.parametrize(
+    ("alterations", "words"),
+    [
+        ([Alteration(ALICE, ())], "has no operation"),
+        ([Alteration(ALICE, (RATE, RATE))], "producer_byte_rate is given twice"),
+        ([Alteration(ALICE, (RATE,))] * 2, "is given twice in one call"),
+        ([Alteration(entity(user=""), (RATE,))], "the user name is empty"),
+        ([Alteration(Entity((ABSENT, ABSENT, ABSENT)), (RATE,))], "needs a user, a client-id"),
+        ([Alteration(Entity(("a", ABSENT, "10.0.0.1")), (RATE,))], "ip cannot be combined"),
+        ([Alteration(Entity(("x" * 40_000, ABSENT, ABSENT)), (RATE,))], "the user name"),
+    ],
+)
+def test_an_alteration_means_one_thing_only(alterations: list[Alteration], words: str) -> None:
+    with pytest.raises(QuotaValueError, match=words):
+        check_alterations(alterations)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 0.0, -0.0, -1.0])
+def test_a_value_that_stops_or_frees_every_client_is_refused_and_left_to_the_broker_to_judge(
+    value: float,
+) -> None:
+    alterations = [Alteration(ALICE, (("producer_byte_rate", value),))]
+    with pytest.raises(QuotaValueError, match="must be a finite number above 0"):
+        check_alterations(alterations)
+    check_alterations(alterations, validate_only=True)
+
+
+def test_a_removal_has_no_value_to_check() -> None:
+    check_alterations([Alteration(ALICE, (("producer_byte_rate", None),))])
+
+
+@pytest.mark.parametrize(
+    ("parts", "words"),
+    [
+        ((), "no type"),
+        ((("user", "a"), ("user", "b")), "each type once"),
+        ((("x" * 40_000, "a"),), "the entity type"),
+        ((("group", "\ud800"),), "the group name"),
+    ],
+)
+def test_an_entity_of_any_types_is_one_that_kafka_can_carry(
+    parts: tuple[tuple[str, str | None], ...], words: str
+) -> None:
+    with pytest.raises(QuotaValueError, match=words):
+        check_open_alterations([OpenAlteration(parts, (RATE,))])
+
+
+def test_the_same_parts_in_another_order_are_the_same_entity() -> None:
+    first, again = (("user", "a"), ("group", "b")), (("group", "b"), ("user", "a"))
+    with pytest.raises(QuotaValueError, match="given twice in one call"):
+        check_open_alterations([OpenAlteration(first, (RATE,)), OpenAlteration(again, (RATE,))])
+
+
+def test_an_error_quotes_a_long_name_in_part() -> None:
+    with pytest.raises(QuotaValueError) as caught:
+        check_alterations([Alteration(entity(user="x" * 5_000), ())])
+    assert len(str(caught.value)) < 300

@@ -1,0 +1,89 @@
+"""Quota values to messages, and answers back: matched by entity, never by position."""
+
+import pytest
+
+from reconciler.client.wire_translation import (
+    alteration_request,
+    filter_request,
+    parts_in_answer,
+    rejected,
+    results_of,
+)
+from reconciler.quota.entity import DEFAULT, entity
+from reconciler.quota.filters import ANY, Component, Filter
+from reconciler.quota.outcome import Alteration, Applied, OpenAlteration, Rejected
+from reconciler.wire.error_codes import INVALID_REQUEST, NONE
+from reconciler.wire.messages import describe_client_quotas as describing
+from reconciler.wire.messages.alter_client_quotas import AlterClientQuotasResponse
+
+SHOP, ANYONE = entity(user="alice", client_id="shop"), entity(user=DEFAULT)
+BY_PARTS = {parts_in_answer(Alteration(subject, ())): subject for subject in (SHOP, ANYONE)}
+
+
+def answer(*results: tuple[tuple[tuple[str, str | None], ...], int, str | None]):
+    return AlterClientQuotasResponse(throttle_time_ms=0, results=results)
+
+
+def test_the_three_ways_to_match_a_part_have_three_forms() -> None:
+    components = (
+        Component(entity_type="user", match="alice"),
+        Component(entity_type="client-id", match=None),
+        Component(entity_type="ip", match=ANY),
+    )
+    request = filter_request(Filter(components=components, strict=True))
+    assert request.strict
+    assert request.components == (
+        ("user", describing.EXACT, "alice"),
+        ("client-id", describing.DEFAULT, None),
+        ("ip", describing.ANY, None),
+    )
+
+
+def test_results_belong_to_entities_in_whatever_order_they_come() -> None:
+    parts = list(BY_PARTS)
+    results, doubt = results_of(
+        answer((parts[1], NONE, None), (parts[0], INVALID_REQUEST, "no")), BY_PARTS
+    )
+    assert doubt == ""
+    assert results == {
+        ANYONE: Applied(),
+        SHOP: Rejected(code=INVALID_REQUEST, name="INVALID_REQUEST", message="no"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ([((("user", "mallory"),), NONE, None)], "was not asked for"),
+        ([(next(iter(BY_PARTS)), NONE, None)] * 2, "answered twice"),
+    ],
+)
+def test_an_answer_that_does_not_fit_gives_no_result_at_all(rows, words) -> None:
+    results, doubt = results_of(answer(*rows), BY_PARTS)
+    assert results == {}
+    assert words in doubt
+
+
+def test_the_words_of_a_broker_are_scrubbed_and_replaced_where_it_sent_none() -> None:
+    parts = next(iter(BY_PARTS))
+    refused = answer((parts, INVALID_REQUEST, "password secret is bad"))
+    results, _ = results_of(refused, BY_PARTS, lambda words: words.replace("secret", "***"))
+    assert results[SHOP] == Rejected(
+        code=INVALID_REQUEST, name="INVALID_REQUEST", message="password *** is bad"
+    )
+    assert rejected(INVALID_REQUEST, None).message == (
+        "the broker finds the request wrong; its message says where"
+    )
+    assert rejected(9_999, "").name == "UNKNOWN(9999)"
+
+
+def test_an_entity_of_any_types_goes_out_as_it_was_given() -> None:
+    operations = (("rate", 1.0),)
+    assert alteration_request(OpenAlteration((("group", "b"),), operations)) == (
+        (("group", "b"),),
+        operations,
+    )
+    assert parts_in_answer(Alteration(SHOP, operations)) == (
+        ("client-id", "shop"),
+        ("user", "alice"),
+    )

@@ -1,0 +1,30 @@
+"""Records of a revision: read once, never written."""
+
+import asyncio
+
+import pytest
+
+from reconciler.errors import InventoryError
+from reconciler.inventory.format import ClusterRecords, encode
+from reconciler.inventory.read_only import FixedInventory
+from reconciler.quota.ownership import OwnershipRecords
+
+
+def test_records_of_another_cluster_are_not_known() -> None:
+    content = encode({"lkc-1": ClusterRecords(owned=OwnershipRecords(cluster_id="lkc-1"))})
+    inventory = FixedInventory(content, location="records.json")
+    assert asyncio.run(inventory.load("lkc-1")).is_known
+    assert not asyncio.run(inventory.load("lkc-2")).is_known
+    assert not asyncio.run(FixedInventory(None, location="none").load("lkc-1")).is_known
+
+
+def test_a_damaged_document_is_refused_with_its_name() -> None:
+    with pytest.raises(InventoryError, match=r"records\.json"):
+        FixedInventory(b'{"kind": "kquota-inventory", ', location="records.json")
+
+
+def test_nothing_is_written() -> None:
+    inventory = FixedInventory(None, location="HEAD~1:records.json")
+    asyncio.run(inventory.write("lkc-1", ()))
+    with pytest.raises(InventoryError, match=r"HEAD~1:records\.json cannot be written for 'lkc-1'"):
+        asyncio.run(inventory.write("lkc-1", [object()]))

@@ -1,0 +1,37 @@
+"""The Kafka entity of a ClientQuota, from a spec that may break rules elsewhere, or else from its status."""
+
+import pytest
+
+from reconciler.kube.records.document_entity import declared_entity, entity_of
+from reconciler.quota.entity import DEFAULT, entity
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        ({"user": {"name": "alice"}}, entity(user="alice")),
+        ({"user": {"default": True}}, entity(user=DEFAULT)),
+        (
+            {"user": {"name": "a"}, "clientId": {"default": True}},
+            entity(user="a", client_id=DEFAULT),
+        ),
+        ({"ip": {"name": "10.0.0.1"}}, entity(ip="10.0.0.1")),
+        ({}, None),
+        (None, None),
+        ("user", None),
+        ({"group": {"name": "x"}}, None),
+        ({"user": {"default": False}}, None),
+        ({"user": {"name": 7}}, None),
+        ({"user": {"name": "a"}, "ip": {"name": "10.0.0.1"}}, None),
+    ],
+)
+def test_a_spec_shows_its_entity_or_none(parts: object, expected: object) -> None:
+    assert declared_entity({"spec": {"entity": parts, "limits": "broken"}}) == expected
+
+
+def test_the_status_is_asked_where_the_spec_cannot_be_read() -> None:
+    obj = {"spec": {"entity": {"user": []}}, "status": {"entity": "user=alice,client-id=<default>"}}
+    assert entity_of(obj) == entity(user="alice", client_id=DEFAULT)
+    assert entity_of(obj | {"spec": {"entity": {"user": {"name": "bob"}}}}) == entity(user="bob")
+    assert entity_of(obj | {"status": {"entity": "no entity"}}) is None
+    assert entity_of({"spec": {}}) is None

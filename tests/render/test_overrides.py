@@ -1,0 +1,54 @@
+"""Overrides as a table and as a document."""
+
+from reconciler.quota.entity import entity
+from reconciler.quota.keys import Key
+from reconciler.quota.ownership import Override
+from reconciler.render.overrides import overrides_document, overrides_text
+from reconciler.render.table import Style
+
+NOW = 1_700_000_000.0
+PLAIN = Style(colour=False, width=0)
+
+
+def override(**changes: object) -> Override:
+    fields: dict[str, object] = {
+        "entity": entity(user="alice"),
+        "key": Key.PRODUCER_BYTE_RATE,
+        "value": 1_048_576.0,
+        "declared": None,
+        "before": 5.0,
+        "until": NOW + 7_200,
+        "author": "night \x1b[31mshift",
+        "reason": "INC-1\nforged row",
+    }
+    return Override(**(fields | changes))
+
+
+def test_a_row_says_until_when_and_who_and_forges_nothing() -> None:
+    text = overrides_text([override()], now=NOW, style=PLAIN)
+    heads, *rows = text.splitlines()
+    assert heads.split() == ["ENTITY", "KEY", "VALUE", "DECLARED", "UNTIL", "WHO", "REASON"]
+    assert len(rows) == 1
+    assert "2 h left" in rows[0]
+    assert "not declared" in rows[0]
+    assert "\x1b" not in text
+
+
+def test_an_override_that_ended_is_called_so() -> None:
+    ended = override(until=NOW, value=None)
+    assert "expired, not reverted" in overrides_text([ended], now=NOW, style=PLAIN)
+    assert "unset" in overrides_text([ended], now=NOW, style=PLAIN)
+    (row,) = overrides_document([ended], cluster_id="lkc-1", now=NOW)["overrides"]
+    assert row["expired"] is True
+    assert row["value"] is None
+
+
+def test_no_overrides_are_a_sentence_and_an_empty_list() -> None:
+    assert overrides_text([], now=NOW, style=PLAIN) == "no overrides"
+    document = overrides_document([], cluster_id="lkc-1", now=NOW)
+    assert document == {
+        "kind": "kquota-overrides",
+        "format": 1,
+        "clusterId": "lkc-1",
+        "overrides": [],
+    }
