@@ -4,8 +4,10 @@ Who may write a QuotaCluster must not thereby read what only the operator can re
 token URLs are refused unless the operator was started to allow them. Secrets come by secretRef alone.
 """
 
+import json
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Final
 
 from reconciler.client.configuration.keys import KEYS, ValueKind
@@ -20,11 +22,17 @@ REFERENCE: Final = re.compile(r"\$\{(env|file|directory):")
 
 def schema_problems(obj: Obj) -> tuple[str, ...]:
     """What is wrong with a QuotaCluster by schema and static rules."""
+    return _problems(name_of(obj), json.dumps(spec_of(obj)))
+
+
+@lru_cache(maxsize=256)
+def _problems(name: str, spec: str) -> tuple[str, ...]:
+    """The same of a spec as text: each reconciliation asks, and the spec is nearly always the same."""
     bare = {
         "apiVersion": API_VERSION,
         "kind": CLUSTER,
-        "metadata": {"name": name_of(obj)},
-        "spec": dict(spec_of(obj)),
+        "metadata": {"name": name},
+        "spec": json.loads(spec),
     }
     problems = explanation.problems(CLUSTER, nodes.from_json(bare), "")
     return tuple(problem.message for problem in problems)

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
+from itertools import chain, islice
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
@@ -156,8 +157,8 @@ class ResourceWriter:
         failed: set[str] = set()
         turns = iter(work)
 
-        async def take_turns() -> None:
-            for name, write in turns:
+        async def take_turns(first: tuple[str, Callable[[], Awaitable[None]]]) -> None:
+            for name, write in chain([first], turns):
                 try:
                     await write()
                 except NotFound:
@@ -167,8 +168,8 @@ class ResourceWriter:
                     _LOG.warning("%s: %s", name, error)
 
         async with asyncio.TaskGroup() as group:
-            for _ in range(IN_FLIGHT):
-                _ = group.create_task(take_turns())
+            for first in list(islice(turns, IN_FLIGHT)):
+                _ = group.create_task(take_turns(first))
         return failed
 
     async def _status(self, resource: ApiResource, obj: Obj, status: Mapping[str, Any]) -> None:
