@@ -1,1 +1,1 @@
-"""What a quota is: values and laws. Pure: no I/O, no clock, no log, standard library only."""
+"""Kafka client quotas: values, comparison and plans. Pure: no I/O, clock, log or third-party package."""

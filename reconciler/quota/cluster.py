@@ -1,4 +1,4 @@
-"""What a client learns of a cluster beside its quotas: its brokers, the rights of the principal, which brokers show a change."""
+"""Description of a cluster besides its quotas: brokers, rights of the principal, visibility of a change on each broker."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from reconciler.quota.state import QuotaState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """One broker in Metadata."""
+    """One broker of a Metadata response."""
 
     id: int
     host: str
@@ -17,15 +17,15 @@ class Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """Who answered.
+    """A cluster as one broker described it.
 
     Attributes:
         id: The cluster id; never "".
         nodes: Live brokers, sorted by id.
-        rights: ``DescribeConfigs``, ``AlterConfigs``, ... that our principal has on the cluster resource;
-            ``None`` where the broker would not say (no Describe right, or older than 2.8).
-        version_hint: The Kafka line that the offered API versions point to, e.g. ``4.1+``; for people.
-        behaves_as: The sandbox profile whose rules are nearest (``3.4``, ``3.9``, ``4.x``).
+        rights: ``DescribeConfigs``, ``AlterConfigs``, ... that the principal has on the cluster resource;
+            ``None`` if the broker does not return them (no Describe right, or older than 2.8).
+        version_hint: The Kafka release line that the offered API versions suggest, e.g. ``4.1+``; for display only.
+        behaves_as: The sandbox profile with the nearest rules (``3.4``, ``3.9``, ``4.x``).
     """
 
     id: str
@@ -36,18 +36,18 @@ class Cluster:
 
     @property
     def may_alter(self) -> bool:
-        """Whether validate-only and alter are allowed, as far as the broker said."""
+        """Whether the returned rights include AlterConfigs, which validate-only and alter requests need."""
         return self.rights is not None and "AlterConfigs" in self.rights
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterDescription:
-    """A cluster and what it holds, as one broker answered at one moment.
+    """A cluster with its quotas and SCRAM users, as one broker described them at one time.
 
     Attributes:
-        cluster: Who answered.
-        quotas: Everything that it has; never partial.
-        scram_users: Names of its SCRAM users; empty where they were not asked for or the broker would not say.
+        cluster: The cluster.
+        quotas: All its quotas; never partial.
+        scram_users: Names of its SCRAM users; empty if they were not requested or the broker did not return them.
     """
 
     cluster: Cluster
@@ -57,12 +57,12 @@ class ClusterDescription:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visibility:
-    """What each broker in Metadata showed at the end of a wait.
+    """What each broker of the Metadata response showed at the end of a wait.
 
     Attributes:
         visible: Ids of brokers that show everything that was expected.
         lagging: Ids of brokers that answered but did not show it before the deadline.
-        unreachable: Id -> why, for brokers that could not be asked.
+        unreachable: Reason by id, for brokers that could not be queried.
     """
 
     visible: tuple[int, ...]
@@ -71,5 +71,5 @@ class Visibility:
 
     @property
     def everywhere(self) -> bool:
-        """Whether every live broker showed it; unreachable ones are not live."""
+        """Whether at least one broker shows the change and none lags; unreachable brokers do not count."""
         return not self.lagging and bool(self.visible)

@@ -1,4 +1,4 @@
-"""Drift over time, as a loop sees it: how often in a row, for how long, how often corrected, and whether another writer undoes it."""
+"""Drift over several reconciliations: consecutive observations, duration, corrections, and conflicts with another writer."""
 
 import math
 from collections.abc import Collection, Iterable, Mapping
@@ -14,7 +14,7 @@ from reconciler.quota.planner.plan import Finding, Plan, QuotaChange
 from reconciler.quota.state import NO_LIMITS, Limits
 
 CONFIRM_AFTER: Final = 2
-"""Looks in a row: one alone may be a broker that lags behind our own write."""
+"""Consecutive observations; a single one may come from a broker that lags behind the write of kquota itself."""
 
 WINDOW_SECONDS: Final = 3600.0
 MAX_CORRECTIONS: Final = 3
@@ -22,21 +22,21 @@ MAX_CORRECTIONS: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriftObservation:
-    """One drifted pair, as the last look showed it and the looks before it remember it.
+    """The drift of one pair at the last observation, with its history.
 
     Attributes:
-        entity: Whose quota.
-        key: Which key.
-        expected: What we applied last.
-        live: What was found; ``None`` = it was removed.
-        since: When it was first seen, in seconds since the epoch.
-        observation_count: How many looks in a row saw it.
-        confirmed: Whether that is enough to speak of it.
-        corrections: How often the pair was corrected within the window.
-        fought: Whether another writer undid our corrections so often that we stopped correcting.
-        document: Whose the pair is; "" for an override.
-        corrected_at: When each of these corrections was made, in seconds since the epoch, oldest first.
-        overwritten: The foreign value that each of them replaced, in the same order.
+        entity: The entity.
+        key: The quota key.
+        expected: The value that kquota applied last.
+        live: The live value; ``None`` = removed.
+        since: Time of the first observation, in seconds since the epoch.
+        observation_count: Consecutive observations that saw it.
+        confirmed: Whether ``observation_count`` reaches the threshold for confirmed drift.
+        corrections: Number of corrections of the pair within the window.
+        fought: Whether corrections stopped because another writer undid as many of them as the window allows.
+        document: The document that owns the pair; "" for an override.
+        corrected_at: Time of each correction, in seconds since the epoch, oldest first.
+        overwritten: The foreign value that each correction replaced, in the same order.
     """
 
     entity: Entity
@@ -55,15 +55,15 @@ class DriftObservation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorrectionHistory:
-    """The corrections of one pair within the window, as a process that starts anew has to know them.
+    """The corrections of one pair within the window, as a restarted process needs them.
 
     Attributes:
-        entity: Whose quota.
-        key: Which key.
-        document: Whose the pair is; "" for an override.
-        limits: What that document declares.
-        expected: What was set.
-        corrections: When, in seconds since the epoch, and the foreign value that was replaced; oldest first.
+        entity: The entity.
+        key: The quota key.
+        document: The document that owns the pair; "" for an override.
+        limits: The limits that the document declares.
+        expected: The value that the corrections set.
+        corrections: Time in seconds since the epoch and the foreign value that was replaced; oldest first.
     """
 
     entity: Entity
@@ -75,15 +75,15 @@ class CorrectionHistory:
 
 
 _Correction: TypeAlias = tuple[float, float | None]
-"""When, and what had been there instead."""
+"""Time in seconds since the epoch, and the value that was replaced."""
 
 _Asked: TypeAlias = tuple[str, Limits, float | None]
-"""What the pair is to be and by whose word: with another one, everything begins anew."""
+"""Document, its limits and the expected value; if any of them changes, the history starts again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PairHistory:
-    """What is remembered of one pair; ``observation_count`` is 0 while it does not drift."""
+    """History of one pair; ``observation_count`` is 0 while it does not drift."""
 
     claimed: _Asked
     observation_count: int = 0
@@ -95,18 +95,18 @@ class _PairHistory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriftTracker:
-    """What a loop remembers of drift from one look to the next. Immutable: each look makes a new one.
+    """The drift that a loop remembers between observations. Immutable: each observation returns a new tracker.
 
-    Only drift is remembered: what a document asks for anew is none, nor is what an ignore rule covers or what is
-    frozen. Whether a value differs, and from what, is the planner's word; overrides are in it already.
+    Tracks only drift: not new declarations, pairs under an ignore rule or frozen pairs. The planner decides
+    whether a value differs and from what; overrides are already included.
 
     Attributes:
-        confirm_after: So many looks in a row make drift confirmed; only confirmed drift is corrected.
-        window: Seconds over which corrections of a pair are counted.
-        max_corrections: So many corrections of one pair are made within the window.
+        confirm_after: Consecutive observations that confirm drift; only confirmed drift is corrected.
+        window: Seconds over which the corrections of a pair are counted.
+        max_corrections: Maximum number of corrections of one pair within the window.
 
     Raises:
-        QuotaValueError: A number is NaN or below what it can mean.
+        QuotaValueError: A count is too small, or the window is not positive and finite.
     """
 
     confirm_after: int = CONFIRM_AFTER
@@ -131,13 +131,13 @@ class DriftTracker:
         now: float,
         first_seen: Mapping[Pair, float] = MappingProxyType({}),
     ) -> "DriftTracker":
-        """What is remembered after one more look.
+        """Return the tracker after one more observation.
 
         Args:
-            plan: What the look found, with what was corrected still among the changes.
-            corrected: The pairs whose correction was sent, whatever was answered.
-            now: When, in seconds since the epoch.
-            first_seen: When drift was first seen, from the records: they outlive the process.
+            plan: The plan of the observation; corrected pairs are still among its changes.
+            corrected: The pairs whose correction was sent, whatever its result.
+            now: Time of the observation, in seconds since the epoch.
+            first_seen: When drift was first seen, from the records, which outlive the process.
         """
         pairs: dict[Pair, _PairHistory] = {}
         for drifted in plan.drift:
@@ -151,7 +151,7 @@ class DriftTracker:
         return replace(self, _pairs=pairs)
 
     def corrects(self, change: QuotaChange, now: float) -> bool:
-        """Whether this drift may be corrected by the pass that found it."""
+        """Whether the reconciliation that observed this drift may correct it."""
         before = self._history_of(change)
         return before.observation_count + 1 >= self.confirm_after and not self._is_spent(
             before, now
@@ -159,13 +159,13 @@ class DriftTracker:
 
     @property
     def histories(self) -> tuple[CorrectionHistory, ...]:
-        """The pairs that were corrected within the window, by entity and column."""
+        """Pairs that were corrected within the window, by entity and column."""
         corrected = [pair for pair, memory in self._pairs.items() if memory.corrections]
         corrected.sort(key=lambda pair: (sort_key(pair[0]), COLUMN_OF[pair[1]]))
         return tuple(self._correction_history(pair, self._pairs[pair]) for pair in corrected)
 
     def with_histories(self, histories: Iterable[CorrectionHistory]) -> "DriftTracker":
-        """The same with corrections of an earlier process, where this one knows nothing of a pair."""
+        """Return the tracker with corrections of an earlier process, for pairs that it has no history of."""
         pairs = {
             (history.entity, history.key): _PairHistory(
                 claimed=(history.document, history.limits, history.expected),
@@ -188,7 +188,7 @@ class DriftTracker:
 
     @property
     def observations(self) -> tuple[DriftObservation, ...]:
-        """The pairs that drifted at the last look, by entity and column."""
+        """Pairs that drifted at the last observation, by entity and column."""
         drifting = [pair for pair, memory in self._pairs.items() if memory.observation_count]
         drifting.sort(key=lambda pair: (sort_key(pair[0]), COLUMN_OF[pair[1]]))
         return tuple(self._observation(pair, self._pairs[pair]) for pair in drifting)
@@ -213,7 +213,7 @@ class DriftTracker:
         )
 
     def _history_of(self, drifted: Finding | QuotaChange) -> _PairHistory:
-        """What earlier looks saw of this very drift; nothing if the pair is to be something else by now."""
+        """Return the history of this drift; empty if the document, its limits or the expected value changed."""
         claimed = _claimed_value(drifted)
         memory = self._pairs.get((drifted.entity, drifted.key))
         return (
@@ -253,7 +253,7 @@ def _claimed_value(drifted: Finding | QuotaChange) -> _Asked:
     document = drifted.claim.document if drifted.claim is not None else ""
     if isinstance(drifted, QuotaChange):
         return document, limits, drifted.after
-    # A crash right after a write leaves an intent and no record; what is declared is what was applied then.
+    # A crash right after a write leaves an intent and no record; then the declared value is the one that was applied.
     return document, limits, drifted.desired if drifted.applied is None else drifted.applied
 
 

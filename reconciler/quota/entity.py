@@ -1,12 +1,12 @@
-"""Quota entities: user, client-id and ip, each absent, default or named. Identity, level, order and text live here.
+"""Quota entities: user, client-id and ip, each absent, default or named; their identity, precedence level and order.
 
-An entity is a plain tuple ``(user, client_id, ip)`` behind a ``NewType``. A slot holds a name (``str``),
+An entity is a plain tuple ``(user, client_id, ip)`` behind a ``NewType``. A slot is a name (``str``),
 ``DEFAULT`` (``None``) or ``ABSENT`` (``False``). The literal name ``<default>``, the empty name and the
-default are three different entities, as they are for Kafka.
+default are three different entities, as in Kafka.
 
 Why not a class: CPython stops tracking exact tuples of atoms in its cyclic collector, but never instances
-or tuple subclasses. A cluster has 100,000 of these, and that difference is a factor of three in time.
-The door is ``entity()``: it refuses what Kafka refuses. Only a broker's own answer enters by a cast.
+or tuple subclasses. With the 100,000 entities of a large cluster the difference is a factor of three in time.
+``entity()`` builds and checks entities; only broker responses are cast without a check.
 """
 
 from collections.abc import Iterable
@@ -26,7 +26,7 @@ Entity = NewType("Entity", tuple[Slot, Slot, Slot])
 """``(user, client_id, ip)``; hashable, equal by value. Build it with :func:`entity`."""
 
 EntityParts: TypeAlias = tuple[tuple[str, str | None], ...]
-"""``(type, name)`` of each part of an entity of any types, ``None`` for the default. KIP-546: the broker judges types."""
+"""``(type, name)`` of each part of an entity of any types, ``None`` for the default. KIP-546: the broker checks types."""
 
 ENTITY_TYPES: Final = ("user", "client-id", "ip")
 """Kafka's names of the three slots, in the order of the tuple (org.apache.kafka.common.quota.ClientQuotaEntity)."""
@@ -35,10 +35,10 @@ MAX_NAME_BYTES: Final = 32_767
 """Longest name in UTF-8 bytes: a Kafka string carries an int16 length."""
 
 MAX_DECLARED_NAME_BYTES: Final = 512
-"""Longest name in UTF-8 bytes that a document may declare. Live quotas with longer names are read and never declared.
+"""Longest name in UTF-8 bytes that a document may declare. Longer names of live quotas are read and never declared.
 
-Sizes chosen by a tenant must be bounded for the operator that serves all of them. Distinguished names of certificates
-rarely exceed 256 bytes; Kafka itself has no bound below :data:`MAX_NAME_BYTES`.
+Tenants choose names, and one operator serves all tenants, so their size has a bound. Distinguished names of
+certificates rarely exceed 256 bytes; Kafka has no bound below :data:`MAX_NAME_BYTES`.
 """
 
 # Precedence of the eight user/client forms, closest first, by (user, client-id) slot kind, then ip.
@@ -63,7 +63,7 @@ _LEVEL_OF_TYPES: Final[dict[tuple[type, type, type], int]] = {
     for ip in _KIND
     if (_KIND[user], _KIND[client_id], _KIND[ip]) in _LEVELS
 }
-"""The same by the types of the slots: one look-up, because every sort asks it ten thousand times."""
+"""Levels by the types of the slots: a single lookup, because each sort calls it thousands of times."""
 
 LEVEL_NAMES: Final[dict[int, str]] = {
     1: "user + client-id",
@@ -80,12 +80,12 @@ LEVEL_NAMES: Final[dict[int, str]] = {
 
 
 def entity(*, user: Slot = ABSENT, client_id: Slot = ABSENT, ip: Slot = ABSENT) -> Entity:
-    """The entity with these slots.
+    """Return the entity with these slots.
 
     Raises:
-        QuotaValueError: No slot is given, ip stands beside another slot, or a name is longer than a
-            Kafka string (ClientQuotaControlManager.validateEntity, 4.3). Empty names are values here,
-            because a live cluster may hold one; manifests refuse them.
+        QuotaValueError: No slot is set, ip is combined with another slot, or a name is longer than a
+            Kafka string (ClientQuotaControlManager.validateEntity, 4.3). Empty names are allowed here,
+            because a live cluster may have them; manifests refuse them.
     """
     new_entity = Entity((user, client_id, ip))
     if kinds(new_entity) not in _LEVELS:
@@ -103,28 +103,28 @@ def entity(*, user: Slot = ABSENT, client_id: Slot = ABSENT, ip: Slot = ABSENT) 
 
 
 def kinds(subject: Entity) -> tuple[str, str, str]:
-    """``named``, ``default`` or ``absent`` for each slot."""
+    """Return ``named``, ``default`` or ``absent`` for each slot."""
     user, client_id, ip = subject
     return _KIND[type(user)], _KIND[type(client_id)], _KIND[type(ip)]
 
 
 def is_legal(subject: Entity) -> bool:
-    """Whether the entity has one of the ten shapes that Kafka's quota managers know."""
+    """Whether the entity has one of the ten shapes of Kafka's quota managers."""
     return kinds(subject) in _LEVELS
 
 
 def level(subject: Entity) -> int:
-    """1 (closest) to 8 for user and client-id, 9 for a named ip, 10 for the default ip.
+    """Return 1 (closest) to 8 for user and client-id, 9 for a named ip, 10 for the default ip.
 
     Raises:
-        KeyError: The tuple has no legal shape; such a tuple cannot come from :func:`entity`.
+        KeyError: The shape is not legal; :func:`entity` never returns such a tuple.
     """
     user, client_id, ip = subject
     return _LEVEL_OF_TYPES[type(user), type(client_id), type(ip)]
 
 
 def parts(subject: Entity) -> EntityParts:
-    """``(type, name)`` of each slot that is present, name ``None`` for the default; in slot order."""
+    """Return ``(type, name)`` of each slot that is present, name ``None`` for the default; in slot order."""
     user, client_id, ip = subject
     present_parts: list[tuple[str, str | None]] = []
     if user is not ABSENT:
@@ -137,10 +137,10 @@ def parts(subject: Entity) -> EntityParts:
 
 
 def from_parts(entity_parts: Iterable[tuple[str, str | None]]) -> Entity:
-    """The inverse of :func:`parts`.
+    """Build an entity from its parts; the inverse of :func:`parts`.
 
     Raises:
-        QuotaValueError: A type is unknown or is given twice, or the combination is illegal.
+        QuotaValueError: A type is unknown or repeated, or the combination is illegal.
     """
     slots: dict[str, Slot] = {}
     for kind, name in entity_parts:
@@ -157,6 +157,6 @@ def from_parts(entity_parts: Iterable[tuple[str, str | None]]) -> Entity:
 
 
 def sort_key(subject: Entity) -> tuple[int, str, str, str]:
-    """Total order: by level, then by names as code points."""
+    """Return the key of the total order: by level, then by names as code points."""
     user, client_id, ip = subject
     return level(subject), user or "", client_id or "", ip or ""

@@ -1,9 +1,9 @@
-"""The text forms of an entity: each has one name, one writer and, where it is read, one reader. No other module spells one.
+"""The text forms of an entity. Each form has one name, one writer and at most one reader, all in this module.
 
 ===================  ==========================================  =====================================================
 form                 example                                     where
 ===================  ==========================================  =====================================================
-display text         ``user="a,b",client-id=<default>``          what people read and type; statuses; field ``text``
+display text         ``user="a,b",client-id=<default>``          output and input of commands; statuses; field ``text``
 JSON                 ``[["user","a,b"],["client-id",null]]``     field ``entity`` of documents
 canonical text       the same as text, without blanks            columns of evidence; equal entities have equal text
 slots                ``["a,b",null,false]``                      ownership records
@@ -36,7 +36,7 @@ from reconciler.quota.entity import (
 )
 
 DEFAULT_TEXT: Final = "<default>"
-"""How the default is written, as Kafka's own tools do."""
+"""Text of the default, as in Kafka's own tools."""
 
 _ESCAPE: Final = re.compile(r"\\(?:u([0-9a-f]{4})|U([0-9a-f]{8})|(.))", re.DOTALL)
 _PART: Final = re.compile(
@@ -50,12 +50,12 @@ _PART: Final = re.compile(
 
 @lru_cache(maxsize=64)  # rows about one entity follow one another
 def entity_text(subject: Entity) -> str:
-    """An entity as ``user=alice,client-id=<default>``; every odd name is quoted."""
+    """Return an entity as ``user=alice,client-id=<default>``; names with special characters are quoted."""
     return parts_text(parts(subject))
 
 
 def parts_text(entity_parts: EntityParts) -> str:
-    """The same for entities of types that we do not know."""
+    """Return the same form for parts of any types."""
     return ",".join(
         f"{escaped(kind)}={DEFAULT_TEXT if name is None else quoted(name)}"
         for kind, name in entity_parts
@@ -63,19 +63,19 @@ def parts_text(entity_parts: EntityParts) -> str:
 
 
 def read_entity(text: str) -> Entity:
-    """The entity that :func:`entity_text` wrote, or that a person typed in that form.
+    """Parse the form of :func:`entity_text`.
 
     Raises:
-        QuotaValueError: The text is no such list, or the combination is illegal.
+        QuotaValueError: The text does not have this form, or the combination is illegal.
     """
     return from_parts(read_parts(text))
 
 
 def read_parts(text: str) -> EntityParts:
-    """The parts that :func:`parts_text` wrote, of any types.
+    """Parse the form of :func:`parts_text`, with parts of any types.
 
     Raises:
-        QuotaValueError: The text is no such list.
+        QuotaValueError: The text does not have this form.
     """
     at, entity_parts = 0, list[tuple[str, str | None]]()
     while at < len(text) or not entity_parts:
@@ -110,15 +110,15 @@ def _unescaped(match: re.Match[str]) -> str:
 
 @lru_cache(maxsize=64)  # rows about one entity follow one another; no reader changes the lists
 def entity_json(subject: Entity) -> list[list[str | None]]:
-    """An entity as ``[["user", "alice"], ["client-id", null]]``: ``null`` is the default, nothing else is."""
+    """Return an entity as ``[["user", "alice"], ["client-id", null]]``; only the default is ``null``."""
     return [[kind, name] for kind, name in parts(subject)]
 
 
 def read_json_parts(value: object) -> EntityParts:
-    """The parts in that JSON, of any types.
+    """Parse the JSON form of :func:`entity_json`, with parts of any types.
 
     Raises:
-        QuotaValueError: The value is no array of pairs of a type and a name.
+        QuotaValueError: The value is not an array of pairs of a type and a name.
     """
     if not isinstance(value, list):
         raise QuotaValueError(f"{value!r} is no array of types and names")
@@ -126,10 +126,10 @@ def read_json_parts(value: object) -> EntityParts:
 
 
 def read_json_part(value: object) -> tuple[str, str | None]:
-    """One part in that JSON.
+    """Parse one part of the JSON form.
 
     Raises:
-        QuotaValueError: The value is no pair of a type and a name.
+        QuotaValueError: The value is not a pair of a type and a name.
     """
     match value:
         case [str() as kind, (str() | None) as name]:
@@ -139,29 +139,29 @@ def read_json_part(value: object) -> tuple[str, str | None]:
 
 
 def canonical_text(subject: Entity | None) -> str:
-    """``[["user","alice"],["client-id",null]]``, pure ASCII; ``None`` = no entity = ""."""
+    """Return ``[["user","alice"],["client-id",null]]`` in pure ASCII; "" for ``None`` (no entity)."""
     return "" if subject is None else canonical_parts_text(parts(subject))
 
 
 def canonical_parts_text(entity_parts: Iterable[tuple[str, str | None]]) -> str:
-    """The same for parts in their order, which may be of types that we do not know."""
+    """Return the same form for parts in their order, which may have any types."""
     return json.dumps(list(entity_parts), separators=(",", ":"))
 
 
 def read_canonical(text: str) -> Entity:
-    """The entity of a :func:`canonical_text` with types that we know.
+    """Parse a :func:`canonical_text`.
 
     Raises:
-        QuotaValueError: The text is no such JSON, or the combination is illegal.
+        QuotaValueError: The text is not this JSON, a type is unknown, or the combination is illegal.
     """
     return from_parts(read_canonical_parts(text))
 
 
 def read_canonical_parts(text: str) -> EntityParts:
-    """The parts of a :func:`canonical_parts_text`, of any types.
+    """Parse a :func:`canonical_parts_text`, with parts of any types.
 
     Raises:
-        QuotaValueError: The text is no such JSON.
+        QuotaValueError: The text is not this JSON.
     """
     try:
         value: object = bounded_json.parse(text, most_bytes=bounded_json.ANSWER)
@@ -171,7 +171,7 @@ def read_canonical_parts(text: str) -> EntityParts:
 
 
 def name_key(subject: Entity) -> bytes:
-    """What the name of an exported document is hashed from; names that exist depend on each blank of it."""
+    """Return the bytes whose hash is in the name of an exported document. Never change them, not even a blank."""
     return json.dumps(parts(subject)).encode("ascii")
 
 
@@ -179,12 +179,12 @@ def name_key(subject: Entity) -> bytes:
 
 
 def entity_slots(subject: Entity) -> list[Slot]:
-    """``[user, client-id, ip]``: a name, ``null`` for the default, ``false`` where absent."""
+    """Return ``[user, client-id, ip]``: a name, ``null`` for the default, ``false`` if absent."""
     return list(subject)
 
 
 def read_slots(slots: Sequence[object]) -> Entity:
-    """The entity of :func:`entity_slots`.
+    """Parse the slots of :func:`entity_slots`.
 
     Raises:
         QuotaValueError: The slots are not three names, nulls or falses, or the combination is illegal.
@@ -199,7 +199,7 @@ def read_slots(slots: Sequence[object]) -> Entity:
 
 
 def record_key(subject: Entity) -> bytes:
-    """What decides in which part of the records an entity is filed; the same for all time, each blank of it."""
+    """Return the bytes whose hash selects the part of the records for an entity. Never change them, not even a blank."""
     return json.dumps(entity_slots(subject)).encode("ascii")
 
 
@@ -207,12 +207,12 @@ def record_key(subject: Entity) -> bytes:
 
 
 def sanitized(name: str) -> str:
-    """A name as org.apache.kafka.common.utils.Sanitizer writes it: URL encoding with ``%20``, ``%2A`` and ``%7E``."""
+    """Encode a name as org.apache.kafka.common.utils.Sanitizer does: URL encoding with ``%20``, ``%2A`` and ``%7E``."""
     return quote(name, safe="-_.", errors="replace").replace("~", "%7E")
 
 
 def sanitized_text(entity_parts: Iterable[tuple[str, str | None]]) -> str:
-    """``{user=user-one, client-id=<default>}``; a user of that very name is ``%3Cdefault%3E``."""
+    """Return ``{user=user-one, client-id=<default>}``; a user with the name ``<default>`` becomes ``%3Cdefault%3E``."""
     names = ", ".join(
         f"{sanitized(kind)}={DEFAULT_TEXT if name is None else sanitized(name)}"
         for kind, name in entity_parts

@@ -1,4 +1,4 @@
-"""Describe filters: exact, default or any name per entity type, open or strict; and what they match.
+"""Filters of DescribeClientQuotas: an exact, default or any name per entity type, open or strict; and which entities match.
 
 Source: org.apache.kafka.image.ClientQuotasImage.describe (3.9 to 4.4).
 """
@@ -12,7 +12,7 @@ from reconciler.quota.entity import Entity, EntityParts, parts
 
 
 class AnyName(Enum):
-    """The one value that means "any name, the default included"."""
+    """Type of :data:`ANY`: any name, and the default."""
 
     ANY = "any"
 
@@ -24,11 +24,11 @@ Match: TypeAlias = str | AnyName | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Component:
-    """What one entity type must look like.
+    """The condition on one entity type.
 
     Attributes:
-        entity_type: ``user``, ``client-id``, ``ip``, or any other type: the broker decides which it knows (KIP-546).
-        match: An exact name, ``DEFAULT``, or ``ANY`` for named and default alike.
+        entity_type: ``user``, ``client-id``, ``ip``, or any other type: the broker decides which are valid (KIP-546).
+        match: An exact name, ``DEFAULT``, or ``ANY`` for both named and default.
     """
 
     entity_type: str
@@ -45,7 +45,7 @@ class Filter:
             components matches nothing; an open one without components matches everything.
 
     Raises:
-        QuotaValueError: A type is empty or is given twice.
+        QuotaValueError: A type is empty or repeated.
     """
 
     components: tuple[Component, ...] = ()
@@ -58,11 +58,11 @@ class Filter:
                 raise QuotaValueError(f"filter: entity type {kind!r} is empty or given twice")
 
     def matches(self, subject: Entity) -> bool:
-        """Whether a describe with this filter lists the entity."""
+        """Whether a describe with this filter returns the entity."""
         return self.matches_parts(parts(subject))
 
     def matches_parts(self, entity_parts: EntityParts) -> bool:
-        """The same for an entity of any types."""
+        """Whether a describe with this filter returns an entity of any types."""
         present = dict(entity_parts)
         if self.strict and (not self.components or len(present) != len(self.components)):
             return False
@@ -74,11 +74,11 @@ class Filter:
 
 
 ALL: Final = Filter()
-"""Everything a cluster has, in one consistent snapshot."""
+"""Matches all quotas of a cluster, which one describe returns as a consistent snapshot."""
 
 
 def exactly(subject: Entity) -> Filter:
-    """The filter that lists this entity and no other."""
+    """Return the filter that matches only this entity."""
     return Filter(
         components=tuple(Component(entity_type=kind, match=name) for kind, name in parts(subject)),
         strict=True,

@@ -1,6 +1,6 @@
-"""Who may declare what: grants that bind namespaces to entities, bounds and permissions.
+"""Tenant grants: which namespaces may declare which entities, within which bounds and with which permissions.
 
-A message to a tenant never names another tenant's objects.
+A message to a tenant never contains the names of another tenant's objects.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ from reconciler.quota.state import set_values
 
 
 class Permission(StrEnum):
-    """What a tenant may do beyond declaring limits."""
+    """A permission of a tenant besides declaring limits."""
 
     DELETE = "Delete"
     SUSPEND = "Suspend"
@@ -25,15 +25,15 @@ class Permission(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenantGrant:
-    """One grant.
+    """The grant of one tenant.
 
     Attributes:
-        namespaces: Whose documents it speaks of.
-        entities: What they may declare. A pattern of user names covers those users alone and with client-ids;
-            bare client-id, default and ip forms reach other tenants and each need a grant of their own.
-        bounds: Ranges for their values.
-        allow: Whether their deletionPolicy Delete and their suspend count.
-        priority: Smaller wins where two documents claim one pair.
+        namespaces: Namespaces of the documents that it applies to.
+        entities: Entities that the documents may declare. A pattern of user names covers those users alone and with
+            client-ids; bare client-id, default and ip forms affect other tenants, so each needs its own grant.
+        bounds: Allowed ranges of the values.
+        allow: Whether deletionPolicy Delete and suspend take effect.
+        priority: The document with the smaller number wins if two documents claim one pair.
     """
 
     namespaces: frozenset[str]
@@ -45,13 +45,13 @@ class TenantGrant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrantDecision:
-    """What the grants make of one declaration.
+    """The result of checking one declaration against the grants.
 
     Attributes:
-        granted: Whether it may claim its pairs.
-        declaration: The declaration as it counts: without a Delete or suspend that is not allowed.
-        messages: Sentences for its author: why it is refused, or what does not count.
-        priority: Of the grant that covers it; 0 without tenants.
+        granted: Whether the declaration may claim its pairs.
+        declaration: The effective declaration: without a Delete or suspend that is not allowed.
+        messages: Sentences for its author: why it is refused, or which fields have no effect.
+        priority: Priority of the grant that covers it; 0 without tenants.
     """
 
     granted: bool
@@ -61,9 +61,9 @@ class GrantDecision:
 
 
 def judge(declaration: Declaration, tenants: Iterable[TenantGrant]) -> GrantDecision:
-    """What the grants say of a declaration; without any grant everything is granted.
+    """Check a declaration against the grants; without any grant every declaration is granted.
 
-    A document that is not granted freezes what is recorded as its own: a revoked grant removes nothing.
+    A document that is not granted freezes its recorded pairs: revoking a grant removes nothing.
     """
     grants = tuple(tenants)
     if not grants:
@@ -85,7 +85,7 @@ def judge(declaration: Declaration, tenants: Iterable[TenantGrant]) -> GrantDeci
 
 
 def may_declare(document: str, subject: Entity | None, tenants: Iterable[TenantGrant]) -> bool:
-    """Whether the namespace of a document has a grant for an entity, whatever the values; always without any tenant.
+    """Whether the namespace of a document has a grant for an entity, whatever the values; always true without tenants.
 
     Args:
         document: ``namespace/name``.
@@ -97,7 +97,7 @@ def may_declare(document: str, subject: Entity | None, tenants: Iterable[TenantG
 
 
 def may_remove(document: str, subject: Entity | None, tenants: Iterable[TenantGrant]) -> bool:
-    """Whether the deletion of a document may remove its limits: the grant that covers it allows Delete. As above."""
+    """Whether the grant that covers a document allows Delete, so that its deletion may remove its limits; true without tenants."""
     grants = tuple(tenants)
     if not grants:
         return True
@@ -108,7 +108,7 @@ def may_remove(document: str, subject: Entity | None, tenants: Iterable[TenantGr
 def _grant_of(
     document: str, subject: Entity | None, grants: Iterable[TenantGrant]
 ) -> TenantGrant | None:
-    """The grant that covers an entity for the namespace of a document, the smallest priority first."""
+    """Return the grant with the smallest priority number that covers the entity for the document's namespace."""
     namespace = document.partition("/")[0]
     covering = (
         tenant
@@ -121,7 +121,7 @@ def _grant_of(
 
 
 def granted_ranges(tenants: Iterable[TenantGrant]) -> tuple[ValueRange, ...]:
-    """The bounds of all tenants, so that the first range that covers a change is that of the grant of its document."""
+    """Return the bounds of all tenants by priority; the first range that covers a change belongs to its document's grant."""
     return tuple(
         replace(
             next(
@@ -156,7 +156,7 @@ def _permitted(
     if Permission.DELETE not in tenant.allow:
         if policy is DeletionPolicy.DELETE:
             messages.append("deletionPolicy Delete is not granted and acts as Retain")
-        # Unset means Delete under Sync, which is not granted either.
+        # An unset policy means Delete under Sync, which is not granted either.
         policy = DeletionPolicy.RETAIN
     if suspended and Permission.SUSPEND not in tenant.allow:
         suspended = False

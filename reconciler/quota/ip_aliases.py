@@ -1,7 +1,7 @@
-"""Two spellings of one address: Kafka stores ip names verbatim, brokers apply them to the address.
+"""IP aliases: two spellings of one address. Kafka stores ip names verbatim, but brokers apply them to the address.
 
-``::1`` and ``0:0:0:0:0:0:0:1`` are two entities for the controller and one limit for a broker, the last writer winning
-(ClientQuotaMetadataManager.handleIpQuota, 4.3). So nothing is set on an address while a twin is live.
+``::1`` and ``0:0:0:0:0:0:0:1`` are two entities for the controller and one limit for a broker; the last write wins
+(ClientQuotaMetadataManager.handleIpQuota, 4.3). So no limit is set on an address while an alias of it is live.
 """
 
 import ipaddress
@@ -15,24 +15,24 @@ from reconciler.quota.entity import Entity
 from reconciler.quota.state import QuotaState, set_values
 
 ADDRESS: Final = "HOST:PORT"
-"""What stands for a broker in the text of a command; who knows one puts it there."""
+"""Placeholder of the broker address in commands; callers that have the address replace it."""
 
 _IPV4: Final = re.compile(r"[0-9]{1,10}(\.[0-9]{1,10}){0,3}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IpAlias:
-    """A desired ip entity and the live one that means the same address.
+    """An ip entity that is declared or about to be set, and a live ip entity with the same address.
 
     Attributes:
-        entity: What is declared or to be set.
-        live: The other spelling.
-        keys: The keys that are set on it, by Kafka's names.
+        entity: The entity that is declared or about to be set.
+        live: The live entity with the other spelling.
+        keys: Kafka names of the keys that are set on ``live``.
     """
 
     @property
     def message(self) -> str:
-        """What is wrong and the command that ends it."""
+        """The problem and the command that solves it."""
         return (
             f"ip={self.entity[2]} is live as ip={self.live[2]}, which is the same address:"
             f" remove that first with `{self.removal}`"
@@ -40,7 +40,7 @@ class IpAlias:
 
     @property
     def shadow_message(self) -> str:
-        """The same where nothing is to be set. A broker drops the limit of an address with either spelling."""
+        """The problem if no write is planned. Removing either spelling drops the broker's limit of the address."""
         return (
             f"ip={self.entity[2]} is declared and ip={self.live[2]} is live, which is the same address: brokers apply"
             f" the one written last. Remove both, `{self.removal}` and `{_removal(self.entity, self.keys)}`, then have"
@@ -54,7 +54,7 @@ class IpAlias:
 
     @property
     def removal(self) -> str:
-        """The command that removes the twin."""
+        """The command that removes the live alias."""
         return _removal(self.live, self.keys)
 
 
@@ -66,10 +66,10 @@ def _removal(entity: Entity, keys: tuple[str, ...]) -> str:
 
 
 def canonical_address(text: str) -> str | None:
-    """The address in its canonical text, IPv4-mapped addresses as IPv4; ``None`` if it is no literal.
+    """Return the canonical text of an address, IPv4-mapped addresses as IPv4; ``None`` if it is not a literal.
 
-    Brackets and short IPv4 forms (``10.1`` is 10.0.0.1) are read as Java reads them (java.net.InetAddress.getByName):
-    the last number fills all bytes that are left. A scope (``fe80::1%eth0``) is left out: Inet6Address.equals ignores it.
+    Brackets and short IPv4 forms (``10.1`` is 10.0.0.1) are parsed as in Java (java.net.InetAddress.getByName):
+    the last number fills all remaining bytes. A scope (``fe80::1%eth0``) is ignored, as in Inet6Address.equals.
     """
     bare = text[1:-1] if text.startswith("[") and text.endswith("]") else text
     try:
@@ -82,7 +82,7 @@ def canonical_address(text: str) -> str | None:
 
 
 def _joined_ipv4(text: str) -> str | int:
-    """One to four decimal numbers as the address they are for Java, zeros before them or not; anything else as it is."""
+    """Convert one to four decimal numbers to the IPv4 address that Java parses (leading zeros allowed); else return the text."""
     if not _IPV4.fullmatch(text):
         return text
     *leading, last = (int(number) for number in text.split("."))
@@ -93,16 +93,16 @@ def _joined_ipv4(text: str) -> str | int:
 
 
 def is_named_ip(subject: Entity) -> bool:
-    """Whether the entity is one address."""
+    """Whether the entity is a named ip."""
     return isinstance(subject[2], str)
 
 
 def find_ip_aliases(desired_entities: Iterable[Entity], live: QuotaState) -> tuple[IpAlias, ...]:
-    """Live ip entities that spell an address of ``desired_entities`` in another way; sorted.
+    """Return live ip entities that are other spellings of an address of ``desired_entities``; sorted.
 
     Args:
         desired_entities: Named ip entities that are declared or about to be set.
-        live: What the cluster has.
+        live: The live quotas.
     """
     declared = tuple(desired_entities)
     if not declared:
@@ -122,7 +122,7 @@ def find_ip_aliases(desired_entities: Iterable[Entity], live: QuotaState) -> tup
 
 
 def spellings_of(live: QuotaState) -> Mapping[str, tuple[Entity, ...]]:
-    """The live ip entities of each address, sorted by their text. Host names are left out: only brokers resolve them."""
+    """Group the live ip entities by address, sorted by text. Host names are omitted: only brokers resolve them."""
     entities: dict[str, list[Entity]] = {}
     for entity in live.limits:
         if is_named_ip(entity):

@@ -1,4 +1,4 @@
-"""Quota keys: one table with unit, kind of number, carrier and bounds, the rules for a value, and values as people write them.
+"""Quota keys: unit, number type, entity type and bounds of each key, checks of a value, and values as display text.
 
 Sources: org.apache.kafka.server.config.QuotaConfig (4.3) for names and types,
 ClientQuotaControlManager.validateQuotaKeyValue (3.5 to 4.4) for the rules.
@@ -12,16 +12,16 @@ from typing import Final
 from reconciler.errors import QuotaValueError
 
 EPSILON: Final = 1e-6
-"""How far from a whole number Kafka lets an integral key be (ClientQuotaControlManager, 3.5+)."""
+"""Maximum distance from a whole number that Kafka accepts for an integral key (ClientQuotaControlManager, 3.5+)."""
 
 LONG_MAX: Final = 9_223_372_036_854_775_807
-"""Long.MAX_VALUE. As a float64 it is 2^63, which is what the broker compares with and stores."""
+"""Long.MAX_VALUE. As a float64 it is 2^63, the number that the broker compares with and stores."""
 
 INT_MAX: Final = 2_147_483_647
 
 
 class Key(StrEnum):
-    """The five keys that a manifest may declare, as Kafka spells them, in column order."""
+    """The five keys that a manifest may declare, with Kafka's names, in column order."""
 
     PRODUCER_BYTE_RATE = "producer_byte_rate"
     CONSUMER_BYTE_RATE = "consumer_byte_rate"
@@ -32,17 +32,17 @@ class Key(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyDefinition:
-    """What one key means and may hold.
+    """Meaning and allowed values of one key.
 
     Attributes:
         key: Kafka's name.
         field: Its name in a manifest.
-        unit: For people; every limit is per broker but the mutation rate (per active controller).
+        unit: Display text; every limit is per broker except the mutation rate (per active controller).
         is_integer: Only whole numbers (Kafka's LONG and INT).
         maximum: Largest legal value, as the float64 that the broker compares with; None = no bound.
-        on_ip: Carried by ip entities only; otherwise by user and client-id entities only.
-        slip: Values below this are most likely a slip of the unit; guards refuse them. 0 = no such bound.
-        is_bytes: Shown with binary prefixes.
+        on_ip: Valid for ip entities only; otherwise for user and client-id entities only.
+        slip: Smaller values are probably a mistake in the unit; guards refuse them. 0 = no such bound.
+        is_bytes: Displayed with binary prefixes.
     """
 
     key: Key
@@ -59,7 +59,7 @@ COLUMNS: Final[tuple[Key, ...]] = tuple(Key)
 """Column order of :data:`reconciler.quota.state.Limits`."""
 
 COLUMN_OF: Final[dict[Key, int]] = {key: column for column, key in enumerate(COLUMNS)}
-"""Where a key stands in a row of limits."""
+"""Column of each key in a row of limits."""
 
 RULES: Final[dict[Key, KeyDefinition]] = {
     rule.key: rule
@@ -120,11 +120,11 @@ FIELDS: Final[dict[str, Key]] = {rule.field: rule.key for rule in RULES.values()
 
 
 def check_value(key: Key, value: float) -> float:
-    """The value as the float64 that Kafka will store.
+    """Return the value as the float64 that Kafka will store.
 
     Raises:
         QuotaValueError: NaN, an infinity, zero or less, a fraction of an integral key, above the broker's
-            maximum, or an integer that float64 cannot hold exactly. 9223372036854775807 is the one
+            maximum, or an integer without an exact float64. 9223372036854775807 is the one
             exception: it means 2^63, the broker's maximum.
     """
     rule = RULES[key]
@@ -149,8 +149,8 @@ def check_value(key: Key, value: float) -> float:
 def same_value(key: Key, first: float | None, second: float | None) -> bool:
     """Whether two values of a key mean the same limit; ``None`` is "not set".
 
-    Exact on float64, but a value of an integral key within 1e-6 of a whole number is that number:
-    Kafka accepts and stores 1000000.0000005 and enforces 1000000. Not a number, which brokers took up to 4.3, is itself.
+    Exact on float64, but a value of an integral key within 1e-6 of a whole number equals that number:
+    Kafka accepts and stores 1000000.0000005 and enforces 1000000. NaN, which brokers up to 4.3 accept, equals NaN.
     """
     if first == second or first is None or second is None:
         return first == second
@@ -162,7 +162,7 @@ def same_value(key: Key, first: float | None, second: float | None) -> bool:
 
 
 def whole_if_near(value: float) -> float:
-    """The nearest whole number if it is within Kafka's epsilon, else the value itself."""
+    """Return the nearest whole number if it is within Kafka's epsilon, else the value."""
     nearest = float(round(value))
     return nearest if abs(value - nearest) <= EPSILON else value
 
@@ -172,14 +172,14 @@ def _spell(value: float) -> str:
 
 
 UNSET: Final = "-"
-"""What stands where no value is set; never 0, which Kafka knows as another thing."""
+"""Text of a value that is not set; never 0, which has another meaning in Kafka."""
 
 BINARY: Final = (("TiB/s", 2**40), ("GiB/s", 2**30), ("MiB/s", 2**20), ("KiB/s", 2**10))
 DECIMAL: Final = (("TB/s", 10**12), ("GB/s", 10**9), ("MB/s", 10**6), ("kB/s", 10**3))
 
 
 def number(value: float | None) -> str:
-    """The exact value: whole numbers without a point, 2^63 as Kafka's 9223372036854775807."""
+    """Return the exact value: whole numbers without a point, 2^63 as Kafka's 9223372036854775807."""
     if value is None:
         return UNSET
     if value == float(LONG_MAX):
@@ -190,8 +190,8 @@ def number(value: float | None) -> str:
 
 
 def byte_rate(value: float) -> str:
-    """``10 MiB/s``, ``20 MB/s``, ``≈ 9.54 MiB/s``: the unit in which the number is round, if there is one."""
-    # Brokers before 4.4 store infinities and NaN, and so do tools that write the log directly.
+    """Return ``10 MiB/s``, ``20 MB/s`` or ``≈ 9.54 MiB/s``: in the unit in which the number is round, if there is one."""
+    # Brokers before 4.4 store infinities and NaN; tools that write the metadata log directly do too.
     if not math.isfinite(value):
         return f"{number(value)} B/s"
     for name, size in (*BINARY, *DECIMAL):
@@ -209,7 +209,7 @@ def byte_rate(value: float) -> str:
 
 
 def quantity(key: Key, value: float | None) -> str:
-    """A value of a key for people, without its exact number: ``10 MiB/s``, ``50.5 %``, ``10/s``."""
+    """Return a value as display text without its exact number: ``10 MiB/s``, ``50.5 %``, ``10/s``."""
     if value is None:
         return "no limit"
     if RULES[key].is_bytes:
@@ -218,7 +218,7 @@ def quantity(key: Key, value: float | None) -> str:
 
 
 def limit(key: Key, value: float | None) -> str:
-    """Exact number and, where that helps, the same for people: ``10485760 (10 MiB/s)``."""
+    """Return the exact number and, for large byte rates, a rounded one: ``10485760 (10 MiB/s)``."""
     if value is None:
         return UNSET
     if RULES[key].is_bytes:

@@ -1,4 +1,4 @@
-"""What happened to each operation that was to be sent: applied, rejected, held or unknown."""
+"""The result of each operation of a plan: applied, rejected, held or unknown."""
 
 from dataclasses import dataclass
 from typing import Final, TypeAlias
@@ -6,10 +6,10 @@ from typing import Final, TypeAlias
 from reconciler.quota.entity import Entity, EntityParts
 
 MAX_OPERATIONS: Final = 2_000
-"""Operations a request; the broker's limit is 10,000 resulting records (QuorumController.MAX_RECORDS_PER_USER_OP)."""
+"""Operations per request; the broker's limit is 10,000 resulting records (QuorumController.MAX_RECORDS_PER_USER_OP)."""
 
 MAX_ENTITIES: Final = 1_000
-"""Entities a request, so that one answer stays small."""
+"""Entities per request, which keeps each response small."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,8 +17,8 @@ class Alteration:
     """The operations for one entity in one request.
 
     Attributes:
-        entity: Whose quotas change.
-        operations: ``(key, value)``; ``None`` removes the key. A key stands at most once.
+        entity: The entity whose quotas change.
+        operations: ``(key, value)``; ``None`` removes the key. Each key occurs at most once.
     """
 
     entity: Entity
@@ -27,11 +27,11 @@ class Alteration:
 
 @dataclass(frozen=True, slots=True)
 class OpenAlteration:
-    """The operations for one entity of any types, which the broker judges (KIP-546).
+    """The operations for one entity of any types, which the broker checks (KIP-546).
 
     Attributes:
         entity: ``(type, name)`` of each part, ``None`` for the default.
-        operations: ``(key, value)``; ``None`` removes the key. A key stands at most once.
+        operations: ``(key, value)``; ``None`` removes the key. Each key occurs at most once.
     """
 
     entity: EntityParts
@@ -40,17 +40,17 @@ class OpenAlteration:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """The controller acknowledged it (or, for validate-only, would have)."""
+    """The controller acknowledged the operation (or, for validate-only, would have)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejected:
-    """The broker refused it.
+    """The broker refused the operation.
 
     Attributes:
         code: Kafka's error code.
-        name: Its name, for example ``INVALID_REQUEST``.
-        message: The broker's own words, or ours where it sent none.
+        name: Name of the error code, for example ``INVALID_REQUEST``.
+        message: The broker's message, or a message of kquota if the broker sent none.
     """
 
     code: int
@@ -60,10 +60,10 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """Not sent, because other operations of this plan must be in force first.
+    """Not sent, because other operations of this plan must take effect first.
 
     Attributes:
-        waits_for: The entities whose operations are missing, sorted.
+        waits_for: The entities whose operations did not take effect, sorted.
     """
 
     waits_for: tuple[Entity, ...]
@@ -71,7 +71,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unknown:
-    """Sent, but no usable answer came: it may or may not be in force.
+    """Sent without a usable response: the operation may or may not have taken effect.
 
     Attributes:
         reason: One sentence.

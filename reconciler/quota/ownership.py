@@ -1,8 +1,8 @@
-"""Records of what we own: the value last applied, the value under way, whose it is. Plus overrides.
+"""Ownership records: the value last applied, a write in progress and the owner of each pair; and overrides.
 
-Kafka stores no owner, so these are the third side of the comparison. There is one :class:`OwnershipRecord` per entity, so that
-an entity in sync costs one look-up and one tuple comparison; what is rare (intents, drift times, orphans) stands in
-sparse maps beside.
+Kafka stores no owner, so the records are the third input of the comparison. There is one :class:`OwnershipRecord`
+per entity, so that an entity in sync costs one lookup and one tuple comparison; intents, drift times and orphans
+are rare and have separate sparse maps.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -19,12 +19,12 @@ Pair: TypeAlias = tuple[Entity, Key]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
-    """Whose a pair is.
+    """The owner of a pair.
 
     Attributes:
-        document: ``namespace/name`` of the document that asked for it last; "" for an override alone.
-        deletion_policy: What that document said when it was last seen; ``None`` = unset.
-        since: When we first applied or adopted it, in seconds since the epoch.
+        document: ``namespace/name`` of the document that declared it last; "" for an override alone.
+        deletion_policy: The policy of that document when it was last read; ``None`` = unset.
+        since: When kquota first applied or adopted it, in seconds since the epoch.
     """
 
     document: str
@@ -36,21 +36,21 @@ Owners: TypeAlias = tuple[Owner | None, Owner | None, Owner | None, Owner | None
 NO_OWNERS: Final[Owners] = (None, None, None, None, None)
 
 SETTLING_SECONDS: Final = 65.0
-"""How long a write without an answer may still land: the broker itself retries it for 60 s (BrokerServer, 3.4 to 4.4)."""
+"""How long a write without a response may still take effect: the broker retries it for 60 s (BrokerServer, 3.4 to 4.4)."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnershipRecord:
-    """What we own of one entity.
+    """The pairs of one entity that kquota owns.
 
-    A record is compared by value, not by presence: only `live == applied` makes a removal safe. Without the
-    value, a run could remove what another writer has set since.
+    The value is recorded, not only the ownership: a removal is safe only if `live == applied`. Without the
+    value, a run could remove a value that another writer has set since.
 
     Attributes:
         applied: Value last applied per key, in columns.
-        owners: Whose each of them is, in the same columns; set exactly where ``applied`` is.
-        sole: The one owner of all of them, ``None`` where they differ. Derived; kept because the planner
-            asks it of every entity.
+        owners: The owner of each value, in the same columns; set exactly where ``applied`` is.
+        sole: The only owner of all values, ``None`` if they differ. Derived; stored because the planner
+            reads it for every entity.
     """
 
     applied: Limits
@@ -69,7 +69,7 @@ class OwnershipRecord:
         object.__setattr__(self, "sole", sole)
 
     def pairs(self) -> Iterator[tuple[Key, Owner]]:
-        """``(key, owner)`` of each pair that is ours, in column order."""
+        """Iterate over ``(key, owner)`` of each owned pair, in column order."""
         return (
             (key, owner)
             for key, owner in zip(COLUMNS, self.owners, strict=True)
@@ -77,7 +77,7 @@ class OwnershipRecord:
         )
 
     def with_pair(self, key: Key, value: float | None, owner: Owner | None) -> "OwnershipRecord":
-        """The record with one pair written or forgotten (both ``None``)."""
+        """Return the record with one pair set, or removed if ``value`` and ``owner`` are ``None``."""
         columns = list(self.owners)
         columns[COLUMN_OF[key]] = owner
         producer, consumer, request, mutation, connection_rate = columns
@@ -92,11 +92,11 @@ NO_RECORD: Final = OwnershipRecord(NO_LIMITS, NO_OWNERS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntentBacking:
-    """The record that a pair had when an intent for it was written down.
+    """The record of a pair at the time when an intent for it was written.
 
     Attributes:
         applied: Value last applied.
-        owner: Whose it was.
+        owner: Owner of the pair.
     """
 
     applied: float
@@ -105,13 +105,13 @@ class IntentBacking:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intent:
-    """A write that may be under way: written down before it is sent, gone once its outcome is recorded.
+    """A write that may be in progress: recorded before it is sent, removed once its outcome is recorded.
 
     Attributes:
-        value: What was to be set; ``None`` = removed.
-        owner: Who asks for it.
-        at: When it was written down, in seconds since the epoch. Sent at most 65 s ago, it may still land.
-        backing: The record at that time, if there is one and no other place has it yet.
+        value: The value to set; ``None`` = remove.
+        owner: The owner that requests it.
+        at: When it was recorded, in seconds since the epoch. It may take effect up to 65 s later.
+        backing: The record at that time, if there is one and it is not stored elsewhere yet.
     """
 
     value: float | None
@@ -120,25 +120,25 @@ class Intent:
     backing: IntentBacking | None = None
 
     def may_still_land(self, now: float) -> bool:
-        """Whether the broker may still be trying."""
+        """Whether the broker may still retry the write."""
         return now < self.at + SETTLING_SECONDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Override:
-    """A value of the night shift, in force instead of the declared one until a time.
+    """A temporary value that replaces the declared one until a time.
 
     Attributes:
-        entity: Whose quota.
-        key: Which key.
-        value: What holds meanwhile; ``None`` = not set.
+        entity: The entity.
+        key: The quota key.
+        value: The temporary value; ``None`` = not set.
         until: Seconds since the epoch.
-        author: Who asked.
-        reason: Why.
-        before: What was live when it began: restored at the end where no document declares the pair.
-        declared: What was declared when it began.
-        ends_with_document: For a rollback: whether a change of what is declared ends it early. Where nothing is
-            declared any more, the rolled-back value then stays.
+        author: The person who requested it.
+        reason: The reason given.
+        before: The live value when it began: restored at the end if no document declares the pair.
+        declared: The declared value when it began.
+        ends_with_document: For a rollback: whether a change of the declared value ends it early. If no document
+            declares the pair any more, the rolled-back value stays.
     """
 
     entity: Entity
@@ -158,7 +158,7 @@ class Override:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntentStarted:
-    """About to be sent."""
+    """A write is about to be sent."""
 
     entity: Entity
     key: Key
@@ -167,7 +167,7 @@ class IntentStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
-    """Applied (or adopted, or found converged); ends intent, drift and orphanhood of the pair."""
+    """A pair was applied, adopted or found converged; clears its intent, drift time and orphan mark."""
 
     entity: Entity
     key: Key
@@ -177,7 +177,7 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordDropped:
-    """No longer ours: removed, or gone by itself."""
+    """A pair is no longer owned: kquota removed it, or it was already absent."""
 
     entity: Entity
     key: Key
@@ -185,7 +185,7 @@ class RecordDropped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntentEnded:
-    """The write did not happen: rejected or never sent. What was applied before still counts."""
+    """A write did not happen: rejected or never sent. The value applied before stays recorded."""
 
     entity: Entity
     key: Key
@@ -193,7 +193,7 @@ class IntentEnded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriftObserved:
-    """Drift was first seen at ``at`` (seconds since the epoch); ``None`` = it is over."""
+    """Drift was first seen at ``at`` (seconds since the epoch); ``None`` = it ended."""
 
     entity: Entity
     key: Key
@@ -202,7 +202,7 @@ class DriftObserved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Orphaned:
-    """Its document is gone and the value was kept."""
+    """The document of a pair was deleted and its value was retained."""
 
     entity: Entity
     key: Key
@@ -210,14 +210,14 @@ class Orphaned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverrideSet:
-    """A new or changed override."""
+    """An override was created or changed."""
 
     override: Override
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverrideEnded:
-    """An override is over and its value was replaced. To end one early, set its ``until`` to now: then its value goes first."""
+    """An override ended and its value was replaced. To end one early, first set its ``until`` to now."""
 
     entity: Entity
     key: Key
@@ -239,17 +239,17 @@ RecordChange: TypeAlias = (
 class OwnershipRecords:
     """All records of one cluster.
 
-    `is_known` is not "has records": it is False only if there never were any. If it is lost, "removals cannot
-    be known" silently becomes "nothing is to be removed".
+    `is_known` is False only if there never were any records, not if there are none now. Without this
+    distinction, "removals cannot be determined" would become "there is nothing to remove".
 
     Attributes:
-        cluster_id: Whose; never carried to another.
-        records: What we own, per entity; none is empty.
-        intents: Writes that may be under way.
-        drift_since: When drift of a pair was first seen.
-        orphaned: Pairs whose document went and whose value stayed.
+        cluster_id: The cluster; records are never used for another one.
+        records: The owned pairs per entity; no record is empty.
+        intents: Writes that may be in progress.
+        drift_since: When the drift of a pair was first seen.
+        orphaned: Pairs whose document was deleted and whose value was retained.
         overrides: By pair; expired ones stay until their value was replaced.
-        is_known: Whether there were records at all; without any, "removals cannot be known".
+        is_known: Whether records exist or existed; without any, removals cannot be determined.
     """
 
     cluster_id: str
@@ -262,11 +262,11 @@ class OwnershipRecords:
 
     @property
     def pair_count(self) -> int:
-        """How many pairs we own."""
+        """The number of owned pairs."""
         return sum(5 - record.applied.count(None) for record in self.records.values())
 
     def part(self, entities: Collection[Entity]) -> "OwnershipRecords":
-        """What is recorded of some entities."""
+        """Return the records of some entities only."""
         return replace(
             self,
             records={entity: self.records[entity] for entity in entities if entity in self.records},
@@ -281,7 +281,7 @@ class OwnershipRecords:
         )
 
     def with_changes(self, changes: Iterable[RecordChange]) -> "OwnershipRecords":
-        """The records after these changes, in order."""
+        """Return the records after these changes, in order."""
         draft = _RecordsDraft(self)
         for change in changes:
             draft.take(change)

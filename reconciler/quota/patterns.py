@@ -1,4 +1,4 @@
-"""Patterns over entities: which ones a grant, a scope, an ignore rule or a bound speaks of."""
+"""Patterns over entities, for grants, scopes, ignore rules and bounds."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -38,11 +38,11 @@ FORMS: Final[dict[tuple[str, str, str], EntityForm]] = {
 USER_FORMS: Final = frozenset(
     {EntityForm.USER, EntityForm.USER_CLIENT_ID, EntityForm.USER_DEFAULT_CLIENT_ID}
 )
-"""What a pattern on user names covers when it lists no forms: that user, alone or with a client-id."""
+"""Forms that a pattern of user names covers if it lists none: the user, alone or with a client-id."""
 
 
 def form(subject: Entity) -> EntityForm:
-    """The shape of an entity."""
+    """Return the shape of an entity."""
     return FORMS[kinds(subject)]
 
 
@@ -58,26 +58,23 @@ class NamePattern:
             raise QuotaValueError("a name pattern has exactly one of exact and prefix")
 
     def matches(self, name: str) -> bool:
-        """Whether the name fits."""
+        """Whether the name matches."""
         return name == self.exact if self.prefix is None else name.startswith(self.prefix)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityPattern:
-    """Which entities are meant.
+    """A set of entities by form and names.
 
-    A user pattern also covers that user with the default client-id: it affects no other user. Every form that
-    can affect other clients has to be listed in `forms`.
-
-    Without ``forms``, a pattern covers only what its names say: a ``user`` pattern covers that user alone
-    and with any client-id, a bare ``client_id`` pattern covers bare client-ids, an ``ip`` pattern named ips.
-    Default forms affect every client without a more specific quota, so each has to be listed.
+    Without ``forms``, a ``user`` pattern covers the user alone and with any client-id, the default client-id included:
+    it affects no other user. A bare ``client_id`` pattern covers bare client-ids, an ``ip`` pattern named ips.
+    Default forms affect every client without a more specific quota, so each must be listed.
 
     Attributes:
-        forms: The shapes that are covered; empty = as said above.
-        user: What a named user must look like; ``None`` = any.
-        client_id: What a named client-id must look like; ``None`` = any.
-        ip: What a named ip must look like; ``None`` = any.
+        forms: The shapes that are covered; empty = implied by the names.
+        user: Pattern of a named user; ``None`` = any.
+        client_id: Pattern of a named client-id; ``None`` = any.
+        ip: Pattern of a named ip; ``None`` = any.
     """
 
     forms: frozenset[EntityForm] = frozenset()
@@ -104,7 +101,7 @@ class EntityPattern:
         return frozenset(implied)
 
     def matches(self, subject: Entity) -> bool:
-        """Whether the entity is meant."""
+        """Whether the entity matches the pattern."""
         if form(subject) not in self.covered_forms:
             return False
         return all(
@@ -114,4 +111,4 @@ class EntityPattern:
 
 
 EVERYTHING: Final = EntityPattern(forms=frozenset(EntityForm))
-"""Every entity."""
+"""Matches every entity."""

@@ -1,4 +1,4 @@
-"""What each policy, drift mode and deletion policy may do about each cause: one table, read by the planner."""
+"""Policies, drift modes and deletion policies: one table of the permitted action for each cause, for the planner."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -10,7 +10,7 @@ from reconciler.quota.patterns import EntityPattern
 
 
 class Policy(StrEnum):
-    """How much a reconciler may do, from nothing to removals."""
+    """The changes that a reconciler may make, from none to removals."""
 
     OBSERVE = "Observe"
     CREATE_ONLY = "CreateOnly"
@@ -19,11 +19,11 @@ class Policy(StrEnum):
 
 
 STRICTNESS: Final = (Policy.OBSERVE, Policy.CREATE_ONLY, Policy.UPSERT, Policy.SYNC)
-"""From the strictest to the loosest; a command line may only go left."""
+"""From the strictest to the loosest; the command line may only choose a stricter one."""
 
 
 class DriftMode(StrEnum):
-    """What to do about a live value that changed while the documents did not."""
+    """How to treat a live value that changed while the documents did not."""
 
     DISABLED = "Disabled"
     WARN = "Warn"
@@ -31,14 +31,14 @@ class DriftMode(StrEnum):
 
 
 class DeletionPolicy(StrEnum):
-    """What becomes of a quota when its document goes; unset means Retain under Upsert, Delete under Sync."""
+    """What happens to a quota when its document is deleted; unset means Retain under Upsert, Delete under Sync."""
 
     RETAIN = "Retain"
     DELETE = "Delete"
 
 
 class Cause(StrEnum):
-    """Why a pair is in the plan: one row of the three-way table each. For people; only this package branches on it."""
+    """Why a pair is in the plan: rows of the three-way table, frozen pairs and overrides."""
 
     IN_SYNC = "InSync"
     ADOPT = "Adopt"
@@ -58,7 +58,7 @@ class Cause(StrEnum):
 
 
 class Action(StrEnum):
-    """What the planner does about a pair."""
+    """What the planner does with a pair."""
 
     WRITE = "write"
     RECORD = "record"
@@ -68,9 +68,9 @@ class Action(StrEnum):
 
 
 class DeclarationEnd(StrEnum):
-    """How a declared pair ceased to be declared; decides whether it may be removed."""
+    """How a pair stopped being declared; decides whether it may be removed."""
 
-    KEY_LEFT = "key left its document"  # the document exists and no longer names the pair
+    KEY_LEFT = "key left its document"  # the document exists and no longer declares the pair
     EXPLICIT_DELETE = "deleted with deletionPolicy Delete"
     EXPLICIT_RETAIN = "deleted with deletionPolicy Retain"
     UNSET = "deleted without a deletionPolicy"
@@ -107,13 +107,13 @@ PRUNE: Final[dict[DeclarationEnd, tuple[Action, Action, Action, Action]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IgnoreRule:
-    """A difference that is not reported, and until when.
+    """A difference that is shown as ignored and never written, optionally until a time.
 
     Attributes:
-        entities: Which entities.
-        keys: Which keys; empty = all.
-        reason: Why; shown wherever the rule acts.
-        until: Seconds since the epoch; ``None`` = without end.
+        entities: The entities.
+        keys: The quota keys; empty = all.
+        reason: The reason; shown wherever the rule applies.
+        until: Seconds since the epoch; ``None`` = no end.
     """
 
     entities: EntityPattern
@@ -122,7 +122,7 @@ class IgnoreRule:
     until: float | None = None
 
     def covers(self, subject: Entity, key: Key, now: float) -> bool:
-        """Whether the rule acts on this pair now."""
+        """Whether the rule applies to this pair now."""
         return (
             (self.until is None or now < self.until)
             and (not self.keys or key in self.keys)
@@ -132,17 +132,17 @@ class IgnoreRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """Everything trusted that decides what a plan may do.
+    """The trusted configuration that decides what a plan may do.
 
     Attributes:
         policy: As configured. Sync without ``sync_confirmed`` acts as Upsert.
-        sync_confirmed: Whether Sync was confirmed for this very cluster.
-        drift: What to do about drift.
+        sync_confirmed: Whether Sync was confirmed for this cluster.
+        drift: How to treat drift.
         exclusive: Under Sync with a scope: also remove unmanaged pairs in scope.
-        scope: What we look after; empty = everything. Declaring outside it is refused by the loader.
-        ignore: Differences that are not reported and never written.
-        complete: Whether every document was read; without it nothing is removed.
-        removals_known: Whether there is an inventory or a revision that records what we own.
+        scope: The managed entities; empty = all. The loader refuses declarations outside it.
+        ignore: Differences that are shown as ignored and never written.
+        complete: Whether every document was read; otherwise nothing is removed.
+        removals_known: Whether there is an inventory or a revision that records the owned pairs.
         force: Also remove pairs that another writer changed meanwhile.
     """
 
@@ -158,22 +158,22 @@ class Rules:
 
     @property
     def in_force(self) -> Policy:
-        """The policy after the confirmation was asked for."""
+        """The effective policy: Upsert instead of Sync without confirmation."""
         if self.policy is Policy.SYNC and not self.sync_confirmed:
             return Policy.UPSERT
         return self.policy
 
     @property
     def may_record(self) -> bool:
-        """Whether records may change at all."""
+        """Whether the records may change."""
         return self.in_force is not Policy.OBSERVE
 
     def in_scope(self, subject: Entity) -> bool:
-        """Whether the entity is ours to look after; always true without a scope."""
+        """Whether the entity is in scope; always true without a scope."""
         return not self.scope or any(pattern.matches(subject) for pattern in self.scope)
 
     def ignored(self, subject: Entity, key: Key, now: float) -> IgnoreRule | None:
-        """The first ignore rule that acts on the pair."""
+        """Return the first ignore rule that applies to the pair."""
         return next((rule for rule in self.ignore if rule.covers(subject, key, now)), None)
 
     def permits(
@@ -194,7 +194,7 @@ class Rules:
             case Cause.PRUNE if self.complete or (is_orphaned and prune is Action.ORPHAN):
                 return prune  # What is orphaned stays, whatever an unread document asks for.
             case Cause.PRUNE | Cause.GONE if not self.complete:
-                # A document that was not read may still ask for the pair.
+                # A document that was not read may still declare the pair.
                 return Action.REPORT
             case Cause.CHANGED_BY_ANOTHER:
                 return self.permits(Cause.PRUNE, fate) if self.force else Action.REPORT

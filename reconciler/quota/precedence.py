@@ -1,7 +1,7 @@
-"""Which limit a client gets, per key, from which of the eight levels (or ip), whose bucket it shares, and what lost.
+"""The effective limit of a client per key: its level of the eight (or ip), its bucket, and the limits that it overrides.
 
 Source: org.apache.kafka.server.quota.ClientQuotaManager.DefaultQuotaCallback (4.3; core/.../ClientQuotaManager.scala up to
-4.1), compared with that class for all 256 subsets of the levels in the tests.
+4.1); the tests compare it with that class for all 256 subsets of the levels.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -26,12 +26,12 @@ from reconciler.quota.state import ForeignEntity, Limits, QuotaState
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Principal:
-    """A client as the broker sees it.
+    """A client as the broker identifies it.
 
     Attributes:
-        user: Name of the principal without its type; unauthenticated clients are ``ANONYMOUS``. ``None`` = not asked for.
+        user: Name of the principal without its type; unauthenticated clients are ``ANONYMOUS``. ``None`` = not requested.
         client_id: As the client sends it; "" and ``None`` are the same, and match no level with a client-id part.
-        ip: Canonical address; ``None`` = not asked for.
+        ip: Its address; ``None`` = not requested.
     """
 
     user: str | None = None
@@ -50,7 +50,7 @@ class OverriddenLimit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnrankedLimit:
-    """A live limit that may match a client, of an entity type whose place among Kafka's levels is not known.
+    """A live limit that may match a client, with an entity type whose level is unknown.
 
     Attributes:
         entity: Type and name of each part.
@@ -63,17 +63,17 @@ class UnrankedLimit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EffectiveLimit:
-    """What one client gets for one key.
+    """The limit of one client for one key.
 
     Attributes:
-        key: Which key.
+        key: The quota key.
         value: The limit; ``None`` = unlimited.
-        source: The entity that it comes from; ``None`` = unlimited.
+        source: The entity of the limit; ``None`` = unlimited.
         level: Its level, 0 = unlimited.
-        bucket: The metric tags of the bucket, which is what shares one limit: ``(user, client-id)``, each ""
-            where all share it; for ip ``(ip,)``. Empty when unlimited.
-        overridden: What would hold if the winner were not there, closest first.
-        spellings: Other live spellings of the same address that have a limit of this key. Brokers apply the one that
+        bucket: The metric tags of the bucket whose clients share the limit: ``(user, client-id)``, each ""
+            if all share it; for ip ``(ip,)``. Empty if unlimited.
+        overridden: The limits that would apply without this one, closest first.
+        spellings: Other live spellings of the same address with a limit of this key. Brokers apply the one that
             was written last, which no describe shows.
         unranked: Limits of this key that may win over ``source``, or lose to it: their entity types are not Kafka's.
     """
@@ -89,7 +89,7 @@ class EffectiveLimit:
 
     @property
     def is_known(self) -> bool:
-        """Whether the value is certain: each live spelling of the address and each unranked limit is the same."""
+        """Whether the value is certain: each live spelling of the address and each unranked limit has the same value."""
         values = {limit.value for limit in self.spellings} | {
             limit.value for limit in self.unranked
         }
@@ -98,21 +98,21 @@ class EffectiveLimit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resolution:
-    """What one client gets: one :class:`EffectiveLimit` per key that was asked for, in column order."""
+    """The limits of one client: one :class:`EffectiveLimit` per requested key that applies to it, in column order."""
 
     principal: Principal
     effective: tuple[EffectiveLimit, ...]
 
     def limit(self, key: Key) -> float | None:
-        """The limit for a key, ``None`` = unlimited or not asked for."""
+        """Return the limit for a key, ``None`` = unlimited or not requested."""
         return next((effective.value for effective in self.effective if effective.key is key), None)
 
 
 @lru_cache(maxsize=64)  # the same client is looked at before and after
 def candidates(user: str | None, client_id: str | None) -> tuple[Entity, ...]:
-    """The entities that can hold for a client, closest first: eight, fewer where a name is missing or empty.
+    """Return the entities that can apply to a client, closest first: eight, fewer if a name is missing or empty.
 
-    An empty client id matches no level that has a client-id part, not even the defaults: only levels 3 and 6.
+    An empty client-id matches no level that has a client-id part, not even the defaults: only levels 3 and 6.
     """
     return precedence_levels(
         (user, DEFAULT) if user else (), (client_id, DEFAULT) if client_id else ()
@@ -120,7 +120,7 @@ def candidates(user: str | None, client_id: str | None) -> tuple[Entity, ...]:
 
 
 def precedence_levels(users: tuple[Slot, ...], client_ids: tuple[Slot, ...]) -> tuple[Entity, ...]:
-    """The entities of these user slots with these client-id slots, closest first, each slot also left out."""
+    """Return the entities of these user slots with these client-id slots, closest first, also with each slot absent."""
     candidates: list[Entity] = []
     for name in users:
         candidates.extend(Entity((name, client, ABSENT)) for client in client_ids)
@@ -130,7 +130,7 @@ def precedence_levels(users: tuple[Slot, ...], client_ids: tuple[Slot, ...]) -> 
 
 
 def ip_candidates(ip: str) -> tuple[Entity, ...]:
-    """The two entities that can hold for an address, closest first."""
+    """Return the two entities that can apply to an address, closest first."""
     return Entity((ABSENT, ABSENT, ip)), Entity((ABSENT, ABSENT, DEFAULT))
 
 
@@ -141,16 +141,16 @@ def resolve(
     *,
     spellings: Mapping[str, tuple[Entity, ...]] | None = None,
 ) -> Resolution:
-    """The effective limits of one client: at most ten look-ups, however large the state is.
+    """Return the effective limits of one client with at most ten lookups, plus other spellings and unranked entities.
 
-    Keys of users and client ids are answered if a user or a client id is given, the connection rate if an ip is.
+    Resolves the keys of users and client-ids if a user or a client-id is set, the connection rate if an ip is set.
 
     Args:
-        state: What is live.
-        principal: Who.
-        keys: Which keys are asked for.
-        spellings: From ``ip_aliases.spellings_of``: then an address is looked up as brokers do, whichever way it is spelled.
-            Without it, only the very text of ``principal.ip`` is looked up.
+        state: The live quotas.
+        principal: The client.
+        keys: The requested keys.
+        spellings: From ``ip_aliases.spellings_of``: then an address matches in any spelling, as in brokers.
+            Without it, only the exact text of ``principal.ip`` matches.
     """
     effective: list[EffectiveLimit] = []
     if principal.user is not None or principal.client_id is not None:
@@ -174,7 +174,7 @@ def resolve(
 def resolve_all(
     state: QuotaState, principals: Iterable[Principal], keys: Collection[Key] = COLUMNS
 ) -> dict[Principal, Resolution | QuotaValueError]:
-    """The effective limits of many clients, addresses in any spelling; an error in place of what cannot be a client."""
+    """Return the effective limits of many clients, addresses in any spelling; an error for each that is not a client."""
     spellings = spellings_of(state)
     return {
         principal: _client_error(principal) or resolve(state, principal, keys, spellings=spellings)
@@ -191,7 +191,7 @@ def _client_error(principal: Principal) -> QuotaValueError | None:
 
 
 def unranked(state: QuotaState) -> Iterator[ForeignEntity]:
-    """Live entities with a type that is not Kafka's, which only the broker can rank (KIP-546)."""
+    """Return live entities with a type other than Kafka's, which only the broker can rank (KIP-546)."""
     return (
         (entity_parts, values)
         for entity_parts, values in state.foreign_entities
@@ -200,7 +200,7 @@ def unranked(state: QuotaState) -> Iterator[ForeignEntity]:
 
 
 def may_match_client(entity_parts: EntityParts, principal: Principal) -> bool:
-    """Whether an entity of any types can hold for a client; a type that is not known here may match every client.
+    """Whether an entity of any types can apply to a client; an unknown type may match every client.
 
     A prefix is matched as Redpanda documents ``client-id-prefix``.
     """
@@ -215,7 +215,7 @@ def may_match_client(entity_parts: EntityParts, principal: Principal) -> bool:
 
 
 CLIENT_ID_PREFIX: Final = "client-id-prefix"
-"""Redpanda's entity type for all clients whose client id begins with the name."""
+"""Redpanda's entity type for all clients whose client-id begins with the name."""
 
 
 def _with_unranked(
@@ -232,7 +232,7 @@ def _with_unranked(
 def _of_address(
     state: QuotaState, principal: Principal, ip: str, spellings: Mapping[str, tuple[Entity, ...]]
 ) -> EffectiveLimit:
-    """The connection rate of an address: of the very text, else of the first spelling that has one, else the default."""
+    """Return the connection rate of an address: of its exact text, else of the first spelling that has one, else the default."""
     key = Key.CONNECTION_CREATION_RATE
     named_candidates, default = ip_candidates(ip)
     matching = [
@@ -294,9 +294,9 @@ def _closest(
 
 
 def bucket(source: Entity, principal: Principal) -> tuple[str, ...]:
-    """The metric tags under which Kafka counts a client that ``source`` holds for.
+    """Return the metric tags under which Kafka counts a client that ``source`` applies to.
 
-    A default is a template: each user (or client id, or pair) that it matches has a bucket of its own.
+    A default is a template: each user (or client-id, or pair) that it matches has its own bucket.
     """
     if source[2] is not ABSENT:
         return (principal.ip or "",)
@@ -306,7 +306,7 @@ def bucket(source: Entity, principal: Principal) -> tuple[str, ...]:
 
 
 def sharing(source: Entity) -> str:
-    """Who shares the bucket of a limit from this entity, in words."""
+    """Return a phrase for the clients that share the bucket of a limit of this entity."""
     return _SHARING[level(source)]
 
 

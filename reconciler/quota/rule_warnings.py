@@ -1,4 +1,4 @@
-"""Warnings about rules that are legal and, most likely, match no client or every client by mistake."""
+"""Warnings about legal rules that probably match no client, or every client, by mistake."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -12,7 +12,7 @@ from reconciler.quota.planner.desired_state import Declaration, DesiredState
 from reconciler.quota.planner.impact import shadows
 from reconciler.quota.state import NO_LIMITS, Limits, QuotaState
 
-# RFC 2253 text of a distinguished name has no blank after a comma nor around an equals sign, and brokers compare names
+# RFC 2253 text of a distinguished name has no blank after a comma or around an equals sign, and brokers compare names
 # byte by byte. An attribute is a word or an OID (`2.5.4.3`, `OID.2.5.4.3`); an escaped comma is part of a value.
 _ATTRIBUTE: Final = r"(?:[A-Za-z][A-Za-z0-9-]*|(?:[Oo][Ii][Dd]\.)?[0-9]+(?:\.[0-9]+)+)"
 _DN_WITH_BLANKS: Final = re.compile(
@@ -22,14 +22,14 @@ _DN_WITH_BLANKS: Final = re.compile(
 
 
 DEFAULT_FETCH: Final = 1_048_576
-"""Bytes of one partition that a consumer asks for at once: the default of ``max.partition.fetch.bytes``."""
+"""Bytes of one partition that a consumer fetches at once: the default of ``max.partition.fetch.bytes``."""
 
 STARVED_SECONDS: Final = 6
-"""So many seconds of a limit in one fetch halve what a consumer gets (KAFKA-9677; :mod:`reconciler.usage.fetches`)."""
+"""A fetch of this many seconds of a limit halves a consumer's throughput (KAFKA-9677; :mod:`reconciler.usage.fetches`)."""
 
 
 class WarningKind(StrEnum):
-    """What a warning is about; documents and projects accept warnings by these names."""
+    """Kinds of warnings; documents and projects accept warnings by these names."""
 
     USER_PREFIX = "user-prefix"
     CERTIFICATE_NAME = "certificate-name"
@@ -46,9 +46,9 @@ class AcceptedWarning:
     """A warning that a project accepts.
 
     Attributes:
-        kind: Which warning.
+        kind: The kind of warning.
         document: ``namespace/name``, or ``namespace/*`` for all documents of a namespace.
-        reason: Why; never blank.
+        reason: The reason; never blank.
     """
 
     kind: WarningKind
@@ -66,14 +66,14 @@ class AcceptedWarning:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleWarning:
-    """One doubtful rule.
+    """A warning about one rule.
 
     Attributes:
         claim: The declaration.
-        kind: What it is about.
+        kind: The kind of warning.
         message: A sentence.
         key: The key concerned; ``None`` = the whole document.
-        accepted: Why it is accepted; "" = it is not.
+        accepted: Why it is accepted; "" = not accepted.
     """
 
     claim: Declaration
@@ -95,12 +95,12 @@ class RuleWarning:
 def warnings(
     desired: DesiredState, live: QuotaState | None = None, accepted: Sequence[AcceptedWarning] = ()
 ) -> tuple[RuleWarning, ...]:
-    """Doubtful rules among the documents, sorted by place; accepted ones say why.
+    """Return the warnings about the documents' rules, sorted by place; accepted ones with the reason.
 
     Args:
         desired: All documents.
-        live: What the cluster has, where it is known: a live limit may hide rules, declared or not.
-        accepted: What the project accepts, besides the documents themselves.
+        live: The live quotas, if known: a live limit may hide rules, declared or not.
+        accepted: Warnings that the project accepts, in addition to the documents themselves.
     """
     found_warnings = [
         warning
@@ -117,7 +117,7 @@ def warnings(
 
 
 def _judged(warning: RuleWarning, accepted: Sequence[AcceptedWarning]) -> RuleWarning:
-    """The warning with the reason for which its document or the project accepts it."""
+    """Return the warning with the reason for which its document or the project accepts it."""
     by_document = dict(warning.claim.accepted).get(str(warning.kind), "").strip()
     by_project = next((rule.reason for rule in accepted if rule.covers(warning)), "")
     reason = by_document or by_project
@@ -125,7 +125,7 @@ def _judged(warning: RuleWarning, accepted: Sequence[AcceptedWarning]) -> RuleWa
 
 
 def _acceptances(claim: Declaration) -> Iterable[RuleWarning]:
-    """Annotations that accept nothing."""
+    """Yield a warning for each annotation that accepts nothing."""
     for kind, reason in claim.accepted:
         if kind not in set(WarningKind):
             known = ", ".join(WarningKind)
@@ -178,7 +178,7 @@ def _names(claim: Declaration) -> Iterable[RuleWarning]:
 
 
 def _starved(claim: Declaration) -> Iterable[RuleWarning]:
-    """A consumer limit of which one default fetch holds many seconds: the fetch is answered empty until they have passed."""
+    """Yield a warning for a consumer limit so small that one default fetch exceeds several seconds of it (empty responses follow)."""
     key = Key.CONSUMER_BYTE_RATE
     rate = claim.limits[COLUMN_OF[key]]
     if rate is not None and 0 < rate * STARVED_SECONDS <= DEFAULT_FETCH:
@@ -217,7 +217,7 @@ def _shadowed(desired: DesiredState, live: QuotaState | None) -> Iterable[RuleWa
 
 
 def _overlay(declared_limits: Limits, live_limits: Limits) -> Limits:
-    """What is declared, and what is live where nothing is."""
+    """Return the declared limits, completed with live ones."""
     producer, consumer, request, mutation, connection_rate = (
         live_value if value is None else value
         for value, live_value in zip(declared_limits, live_limits, strict=True)

@@ -1,4 +1,4 @@
-"""What a cluster has: an immutable map (entity, key) -> value, with everything foreign kept beside it."""
+"""The quotas of a cluster: an immutable map (entity, key) -> value; unknown keys and entity types are stored separately."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -10,25 +10,25 @@ from reconciler.quota.keys import COLUMN_OF, COLUMNS, Key
 Limits: TypeAlias = tuple[float | None, float | None, float | None, float | None, float | None]
 """One value per key in the order of :data:`~reconciler.quota.keys.COLUMNS`, ``None`` = not set.
 
-An exact tuple of atoms, so that equal limits compare at C speed and the collector leaves them alone.
+An exact tuple of atoms: equal limits compare at C speed, and the garbage collector does not track them.
 """
 
 NO_LIMITS: Final[Limits] = (None, None, None, None, None)
 
 ForeignValues: TypeAlias = tuple[tuple[str, float], ...]
-"""``(key, value)`` of keys that we do not know, sorted by key."""
+"""``(key, value)`` of unknown keys, sorted by key."""
 
 ForeignEntity: TypeAlias = tuple[EntityParts, ForeignValues]
-"""An entity with a type that we do not know, and its values; both sorted."""
+"""An entity with an unknown type, and its values; both sorted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaState:
-    """Everything a describe answered; never a partial answer.
+    """All quotas in the response to a describe; never partial.
 
     Attributes:
-        limits: Known entities with their known keys. Not to be changed by anyone.
-        foreign_values: Unknown keys of known entities: read, kept, shown, never touched.
+        limits: Known entities with their known keys. Must not be changed.
+        foreign_values: Unknown keys of known entities: shown, never changed.
         foreign_entities: Entities of unknown types (for example ``client-id-prefix``), sorted.
     """
 
@@ -39,24 +39,24 @@ class QuotaState:
     foreign_entities: tuple[ForeignEntity, ...] = ()
 
     def value(self, subject: Entity, key: Key) -> float | None:
-        """The value of one pair, ``None`` if it is not set."""
+        """Return the value of one pair, ``None`` if it is not set."""
         return self.limits.get(subject, NO_LIMITS)[COLUMN_OF[key]]
 
     def entities(self) -> list[Entity]:
-        """All known entities, sorted by level and name."""
+        """Return all known entities, sorted by level and name."""
         return sorted(self.limits, key=sort_key)
 
     def pairs(self) -> Iterator[tuple[Entity, Key, float]]:
-        """Every pair that is set, sorted by entity, then by column."""
+        """Iterate over every pair that is set, sorted by entity, then by column."""
         for subject in self.entities():
             for key, value in zip(COLUMNS, self.limits[subject], strict=True):
                 if value is not None:
                     yield subject, key, value
 
     def with_values(self, values: Iterable[tuple[Entity, Key, float | None]]) -> "QuotaState":
-        """A new state with some pairs set (a number) or removed (``None``), in the order given.
+        """Return a new state with some pairs set (a number) or removed (``None``), in the order of ``values``.
 
-        An entity whose last value goes disappears, as it does in Kafka.
+        An entity without values disappears, as in Kafka.
         """
         limits = dict(self.limits)
         for subject, key, value in values:
@@ -73,7 +73,7 @@ class QuotaState:
 
 
 def limits_of(values: Mapping[Key, float]) -> Limits:
-    """The columns of a mapping."""
+    """Return the columns of a mapping."""
     return (
         values.get(Key.PRODUCER_BYTE_RATE),
         values.get(Key.CONSUMER_BYTE_RATE),
@@ -84,7 +84,7 @@ def limits_of(values: Mapping[Key, float]) -> Limits:
 
 
 def replaced(limits: Limits, key: Key, value: float | None) -> Limits:
-    """The limits with one column changed."""
+    """Return the limits with one column changed."""
     columns = list(limits)
     columns[COLUMN_OF[key]] = value
     producer, consumer, request, mutation, connection = columns
@@ -92,5 +92,5 @@ def replaced(limits: Limits, key: Key, value: float | None) -> Limits:
 
 
 def set_values(limits: Limits) -> Iterator[tuple[Key, float]]:
-    """``(key, value)`` of each column that is set, in column order."""
+    """Iterate over ``(key, value)`` of each column that is set, in column order."""
     return ((key, value) for key, value in zip(COLUMNS, limits, strict=True) if value is not None)

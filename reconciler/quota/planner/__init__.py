@@ -1,1 +1,1 @@
-"""From documents, records and live state to a plan: desired state, comparison, guards, order, preconditions and effects."""
+"""The planner: from documents, records and live state to a plan with changes, guards, send order, preconditions and effects."""

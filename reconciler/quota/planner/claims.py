@@ -1,8 +1,8 @@
-"""Several documents for one pair where the whole run cannot be refused: which one wins, and which ones get a message.
+"""Conflicts of several documents over one pair in Kubernetes: selects the winner and reports the losers.
 
 In git two documents for one pair are an error (``desired.merge``). In Kubernetes they belong to different people, so
-one of them wins: the higher grant, then who holds the pair already, then who was there first, then the name. Nothing
-depends on the order in which documents were seen.
+one wins: by priority of the grant, then the current owner of the pair, then the older document, then the name. The
+result does not depend on the order in which documents arrive.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,16 +16,16 @@ from reconciler.quota.planner.desired_state import Declaration, DesiredState, me
 from reconciler.quota.state import NO_LIMITS, Limits
 
 Losses: TypeAlias = Mapping[str, Mapping[Pair, str]]
-"""Document -> pair that it asks for and does not get -> the document that has it."""
+"""Document -> pair that it declares and loses -> the document that wins it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """A document that is valid, granted and not on its way out, and what decides between it and others.
+    """A valid, granted document that is not being deleted, with its rank in conflicts.
 
     Attributes:
-        declaration: What it asks for.
-        priority: Of the grant that covers it; smaller wins.
+        declaration: The limits that it declares.
+        priority: Priority of the grant that covers it; smaller wins.
         created: When it was created, in seconds since the epoch; earlier wins.
     """
 
@@ -36,11 +36,11 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedClaims:
-    """What all documents together ask for, without a conflict left in it.
+    """The result of resolving all claims.
 
     Attributes:
         desired: The desired state; ``conflicts`` is empty.
-        losses: Who asks for what and does not get it.
+        losses: The pairs that each document declares and loses.
     """
 
     desired: DesiredState
@@ -55,15 +55,15 @@ def resolve_claims(
     halted: Iterable[Pair] = (),
     other_documents: Iterable[str] = (),
 ) -> ResolvedClaims:
-    """One desired state in which every pair has one claim.
+    """Return one desired state in which every pair has one claim.
 
-    A document that loses a pair claims and freezes nothing of it; for its other pairs it counts as before.
+    A document that loses a pair neither claims nor freezes it; its other pairs are unaffected.
 
     Args:
-        claims: The documents that may claim; suspended ones are taken as frozen.
-        owned: The records, which name the present holder of a pair.
+        claims: The documents that may claim; suspended ones are treated as frozen.
+        owned: The records with the current owner of each pair.
         frozen: Documents that exist and must not claim anything (invalid, not granted, suspended).
-        halted: Pairs that frozen documents would ask for, as far as that is known.
+        halted: Pairs that frozen documents declare, as far as they are readable.
         other_documents: Documents that exist but neither claim nor freeze (terminating ones that were released).
     """
     everything = tuple(claims)
@@ -98,7 +98,7 @@ def _resolve_entity(
     owned: OwnershipRecords,
     losses: dict[str, dict[Pair, str]],
 ) -> Iterable[Declaration]:
-    """The rivals' declarations without the columns that they lose; nothing of those that lose all."""
+    """Yield the competing declarations without the columns that they lose; a declaration that loses all is omitted."""
     winners = {key: _winner(key, competing_claims, owned) for key in COLUMNS}
     for claim in competing_claims:
         declaration = claim.declaration

@@ -1,12 +1,12 @@
-"""The comparison: desired, owned and live state, pair by pair -> changes, findings, bookkeeping.
+"""The comparison of desired, owned and live state, pair by pair: returns changes, findings and record changes.
 
-The rows of the three-way table are in ``three_way_table.py``, what policies permit in ``quota/policy.py``; here both meet every pair
-that is not plainly in sync. Everything in a plan is sorted here, once. Before the table come, in this order:
+The rows of the three-way table are in ``three_way_table.py``, the policies in ``quota/policy.py``; this module applies
+both to every pair that is not in sync, and sorts the plan. These steps come before the table, in this order:
 
-- what the describe decides about writes of unknown outcome (``intent_settlement.py``);
-- an override in force replaces what is declared;
-- a pair of a frozen document, and a pair that two documents claim, is shown and never written or pruned;
-- an override that is over is replaced by what is declared or, where nothing is, by what stood there before it.
+- the describe settles intents of unknown outcome (``intent_settlement.py``);
+- an active override replaces the declared value;
+- a pair of a frozen document, and a pair that two documents claim, is reported and never written or pruned;
+- an expired override is replaced by the declared value or, if there is none, by the value before it.
 """
 
 from collections.abc import Mapping
@@ -62,14 +62,14 @@ def compare(
     rules: Rules,
     now: float = 0.0,
 ) -> Plan:
-    """The plan for one cluster.
+    """Return the plan for one cluster.
 
     Args:
-        desired: All documents. Pairs in conflict are left alone.
+        desired: All documents. Pairs in conflict are not changed.
         owned: The records of this cluster.
-        live: What the cluster has, from one describe.
-        rules: Policy, drift mode, scope and the rest, from the trusted side.
-        now: Seconds since the epoch, for overrides, ignore rules, drift times and writes of unknown fate.
+        live: The live quotas from one describe.
+        rules: Policy, drift mode, scope and other rules, from the trusted configuration.
+        now: Seconds since the epoch, for overrides, ignore rules, drift times and intents of unknown outcome.
     """
     comparison = _Comparison(desired=desired, owned=owned, live=live, rules=rules, now=now)
     comparison.run()
@@ -77,7 +77,7 @@ def compare(
 
 
 class _Comparison:
-    """One comparison under way. The loop touches only what is not plainly in sync."""
+    """State of one comparison. The loop visits only entities that may be out of sync."""
 
     def __init__(
         self,
@@ -98,11 +98,11 @@ class _Comparison:
             self._keep_book(change)
         self.contested = {(conflict.entity, conflict.key) for conflict in desired.conflicts}
         self.unfinished = 0
-        # What the loop does not count: pairs of entities in sync are all declared, owned and live.
+        # Owned pairs without a declaration: entities in sync are skipped, because all their pairs are declared and owned.
         self.owned_elsewhere = 0
         if settlement.changes:
             self.owned_elsewhere = owned.pair_count - settlement.owned.pair_count
-        # Entities with something rare about them always take the careful way.
+        # Entities with an intent, drift time, orphan, override or frozen pair are always compared in full.
         rare = (
             self.owned.intents,
             self.owned.drift_since,
@@ -113,12 +113,12 @@ class _Comparison:
         self.special: set[Entity] = {pair[0] for pairs in rare for pair in pairs}
 
     def run(self) -> None:
-        """Every entity that is declared, live or recorded, once."""
+        """Compare every entity that may be out of sync, sorted."""
         for subject in sorted(self._careful(), key=sort_key):
             self._entity(subject)
 
     def _careful(self) -> set[Entity]:
-        """Entities that are not plainly in sync: any doubt, and the careful way looks at them."""
+        """Return the entities that may be out of sync and need a full comparison."""
         records, live, special = self.owned.records, self.live.limits, self.special
         record_of, limits_of = records.get, live.get
         careful: list[Entity] = []
@@ -136,7 +136,7 @@ class _Comparison:
             ):
                 continue
             careful.append(subject)
-        # Entities in sync have a record and are live; where a side has more than those, the rest is compared too.
+        # Every entity in sync has a record and is live; if a map has more entities than that, the rest is compared too.
         quiet = len(self.desired.claims) - len(careful)
         known_entities = set(careful)
         for entities in (records, live):
@@ -147,7 +147,7 @@ class _Comparison:
         return known_entities
 
     def plan(self) -> Plan:
-        """What came of it."""
+        """Return the plan of the finished comparison."""
         pairs = self.desired.pair_count
         return Plan(
             cluster_id=self.owned.cluster_id,
@@ -230,13 +230,13 @@ class _Comparison:
             self._act(view, cause, view.declared)
 
     def _is_frozen(self, view: PairView, cause: Cause | None) -> bool:
-        """Whether a frozen document is recorded as the owner, or is the only one that speaks of the pair."""
+        """Whether a frozen document is the recorded owner, or the only document that declares the pair."""
         if view.owner is not None and view.owner.document in self.desired.frozen:
             return True
         return cause in {None, Cause.UNMANAGED} and view.pair in self.desired.halted
 
     def _act(self, view: PairView, cause: Cause, after: float | None, note: str = "") -> None:
-        """Turns a cause into a change, a report or bookkeeping, as the rules permit."""
+        """Turn a cause into a change, a finding or a record change, as the rules permit."""
         if cause is Cause.IN_SYNC:
             self._in_sync(view)
             return
@@ -260,7 +260,7 @@ class _Comparison:
                 is_undeclared = cause in {Cause.PRUNE, Cause.GONE} and not self.rules.complete
                 self._report(view, cause, action, NOTE_INCOMPLETE if is_undeclared else note)
             case _:
-                """Nothing, and no word of it."""
+                """Do nothing and report nothing."""
 
     def _action(self, view: PairView, cause: Cause) -> Action:
         """What the rules permit; unmanaged pairs outside the scope are left alone."""
@@ -270,16 +270,16 @@ class _Comparison:
         return Action.REPORT if is_out_of_scope and action is Action.WRITE else action
 
     def _fate(self, view: PairView) -> DeclarationEnd | None:
-        """How a recorded pair ceased to be declared, by the deletionPolicy that was recorded last."""
+        """Return how a recorded pair stopped being declared, by the deletionPolicy recorded last."""
         owner = view.owner
         if owner is None:
             return None
         if owner.document in self.desired.documents:
             return DeclarationEnd.KEY_LEFT
         if view.pair in self.owned.orphaned and owner.deletion_policy is DeletionPolicy.DELETE:
-            # It was to be removed and was given up: a later run does not remove it unasked.
+            # It was to be removed and was orphaned instead: a later run does not remove it without a request.
             return DeclarationEnd.EXPLICIT_RETAIN
-        # What only an override ever asked for was not ours to remove.
+        # A pair that only an override set was not owned before, so it is not removed.
         return _FATES[owner.deletion_policy] if owner.document else DeclarationEnd.EXPLICIT_RETAIN
 
     def _write(self, view: PairView, cause: Cause, after: float | None, note: str = "") -> None:
@@ -306,7 +306,7 @@ class _Comparison:
             self._keep_book(DriftObserved(entity=view.entity, key=view.key, at=None))
 
     def _set_record(self, view: PairView, value: float | None) -> None:
-        """The record of a pair whose live value stays as it is; ``None`` drops it."""
+        """Record the live value, which does not change; ``None`` drops the record."""
         self._keep_book(
             RecordDropped(entity=view.entity, key=view.key)
             if value is None
@@ -347,11 +347,11 @@ class _Comparison:
     # -- overrides ------------------------------------------------------------------------------
 
     def _overridden(self, view: PairView, override: Override) -> None:
-        """The table with the override's value in place of the declared one."""
+        """Apply the table with the override's value in place of the declared one."""
         value, note = override.value, f"override by {override.author}: {override.reason}"
         if same_value(view.key, value, view.live):
-            # An override with the value that was live before it writes nothing, so it makes nothing ours: its end would
-            # remove what another writer set.
+            # An override with the value that was live before it writes nothing and takes no ownership: otherwise its
+            # end would remove a value that another writer set.
             is_new = not same_value(view.key, value, override.before)
             if is_new and not same_value(view.key, value, view.applied) and not view.unsettled:
                 self._set_record(view, value)
@@ -364,12 +364,12 @@ class _Comparison:
             self._report(view, Cause.OVERRIDE, Action.REPORT, note)
 
     def _expired(self, view: PairView, override: Override, cause: Cause | None) -> None:
-        """Back to what is declared or, where nothing is, to what the override replaced."""
+        """Return to the declared value or, if there is none, to the value that the override replaced."""
         after = self._after_override(view, override)
         if same_value(view.key, after, view.live):
             self._keep_book(OverrideEnded(entity=view.entity, key=view.key))
             if view.owner is not None and not view.owner.document and view.declared is None:
-                # Only the override was ours: what is live now is unmanaged again.
+                # Only the override was owned: the live value is unmanaged again.
                 self._set_record(view, None)
             elif cause is not None:
                 self._act(view, cause, view.declared)
@@ -379,13 +379,13 @@ class _Comparison:
             self._report(view, Cause.OVERRIDE_EXPIRED, Action.REPORT)
 
     def _after_override(self, view: PairView, override: Override) -> float | None:
-        """What has to be live once an override is over; the live value where the table takes over."""
+        """Return the target value after an override ended; the live value if the three-way table decides."""
         if not same_value(view.key, view.live, override.value):
             return view.live
         if view.declared is not None:
             return view.declared
         if override.value is not None and not same_value(view.key, view.applied, override.value):
-            # The override was never applied: another writer set the same value, and it stays.
+            # The override was never applied: another writer set the same value, which stays.
             return view.live
         prunable = view.owner is not None and view.owner.document
         if override.ends_with_document or (

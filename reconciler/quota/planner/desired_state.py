@@ -1,4 +1,4 @@
-"""Many documents folded into one desired state that remembers who said what; and where two disagree."""
+"""The desired state: all documents merged, with the declaration of each limit and the conflicts between documents."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -18,22 +18,22 @@ NO_SELECTIONS: Final[Selections] = ("", "", "", "", "")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declaration:
-    """What one document asks for.
+    """The limits and settings of one document.
 
     Attributes:
         document: ``namespace/name``.
-        entity: Whose limits.
+        entity: The entity whose limits it declares.
         limits: The limits, in columns; at least one is set.
-        path: File (or resource) that holds the document.
-        line: Where the document begins, from 1.
-        lines: Line of each limit, in columns; 0 where there is none.
-        deletion_policy: What becomes of the limits when the document goes; ``None`` = unset.
-        suspended: Whether it claims nothing and freezes what is recorded as its own.
+        path: The file (or resource) of the document.
+        line: First line of the document, from 1.
+        lines: Line of each limit, in columns; 0 if it has none.
+        deletion_policy: What happens to the limits when the document is deleted; ``None`` = unset.
+        suspended: Whether it claims nothing and freezes its recorded pairs.
         labels: Its labels as ``(name, value)``, sorted.
         accepted: Kinds of warnings that it accepts as ``(kind, reason)``, sorted; a kind may be unknown.
-        annotations: Its annotations as ``(name, value)``, for a document that replaces it; they decide nothing.
-        selections: Why each limit is meant for this cluster, in columns: the selector of the document and the item that
-            replaced the value. Empty texts where the document names the cluster. They decide nothing.
+        annotations: Its annotations as ``(name, value)``, for a document that replaces it; no effect on the plan.
+        selections: Why each limit applies to this cluster, in columns: the selector of the document and the item that
+            replaced the value. Empty if the document names the cluster. No effect on the plan.
     """
 
     document: str
@@ -50,25 +50,25 @@ class Declaration:
     selections: Selections = field(default=NO_SELECTIONS, compare=False)
 
     def line_of(self, key: Key) -> int:
-        """Line of the rule for a key, or of the document."""
+        """Return the line of the limit for a key, or of the document."""
         return self.lines[COLUMN_OF[key]] or self.line
 
     def selection_of(self, key: Key) -> str:
-        """Why the limit of a key is meant for this cluster; "" where the document names the cluster."""
+        """Return why the limit of a key applies to this cluster; "" if the document names the cluster."""
         return self.selections[COLUMN_OF[key]]
 
     def place(self, key: Key) -> str:
-        """``path:line`` of the rule for a key."""
+        """Return ``path:line`` of the limit for a key."""
         return f"{self.path}:{self.line_of(key)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclarationConflict:
-    """Two or more documents ask for one pair, with equal values or not.
+    """Two or more documents that declare one pair, with equal values or not.
 
     Attributes:
-        entity: Whose quota.
-        key: Which key.
+        entity: The entity.
+        key: The quota key.
         claims: The declarations, sorted by path, line and document.
     """
 
@@ -79,20 +79,20 @@ class DeclarationConflict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DesiredState:
-    """What all documents together ask for.
+    """The limits that all documents together declare.
 
     Attributes:
-        limits: Per entity, in columns. A pair in conflict is not in it.
-        claims: Per entity, the declarations that speak of it, sorted.
+        limits: Per entity, in columns. A pair in conflict is omitted.
+        claims: Per entity, its declarations, sorted.
         conflicts: Sorted by entity and column.
         documents: Every document that exists, frozen ones included.
-        frozen: Documents that claim nothing now (suspended, invalid, not granted); pairs recorded as theirs are
+        frozen: Documents that claim nothing now (suspended, invalid, not granted); their recorded pairs are
             neither written nor removed.
-        halted: Pairs that frozen documents would ask for, as far as that is known: never taken for unmanaged.
-        pair_count: How many pairs are asked for.
+        halted: Pairs that frozen documents declare, as far as they are readable: never treated as unmanaged.
+        pair_count: Number of declared pairs.
 
     Raises:
-        ValueError: An entity has limits without a claim, or the other way round.
+        ValueError: An entity has limits without a claim, or a claim without limits.
     """
 
     limits: Mapping[Entity, Limits] = field(default_factory=dict[Entity, Limits])
@@ -112,7 +112,7 @@ class DesiredState:
         object.__setattr__(self, "pair_count", len(COLUMNS) * len(self.limits) - unset)
 
     def claim(self, subject: Entity, key: Key) -> Declaration | None:
-        """The declaration that a desired pair comes from."""
+        """Return the declaration of a desired pair."""
         column = COLUMN_OF[key]
         return next(
             (
@@ -125,11 +125,11 @@ class DesiredState:
 
 
 def merge(declarations: Iterable[Declaration], *, frozen: Iterable[str] = ()) -> DesiredState:
-    """One desired state from many documents; their order never matters.
+    """Merge documents into one desired state; their order has no effect on the limits.
 
     Args:
-        declarations: Valid documents; suspended ones are taken as frozen.
-        frozen: Names of further documents that exist but must not claim anything.
+        declarations: Valid documents; suspended ones are treated as frozen.
+        frozen: Names of other documents that exist but must not claim anything.
     """
     everything = tuple(declarations)
     silent = {candidate.document for candidate in everything if candidate.suspended}
@@ -165,7 +165,7 @@ def merge(declarations: Iterable[Declaration], *, frozen: Iterable[str] = ()) ->
 def _fold(
     subject: Entity, claims: tuple[Declaration, ...]
 ) -> tuple[Limits, list[DeclarationConflict]]:
-    """Limits of an entity that several documents speak of, and the columns that two of them claim."""
+    """Merge the limits of an entity with several documents; return them and the columns that two documents claim."""
     columns: list[float | None] = []
     conflicts: list[DeclarationConflict] = []
     for column, key in enumerate(COLUMNS):

@@ -1,8 +1,8 @@
-"""What one change means for the clients that it is written for: typical clients of an entity, before and after a plan.
+"""The effect of one change on the clients of its entity: their limits before and after a plan.
 
-An entity may hold for several kinds of clients: a limit of a user holds for its client-ids without an entity, and for
-clients without a client-id, which fall back to other levels. So each kind is looked at. Clients that closer or other
-entities name are left to :func:`reconciler.quota.planner.impact.assess`, which asks about known principals one by one.
+An entity may apply to several kinds of clients: a limit of a user applies to its client-ids without an entity of their
+own, and to clients without a client-id, which fall back to other levels. So each kind is computed. Clients that have
+a closer entity are left to :func:`reconciler.quota.planner.impact.assess`, which resolves each known principal.
 """
 
 from functools import lru_cache
@@ -15,7 +15,7 @@ from reconciler.quota.precedence import ip_candidates, precedence_levels
 from reconciler.quota.state import NO_LIMITS, QuotaState
 
 _STRANGER: Final[tuple[Slot, ...]] = (DEFAULT,)
-"""The user or client-id slots of a client that no entity names: only defaults match it."""
+"""The user or client-id slots of a client without an entity of its own: only defaults match it."""
 
 
 class LimitEffect(NamedTuple):
@@ -24,9 +24,9 @@ class LimitEffect(NamedTuple):
     Attributes:
         before: Its limit from any level, ``None`` = unlimited.
         after: The same after the whole plan.
-        is_decisive: Whether the changed entity is where one of the two comes from.
-        exception: Whether the other of the two is a default, and the changed entity names what the default does not:
-            the change makes an exception from a default, or ends one.
+        is_decisive: Whether the changed entity is the source of one of the two.
+        exception: Whether the source of the other one is a default, and the changed entity has a name where the default
+            has none: the change creates or ends an exception from a default.
     """
 
     before: float | None
@@ -36,7 +36,7 @@ class LimitEffect(NamedTuple):
 
     @property
     def factor(self) -> float | None:
-        """How many times larger the limit becomes; ``None`` unless both are numbers that can be enforced."""
+        """Ratio of ``after`` to ``before``; ``None`` unless both are set and the ratio is positive and finite."""
         if not self.before or not self.after:
             return None
         factor = self.after / self.before
@@ -44,7 +44,7 @@ class LimitEffect(NamedTuple):
 
 
 def effects_of(change: QuotaChange, live: QuotaState, after: QuotaState) -> tuple[LimitEffect, ...]:
-    """What happens to each kind of client that the changed entity is written for, common ones first; never empty.
+    """Return the effect on each kind of client of the changed entity, the most common first; never empty.
 
     Args:
         change: One change of a plan.
@@ -68,7 +68,7 @@ def effects_of(change: QuotaChange, live: QuotaState, after: QuotaState) -> tupl
 
 
 def _is_default_beside(wider: Entity | None, subject: Entity) -> bool:
-    """Whether an entity is a default that does not name everything that the subject names."""
+    """Whether an entity is a default that does not have every name of the subject."""
     return (
         wider is not None
         and DEFAULT in wider
@@ -80,14 +80,14 @@ def _is_default_beside(wider: Entity | None, subject: Entity) -> bool:
 
 
 def effect_of(change: QuotaChange, live: QuotaState, after: QuotaState) -> LimitEffect:
-    """The same for the most common kind that the entity holds for, or else for the most common kind."""
+    """Return the effect on the most common kind of client that the entity decides, or else on the most common kind."""
     effects = effects_of(change, live, after)
     return next((effect for effect in effects if effect.is_decisive), effects[0])
 
 
 @lru_cache(maxsize=64)  # the changes of an entity follow one another
 def ladders(subject: Entity) -> tuple[tuple[Entity, ...], ...]:
-    """For each kind of client that an entity is written for, the entities that can hold for it, closest first."""
+    """Return, for each kind of client of an entity, the entities that can apply to it, closest first."""
     user, client_id, ip = subject
     if isinstance(ip, str):
         return (ip_candidates(ip),)

@@ -1,4 +1,4 @@
-"""What a plan may not do: every violation at once, each with the field and the flag that allow it."""
+"""Guards: bounds on a plan. Returns all violations at once, each with the field and the flag that allow it."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ from reconciler.quota.policy import Cause
 from reconciler.quota.state import QuotaState
 
 MIN_SHARE_FROM: Final = 20
-"""Below this many owned pairs a share of them says nothing."""
+"""Below this number of owned pairs, the percentage of removals is not checked."""
 
 
 class NewlyUnlimited(StrEnum):
@@ -28,7 +28,7 @@ class NewlyUnlimited(StrEnum):
 
 
 class Guard(StrEnum):
-    """Every guard, by the name of its field."""
+    """The guards, by the names of their fields."""
 
     MAX_REMOVALS = "maxRemovals"
     MAX_REMOVED_SHARE = "maxRemovedPercent"
@@ -62,19 +62,19 @@ ALLOWED_WITH: Final[Mapping[Guard, str]] = {
     Guard.TWIN_SPELLING: "nothing but the removal of the other spelling",
     Guard.DEFINITION: "nothing but an installed ClientQuota definition",
 }
-"""Field of the cluster's guards and flag of the command line; a refusal always names them."""
+"""Field of the cluster's guards and command-line flag that allow a violation; every refusal shows them."""
 
 ROUNDING: Final = 1 + 1e-9
-"""7 / 0.7 is 10.000000000000002: a factor that people call 10 is 10."""
+"""Tolerance for float64 division: 7 / 0.7 is 10.000000000000002, which counts as a factor of 10."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Protection:
-    """Entities that no plan may touch.
+    """Entities that no plan may change.
 
     Attributes:
-        entities: Which.
-        reason: Why, or "".
+        entities: The protected entities.
+        reason: The configured reason, or "".
     """
 
     entities: EntityPattern
@@ -83,11 +83,11 @@ class Protection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelRule:
-    """Labels that a document must carry to speak of some entities: an owner, an approval.
+    """Labels that the documents of some entities must have, for example an owner or an approval.
 
     Attributes:
-        entities: Of which.
-        labels: Names of the labels; an empty value is none.
+        entities: The entities.
+        labels: Names of the labels; a label with an empty value counts as missing.
     """
 
     entities: EntityPattern
@@ -96,27 +96,26 @@ class LabelRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guards:
-    """The limits of one plan, from the trusted side.
+    """The bounds on one plan, from the trusted configuration.
 
     Attributes:
-        max_removals: Most removals of one plan; in a loop, of one tenant within the window.
-        max_removed_percent: Most removals in percent of the pairs that we own (in a loop, of the tenant when the window
-            began), counted from 20 owned pairs on.
-        max_change_factor: How much larger or smaller a limit may become for a client limited before and after.
-        max_exception_factor: How much larger than a default the limit may be of a client that is named for the first
-            time, if this is more than ``max_change_factor``. A smaller one is bound by ``max_change_factor``.
+        max_removals: Maximum removals of one plan; in a loop, of one tenant within the window.
+        max_removed_percent: Maximum removals in percent of the owned pairs (in a loop, those of the tenant when the window
+            began); checked from 20 owned pairs on.
+        max_change_factor: Maximum factor by which a limit may grow or shrink for a client limited before and after.
+        max_exception_factor: Maximum factor by which the limit of a new exception may exceed the default, if this is more
+            than ``max_change_factor``. A limit below the default is bound by ``max_change_factor``.
         newly_unlimited: Whether a client may lose its last limit.
-        protect_defaults: Whether anything on a default entity needs permission.
-        allow_small_values: Whether values that look like a slip of the unit are meant.
-        allow_empty: Whether no document at all is meant although we own something.
+        protect_defaults: Whether any change of a default entity needs permission.
+        allow_small_values: Whether values that look like a mistake in the unit are allowed.
+        allow_empty: Whether a plan without any document is allowed although kquota owns pairs.
         bounds: Ranges; the first that covers a quota applies.
-        granted: Ranges of the tenants. ``tenancy`` enforces them; here they only approve values.
-        protected: Entities that no plan may touch.
-        required_labels: Labels that documents need to speak of some entities; all rules that match hold.
+        granted: Ranges of the tenants. ``quota/grants.py`` enforces them; here they only approve values.
+        protected: Entities that no plan may change.
+        required_labels: Labels that the documents of some entities need; all matching rules apply.
 
     Raises:
-        QuotaValueError: A limit is NaN, with which every comparison is false, so that it would guard nothing; or
-            it is below what it can mean.
+        QuotaValueError: A limit is below its minimum or NaN, with which every comparison is false.
     """
 
     max_removals: int = 10
@@ -147,15 +146,15 @@ class Guards:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violation:
-    """One thing that a plan may not do.
+    """One violation of a guard by a plan.
 
     Attributes:
-        guard: Which guard says so.
+        guard: The violated guard.
         message: A sentence with the numbers.
         entity: The entity concerned; ``None`` = the whole plan.
         key: The key concerned.
-        place: ``path:line`` of the rule, or "".
-        retry_at: For a removal that waits for its budget: when there is room again, in seconds since the epoch.
+        place: ``path:line`` of the declaration, or "".
+        retry_at: For a removal that waits for its budget: when the budget has room again, in seconds since the epoch.
     """
 
     guard: Guard
@@ -172,8 +171,8 @@ class Violation:
 
 
 def check(plan: Plan, guards: Guards, live: QuotaState) -> tuple[Violation, ...]:
-    """All violations of a plan, in a fixed order; empty = it may be applied. A loop has budgets besides."""
-    # An override passes every guard. What its end brings back was there before: only declared values are looked at.
+    """Return all violations of a plan, in a fixed order; empty = it may be applied. Loops also have removal budgets."""
+    # Overrides pass every guard. The end of an override restores an earlier value, so only declared values are checked.
     written_changes = tuple(change for change in plan.changes if change.cause is not Cause.OVERRIDE)
     planned = tuple(
         change for change in written_changes if change.cause is not Cause.OVERRIDE_EXPIRED
@@ -193,7 +192,7 @@ def check(plan: Plan, guards: Guards, live: QuotaState) -> tuple[Violation, ...]
 def nothing_declared(
     documents: int, desired_pairs: int, owned_pairs: int, guards: Guards
 ) -> list[Violation]:
-    """Whether nothing is declared although something is ours; from counts alone, so that a fleet is asked alike."""
+    """Return a violation if nothing is declared but pairs are owned. Takes only counts, so that Spark can call it for a fleet."""
     if guards.allow_empty or documents or desired_pairs or not owned_pairs:
         return []
     message = f"no document declares anything, but {owned_pairs} pairs are ours: a wrong path looks like this"
@@ -201,12 +200,12 @@ def nothing_declared(
 
 
 def too_many_removals(planned: int, owned_pairs: int, guards: Guards) -> list[Violation]:
-    """What a number of removals violates; from counts alone, so that a fleet is asked alike.
+    """Return the violations of a number of removals. Takes only counts, so that Spark can call it for a fleet.
 
     Args:
         planned: Removals of the plan, without those that begin or end an override.
-        owned_pairs: How many pairs we own before the plan.
-        guards: What is allowed.
+        owned_pairs: Number of owned pairs before the plan.
+        guards: The bounds.
     """
     if not planned:
         return []
@@ -241,7 +240,7 @@ def _defaults(changes: Iterable[QuotaChange], guards: Guards) -> list[Violation]
 def _protected(
     changes: Iterable[QuotaChange], protections: Sequence[Protection]
 ) -> list[Violation]:
-    """Everything about protected entities, with the first protection that matches."""
+    """Return a violation for each change of a protected entity, with the first protection that matches."""
     if not protections:
         return []
     violations: list[Violation] = []
@@ -256,7 +255,7 @@ def _protected(
 
 
 def _labels(changes: Iterable[QuotaChange], rules: Sequence[LabelRule]) -> list[Violation]:
-    """Declared values whose document lacks a label. A removal has no document any more, so it needs none."""
+    """Return changes whose document lacks a required label. A removal has no document any more, so it needs none."""
     if not rules:
         return []
     violations: list[Violation] = []
@@ -277,7 +276,7 @@ def _labels(changes: Iterable[QuotaChange], rules: Sequence[LabelRule]) -> list[
 
 
 def _values(changes: Iterable[QuotaChange], guards: Guards) -> list[Violation]:
-    """Declared values outside their bounds, or like a slip of the unit where no minimum speaks."""
+    """Return declared values outside their bounds, or below the unit check if no minimum is set."""
     violations: list[Violation] = []
     for change in changes:
         if change.claim is None or change.after is None:
@@ -305,7 +304,7 @@ def _values(changes: Iterable[QuotaChange], guards: Guards) -> list[Violation]:
 def _effects(
     changes: Iterable[QuotaChange], guards: Guards, live: QuotaState, after: QuotaState
 ) -> list[Violation]:
-    """What the whole plan does to clients: too large a jump, or no limit left."""
+    """Return the changes after which clients have too large a jump, or no limit."""
     violations: list[Violation] = []
     for change in changes:
         effects = [effect for effect in effects_of(change, live, after) if effect.is_decisive]
@@ -319,7 +318,7 @@ def _effects(
 
 
 def _jump(change: QuotaChange, effects: Iterable[LimitEffect], guards: Guards) -> list[Violation]:
-    """The largest jump of clients that are limited before and after, if it is too large and not approved."""
+    """Return the largest jump of clients that are limited before and after, if it is too large and not approved."""
     jumps = [
         effect for effect in effects if _size(effect) > _largest(effect, change, guards) * ROUNDING
     ]
@@ -338,14 +337,14 @@ def _jump(change: QuotaChange, effects: Iterable[LimitEffect], guards: Guards) -
 
 
 def _largest(effect: LimitEffect, change: QuotaChange, guards: Guards) -> float:
-    """The largest factor that is allowed between the limits of a reach."""
+    """Return the largest allowed factor between the two limits of an effect."""
     if _is_above_default(effect, change):
         return max(guards.max_exception_factor, guards.max_change_factor)
     return guards.max_change_factor
 
 
 def _is_above_default(effect: LimitEffect, change: QuotaChange) -> bool:
-    """Whether a change makes, or ends, an exception whose limit is larger than the default."""
+    """Whether a change creates or ends an exception whose limit is larger than the default."""
     if not effect.exception or effect.before is None or effect.after is None:
         return False
     default, own_limit = (
@@ -355,13 +354,13 @@ def _is_above_default(effect: LimitEffect, change: QuotaChange) -> bool:
 
 
 def _above(number: float, limit: float) -> str:
-    """A number with as few digits (three at least) as show that it is above the limit."""
+    """Format a number with as few digits (at least three) as show that it is above the limit."""
     texts = (f"{number:.{digits}g}" for digits in range(3, 18))
     return next((text for text in texts if float(text) > limit), f"{number:.17g}")
 
 
 def _size(effect: LimitEffect) -> float:
-    """By how much a limit grows or shrinks; infinite from or to a number that nothing can be compared with."""
+    """Return the factor by which a limit grows or shrinks; infinite if the ratio is not positive and finite."""
     if effect.before is None or effect.after is None or effect.before == effect.after:
         return 1.0
     factor = effect.factor
@@ -369,7 +368,7 @@ def _size(effect: LimitEffect) -> float:
 
 
 def _twins(plan: Plan) -> list[Violation]:
-    """Sets on an address with another live spelling, and removals of a spelling that leave a declared address bare."""
+    """Return sets of an address with another live spelling, and removals of a spelling whose address is declared differently."""
     is_removed_by_entity = {change.entity: change.removes for change in plan.changes}
     violations: list[Violation] = []
     for alias in plan.ip_aliases:

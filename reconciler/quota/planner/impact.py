@@ -1,4 +1,4 @@
-"""What a plan means for people: who gets another limit, what is tightened or loosened, what can never apply, what goes silent."""
+"""The impact of a plan: principals with another limit, direction of each change, limits that never apply, metrics that end."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from reconciler.quota.state import QuotaState, set_values
 
 
 class Direction(StrEnum):
-    """What a change does to the clients that it is written for."""
+    """The effect of a change on the clients of its entity."""
 
     TIGHTENED = "tightened"
     LOOSENED = "loosened"
@@ -31,25 +31,25 @@ class Direction(StrEnum):
 
 
 class BucketSharing(StrEnum):
-    """Who draws on the limit of a client afterwards, compared with before: a bucket is counted under its metric tags."""
+    """How the clients that share a limit change: Kafka counts a bucket under its metric tags."""
 
     SAME = "same"
-    SPLIT = "split"  # shared with fewer: from all client-ids of a user to this one alone
-    JOINED = "joined"  # shared with more
-    OTHER = "other"  # shared with others: from all client-ids of a user to all users of a client-id
-    BEGUN = "begun"  # there was no limit to share
-    ENDED = "ended"  # there is none any more
+    SPLIT = "split"  # shared by fewer clients: from all client-ids of a user to this one alone
+    JOINED = "joined"  # shared by more clients
+    OTHER = "other"  # shared by other clients: from all client-ids of a user to all users of a client-id
+    BEGUN = "begun"  # no limit before
+    ENDED = "ended"  # no limit after
 
 
 class Effect(NamedTuple):
-    """One change, and what its clients get before and after the whole plan. A tuple, because a plan has one for each change.
+    """One change, and the limits of its clients before and after the whole plan. A tuple, because a plan has one per change.
 
     Attributes:
         change: The change.
-        direction: In one word.
-        before: Their limit before, from whichever level; ``None`` = unlimited.
+        direction: Whether it tightens or loosens the limit.
+        before: Their limit before, from any level; ``None`` = unlimited.
         after: Their limit after.
-        factor: ``after / before`` where both can be enforced, else ``None``.
+        factor: ``after / before`` if both can be enforced, else ``None``.
     """
 
     change: QuotaChange
@@ -64,10 +64,10 @@ class AffectedPrincipal:
     """A known principal whose limit for a key changes.
 
     Attributes:
-        principal: Who.
-        key: Which key.
-        before: What it has now.
-        after: What it gets.
+        principal: The principal.
+        key: The quota key.
+        before: Its limit before.
+        after: Its limit after.
     """
 
     principal: Principal
@@ -77,24 +77,24 @@ class AffectedPrincipal:
 
     @property
     def moved(self) -> bool:
-        """Whether the bucket changes; a limit of the same size counted anew is a fresh burst."""
+        """Whether the bucket changes; a new bucket begins without recorded use, so it allows a burst."""
         return self.before.bucket != self.after.bucket
 
     @property
     def direction(self) -> Direction:
-        """Which way its limit goes."""
+        """Whether its limit is tightened or loosened."""
         return direction_of(self.before.value, self.after.value)
 
     @property
     def factor(self) -> float | None:
-        """How many times larger its limit becomes; ``None`` unless both are numbers that can be enforced."""
+        """Ratio of its new limit to the old one; ``None`` unless both are set and the ratio is positive and finite."""
         return LimitEffect(
             before=self.before.value, after=self.after.value, is_decisive=True
         ).factor
 
     @property
     def sharing(self) -> BucketSharing:
-        """With whom it shares its limit, compared with before."""
+        """How the clients that share its limit change."""
         if not self.before.bucket or not self.after.bucket:
             return BucketSharing.ENDED if self.before.bucket else BucketSharing.BEGUN
         was, will = (
@@ -110,7 +110,7 @@ class AffectedPrincipal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShadowedLimit:
-    """A limit that can never apply, because another one is closer to every client that it could match."""
+    """A limit that never applies, because another entity is closer for every client that it matches."""
 
     entity: Entity
     key: Key
@@ -122,9 +122,9 @@ class HiddenRule:
     """A limit that loses to a closer one for some clients.
 
     Attributes:
-        entity: Whose limit.
+        entity: The entity of the limit.
         value: The limit after the plan.
-        place: ``path:line`` where it is declared, "" where it is declared nowhere.
+        place: ``path:line`` of its declaration, "" if no document declares it.
     """
 
     entity: Entity
@@ -134,13 +134,13 @@ class HiddenRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HidingOrphan:
-    """An orphaned limit, and the rules that would hold for some of its clients if it were not there.
+    """An orphaned limit, and the limits that would apply to some of its clients without it.
 
     Attributes:
-        entity: Whose limit is orphaned.
-        key: Which key.
+        entity: The entity of the orphaned limit.
+        key: The quota key.
         rules: The closest of them, at most :data:`NAMED_RULES`.
-        total: How many there are.
+        total: Their number.
     """
 
     entity: Entity
@@ -150,21 +150,21 @@ class HidingOrphan:
 
 
 NAMED_RULES: Final = 8
-"""How many of the rules that an orphan hides are named; one of a user may hide those of every client-id."""
+"""Maximum number of hidden limits that are listed; an orphan of a user may hide those of every client-id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Impact:
-    """Everything a plan means.
+    """The impact of a plan on clients, limits and metrics.
 
     Attributes:
         effects: One per change, in plan order.
         affected: Known principals with another limit, sorted by principal and column.
-        shadows: Limits that can never apply after the plan, sorted.
+        shadows: Limits that never apply after the plan, sorted.
         new_shadows: Those of them that could apply before.
         silent: Keys whose last quota in the whole cluster is removed: brokers stop recording their metrics.
-        principal_count: How many principals were asked about.
-        hiding: What orphans hide, in plan order; orphans that hide nothing are left out.
+        principal_count: Number of principals that were resolved.
+        hiding: What orphans hide, in plan order; orphans that hide nothing are omitted.
     """
 
     effects: tuple[Effect, ...]
@@ -176,7 +176,7 @@ class Impact:
     hiding: tuple[HidingOrphan, ...] = ()
 
     def count(self, direction: Direction) -> int:
-        """How many changes go this way."""
+        """Return the number of changes with this direction."""
         return sum(effect.direction is direction for effect in self.effects)
 
 
@@ -187,13 +187,13 @@ def assess(
     known_principals: Iterable[Principal] = (),
     desired: DesiredState | None = None,
 ) -> Impact:
-    """The impact of a plan on a live state.
+    """Compute the impact of a plan on a live state.
 
     Args:
-        plan: What is to be done.
-        live: The state that it was made from.
-        known_principals: Principals to ask about: users with quotas, SCRAM users, a given list, recorded usage.
-        desired: All documents, for the places of rules that orphans hide.
+        plan: The plan.
+        live: The state that it was computed from.
+        known_principals: Principals to resolve: users with quotas, SCRAM users, a configured list, recorded usage.
+        desired: All documents, for the places of limits that orphans hide.
     """
     after = apply_to(live, plan.changes)
     touched = {change.key for change in plan.changes}
@@ -212,7 +212,7 @@ def assess(
 
 
 def known_from(state: QuotaState) -> frozenset[Principal]:
-    """The principals that a state itself names: every user, every user with client-id, every ip."""
+    """Return the principals that have a quota of their own: users, users with client-id, ips."""
     principals: set[Principal] = set()
     for user, client_id, ip in state.limits:
         if isinstance(ip, str):
@@ -225,11 +225,11 @@ def known_from(state: QuotaState) -> frozenset[Principal]:
 
 
 def shadows(state: QuotaState, keys: Iterable[Key] = COLUMNS) -> tuple[ShadowedLimit, ...]:
-    """Limits of a state that can never apply.
+    """Return the limits of a state that never apply.
 
     Every client has a user, so a limit of the default user is closer than any bare client-id; and a limit of default
-    user with default client-id is closer to every client that a bare client-id could match. No other level hides
-    another one whole: the closer ones name a client, or leave clients without a client id.
+    user with default client-id is closer for every client that a bare client-id matches. No other level hides
+    a whole level: the closer ones match only some clients, or no clients without a client-id.
     """
     columns = [COLUMN_OF[key] for key in keys if not RULES[key].on_ip]
     shadowed: list[ShadowedLimit] = []
@@ -252,7 +252,7 @@ def shadows(state: QuotaState, keys: Iterable[Key] = COLUMNS) -> tuple[ShadowedL
 
 
 def _over(subject: Entity) -> tuple[Entity, ...]:
-    """Entities that are closer to every client of a bare client-id entity."""
+    """Return the entities that are closer for every client of a bare client-id entity."""
     client_id = subject[1]
     same_client = (Entity((None, client_id, ABSENT)),) if isinstance(client_id, str) else ()
     return (*same_client, Entity((None, None, ABSENT)), Entity((None, ABSENT, ABSENT)))
@@ -270,7 +270,7 @@ def _effect(change: QuotaChange, live: QuotaState, after: QuotaState) -> Effect:
 
 
 def direction_of(before: float | None, after: float | None) -> Direction:
-    """Which way a limit goes; ``None`` = unlimited."""
+    """Return the direction from one limit to another; ``None`` = unlimited."""
     if before == after:
         return Direction.UNCHANGED
     if before is None or after is None:
@@ -281,7 +281,7 @@ def direction_of(before: float | None, after: float | None) -> Direction:
 def _affected(
     principals: Iterable[Principal], live: QuotaState, after: QuotaState, touched: Collection[Key]
 ) -> Iterable[AffectedPrincipal]:
-    """Clients with another limit; a key that no change names is the same for every client."""
+    """Yield clients with another limit or bucket; only changed keys need to be compared."""
     for principal in principals:
         pairs = zip(
             resolve(live, principal, touched).effective,
@@ -312,7 +312,7 @@ def _hiding(plan: Plan, after: QuotaState, desired: DesiredState) -> tuple[Hidin
         rules = [rule for rule in fallbacks(subject) if after.value(rule, key) is not None]
         total = len(rules)
         if meets_every_client_id(subject):
-            # Which of them are wider depends on nothing else of the orphan.
+            # Which of them are wider depends only on the key and the type of the user slot.
             kind = (key, type(subject[0]))
             if kind not in by_client:
                 by_client[kind] = [
@@ -338,7 +338,7 @@ def _rule(subject: Entity, key: Key, after: QuotaState, desired: DesiredState) -
 
 
 def _by_names(principal: Principal) -> tuple[tuple[bool, str], ...]:
-    """A total order: a name that is not asked for comes before the empty one."""
+    """Return the key of a total order: an absent name comes before the empty one."""
     return tuple(
         (name is not None, name or "")
         for name in (principal.user, principal.client_id, principal.ip)

@@ -1,18 +1,18 @@
-"""What one describe decides about writes of unknown outcome: the write landed, it did not, or it is still open.
+"""Settles writes of unknown outcome with one describe: the write took effect, it did not, or it is still open.
 
-An intent is written down before its request is sent, so a crash in between leaves an intent without an outcome. A
-describe decides about it:
+An intent is recorded before its request is sent, so a crash in between leaves an intent without an outcome. A
+describe settles it:
 
-- The intended value is live: the write landed. The pair is recorded as ours, and the intent is gone.
+- The intended value is live: the write took effect. The pair is recorded as owned, and the intent is removed.
 - 65 s have passed and another value is live: no broker retries the write any longer. The intent ends, and a value
-  that appears later never counts as ours because of it, even if it equals the intended one.
-- Otherwise the write may still land, and the intent stays.
+  that appears later is not owned because of it, even if it equals the intended one.
+- Otherwise the write may still take effect, and the intent stays.
 
-So an intent is never a reason to remove anything: only a record is, and only a describe turns one into the other.
+So an intent alone is never a reason to remove a value: removals need a record.
 
 The time of an intent comes from the clock that wrote it. A time in the future is replaced by the present, so a clock
 that runs ahead delays the end by at most 65 s after the first describe. A clock that runs behind ends an intent early:
-the value may then land without a record, which leaves it unmanaged and never removes the value of another writer.
+the value may then take effect without a record, which leaves it unmanaged; the value of another writer is not removed.
 """
 
 from collections.abc import Iterator
@@ -39,8 +39,8 @@ class Settlement:
     """The records after one describe.
 
     Attributes:
-        owned: The records with ``changes`` applied; the intents that are left may still land.
-        changes: What the describe decided, by entity and column.
+        owned: The records with ``changes`` applied; the remaining intents may still take effect.
+        changes: The record changes, by entity and column.
     """
 
     owned: OwnershipRecords
@@ -48,11 +48,11 @@ class Settlement:
 
 
 def settle_intents(owned: OwnershipRecords, live: QuotaState, *, now: float) -> Settlement:
-    """Decide about every intent.
+    """Settle every intent that the describe decides.
 
     Args:
         owned: The records.
-        live: What one describe answered.
+        live: The answer of one describe.
         now: When that describe began, in seconds since the epoch.
     """
     if not owned.intents:
@@ -82,7 +82,7 @@ def _changes(
             return
         yield Recorded(entity=entity, key=key, value=intent.value, owner=intent.owner)
         if pair in owned.orphaned:
-            # A removal that was given up stays given up until a document declares the pair again.
+            # An orphan stays an orphan until a document declares the pair again.
             yield Orphaned(entity=entity, key=key)
     elif intent.at > now:
         yield IntentStarted(entity=entity, key=key, intent=replace(intent, at=now))

@@ -1,6 +1,6 @@
-"""What a plan consists of: changes, findings, and the plan itself. Values, their digest, and what they do to a state.
+"""The plan and its parts: changes, findings, their digest, and the state after them.
 
-Nothing is decided here: ``plan.py`` compares, ``send_order.py`` orders, ``guards.py`` refuses.
+Decides nothing: ``comparison.py`` compares, ``send_order.py`` orders, ``guards.py`` refuses.
 """
 
 import hashlib
@@ -28,24 +28,24 @@ RESTRICTABLE = frozenset(
         Cause.OVERRIDE_EXPIRED,
     }
 )
-"""Causes that ask for a write: reported with one of them, a pair was not written because the policy says so."""
+"""Causes that need a write: a finding with one of them was not written because the policy does not permit it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaChange:
-    """One pair that is to be written.
+    """One pair to write.
 
     Attributes:
-        entity: Whose quota.
-        key: Which key.
+        entity: The entity.
+        key: The quota key.
         before: Live value, ``None`` = not set.
         after: Value to set, ``None`` = remove. Differs from ``before``.
-        cause: Why, as the row of the three-way table.
-        claim: The declaration that speaks of the pair: it asks for ``after``, or is what an override replaces
-            meanwhile. ``None`` where no document declares the pair.
-        owner: Whose the pair is afterwards (or was, for a removal).
+        cause: The row of the three-way table.
+        claim: The declaration of the pair: it declares ``after``, or an override replaces it for now.
+            ``None`` if no document declares the pair.
+        owner: The owner after the change (or before, for a removal).
         applied: Value last applied, ``None`` = no record.
-        note: More for people, or "".
+        note: Additional text for display, or "".
     """
 
     entity: Entity
@@ -76,19 +76,19 @@ class Finding:
     """One pair that is reported and not written.
 
     Attributes:
-        entity: Whose quota.
-        key: Which key.
-        desired: What documents ask for.
-        applied: What we applied last.
-        live: What the broker has.
-        cause: Why it is here.
-        action: ``REPORT``; ``RECORD`` or ``ORPHAN`` where the records change; ``NOTHING`` for an override that is
-            in force and live.
-        claim: The declaration, where there is one.
-        owner: Whose it is, where there is a record.
+        entity: The entity.
+        key: The quota key.
+        desired: The declared value.
+        applied: The value applied last.
+        live: The live value.
+        cause: The row of the three-way table.
+        action: ``REPORT``; ``RECORD`` or ``ORPHAN`` if the records change; ``NOTHING`` for an override that is
+            active and live.
+        claim: The declaration, if there is one.
+        owner: The owner, if there is a record.
         since: For drift: when it was first seen, in seconds since the epoch.
-        note: More for people, or "".
-        ignored: Whether an ignore rule acts on it; ``note`` has its reason.
+        note: Additional text for display, or "".
+        ignored: Whether an ignore rule covers it; ``note`` has its reason.
     """
 
     entity: Entity
@@ -107,20 +107,20 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True)  # without slots: the digest is cached
 class Plan:
-    """What is to be done to one cluster, and everything that was seen on the way.
+    """The changes, findings and record changes for one cluster.
 
     Attributes:
-        cluster_id: Which cluster.
-        changes: What is to be written, by entity (level, names) and column.
-        findings: What is reported, in the same order.
+        cluster_id: The cluster.
+        changes: The writes, by entity (level, names) and column.
+        findings: Pairs that are only reported, in the same order.
         bookkeeping: Changes of the records that need no write to the broker.
         conflicts: Pairs that two documents claim.
-        ip_aliases: Declared ip entities, and those that are to be set, whose address is live under another spelling.
-        documents: How many documents there are, frozen ones included.
-        desired_pairs: How many pairs documents ask for.
-        in_sync: How many of them need nothing.
-        owned_pairs: How many pairs we own before this plan.
-        removals_known: Whether there was an inventory or a revision that removals follow from.
+        ip_aliases: Declared ip entities, and those to be set, whose address is live under another spelling.
+        documents: Number of documents, frozen ones included.
+        desired_pairs: Number of declared pairs.
+        in_sync: Number of declared pairs that need no change.
+        owned_pairs: Number of owned pairs before this plan.
+        removals_known: Whether an inventory or a revision determines removals.
         complete: Whether every document was read.
     """
 
@@ -139,11 +139,11 @@ class Plan:
 
     @cached_property
     def digest(self) -> str:
-        """What identifies the effect: cluster id and operations, nothing else."""
+        """SHA-256 of the effect: cluster id and operations only."""
         return effect_digest(self.cluster_id, self.changes)
 
     def findings_for(self, *causes: Cause) -> tuple[Finding, ...]:
-        """The findings with these causes."""
+        """Return the findings with these causes."""
         return tuple(finding for finding in self.findings if finding.cause in causes)
 
     @property
@@ -156,38 +156,38 @@ class Plan:
 
     @property
     def adopted(self) -> tuple[Finding, ...]:
-        """Pairs that are live as declared and not on record yet: nothing is written for them but the record."""
+        """Pairs whose live value is the declared one and not recorded yet: only the record is written."""
         return self.findings_for(Cause.ADOPT, Cause.CONVERGED)
 
     @property
     def unmanaged(self) -> tuple[Finding, ...]:
-        """Live pairs that no document declares and we do not own."""
+        """Live pairs that no document declares and kquota does not own."""
         return self.findings_for(Cause.UNMANAGED)
 
     @property
     def exclusive(self) -> tuple[QuotaChange, ...]:
-        """Removals of what no document declares and we never owned, which only an exclusive cluster allows."""
+        """Removals of pairs that are neither declared nor owned, which only an exclusive cluster allows."""
         return tuple(change for change in self.changes if change.cause is Cause.UNMANAGED)
 
     @property
     def orphans(self) -> tuple[Finding, ...]:
-        """Pairs of ours whose document is gone and whose value stays."""
+        """Owned pairs whose document was deleted and whose value stays."""
         return tuple(finding for finding in self.findings if finding.action is Action.ORPHAN)
 
     @property
     def ignored(self) -> tuple[Finding, ...]:
-        """Differences that an ignore rule keeps us from writing and from complaining about."""
+        """Differences that an ignore rule covers: neither written nor reported as a problem."""
         return tuple(finding for finding in self.findings if finding.ignored)
 
     @property
     def shadowing_ip_aliases(self) -> tuple[IpAlias, ...]:
-        """Twins of entities that are not written: brokers may apply the twin in place of what is declared."""
+        """IP aliases of declared entities that are not written: brokers may apply the alias instead of the declared entity."""
         written_entities = {change.entity for change in self.changes if not change.removes}
         return tuple(alias for alias in self.ip_aliases if alias.entity not in written_entities)
 
     @property
     def restricted(self) -> tuple[Finding, ...]:
-        """Differences that the policy in force does not let us write."""
+        """Differences that the effective policy does not permit to write."""
         return tuple(
             finding
             for finding in self.findings
@@ -198,12 +198,12 @@ class Plan:
 
 
 def apply_to(state: QuotaState, changes: Iterable[QuotaChange]) -> QuotaState:
-    """The state after these changes, for proofs, previews and impact."""
+    """Return the state after these changes, for previews, impact and proofs."""
     return state.with_values((change.entity, change.key, change.after) for change in changes)
 
 
 def effect_digest(cluster_id: str, changes: Iterable[QuotaChange]) -> str:
-    """SHA-256 over cluster id and canonical operations: equal effects have equal digests, whatever the reasons.
+    """Return SHA-256 over cluster id and canonical operations: equal effects have equal digests, whatever the causes.
 
     It binds an approval to an effect; it is not a signature.
     """

@@ -1,4 +1,4 @@
-"""What a plan may do and a reviewer should see: it limits this tool itself, or a change looks like bits for bytes."""
+"""Warnings for reviewers of a plan: it limits the principal of kquota, or a change looks like bits instead of bytes."""
 
 from collections.abc import Iterable
 from typing import Final, TypeAlias
@@ -17,13 +17,13 @@ from reconciler.quota.precedence import (
 from reconciler.quota.state import QuotaState
 
 UnrankedKey: TypeAlias = tuple[EntityParts, Key]
-"""An entity with a type that is not Kafka's, and a key that it limits."""
+"""An entity with a type other than Kafka's, and a key that it limits."""
 
 
 def own_limits(
     live: QuotaState, changes: Iterable[QuotaChange], principal: Principal
 ) -> tuple[str, ...]:
-    """Warnings where a plan changes a limit of the very principal that applies it."""
+    """Return warnings for a plan that changes a limit of the principal that applies it."""
     before_limits = resolve(live, principal)
     after_limits = resolve(apply_to(live, changes), principal)
     return tuple(
@@ -34,9 +34,9 @@ def own_limits(
 
 
 def unranked_limits(live: QuotaState, changes: Iterable[QuotaChange]) -> tuple[UnrankedKey, ...]:
-    """Live limits of a changed key whose entity type is not Kafka's: for their clients the effective limit is unknown.
+    """Return live limits of changed keys with an entity type other than Kafka's: their clients' effective limit is unknown.
 
-    A change is named only if its entity can hold for a client of such a limit.
+    Only limits that can match a client of a changed entity are returned.
     """
     entities_by_key: dict[Key, list[Entity]] = {}
     for change in changes:
@@ -54,7 +54,7 @@ _ANY: Final = "*"
 
 
 def _may_meet(entity_parts: EntityParts, subject: Entity) -> bool:
-    """Whether some client can fall under both; a slot that names no client stands for one that fits."""
+    """Whether some client can match both; a slot without a name is filled with a name that matches."""
     named = dict(entity_parts)
     user, client_id, ip = subject
     prefix = named.get(CLIENT_ID_PREFIX) or ""
@@ -71,9 +71,9 @@ def _may_meet(entity_parts: EntityParts, subject: Entity) -> bool:
 
 
 def bit_slips(changes: Iterable[QuotaChange]) -> tuple[QuotaChange, ...]:
-    """Declared byte rates that become exactly eight times larger or smaller, as bits in place of bytes do.
+    """Return declared byte rates that become exactly eight times larger or smaller, as with bits instead of bytes.
 
-    Too common among intended changes to be refused.
+    Only a warning, because intended changes by this factor are common.
     """
     return tuple(
         change

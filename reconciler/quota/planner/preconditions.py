@@ -1,7 +1,7 @@
-"""What a plan stands on: live value and record of each of its pairs, and of the pairs that its removals rely on.
+"""The preconditions of a plan: live value and record of each changed pair, and of the pairs that removals rely on.
 
-A plan that was saved and approved may be applied later only if all of that is still so. A removal relies on the
-limits that its clients fall back to: had one of them gone meanwhile, the removal would set clients free.
+A saved and approved plan may be applied later only if all of them are unchanged. A removal relies on the limits
+that its clients fall back to: without them, the removal would leave clients unlimited.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,14 +16,14 @@ from reconciler.quota.state import NO_LIMITS, Limits, QuotaState
 
 
 class Precondition(NamedTuple):
-    """One pair as it was seen. A tuple, because a run makes and compares one for each change.
+    """One pair when the plan was computed. A tuple, because a run creates and compares one for each change.
 
     Attributes:
-        entity: Whose quota.
-        key: Which key.
-        live: What the cluster had.
-        applied: What the inventory said we had applied last.
-        document: Whose the record said it is, "" without a record.
+        entity: The entity.
+        key: The quota key.
+        live: The live value.
+        applied: The value applied last, from the inventory.
+        document: The document of the record, "" without a record.
     """
 
     entity: Entity
@@ -33,7 +33,7 @@ class Precondition(NamedTuple):
     document: str
 
     def agrees_with(self, other: "Precondition") -> bool:
-        """Whether both mean the same; a value that Kafka enforces alike counts as the same."""
+        """Whether both are equal; values that Kafka enforces as the same limit are equal."""
         return (
             same_value(self.key, self.live, other.live)
             and same_value(self.key, self.applied, other.applied)
@@ -43,7 +43,7 @@ class Precondition(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreconditionChange:
-    """A pair that is not as it was; a side is ``None`` where the pair was not looked at or not set."""
+    """A pair that changed since the plan was saved; a side is ``None`` if it does not include the pair."""
 
     entity: Entity
     key: Key
@@ -53,7 +53,7 @@ class PreconditionChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preconditions:
-    """Everything that a plan stands on.
+    """All preconditions of a plan.
 
     Attributes:
         pairs: One per change, in plan order.
@@ -67,7 +67,7 @@ class Preconditions:
 def preconditions_of(
     changes: Iterable[QuotaChange], *, owned: OwnershipRecords, live: QuotaState
 ) -> Preconditions:
-    """What these changes stand on, in this state and with these records."""
+    """Return the preconditions of these changes in this state and with these records."""
     pairs = [(change.entity, change.key) for change in changes]
     relied = _relied_on((change for change in changes if change.removes), live)
     own_pairs = set(pairs)
@@ -83,7 +83,7 @@ def preconditions_of(
 
 
 def differences(then: Preconditions, now: Preconditions) -> tuple[PreconditionChange, ...]:
-    """Where two bases of the same changes disagree, sorted; empty = the plan still fits."""
+    """Return the differences between two sets of preconditions of the same changes, sorted; empty = the plan is still valid."""
     if then == now:
         return ()
     before, after = _by_pair(then), _by_pair(now)
@@ -121,7 +121,7 @@ def _precondition_of(pair: Pair, owned: OwnershipRecords, live: QuotaState) -> P
 
 
 def _relied_on(removals: Iterable[QuotaChange], live: QuotaState) -> set[Pair]:
-    """Live pairs at wider levels that can match a client of a removed pair."""
+    """Return live pairs at wider levels that can match a client of a removed pair."""
     fallback_pairs: set[Pair] = set()
     by_client: dict[Key, list[Entity]] = {}
     asked_clients: set[tuple[object, ...]] = set()
@@ -149,7 +149,7 @@ def _relied_on(removals: Iterable[QuotaChange], live: QuotaState) -> set[Pair]:
 
 
 def fallbacks(subject: Entity) -> Iterator[Entity]:
-    """Wider entities that are known by name: at most seven."""
+    """Iterate over the wider entities that can be built from the slots of the subject: at most seven."""
     user, client_id, ip = subject
     if ip is not ABSENT:
         if ip is not None:
@@ -171,17 +171,17 @@ def fallbacks(subject: Entity) -> Iterator[Entity]:
 
 
 def meets_every_client_id(subject: Entity) -> bool:
-    """Whether clients of the entity may have any client-id: then each named one at a wider level counts."""
+    """Whether clients of the entity may have any client-id: then every named client-id at a wider level counts."""
     return subject[2] is ABSENT and not isinstance(subject[1], str)
 
 
 def names_only_client(subject: Entity) -> bool:
-    """Whether the entity names a client-id and no user: it may meet any user."""
+    """Whether the entity names a client-id and no user, so that it may match any user."""
     return isinstance(subject[1], str) and not isinstance(subject[0], str)
 
 
 def is_wider(subject: Entity, wider: Entity) -> bool:
-    """Whether an entity that names only a client-id stands at a wider level than ``subject``."""
+    """Whether an entity that names only a client-id is at a wider level than ``subject``."""
     if wider[0] is None:
         return isinstance(subject[0], str)
     return subject[0] is not ABSENT

@@ -1,8 +1,8 @@
 """Removal budgets of a loop: how many limits of each tenant may be removed within a window, and which removals wait.
 
-A command refuses a plan with too many removals (`guards.check`); a loop makes the first ones and lets the rest wait until
-the window has moved on. A tenant is the namespace of the document that a limit belongs to, so no tenant uses up what
-another one may remove; a far larger bound holds for all tenants together.
+A command refuses a plan with too many removals (`guards.check`); a loop sends the first ones and delays the rest until
+the window allows them. A tenant is the namespace of the document of a limit, so tenants do not use each other's
+budgets; a much larger bound applies to all tenants together.
 """
 
 from collections import Counter
@@ -18,19 +18,19 @@ from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.policy import Cause
 
 UNCOUNTED: Final = frozenset({Cause.OVERRIDE, Cause.OVERRIDE_EXPIRED})
-"""Removals that no budget counts: what an override asks for, and what its end brings back."""
+"""Causes whose removals no budget counts: the start and the end of an override."""
 
 TENANTS_AT_LIMIT: Final = 5
-"""All tenants together may remove as much as so many of them alone, or the same percentage of all limits if that is more."""
+"""The bound on all tenants together is this many times ``max_removals``, or the percentage of all limits if that is more."""
 
 WINDOW_SECONDS: Final = 3600.0
-"""Length of the window where `guards.window` is not set."""
+"""Length of the window if `guards.window` is not set."""
 
 NEXT_AT: Final = "the next is made at "
-"""Stands in the message of every removal that will be made once the window has moved on."""
+"""Part of the message of every removal that becomes possible when the window moves on."""
 
 MOST_MOMENTS: Final = 120
-"""Moments that are remembered per tenant; older ones are then counted together, at the later of their times."""
+"""Maximum number of entries per tenant; the two oldest are then merged, at the later of their times."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,10 +39,10 @@ class RemovalCount:
 
     Attributes:
         at: When, in seconds since the epoch.
-        tenant: Namespace of the documents; "" = limits that belong to no document.
-        count: How many.
-        owned: How many pairs of the tenant were ours before them.
-        owned_by_all: How many pairs of all tenants were ours before them.
+        tenant: Namespace of the documents; "" = limits without a document.
+        count: Number of removals.
+        owned: Number of owned pairs of the tenant before them.
+        owned_by_all: Number of owned pairs of all tenants before them.
     """
 
     at: float
@@ -53,7 +53,7 @@ class RemovalCount:
 
 
 def tenant_of(change: QuotaChange) -> str:
-    """Whose budget a removal uses."""
+    """Return the tenant whose budget a removal uses."""
     return "" if change.owner is None else change.owner.document.partition("/")[0]
 
 
@@ -63,7 +63,7 @@ def counts_as_removal(change: QuotaChange) -> bool:
 
 
 def owned_by_tenant(owned: OwnershipRecords) -> Counter[str]:
-    """How many pairs of each tenant are ours."""
+    """Count the owned pairs of each tenant."""
     return Counter(
         owner.document.partition("/")[0]
         for record in owned.records.values()
@@ -74,7 +74,7 @@ def owned_by_tenant(owned: OwnershipRecords) -> Counter[str]:
 def counts_of(
     changes: Iterable[QuotaChange], owned: OwnershipRecords, *, at: float
 ) -> tuple[RemovalCount, ...]:
-    """The removals among some changes, as they are remembered."""
+    """Count the removals among some changes per tenant, for the history."""
     counts = Counter(tenant_of(change) for change in changes if counts_as_removal(change))
     if not counts:
         return ()
@@ -92,7 +92,7 @@ def counts_of(
 
 
 def condensed(counts: Iterable[RemovalCount]) -> tuple[RemovalCount, ...]:
-    """The same removals in bounded space, none of them forgotten earlier."""
+    """Return the same removals with at most :data:`MOST_MOMENTS` entries per tenant; none expires earlier."""
     by_tenant: dict[str, list[RemovalCount]] = {}
     for removal in sorted(counts, key=lambda removal_count: removal_count.at):
         tenant_removals = by_tenant.setdefault(removal.tenant, [])
@@ -117,14 +117,14 @@ def _order(removal: RemovalCount) -> tuple[float, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovalAllowance:
-    """What may be removed in one pass.
+    """The removals that one reconciliation may send.
 
     Attributes:
         history: Removals within the window that ends now.
         now: Seconds since the epoch.
         window: Length of the window in seconds.
         paid: Pairs whose removal is in the history already and may have to be sent again.
-        asked_since: When a removal was first asked for; who waits longest goes first, of equals the widest level.
+        asked_since: When each removal was first planned; the oldest go first, of equal ones the widest level.
     """
 
     history: Sequence[RemovalCount] = ()
@@ -136,7 +136,7 @@ class RemovalAllowance:
     def violations(
         self, changes: Iterable[QuotaChange], owned: OwnershipRecords, guards: Guards
     ) -> dict[QuotaChange, Violation]:
-        """The removals that have to wait, and what is said to their documents: nothing about other tenants."""
+        """Return the removals that must wait, each with a violation that shows nothing about other tenants."""
         waiting_removals = [
             change
             for change in changes
@@ -185,7 +185,7 @@ class RemovalAllowance:
 
 
 class _RemovalBudget:
-    """What one tenant, or all together, may still remove in this pass."""
+    """The remaining budget of one tenant, or of all together, in this reconciliation."""
 
     def __init__(
         self,
@@ -202,26 +202,26 @@ class _RemovalBudget:
         self._now_used = 0
 
     def has_room(self) -> bool:
-        """Whether one more removal is within the budget."""
+        """Whether the budget allows one more removal."""
         return self.used < self._limit(self._base(0))
 
     def use(self) -> None:
-        """One more removal in this pass."""
+        """Count one more removal in this reconciliation."""
         self._now_used += 1
 
     @property
     def used(self) -> int:
-        """Removals of the window and of this pass."""
+        """Removals of the window and of this reconciliation."""
         return sum(removal.count for removal in self._history) + self._now_used
 
     def _base(self, dropped: int) -> int:
-        """How many pairs were ours when the window began, without the oldest moments."""
+        """Return the number of owned pairs when the window began, without the oldest entries."""
         for removal in self._history[dropped:]:
             return removal.owned_by_all if self._together else removal.owned
         return self._owned
 
     def _share(self, base: int) -> int | None:
-        """What the percentage allows, at least one so that nothing waits for ever; ``None`` = it says nothing."""
+        """Return the bound by percentage, at least one so that no removal waits for ever; ``None`` = it does not apply."""
         percent = self._guards.max_removed_percent
         if base < MIN_SHARE_FROM or percent >= 100:
             return None
@@ -236,7 +236,7 @@ class _RemovalBudget:
         return max_removals if share is None else min(max_removals, share)
 
     def _next_at(self) -> float | None:
-        """When there is room for one more; ``None`` = never, as the guards are."""
+        """Return when one more removal is allowed; ``None`` = never, with the current guards."""
         remaining = self.used
         for index, removal in enumerate(self._history):
             remaining -= removal.count
@@ -247,7 +247,7 @@ class _RemovalBudget:
         return self._allotment.now + self._allotment.window
 
     def violation(self, change: QuotaChange, tenant: str, *, waiting: int) -> Violation:
-        """What is said to a document whose removal waits."""
+        """Return the violation for a removal that waits."""
         base = self._base(0)
         limit, share = self._limit(base), self._share(base)
         by_share = not self._together and share is not None and share < self._guards.max_removals

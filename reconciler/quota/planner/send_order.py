@@ -1,19 +1,19 @@
-"""In which order changes are sent, and which of them must wait: two passes, level by level.
+"""The order in which changes are sent, and which of them must wait: two phases, level by level.
 
-Brokers replay the metadata log in order, so a client sees each prefix of what was written. The law: in every prefix,
-and with any operation rejected, unknown or not sent, each (client, key) limit is its value from before or its value
-from after. It follows from the order
+Brokers replay the metadata log in order, so a client sees each prefix of the writes. The invariant: in every prefix,
+and with any operation rejected, unknown or not sent, each (client, key) limit is its value before the plan or its
+value after it. The invariant follows from the order
 
     1. every set, closest level first (1 .. 8, ip, default ip)
     2. every removal, widest level first (8 .. 1, default ip, ip)
 
-and from two rules about what went wrong on the way:
+and from two rules for operations that did not succeed:
 
 - a set waits while an earlier set (hence at a closer level) that can match one of its clients for that key is not
-  acknowledged: otherwise the client would see this value although the closer one is meant for it;
+  acknowledged: otherwise the client would get this value instead of the closer one;
 - a removal waits while any set, or an earlier removal (hence at a wider level), that can match one of its clients for
-  that key is not acknowledged *and visible on every live broker*: otherwise the client would fall through to something
-  that is neither before nor after.
+  that key is not acknowledged *and visible on every live broker*: otherwise the client would fall back to a limit
+  that is neither its value before nor its value after.
 
 Two entities of one level never match the same client, so the order inside a batch does not matter.
 """
@@ -34,15 +34,15 @@ from reconciler.quota.outcome import (
 from reconciler.quota.planner.plan import QuotaChange
 
 NAMED_OBSTACLES: Final = 8
-"""How many of the entities that a held operation waits for are named."""
+"""Maximum number of entities that are listed for a held operation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendBatch:
-    """The changes of one pass at one level, entity by entity.
+    """The changes of one phase at one level, entity by entity.
 
     Attributes:
-        removes: Whether this is part of the second pass.
+        removes: Whether the batch is part of the second phase.
         level: 1 to 10, see :func:`~reconciler.quota.entity.level`.
         alterations: One per entity, sorted; an entity is never split.
     """
@@ -53,12 +53,12 @@ class SendBatch:
 
     @property
     def name(self) -> str:
-        """For progress and logs."""
+        """Name for progress and logs."""
         return f"{'remove' if self.removes else 'set'} at level {self.level}"
 
 
 def batches(changes: Iterable[QuotaChange]) -> tuple[SendBatch, ...]:
-    """The two passes over these changes, in the order in which they are to be sent."""
+    """Return the batches of both phases, in the order in which they must be sent."""
     grouped: dict[tuple[bool, int], dict[Entity, list[tuple[str, float | None]]]] = {}
     for change in changes:
         batch = grouped.setdefault((change.removes, level(change.entity)), {})
@@ -84,10 +84,9 @@ def _turn(item: tuple[tuple[bool, int], object]) -> tuple[bool, int]:
 
 
 def chunks(alterations: Sequence[Alteration]) -> Iterator[tuple[Alteration, ...]]:
-    """Requests of at most :data:`~reconciler.quota.outcome.MAX_OPERATIONS` and `MAX_ENTITIES`; no entity is split, none is empty.
+    """Yield requests of at most ``MAX_OPERATIONS`` and ``MAX_ENTITIES`` (``quota/outcome.py``), in whole entities.
 
-    Never mix levels in a request: within a level the order is free, between levels it keeps every client on
-    its value from before or after.
+    Never mix levels in a request: within a level the order is free; between levels it preserves the invariant.
     """
     chunk: list[Alteration] = []
     operations = 0
@@ -104,11 +103,11 @@ def chunks(alterations: Sequence[Alteration]) -> Iterator[tuple[Alteration, ...]
 
 
 class SendSchedule:
-    """What is still in the way while a plan is being sent. No I/O: the sender reports what happened, and asks.
+    """Which operations must wait while a plan is sent. No I/O: the sender reports each result.
 
-    Use: for each batch of :attr:`batches`, in order, first make :meth:`unseen` visible where it answers anything and
-    say :meth:`mark_visible`; then send everything but :meth:`find_held_entities`; then :meth:`settle` each entity with its result. What an
-    earlier batch never settled counts as failed, so a sender that forgets something cannot break the law.
+    Use: for each batch of :attr:`batches`, in order: if :meth:`unseen` is not empty, wait until it is visible and call
+    :meth:`mark_visible`; send everything except :meth:`find_held_entities`; :meth:`settle` each entity with its result.
+    Operations of an earlier batch without a result count as failed, so an incomplete sender cannot break the invariant.
     """
 
     def __init__(self, changes: Iterable[QuotaChange]) -> None:
@@ -122,10 +121,10 @@ class SendSchedule:
         self._passed = 0
 
     def find_held_entities(self, batch: SendBatch) -> Mapping[Entity, tuple[Entity, ...]]:
-        """Entities of a batch that must not be sent now, and for which others each one waits.
+        """Return the entities of a batch that must not be sent now, each with the entities that it waits for.
 
-        At most :data:`NAMED_OBSTACLES` are named, sorted. An entity that waits for itself had a write of unknown
-        fate, and nothing else is written to it.
+        At most :data:`NAMED_OBSTACLES` are listed, sorted. An entity that waits for itself had a write of unknown
+        outcome, after which no other write to it is sent.
         """
         self._pass_to(batch)
         obstacles: dict[Entity, tuple[Entity, ...]] = {}
@@ -143,7 +142,7 @@ class SendSchedule:
         return obstacles
 
     def _pass_to(self, batch: SendBatch) -> None:
-        """Whatever earlier batches left unsettled was not sent."""
+        """Mark the unsettled operations of earlier batches as failed: they were not sent."""
         turn = self.batches.index(batch)
         for earlier_batch in self.batches[self._passed : turn]:
             for alteration in earlier_batch.alterations:
@@ -152,7 +151,7 @@ class SendSchedule:
         self._passed = max(self._passed, turn)
 
     def unseen(self, batch: SendBatch) -> tuple[Alteration, ...]:
-        """Acknowledged operations that removals of this batch rely on and that were not seen on every broker yet."""
+        """Return acknowledged operations not yet seen on every broker, if a removal of this batch relies on one."""
         if not batch.removes or not any(
             self._acknowledged.blocking_entities(alteration) for alteration in batch.alterations
         ):
@@ -160,15 +159,15 @@ class SendSchedule:
         return tuple(self._awaiting)
 
     def mark_visible(self) -> None:
-        """Everything acknowledged so far is visible on every live broker."""
+        """Mark every acknowledged operation as visible on every live broker."""
         self._acknowledged = _Obstacles()
         self._awaiting = []
 
     def settle(self, alteration: Alteration, result: Result) -> None:
-        """Takes note of what became of an entity of a batch, or of a write of an earlier run.
+        """Record the result for an entity of a batch, or for a write of an earlier run.
 
-        Anything but ``Applied`` stays in the way; a removal that was surely not carried out, such as one that a guard
-        withholds, only in the way of removals at closer levels: everything else comes before it.
+        Every result except ``Applied`` blocks later operations. A removal that certainly did not happen, such as one that a
+        guard withholds, blocks only removals at closer levels: all other operations come before it.
         """
         removes = any(value is None for _, value in alteration.operations)
         self._settled.add((removes, alteration.entity))
@@ -186,10 +185,10 @@ class SendSchedule:
 
 
 class _Obstacles:
-    """Entities with keys, asked "does any of you match a client of this one?" in constant time.
+    """Entities with keys; finds those that match a client of another entity in constant time.
 
-    Two entities miss each other only where both name the same slot differently, so each obstacle is filed under
-    its names per combination of slots, with ``None`` where it names none. Filing waits until the first query.
+    Two entities miss each other only if both name the same slot differently, so each obstacle is indexed by
+    its names per combination of slots, with ``None`` for a slot without a name. The index is built at the first query.
     """
 
     def __init__(self) -> None:
@@ -200,7 +199,7 @@ class _Obstacles:
         self._unfiled.append(alteration)
 
     def blocking_entities(self, alteration: Alteration) -> set[Entity]:
-        """Some of the obstacles that can match a client of this entity for one of its keys; empty = none does."""
+        """Return some of the obstacles that can match a client of this entity for one of its keys; empty = none."""
         self._file()
         obstacles: set[Entity] = set()
         if self._filed:
@@ -226,7 +225,7 @@ class _Obstacles:
 
 
 def _names(subject: Entity) -> tuple[str | None, str | None]:
-    """The two slots in which entities of a kind can miss each other; ``None`` where no name is given."""
+    """Return the two slots in which entities of a kind can miss each other; ``None`` for a slot without a name."""
     user, client_id, ip = subject
     if ip is not ABSENT:
         return (ip if isinstance(ip, str) else None), None
@@ -240,7 +239,7 @@ def _side(subject: Entity) -> str:
 
 
 def _addresses(subject: Entity) -> Iterator[tuple[str, object, object]]:
-    """Under which addresses an obstacle that matches a client of this entity is filed."""
+    """Yield the index keys of all obstacles that can match a client of this entity."""
     first_name, second_name = _names(subject)
     side = _side(subject)
     if first_name is None and second_name is None:

@@ -1,7 +1,6 @@
-"""The three-way table: which one row three values fall into; and one pair from all three sides, while it is compared.
+"""The three-way table of a pair: desired, last applied and live value determine exactly one row.
 
-    D desired, L last applied, V live; "=" as :func:`~reconciler.quota.keys.same_value` says
-
+    D desired, L last applied, V live; "=" as in :func:`~reconciler.quota.keys.same_value`
     D = L = V            InSync            D, no L, no V        Create
     D = V, no L          Adopt             D, no L, V other     Takeover
     D other, V = L       Spec              V = D, L other       Converged
@@ -9,8 +8,8 @@
     no D, V = L          Prune             no D, V other than L ChangedByAnother
     no D, L, no V        Gone              no D, no L, V        Unmanaged
 
-The rows exclude each other. What may be done about each stands in ``quota/policy.py``. A write of unknown outcome is no
-row: ``intent_settlement.py`` makes it a record or ends it before the table is read.
+The rows exclude each other. ``quota/policy.py`` has the permitted action of each. A write of unknown outcome is no
+row: ``intent_settlement.py`` turns it into a record or ends it first, as far as a describe decides.
 """
 
 from dataclasses import dataclass
@@ -30,14 +29,14 @@ def classify(
     live: float | None,
     is_pending: bool = False,
 ) -> Cause | None:
-    """The one row of the table that a pair falls into; ``None`` where there is nothing at all.
+    """Return the row of the table for a pair; ``None`` if all three values are unset.
 
     Args:
-        key: Which key; integral ones compare near whole numbers.
-        desired: What is asked for.
-        applied: What the record says was applied last.
-        live: What the cluster has.
-        is_pending: Whether a write of ours may still land.
+        key: The quota key; values of integral keys near a whole number equal that number.
+        desired: The declared value.
+        applied: The recorded value that was applied last.
+        live: The live value.
+        is_pending: Whether a write of kquota may still take effect.
     """
     if desired is None:
         return _undeclared(key, applied, live, is_pending=is_pending)
@@ -64,17 +63,17 @@ def _undeclared(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairView:
-    """One pair.
+    """One pair with its three values during the comparison.
 
     Attributes:
-        entity: Whose quota.
-        key: Which key.
-        declared: What a document asks for.
-        applied: Value last applied, by the record.
-        live: What the cluster has.
-        intent: A write that may still land.
-        claim: The declaration that ``declared`` comes from.
-        owner: Whose it is by record, or by the intent where there is no record.
+        entity: The entity.
+        key: The quota key.
+        declared: The value that a document declares.
+        applied: The recorded value that was applied last.
+        live: The live value.
+        intent: A write that may still take effect.
+        claim: The declaration of ``declared``.
+        owner: The recorded owner, or that of the intent if there is no record.
         now: Seconds since the epoch.
     """
 
@@ -95,11 +94,11 @@ class PairView:
 
     @property
     def unsettled(self) -> bool:
-        """Whether a write of ours may still land: then nothing is certain."""
+        """Whether a write of kquota may still take effect, so that the values are uncertain."""
         return self.intent is not None
 
     def new_owner(self) -> Owner:
-        """Whose the pair is once it is as asked for; an override alone owns what no document declares."""
+        """Return the owner once the pair has its target value; without a document, the recorded owner or an override."""
         if self.claim is None:
             return self.owner or Owner(document="", since=self.now)
         since = (
@@ -110,7 +109,7 @@ class PairView:
         )
 
     def owner_changed(self) -> bool:
-        """Whether the record names another document or deletionPolicy than the claim."""
+        """Whether the record has another document or deletionPolicy than the claim."""
         return self.claim is not None and (
             self.owner is None
             or self.owner.document != self.claim.document

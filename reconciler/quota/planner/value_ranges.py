@@ -1,4 +1,4 @@
-"""Ranges of values that the trusted side sets for some entities, and which changes such a range approves."""
+"""Ranges of values that the trusted configuration sets for some entities, and the changes that a range approves."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from reconciler.quota.patterns import EVERYTHING, EntityPattern
 from reconciler.quota.planner.plan import QuotaChange
 
 UNIT_STEP: Final = 1000.0
-"""The smallest slip between two prefixes of a unit: 10^3. The others are 1024, 10^6, 1024^2 and so on."""
+"""The smallest factor between two unit prefixes: 10^3. Others are 1024, 10^6, 1024^2 and so on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,11 +17,11 @@ class ValueRange:
     """The range of values that some entities may have for a key.
 
     Attributes:
-        entities: For which entities.
-        key: Which key.
-        minimum: Smallest value; ``None`` = no bound. A minimum replaces the guard against slips of the unit.
+        entities: The entities.
+        key: The quota key.
+        minimum: Smallest value; ``None`` = no bound. A minimum replaces the guard against mistakes in the unit.
         maximum: Largest value; ``None`` = no bound.
-        namespaces: For documents of these namespaces; empty = for all.
+        namespaces: Namespaces of the documents that it applies to; empty = all.
     """
 
     entities: EntityPattern
@@ -31,7 +31,7 @@ class ValueRange:
     namespaces: frozenset[str] = frozenset()
 
     def covers(self, change: QuotaChange) -> bool:
-        """Whether the range is about the quota that a change writes."""
+        """Whether the range applies to the quota that a change writes."""
         return (
             self.key is change.key
             and self.entities.matches(change.entity)
@@ -39,10 +39,10 @@ class ValueRange:
         )
 
     def approves(self, value: float) -> bool:
-        """Whether the trusted side has approved this value for these entities, however far it is from another one.
+        """Whether the range approves this value for its entities, whatever the value before.
 
-        Only a range for named entities approves, and only if its ends are less than :data:`UNIT_STEP` apart: then a
-        value and its slip are never both within it.
+        Only a range for named entities approves, and only if its ends are less than a factor of :data:`UNIT_STEP` apart: then
+        it never contains both a value and the same value in another unit.
         """
         return (
             self.entities != EVERYTHING
@@ -54,7 +54,7 @@ class ValueRange:
 
 
 def range_of(change: QuotaChange, ranges: Iterable[ValueRange]) -> ValueRange:
-    """The first range that covers a change, or one without bounds."""
+    """Return the first range that covers a change, or one without bounds."""
     return next(
         (value_range for value_range in ranges if value_range.covers(change)), _UNBOUND[change.key]
     )
@@ -63,12 +63,12 @@ def range_of(change: QuotaChange, ranges: Iterable[ValueRange]) -> ValueRange:
 def is_approved(
     change: QuotaChange, ranges: Iterable[ValueRange], granted: Iterable[ValueRange]
 ) -> bool:
-    """Whether a range approves the step between a change's value and any other: its new value, or the one it removes.
+    """Whether a range approves the new value of a change, or the value that it removes.
 
     Args:
         change: One change of a plan.
-        ranges: Those of the guards.
-        granted: Those of the tenants.
+        ranges: The ranges of the guards.
+        granted: The ranges of the tenants.
     """
     value = change.before if change.after is None else change.after
     return value is not None and any(
@@ -77,7 +77,7 @@ def is_approved(
 
 
 def _namespace(change: QuotaChange) -> str:
-    """The namespace of the document that declares a change, or of the removed one that did."""
+    """Return the namespace of the document that declares a change, or that declared a removed pair."""
     document = (
         change.claim.document
         if change.claim is not None

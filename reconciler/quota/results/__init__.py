@@ -1,1 +1,1 @@
-"""What a run reports: previews, outcomes, reconciliations and flat rows."""
+"""Results of a run: previews, outcomes and reconciliations."""

@@ -1,4 +1,4 @@
-"""Overrides whose time is over and whose value is still live: what has to come back, and who set the value."""
+"""Overrides that have expired and whose value is still live, with the value to restore."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ class ExpiredOverride:
     """One override that has ended and whose value is still live.
 
     Attributes:
-        override: The override as it is on record.
-        expected: What has to be live now; ``None`` = not set.
-        live: What is live; ``None`` = not set.
-        document: ``namespace/name`` of the document that declares the pair; "" = no document.
+        override: The recorded override.
+        expected: The value that should be live now; ``None`` = not set.
+        live: The live value; ``None`` = not set.
+        document: ``namespace/name`` of the owner of the pair; "" = no document.
     """
 
     override: Override
@@ -33,11 +33,11 @@ class ExpiredOverride:
 def expired_overrides(
     plan: Plan, owned: OwnershipRecords, *, reverted: Collection[Pair] = ()
 ) -> tuple[ExpiredOverride, ...]:
-    """The expired overrides that a plan reports or wants to revert, in plan order; without ignored pairs.
+    """Return the expired overrides that a plan reports or reverts, in plan order; without ignored pairs.
 
     Args:
         plan: The comparison of one observation.
-        owned: The records that the plan was made from.
+        owned: The records that the plan was computed from.
         reverted: Pairs that were written since.
     """
     ended, overrides = Cause.OVERRIDE_EXPIRED, owned.overrides

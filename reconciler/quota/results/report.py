@@ -1,7 +1,7 @@
-"""What the readers of a run are given: a preview before anything is sent, an outcome afterwards. Values only.
+"""Results of a run: a preview before sending, an outcome afterwards, a reconciliation of a loop. Values only.
 
-What may be large is left out of ``repr``: asyncio builds the repr of a finished task, result included, when it
-restores the handler of Ctrl-C, and 30,000 changes would cost more there than in all the rest of a run.
+Large fields are not in ``repr``: asyncio builds the repr of a finished task, result included, when it
+restores the handler of Ctrl-C, and with 30,000 changes that would take longer than the rest of a run.
 """
 
 from collections.abc import Mapping
@@ -26,13 +26,13 @@ from reconciler.quota.state import QuotaState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOrigin:
-    """Who made something, and from what. For people; nothing branches on it.
+    """Author and source of a plan or run. For display only.
 
     Attributes:
         author: A person or a pipeline.
         commit: Commit of the manifests, "" outside a repository.
-        cluster: Name of the cluster in the project or in Kubernetes, "" where only its address is known.
-        tool_version: Version of this program.
+        cluster: Name of the cluster in the project or in Kubernetes, "" if only its address is known.
+        tool_version: Version of kquota.
     """
 
     author: str = ""
@@ -43,12 +43,12 @@ class RunOrigin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValidationResult:
-    """What the broker (or its rules) said about all changes, without changing anything.
+    """The answer to a validation of all changes by a broker or its simulated rules, without changing anything.
 
     Attributes:
         source: ``broker``, ``sandbox 4.x`` or ``none``.
-        rejections: Entities that would be refused, and the words.
-        reason: Why it is not the broker's own verdict, or "".
+        rejections: Entities that would be refused, with the error.
+        reason: Why the broker did not validate, or "".
     """
 
     source: str
@@ -58,22 +58,22 @@ class ValidationResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
-    """A plan with everything that a reviewer needs.
+    """A plan with its checks, impact and warnings for a reviewer.
 
     Attributes:
-        plan: What would be done.
-        preconditions: What it stands on.
-        violations: What guards say against it.
-        verdict: What the broker says to it.
-        impact: What it means for clients; ``None`` where there is no live state to compare with.
+        plan: The plan.
+        preconditions: Its preconditions.
+        violations: Violations of guards.
+        verdict: The broker's validation.
+        impact: The effect on clients; ``None`` if there is no live state to compare with.
         warnings: Sentences about the run as a whole.
-        advice: Doubtful rules, with their places; accepted ones, too.
+        advice: Warnings about rules, with their places; accepted ones included.
         changed_documents: Documents that the proposal changes, as ``namespace/name``; ``None`` = not compared.
-        policy: The policy in force.
-        drift_mode: What is done about drift.
-        created_at: When the cluster was looked at, in seconds since the epoch.
-        snapshot_at: When the snapshot was taken that stands for the cluster; ``None`` = the cluster was asked.
-        origin: Who made it.
+        policy: The effective policy.
+        drift_mode: How drift is treated.
+        created_at: When the cluster was described, in seconds since the epoch.
+        snapshot_at: Time of the snapshot that replaces the cluster; ``None`` = the cluster was described.
+        origin: Author and source.
     """
 
     plan: Plan = field(repr=False)
@@ -92,7 +92,7 @@ class Preview:
 
     @property
     def errored(self) -> bool:
-        """Whether something is wrong with the plan itself: a conflict, or the broker would refuse a change."""
+        """Whether the plan has a conflict or the broker would refuse a change."""
         return bool(self.plan.conflicts or self.verdict.rejections)
 
     @property
@@ -104,12 +104,12 @@ class Preview:
 
     @property
     def open_advice(self) -> tuple[RuleWarning, ...]:
-        """Doubtful rules that neither their document nor the project accepts."""
+        """Warnings about rules that neither their document nor the project accepts."""
         return tuple(warning for warning in self.advice if not warning.accepted)
 
     @property
     def touched_documents(self) -> frozenset[str]:
-        """Documents that the proposal changes; where they were not compared, those that the plan writes for."""
+        """Documents that the proposal changes; if not compared, the documents of the plan's changes."""
         if self.changed_documents is not None:
             return self.changed_documents
         claims = (change.claim for change in self.plan.changes)
@@ -117,12 +117,12 @@ class Preview:
 
     @property
     def applyable(self) -> bool:
-        """Whether ``apply`` would do something and nothing forbids it."""
+        """Whether ``apply`` would send changes and no guard or conflict forbids it."""
         return bool(self.plan.changes) and not self.violations and not self.plan.conflicts
 
 
 class PairVisibility(StrEnum):
-    """What the last look at the cluster showed of a pair. *Visible*, never *enforced*."""
+    """What the last describe showed of a pair. *Visible* does not mean *enforced*."""
 
     VISIBLE = "visible"
     NOT_YET = "not yet visible"
@@ -132,13 +132,13 @@ class PairVisibility(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairOutcome:
-    """What became of one change.
+    """The outcome of one change.
 
     Attributes:
         change: The change.
-        result: What became of its entity in that pass; ``None`` = it was not sent.
-        visibility: What the last look showed.
-        observed_value: The live value at that look.
+        result: Result of its entity in that phase; ``None`` = not sent.
+        visibility: What the last describe showed.
+        observed_value: The live value in that describe.
     """
 
     change: QuotaChange
@@ -163,27 +163,27 @@ class PairOutcome:
 
     @property
     def is_done(self) -> bool:
-        """Whether it was applied and seen."""
+        """Whether it was applied and is visible."""
         return isinstance(self.result, Applied) and self.visibility is PairVisibility.VISIBLE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of a plan.
+    """The outcome of a plan.
 
     Attributes:
-        cluster_id: Which cluster.
-        digest: Of the plan.
+        cluster_id: The cluster.
+        digest: Digest of the plan.
         pairs: One per change, in plan order.
-        visibility: What the brokers showed; ``None`` where nothing had to be looked for.
-        bookkeeping: How many records changed without a write to the cluster.
-        adopted: How many of them adopt a value that is live as declared.
-        recorded: Whether the inventory knows all this.
+        visibility: What the brokers showed; ``None`` if nothing had to be verified.
+        bookkeeping: Number of records that changed without a write to the cluster.
+        adopted: Number of those that adopt a live value equal to the declared one.
+        recorded: Whether the inventory contains all of this.
         interrupted: Whether a stop was requested.
-        failure: Why sending, looking or recording broke off, or "".
+        failure: Why sending, verifying or recording failed, or "".
         started_at: Seconds since the epoch.
         ended_at: Seconds since the epoch.
-        origin: Who applied it.
+        origin: Author and source.
     """
 
     cluster_id: str
@@ -201,7 +201,7 @@ class Outcome:
 
     @property
     def complete(self) -> bool:
-        """Whether every change was applied, seen and recorded."""
+        """Whether every change was applied, is visible and was recorded."""
         return (
             all(pair.is_done for pair in self.pairs)
             and self.recorded
@@ -210,7 +210,7 @@ class Outcome:
         )
 
     def count(self, word: str) -> int:
-        """How many changes ended with this word."""
+        """Return the number of changes with this ``status_text``."""
         return sum(pair.status_text == word for pair in self.pairs)
 
 
@@ -220,7 +220,7 @@ class WithheldChange:
 
     Attributes:
         change: The change.
-        violations: What was said against it; never empty.
+        violations: The violations of guards; never empty.
     """
 
     change: QuotaChange
@@ -229,21 +229,21 @@ class WithheldChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reconciliation:
-    """One pass of a loop over one cluster: what it saw, what it did, what it left, and why.
+    """One reconciliation of a loop over one cluster: what it observed, sent and withheld, and why.
 
-    Statuses, metrics, events and messages are readings of it.
+    Statuses, metrics, events and messages are derived from it.
 
     Attributes:
         cluster: Name of the QuotaCluster.
-        preview: What was found; ``None`` where the pass failed before there was a plan.
-        outcome: What became of what was sent; ``None`` where nothing was to be sent.
-        withheld: What guards did not let through, in plan order.
-        waiting: Drift that would be corrected but not yet, or no longer: seen too rarely, corrected too often.
-        observations: Drifted pairs with their past; kept up by the caller that runs the loop.
-        expired_overrides: Overrides that have ended and whose value is still live after the pass.
-        live: What the cluster had at the last look of this pass; ``None`` where it was not asked.
-        drift_since: When drift was first seen, per pair, as the records had it before this pass.
-        error: Why the pass broke off.
+        preview: The plan with its checks; ``None`` if the reconciliation failed before.
+        outcome: Outcome of the sent changes; ``None`` if there were none to send.
+        withheld: Changes that guards withheld, in plan order.
+        waiting: Drift that is not corrected: not confirmed yet, or corrected too often.
+        observations: Drifted pairs with their history; maintained by the caller that runs the loop.
+        expired_overrides: Overrides that have ended and whose value is still live after the reconciliation.
+        live: The quotas in its last describe; ``None`` if the cluster was not described.
+        drift_since: When drift was first seen, per pair, from the records before this reconciliation.
+        error: Why the reconciliation failed.
         started_at: Seconds since the epoch.
         ended_at: Seconds since the epoch.
     """
@@ -263,7 +263,7 @@ class Reconciliation:
 
     @property
     def in_order(self) -> bool:
-        """Whether everything was compared and nothing is left undone: a successful sync."""
+        """Whether everything was compared and nothing is left to do: a successful sync."""
         return (
             self.error is None
             and self.preview is not None
