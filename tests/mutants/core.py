@@ -524,7 +524,7 @@ FAULTS: tuple[Fault, ...] = (
         "entity",
         (
             "the default is the empty name",
-            'def kinds(subject: Entity) -> tuple[str, str, str]:\n    """``named``, ``default`` or ``absent`` for each slot."""\n    user, client_id, ip = subject\n',
+            'def kinds(subject: Entity) -> tuple[str, str, str]:\n    """Return ``named``, ``default`` or ``absent`` for each slot."""\n    user, client_id, ip = subject\n',
             'def kinds(subject: Entity) -> tuple[str, str, str]:\n    """``entity_parts``, ``default`` or ``absent`` for each slot."""\n    user, client_id, ip = (None if one == "" else one for one in subject)\n',
             ("tests/quota/test_entity.py",),
         ),
