@@ -53,11 +53,11 @@ from typing import ClassVar
 
 
 class KquotaError(Exception):
-    """The root. ``str(error)`` is one sentence for people; ``hint`` says what to do next.
+    """The root. ``str(error)`` is one sentence for the user; ``hint`` is the next step.
 
     Args:
         message: What happened and where, without a trailing period.
-        hint: What the reader can do next, or "".
+        hint: What the user can do next, or "".
     """
 
     exit_code: ClassVar[int] = 1
@@ -69,7 +69,7 @@ class KquotaError(Exception):
         self.hint = hint
 
     def reword(self, message: str) -> None:
-        """Replace the message; the kind of error and everything that it carries stay."""
+        """Replace the message; class and other fields stay."""
         self.message, self.args = message, (message,)
 
 
@@ -78,7 +78,7 @@ class UsageError(KquotaError):
 
 
 class ConfigError(KquotaError):
-    """A setting is wrong: ``key`` names it, ``where`` the file (with line, if known)."""
+    """A setting is wrong: ``key`` is its name, ``where`` the file (with line, if known)."""
 
     def __init__(self, message: str, *, key: str = "", location: str = "", hint: str = "") -> None:
         super().__init__(f"{location}: {message}" if location else message, hint=hint)
@@ -87,12 +87,12 @@ class ConfigError(KquotaError):
 
 
 class QuotaValueError(KquotaError):
-    """An entity, key or number that no manifest may hold."""
+    """An entity, key or number that a manifest must not contain."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Problem:
-    """One fault in one file; line and column count from 1, 0 means unknown."""
+    """One problem in a file; line and column count from 1, 0 means unknown."""
 
     path: str
     line: int
@@ -104,7 +104,7 @@ class Problem:
 
 
 class ManifestErrors(KquotaError):
-    """Every problem that a set of files has, sorted by place; never only the first."""
+    """All problems of a set of files, sorted by place."""
 
     def __init__(self, problems: Sequence[Problem], *, hint: str = "") -> None:
         self.problems = tuple(sorted(problems))
@@ -112,15 +112,15 @@ class ManifestErrors(KquotaError):
 
 
 class GitError(KquotaError):
-    """A revision, path or repository cannot be read as asked."""
+    """A revision, path or repository cannot be read as requested."""
 
 
 class InventoryError(KquotaError):
-    """The records of what we own cannot be read or written; they are never guessed."""
+    """The ownership records cannot be read or written."""
 
 
 class InventoryLocked(InventoryError):
-    """Another writer holds the inventory; ``holder`` says who, as far as the lock shows."""
+    """Another writer has the lock of the inventory; ``holder`` identifies it, as far as the lock shows."""
 
     retriable = True
 
@@ -130,12 +130,12 @@ class InventoryLocked(InventoryError):
 
 
 class ClientError(KquotaError):
-    """Talking to the cluster failed.
+    """Communication with the cluster failed.
 
     Args:
         node: ``host:port`` or ``host:port (id N)`` of the peer, "" if none was reached.
-        api: Name of the request under way, "" before the first.
-        attempt: How many tries were made, counting from 1.
+        api: Name of the current request, "" before the first.
+        attempt: Number of attempts, counting from 1.
     """
 
     def __init__(
@@ -148,13 +148,13 @@ class ClientError(KquotaError):
 
 
 class ConnectError(ClientError):
-    """No connection could be made, or it was lost before an answer."""
+    """No connection could be made, or it was lost before a response."""
 
     retriable = True
 
 
 class ConnectionRefused(ConnectError):
-    """Every address that was dialed refused the connection: no process listens there."""
+    """Every address refused the connection: no process listens there."""
 
 
 class DnsError(ConnectError):
@@ -162,35 +162,35 @@ class DnsError(ConnectError):
 
 
 class TlsError(ConnectError):
-    """The TLS handshake failed; certificate faults are final, so this is not retried."""
+    """The TLS handshake failed. Not retried, because certificate errors are final."""
 
     retriable = False
 
 
 class AuthenticationError(ClientError):
-    """The broker refused who we are. Final: a wrong password is not hammered into a lock-out."""
+    """The broker refused the credentials. Not retried: repeated wrong passwords could lock the account."""
 
 
 class UnsupportedVersion(ClientError):
-    """The broker offers no version of an API that we speak."""
+    """The broker supports no version of an API that kquota supports."""
 
 
 class ControllerUnavailable(UnsupportedVersion):
-    """A KRaft broker offers no version of an API that it forwards: its controller is away for now."""
+    """A KRaft broker offers no version of an API that it forwards: its controller is unavailable for now."""
 
     retriable = True
 
 
 class EncodeError(ClientError):
-    """A request cannot be written in the version agreed on; our own fault, and nothing was sent."""
+    """A request cannot be encoded in the negotiated version; a fault of kquota, nothing was sent."""
 
 
 class ProtocolError(ClientError):
-    """The peer broke the protocol; the connection is closed, nothing of the answer is used."""
+    """The peer violated the protocol; the connection is closed and the response is discarded."""
 
 
 class DecodeError(ProtocolError):
-    """An answer cannot be read; ``offset`` counts bytes from the start of its body."""
+    """A message cannot be decoded; ``offset`` counts bytes from the start of its body, -1 = unknown."""
 
     def __init__(self, message: str, *, offset: int = -1, node: str = "", api: str = "") -> None:
         super().__init__(message, node=node, api=api)
@@ -198,7 +198,7 @@ class DecodeError(ProtocolError):
 
 
 class TooManyItems(DecodeError):
-    """A message holds more items than it may; nothing was allocated for those above the limit."""
+    """A message has more items than allowed; nothing was allocated for those above the limit."""
 
     def __init__(self, message: str, *, offset: int = -1, hint: str = "") -> None:
         super().__init__(message, offset=offset)
@@ -215,7 +215,7 @@ class FrameTooLarge(ProtocolError):
 
 
 class BrokerError(ClientError):
-    """The broker answered the whole request with an error code and, often, its own words."""
+    """The broker answered the whole request with an error code and, often, a message."""
 
     def __init__(
         self,
@@ -232,7 +232,7 @@ class BrokerError(ClientError):
 
 
 class AuthorizationError(BrokerError):
-    """Code 31: the principal lacks a right on the cluster resource; the message names it."""
+    """Code 31: the principal lacks a right on the cluster resource; the message contains the right."""
 
 
 class RequestTimeout(ClientError):
@@ -255,17 +255,17 @@ class RequestTimeout(ClientError):
 
 
 class OutcomeUnknown(ClientError):
-    """A request that must not be repeated was sent, and no usable answer came: the broker may have carried it out."""
+    """A request that must not be repeated was sent without a usable response: the broker may have applied it."""
 
 
 class ForgeError(KquotaError):
-    """A code host (GitHub, GitLab) refused a request, answered nonsense or could not be reached.
+    """A code host (GitHub, GitLab) refused a request, sent an invalid response or could not be reached.
 
     Args:
-        message: What was asked, and what came back.
-        status: HTTP status; 0 where there was no answer.
-        unsure: Whether the request may have been carried out although no answer says so.
-        may_work_later: Whether the same request may work later; the tries that help were already made.
+        message: The request and its result.
+        status: HTTP status; 0 without a response.
+        unsure: Whether the request may have been applied although no response confirms it.
+        may_work_later: Whether the same request may succeed later; useful retries were already made.
     """
 
     def __init__(
@@ -284,7 +284,7 @@ class ForgeError(KquotaError):
 
 
 class LakeError(KquotaError):
-    """Stored tables or evidence cannot be read or written; ``path`` says which file, without secrets of its address."""
+    """Stored tables or evidence cannot be read or written; ``path`` is the file, without secrets of its address."""
 
     def __init__(self, message: str, *, path: str = "", hint: str = "") -> None:
         super().__init__(f"{path}: {message}" if path else message, hint=hint)
@@ -292,17 +292,20 @@ class LakeError(KquotaError):
 
 
 class LakeConflict(LakeError):
-    """Another writer committed the same unit first: read it anew and make it again."""
+    """Another writer committed the same unit first: read it again and repeat the change."""
 
     retriable = True
 
 
 class LakeDamaged(LakeError):
-    """A stored file is missing, cut off, altered, or of a version that this program does not read: make it again."""
+    """A stored file is missing, truncated, modified, or of an unsupported version: create it again."""
 
 
 class TelemetryError(KquotaError):
-    """Recorded use cannot be read as asked; ``where`` is a file with its line or an address without secrets, ``status`` that of HTTP (0 = none)."""
+    """Recorded use cannot be read as requested.
+
+    ``where`` is a file with its line or an address without secrets, ``status`` the HTTP status (0 = none).
+    """
 
     def __init__(
         self, message: str, *, location: str = "", status: int = 0, hint: str = ""
@@ -313,22 +316,22 @@ class TelemetryError(KquotaError):
 
 
 class TelemetryUnavailable(TelemetryError):
-    """No answer, or one that says: later."""
+    """No response, or a response to retry later."""
 
     retriable = True
 
 
 class SparkError(KquotaError):
-    """A job failed in Spark, or its session was lost. The message is the first line of what Spark said."""
+    """A job failed in Spark, or its session was lost. The message is the first line of Spark's error."""
 
 
 class NotifyError(KquotaError):
-    """A message was not taken by its receiver. The text names scheme and host at most: the rest of an address is secret.
+    """A receiver did not accept a message. The text has at most scheme and host: the rest of an address is secret.
 
     Args:
-        message: Who was notified, and what came back.
-        status: HTTP status; 0 where there was no answer.
-        attempts: How many tries were made.
+        message: The receiver and its response.
+        status: HTTP status; 0 without a response.
+        attempts: Number of attempts.
     """
 
     def __init__(self, message: str, *, status: int = 0, attempts: int = 1, hint: str = "") -> None:
@@ -338,12 +341,12 @@ class NotifyError(KquotaError):
 
 
 class KubernetesError(KquotaError):
-    """The Kubernetes API server refused a request, or could not be asked.
+    """The Kubernetes API server refused a request, or could not be reached.
 
     Args:
-        message: What was asked, and what the server said.
-        status: HTTP status; 0 where there was no answer.
-        reason: Kubernetes' own word, such as ``KubernetesConflict`` or ``AlreadyExists``; "" where there is none.
+        message: The request and the server's message.
+        status: HTTP status; 0 without a response.
+        reason: The reason of the Kubernetes Status object, such as ``Conflict`` or ``AlreadyExists``; "" without one.
     """
 
     def __init__(self, message: str, *, status: int = 0, reason: str = "", hint: str = "") -> None:
@@ -353,33 +356,33 @@ class KubernetesError(KquotaError):
 
 
 class KubernetesUnavailable(KubernetesError):
-    """No answer, or 429 or 5xx: the tries that help were already made. A write may have been carried out."""
+    """No response, or 429 or 5xx: useful retries were already made. A write may have been applied."""
 
     retriable = True
 
 
 class NotFound(KubernetesError):
-    """404: there is no such object, or the server does not know its kind."""
+    """404: the object does not exist, or the server does not have its kind."""
 
 
 class Forbidden(KubernetesError):
-    """403: a Role lacks a right, or an admission policy says no; the server's message says which."""
+    """403: a Role lacks a right, or an admission policy refuses; the server's message has the details."""
 
 
 class KubernetesConflict(KubernetesError):
-    """409: the object was changed or made by another writer meanwhile; read again, decide again."""
+    """409: another writer changed or created the object meanwhile; read it again and repeat the change."""
 
     retriable = True
 
 
 class Gone(KubernetesError):
-    """410: a listing or a version is too old; list anew."""
+    """410: a listing or a version is too old; list again."""
 
     retriable = True
 
 
 class AnswerTooLarge(KubernetesError):
-    """An answer has more bytes than were allowed for it; it was not read to its end."""
+    """A response exceeds the allowed size; it was not read to its end."""
 
 
 class LeaseLost(KquotaError):
@@ -394,7 +397,7 @@ class CredentialsError(ConfigError):
     Args:
         message: What is wrong, without any value.
         reason: ``SecretNotFound``, ``SecretKeyMissing`` or ``SecretInvalid``.
-        keys: The keys of the Secret that are concerned.
+        keys: The affected keys of the Secret.
     """
 
     def __init__(
@@ -406,7 +409,7 @@ class CredentialsError(ConfigError):
 
 
 class TaskDied(KquotaError):
-    """A task that has to run as long as its process ended or failed; ``name`` says which, ``reason`` what it raised."""
+    """A task that must run as long as its process ended or failed; ``name`` is the task, ``reason`` its exception."""
 
     def __init__(
         self, message: str, *, name: str, reason: BaseException | None = None, hint: str = ""
@@ -417,7 +420,7 @@ class TaskDied(KquotaError):
 
 
 class WrongCluster(KquotaError):
-    """The cluster that answered is not the one that was expected; nothing was written. A guard, so exit 3."""
+    """The cluster that answered is not the expected one; nothing was written. A guard, so exit 3."""
 
     exit_code = 3
 
@@ -428,7 +431,7 @@ class WrongCluster(KquotaError):
 
 
 class PlanRefused(KquotaError):
-    """Guards or policy refuse the plan; ``violations`` are sentences, all of them."""
+    """Guards or policy refuse the plan; ``violations`` has one sentence for each."""
 
     exit_code = 3
 
@@ -438,7 +441,7 @@ class PlanRefused(KquotaError):
 
 
 class StalePlan(KquotaError):
-    """A saved plan no longer fits cluster, inventory, manifests or clock; ``differences`` say how."""
+    """A saved plan no longer matches cluster, inventory, manifests or clock; ``differences`` has the details."""
 
     exit_code = 4
 

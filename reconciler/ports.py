@@ -1,6 +1,6 @@
-"""The shapes that the use case needs from outside. Protocols only; no behaviour.
+"""Protocols of the adapters that the reconcile workflow uses; no behaviour.
 
-``reconcile`` sees only these; the composition roots (``cli``, later ``kube``) pick real things and hand them in.
+``reconcile`` depends only on these; the composition roots (``cli``, ``kube``) pass implementations.
 """
 
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
@@ -15,22 +15,22 @@ from reconciler.quota.ownership import OwnershipRecords, RecordChange
 from reconciler.quota.state import QuotaState
 
 Validator = Callable[[str, Sequence[Alteration]], Mapping[Entity, Result]]
-"""``validator(behaves_as, alterations)``: what Kafka's rules of that line say, without a broker; one per entity."""
+"""``validator(behaves_as, alterations)``: one result per entity by Kafka's rules of that release line, without a broker."""
 
 
 class QuotaStore(Protocol):
-    """A Kafka cluster, as far as quotas go. Implemented by ``client.QuotaClient``."""
+    """The quotas of a Kafka cluster. Implemented by ``client.QuotaClient``."""
 
     async def cluster(self) -> Cluster:
-        """Cluster id, live brokers and our rights, asked anew."""
+        """Return the cluster id, live brokers and the principal's rights, read again from the cluster."""
         ...
 
     async def observe(self, *, scram_users: bool = False) -> ClusterDescription:
-        """The cluster and all its quotas, asked together; with the names of SCRAM users where they are asked for."""
+        """Return the cluster and all its quotas, requested together; with the names of SCRAM users on request."""
         ...
 
     async def describe(self, filter_: Filter, *, node: int | None = None) -> QuotaState:
-        """One consistent snapshot of what a broker (or the given one) has; never partial."""
+        """Return one consistent snapshot of the quotas of any broker (or of ``node``); never partial."""
         ...
 
     async def alter(
@@ -41,13 +41,13 @@ class QuotaStore(Protocol):
         progress: Progress | None = None,
         results: MutableMapping[Entity, Result] | None = None,
     ) -> Mapping[Entity, Result]:
-        """Send alterations in chunks, one after the other; exactly one result per entity.
+        """Send alterations in chunks, one after the other; return exactly one result per entity.
 
-        ``results`` is filled while the work goes on, so that a caller who is cancelled knows as much as the
-        store does: what is not in it was not sent.
+        ``results`` is filled during the call, so that it is complete also if the caller is cancelled:
+        an entity that is not in it was not sent.
 
-        An entity stands at most once in ``alterations``. Never raises for what happened to an entity
-        once the first byte of a chunk may have left: that is ``UNKNOWN`` in the results.
+        Each entity occurs at most once in ``alterations``. Never raises for the outcome of an entity
+        after the first byte of a chunk may have been sent: its result is then ``Unknown``.
         """
         ...
 
@@ -57,20 +57,20 @@ class QuotaStore(Protocol):
         *,
         timeout: float,  # noqa: ASYNC109 - it reports who lagged instead of raising
     ) -> Visibility:
-        """Poll every live broker with exact filters until each shows all of ``expected``, or the deadline."""
+        """Poll every live broker with exact filters until each shows all of ``expected``, or until the deadline."""
         ...
 
 
 class Inventory(Protocol):
-    """Where the records of what we own are kept, for one cluster at a time."""
+    """The store of the ownership records, for one cluster at a time."""
 
     async def load(self, cluster_id: str) -> OwnershipRecords:
-        """All records and overrides of this cluster; ``known=False`` if there never were any.
+        """Return all records and overrides of this cluster; ``is_known=False`` if there never were any.
 
-        For a writer this also takes the cluster's lock, which it holds until it is closed.
+        For a writer this also takes the cluster's lock, which it keeps until it is closed.
 
         Raises:
-            InventoryError: The records exist but cannot be read; never an empty answer instead.
+            InventoryError: The records exist but cannot be read; the result is never empty instead.
             InventoryLocked: Another writer is writing to this cluster.
         """
         ...
@@ -81,17 +81,17 @@ class Inventory(Protocol):
 
 
 class RefStore(Protocol):
-    """One file per ref, with compare-and-swap. Implemented by ``git.refs.GitRefs``."""
+    """One file per git ref, with compare-and-swap. Implemented by ``git.refs.GitRefs``."""
 
     def read(self, ref: str) -> tuple[str, bytes] | None:
-        """An opaque version and the content, ``None`` if there is none."""
+        """Return an opaque version and the content, ``None`` if the ref does not exist."""
         ...
 
     def write(self, ref: str, content: bytes, *, expected: str | None, message: str) -> str:
-        """The new version.
+        """Write the content and return the new version.
 
         Raises:
-            InventoryLocked: The version is no longer the expected one; nothing was written.
+            InventoryLocked: The current version is not the expected one; nothing was written.
         """
         ...
 
@@ -104,5 +104,5 @@ class AuditLog(Protocol):
         ...
 
     def open_intents(self, cluster_id: str) -> Mapping[str, Mapping[str, object]] | None:
-        """The entries ``INTENDED`` of a cluster without an outcome, by pair; ``None`` = the log cannot be read back."""
+        """Return the entries ``INTENDED`` of a cluster without an outcome, by pair; ``None`` = the log cannot be read back."""
         ...

@@ -1,9 +1,9 @@
-"""The use case: observe, plan, guard, validate, apply, verify, report. Sees ports, never a client or a file.
+"""The reconcile workflow: observe, plan, check guards, validate, apply, verify, report. Uses only ports, no client or file.
 
     prepared = await prepare(ports, orders, desired)      # observe -> plan -> guards -> validate
     outcome = await apply(ports, orders, prepared)        # send -> verify -> record -> audit
 
-``story`` reads like that sentence; each other module is one of its words.
+``reconcile/workflow.py`` has these two functions; the other modules contain their steps.
 """
 
 from reconciler.reconcile.drift import drift, note_drift

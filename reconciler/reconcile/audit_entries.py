@@ -1,7 +1,7 @@
-"""The entries of the audit log: for each change one before it is sent and one with what became of it.
+"""Entries of the audit log: one per change before it is sent, and one with its outcome.
 
-An entry ``INTENDED`` is written before the first request of a run. A run that lives on writes the outcome of each
-change; after a crash, the next run that decides about the intent writes it (``APPLIED`` or ``NOT LANDED``).
+An entry ``INTENDED`` is written before the first request of a run. The run itself writes the outcome of each
+change; after a crash, the next run that settles the intent writes it (``APPLIED`` or ``NOT LANDED``).
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -31,11 +31,11 @@ from reconciler.render.units import instant
 
 
 def intended(outcome: Outcome, pairs: Collection[Pair]) -> tuple[Mapping[str, object], ...]:
-    """An entry for each change that is about to be sent.
+    """Return an entry for each change that is about to be sent.
 
     Args:
-        outcome: The outcome of the run as it begins.
-        pairs: What is about to be sent.
+        outcome: The outcome of the run at its start.
+        pairs: The pairs that are about to be sent.
     """
     run, unchecked = _run(outcome, outcome.started_at), PairVisibility.UNCHECKED.value
     return tuple(
@@ -53,11 +53,11 @@ def intended(outcome: Outcome, pairs: Collection[Pair]) -> tuple[Mapping[str, ob
 
 
 def entries(outcome: Outcome, pairs: Collection[Pair] = ()) -> tuple[Mapping[str, object], ...]:
-    """What became of every change that was intended, sent or held.
+    """Return the outcome entries of every change that was intended, sent or held.
 
     Args:
-        outcome: What became of each change.
-        pairs: Those with an entry ``INTENDED``; their outcome is written even if they were never sent.
+        outcome: The outcome of each change.
+        pairs: Pairs with an entry ``INTENDED``; their outcome is written even if they were never sent.
     """
     run, began = _run(outcome, outcome.ended_at), instant(outcome.started_at)
     audit_entries: list[Mapping[str, object]] = []
@@ -87,15 +87,15 @@ def settled(
     now: float,
     origin: RunOrigin,
 ) -> tuple[Mapping[str, object], ...]:
-    """The outcome of what earlier runs intended and ended before they could record.
+    """Return the outcome entries for intents of earlier runs that ended before they recorded a result.
 
     Args:
-        changes: What a describe decided about intents.
+        changes: The record changes that settle intents.
         owned: The records with those intents.
-        open_intents: The entries of the log that wait for an outcome; ``None`` = the log cannot be read back, then the
-            entry has no value from before: its ``INTENDED`` has it.
+        open_intents: The entries of the log that wait for an outcome; ``None`` = the log cannot be read back: then the
+            entry lacks the earlier value, which its ``INTENDED`` has.
         now: Seconds since the epoch.
-        origin: Who decides.
+        origin: The run that settles them.
     """
     audit_entries: list[Mapping[str, object]] = []
     for pair, outcome in _decided(changes):
@@ -129,7 +129,7 @@ def _decided(changes: Iterable[RecordChange]) -> Iterator[tuple[Pair, str]]:
 def _bare(
     cluster_id: str, pair: Pair, intent: Intent, origin: RunOrigin, now: float
 ) -> Mapping[str, object]:
-    """What the records know of an intent: no digest, no cause and no value from before."""
+    """Return an entry from the records alone: no digest, no cause and no earlier value."""
     time = instant(intent.at or now)
     return {
         "time": time,
@@ -149,7 +149,7 @@ def _bare(
 
 
 def _run(outcome: Outcome, at: float) -> Mapping[str, object]:
-    """What all entries of a run have in common."""
+    """Return the fields that all entries of a run share."""
     return {
         "time": instant(at),
         "who": outcome.origin.author,

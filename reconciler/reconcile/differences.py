@@ -1,4 +1,4 @@
-"""Differences between then and now in words, for a plan that no longer fits."""
+"""Text for preconditions of a plan that changed."""
 
 from reconciler.base.escaping import escaped
 from reconciler.quota.entity_forms import entity_text
@@ -7,7 +7,7 @@ from reconciler.render.units import limit
 
 
 def difference_text(difference: PreconditionChange) -> str:
-    """One line: the pair, what the plan was made from, what is there now."""
+    """Return one line: the pair, its values when the plan was computed and its values now."""
     pair = f"{entity_text(difference.entity)} {difference.key}"
     if difference.then is None:
         return f"{pair}: newly set to {_live(difference.now)}; clients of a removal would fall back to it"

@@ -1,4 +1,4 @@
-"""Drift without documents: live values that differ from those applied last, and values of overrides that have ended."""
+"""Drift without documents: live values that differ from those applied last, and values of expired overrides."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -23,12 +23,12 @@ from reconciler.reconcile.workflow import PreparedPlan, preview
 
 
 async def drift(ports: ReconcilePorts, orders: ReconcileOptions) -> tuple[Finding, ...]:
-    """Live values that differ from those we applied last, whatever documents say; nothing is written.
+    """Return live values that differ from those applied last, whatever the documents declare; writes nothing.
 
     Raises:
-        WrongCluster: Another cluster answers.
+        WrongCluster: Another cluster answered.
         InventoryError: The records cannot be read.
-        ClientError: The cluster cannot be asked.
+        ClientError: The cluster cannot be described.
     """
     observation = await observe(ports, orders)
     plan = _compared(observation, rules_for(orders, observation))
@@ -36,7 +36,7 @@ async def drift(ports: ReconcilePorts, orders: ReconcileOptions) -> tuple[Findin
 
 
 def expired(observation: Observation, rules: Rules) -> tuple[ExpiredOverride, ...]:
-    """The overrides that have ended and whose value is still live, whatever documents say."""
+    """Return the overrides that have ended and whose value is still live, whatever the documents declare."""
     return expired_overrides(_compared(observation, rules), observation.owned)
 
 
@@ -53,16 +53,16 @@ def _compared(observation: Observation, rules: Rules) -> Plan:
 async def observe_drift(
     ports: ReconcilePorts, orders: ReconcileOptions, *, cluster: str, notes: bool
 ) -> Reconciliation:
-    """One look for drift as a pass that writes nothing to the cluster; whatever happens is in the answer.
+    """Observe drift as a reconciliation that writes nothing to the cluster; errors are part of the result.
 
     Args:
-        ports: The outside world.
-        orders: The options of this look; its policy counts as ``Observe``.
-        cluster: What the cluster is called.
-        notes: Whether the records may learn when drift was first seen.
+        ports: The adapters.
+        orders: The options of this observation; its policy is treated as ``Observe``.
+        cluster: Name of the cluster.
+        notes: Whether to record when drift was first seen.
 
     Returns:
-        The pass. ``sightings`` is left to the caller, who remembers earlier looks.
+        The reconciliation. The caller, which remembers earlier observations, fills in ``observations``.
     """
     started = ports.clock.now()
     prepared: PreparedPlan | None = None
@@ -92,7 +92,7 @@ async def observe_drift(
 
 
 async def note_drift(ports: ReconcilePorts, prepared: PreparedPlan) -> None:
-    """Write down when drift was first seen, and where it is over; the only thing that a look may write."""
+    """Record when drift was first seen, and where it ended; an observation writes nothing else."""
     observation = prepared.observation
     await ports.inventory.write(
         observation.cluster_id, ownership_records.drift_times(prepared.plan, observation.owned)
@@ -100,7 +100,7 @@ async def note_drift(ports: ReconcilePorts, prepared: PreparedPlan) -> None:
 
 
 def as_applied(observation: Observation) -> DesiredState:
-    """Documents that would ask for exactly what we applied last; under an override, for what was declared when it began."""
+    """Return documents that declare what was applied last; under an override, what was declared when it began."""
     declarations: list[Declaration] = []
     overrides = observation.owned.overrides
     for subject, record in observation.owned.records.items():
@@ -126,10 +126,10 @@ def as_applied(observation: Observation) -> DesiredState:
 
 
 def _declared(applied: float, override: Override | None, observation: Observation) -> float | None:
-    """What a document declared where an override applied another value.
+    """Return the declared value of a pair whose override applied another value.
 
-    A value that is neither the override's nor the declared one, after the end of the override, is drift from what was
-    applied last.
+    After the end of the override, a live value that is neither the override's nor the declared one is drift from the
+    value applied last.
     """
     if override is None:
         return applied

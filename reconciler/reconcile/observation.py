@@ -1,4 +1,4 @@
-"""The first word: who answers, what is live, what we own. One look, one describe, nothing partial."""
+"""The observation of a cluster: its identity, its quotas from one describe, and the ownership records; never partial."""
 
 import math
 from collections.abc import Mapping
@@ -36,16 +36,16 @@ from reconciler.reconcile.options import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """One cluster at one moment.
+    """One cluster at one time.
 
     Attributes:
-        cluster: Who answered; ``None`` = a snapshot stands for it.
+        cluster: The cluster; ``None`` = a snapshot is used instead.
         cluster_id: Its id.
-        live: What it has.
-        owned: Our records of it.
+        live: Its quotas.
+        owned: Its ownership records.
         at: When, in seconds since the epoch.
         snapshot_at: When the snapshot was taken, in seconds since the epoch.
-        scram_users: Names of the cluster's SCRAM users, as far as they were asked for and are known.
+        scram_users: Names of the cluster's SCRAM users, if they were requested and returned.
     """
 
     cluster: Cluster | None
@@ -58,11 +58,11 @@ class Observation:
 
     @property
     def principals(self) -> frozenset[Principal]:
-        """The clients that the cluster itself names, in its quotas or as SCRAM users."""
+        """The clients that have a quota of their own or are SCRAM users of the cluster."""
         return known_from(self.live) | {Principal(user=name) for name in self.scram_users}
 
     def unsettled(self, now: float) -> Mapping[Pair, Intent]:
-        """Writes without a known outcome that may still land; a value that is there already has landed."""
+        """Return writes of unknown outcome that may still take effect; values that are already live are excluded."""
         return {
             pair: intent
             for pair, intent in self.owned.intents.items()
@@ -71,20 +71,20 @@ class Observation:
 
     @property
     def settlement(self) -> Settlement:
-        """What this look decides about writes of unknown outcome."""
+        """The intents that this observation settles."""
         return settle_intents(self.owned, self.live, now=self.at)
 
 
 async def observe(ports: ReconcilePorts, orders: ReconcileOptions) -> Observation:
-    """The cluster and our records of it, as they are now.
+    """Describe the cluster and load its records.
 
     A run that may write locks the records before it describes the cluster, so that no other run writes in between. The
-    records go by the cluster's id: where no id is expected, such a run asks for it first, which is one more round trip.
+    records are found by cluster id: without an expected id, such a run requests it first, which is one more round trip.
 
     Raises:
-        WrongCluster: Another cluster answers than the expected one.
+        WrongCluster: The cluster that answered is not the expected one.
         InventoryError: The records cannot be read, or another process is writing them.
-        ClientError: The cluster cannot be asked; never an empty state instead.
+        ClientError: The cluster cannot be described; the result is never an empty state instead.
     """
     cluster_id = orders.expected_cluster_id
     if not cluster_id and ports.locks_records:
@@ -107,10 +107,10 @@ async def observe(ports: ReconcilePorts, orders: ReconcileOptions) -> Observatio
 
 
 def check_cluster(actual: str, expected: str | None) -> None:
-    """Nothing, if the right cluster answers.
+    """Check the cluster id against the expected one, if any.
 
     Raises:
-        WrongCluster: It is another one.
+        WrongCluster: The ids differ.
     """
     if expected and actual != expected:
         raise WrongCluster(
@@ -122,7 +122,7 @@ def check_cluster(actual: str, expected: str | None) -> None:
 
 
 def rules_for(orders: ReconcileOptions, observation: Observation) -> Rules:
-    """The rules for this very cluster: Sync confirmed or not, removals known or not."""
+    """Return the rules for this cluster: whether Sync is confirmed, and whether removals can be determined."""
     confirmed = orders.rules.sync_confirmed or orders.confirm_sync == observation.cluster_id
     are_removals_known = orders.rules.removals_known and observation.owned.is_known
     return replace(orders.rules, sync_confirmed=confirmed, removals_known=are_removals_known)
@@ -131,7 +131,7 @@ def rules_for(orders: ReconcileOptions, observation: Observation) -> Rules:
 def override_changes(
     orders: ReconcileOptions, observation: Observation, desired: DesiredState
 ) -> tuple[RecordChange, ...]:
-    """The overrides that begin and end with this run, complete with what they replace.
+    """Return the overrides that begin and end with this run, with the values that they replace.
 
     Raises:
         UsageError: A value cannot be written, or there is no override to end.
@@ -162,7 +162,7 @@ def _begun(order: NewOverride, observation: Observation, desired: DesiredState) 
             hint="remove it or set a legal value first",
         )
     earlier_override = observation.owned.overrides.get((order.entity, order.key))
-    # An override of an override still replaces what stood there before the first one.
+    # An override of an override still restores the value before the first one.
     chained = earlier_override is not None and same_value(order.key, earlier_override.value, live)
     return OverrideSet(
         override=Override(
@@ -180,5 +180,5 @@ def _begun(order: NewOverride, observation: Observation, desired: DesiredState) 
 
 
 def _can_be_written(value: float) -> bool:
-    """Whether Kafka enforces the value; brokers up to 3.4 stored others, and NaN is stored to this day."""
+    """Whether Kafka enforces the value; brokers up to 3.4 stored other values, and newer ones still store NaN."""
     return math.isfinite(value) and value > 0

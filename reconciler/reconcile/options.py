@@ -1,4 +1,4 @@
-"""What a run is given: the outside world as ports, and its options; those of a rollback are made from an outcome."""
+"""Inputs of a run: its adapters as ports, and its options; also builds the overrides of a rollback."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ from reconciler.quota.rule_warnings import AcceptedWarning
 
 
 class ValidationMode(StrEnum):
-    """Who is asked whether the broker would accept a plan."""
+    """How to find out whether the broker would accept a plan."""
 
     AUTO = "auto"
     BROKER = "broker"
@@ -27,21 +27,21 @@ class ValidationMode(StrEnum):
 
 
 def _quiet(phase: str, done: int, total: int) -> None:
-    """Progress that is not shown."""
+    """Discard progress."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReconcilePorts:
-    """The outside world, as the composition root picked it.
+    """The adapters that the composition root selected.
 
     Attributes:
         store: The cluster.
-        inventory: The records; opened for writing where the run may write.
-        clock: Time.
-        audit: The audit log; ``None`` = none is kept.
-        validator: Kafka's rules without a broker; ``None`` = not at hand.
-        locks_records: Whether loading the records locks them, as a run that may write does.
-        progress: Called with the phases ``describe``, ``validate``, ``apply``, ``visible`` with counts of entities.
+        inventory: The ownership records; opened for writing if the run may write.
+        clock: Wall clock and monotonic clock.
+        audit: The audit log; ``None`` = no audit log.
+        validator: Kafka's rules without a broker; ``None`` = not available.
+        locks_records: Whether loading the records locks them, as in a run that may write.
+        progress: Called with the phases ``describe``, ``validate``, ``apply``, ``visible`` and counts.
     """
 
     store: QuotaStore
@@ -58,13 +58,13 @@ class NewOverride:
     """An override that this run begins.
 
     Attributes:
-        entity: Whose quota.
-        key: Which key.
-        value: What holds meanwhile; ``None`` = not set.
+        entity: The entity.
+        key: The quota key.
+        value: The temporary value; ``None`` = not set.
         until: Seconds since the epoch.
-        principal: Who asks.
-        reason: Why.
-        ends_with_document: Whether a change of what is declared ends it early.
+        principal: The person who requests it.
+        reason: The reason given.
+        ends_with_document: Whether a change of the declared value ends it early.
     """
 
     entity: Entity
@@ -78,24 +78,24 @@ class NewOverride:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReconcileOptions:
-    """The options of this run, all of them from the trusted side.
+    """The options of a run, all from the trusted configuration.
 
     Attributes:
-        rules: Policy, drift mode, scope and the rest.
-        guards: What one plan may do.
-        expected_cluster_id: The id that must answer; ``None`` = any.
-        confirm_sync: Cluster id for which Sync is confirmed; counts besides ``rules.sync_confirmed``.
-        validation: Who is asked whether the broker would accept the plan.
-        only: Which pairs may be written; ``None`` = all. Others stay as they are, also in the records.
+        rules: Policy, drift mode, scope and other rules.
+        guards: The bounds on one plan.
+        expected_cluster_id: The id that the cluster must have; ``None`` = any.
+        confirm_sync: Cluster id for which Sync is confirmed, as an alternative to ``rules.sync_confirmed``.
+        validation: How to find out whether the broker would accept the plan.
+        only: Which pairs may be written; ``None`` = all. Other pairs and their records stay unchanged.
         overrides: Overrides that begin with this run.
         ended: Pairs whose override ends now.
-        known_principals: Principals whose limits the impact speaks of, besides those that the cluster itself names.
-        assess: Whether to compute what the plan means for clients; it costs as much as the plan itself.
-        advise: Whether to look for doubtful rules among the documents.
-        own_principal: Who we are to the cluster, for the warning that we limit ourselves.
-        pace: Wait after each request until it is visible; above 50,000 changed keys that is done anyway.
+        known_principals: Principals for the impact, in addition to those that the observation finds.
+        assess: Whether to compute the impact on clients; it costs as much as the plan itself.
+        advise: Whether to compute warnings about the documents' rules.
+        own_principal: The principal of kquota, for the warning that a plan limits it.
+        pace: Wait after each request until it is visible; above 50,000 changed keys this is always done.
         accepted_warnings: Warnings that the trusted project accepts.
-        origin: Who runs this, from what.
+        origin: Author and source of the run.
     """
 
     rules: Rules = field(default_factory=Rules)
@@ -116,7 +116,7 @@ class ReconcileOptions:
 
 
 LONGEST_SECONDS: Final = 86_400.0
-"""A rollback holds for at most a day: after that the documents speak again."""
+"""Longest duration of a rollback: one day. After that, the documents apply again."""
 
 
 def rollback_orders(
@@ -127,14 +127,14 @@ def rollback_orders(
     reason: str,
     seconds: float = LONGEST_SECONDS,
 ) -> tuple[NewOverride, ...]:
-    """Overrides that bring values back; give them to ``prepare`` as ``Orders.overrides``.
+    """Return overrides that restore earlier values; pass them to ``prepare`` as ``ReconcileOptions.overrides``.
 
     Args:
-        before: Pairs of an outcome that may have changed the cluster, with the values from before.
+        before: Pairs of an outcome that may have changed the cluster, with their earlier values.
         now: Seconds since the epoch.
-        principal: Who asks.
-        reason: Why.
-        seconds: How long at most; longer than a day is a day.
+        principal: The person who requests it.
+        reason: The reason given.
+        seconds: Duration; at most one day is used.
     """
     return tuple(
         NewOverride(

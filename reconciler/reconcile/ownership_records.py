@@ -1,4 +1,4 @@
-"""What the inventory records: an intent per change before sending, its result after looking, and nothing twice."""
+"""Record changes of a run: an intent per change before sending, its result after verification, and drift times."""
 
 from collections.abc import Collection, Iterable
 
@@ -22,7 +22,7 @@ from reconciler.quota.results.report import PairOutcome, PairVisibility
 
 
 def intents(changes: Iterable[QuotaChange], *, now: float) -> tuple[RecordChange, ...]:
-    """One intent per change, so that a crash from here on loses no ownership."""
+    """Return one intent per change, so that a crash after this point loses no ownership."""
     return tuple(
         IntentStarted(
             entity=change.entity,
@@ -36,15 +36,15 @@ def intents(changes: Iterable[QuotaChange], *, now: float) -> tuple[RecordChange
 def results(
     pairs: Iterable[PairOutcome], *, now: float, waiting: Collection[Pair] = ()
 ) -> tuple[RecordChange, ...]:
-    """What is certain about each change. What is not keeps its intent, and the next look decides.
+    """Return the record changes for results that are certain. Other changes keep their intent for the next observation.
 
-    An intent ends only with certainty. Ending it on an unknown answer loses the ownership of what landed;
-    keeping it after a rejection makes a value ours that was never written.
+    An intent ends only with certainty. Ending it after an unknown result would lose the ownership of a value that took
+    effect; recording the value after a rejection would claim a value that was never written.
 
     Args:
-        pairs: What became of each change.
+        pairs: The outcome of each change.
         now: Seconds since the epoch.
-        waiting: Pairs that an earlier run wrote and whose write may still land: their intents end only with a result.
+        waiting: Pairs that an earlier run wrote and whose write may still take effect: their intents end only with a result.
     """
     record_changes: list[RecordChange] = []
     for pair in pairs:
@@ -60,13 +60,13 @@ def _result(pair: PairOutcome, now: float, waiting: Collection[Pair]) -> Iterabl
     elif pair.visibility is PairVisibility.VISIBLE:
         yield from _landed(pair.change, now)
     elif isinstance(pair.result, Applied) and pair.visibility is PairVisibility.CHANGED:
-        # It was acknowledged; what another writer made of it afterwards is drift.
+        # It was acknowledged; a later change by another writer is drift.
         yield from _landed(pair.change, now)
 
 
 def _landed(change: QuotaChange, now: float) -> Iterable[RecordChange]:
     expired = change.cause is Cause.OVERRIDE_EXPIRED
-    # What an override replaced and no document declares was never ours.
+    # A value that an override replaced and that no document declares was never owned.
     is_owned = not (expired and change.claim is None)
     if change.after is None or not is_owned:
         yield RecordDropped(entity=change.entity, key=change.key)
@@ -78,9 +78,9 @@ def _landed(change: QuotaChange, now: float) -> Iterable[RecordChange]:
 
 
 def drift_times(plan: Plan, owned: OwnershipRecords) -> tuple[RecordChange, ...]:
-    """First-seen times of drift that is only reported, and the end of drift that is over.
+    """Return first-seen times of drift that is only reported, and the end of drift that is over.
 
-    Drift that is about to be corrected is over once the correction is recorded, not before.
+    Drift that is about to be corrected ends when the correction is recorded, not before.
     """
     drifting: dict[tuple[object, object], Finding] = {
         (finding.entity, finding.key): finding

@@ -1,7 +1,7 @@
-"""One pass of a loop: what a command does once, without a person to answer a refusal.
+"""One reconciliation of a loop: the same workflow as a command, without a person who could answer a refusal.
 
-A command refuses a whole plan; a loop withholds what a guard speaks against and goes on with the rest. What relies on
-a withheld change is held, as if the broker had refused it.
+A command refuses a whole plan; a loop withholds the changes that violate a guard and continues with the rest. Changes
+that depend on a withheld change are held, as if the broker had refused it.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
@@ -30,7 +30,7 @@ from reconciler.reconcile.run_records import close_settled
 from reconciler.reconcile.workflow import PreparedPlan, apply, bookkeeping, prepare
 
 BUDGETED = frozenset({Guard.MAX_REMOVALS, Guard.MAX_REMOVED_SHARE})
-"""Guards that a command asks of a whole plan, and a loop as budgets of tenants (:mod:`reconciler.quota.planner.removal_budgets`)."""
+"""Guards that a command checks for a whole plan, and a loop per tenant (:mod:`reconciler.quota.planner.removal_budgets`)."""
 
 
 def _always(_: QuotaChange) -> bool:
@@ -38,11 +38,11 @@ def _always(_: QuotaChange) -> bool:
 
 
 async def _nothing(_: Plan, __: OwnershipRecords) -> None:
-    """No callback."""
+    """Do nothing."""
 
 
 async def unrefused(_: Plan) -> str:
-    """Nothing is known against removals."""
+    """Allow removals."""
     return ""
 
 
@@ -58,27 +58,27 @@ async def run_pass(
     allotment: RemovalAllowance | None = None,
     fenced: bool = False,
 ) -> Reconciliation:
-    """Observe, plan, withhold, send, verify, record: whatever happens is in the answer.
+    """Observe, plan, withhold, send, verify, record; errors are part of the result.
 
-    Corrections of drift pass the guards like every other change. Drift that waits or that a guard withholds
-    stays a finding of the same write; otherwise the records would take over the drifted value and lose the
-    time when it was first seen.
+    Corrections of drift must pass the guards like every other change. Drift that is not corrected now or that a guard
+    withholds stays a finding of the same record write; otherwise the records would take over the drifted value and lose
+    the time when it was first seen.
 
     Args:
-        ports: The outside world.
-        orders: The options of this pass.
+        ports: The adapters.
+        orders: The options of this reconciliation.
         desired: All documents, without conflicts.
         cluster: Name of the QuotaCluster.
-        corrects: Whether this drift may be corrected now; asked of changes whose cause is drift only.
-        before_sending: Called with what is left of the plan, and what we own, right before any of it is sent; a
-            ``KquotaError`` ends the pass.
-        refuses_removals: Asked once of a plan: why none of its removals may be made now; "" = nothing is known against them.
-        allotment: What may be removed; ``None`` = nothing was removed before within the window.
-        fenced: Whether writes of an earlier leader may still land: drift that was not known before is then neither
-            believed nor recorded, and the next pass looks again.
+        corrects: Whether a drift may be corrected now; called only for changes whose cause is drift.
+        before_sending: Called with the remaining plan and the records, right before it is sent; a
+            ``KquotaError`` ends the reconciliation.
+        refuses_removals: Called once with the plan: returns why it must not remove anything now; "" = removals are allowed.
+        allotment: The removal budgets; ``None`` = no removals within the window so far.
+        fenced: Whether writes of an earlier leader may still take effect: then drift without a recorded start is neither
+            reported nor recorded, and the next reconciliation checks again.
 
     Returns:
-        The pass. ``sightings`` is left to the caller, who remembers earlier passes.
+        The reconciliation. The caller, which remembers earlier ones, fills in ``observations``.
     """
     started = ports.clock.now()
     prepared: PreparedPlan | None = None
@@ -145,17 +145,17 @@ def withhold(
     allotment: RemovalAllowance,
     refusal: str = "",
 ) -> tuple[Plan, tuple[WithheldChange, ...]]:
-    """The plan without what guards speak against and without removals beyond their budget, and what that is.
+    """Return the plan without changes that violate a guard or exceed a removal budget, and those changes.
 
-    What is left is checked again, because a plan means something else without some of its changes.
+    The rest is checked again until nothing is withheld, because a plan without some changes has other effects.
 
     Args:
-        plan: What would be done.
-        guards: Of the cluster.
-        live: What Kafka has.
-        owned: What we own.
+        plan: The plan.
+        guards: The guards of the cluster.
+        live: The live quotas.
+        owned: The ownership records.
         allotment: The removal budgets.
-        refusal: Why no removal at all may be made; "" = the guards and budgets decide.
+        refusal: Why nothing may be removed; "" = guards and budgets decide.
     """
     violations_by_change: dict[QuotaChange, list[Violation]] = {}
     if refusal:
@@ -173,7 +173,7 @@ def withhold(
                     violations_by_change.setdefault(change, []).append(violation)
         remaining = tuple(change for change in plan.changes if change not in violations_by_change)
         if len(remaining) == len(plan.changes):
-            # What is left to say concerns no change: an empty desired state.
+            # The remaining violation concerns no change: an empty desired state.
             if budgeted:
                 break
             budgeted = True
@@ -200,7 +200,7 @@ def _concerns(violation: Violation, change: QuotaChange) -> bool:
 
 
 def _last_seen(live: QuotaState, outcome: Outcome | None) -> QuotaState:
-    """The state before the pass, with what was found of each pair after sending."""
+    """Return the state before the reconciliation, updated with the values observed after sending."""
     if outcome is None:
         return live
     return live.with_values(
@@ -211,7 +211,7 @@ def _last_seen(live: QuotaState, outcome: Outcome | None) -> QuotaState:
 
 
 def _expired(prepared: PreparedPlan, outcome: Outcome | None) -> tuple[ExpiredOverride, ...]:
-    """The expired overrides that the pass did not revert."""
+    """Return the expired overrides that the reconciliation did not revert."""
     pairs = () if outcome is None else outcome.pairs
     reverted = {
         (pair_outcome.change.entity, pair_outcome.change.key)
@@ -244,7 +244,7 @@ def _without(plan: Plan, excluded: Iterable[QuotaChange]) -> Plan:
 
 
 def _reported(prepared: PreparedPlan, excluded: Iterable[QuotaChange]) -> Iterable[Finding]:
-    """Drift that is not corrected now, as under ``Warn``: or the records would take it for over."""
+    """Return findings for drift that is not corrected now, as under ``Warn``; else the records would end its drift time."""
     observation = prepared.observation
     return (
         Finding(
@@ -265,7 +265,7 @@ def _reported(prepared: PreparedPlan, excluded: Iterable[QuotaChange]) -> Iterab
 
 
 def _narrowed(prepared: PreparedPlan, plan: Plan) -> PreparedPlan:
-    """What is left to be done, with nothing said against it any more."""
+    """Return the prepared plan with the remaining changes and without violations."""
     return replace(prepared, preview=replace(prepared.preview, plan=plan, violations=()))
 
 

@@ -1,4 +1,4 @@
-"""What a run writes down about itself: outcomes of earlier runs, its own if it ends early, and what became of it."""
+"""Records of a run: settled intents of earlier runs, the outcome of a run that ends early, and the final outcome."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -19,9 +19,9 @@ def close_settled(
     orders: ReconcileOptions,
     record_changes: Collection[RecordChange],
 ) -> None:
-    """Write to the audit log what the describe decided about writes of unknown outcome, if it is about to be recorded.
+    """Write the outcome of settled intents to the audit log, if the settlement is about to be recorded.
 
-    The log comes before the records: after a crash in between the next run decides again.
+    The log is written before the records: after a crash in between, the next run settles the intents again.
 
     Raises:
         InventoryError: The log cannot be read or written.
@@ -50,7 +50,7 @@ def unended(
     started: float,
     record_count: int,
 ) -> Outcome:
-    """What is known of a run that ends without another word: whatever was intended may have been written."""
+    """Return the outcome of a run that ends without a result: intended changes may have been written."""
     reason = "the run ended before it recorded a result"
     return Outcome(
         cluster_id=plan.cluster_id,
@@ -73,14 +73,14 @@ def unended(
 async def record(
     ports: ReconcilePorts, outcome: Outcome, waiting: Collection[Pair], intended: Collection[Pair]
 ) -> Outcome:
-    """The outcome after it was written down; that it could not be is part of the outcome, not a crash.
+    """Write the outcome to the audit log and the records; a failure to write becomes part of the returned outcome.
 
-    The audit log comes before the records: a crash in between leaves an intent in the records, which the next run
-    settles, and no change without an outcome in the log. Records may be files, git or Kubernetes objects, and each fails
-    in its own words; each is written whatever became of the other.
+    The audit log is written before the records: a crash in between leaves an intent in the records, which the next run
+    settles, and no change without an outcome in the log. Records may be files, git or Kubernetes objects with different
+    errors; log and records are written independently of each other's failure.
     """
     final_outcome = outcome
-    # What may still land because of an earlier run, and was not sent again, stays open as its intent does.
+    # A pair whose earlier write may still take effect, and that was not sent again, stays open in the log.
     open_still = frozenset(
         pair
         for pair_outcome in outcome.pairs

@@ -1,4 +1,4 @@
-"""A plan that was saved, reviewed and comes back: does it still fit, and is it still what the documents ask for?"""
+"""Checks of a saved and reviewed plan: whether its preconditions still apply and the documents still declare its changes."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -17,13 +17,13 @@ from reconciler.reconcile.workflow import PreparedPlan
 from reconciler.render.units import age, limit
 
 SavedPlan = Preview
-"""What ``render.json_plan.read_plan`` gives back."""
+"""The type that ``reconciler.codecs.plan.read_plan`` returns."""
 
 MAX_AGE_SECONDS: Final = 86_400.0
-"""A reviewed plan is good for a day."""
+"""Maximum age of a reviewed plan: one day."""
 
 AHEAD_SECONDS: Final = 600.0
-"""How far the clock of the machine that made a plan may be ahead of ours; as for evidence of use."""
+"""How far the clock of the machine that created a plan may be ahead of the local clock; the same as for evidence."""
 
 SHOWN_DIFFERENCES: Final = 50
 
@@ -31,10 +31,10 @@ SHOWN_DIFFERENCES: Final = 50
 def check_fresh(
     saved: SavedPlan, observation: Observation, *, now: float, max_age: float = MAX_AGE_SECONDS
 ) -> None:
-    """Nothing, if cluster, records and live values are still what the plan stands on.
+    """Check that the cluster, records and live values still match the preconditions of the plan.
 
     Raises:
-        StalePlan: They are not, or the plan is too old or from the future; all differences are listed.
+        StalePlan: They do not match, or the plan is too old or from the future; the error lists all differences.
     """
     mismatches: list[str] = []
     if saved.plan.cluster_id != observation.cluster_id:
@@ -63,15 +63,15 @@ def check_fresh(
 def check_same_effect(
     saved: SavedPlan, recomputed: PreparedPlan, *, digest: str | None = None
 ) -> None:
-    """Nothing, if the documents of today ask for exactly what was reviewed.
+    """Check that the current documents produce exactly the reviewed changes.
 
     Args:
-        saved: What was reviewed.
-        recomputed: What our own side makes of the documents now.
-        digest: The digest that was approved (``--expect-digest``); ``None`` = that of ``saved``.
+        saved: The reviewed plan.
+        recomputed: The plan from the current documents.
+        digest: The approved digest (``--expect-digest``); ``None`` = that of ``saved``.
 
     Raises:
-        StalePlan: They ask for something else; the operations that differ are listed.
+        StalePlan: The changes differ; the error lists the operations.
     """
     expected = saved.plan.digest if digest is None else digest
     if recomputed.plan.digest == expected == saved.plan.digest:
@@ -86,7 +86,7 @@ def check_digest(plan: PreparedPlan | SavedPlan, expected: str) -> None:
     """Nothing, if a plan has the approved effect: one without a saved one, or one that is not made anew.
 
     Raises:
-        StalePlan: It has another.
+        StalePlan: The digest differs.
     """
     if plan.plan.digest != expected:
         raise _stale(
@@ -96,9 +96,9 @@ def check_digest(plan: PreparedPlan | SavedPlan, expected: str) -> None:
 
 
 def trusted(saved: SavedPlan, observation: Observation, orders: ReconcileOptions) -> PreparedPlan:
-    """The saved plan itself, ready to be applied without recomputing it (``--trust-plan``).
+    """Return the saved plan, ready to be applied without recomputing it (``--trust-plan``).
 
-    ``check_fresh`` comes first. Guards are our own; the records it makes are those of the plan.
+    Call ``check_fresh`` first. Guards come from the local configuration; record changes come from the plan.
     """
     violations = check(saved.plan, orders.guards, observation.live)
     return PreparedPlan(

@@ -1,8 +1,8 @@
-"""Sending a plan: level by level, request by request, holding what must wait, stopping when asked to.
+"""Sends a plan level by level and request by request, holds dependent operations, and stops on request.
 
-Whatever happens, the sender knows of each alteration whether it was acknowledged, refused, held, of unknown fate,
-or never sent. A wish to stop (Ctrl-C cancels the task) ends the sending after the request under way: its answer
-is waited for, because without it its fate would be unknown.
+Each alteration gets a result: acknowledged, refused, held or unknown; without a result it was never sent. A request to
+stop (Ctrl-C cancels the task) ends the sending after the current request: its response is awaited, because without it
+the outcome would be unknown.
 """
 
 import asyncio
@@ -19,27 +19,28 @@ from reconciler.quota.planner.send_order import SendBatch, SendSchedule, chunks
 from reconciler.reconcile.visibility import VisibilityProbes, deadline_seconds
 
 STOP_GRACE_SECONDS: Final = 10.0
-"""How long the answer of the request under way is waited for after Ctrl-C; answers take milliseconds."""
+"""Maximum wait for the response to the current request after Ctrl-C; responses take milliseconds."""
 
 PACED_FROM_KEYS: Final = 50_000
 """Above this many changed keys each request waits until the one before is visible: 300,000 keys keep brokers
-busy for 16 s after the acknowledgement."""
+busy for 16 s after the acknowledgement.
+"""
 
 _T = TypeVar("_T")
 
 
 class PlanSender:
-    """One plan on its way. ``run`` once, then read ``results``.
+    """Sends one plan. Call ``run`` once, then read ``results``.
 
     Args:
         store: The cluster.
-        clock: Time.
-        progress: Called with ``apply`` and entities done and all, and ``visible`` while waiting.
-        changes: What is to be sent.
-        obstacles: What stands in the way of others from the start: writes of an earlier run without a known
-            outcome, changes that are not sent.
-        pace: Whether each request waits for the one before to be visible.
-        grace: Seconds for the answer of the request under way once a stop was requested.
+        clock: Wall clock and monotonic clock.
+        progress: Called with ``apply`` and the entities done and in total, and with ``visible`` while waiting.
+        changes: The changes to send.
+        obstacles: Operations that block others from the start: writes of an earlier run without a known
+            outcome, and withheld changes.
+        pace: Whether each request waits until the one before is visible.
+        grace: Maximum seconds for the response to the current request after a request to stop.
     """
 
     def __init__(
@@ -70,11 +71,11 @@ class PlanSender:
 
     @property
     def was_sent(self) -> bool:
-        """Whether anything may have reached the cluster."""
+        """Whether a request may have reached the cluster."""
         return any(isinstance(result, Applied | Unknown) for result in self.results.values())
 
     async def run(self) -> None:
-        """Send everything that may be sent; never raises for what happened on the way."""
+        """Send every operation that may be sent; failures are in ``failure`` and ``results``, not raised."""
         for batch in self._schedule.batches:
             if not self._goes_on():
                 return
@@ -106,7 +107,7 @@ class PlanSender:
             await self._chunk(batch, chunk)
 
     async def _make_seen(self, batch: SendBatch) -> None:
-        """Removals rely on what was set: every live broker has to show it first."""
+        """Wait until every live broker shows the acknowledged operations that removals of the batch rely on."""
         if not self._schedule.unseen(batch):
             return
         visibility = await self._until_stopped(
@@ -152,7 +153,7 @@ class PlanSender:
         self._progress("apply", self._done, self._total)
 
     async def _until_stopped(self, work: Awaitable[_T]) -> _T | None:
-        """The result of some work; after a wish to stop, of what can be had of it in a moment, else ``None``."""
+        """Await some work; after a request to stop, wait at most ``grace`` seconds and return ``None`` without a result."""
         task = asyncio.ensure_future(work)
         try:
             return await asyncio.shield(task)

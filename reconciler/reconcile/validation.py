@@ -1,7 +1,7 @@
-"""Would the broker accept all of this? Asked of the broker if we may, else of its rules; nothing changes.
+"""Validates a plan with the broker (validate-only) if the credential permits it, else with Kafka's rules; changes nothing.
 
-Validate-only needs AlterConfigs, which may also change broker configurations. So ``auto`` never asks for a right
-that the credential does not have already, and the source of a verdict is always reported.
+Validate-only needs AlterConfigs, which may also change broker configurations. So ``auto`` uses it only if the
+credential already has this right, and the source of the validation is always reported.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,12 +26,12 @@ async def validate(
     observation: Observation,
     changes: Sequence[QuotaChange],
 ) -> ValidationResult:
-    """The verdict on all changes, chunk by chunk.
+    """Validate all changes, chunk by chunk.
 
     Raises:
-        AuthorizationError: ``broker`` was asked for and we may not.
-        Refused: ``sandbox`` was asked for and is not at hand.
-        ClientError: The broker was asked and could not answer.
+        AuthorizationError: Mode ``broker``, and the principal lacks the right.
+        PlanRefused: Mode ``sandbox``, and its rules are not available.
+        ClientError: The broker could not answer.
     """
     if orders.validation is ValidationMode.NONE or not changes:
         return ValidationResult(
@@ -55,12 +55,12 @@ async def validate(
 
 
 def requests(changes: Sequence[QuotaChange]) -> tuple[tuple[Alteration, ...], ...]:
-    """All changes as requests; an entity that is set and removed from stands once in each pass."""
+    """Return all changes as requests; an entity with sets and removals occurs once in each phase."""
     return tuple(chunk for batch in _passes(changes) for chunk in chunks(batch))
 
 
 def _passes(changes: Sequence[QuotaChange]) -> tuple[tuple[Alteration, ...], ...]:
-    """Sets, then removals: validating needs no levels, so each pass is one list."""
+    """Return the sets, then the removals: validation needs no levels, so each phase is one list."""
     alterations_by_kind: dict[bool, list[Alteration]] = {}
     for batch in batches(changes):
         alterations_by_kind.setdefault(batch.removes, []).extend(batch.alterations)

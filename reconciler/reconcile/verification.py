@@ -1,4 +1,4 @@
-"""Looking again after sending: what every broker shows, and one full describe that judges each change."""
+"""Verification after sending: waits for visibility on every broker, then compares one full describe with each change."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
@@ -18,19 +18,19 @@ from reconciler.reconcile.sender import PlanSender
 from reconciler.reconcile.visibility import deadline_seconds
 
 QUICK_SECONDS: Final = 2.0
-"""How long brokers are looked at once a stop was requested: long enough for a round of answers, no longer."""
+"""Maximum wait for visibility after a request to stop: enough for one round of responses."""
 
 
 async def look_again(
     ports: ReconcilePorts, sender: PlanSender
 ) -> tuple[Visibility | None, QuotaState | None, str]:
-    """What the brokers show, what is live, and why one of the two could not be had.
+    """Return the visibility on brokers, the live quotas, and why one of them is missing.
 
-    Kafka has one metadata log and no compare-and-set: everything is read right before writing and judged
-    again afterwards. What remains of the race with other writers is reported.
+    Kafka has no compare-and-set for quotas: values are read right before writing and compared
+    again afterwards. Changes by other writers in between are reported.
 
-    Never raises for the cluster: whatever was sent has to be recorded and reported in any case. A stop requested
-    meanwhile gives a quick look instead, so that records and audit log have what was done; a second one ends it.
+    Never raises for errors of the cluster: sent changes must be recorded and reported in any case. A request to stop
+    shortens the wait, so that records and audit log still get the result; a second one ends it.
     """
     if not sender.was_sent:
         return None, None, ""
@@ -73,7 +73,7 @@ def judge(
     live: QuotaState | None,
     visibility: Visibility | None,
 ) -> tuple[PairOutcome, ...]:
-    """What became of each change, in plan order."""
+    """Return the outcome of each change, in plan order."""
     everywhere = visibility is not None and visibility.everywhere
     return tuple(
         _judged(change, results.get((change.removes, change.entity)), live, everywhere)

@@ -1,8 +1,8 @@
-"""Waiting until every live broker shows what was acknowledged: a few last changes stand for all before them.
+"""Waits until every live broker shows the acknowledged changes, by checking a few of the last ones.
 
-Brokers replay the metadata log in order, so who shows the last change has replayed every earlier one. Some last
-changes are asked for together, because a write that found its value already there leaves no trace in the log; and
-one that another writer changed meanwhile is dropped, because no broker will ever show it.
+Brokers replay the metadata log in order, so a broker that shows the last change has replayed every earlier one. Several
+last changes are checked together, because a write of the value that was already set leaves no record in the log; and
+a change that another writer replaced meanwhile is dropped, because no broker will ever show it.
 """
 
 from collections.abc import Iterable
@@ -20,23 +20,23 @@ from reconciler.quota.planner.plan import QuotaChange
 
 AT_LEAST_SECONDS: Final = 30.0
 PER_KEY_SECONDS: Final = 0.000_2
-"""A broker needs about 50 µs of work per changed key after the acknowledgement; four times that is patience."""
+"""A broker needs about 50 µs per changed key after the acknowledgement; this is four times as much."""
 
 WITNESSES: Final = 3
 SLICE_SECONDS: Final = 5.0
-"""After this long without success it is asked whether another writer changed a witness."""
+"""After this time without success, a describe checks whether another writer changed one of the last changes."""
 
 
 def deadline_seconds(changed_keys: int) -> float:
-    """How long to wait for this many changed keys to be visible."""
+    """Return how long to wait until this many changed keys are visible, in seconds."""
     return max(AT_LEAST_SECONDS, PER_KEY_SECONDS * changed_keys)
 
 
 class VisibilityProbes:
-    """The last acknowledged changes of a run.
+    """The last acknowledged changes of a run, whose visibility proves that of all earlier ones.
 
     Args:
-        changes: The plan, for the values from before.
+        changes: The plan, for the earlier values.
     """
 
     def __init__(self, changes: Iterable[QuotaChange]) -> None:
@@ -46,7 +46,7 @@ class VisibilityProbes:
         self._last: list[Alteration] = []
 
     def add(self, acknowledged: Alteration) -> None:
-        """The newest acknowledged alteration."""
+        """Add the newest acknowledged alteration."""
         self._last = [
             alteration for alteration in self._last if alteration.entity != acknowledged.entity
         ]
@@ -55,16 +55,16 @@ class VisibilityProbes:
 
     @property
     def any(self) -> bool:
-        """Whether there is anything to wait for."""
+        """Whether there is a change to wait for."""
         return bool(self._last)
 
     async def wait(
         self, *, store: QuotaStore, clock: Clock, progress: Progress, seconds: float
     ) -> Visibility:
-        """What the brokers show, as soon as all live ones show everything, else at the deadline.
+        """Wait until all live brokers show the changes, or until the deadline; return what they show.
 
         Raises:
-            ClientError: Not even the list of brokers could be had.
+            ClientError: The list of brokers is not available.
         """
         deadline = clock.monotonic() + seconds
         pending = list(self._last)
@@ -85,14 +85,14 @@ class VisibilityProbes:
     async def _undisturbed(
         self, pending: list[Alteration], store: QuotaStore, visibility_result: Visibility
     ) -> list[Alteration]:
-        """The witnesses whose values no other writer has changed, as the first lagging broker shows them."""
+        """Return the alterations that no other writer has changed, according to the first lagging broker."""
         node = visibility_result.lagging[0] if visibility_result.lagging else None
         remaining: list[Alteration] = []
         for alteration in pending:
             try:
                 state = await store.describe(exactly(alteration.entity), node=node)
             except KquotaError:
-                return pending  # the broker went away just now; the next slice shows
+                return pending  # the broker is unreachable now; check again in the next slice
             if all(
                 same_value(Key(key), (live := state.value(alteration.entity, Key(key))), value)
                 or same_value(Key(key), live, self._before.get((alteration.entity, key)))

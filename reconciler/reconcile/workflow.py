@@ -1,4 +1,4 @@
-"""The whole workflow: observe, plan, guard, validate; then send, look again, record, report."""
+"""The workflow: ``prepare`` observes, plans, checks guards and validates; ``apply`` sends, verifies, records and reports."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -43,16 +43,16 @@ from reconciler.reconcile.verification import judge, look_again
 from reconciler.render.impact_rows import warning_sentences
 
 FRESH_SECONDS = 30.0
-"""A plan older than this (the user waited at the prompt) is compared with the cluster again."""
+"""A plan older than this (for example after a wait at the prompt) is compared with the cluster again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedPlan:
-    """A plan that is ready to be looked at, and to be applied in the same run.
+    """A plan that is ready for review and can be applied in the same run.
 
     Attributes:
-        preview: The plan with everything a reviewer needs.
-        observation: What it was made from.
+        preview: The plan with its checks, impact and warnings.
+        observation: The observation that it was computed from.
         override_changes: Overrides that begin or end with it.
     """
 
@@ -62,30 +62,30 @@ class PreparedPlan:
 
     @property
     def plan(self) -> Plan:
-        """What is to be done."""
+        """The plan without its checks."""
         return self.preview.plan
 
 
 def _quiet(_: Outcome) -> None:
-    """No reader of an outcome that is not there yet."""
+    """Discard the outcome."""
 
 
 async def prepare(
     ports: ReconcilePorts, orders: ReconcileOptions, desired: DesiredState
 ) -> PreparedPlan:
-    """Observe, plan, guard, validate: nothing is written, neither to the cluster nor to the records.
+    """Observe, plan, check guards, validate. Writes nothing, neither to the cluster nor to the records.
 
     `preview` runs in a thread while the broker validates. All its arguments must be immutable; a mutable one
     would be a data race.
 
     Raises:
-        WrongCluster: Another cluster answers.
+        WrongCluster: Another cluster answered.
         InventoryError: The records cannot be read, or another process is writing them.
-        ClientError: The cluster cannot be asked.
+        ClientError: The cluster cannot be described.
     """
     observation = await observe(ports, orders)
     plan, changes = _compared(observation, desired, orders)
-    # Nothing here changes while the broker thinks, so a thread works out meanwhile what the plan means.
+    # A thread computes the impact while the broker validates.
     meaning = asyncio.to_thread(
         preview,
         observation,
@@ -110,7 +110,7 @@ def preview(
     plan: Plan | None = None,
     override_changes: tuple[RecordChange, ...] = (),
 ) -> PreparedPlan:
-    """The same without I/O, for a snapshot that stands for the cluster."""
+    """Compute the prepared plan without I/O, for example from a snapshot instead of a cluster."""
     if plan is None:
         plan, override_changes = _compared(observation, desired, orders)
     rules = rules_for(orders, observation)
@@ -153,25 +153,25 @@ async def apply(
     withheld: Iterable[QuotaChange] = (),
     before_sending: Callable[[Outcome], None] = _quiet,
 ) -> Outcome:
-    """Send, look again, record, report. One bad entity does not stop the independent others.
+    """Send, verify, record, report. A rejected entity does not stop independent ones.
 
     Args:
-        ports: The outside world.
+        ports: The adapters.
         orders: The options of this run.
         prepared: The plan.
-        withheld: Changes that are not in the plan because they are held back; what relies on them is held.
-        before_sending: Given the outcome as it would be if the run ended now: whatever is about to be sent is
-            of unknown fate.
+        withheld: Changes that were withheld from the plan; changes that depend on them are held.
+        before_sending: Called with the outcome that applies if the run ends now: all changes about to be sent have
+            an unknown outcome.
 
     Returns:
-        What became of each change; ``complete`` says whether all is well.
+        The outcome of each change; ``complete`` is true if all succeeded.
 
     Raises:
-        Refused: A guard says no; nothing was written.
-        ManifestErrors: Two documents claim one pair; nothing was written.
-        StalePlan: The plan is older than a moment, and the cluster is no longer as it was; nothing was written.
-        Interrupted: A stop was requested; carries the outcome.
-        KquotaError: Nothing could be sent, or intents could not be written down.
+        PlanRefused: A guard refuses the plan; nothing was sent.
+        ManifestErrors: Two documents claim one pair; nothing was sent.
+        StalePlan: The plan is older than :data:`FRESH_SECONDS`, and the cluster changed since; nothing was written.
+        Interrupted: A stop was requested; contains the outcome.
+        KquotaError: Nothing could be sent, or the intents could not be recorded.
     """
     await _refuse_or_go_on(ports, orders, prepared)
     prepared = await _still_fits(ports, orders, prepared)
@@ -237,7 +237,7 @@ async def apply(
 def _compared(
     observation: Observation, desired: DesiredState, orders: ReconcileOptions
 ) -> tuple[Plan, tuple[RecordChange, ...]]:
-    """The plan, narrowed to what was asked for, and the overrides that it takes for granted."""
+    """Return the plan, limited to the requested pairs, and the override changes that it assumes."""
     overriding = override_changes(orders, observation, desired)
     owned = observation.owned.with_changes(overriding) if overriding else observation.owned
     owned = replace(owned, is_known=observation.owned.is_known)
@@ -252,7 +252,7 @@ def _compared(
 
 
 def _narrowed(plan: Plan, orders: ReconcileOptions, observation: Observation) -> Plan:
-    """The plan for what was asked for. What the describe says about earlier writes is recorded for every pair."""
+    """Limit the plan to the requested pairs. Settled intents are recorded for every pair."""
     only = orders.only
     if only is None:
         return plan
@@ -308,7 +308,7 @@ def _warnings(plan: Plan, orders: ReconcileOptions, observation: Observation) ->
 async def _refuse_or_go_on(
     ports: ReconcilePorts, orders: ReconcileOptions, prepared: PreparedPlan
 ) -> None:
-    """Raise what speaks against the plan; what the describe says about earlier writes is recorded all the same."""
+    """Raise if conflicts or guards refuse the plan; settled intents are recorded in any case."""
     try:
         _guard(prepared)
     except (ManifestErrors, PlanRefused):
@@ -351,10 +351,10 @@ def _guard(prepared: PreparedPlan) -> None:
 async def _still_fits(
     ports: ReconcilePorts, orders: ReconcileOptions, prepared: PreparedPlan
 ) -> PreparedPlan:
-    """The plan with a fresh look beside it, if the one it was made from has aged.
+    """Return the plan with a new observation, if the observation it was computed from is too old.
 
     Raises:
-        StalePlan: Something that the plan stands on has changed.
+        StalePlan: A precondition of the plan has changed.
     """
     if ports.clock.now() - prepared.observation.at <= FRESH_SECONDS:
         return prepared
@@ -375,7 +375,7 @@ async def _still_fits(
 
 
 def bookkeeping(prepared: PreparedPlan, orders: ReconcileOptions) -> tuple[RecordChange, ...]:
-    """What is recorded besides intents and results: adopted, converged, gone, overrides, drift times."""
+    """Return record changes other than intents and results: adopted, converged, gone, overrides, drift times."""
     if rules_for(orders, prepared.observation).in_force is Policy.OBSERVE:
         return ()
     times = (
@@ -387,9 +387,9 @@ def bookkeeping(prepared: PreparedPlan, orders: ReconcileOptions) -> tuple[Recor
 
 
 def _unsettled(prepared: PreparedPlan, now: float) -> tuple[tuple[Alteration, Result], ...]:
-    """Earlier writes that may still land, but for those that this plan writes with the very same value.
+    """Return earlier writes that may still take effect, except those that this plan writes with the same value.
 
-    To send the same value again is safe whichever of the two lands last.
+    Sending the same value again is safe, whichever of the two takes effect last.
     """
     again = {(change.entity, change.key): change.after for change in prepared.plan.changes}
     waiting: dict[Entity, list[tuple[str, float | None]]] = {}
