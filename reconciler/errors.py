@@ -1,49 +1,49 @@
-"""Every exception that we raise, in one tree. Only fields and sentences live here.
+"""Every exception that kquota raises, in one tree. Contains only fields and sentences.
 
 An error answers three questions: whose fault (its class), can a retry help (``retriable``), and where
 (its fields). The command line maps ``exit_code``; nothing else branches on it::
 
     KquotaError                          exit 1
-    ├── UsageError                       a command was called wrongly
+    ├── UsageError                       a command was called incorrectly
     ├── ConfigError                      a client property, project file or flag is wrong
-    ├── QuotaValueError                  an entity, key or number that no manifest may hold
-    ├── ManifestErrors                   every problem of a set of files, each with file:line:column
-    ├── GitError                         a revision or repository cannot be read as asked
+    ├── QuotaValueError                  an entity, key or number that a manifest must not contain
+    ├── ManifestErrors                   all problems of a set of files, each with file:line:column
+    ├── GitError                         a revision or repository cannot be read as requested
     ├── InventoryError                   records cannot be read, locked or written
-    │   └── InventoryLocked              another writer holds them
-    ├── ClientError                      talking to the cluster failed; carries node and api
+    │   └── InventoryLocked              another writer has the lock
+    ├── ClientError                      communication with the cluster failed; has node and api
     │   ├── ConnectError                 no connection could be made
     │   │   ├── ConnectionRefused        no process listens at any of the addresses
     │   │   ├── DnsError
     │   │   └── TlsError
-    │   ├── AuthenticationError          the broker refused who we are: final
-    │   ├── UnsupportedVersion           no version of an API that both sides know
+    │   ├── AuthenticationError          the broker refused the credentials: final
+    │   ├── UnsupportedVersion           client and broker share no version of an API
     │   │   └── ControllerUnavailable    a forwarded API is missing while no controller answers
-    │   ├── EncodeError                  a request cannot be written: our own fault, nothing was sent
-    │   ├── ProtocolError                the peer broke the protocol
+    │   ├── EncodeError                  a request cannot be encoded: fault of kquota, nothing was sent
+    │   ├── ProtocolError                the peer violated the protocol
     │   │   ├── DecodeError
-    │   │   │   └── TooManyItems         an answer holds more items than its API may
+    │   │   │   └── TooManyItems         a message has more items than allowed
     │   │   └── FrameTooLarge
     │   ├── BrokerError                  an error code for the whole request
-    │   │   └── AuthorizationError       code 31, with the right that is missing
-    │   ├── RequestTimeout               a deadline passed; says in which phase
-    │   └── OutcomeUnknown               a request was sent that must not be repeated, and no usable answer came
-    ├── ForgeError                       a code host refused or could not be asked; carries status and request
-    ├── LakeError                        stored tables or evidence cannot be read or written; carries the path
-    │   └── LakeConflict, LakeDamaged    another writer was first; a file is missing, cut off or altered
-    ├── TelemetryError                   recorded use cannot be read as asked; carries where and, from HTTP, the status
-    │   └── TelemetryUnavailable         no answer, or one that says: later
+    │   │   └── AuthorizationError       code 31, with the missing right
+    │   ├── RequestTimeout               a deadline passed; has the phase
+    │   └── OutcomeUnknown               a request that must not be repeated was sent without a usable response
+    ├── ForgeError                       a code host refused or could not be reached; has the status
+    ├── LakeError                        stored tables or evidence cannot be read or written; has the path
+    │   └── LakeConflict, LakeDamaged    another writer was first; a file is missing, truncated or modified
+    ├── TelemetryError                   recorded use cannot be read as requested; has the location and HTTP status
+    │   └── TelemetryUnavailable         no response, or a response to retry later
     ├── SparkError                       a job failed in Spark; the message is its first line
-    ├── NotifyError                      a message could not be delivered; never shows the address's secret parts
-    ├── KubernetesError                  the API server refused or could not be asked; carries status and reason
-    │   ├── KubernetesUnavailable        no answer, or one that says: later
+    ├── NotifyError                      a message could not be delivered; never shows secret parts of the address
+    ├── KubernetesError                  the API server refused or could not be reached; has status and reason
+    │   ├── KubernetesUnavailable        no response, or a response to retry later
     │   └── NotFound, Forbidden, KubernetesConflict, Gone (404, 403, 409, 410), AnswerTooLarge
-    ├── LeaseLost                        another operator may lead from now on: nothing was sent
-    ├── CredentialsError                 a Secret of a cluster cannot be used; carries one word and the keys
-    ├── TaskDied                         a task of a process that serves ended or failed
+    ├── LeaseLost                        another operator may be leader from now on: nothing was sent
+    ├── CredentialsError                 a Secret of a cluster cannot be used; has a reason and the keys
+    ├── TaskDied                         a task of a serving process ended or failed
     ├── WrongCluster                     exit 3: the cluster id is not the expected one
-    ├── PlanRefused                      exit 3: a guard or policy says no
-    ├── StalePlan                        exit 4: a saved plan no longer fits
+    ├── PlanRefused                      exit 3: a guard or policy refuses
+    ├── StalePlan                        exit 4: a saved plan is no longer valid
     └── Interrupted                      exit 130: after Ctrl-C, once the state has been reported
 """
 
@@ -302,10 +302,7 @@ class LakeDamaged(LakeError):
 
 
 class TelemetryError(KquotaError):
-    """Recorded use cannot be read as requested.
-
-    ``where`` is a file with its line or an address without secrets, ``status`` the HTTP status (0 = none).
-    """
+    """Recorded use cannot be read as requested; has its file or address without secrets, and HTTP status (0 = none)."""
 
     def __init__(
         self, message: str, *, location: str = "", status: int = 0, hint: str = ""
@@ -386,7 +383,7 @@ class AnswerTooLarge(KubernetesError):
 
 
 class LeaseLost(KquotaError):
-    """The Lease was not renewed in time, or another holder has it: nothing may be written until it is renewed."""
+    """The Lease was not renewed in time, or has another holder: nothing may be written until it is renewed."""
 
     retriable = True
 
@@ -451,7 +448,7 @@ class StalePlan(KquotaError):
 
 
 class Interrupted(KquotaError):
-    """The user asked to stop; ``outcome`` is the ``report.Outcome`` of what was stopped, ``None`` = nothing was sent."""
+    """The user requested a stop; ``outcome`` is the ``report.Outcome`` of the run, ``None`` = nothing was sent."""
 
     exit_code = 130
 

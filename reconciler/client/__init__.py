@@ -1,7 +1,4 @@
-"""The network client: reaches real clusters through the wire, translates quotas, knows deadlines and retries.
-
-from reconciler.client import ClientConfig, QuotaClient
-"""
+"""The Kafka client: connections to real clusters, translation of quotas, deadlines and retries."""
 
 from reconciler.base.secret import Secret
 from reconciler.client.auth.token import BearerToken, TokenSource

@@ -1,4 +1,4 @@
-"""What is refused before anything is sent, because a broker would do something surprising with it.
+"""Checks of alterations before anything is sent, for cases in which a broker reacts unexpectedly.
 
 Sources: ClientQuotaControlManager 3.5 to 4.4. The same entity twice in one request commits the first and
 reports an error; the same key twice reports the wrong error; NaN is stored and stops every connection.
@@ -18,15 +18,15 @@ _SHOWN: Final = 80
 
 
 def check_alterations(alterations: Sequence[Alteration], *, validate_only: bool = False) -> None:
-    """See that every alteration means one thing only.
+    """Check that every alteration is unambiguous and valid.
 
     Args:
-        alterations: What is to be sent.
-        validate_only: Values are left to the broker: nothing is changed, whatever it says.
+        alterations: The alterations to send.
+        validate_only: Values are not checked here: the broker checks them, and nothing is changed.
 
     Raises:
-        QuotaValueError: An entity or a key is given twice, an entity is empty, mixes ip with another type or
-            has a name that Kafka cannot carry, there is no operation, or a value is not finite and above 0.
+        QuotaValueError: An entity or a key is repeated, an entity is empty, mixes ip with another type or
+            has a name that Kafka cannot encode, there is no operation, or a value is not finite and above 0.
     """
     for subject in (alteration.entity for alteration in alterations):
         entity_parts = parts(subject)
@@ -51,11 +51,11 @@ def check_alterations(alterations: Sequence[Alteration], *, validate_only: bool 
 def check_open_alterations(
     alterations: Sequence[OpenAlteration], *, validate_only: bool = False
 ) -> None:
-    """The same for entities of any types; which types there are, and empty names, are left to the broker.
+    """Check alterations of entities of any types; the broker checks which types exist, and empty names.
 
     Raises:
-        QuotaValueError: An entity, a type of an entity or a key is given twice, an entity is empty, a type or a
-            name is one that Kafka cannot carry, there is no operation, or a value is not finite and above 0.
+        QuotaValueError: An entity, a type of an entity or a key is repeated, an entity is empty, Kafka cannot
+            encode a type or a name, there is no operation, or a value is not finite and above 0.
     """
     seen_entities: set[frozenset[tuple[str, str | None]]] = set()
     for alteration in alterations:
@@ -75,7 +75,7 @@ def check_open_alterations(
 
 
 def _check_text(meaning: str, text: str) -> None:
-    """Kafka's protocol has no string of more than 32,767 bytes, in any version."""
+    """Check the length: Kafka's protocol has no string of more than 32,767 bytes, in any version."""
     try:
         _ = encode_string(text, flexible=False)
     except EncodeError as error:

@@ -1,7 +1,7 @@
-"""Alterations to requests of bounded size: at most 2,000 operations, 1,000 entities and 1 MB each. Pure.
+"""Splits alterations into requests of at most 2,000 operations, 1,000 entities and 1 MB each. Pure.
 
 A broker applies the valid entities of a request as one atomic batch of at most 10,000 records and 8 MiB
-(QuorumController.MAX_RECORDS_PER_USER_OP, 3.5+); staying far below keeps each answer quick.
+(QuorumController.MAX_RECORDS_PER_USER_OP, 3.5+); much smaller requests keep each response quick.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,10 +15,10 @@ MAX_BYTES: Final = 1_000_000
 def split_into_chunks(
     alterations: Sequence[Alteration | OpenAlteration], sizes: Sequence[int]
 ) -> Iterator[tuple[int, int]]:
-    """``(start, end)`` of each chunk, in order; an entity is never split.
+    """Yield ``(start, end)`` of each chunk, in order; an entity is never split.
 
     Args:
-        alterations: What is to be sent.
+        alterations: The alterations to send.
         sizes: Encoded bytes of each.
     """
     start = operations = size = 0
@@ -39,7 +39,7 @@ def split_into_chunks(
 
 
 def halves(start: int, end: int) -> tuple[tuple[int, int], ...]:
-    """Two chunks in place of one; one entity cannot be halved."""
+    """Split a chunk in two; return () for a single entity."""
     if end - start < 2:
         return ()
     middle = (start + end) // 2

@@ -1,9 +1,9 @@
-"""Alterations sent in chunks, one after the other, to exactly one result per entity.
+"""Sends alterations in chunks, one after the other, with exactly one result per entity.
 
-Outcomes have three values. Once a byte of a chunk may have left and no usable answer came, its entities are
-*unknown*: the broker may still apply them. Only two things are tried again: an answer of NOT_CONTROLLER, which
-says that nothing was done, and a chunk of which no byte was written. Validate-only changes nothing, so it is
-tried again freely.
+If a byte of a chunk may have been sent and no usable response was received, the result of its entities is
+*unknown*: the broker may still apply them. Only two cases are retried: a response of NOT_CONTROLLER, after which
+nothing was done, and a chunk of which no byte was written. Validate-only changes nothing, so it is
+always retried.
 """
 
 from collections import deque
@@ -42,11 +42,11 @@ from reconciler.wire.messages import alter_client_quotas as altering
 
 _PROBABLE_VERSION = 1
 _SAYS_NOTHING = frozenset({REQUEST_TIMED_OUT, UNKNOWN_SERVER_ERROR})
-"""Codes after which a change may still have been made: the broker gave up waiting, or failed unseen."""
+"""Codes after which a change may still have been made: the broker timed out, or failed without a reason."""
 
 
 class AlterationSender(Generic[Subject]):
-    """One call of ``alter``. Keeps what is known so far in ``results``, so that a cancelled caller has it."""
+    """One call of ``alter``. Results are stored in ``results`` during the call, so that a cancelled caller has them."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class AlterationSender(Generic[Subject]):
         results: MutableMapping[Subject, Result],
         progress: Progress | None,
     ) -> None:
-        """Keep what :func:`~reconciler.client.alteration_checks.check_alterations` has checked."""
+        """Store alterations that :func:`~reconciler.client.alteration_checks.check_alterations` has checked."""
         self._cluster = cluster
         self._subjects = list(alterations)
         self._alterations = list(alterations.values())
@@ -71,10 +71,10 @@ class AlterationSender(Generic[Subject]):
         """Send every chunk.
 
         Args:
-            seconds: For everything; None gives each request its own 90.
+            seconds: Total timeout; None gives each request its own 90.
 
         Raises:
-            ClientError: Nothing was sent at all.
+            ClientError: Nothing was sent.
         """
         total_deadline = None if seconds is None else self._cluster.deadline(seconds)
         sizes = [len(entry) for entry in self._entries(_PROBABLE_VERSION)]
@@ -109,7 +109,7 @@ class AlterationSender(Generic[Subject]):
             self._take(start, end, answer)
 
     async def _send(self, start: int, end: int, deadline: Deadline) -> dict[Subject, Result]:
-        """One chunk; while it is under way its entities count as unknown."""
+        """Send one chunk; during the request its entities have an unknown result."""
         subjects = self._subjects[start:end]
         entity_by_parts = dict(
             zip(map(parts_in_answer, self._alterations[start:end]), subjects, strict=True)
@@ -153,7 +153,7 @@ class AlterationSender(Generic[Subject]):
             raise
 
     def _verdict(self, answer: dict[Subject, Result]) -> ResponseStatus:
-        """A refusal of the whole request stands in every entry."""
+        """Return the error of the whole request, if every entry has the same one."""
         codes = {result.code if isinstance(result, Rejected) else 0 for result in answer.values()}
         if len(codes) != 1:
             return GOOD

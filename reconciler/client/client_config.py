@@ -1,6 +1,6 @@
 """The client's configuration: one frozen value, from a Java ``.properties`` file, librdkafka keys or any mapping.
 
-Defaults are those of Kafka's admin client 4.3 where it has the setting, else ours with the reason beside it.
+Defaults are those of Kafka's admin client 4.3 if it has the setting; others have the reason beside them.
 """
 
 import importlib
@@ -29,7 +29,7 @@ from reconciler.wire.apis import MAX_ENTITIES
 from reconciler.wire.frames import DEFAULT_LIMIT
 
 ALTER_SECONDS: Final = 65.0
-"""How long an alter request waits: the broker itself goes on trying for 60 s (BrokerServer, 4.3)."""
+"""Timeout of an alter request: the broker itself retries for 60 s (BrokerServer, 4.3)."""
 
 ALTER_DEADLINE: Final = 90.0
 DEFAULT_CLIENT_ID: Final = "kquota"
@@ -42,7 +42,7 @@ SETUP: Final = Backoff(first=10.0, cap=30.0)
 
 
 class SecurityProtocol(StrEnum):
-    """``security.protocol``."""
+    """Values of ``security.protocol``."""
 
     PLAINTEXT = "PLAINTEXT"
     SSL = "SSL"
@@ -52,7 +52,7 @@ class SecurityProtocol(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """Where something listens."""
+    """Host and port of a listener."""
 
     host: str
     port: int
@@ -62,35 +62,35 @@ class Address:
 
 
 REFUSED_SECONDS: Final = 4.0
-"""Long enough for a broker that starts at the same moment, short enough for a person who typed a wrong port."""
+"""Long enough for a broker that is starting, short enough for a user with a wrong port."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientConfig:
-    """How to reach a cluster and who we are. Seconds everywhere; secrets are hidden in every text form.
+    """How to reach a cluster and authenticate. Times in seconds; secrets are hidden in every text form.
 
     Attributes:
-        bootstrap: Where to begin.
+        bootstrap: Bootstrap addresses.
         protocol: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.
         client_id: Sent with every request; the broker may have a quota for it.
-        tls: Given exactly with SSL and SASL_SSL.
-        sasl: Given exactly with SASL_PLAINTEXT and SASL_SSL.
-        request_seconds: Longest wait for one answer, alter excepted (:data:`ALTER_SECONDS`).
+        tls: Set exactly with SSL and SASL_SSL.
+        sasl: Set exactly with SASL_PLAINTEXT and SASL_SSL.
+        request_seconds: Timeout of one response, except of alter (:data:`ALTER_SECONDS`).
         call_seconds: Deadline of a whole call with all its retries.
-        refused_seconds: When a call gives up while every address refuses and none ever accepted a connection.
-        retry: Waits between tries of a call.
+        refused_seconds: When a call fails if every address refuses and none ever accepted a connection.
+        retry: Waits between attempts of a call.
         reconnect: Waits between connections to one node.
-        setup: Time for setting up a connection; it grows with failures (KIP-601).
-        idle_seconds: A connection unused for so long is closed by us.
-        frame_limit: Largest answer accepted, in bytes.
-        most_entities: Most entities that one answer may list.
+        setup: Timeout for setting up a connection; it grows with failures (KIP-601).
+        idle_seconds: The client closes a connection that is unused for this time.
+        frame_limit: Largest response accepted, in bytes.
+        most_entities: Maximum entities in one response.
         canonical_names: Resolve bootstrap names to canonical host names first, for Kerberos.
         address_family: ``any``, ``v4`` or ``v6``.
-        rebootstrap: Begin anew at ``bootstrap`` when every known node failed (KIP-899).
-        rebootstrap_seconds: Also after so long without any answer (KIP-1102).
+        rebootstrap: Use ``bootstrap`` again if every known node failed (KIP-899).
+        rebootstrap_seconds: Also after this time without any response (KIP-1102); 0 = never.
         proxy: ``socks5://`` or ``http://`` URL; needs the extra ``proxy``.
-        secrets: Further secrets of the settings, for hiding them in what a peer says.
-        warnings: Remarks about the user's file; never an error.
+        secrets: Further secrets of the settings, to hide in messages of a peer.
+        warnings: Warnings about the user's file; never an error.
     """
 
     bootstrap: tuple[Address, ...]
@@ -138,16 +138,16 @@ class ClientConfig:
         allowed: AllowedReferences = NOTHING,
         token: TokenSource | None = None,
     ) -> "ClientConfig":
-        """From a file such as Kafka's tools take with ``--command-config``.
+        """Read a file as Kafka's tools take it with ``--command-config``.
 
         Args:
             path: The file.
-            overrides: Keys that beat the file, for example ``bootstrap.servers`` of a command line.
+            overrides: Keys with priority over the file, for example ``bootstrap.servers`` of a command line.
             allowed: What ``${env:...}``, ``${file:...}`` and ``${directory:...}`` may read.
             token: Your own source of OAUTHBEARER tokens.
 
         Raises:
-            ConfigError: The file or a setting is wrong; file, line and key are named.
+            ConfigError: The file or a setting is wrong; the message has file, line and key.
         """
         settings = [
             Setting(name=pair.key, text=pair.value, location=f"{path}:{pair.line}")
@@ -165,16 +165,16 @@ class ClientConfig:
         allowed: AllowedReferences = NOTHING,
         token: TokenSource | None = None,
     ) -> "ClientConfig":
-        """From keys of Java or librdkafka; values may be texts, numbers, booleans or lists.
+        """Read keys of Java or librdkafka; values may be texts, numbers, booleans or lists.
 
         Args:
             mapping: The settings.
-            location: What to call their place in errors.
+            location: Name of their source in errors.
             allowed: What references may read.
             token: Your own source of OAUTHBEARER tokens.
 
         Raises:
-            ConfigError: A setting is wrong; its key is named.
+            ConfigError: A setting is wrong; the message has its key.
         """
         return _configured(_settings(mapping, location), allowed, location, token)
 
@@ -182,25 +182,25 @@ class ClientConfig:
     def from_librdkafka(
         cls, mapping: Mapping[str, object], *, token: TokenSource | None = None
     ) -> "ClientConfig":
-        """From the dictionary that confluent-kafka takes.
+        """Read a configuration dictionary of confluent-kafka.
 
-        librdkafka speaks SASL only with ``sasl.mechanisms``, whose default is GSSAPI, as for Java.
+        librdkafka uses SASL only with ``sasl.mechanisms``, whose default is GSSAPI, as in Java.
 
         Raises:
-            ConfigError: A setting is wrong; its key is named.
+            ConfigError: A setting is wrong; the message has its key.
         """
         return cls.from_mapping(mapping, token=token)
 
     def at(self, *addresses: Address) -> "ClientConfig":
-        """The same client for other bootstrap addresses."""
+        """Return the same configuration with other bootstrap addresses."""
         return replace(self, bootstrap=addresses)
 
 
 def parse_addresses(texts: Iterable[str], settings: ClientSettings) -> tuple[Address, ...]:
-    """``host:port`` texts; a listener name in front (``SSL://host:port``) is dropped, as Kafka does.
+    """Parse ``host:port`` texts; a listener name before it (``SSL://host:port``) is dropped, as in Kafka.
 
     Raises:
-        ConfigError: One of them is no address.
+        ConfigError: A text is not an address.
     """
     addresses = []
     for text in texts:
@@ -287,14 +287,14 @@ def _build(settings: ClientSettings, token: TokenSource | None) -> ClientConfig:
 
 
 def _login(settings: ClientSettings, token: TokenSource | None) -> Sasl:
-    """The login; its module loads JAAS and OAuth, which a listener without SASL does not need."""
+    """Return the login; its module loads JAAS and OAuth, which a listener without SASL does not need."""
     from_settings: Callable[[ClientSettings, TokenSource | None], Sasl]
     from_settings = importlib.import_module("reconciler.client.auth.sasl_settings").from_settings
     return from_settings(settings, token)
 
 
 def _timeouts(settings: ClientSettings) -> tuple[float, float]:
-    """Request and call timeout; Java refuses the second below the first where both are given (KIP-533)."""
+    """Return request and call timeout; Java refuses the second below the first if both are set (KIP-533)."""
     request_key, call_key = "request.timeout.ms", "default.api.timeout.ms"
     request, call = settings.seconds(request_key, 30.0), settings.seconds(call_key, 60.0)
     for key, value in ((request_key, request), (call_key, call)):
@@ -310,7 +310,7 @@ def _timeouts(settings: ClientSettings) -> tuple[float, float]:
 def _backoff(
     settings: ClientSettings, first_key: str, cap_key: str, first: float, cap: float
 ) -> Backoff:
-    """A pair of settings; where only one is given the other follows it."""
+    """Return a backoff; if only one of its two settings is set, the other one is adjusted to it."""
     given_first = settings.seconds(first_key, first)
     given_cap = settings.seconds(cap_key, cap)
     if given_cap < given_first:
@@ -328,11 +328,11 @@ _SENT: Final = {
     "oauthbearer": "the token",
     "aws_msk_iam": "the token",
 }
-"""Mechanisms that hand the server what proves who we are."""
+"""Mechanisms that send the credential itself to the server."""
 
 
 def _doubts(settings: ClientSettings, protocol: SecurityProtocol) -> Iterable[str]:
-    """Settings that most likely are not meant as they stand."""
+    """Yield warnings about settings that are probably unintended."""
     if not settings.switch("enable.ssl.certificate.verification", default=True):
         yield "enable.ssl.certificate.verification=false: anyone on the way can read the password"
     if not protocol.endswith("SSL"):

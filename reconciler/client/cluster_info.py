@@ -1,4 +1,4 @@
-"""Who the cluster is and what we may do there: cluster id, brokers, rights, the Kafka line that its APIs point to."""
+"""Identity of a cluster: cluster id, brokers, rights of the principal, Kafka release line by its API versions."""
 
 from typing import Final
 
@@ -56,9 +56,9 @@ CLUSTER = ClientRequest(
 
 
 def rights(operations: int) -> frozenset[str] | None:
-    """Operations by name; None where the broker would not say.
+    """Return operations by name; None if the broker does not return them.
 
-    A caller without Describe on the cluster gets 0, one who did not ask the lowest int32.
+    A caller without Describe on the cluster gets 0; without the option in the request the value is the lowest int32.
     """
     if operations in {0, describe_cluster.OPERATIONS_NOT_ASKED}:
         return None
@@ -66,7 +66,7 @@ def rights(operations: int) -> frozenset[str] | None:
 
 
 def line(offered: OfferedVersions) -> tuple[str, str]:
-    """``(version hint, sandbox profile)`` by the newest API version that a broker offers."""
+    """Return ``(version hint, sandbox profile)`` by the newest API version that a broker offers."""
     for key, version, hint, profile in _LINES:
         if offered.ranges.get(key, (0, -1))[1] >= version:
             return hint, profile
@@ -74,7 +74,7 @@ def line(offered: OfferedVersions) -> tuple[str, str]:
 
 
 def callback_question(node: int) -> ClientRequest[describe_configs.DescribeConfigsResponse]:
-    """Asks one broker for its own ``client.quota.callback.class``; no other broker knows it."""
+    """Return the request for a broker's own ``client.quota.callback.class``; only this broker can answer it."""
     request = describe_configs.DescribeConfigsRequest(
         resources=(
             describe_configs.ConfigResource(
@@ -101,7 +101,7 @@ def callback_question(node: int) -> ClientRequest[describe_configs.DescribeConfi
 
 
 def callback_class(answer: describe_configs.DescribeConfigsResponse) -> str | None:
-    """The class name in the answer; None if the broker uses Kafka's own quota rules."""
+    """Return the class name in the response; None if the broker uses Kafka's own quota rules."""
     settings = (
         setting
         for result in answer.results

@@ -1,4 +1,4 @@
-"""What the client reports about its work: plain callables with a no-op default. Nothing here carries payload or secrets."""
+"""Events of the client and their callbacks, which do nothing by default. No event contains payload or secrets."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,8 +11,8 @@ class Connecting(NamedTuple):
 
     Attributes:
         node: Every ``host:port`` that is dialed.
-        attempt: Counts the tries so far, from 1.
-        seconds: When this try is given up.
+        attempt: Number of the attempt, from 1.
+        seconds: Timeout of this attempt.
     """
 
     node: str
@@ -21,13 +21,13 @@ class Connecting(NamedTuple):
 
 
 class Connected(NamedTuple):
-    """A transport is up, TLS included; the broker has not been spoken to yet.
+    """A transport is connected, TLS included; nothing was sent to the broker yet.
 
     Attributes:
         node: ``host:port`` as configured or advertised.
-        address: The address that answered.
+        address: The IP address of the peer.
         tls: Protocol version such as ``TLSv1.3``, "" without TLS.
-        seconds: From the first dial.
+        seconds: Since the first dial.
     """
 
     node: str
@@ -37,7 +37,7 @@ class Connected(NamedTuple):
 
 
 class Disconnected(NamedTuple):
-    """A connection ended; ``reason`` is "" if we closed it because it was not needed."""
+    """A connection ended; ``reason`` is "" if the client closed it because it was not needed."""
 
     node: str
     reason: str
@@ -53,7 +53,7 @@ class Authenticated(NamedTuple):
 
 
 class RequestSent(NamedTuple):
-    """A request left. SASL requests are not reported, not even their sizes."""
+    """A request was sent. SASL requests are not reported, not even their sizes."""
 
     node: str
     api: str
@@ -62,7 +62,7 @@ class RequestSent(NamedTuple):
 
 
 class ResponseReceived(NamedTuple):
-    """An answer was read, ``seconds`` after its request left."""
+    """A response was read, ``seconds`` after its request was sent."""
 
     node: str
     api: str
@@ -71,7 +71,7 @@ class ResponseReceived(NamedTuple):
 
 
 class Retried(NamedTuple):
-    """A call will be tried again after ``pause`` seconds; ``attempt`` counts the tries so far."""
+    """A call will be retried after ``pause`` seconds; ``attempt`` is the number of attempts so far."""
 
     api: str
     node: str
@@ -89,18 +89,18 @@ class Throttled(NamedTuple):
 
 
 class Rebootstrapped(NamedTuple):
-    """The known brokers were given up and the bootstrap addresses are asked anew (KIP-899, KIP-1102)."""
+    """The known brokers were dropped and the bootstrap addresses are used again (KIP-899, KIP-1102)."""
 
     reason: str
 
 
 def _nothing(_: object, /) -> None:
-    """The default of every event."""
+    """Do nothing: the default of every event."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientEvents:
-    """One callable per event. They run on the loop between two steps of the protocol, so they must be quick."""
+    """One callback per event. They run on the event loop between two steps of the protocol, so they must be quick."""
 
     connecting: Callable[[Connecting], None] = field(default=_nothing)
     connected: Callable[[Connected], None] = field(default=_nothing)
@@ -119,7 +119,7 @@ _Event = TypeVar("_Event")
 
 
 def emit(listener: Callable[[_Event], None], event: _Event) -> None:
-    """Call a listener; its failure goes to the loop's exception handler and never into the protocol."""
+    """Call a listener; its exception goes to the loop's exception handler and never into the protocol."""
     try:
         listener(event)
     except Exception as error:  # noqa: BLE001 - a stranger's callable may raise anything

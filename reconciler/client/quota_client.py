@@ -46,7 +46,7 @@ DescribeResponse: TypeAlias = describing.DescribeClientQuotasResponse
 
 VISIBLE_SECONDS: Final = 30.0
 SCRAM_SECONDS: Final = 10.0
-"""How long an observation waits for the list of SCRAM users, which it can do without."""
+"""Maximum wait of an observation for the list of SCRAM users, which is optional."""
 
 
 class QuotaClient:
@@ -54,8 +54,8 @@ class QuotaClient:
 
     Args:
         config: How to reach the cluster.
-        events: Callables that are notified of connections, requests, retries.
-        clock: Time; tests pass a fake.
+        events: Callbacks for connections, requests, retries.
+        clock: Clock; tests pass a fake.
     """
 
     def __init__(
@@ -72,22 +72,22 @@ class QuotaClient:
         await self.close()
 
     async def close(self) -> None:
-        """Close all connections; the client may be used again and then connects anew."""
+        """Close all connections; the client may be used again and then reconnects."""
         await self._connections.close()
 
     @property
     def login_error(self) -> AuthenticationError | None:
-        """The refusal of our login that ended this client for good; ``None`` while there was none."""
+        """The final refusal of this client's login; ``None`` without one."""
         return self._connections.login_error
 
     async def cluster(self, *, timeout: float | None = None) -> Cluster:
-        """Cluster id, live brokers and our rights, asked anew.
+        """Return cluster id, live brokers and the principal's rights, requested again.
 
         Args:
-            timeout: Seconds for everything; None = ``default.api.timeout.ms``.
+            timeout: Total seconds; None = ``default.api.timeout.ms``.
 
         Raises:
-            ClientError: The cluster could not be asked.
+            ClientError: No usable response was received.
         """
         deadline = self._connections.deadline(timeout)
         is_new = await self._connections.open({cluster_info.CLUSTER: math.inf}, deadline)
@@ -96,13 +96,13 @@ class QuotaClient:
     async def observe(
         self, *, scram_users: bool = False, timeout: float | None = None
     ) -> ClusterDescription:
-        """The cluster, all its quotas and, if asked for, its SCRAM users; one round trip for all of them.
+        """Return the cluster, all its quotas and, on request, its SCRAM users; one round trip for all of them.
 
-        On a new connection they go out together with Metadata, right behind the login.
+        On a new connection the requests are sent together with Metadata, right after the login.
 
         Args:
-            scram_users: Whether to ask for SCRAM users, for at most 10 s; without an answer there are none.
-            timeout: Seconds for everything; None = ``default.api.timeout.ms``.
+            scram_users: Whether to request SCRAM users, for at most 10 s; without a response there are none.
+            timeout: Total seconds; None = ``default.api.timeout.ms``.
 
         Raises:
             ClientError: As for :meth:`cluster` and :meth:`describe`.
@@ -127,7 +127,7 @@ class QuotaClient:
         )
 
     async def _cluster(self, deadline: Deadline, *, is_new: bool) -> Cluster:
-        """Who the cluster is; a connection that was just opened has asked Metadata already."""
+        """Return the identity of the cluster; a connection that was just opened has requested Metadata already."""
         offered = await self._connections.offered(deadline)
         calls: list[Awaitable[Any]] = [] if is_new else [self._connections.refresh(deadline)]
         if offered.offers(DESCRIBE_CLUSTER):
@@ -147,7 +147,7 @@ class QuotaClient:
     async def _scram_names(
         self, request: ClientRequest[ScramResponse], deadline: Deadline
     ) -> frozenset[str]:
-        """The names of all SCRAM users; none where they cannot be had, because a plan can do without them."""
+        """Return the names of all SCRAM users; empty after an error, because a plan does not need them."""
         try:
             seconds = deadline.within(self._clock.monotonic(), SCRAM_SECONDS)
             own_deadline = self._connections.deadline(seconds)
@@ -159,17 +159,17 @@ class QuotaClient:
     async def describe(
         self, filter_: Filter = ALL, *, node: int | None = None, timeout: float | None = None
     ) -> QuotaState:
-        """One consistent snapshot of what a broker (or the given one) has; never partial.
+        """Return one consistent snapshot of the quotas of any broker (or of ``node``); never partial.
 
         Args:
-            filter_: What to list; the default is everything.
-            node: Id of the broker to ask; None = any.
-            timeout: Seconds for everything; None = ``default.api.timeout.ms``.
+            filter_: The entities to return; the default is everything.
+            node: Id of the broker; None = any.
+            timeout: Total seconds; None = ``default.api.timeout.ms``.
 
         Raises:
             AuthorizationError: The principal lacks DescribeConfigs on the cluster.
             UnsupportedVersion: The broker is older than Kafka 2.6.
-            ClientError: No usable answer came.
+            ClientError: No usable response was received.
         """
         return await self._describe(filter_, node, self._connections.deadline(timeout))
 
@@ -180,21 +180,21 @@ class QuotaClient:
         keys: Collection[Key] = COLUMNS,
         timeout: float | None = None,
     ) -> Mapping[Principal, Resolution | QuotaValueError]:
-        """Effective limits of many clients from one describe: value, source and what it overrides, per key.
+        """Return effective limits of many clients from one describe: value, source and overridden limits, per key.
 
-        Kafka planned this as a request of its own (KIP-546) and never shipped it. It assumes Kafka's own rules:
+        Kafka planned this as a request of its own (KIP-546) and never released it. It assumes Kafka's own rules:
         see :meth:`quota_callback`.
 
         Args:
-            principals: Clients as the broker sees them.
-            keys: Which keys to resolve.
-            timeout: Seconds for everything.
+            principals: Clients as the broker identifies them.
+            keys: The keys to resolve.
+            timeout: Total seconds.
 
         Returns:
-            One item per principal, in the order given; an error where one cannot be a client.
+            One item per principal, in the order of ``principals``; an error for one that cannot be a client.
 
         Raises:
-            ClientError: The cluster could not be asked; as for :meth:`describe`.
+            ClientError: As for :meth:`describe`.
         """
         return resolve_all(await self.describe(timeout=timeout), principals, keys)
 
@@ -207,20 +207,20 @@ class QuotaClient:
         progress: Progress | None = None,
         results: MutableMapping[Entity, Result] | None = None,
     ) -> Mapping[Entity, Result]:
-        """Send alterations in chunks, one after the other; exactly one result per entity.
+        """Send alterations in chunks, one after the other; return exactly one result per entity.
 
         Args:
-            alterations: What to change; an entity stands at most once.
-            validate_only: Only ask the controller whether it would; any number may be asked about.
-            timeout: Seconds for everything; None gives each request its own 90.
-            progress: Called after each chunk with ``"alter"`` or ``"validate"``, entities done and all.
-            results: Filled while the work goes on, so that a caller who is cancelled knows as much as we
-                do: what is not in it was not sent. The same mapping is returned.
+            alterations: The changes; each entity occurs at most once.
+            validate_only: Only validate on the controller; values are not checked before sending.
+            timeout: Total seconds; None gives each request its own 90.
+            progress: Called after each chunk with ``"alter"`` or ``"validate"``, entities done and in total.
+            results: Filled during the call, so that it is complete also if the caller is cancelled:
+                an entity that is not in it was not sent. The same mapping is returned.
 
         Raises:
-            QuotaValueError: An alteration cannot mean one thing; nothing was sent.
+            QuotaValueError: An alteration is ambiguous or invalid; nothing was sent.
             AuthorizationError: The principal lacks AlterConfigs on the cluster; nothing was changed.
-            ClientError: Nothing was sent at all. Afterwards it is ``Unknown`` in the results.
+            ClientError: Nothing was sent. Later errors become ``Unknown`` in the results.
         """
         check_alterations(alterations, validate_only=validate_only)
         results_by_entity: MutableMapping[Entity, Result] = {} if results is None else results
@@ -241,17 +241,17 @@ class QuotaClient:
         validate_only: bool = False,
         timeout: float | None = None,
     ) -> Mapping[EntityParts, Result]:
-        """As :meth:`alter`, for entities of any types: the broker judges types and names, in its own words (KIP-546).
+        """Like :meth:`alter`, for entities of any types: the broker checks types and names (KIP-546).
 
         Args:
-            alterations: What to change; an entity stands at most once.
-            validate_only: Only ask the controller whether it would.
-            timeout: Seconds for everything; None gives each request its own 90.
+            alterations: The changes; each entity occurs at most once.
+            validate_only: Only validate on the controller.
+            timeout: Total seconds; None gives each request its own 90.
 
         Raises:
-            QuotaValueError: An alteration cannot mean one thing; nothing was sent.
+            QuotaValueError: An alteration is ambiguous or invalid; nothing was sent.
             AuthorizationError: The principal lacks AlterConfigs on the cluster; nothing was changed.
-            ClientError: Nothing was sent at all. Afterwards it is ``Unknown`` in the results.
+            ClientError: Nothing was sent. Later errors become ``Unknown`` in the results.
         """
         check_open_alterations(alterations, validate_only=validate_only)
         results: dict[EntityParts, Result] = {}
@@ -268,14 +268,14 @@ class QuotaClient:
     async def wait_visible(
         self, expected: Sequence[Alteration], *, timeout: float = VISIBLE_SECONDS
     ) -> Visibility:
-        """Poll every live broker with exact filters until each shows all of ``expected``, or the deadline.
+        """Poll every live broker with exact filters until each shows all of ``expected``, or until the deadline.
 
         Args:
-            expected: In the order of sending. Brokers replay changes in order, so the last few will do.
+            expected: In the order of sending. Brokers replay changes in order, so the last few are sufficient.
             timeout: Seconds.
 
         Raises:
-            ClientError: Not even the list of brokers could be had.
+            ClientError: The list of brokers is not available.
         """
         deadline = self._connections.deadline(timeout)
 
@@ -294,18 +294,18 @@ class QuotaClient:
     async def scram_users(
         self, names: Iterable[str] | None = None, *, timeout: float | None = None
     ) -> Mapping[str, tuple[ScramCredential, ...]]:
-        """SCRAM users with their mechanisms; users that do not exist are left out.
+        """Return SCRAM users with their mechanisms; users that do not exist are omitted.
 
         Args:
-            names: Whom to look up; None = all.
-            timeout: Seconds for everything.
+            names: The users; None = all.
+            timeout: Total seconds.
 
         Raises:
             AuthorizationError: The principal lacks Describe on the cluster.
-            BrokerError: The broker refused one of the users for another reason than that it has none.
+            BrokerError: The broker refused one of the users for a reason other than a missing credential.
         """
-        # An empty list means everyone, as null does. Null with a missing right is never answered at all: the
-        # broker fails while it makes the refusal (seen on 4.4.0, DescribeUserScramCredentialsRequest).
+        # An empty list means all users, as null does. Null with a missing right is never answered: the
+        # broker fails while it builds the refusal (observed on 4.4.0, DescribeUserScramCredentialsRequest).
         requested_users = () if names is None else tuple(dict.fromkeys(names))
         if names is not None and not requested_users:
             return {}
@@ -314,11 +314,11 @@ class QuotaClient:
         return scram_requests.credentials_of(answer, self._connections.login.scrubbed)
 
     async def quota_callback(self, *, timeout: float | None = None) -> str | None:
-        """``client.quota.callback.class`` of a broker: who has it does not follow Kafka's own rules (KIP-257).
+        """Return ``client.quota.callback.class`` of a broker; with such a class it does not use Kafka's own rules (KIP-257).
 
         Raises:
             AuthorizationError: The principal lacks DescribeConfigs on the cluster.
-            ClientError: No usable answer came.
+            ClientError: No usable response was received.
         """
         deadline = self._connections.deadline(timeout)
         nodes = (await self._connections.refresh(deadline)).nodes
@@ -337,13 +337,13 @@ class QuotaClient:
 
         Args:
             request: API, versions and body.
-            node: Id of the broker to ask; None = any.
-            timeout: Seconds for everything; None = ``default.api.timeout.ms``.
+            node: Id of the broker; None = any.
+            timeout: Total seconds; None = ``default.api.timeout.ms``.
 
         Raises:
             UnsupportedVersion: The broker offers none of the versions.
-            OutcomeUnknown: The request may not be repeated, was sent, and no usable answer came.
-            ClientError: No answer came, and nothing was sent or it may be repeated.
+            OutcomeUnknown: The request must not be repeated and was sent without a usable response.
+            ClientError: No response was received, and nothing was sent or the request may be repeated.
         """
         try:
             return await self._connections.call(

@@ -1,7 +1,7 @@
-"""Any request of Kafka's protocol, as bytes: for APIs that have no module here.
+"""Requests of any API of Kafka's protocol, as bytes, for APIs without a module here.
 
-The connection gives what every request needs: the version that both sides know, headers, deadlines, throttling, retries,
-re-authentication. The body of request and answer is the caller's.
+The connection handles what every request needs: version selection, headers, deadlines, throttling, retries,
+re-authentication. The bodies of request and response are the caller's.
 """
 
 from collections.abc import Callable
@@ -15,22 +15,22 @@ _OF_THE_CONNECTION = frozenset({API_VERSIONS.key, SASL_HANDSHAKE.key, SASL_AUTHE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawRequest:
-    """One request by its API key. Kafka's message definitions have the facts of each API.
+    """One request by its API key. Kafka's message definitions have the details of each API.
 
     Attributes:
         api_key: Number of the API.
-        versions: Lowest and highest version that ``body`` can write and the caller can read.
+        versions: Lowest and highest version that ``body`` supports and the caller can read.
         body: The request without its header: bytes, or a function of the version.
         flexible_from: ``flexibleVersions`` of the definition; decides the headers. None = no version is flexible.
-        throttled_from: First version whose answer begins with ``throttle_time_ms``; None if it stands elsewhere or
-            nowhere, so that throttling by this API is not seen.
-        error_code: Version and body of an answer to its error code. With it, codes that pass (7, 41, 129 and, twice, -1) are
-            tried again, and any other code but 0 is a ``BrokerError``.
-        is_repeatable: Whether the request may be sent again after a lost answer, as a read may.
+        throttled_from: First version whose response begins with ``throttle_time_ms``; None if it is at another position
+            or absent: then throttling by this API is not detected.
+        error_code: Returns the error code of a response by version and body. With it, transient codes (7, 41, 129 and,
+            twice, -1) are retried, and any other code except 0 is a ``BrokerError``.
+        is_repeatable: Whether the request may be sent again after a lost response, such as a read.
         name: For errors and events; "" = ``API`` and its number.
 
     Raises:
-        ValueError: The versions do not rise, or the API belongs to the connection (ApiVersions and SASL).
+        ValueError: The versions are not ascending, or the API is reserved for the connection (ApiVersions and SASL).
     """
 
     api_key: int
@@ -49,7 +49,7 @@ class RawRequest:
 
     @property
     def api(self) -> KafkaApi:
-        """The row of this API, as the protocol needs it."""
+        """The row of this API for the protocol's table."""
         lowest, highest = self.versions
         return KafkaApi(
             key=self.api_key,
@@ -65,10 +65,10 @@ class RawRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawResponse:
-    """An answer as it came.
+    """A response as received.
 
     Attributes:
-        version: The version that both sides agreed on.
+        version: The negotiated version.
         body: Everything after the header.
     """
 
@@ -77,7 +77,7 @@ class RawResponse:
 
 
 def client_request(raw: RawRequest) -> ClientRequest[RawResponse]:
-    """The request as the connections send it."""
+    """Return the request for the connections."""
     body, error_code = raw.body, raw.error_code
 
     def encode(version: int) -> bytes:

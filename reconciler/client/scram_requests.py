@@ -1,4 +1,4 @@
-"""The question for SCRAM users and what an answer means. Pure."""
+"""The request for SCRAM users and the evaluation of its response. Pure."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,14 +17,14 @@ _MECHANISMS: Final = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScramCredential:
-    """One SCRAM credential of a user; Kafka never gives out the rest."""
+    """One SCRAM credential of a user; Kafka never returns the other fields."""
 
     mechanism: str
     iterations: int
 
 
 def request(users: tuple[str, ...]) -> ClientRequest[ScramResponse]:
-    """The question for these users; none = all."""
+    """Return the request for these users; () = all."""
     return ClientRequest(
         api=DESCRIBE_USER_SCRAM_CREDENTIALS,
         encode=lambda version: describe_user_scram_credentials.encode_request(
@@ -40,14 +40,14 @@ def request(users: tuple[str, ...]) -> ClientRequest[ScramResponse]:
 def credentials_of(
     answer: ScramResponse, scrubbed: Callable[[str], str]
 ) -> Mapping[str, tuple[ScramCredential, ...]]:
-    """Credentials by user, sorted; users that do not exist are left out.
+    """Return credentials by user, sorted; users that do not exist are omitted.
 
     Args:
-        answer: What the broker sent.
-        scrubbed: Hides secrets in the broker's words.
+        answer: The broker's response.
+        scrubbed: Hides secrets in the broker's messages.
 
     Raises:
-        BrokerError: The broker refused one of the users for another reason than that it has none.
+        BrokerError: The broker refused one of the users for a reason other than a missing credential.
     """
     credentials_by_user: dict[str, tuple[ScramCredential, ...]] = {}
     for user in answer.users:

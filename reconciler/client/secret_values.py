@@ -1,4 +1,4 @@
-"""Which texts of a configuration are secrets, and errors without what a reference gave. Nothing is shown from here."""
+"""The secrets of a configuration, and their removal from errors."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -15,7 +15,7 @@ _HINT = f"{SCRUBBED} stands for what ${{...}} gave; check which key takes it"
 
 
 def secrets_of(settings: ClientSettings) -> tuple[Secret, ...]:
-    """Every secret of the settings, so that a peer's words can be shown without them."""
+    """Return every secret of the settings, so that it can be removed from a peer's messages."""
     return tuple(dict.fromkeys(_secrets(settings)))
 
 
@@ -36,9 +36,9 @@ def _secrets(settings: ClientSettings) -> Iterator[Secret]:
 
 
 def hide_values(error: ConfigError, values: Iterable[str]) -> None:
-    """Take what references gave out of an error, under whichever key they stood.
+    """Remove the text of references from an error, under whichever key they were used.
 
-    A reference mostly gives a secret. Where it stands in a wrong key, the error would quote it as the wrong value.
+    The text is usually a secret. In a wrong key, the error would quote it as the invalid value.
     """
     long: set[str] = set()
     before = (error.message, error.hint, error.where)

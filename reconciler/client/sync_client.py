@@ -39,16 +39,16 @@ _Answer = TypeVar("_Answer")
 class SyncQuotaClient:
     """:class:`QuotaClient` with blocking methods of the same names, arguments, results and errors. Safe for many threads.
 
-    An event loop in a thread of its own does the work, so that it can be used where another loop runs: a notebook, an
-    Ansible module, a web handler. The caller's thread waits; its loop stands still meanwhile. Callables (events, progress)
+    An event loop in its own thread does the work, so that it can be used where another loop runs: a notebook, an
+    Ansible module, a web handler. The caller's thread blocks, and so does its loop. Callbacks (events, progress)
     are called in the client's thread and must not call this client. Ctrl-C cancels the call, and the call ends before
     ``KeyboardInterrupt`` is raised again, so that the ``results`` of :meth:`alter` are final.
 
-    Make it after a fork, not before. The thread ends with :meth:`close`, or with the process.
+    Create it after a fork, not before. The thread ends with :meth:`close`, or with the process.
 
     Args:
         config: How to reach the cluster.
-        events: Callables that are notified of connections, requests, retries.
+        events: Callbacks for connections, requests, retries.
     """
 
     def __init__(self, config: ClientConfig, *, events: ClientEvents = SILENT) -> None:
@@ -68,7 +68,7 @@ class SyncQuotaClient:
         self.close()
 
     def close(self) -> None:
-        """End the calls under way, close all connections and end the thread; for good. A second close does nothing."""
+        """Cancel calls, close all connections and end the thread permanently. A second close does nothing."""
         self._check_thread()
         with self._starting:
             if not self._is_closed:
@@ -78,23 +78,23 @@ class SyncQuotaClient:
 
     @property
     def login_error(self) -> AuthenticationError | None:
-        """As :attr:`QuotaClient.login_error`."""
+        """See :attr:`QuotaClient.login_error`."""
         return self._client.login_error
 
     def cluster(self, *, timeout: float | None = None) -> Cluster:
-        """As :meth:`QuotaClient.cluster`."""
+        """See :meth:`QuotaClient.cluster`."""
         return self._run(self._client.cluster(timeout=timeout))
 
     def observe(
         self, *, scram_users: bool = False, timeout: float | None = None
     ) -> ClusterDescription:
-        """As :meth:`QuotaClient.observe`."""
+        """See :meth:`QuotaClient.observe`."""
         return self._run(self._client.observe(scram_users=scram_users, timeout=timeout))
 
     def describe(
         self, filter_: Filter = ALL, *, node: int | None = None, timeout: float | None = None
     ) -> QuotaState:
-        """As :meth:`QuotaClient.describe`."""
+        """See :meth:`QuotaClient.describe`."""
         return self._run(self._client.describe(filter_, node=node, timeout=timeout))
 
     def resolve(
@@ -104,7 +104,7 @@ class SyncQuotaClient:
         keys: Collection[Key] = COLUMNS,
         timeout: float | None = None,
     ) -> Mapping[Principal, Resolution | QuotaValueError]:
-        """As :meth:`QuotaClient.resolve`."""
+        """See :meth:`QuotaClient.resolve`."""
         return self._run(self._client.resolve(principals, keys=keys, timeout=timeout))
 
     def alter(
@@ -116,7 +116,7 @@ class SyncQuotaClient:
         progress: Progress | None = None,
         results: MutableMapping[Entity, Result] | None = None,
     ) -> Mapping[Entity, Result]:
-        """As :meth:`QuotaClient.alter`."""
+        """See :meth:`QuotaClient.alter`."""
         return self._run(
             self._client.alter(
                 alterations,
@@ -134,7 +134,7 @@ class SyncQuotaClient:
         validate_only: bool = False,
         timeout: float | None = None,
     ) -> Mapping[EntityParts, Result]:
-        """As :meth:`QuotaClient.alter_open`."""
+        """See :meth:`QuotaClient.alter_open`."""
         return self._run(
             self._client.alter_open(alterations, validate_only=validate_only, timeout=timeout)
         )
@@ -142,23 +142,23 @@ class SyncQuotaClient:
     def wait_visible(
         self, expected: Sequence[Alteration], *, timeout: float = VISIBLE_SECONDS
     ) -> Visibility:
-        """As :meth:`QuotaClient.wait_visible`."""
+        """See :meth:`QuotaClient.wait_visible`."""
         return self._run(self._client.wait_visible(expected, timeout=timeout))
 
     def scram_users(
         self, names: Iterable[str] | None = None, *, timeout: float | None = None
     ) -> Mapping[str, tuple[ScramCredential, ...]]:
-        """As :meth:`QuotaClient.scram_users`."""
+        """See :meth:`QuotaClient.scram_users`."""
         return self._run(self._client.scram_users(names, timeout=timeout))
 
     def quota_callback(self, *, timeout: float | None = None) -> str | None:
-        """As :meth:`QuotaClient.quota_callback`."""
+        """See :meth:`QuotaClient.quota_callback`."""
         return self._run(self._client.quota_callback(timeout=timeout))
 
     def send_raw(
         self, request: RawRequest, *, node: int | None = None, timeout: float | None = None
     ) -> RawResponse:
-        """As :meth:`QuotaClient.send_raw`."""
+        """See :meth:`QuotaClient.send_raw`."""
         return self._run(self._client.send_raw(request, node=node, timeout=timeout))
 
     def _serve(self) -> None:
@@ -186,7 +186,7 @@ class SyncQuotaClient:
             _ = self._loop.call_soon_threadsafe(start)
 
     def _run(self, call: Coroutine[Any, Any, _Answer]) -> _Answer:
-        """The result of a coroutine on the client's loop; returns or raises only after it has ended."""
+        """Run a coroutine on the client's loop; returns or raises only after it has ended."""
         ended: futures.Future[_Answer] = futures.Future()
         tasks: list[asyncio.Task[_Answer]] = []
 
@@ -215,7 +215,7 @@ class SyncQuotaClient:
 
 
 def _hand_over(task: asyncio.Task[_Answer], ended: futures.Future[_Answer]) -> None:
-    """The end of a task to the thread that waits for it."""
+    """Pass the result of a task to the thread that waits for it."""
     if task.cancelled():
         ended.set_exception(RuntimeError("this client was closed during the call"))
     elif (error := task.exception()) is not None:

@@ -1,7 +1,7 @@
-"""Whether brokers show what was altered: exact filters, polled on every live broker, until a deadline.
+"""Waits until brokers show altered quotas: polls every live broker with exact filters until a deadline.
 
-KRaft brokers replay the metadata log on their own time (no read-your-writes), in order: a broker that shows the
-last change has replayed all before it. *Visible* is not *enforced*, and a change by another writer hides ours.
+KRaft brokers replay the metadata log asynchronously (no read-your-writes), in order: a broker that shows the
+last change has replayed all before it. *Visible* is not *enforced*, and a change by another writer hides the value.
 """
 
 import asyncio
@@ -21,20 +21,20 @@ from reconciler.quota.outcome import Alteration
 from reconciler.quota.state import NO_LIMITS, QuotaState
 
 POLL: Final = Backoff(first=0.02, cap=0.1)
-"""A broker shows a change some 10 ms to a second after the acknowledgement; a look at one entity costs it nothing."""
+"""A broker shows a change 10 ms to 1 s after the acknowledgement; describing one entity is cheap for it."""
 LIST_SECONDS: Final = 2.0
-"""How long one broker may take to list the brokers before another one is asked; answers take milliseconds."""
+"""Timeout of one broker for the list of brokers, before another one is queried; responses take milliseconds."""
 
 TRY_SECONDS: Final = 10.0
-"""After so long without an answer a broker is looked up in Metadata, whether it still lives."""
+"""After this time without a response, Metadata is checked for whether the broker is still live."""
 
 FEW: Final = 5
-"""Up to so many entities are asked for one by one; more are looked up in one full describe."""
+"""Up to this many entities are described one by one; more are described in one full describe."""
 
 _KEYS: Final = {str(key): key for key in COLUMNS}
 
 Describe = Callable[[Filter, int, Deadline], Awaitable[QuotaState]]
-"""``describe(wanted, node, deadline)``."""
+"""``describe(filter, node, deadline)``."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -48,14 +48,14 @@ class _BrokerView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VisibilityWait:
-    """One wait.
+    """One wait for visibility.
 
     Attributes:
-        expected: Alterations whose effect is awaited, in the order of sending.
-        describe: Asks one broker.
-        live: Ids of the brokers in Metadata, asked anew.
+        expected: Alterations to wait for, in the order of sending.
+        describe: Describes quotas on one broker.
+        live: Returns the brokers of a new Metadata response.
         deadline: When to stop.
-        clock: Time.
+        clock: Clock.
     """
 
     expected: Sequence[Alteration]
@@ -69,7 +69,7 @@ class VisibilityWait:
         """Poll every broker at the same time.
 
         Raises:
-            ClientError: Not even the list of brokers could be had.
+            ClientError: The list of brokers is not available.
         """
         nodes = await self._brokers()
         self.views_by_broker.update({node.id: _BrokerView() for node in nodes})
@@ -93,7 +93,7 @@ class VisibilityWait:
         )
 
     async def _brokers(self) -> Sequence[Node]:
-        """The brokers in Metadata. One that hangs costs a short try, after which another one is asked."""
+        """Return the brokers in Metadata. A broker that does not answer costs a short timeout, then another one is queried."""
         tries = 0
         while True:
             tries += 1
@@ -126,7 +126,7 @@ class VisibilityWait:
             await self.clock.sleep(self.deadline.within(self.clock.monotonic(), pause))
 
     async def _shows_all(self, node: int) -> bool:
-        """The last change first: until it is there, nothing else needs a look."""
+        """Whether a broker shows all alterations. Checks the last one first: brokers replay changes in order."""
         now = self.clock.monotonic()
         soon = Deadline(at=now + self.deadline.within(now, TRY_SECONDS))
         if not self.expected:
@@ -152,11 +152,11 @@ class VisibilityWait:
 
 
 _NOBODY: Final = Entity(("", False, False))
-"""Kafka refuses the empty name, so that no broker lists it: the cheapest question."""
+"""Kafka refuses the empty name, so no broker has it: the cheapest describe."""
 
 
 def shows(state: QuotaState, expected: Alteration) -> bool:
-    """Whether every operation of an alteration is in force."""
+    """Whether a state contains every operation of an alteration."""
     limits = state.limits.get(expected.entity, NO_LIMITS)
     foreign = dict(state.foreign_values.get(expected.entity, ()))
     for name, value in expected.operations:

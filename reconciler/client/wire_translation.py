@@ -1,7 +1,7 @@
-"""The one translator between quota values and the messages of the wire. Pure: no connection, no clock.
+"""Translates between quota values and protocol messages. Pure: no connection, no clock.
 
-The wire decodes straight into the shapes of ``quota.state``, so a big answer is adopted without a copy; only
-entities that no quota manager of Kafka knows are moved aside.
+The decoder returns the types of ``quota.state``, so a large response is used without a copy; only
+entities of types that Kafka does not combine are moved.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,16 +22,16 @@ from reconciler.wire.messages.alter_client_quotas import AlterClientQuotasRespon
 from reconciler.wire.messages.entry_layout import EntryLayout, Part
 
 Subject = TypeVar("Subject")
-"""How a caller names an entity: an ``Entity``, or its parts."""
+"""The caller's key of an entity: an ``Entity``, or its parts."""
 
 MAX_STRANGE: Final = 10_000
-"""Most entities that no quota manager of Kafka knows; they are kept verbatim, which is dear."""
+"""Maximum entities with types that Kafka does not combine; they are stored verbatim, which needs more memory."""
 
 LAYOUT: Final = EntryLayout(slots=ENTITY_TYPES, columns=tuple(str(key) for key in COLUMNS))
 
 
 def filter_request(filter_: Filter) -> describing.DescribeClientQuotasRequest:
-    """The message for a filter."""
+    """Return the message for a filter."""
     return describing.DescribeClientQuotasRequest(
         components=tuple(
             (component.entity_type, describing.ANY, None)
@@ -46,15 +46,15 @@ def filter_request(filter_: Filter) -> describing.DescribeClientQuotasRequest:
 
 
 def state_of(answer: describing.DescribeClientQuotasResponse, filter_: Filter) -> QuotaState:
-    """The state that an answer holds, without what the filter does not ask for.
+    """Return the state in a response, limited to the filter.
 
-    Brokers of other makes may list more than was asked for (KIP-546 leaves room), so the filter is applied again.
+    Brokers of other vendors may return more than requested (KIP-546 allows it), so the filter is applied again.
 
     Raises:
         TooManyItems: if too many entities combine types that Kafka does not combine.
     """
-    # The broker's own answer is the one place where entities enter by a cast: the decoder gives exactly
-    # the tuples that ``quota`` would, and 100,000 checks would cost more than the decoding.
+    # Only here entities are cast without a check: the decoder returns the same tuples as
+    # ``quota``, and 100,000 checks would take longer than the decoding.
     limits = cast("dict[Entity, Limits]", answer.entries)
     foreign_values = cast("dict[Entity, ForeignValues]", answer.foreign_values)
     strange = [
@@ -86,7 +86,7 @@ def state_of(answer: describing.DescribeClientQuotasResponse, filter_: Filter) -
 
 
 def alteration_request(alteration: Alteration | OpenAlteration) -> WireAlteration:
-    """The message for one entity."""
+    """Return the message for one entity."""
     if isinstance(alteration, OpenAlteration):
         return alteration.entity, alteration.operations
     return parts(alteration.entity), alteration.operations
@@ -97,15 +97,15 @@ def results_of(
     entity_by_parts: Mapping[tuple[Part, ...], Subject],
     scrubbed: Callable[[str], str] = str,
 ) -> tuple[dict[Subject, Result], str]:
-    """Results by entity, and why the answer cannot be believed ("" if it can).
+    """Return results by entity, and why the response is unusable ("" if it is usable).
 
     Match results by entity, never by position: Kafka answers in hash order, collapses duplicate entities (and
     commits the first), and has no error for the whole request.
 
     Args:
-        answer: What came.
+        answer: The response.
         entity_by_parts: Every entity of the request by its parts, sorted by type.
-        scrubbed: Takes secrets out of the broker's words.
+        scrubbed: Removes secrets from the broker's messages.
     """
     results: dict[Subject, Result] = {}
     for entity_parts, code, words in answer.results:
@@ -119,11 +119,11 @@ def results_of(
 
 
 def rejected(code: int, words: str | None) -> Rejected:
-    """A refusal with the broker's words, or ours where it sent none."""
+    """Return a refusal with the broker's message, or the table's sentence if it sent none."""
     error = error_code(code)
     return Rejected(code=code, name=error.name, message=words or error.sentence)
 
 
 def parts_in_answer(alteration: Alteration | OpenAlteration) -> tuple[Part, ...]:
-    """The parts of an entity as an answer names them: sorted by type."""
+    """Return the parts of an entity as in a response: sorted by type."""
     return tuple(sorted(alteration_request(alteration)[0]))

@@ -83,7 +83,7 @@ def check_same_effect(
 
 
 def check_digest(plan: PreparedPlan | SavedPlan, expected: str) -> None:
-    """Nothing, if a plan has the approved effect: one without a saved one, or one that is not made anew.
+    """Check that a plan has the approved digest: one without a saved plan, or a saved plan that is not recomputed.
 
     Raises:
         StalePlan: The digest differs.

@@ -1,4 +1,4 @@
-"""Kafka's bytes. PURE: values in, bytes out and back; no sockets, clocks, logs or randomness.
+"""Kafka's wire protocol. Pure: values in, bytes out and back; no sockets, clocks, logs or randomness.
 
-Nothing in this package knows what a quota means: entity types and quota keys are plain text here.
+Entity types and quota keys are plain text in this package.
 """

@@ -1,8 +1,8 @@
-"""The APIs that we speak: one table. Numbers are Kafka's; versions are the ones our modules carry.
+"""The supported APIs in one table: Kafka's numbers, and the versions that the message modules implement.
 
 Source: the message definitions of Kafka 4.4.0 (``clients/src/main/resources/common/message``).
 
-The table also says how large an answer may be. A count that fits in the bytes of a frame is no bound on memory:
+The table also limits the size of each response. The frame size alone does not limit memory:
 the smallest items have 3 to 10 bytes on the wire and 100 to 500 in memory.
 """
 
@@ -10,37 +10,39 @@ from dataclasses import dataclass
 from typing import Final
 
 MAX_ENTITIES: Final = 300_000
-"""Entities that one answer may hold unless the caller says otherwise. A process needs about 150 MB for as many;
-the largest clusters that this client is measured with have 100,000."""
+"""Default limit of entities in one response. A process needs about 150 MB for as many;
+the largest clusters that this client is measured with have 100,000.
+"""
 
 GREETING_BYTES: Final = 1024 * 1024
-"""Largest answer, in bytes, before the peer has shown that it is a broker and we may talk to it.
-Kafka itself limits SASL tokens to 512 KiB."""
+"""Largest response, in bytes, before the peer has proved to be a broker and the client is authenticated.
+Kafka itself limits SASL tokens to 512 KiB.
+"""
 
 CLUSTER_BYTES: Final = 4 * 1024 * 1024
-"""Largest answer, in bytes, about the brokers of a cluster or the configuration of one."""
+"""Largest response, in bytes, about the brokers of a cluster or the configuration of one."""
 
 CLUSTER_ITEMS: Final = 20_000
-"""Items of such an answer, and of a greeting: thousands of brokers or settings."""
+"""Maximum items of such a response, and of responses before authentication: thousands of brokers or settings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaApi:
-    """One API: what it is called, which versions its module reads and writes, when it appeared.
+    """One API: its number and name, the versions that its module implements, and its limits.
 
     Attributes:
         key: Number in the request header.
-        name: Kafka's name for it.
-        lowest: First version that the module carries.
-        highest: Last version that the module carries.
-        floor: First version that our own client asks for; older ones serve only other people's
-            clients on the sandbox.
+        name: Kafka's name of the API.
+        lowest: First version that the module implements.
+        highest: Last version that the module implements.
+        floor: First version that this client uses; older ones serve only other clients
+            of the sandbox.
         flexible_from: First version with compact lengths and tagged fields; None means never.
         since: Kafka release that first offered it at ``floor``; "" = not known.
-        throttled_from: First version whose answer begins with ``throttle_time_ms``; None if it stands
-            elsewhere or nowhere.
-        answer_bytes: Largest answer accepted; None if only the limit of the connection applies.
-        answer_items: Most items that the arrays of one answer hold together.
+        throttled_from: First version whose response begins with ``throttle_time_ms``; None if it is
+            at another position or absent.
+        answer_bytes: Largest response accepted; None if only the limit of the connection applies.
+        answer_items: Maximum items of all arrays of one response together.
     """
 
     key: int
@@ -59,11 +61,11 @@ class KafkaApi:
             raise ValueError(f"{self.name}: versions must rise from lowest over floor to highest")
 
     def is_flexible(self, version: int) -> bool:
-        """True if ``version`` uses compact lengths and tagged fields."""
+        """Whether ``version`` uses compact lengths and tagged fields."""
         return self.flexible_from is not None and version >= self.flexible_from
 
     def begins_with_throttle(self, version: int) -> bool:
-        """True if the body of an answer begins with ``throttle_time_ms``."""
+        """Whether the body of a response begins with ``throttle_time_ms``."""
         return self.throttled_from is not None and version >= self.throttled_from
 
 
@@ -156,6 +158,6 @@ DESCRIBE_CLUSTER: Final = KafkaApi(
 )
 
 APIS: Final = tuple(api for api in tuple(globals().values()) if isinstance(api, KafkaApi))
-"""Every API that we speak, by ascending number."""
+"""All supported APIs, by ascending number."""
 
 BY_KEY: Final = {api.key: api for api in APIS}

@@ -1,7 +1,7 @@
-"""Kafka's error codes: one table of number, name, whether a retry can help, and a sentence of our own.
+"""Kafka's error codes: number, name, whether a retry can help, and a short explanation.
 
 Source: ``org.apache.kafka.common.protocol.Errors`` at Kafka 4.4.0; ``retriable`` follows the class of
-its exception. A code that a newer broker invents keeps its number: ``error_code(n)`` never fails.
+its exception. ``error_code(n)`` accepts unknown codes of newer brokers, too.
 """
 
 from dataclasses import dataclass
@@ -10,13 +10,13 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorCode:
-    """One code.
+    """One error code.
 
     Attributes:
-        number: As on the wire.
+        number: The number on the wire.
         name: Kafka's name, or ``UNKNOWN(n)``.
         sentence: What it means, without a capital or a full stop.
-        retriable: True if Kafka says that the same request may succeed later.
+        retriable: True if Kafka declares that the same request may succeed later.
     """
 
     number: int
@@ -29,7 +29,7 @@ class ErrorCode:
 
 
 def error_code(number: int) -> ErrorCode:
-    """The code of that number; an unknown one is not retriable and keeps its number."""
+    """Return the error code of a number; an unknown one is not retriable and keeps its number."""
     known_code = ERROR_CODES.get(number)
     if known_code is not None:
         return known_code

@@ -1,8 +1,8 @@
-"""Cuts a stream of bytes into frames. Large ones are received straight into a buffer of their own size.
+"""Splits a byte stream into frames. Large frames are received directly into a buffer of their own size.
 
-Shaped for asyncio's ``BufferedProtocol`` (``get_buffer``, ``buffer_updated``): a 15 MB answer is received in a
-fifth of the time that appending to one buffer takes. Nothing is allocated before a size was found to
-be within the limit.
+Designed for asyncio's ``BufferedProtocol`` (``get_buffer``, ``buffer_updated``): a 15 MB response is received in a
+fifth of the time that appending to one buffer takes. Memory is allocated only after the size was checked
+against the limit.
 """
 
 from typing import Final
@@ -11,16 +11,16 @@ from reconciler.errors import ProtocolError
 from reconciler.wire.frames import DEFAULT_LIMIT, LENGTH_BYTES, frame_size
 
 SMALL_BYTES: Final = 64 * 1024
-"""Frames up to this size, with their length, share one buffer that is allocated once."""
+"""Frames up to this size, including the length field, share one buffer that is allocated once."""
 
 
 class FrameBuffer:
-    """Bytes in, frames out, both in order.
+    """A buffer from bytes to frames, both in order.
 
     Attributes:
         limit: Largest frame accepted, in bytes; may be changed between frames.
-        failure: Why the stream cannot be cut any further (a size that cannot be one, or is above the
-            limit); None while all is well. Frames completed before it have been handed out.
+        failure: Why the stream cannot be split any further (the size is invalid or above the
+            limit); None without a failure. Frames completed before it have been returned.
     """
 
     __slots__ = ("_filled", "_large", "_large_filled", "_small", "failure", "limit")
@@ -38,17 +38,17 @@ class FrameBuffer:
 
     @property
     def is_empty(self) -> bool:
-        """True between frames."""
+        """Whether no frame is incomplete."""
         return self._large is None and not self._filled
 
     def get_buffer(self) -> memoryview:
-        """Where to put the next bytes; never empty."""
+        """Return the buffer for the next bytes; never empty."""
         if self._large is not None:
             return memoryview(self._large)[self._large_filled :]
         return memoryview(self._small)[self._filled :]
 
     def buffer_updated(self, count: int) -> list[bytes | bytearray]:
-        """The frames, without their lengths, that ``count`` more bytes complete; none after a failure."""
+        """Return the frames, without their lengths, that ``count`` more bytes complete; none after a failure."""
         if self._large is None:
             self._filled += count
             return self._cut()
@@ -59,7 +59,7 @@ class FrameBuffer:
         return [frame]
 
     def feed(self, stream: bytes) -> list[bytes | bytearray]:
-        """The frames that ``stream`` completes; for callers without a buffered protocol."""
+        """Return the frames that ``stream`` completes; for callers without a buffered protocol."""
         frames: list[bytes | bytearray] = []
         unread = memoryview(stream)
         while unread and self.failure is None:
@@ -85,7 +85,7 @@ class FrameBuffer:
         return frames
 
     def _next(self, begin: int) -> bytes | None:
-        """The frame whose bytes begin at ``begin``; None if it is incomplete or cannot be."""
+        """Return the frame whose bytes begin at ``begin``; None if it is incomplete or its size is invalid."""
         try:
             size = frame_size(bytes(self._small[begin - LENGTH_BYTES : begin]), limit=self.limit)
         except ProtocolError as error:

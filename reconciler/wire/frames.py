@@ -1,10 +1,10 @@
-"""Frames: the length in front, and the headers of requests and answers.
+"""Frames: the length field, and the headers of requests and responses.
 
-The version of a header follows from the API and its version alone (``ApiMessageTypeGenerator`` at
-Kafka 4.4.0): flexible requests have header v2 and flexible answers header v1, all others v1 and v0.
-Two oddities: the answer to ApiVersions always has header v0, so that a client which does not know the
+The version of a header depends only on the API and its version (``ApiMessageTypeGenerator`` at
+Kafka 4.4.0): flexible requests have header v2 and flexible responses header v1, all others v1 and v0.
+Two exceptions: the response to ApiVersions always has header v0, so that a client which does not support the
 version can still read it (KIP-511); and the client id of header v2 stays a classic nullable string
-with an int16 length, although everything around it is flexible.
+with an int16 length, although the rest of the header is flexible.
 """
 
 import struct
@@ -20,8 +20,9 @@ LENGTH_BYTES: Final = 4
 """A frame begins with its size as an int32 that does not count itself."""
 
 DEFAULT_LIMIT: Final = 32 * 1024 * 1024
-"""Largest frame that we accept, in bytes. 100,000 entities with three limits each have 8 to 16 MB. A text may need
-four times its bytes in memory, so a larger frame could fill the 256 MiB of the operator's pod by its names alone."""
+"""Largest frame accepted, in bytes. 100,000 entities with three limits each have 8 to 16 MB. A text may need
+four times its bytes in memory, so a larger frame could fill the 256 MiB of the operator's pod by its names alone.
+"""
 
 _SIZE: Final = struct.Struct(">i")
 _CORRELATION: Final = struct.Struct(">i")
@@ -33,12 +34,12 @@ _HINTS: Final = (
     (b"\x16\x03", "the peer speaks TLS: set security.protocol to SSL or SASL_SSL"),
     (b"SSH-", "an SSH server answers there; that is not a Kafka listener"),
 )
-"""What the first bytes of other protocols look like when they are read as a size."""
+"""First bytes of other protocols, which would be read as a frame size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestHeader:
-    """What stands in front of a request's body; a null client id is kept as None."""
+    """The header of a request; a null client id is None."""
 
     api_key: int
     api_version: int
@@ -47,12 +48,12 @@ class RequestHeader:
 
 
 def misconnect_hint(head: bytes) -> str:
-    """What the peer seems to be, judging by its first four bytes; "" if nothing is recognised."""
+    """Return the protocol of the peer by its first four bytes; "" if unknown."""
     return next((hint for start, hint in _HINTS if head.startswith(start)), "")
 
 
 def frame_size(head: bytes, *, limit: int = DEFAULT_LIMIT) -> int:
-    """The number of bytes that follow the four bytes of ``head``, which is believed up to ``limit``.
+    """Return the number of bytes that follow the four bytes of ``head``.
 
     Raises:
         ProtocolError: if the size is negative or too small for a header.
@@ -74,19 +75,19 @@ def frame_size(head: bytes, *, limit: int = DEFAULT_LIMIT) -> int:
 
 
 def answer_limit(api: KafkaApi, limit: int) -> int:
-    """Most bytes of an answer of ``api`` on a connection that accepts ``limit``."""
+    """Return the maximum bytes of a response of ``api`` on a connection with ``limit``."""
     return limit if api.answer_bytes is None else min(limit, api.answer_bytes)
 
 
 def size_hint(limit: int, configured: int) -> str:
-    """What to do about a frame above ``limit``; the setting helps only where it is the limit."""
+    """Return what to do about a frame above ``limit``; raising the setting helps only if it is this limit."""
     if limit == configured:
         return "raise receive.message.max.bytes if that size can be right"
     return "no Kafka broker answers this request with so much; check bootstrap.servers"
 
 
 def check_answer(api: KafkaApi, frame: bytes | bytearray, *, limit: int) -> None:
-    """Sees to the limit of the answer's own API, when a larger answer was due as well.
+    """Check a response against the limit of its own API; the frame buffer may have allowed a larger pending one.
 
     Raises:
         FrameTooLarge: if it has more bytes.
@@ -104,7 +105,7 @@ def check_answer(api: KafkaApi, frame: bytes | bytearray, *, limit: int) -> None
 def encode_request(
     api: KafkaApi, version: int, *, correlation_id: int, client_id: str | None, body: bytes
 ) -> bytes:
-    """A whole request frame."""
+    """Encode a complete request frame."""
     writer = WireWriter(flexible=False)  # the client id is classic even in header v2
     writer.int16(api.key)
     writer.int16(version)
@@ -116,13 +117,13 @@ def encode_request(
 
 
 def decode_request(frame: bytes) -> tuple[RequestHeader, bytes]:
-    """Header and body of a request frame without its length, whatever its version.
+    """Return header and body of a request frame without its length, of any version.
 
-    A version of ApiVersions above ours is read like the newest one: brokers do the same, because they
+    An unsupported higher version of ApiVersions is read like the newest one: brokers do the same, because they
     must answer it with error 35 instead of closing the connection.
 
     Raises:
-        ProtocolError: if the API is not in our table; a broker closes the connection then.
+        ProtocolError: if the API is not in the table; a broker closes the connection then.
         DecodeError: if the header cannot be read.
     """
     reader = WireReader(frame, flexible=False)
@@ -141,18 +142,18 @@ def decode_request(frame: bytes) -> tuple[RequestHeader, bytes]:
 
 
 def encode_response(api: KafkaApi, version: int, *, correlation_id: int, body: bytes) -> bytes:
-    """A whole answer frame."""
+    """Encode a complete response frame."""
     tags = b"\x00" if _has_response_tags(api, version) else b""
     return _framed(_CORRELATION.pack(correlation_id) + tags, body)
 
 
 def correlation_id_of(frame: bytes | bytearray) -> int:
-    """The correlation id of an answer frame without its length."""
+    """Return the correlation id of a response frame without its length."""
     return WireReader(bytes(frame[:_LEAST_ANSWER]), flexible=False).int32()
 
 
 def response_body(api: KafkaApi, version: int, frame: bytes | bytearray) -> bytes:
-    """The body of an answer frame without its length, copied once.
+    """Return the body of a response frame without its length, copied once.
 
     Raises:
         DecodeError: if the header cannot be read.

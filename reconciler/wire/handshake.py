@@ -1,6 +1,6 @@
-"""What the answers on the way to a usable connection mean: version negotiation and the SASL exchange.
+"""Evaluates the responses before a connection is ready: version negotiation and the SASL exchange.
 
-Only judgements live here, each a function of one answer; ``session`` acts on them.
+Each function evaluates one response; ``session`` acts on the result.
 """
 
 from typing import Final
@@ -20,20 +20,20 @@ from reconciler.wire.session_events import SessionState
 from reconciler.wire.version_selection import retry_after_refusal
 
 LEAST_RENEWAL_SECONDS: Final = 1.0
-"""However short a session is, it is not renewed sooner; franz-go has the same floor."""
+"""Minimum time until re-authentication, however short the session; franz-go has the same minimum."""
 
 LONGEST_LIFETIME_MS: Final = 10 * 365 * 24 * 3600 * 1000
-"""A session that lives longer than ten years is one that does not end."""
+"""A session that lives longer than ten years is treated as unlimited."""
 
 
 def lower_version(
     answer: api_versions.ApiVersionsResponse, *, requested_version: int, is_retry: bool
 ) -> int | None:
-    """The version of ApiVersions to ask for instead, or None if ``answer`` can be used.
+    """Return the version of ApiVersions to request instead, or None if ``answer`` can be used.
 
     Raises:
-        UnsupportedVersion: if the broker refuses a version that it named itself.
-        BrokerError: if the answer has another error.
+        UnsupportedVersion: if the broker refuses a version that it offered itself.
+        BrokerError: if the response has another error.
     """
     if answer.error_code == UNSUPPORTED_VERSION:
         lower = retry_after_refusal(answer)
@@ -47,11 +47,11 @@ def lower_version(
 
 
 def check_handshake(answer: sasl_handshake.SaslHandshakeResponse, mechanism: Mechanism) -> None:
-    """Accepts the answer to SaslHandshake.
+    """Check the response to SaslHandshake.
 
     Raises:
-        AuthenticationError: if the listener does not know the mechanism, or no SASL at all.
-        BrokerError: if the answer has another error.
+        AuthenticationError: if the listener does not support the mechanism, or does not use SASL.
+        BrokerError: if the response has another error.
     """
     if answer.error_code == UNSUPPORTED_SASL_MECHANISM:
         raise AuthenticationError(
@@ -69,11 +69,11 @@ def check_handshake(answer: sasl_handshake.SaslHandshakeResponse, mechanism: Mec
 def next_token(
     answer: sasl_authenticate.SaslAuthenticateResponse, mechanism: Mechanism
 ) -> bytes | DeferredStep | None:
-    """What ``mechanism`` makes of the answer to SaslAuthenticate.
+    """Return the next token of ``mechanism`` for a response to SaslAuthenticate; None if the exchange is complete.
 
     Raises:
-        AuthenticationError: if the broker refuses us, in its own words, or we refuse the broker.
-        BrokerError: if the answer has an error that says nothing about the credentials.
+        AuthenticationError: if the broker refuses the credentials, or the mechanism refuses the broker.
+        BrokerError: if the response has an error unrelated to the credentials.
     """
     if answer.error_code in (SASL_AUTHENTICATION_FAILED, ILLEGAL_SASL_STATE):
         message = answer.error_message or error_code(answer.error_code).sentence
@@ -84,7 +84,7 @@ def next_token(
 
 
 def renewal(lifetime_ms: int, *, fraction: float, now: float) -> tuple[float | None, float | None]:
-    """When to authenticate again, and when the broker ends the session; None for never (KIP-368)."""
+    """Return when to re-authenticate, and when the broker ends the session; None for never (KIP-368)."""
     if not 0 < lifetime_ms <= LONGEST_LIFETIME_MS:
         return None, None
     lifetime = lifetime_ms / 1000
@@ -92,12 +92,12 @@ def renewal(lifetime_ms: int, *, fraction: float, now: float) -> tuple[float | N
 
 
 def hang_up_hint(state: SessionState, *, has_received: bool, expects_sasl: bool) -> str:
-    """What it suggests when a broker hangs up, "" if nothing.
+    """Return the probable cause if a broker closes the connection, "" if unknown.
 
     Args:
-        state: Where the session stood.
-        has_received: True if anything at all was answered before.
-        expects_sasl: True if we have authenticated, or requests were answered without.
+        state: State of the session.
+        has_received: True if any response was received before.
+        expects_sasl: True if the session uses SASL, or a request was answered without it.
     """
     if state is SessionState.API_VERSIONS and not has_received:
         return (

@@ -1,4 +1,4 @@
-"""The wire types, read and written, with their limits. Nothing here knows a message.
+"""The primitive types of the protocol, read and written, with their limits.
 
 Two encodings exist (KIP-482). In *flexible* versions lengths are unsigned varints of length + 1 with
 0 for null, and every structure ends in a section of tagged fields; in the older ones lengths are
@@ -6,9 +6,9 @@ int16 (strings) or int32 (bytes, arrays) with -1 for null, and there are no tags
 ``WireWriter`` are configured once with one of the two, so that a message module reads like its schema.
 
 Limits are Kafka's own (``org.apache.kafka.common.protocol.ByteBufferAccessor``, ``ByteUtils`` and the
-generated message classes at 4.4.0): strings carry at most 32,767 bytes in either encoding, varints at
-most five bytes. A count read from the wire is believed only when its items could fit in the bytes left
-and all arrays of the message together hold no more items than the reader was given.
+generated message classes at 4.4.0): strings have at most 32,767 bytes in either encoding, varints at
+most five bytes. A count from the wire is accepted only if its items could fit in the remaining bytes
+and all arrays of the message together have at most the items that the reader allows.
 """
 
 import struct
@@ -24,7 +24,7 @@ MAX_STRING_BYTES: Final = 32_767
 """Longest string that Kafka reads or writes; its classic length field is an int16."""
 
 REQUEST_ITEMS: Final = 1_000_000
-"""Most items of all arrays of one request; answers have narrower limits (``apis``)."""
+"""Maximum items of all arrays of one request; responses have lower limits (``apis``)."""
 
 _INT8: Final = struct.Struct(">b")
 _INT16: Final = struct.Struct(">h")
@@ -34,10 +34,10 @@ _FLOAT64: Final = struct.Struct(">d")
 
 
 def encode_string_length(length: int | None, *, flexible: bool) -> bytes:
-    """What stands in front of a string of ``length`` bytes; None is null.
+    """Encode the length field of a string of ``length`` bytes; None is null.
 
     Raises:
-        EncodeError: if Kafka cannot carry a string that long.
+        EncodeError: if the length is above Kafka's limit.
     """
     if length is None:
         return b"\x00" if flexible else b"\xff\xff"
@@ -49,10 +49,10 @@ def encode_string_length(length: int | None, *, flexible: bool) -> bytes:
 
 
 def encode_string(value: str, *, flexible: bool) -> bytes:
-    """``value`` as UTF-8 with its length in front.
+    """Encode ``value`` as UTF-8 after its length.
 
     Raises:
-        EncodeError: if it has more than 32,767 bytes, or holds lone surrogates.
+        EncodeError: if it has more than 32,767 bytes, or contains lone surrogates.
     """
     try:
         text = value.encode()
@@ -62,9 +62,9 @@ def encode_string(value: str, *, flexible: bool) -> bytes:
 
 
 class WireReader:
-    """A cursor over one body that believes nothing it reads.
+    """A cursor over one message body, which validates everything it reads.
 
-    Every method raises ``DecodeError`` with the offset when the bytes cannot be what it was asked for.
+    Every method raises ``DecodeError`` with the offset if the bytes are invalid for its type.
     """
 
     __slots__ = ("_body", "_flexible", "_items", "_offset")
@@ -79,12 +79,12 @@ class WireReader:
 
     @property
     def offset(self) -> int:
-        """Bytes read so far."""
+        """Offset of the next byte."""
         return self._offset
 
     @property
     def remaining(self) -> int:
-        """Bytes not read yet."""
+        """Number of bytes not read yet."""
         return len(self._body) - self._offset
 
     def _advance(self, size: int, field_name: str) -> int:
@@ -98,41 +98,41 @@ class WireReader:
         return start
 
     def int8(self) -> int:
-        """A signed byte."""
+        """Read a signed byte."""
         value: int = _INT8.unpack_from(self._body, self._advance(1, "an int8"))[0]
         return value
 
     def int16(self) -> int:
-        """A signed big-endian int16."""
+        """Read a signed big-endian int16."""
         value: int = _INT16.unpack_from(self._body, self._advance(2, "an int16"))[0]
         return value
 
     def int32(self) -> int:
-        """A signed big-endian int32."""
+        """Read a signed big-endian int32."""
         value: int = _INT32.unpack_from(self._body, self._advance(4, "an int32"))[0]
         return value
 
     def int64(self) -> int:
-        """A signed big-endian int64."""
+        """Read a signed big-endian int64."""
         value: int = _INT64.unpack_from(self._body, self._advance(8, "an int64"))[0]
         return value
 
     def boolean(self) -> bool:
-        """One byte; everything but 0 is true, as in Java."""
+        """Read one byte; everything except 0 is true, as in Java."""
         return self._body[self._advance(1, "a bool")] != 0
 
     def float64(self) -> float:
-        """IEEE-754 binary64; NaN and infinities pass as they are."""
+        """Read an IEEE-754 binary64; NaN and infinities are returned unchanged."""
         value: float = _FLOAT64.unpack_from(self._body, self._advance(8, "a float64"))[0]
         return value
 
     def uuid(self) -> bytes:
-        """Sixteen bytes."""
+        """Read sixteen bytes."""
         start = self._advance(16, "a uuid")
         return self._body[start : start + 16]
 
     def varint(self) -> int:
-        """An unsigned varint of at most five bytes and at most 2^31 - 1."""
+        """Read an unsigned varint of at most five bytes and at most 2^31 - 1."""
         start = self._offset
         if start < len(self._body) and (octet := self._body[start]) < 0x80:  # nearly always
             self._offset = start + 1
@@ -141,7 +141,7 @@ class WireReader:
         return value
 
     def _length(self, read_classic: Callable[[], int], field_name: str) -> int | None:
-        """The length in front of a string, byte string or array; None is null."""
+        """Read the length of a string, byte string or array; None is null."""
         start = self._offset
         length = self.varint() - 1 if self._flexible else read_classic()
         if length < -1:
@@ -149,7 +149,7 @@ class WireReader:
         return None if length == -1 else length
 
     def nullable_string(self) -> str | None:
-        """A string or None."""
+        """Read a string or null."""
         start = self._offset
         length = self._length(self.int16, "a string")
         if length is None:
@@ -163,7 +163,7 @@ class WireReader:
             raise DecodeError(f"a string is not UTF-8: {error.reason}", offset=begin) from error
 
     def string(self) -> str:
-        """A string that may not be null."""
+        """Read a string that must not be null."""
         start = self._offset
         value = self.nullable_string()
         if value is None:
@@ -171,7 +171,7 @@ class WireReader:
         return value
 
     def binary(self) -> bytes:
-        """A byte string that may not be null."""
+        """Read a byte string that must not be null."""
         start = self._offset
         length = self._length(self.int32, "a byte string")
         if length is None:
@@ -180,11 +180,11 @@ class WireReader:
         return self._body[begin : begin + length]
 
     def nullable_count(self, *, least_size: int) -> int | None:
-        """The number of items of the array that begins here, or None if it is null.
+        """Read the number of items of an array, or None if it is null.
 
         Args:
-            least_size: Bytes of the smallest item in either encoding; a count that could not fit in
-                the bytes left is refused before anything is allocated for it.
+            least_size: Bytes of the smallest item in either encoding; a count that cannot fit in
+                the remaining bytes is refused before anything is allocated for it.
         """
         start = self._offset
         count = self._length(self.int32, "an array")
@@ -197,7 +197,7 @@ class WireReader:
         return count
 
     def _take_items(self, count: int, *, offset: int) -> None:
-        """Counts items before anything is allocated for them."""
+        """Count items against the limit before anything is allocated for them."""
         self._items -= count
         if self._items < 0:
             raise TooManyItems(
@@ -205,12 +205,12 @@ class WireReader:
             )
 
     def nullable_array(self, read: Callable[[], T], *, least_size: int) -> tuple[T, ...] | None:
-        """The items of an array, each read by ``read``, or None."""
+        """Read an array, each item by ``read``; None if it is null."""
         count = self.nullable_count(least_size=least_size)
         return None if count is None else tuple([read() for _ in range(count)])
 
     def array(self, read: Callable[[], T], *, least_size: int) -> tuple[T, ...]:
-        """The items of an array that may not be null."""
+        """Read an array that must not be null."""
         start = self._offset
         items = self.nullable_array(read, least_size=least_size)
         if items is None:
@@ -218,7 +218,7 @@ class WireReader:
         return items
 
     def skip_tags(self) -> None:
-        """Passes over the tagged fields that end a structure; does nothing in classic versions."""
+        """Skip the tagged fields that end a structure; do nothing in classic versions."""
         if self._flexible:
             start = self._offset
             if self._body[start : start + 1] == b"\x00":  # nearly always
@@ -227,7 +227,7 @@ class WireReader:
                 self._offset = skip_tags(self._body, start)
 
     def tags(self) -> dict[int, bytes]:
-        """Tagged fields by number; empty in classic versions.
+        """Read the tagged fields by number; empty in classic versions.
 
         Raises:
             DecodeError: if a tag occurs twice.
@@ -247,15 +247,15 @@ class WireReader:
         return tagged_fields
 
     def end(self) -> None:
-        """Insists that nothing is left over."""
+        """Check that no bytes are left over."""
         if self.remaining:
             raise DecodeError(f"{self.remaining} bytes are left over", offset=self._offset)
 
 
 class WireWriter:
-    """Collects the bytes of one body.
+    """Collects the bytes of one message body.
 
-    Every method raises ``EncodeError`` for a value that its wire type cannot carry.
+    Methods raise ``EncodeError`` for a value outside the range of its wire type.
     """
 
     __slots__ = ("_flexible", "_written")
@@ -271,52 +271,52 @@ class WireWriter:
             raise EncodeError(f"{value} does not fit in an {field_name}") from error
 
     def int8(self, value: int) -> None:
-        """A signed byte."""
+        """Write a signed byte."""
         self._pack(_INT8, value, "int8")
 
     def int16(self, value: int) -> None:
-        """A signed big-endian int16."""
+        """Write a signed big-endian int16."""
         self._pack(_INT16, value, "int16")
 
     def int32(self, value: int) -> None:
-        """A signed big-endian int32."""
+        """Write a signed big-endian int32."""
         self._pack(_INT32, value, "int32")
 
     def int64(self, value: int) -> None:
-        """A signed big-endian int64."""
+        """Write a signed big-endian int64."""
         self._pack(_INT64, value, "int64")
 
     def boolean(self, value: bool) -> None:  # noqa: FBT001 - a wire value, not a switch
-        """One byte, 0 or 1."""
+        """Write one byte, 0 or 1."""
         self._written.append(1 if value else 0)
 
     def float64(self, value: float) -> None:
-        """IEEE-754 binary64."""
+        """Write an IEEE-754 binary64."""
         self._written += _FLOAT64.pack(value)
 
     def uuid(self, value: bytes) -> None:
-        """Sixteen bytes."""
+        """Write sixteen bytes."""
         if len(value) != 16:
             raise EncodeError(f"a uuid has 16 bytes, not {len(value)}")
         self._written += value
 
     def varint(self, value: int) -> None:
-        """An unsigned varint."""
+        """Write an unsigned varint."""
         self._written += encode_varint(value)
 
     def string(self, value: str) -> None:
-        """A string."""
+        """Write a string."""
         self._written += encode_string(value, flexible=self._flexible)
 
     def nullable_string(self, value: str | None) -> None:
-        """A string or null."""
+        """Write a string or null."""
         if value is None:
             self._written += encode_string_length(None, flexible=self._flexible)
         else:
             self.string(value)
 
     def binary(self, value: bytes) -> None:
-        """A byte string."""
+        """Write a byte string."""
         self._count(len(value))
         self._written += value
 
@@ -327,21 +327,21 @@ class WireWriter:
             self.int32(count)
 
     def array(self, items: Iterable[T], write: Callable[[T], None]) -> None:
-        """An array; ``write`` writes one item."""
+        """Write an array; ``write`` writes one item."""
         item_list = tuple(items)
         self._count(len(item_list))
         for item in item_list:
             write(item)
 
     def nullable_array(self, items: Iterable[T] | None, write: Callable[[T], None]) -> None:
-        """An array or null."""
+        """Write an array or null."""
         if items is None:
             self._written += b"\x00" if self._flexible else b"\xff\xff\xff\xff"
         else:
             self.array(items, write)
 
     def tags(self, fields: Mapping[int, bytes] | None = None) -> None:
-        """The tagged fields that end a structure, ascending; nothing in classic versions."""
+        """Write the tagged fields that end a structure, ascending; nothing in classic versions."""
         if not self._flexible:
             return
         fields = fields or {}
@@ -352,9 +352,9 @@ class WireWriter:
             self._written += fields[tag]
 
     def raw(self, piece: bytes) -> None:
-        """Bytes that are encoded already."""
+        """Write bytes that are already encoded."""
         self._written += piece
 
     def to_bytes(self) -> bytes:
-        """Everything written so far."""
+        """Return everything written so far."""
         return bytes(self._written)

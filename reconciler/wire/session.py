@@ -1,6 +1,6 @@
-"""One connection to a broker without the connection: bytes in, events and bytes out. Time is an argument.
+"""The state machine of one broker connection, without I/O: bytes in, events and bytes out. Time is an argument.
 
-The states, and who moves them on::
+The states and their transitions::
 
     CONNECTING --start()--> API_VERSIONS --answer--> HANDSHAKE --authenticate()--> AUTHENTICATING --> READY
                                  |                   (waits for a mechanism)                        ^   |
@@ -9,13 +9,13 @@ The states, and who moves them on::
                             READY <-- REAUTHENTICATING (drains, then handshake and tokens) <------------'
     every state --fault, end of stream, close()--> CLOSED
 
-Rules kept here: answers come in the order of requests (a broker handles one request per connection at a
-time), so a wrong correlation id means that nothing later can be trusted; a broker that throttles does not
+Invariants: responses arrive in the order of requests (a broker handles one request per connection at a
+time), so a wrong correlation id makes all later data unusable; a broker that throttles does not
 read from this connection for a while, so nothing is sent to it meanwhile (KIP-219); a session that may
-expire is authenticated again on the same connection, with nothing else in flight (KIP-368). A caller who
-lost interest abandons its slot: the answer still arrives in its turn, and is dropped.
+expire is re-authenticated on the same connection, with no other request in flight (KIP-368). A caller that
+no longer needs a response abandons its slot: the response still arrives in order, and is dropped.
 
-Tokens pass through and are kept nowhere; no ``repr`` and no error shows one.
+Tokens are not stored; no ``repr`` and no error shows one.
 """
 
 from collections import deque
@@ -44,21 +44,22 @@ from reconciler.wire.session_events import (
 from reconciler.wire.version_selection import OfferedVersions, choose, offered_by
 
 MAX_IN_FLIGHT: Final = 5
-"""Requests on the way at once; more would only wait in the broker's socket buffer."""
+"""Maximum requests in flight; more would only wait in the broker's socket buffer."""
 
 FIRST_ASKED: Final = 3
-"""Version of ApiVersions asked for first. Every broker with quotas knows it (Kafka 2.4), while a higher one
-costs a round trip on brokers that refuse it and gives nothing more."""
+"""First requested version of ApiVersions. Every broker with quotas supports it (Kafka 2.4); a higher one
+costs a round trip on brokers that refuse it and returns no further fields that are used.
+"""
 
 _MAX_CORRELATION_ID: Final = 2**31 - 1
 
 _Then: TypeAlias = Callable[[bytes, int, float], list[Event]]
-"""What the session does with an answer to its own request: body, version, instant."""
+"""Handles the response to a request of the session itself: body, version, time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PendingRequest:
-    """A request on its way; ``then`` marks the session's own."""
+    """A request in flight; ``then`` is set for requests of the session itself."""
 
     correlation_id: int
     api: KafkaApi
@@ -67,17 +68,17 @@ class _PendingRequest:
 
 
 class BrokerSession:
-    """The client's side of one connection.
+    """The client side of one connection.
 
-    What to send collects in ``bytes_to_send``; look there after every call. Calls that do not fit the
-    state are mistakes of the caller and raise ``RuntimeError``.
+    Data to send is collected in ``bytes_to_send``; check it after every call. Calls that are not allowed in
+    the current state are errors of the caller and raise ``RuntimeError``.
 
     Attributes:
-        state: Where it stands.
-        offered: What the broker offers; None until it said so.
-        not_before: Instant before which nothing may be sent, because the broker throttles.
-        reauthenticate_at: Instant at which to call ``reauthenticate``, None for never.
-        expires_at: Instant at which the broker ends the session otherwise, None for never.
+        state: The current state.
+        offered: The versions that the broker offers; None before negotiation.
+        not_before: Time before which nothing may be sent, because the broker throttles.
+        reauthenticate_at: Time at which to call ``reauthenticate``, None for never.
+        expires_at: Time at which the broker ends the session otherwise, None for never.
     """
 
     def __init__(
@@ -89,14 +90,14 @@ class BrokerSession:
         uses_sasl: bool,
         limit: int = DEFAULT_LIMIT,
     ) -> None:
-        """Begins unconnected.
+        """Create an unconnected session.
 
         Args:
-            client_id: What brokers log, and what quotas of a client id go by.
-            software_name: As ``api_versions.Request`` wants it.
-            software_version: The same.
+            client_id: The client-id that brokers log and apply quotas to.
+            software_name: See ``api_versions.ApiVersionsRequest``.
+            software_version: See ``api_versions.ApiVersionsRequest``.
             uses_sasl: True if the listener authenticates by SASL.
-            limit: Largest answer accepted, in bytes; that of the API holds where it is less.
+            limit: Largest response accepted, in bytes; a lower limit of the API has priority.
         """
         self._client_id = client_id
         self._request = api_versions.ApiVersionsRequest(
@@ -128,21 +129,21 @@ class BrokerSession:
 
     @property
     def is_closed(self) -> bool:
-        """True once a ``SessionClosed`` was given out."""
+        """Whether the session has ended."""
         return self.state is SessionState.CLOSED
 
     def version(self, api: KafkaApi) -> int:
-        """The version of ``api`` to speak on this connection.
+        """Return the version of ``api`` to use on this connection.
 
         Raises:
-            UnsupportedVersion: if both sides share none.
+            UnsupportedVersion: if client and broker share none.
         """
         if self.offered is None:
             raise RuntimeError("the broker has not said yet what it offers")
         return choose(api, self.offered)
 
     def can_send(self, now: float) -> bool:
-        """True if a request may be sent now: ready, not throttled, not too much in flight."""
+        """Whether a request may be sent now: ready, not throttled, not too many in flight."""
         return (
             self.state is SessionState.READY
             and now >= self.not_before
@@ -150,7 +151,7 @@ class BrokerSession:
         )
 
     def bytes_to_send(self) -> bytes:
-        """Everything to be written since the last call."""
+        """Return all bytes to be written since the last call."""
         outgoing = b"".join(self._outgoing)
         self._outgoing.clear()
         return outgoing
@@ -158,18 +159,18 @@ class BrokerSession:
     # ---- what the caller does ---------------------------------------------------------------
 
     def start(self) -> None:
-        """Asks what the broker offers, once connected."""
+        """Request the broker's API versions, once connected."""
         self._expect(SessionState.CONNECTING)
         self.state = SessionState.API_VERSIONS
         self._ask_versions(FIRST_ASKED)
 
     def authenticate(self, mechanism: Mechanism, *, fraction: float) -> None:
-        """Begins the SASL exchange.
+        """Start the SASL exchange.
 
         Args:
-            mechanism: A fresh stepper.
-            fraction: When to authenticate again, as a part of the session's lifetime; Java draws it from
-                0.85 to 0.95, so that clients do not come all at once.
+            mechanism: A new mechanism.
+            fraction: When to re-authenticate, as a part of the session's lifetime; Java chooses it at random from
+                0.85 to 0.95, so that clients do not re-authenticate all at once.
         """
         self._expect(SessionState.HANDSHAKE)
         self.state = SessionState.AUTHENTICATING
@@ -177,7 +178,7 @@ class BrokerSession:
         self._handshake(mechanism)
 
     def reauthenticate(self, mechanism: Mechanism, *, fraction: float) -> None:
-        """Holds new requests, waits for the answers under way, then authenticates again."""
+        """Stop new requests, wait for pending responses, then authenticate again."""
         self._expect(SessionState.READY)
         self.state = SessionState.REAUTHENTICATING
         self._fraction = fraction
@@ -187,7 +188,7 @@ class BrokerSession:
             self._handshake(mechanism)
 
     def resume(self, token: bytes) -> None:
-        """Sends the token that ``WorkNeeded`` asked for; too late after the end, and ignored then."""
+        """Send the token of a ``WorkNeeded`` event; ignored if the session is closed."""
         if self.is_closed:
             return
         mechanism, self._awaits_token = self._awaits_token, None
@@ -196,18 +197,18 @@ class BrokerSession:
         self._send_token(mechanism, token)
 
     def send(self, api: KafkaApi, version: int, body: bytes, *, now: float) -> int:
-        """Queues a request; its correlation id comes back in the ``ReplyReceived``."""
+        """Queue a request; its correlation id is returned in the ``ReplyReceived``."""
         if not self.can_send(now):
             raise RuntimeError("this session takes no request now; check can_send() first")
         return self._send(api, version, body)
 
     def abandon(self, correlation_id: int) -> None:
-        """Drops the answer to a request when it comes; unknown and answered ids are ignored."""
+        """Drop the response to a request when it arrives; unknown and answered ids are ignored."""
         if any(slot.correlation_id == correlation_id for slot in self._in_flight):
             self._abandoned.add(correlation_id)
 
     def close(self, error: ClientError) -> SessionClosed:
-        """Ends the session for ``error``; a second end changes nothing and leaves no request unanswered."""
+        """End the session for ``error``; closing it again lists no unanswered requests."""
         self.state = SessionState.CLOSED
         unanswered = tuple(
             slot.correlation_id
@@ -221,7 +222,7 @@ class BrokerSession:
         return SessionClosed(error=error, unanswered=unanswered)
 
     def end_of_stream(self) -> SessionClosed:
-        """Ends the session because the peer hung up, and says what that suggests."""
+        """End the session because the peer closed the connection, with a hint at the cause."""
         hint = handshake.hang_up_hint(
             self.state,
             has_received=self._has_received,
@@ -232,15 +233,15 @@ class BrokerSession:
     # ---- what arrives -----------------------------------------------------------------------
 
     def get_buffer(self) -> memoryview:
-        """Where to put the next bytes from the peer; never empty."""
+        """Return the buffer for the next bytes from the peer; never empty."""
         return self._buffer.get_buffer()
 
     def buffer_updated(self, count: int, *, now: float) -> list[Event]:
-        """What ``count`` more bytes mean; a ``SessionClosed`` is the last event, and nothing comes after it."""
+        """Return the events of ``count`` more bytes; a ``SessionClosed`` is always the last event."""
         return [] if self.is_closed else self._take(self._buffer.buffer_updated(count), now)
 
     def feed(self, stream: bytes, *, now: float) -> list[Event]:
-        """What ``stream`` means, for callers without a buffered protocol."""
+        """Return the events of ``stream``, for callers without a buffered protocol."""
         return [] if self.is_closed else self._take(self._buffer.feed(stream), now)
 
     def _take(self, complete: list[bytes | bytearray], now: float) -> list[Event]:
@@ -257,7 +258,7 @@ class BrokerSession:
         return events
 
     def _answer(self, frame: bytes | bytearray, now: float) -> list[Event]:
-        """The events of one frame; a fault in it ends the session."""
+        """Return the events of one frame; an error in it ends the session."""
         self._has_received = True
         if not self._in_flight:
             return [self.close(ProtocolError("the peer sent an answer without a request"))]
@@ -290,14 +291,14 @@ class BrokerSession:
         ]
 
     def _limit_frames(self) -> None:
-        """Lets the next frame be as large as the largest answer that is due."""
+        """Set the limit of the next frame to that of the largest pending response."""
         due = (API_VERSIONS, *(slot.api for slot in self._in_flight))
         self._buffer.limit = max(frames.answer_limit(api, self._limit) for api in due)
 
     def _open(
         self, slot: _PendingRequest, frame: bytes | bytearray, now: float
     ) -> tuple[bytes, int]:
-        """Body and throttle time of the answer to ``slot``."""
+        """Return body and throttle time of the response to ``slot``."""
         correlation_id = frames.correlation_id_of(frame)
         if correlation_id != slot.correlation_id:
             raise ProtocolError(
@@ -309,7 +310,7 @@ class BrokerSession:
         return body, self._throttle(WireReader(body, flexible=False).int32(), now)
 
     def _throttle(self, throttle_time_ms: int, now: float) -> int:
-        """Takes note of a throttle time; a negative one counts as none."""
+        """Record a throttle time; a negative one counts as none."""
         if throttle_time_ms > 0:
             self.not_before = max(self.not_before, now + throttle_time_ms / 1000)
         return max(0, throttle_time_ms)

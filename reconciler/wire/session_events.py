@@ -1,4 +1,4 @@
-"""What a session reports to its driver: the states it goes through, and the events that bytes turn into."""
+"""States and events of a session, for its driver."""
 
 from enum import Enum
 from typing import NamedTuple, TypeAlias
@@ -10,7 +10,7 @@ from reconciler.wire.version_selection import OfferedVersions
 
 
 class SessionState(Enum):
-    """Where a session stands; ``session`` says how it moves."""
+    """The states of a session; ``session`` has the transitions."""
 
     CONNECTING = "connecting"
     API_VERSIONS = "api-versions"
@@ -22,28 +22,28 @@ class SessionState(Enum):
 
 
 class Negotiated(NamedTuple):
-    """The broker has said what it offers. With SASL, ``authenticate`` comes next."""
+    """The broker's versions were received. With SASL, ``authenticate`` is next."""
 
     offered: OfferedVersions
 
 
 class WorkNeeded(NamedTuple):
-    """A token takes long to make: run ``work`` elsewhere and give the result to ``resume``."""
+    """A token takes long to compute: run ``work`` elsewhere and pass the result to ``resume``."""
 
     work: DeferredStep
 
 
 class SessionAuthenticated(NamedTuple):
-    """The broker knows us; requests may be sent. ``lifetime_ms`` 0 means for ever."""
+    """The client is authenticated; requests may be sent. ``lifetime_ms`` 0 means unlimited."""
 
     lifetime_ms: int
 
 
 class ReplyReceived(NamedTuple):
-    """The answer to a request that was not abandoned.
+    """The response to a request that was not abandoned.
 
     Attributes:
-        throttle_time_ms: How long the broker will not read; the session has taken note of it already.
+        throttle_time_ms: How long the broker will not read; the session has already recorded it.
     """
 
     correlation_id: int
@@ -57,7 +57,7 @@ class ReplyReceived(NamedTuple):
 
 
 class SessionClosed(NamedTuple):
-    """The end: why, and which requests will never be answered (abandoned ones left out)."""
+    """The end of a session: its error, and the requests without a response (abandoned ones excluded)."""
 
     error: ClientError
     unanswered: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""Unsigned varints, and the sections of tagged fields that are made of them (KIP-482).
+"""Unsigned varints, and the sections of tagged fields that consist of them (KIP-482).
 
 Limits are Kafka's own (``org.apache.kafka.common.utils.ByteUtils`` at 4.4.0): at most five bytes, at most 2^31 - 1.
 """
@@ -14,12 +14,12 @@ MAX_VARINT_BYTES: Final = 5
 
 
 def read_varint(body: bytes | bytearray, offset: int) -> tuple[int, int]:
-    """The unsigned varint at ``offset`` and the offset after it.
+    """Return the unsigned varint at ``offset`` and the offset after it.
 
-    Over-long forms of small numbers are accepted, as Java does.
+    Over-long forms of small numbers are accepted, as in Java.
 
     Raises:
-        DecodeError: if it is cut off, longer than five bytes or above 2^31 - 1.
+        DecodeError: if it is truncated, longer than five bytes or above 2^31 - 1.
     """
     value = 0
     for index in range(MAX_VARINT_BYTES):
@@ -35,10 +35,10 @@ def read_varint(body: bytes | bytearray, offset: int) -> tuple[int, int]:
 
 
 def skip_tags(body: bytes | bytearray, offset: int) -> int:
-    """The offset after a section of tagged fields, whatever they hold.
+    """Return the offset after a section of tagged fields, whatever their content.
 
     Raises:
-        DecodeError: if a field announces more bytes than are left.
+        DecodeError: if a field announces more bytes than remain.
     """
     count, offset = read_varint(body, offset)
     for _ in range(count):
@@ -51,7 +51,7 @@ def skip_tags(body: bytes | bytearray, offset: int) -> int:
 
 
 def encode_varint(value: int) -> bytes:
-    """``value`` (0 to 2^31 - 1) in its shortest form."""
+    """Encode ``value`` (0 to 2^31 - 1) in its shortest form."""
     if not 0 <= value <= MAX_VARINT:
         raise EncodeError(f"{value} does not fit in a varint length")
     octets = bytearray()

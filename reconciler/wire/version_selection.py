@@ -1,4 +1,4 @@
-"""Which version of an API to speak: the highest that both sides know, or an error in words."""
+"""Selects the version of an API: the highest that both client and broker support."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _KRAFT_FEATURE: Final = "metadata.version"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfferedVersions:
-    """What one broker offers, learned anew on each connection: brokers of one cluster may differ.
+    """The versions that one broker offers, per connection: brokers of one cluster may differ.
 
     Attributes:
         ranges: Lowest and highest version by API key, both inclusive.
@@ -24,13 +24,13 @@ class OfferedVersions:
     is_kraft: bool = False
 
     def offers(self, api: KafkaApi) -> bool:
-        """True if ``choose`` would find a version."""
+        """Whether ``choose`` would return a version."""
         lowest, highest = self.ranges.get(api.key, (0, -1))
         return max(lowest, api.floor) <= min(highest, api.highest)
 
 
 def offered_by(answer: ApiVersionsResponse) -> OfferedVersions:
-    """What a broker offers by its answer to ApiVersions."""
+    """Return the versions in a response to ApiVersions."""
     return OfferedVersions(
         ranges={
             api_range.api_key: (api_range.lowest, api_range.highest) for api_range in answer.apis
@@ -40,13 +40,13 @@ def offered_by(answer: ApiVersionsResponse) -> OfferedVersions:
 
 
 def choose(api: KafkaApi, offered: OfferedVersions) -> int:
-    """The highest version of ``api`` that both sides know.
+    """Return the highest version of ``api`` that both client and broker support.
 
     Raises:
-        ControllerAway: if a KRaft broker leaves out AlterClientQuotas: it offers an API that it
-            forwards only in versions that the active controller knows too
-            (``ApiVersionsResponse.intersectForwardableApis``), so that it returns with a controller.
-        UnsupportedVersion: if there is none otherwise.
+        ControllerUnavailable: if a KRaft broker omits AlterClientQuotas: it offers an API that it
+            forwards only in versions that the active controller supports, too
+            (``ApiVersionsResponse.intersectForwardableApis``), so it is offered again once a controller is active.
+        UnsupportedVersion: if there is none for another reason.
     """
     if offered.offers(api):
         return min(offered.ranges[api.key][1], api.highest)
@@ -70,9 +70,9 @@ def choose(api: KafkaApi, offered: OfferedVersions) -> int:
 
 
 def retry_after_refusal(answer: ApiVersionsResponse) -> int:
-    """The version of ApiVersions to ask for after a broker refused ours with error 35.
+    """Return the version of ApiVersions to request after a broker refused with error 35.
 
-    Brokers since Kafka 2.4 name their range in the refusal; older ones do not, and know version 0.
+    Brokers since Kafka 2.4 include their range in the refusal; older ones do not, and support version 0.
     """
     for offer in answer.apis:
         if offer.api_key == API_VERSIONS.key:

@@ -1,8 +1,8 @@
-"""``sasl.jaas.config`` to one login module with its options. Only the tokenizer and its grammar live here.
+"""Parser of ``sasl.jaas.config``: one login module with its options.
 
 Kafka reads the value with Java's StreamTokenizer (``org.apache.kafka.common.security.JaasConfig``, 4.3):
-words may hold letters, ``- _ $`` and, after the first character, digits and dots; texts stand in double or
-single quotes with C-like escapes; ``//`` and ``/* */`` are comments. A bare number is not a word, so
+words may contain letters, ``- _ $`` and, after the first character, digits and dots; quoted texts have double or
+single quotes and C-like escapes; ``//`` and ``/* */`` are comments. A bare number is not a word, so
 ``password=1234`` is an error in Kafka as well.
 """
 
@@ -44,7 +44,7 @@ OPTIONS: Final = frozenset(
         "useTicketCache",
     }
 )
-"""Options whose names a message may repeat. Any other word may be a piece of a password that was not quoted."""
+"""Options whose names may be shown in messages. Any other word may be a piece of a password without quotes."""
 
 _SECRET_OPTION: Final = re.compile(r"password|secret|token|assertion|credential", re.IGNORECASE)
 _FLAGS: Final = frozenset({"required", "requisite", "sufficient", "optional"})
@@ -62,7 +62,7 @@ _ESCAPE: Final = re.compile(r"\\([0-3][0-7]{2}|[0-7]{1,2}|.)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoginModule:
-    """One login module. Option values are secrets until someone knows better."""
+    """One login module. All option values are treated as secrets."""
 
     name: str
     flag: str
@@ -75,7 +75,7 @@ class LoginModule:
 
     @property
     def secrets(self) -> tuple[Secret, ...]:
-        """The values that no message may show: those of options that name a secret, and of unknown options."""
+        """The values that no message may show: of options with secret names, and of unknown options."""
         return tuple(
             value
             for name, value in self.options.items()
@@ -83,7 +83,7 @@ class LoginModule:
         )
 
     def text(self, option: str) -> str | None:
-        """The value of an option that is not a secret."""
+        """Return the value of an option that is not a secret."""
         value = self.options.get(option)
         return None if value is None else value.reveal()
 
@@ -95,11 +95,11 @@ class _JaasToken:
 
 
 def parse(text: str, *, location: str = "") -> LoginModule:
-    """The one login module of ``sasl.jaas.config``.
+    """Parse the one login module of ``sasl.jaas.config``.
 
     Raises:
-        ConfigError: The text is not one module, a flag, options and a semicolon. The message repeats nothing of the
-            text but names in :data:`OPTIONS`: where a quote is missing, any other word may belong to a password.
+        ConfigError: The text is not one module, a flag, options and a semicolon. The message contains no other words of
+            the text than names in :data:`OPTIONS`: if a quote is missing, any other word may belong to a password.
     """
     tokens = list(_tokens(text, location))
     name, flag = (_expect_word(tokens, at, location) for at in (0, 1))
@@ -135,7 +135,7 @@ def _tokens(text: str, location: str) -> Iterator[_JaasToken]:
         lexeme = match.group()
         if kind == "skip":
             if lexeme.startswith("/*") and (len(lexeme) < 4 or not lexeme.endswith("*/")):
-                # Looked for from each such place, the end would take the square of the length.
+                # Searching the end from each such place would take quadratic time.
                 raise _error("a comment is opened and not closed", location)
             continue
         if kind == "sign" and lexeme in "\"'":

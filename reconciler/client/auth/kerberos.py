@@ -1,7 +1,7 @@
-"""SASL GSSAPI (RFC 4752) through the extra ``kerberos``: a stepper over the library's security context.
+"""SASL GSSAPI (RFC 4752) with the extra ``kerberos``, on the security context of the library.
 
-Two halves: tokens until the context stands, then one wrapped message in which the server offers security
-layers and we choose none, as Kafka demands (``SaslServerAuthenticator`` offers ``auth`` only).
+Two phases: tokens until the context is complete, then one wrapped message in which the server offers security
+layers and the client selects none, as Kafka requires (``SaslServerAuthenticator`` offers ``auth`` only).
 """
 
 import importlib
@@ -15,7 +15,7 @@ _NO_LAYER: Final = 1
 
 
 class KerberosClient:
-    """The client's side of one exchange."""
+    """The client side of one exchange."""
 
     __slots__ = ("_context", "_gssapi", "_layer_chosen", "complaint")
 
@@ -31,11 +31,11 @@ class KerberosClient:
         return "Stepper(...)"
 
     def start(self) -> bytes:
-        """The first token of the context."""
+        """Return the first token of the context."""
         return self._step(None)
 
     def receive(self, challenge: bytes) -> bytes | None:
-        """Tokens until the context stands, then the choice of no security layer, then nothing."""
+        """Return tokens until the context is complete, then the selection of no security layer, then None."""
         if not self._context.complete:
             return self._step(challenge)
         if self._layer_chosen:
@@ -59,7 +59,7 @@ class KerberosClient:
 
 
 def stepper(service: str, principal: str, server_name: str) -> KerberosClient:
-    """A stepper for ``service@server_name``.
+    """Create the client side of an exchange with ``service@server_name``.
 
     Raises:
         ConfigError: The extra is not installed.

@@ -1,7 +1,7 @@
-"""``sasl.oauthbearer.*``, JAAS options and callback handler classes to a token source.
+"""Token sources from ``sasl.oauthbearer.*``, JAAS options and callback handler classes.
 
-Java names a class that fetches tokens; we have built-in twins for the known ones and refuse the rest
-with what to do instead. A class that is not known is never ignored: it would log in as another principal.
+Java configures a class that fetches tokens; this client has equivalents of known classes and refuses others
+with a hint. An unknown class is never ignored: the client would log in as another principal.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ _TWINS: Final = {
     "software.amazon.msk.auth.iam.IAMOAuthBearerLoginCallbackHandler": "msk",
     "io.strimzi.kafka.oauth.client.JaasClientOauthLoginCallbackHandler": "oidc",
 }
-"""Callback handler classes that we have a twin of."""
+"""Callback handler classes with a built-in equivalent."""
 
 _RETRIEVERS: Final = {
     "org.apache.kafka.common.security.oauthbearer.ClientCredentialsJwtRetriever",
@@ -49,10 +49,10 @@ _MSK_HOST: Final = re.compile(r"\.kafka(?:-serverless)?\.([a-z0-9-]+)\.(?:amazon
 
 
 def from_settings(settings: ClientSettings, module: LoginModule | None) -> Maker:
-    """What makes the token source for OAUTHBEARER.
+    """Return the factory of the token source for OAUTHBEARER.
 
     Raises:
-        ConfigError: A handler class has no twin here, or something that the flow needs is missing.
+        ConfigError: A handler class has no equivalent here, or a required setting is missing.
     """
     options: Mapping[str, Secret] = {} if module is None else module.options
     equivalent = _equivalent_key(settings)
@@ -66,10 +66,10 @@ def from_settings(settings: ClientSettings, module: LoginModule | None) -> Maker
 
 
 def refuse_handlers(settings: ClientSettings) -> None:
-    """For mechanisms that need no handler: a class that is set would change who we are.
+    """Refuse handler classes for mechanisms that need none: a class could log in as another principal.
 
     Raises:
-        ConfigError: One is set.
+        ConfigError: A handler class is set.
     """
     for key in (*_HANDLERS, "sasl.login.class"):
         if settings.text(key):
@@ -81,10 +81,10 @@ def refuse_handlers(settings: ClientSettings) -> None:
 
 
 def msk(settings: ClientSettings, module: LoginModule | None) -> Maker:
-    """What makes tokens for Amazon MSK with IAM; needs the extra ``msk``.
+    """Return the factory of the token source for Amazon MSK with IAM; needs the extra ``msk``.
 
     Raises:
-        ConfigError: The extra is not installed, or no region can be found.
+        ConfigError: The extra is not installed, or no region is configured.
     """
     options: Mapping[str, Secret] = {} if module is None else module.options
     try:
@@ -125,7 +125,7 @@ def msk(settings: ClientSettings, module: LoginModule | None) -> Maker:
 
 
 def _equivalent_key(settings: ClientSettings) -> str:
-    """``oidc``, ``unsecured``, ``msk`` or "" if no handler is named."""
+    """Return ``oidc``, ``unsecured``, ``msk`` or "" if no handler is set."""
     equivalent = ""
     for key in _HANDLERS:
         name = settings.text(key)
@@ -186,7 +186,7 @@ def _oidc(settings: ClientSettings, options: Mapping[str, Secret]) -> OidcSettin
 
 
 def _extensions(settings: ClientSettings, options: Mapping[str, Secret]) -> dict[str, str]:
-    """``name=value,name=value`` of librdkafka, or ``extension_name`` options of JAAS."""
+    """Parse ``name=value,name=value`` of librdkafka, and ``extension_name`` options of JAAS."""
     key = "sasl.oauthbearer.extensions"
     extensions = {
         name.removeprefix("extension_"): value.reveal()
@@ -201,7 +201,7 @@ def _extensions(settings: ClientSettings, options: Mapping[str, Secret]) -> dict
     try:
         check_extensions(extensions)
     except ConfigError as error:
-        # Where the extensions stand in a JAAS entry, their names may be pieces of a password.
+        # If the extensions come from a JAAS entry, their names may be pieces of a password.
         message = (
             error.message
             if key in settings
@@ -212,7 +212,7 @@ def _extensions(settings: ClientSettings, options: Mapping[str, Secret]) -> dict
 
 
 def _endpoint_tls(settings: ClientSettings, options: Mapping[str, Secret]) -> ssl.SSLContext | None:
-    """TLS to the token endpoint: ``https.ca.*`` of librdkafka or ``ssl.*`` options of JAAS, as in Kafka."""
+    """Return the TLS context of the token endpoint: ``https.ca.*`` of librdkafka or ``ssl.*`` options of JAAS, as in Kafka."""
     tls_settings = {
         name: Setting(
             name=f"sasl.jaas.config {name}", text=value.reveal(), location=settings.location

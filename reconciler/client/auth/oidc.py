@@ -1,8 +1,8 @@
 """Tokens by OpenID Connect client credentials (KIP-768): one form POST, cached for most of the token's life.
 
-A token endpoint's answer must not enter an exception: decoding errors keep their input, and `from None` only
-hides the chain from printing. Errors carry the status, the endpoint's ``error`` and ``error_description`` cut short
-and with every secret hidden, never the body. Retries are those of :mod:`reconciler.base.http.retry`.
+A token endpoint's response must not become part of an exception: decoding errors keep their input, and `from None`
+only hides the chain from printing. Errors contain the status, the endpoint's ``error`` and ``error_description``,
+truncated and without secrets, never the body. Retries are those of :mod:`reconciler.base.http.retry`.
 """
 
 import asyncio
@@ -28,10 +28,10 @@ from reconciler.errors import AuthenticationError, ConfigError
 
 RETRY: Final = POLICIES[Peer.TOKEN_ENDPOINT]
 REUSE_SHARE: Final = 0.8
-"""A token is used for this share of its life, as ``sasl.login.refresh.window.factor`` says by default."""
+"""Share of its life for which a token is used: the default of ``sasl.login.refresh.window.factor``."""
 
 LONGEST_LIFE: Final = 86_400.0
-"""Seconds: an endpoint that promises more is asked again after as long, so that none is kept for ever."""
+"""Seconds: a token with a longer life is fetched again after this time, so that none is cached for ever."""
 
 _MAX_ANSWER: Final = bounded_json.ANSWER
 _MAX_DIGITS: Final = 18
@@ -39,19 +39,19 @@ _MAX_DIGITS: Final = 18
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OidcSettings:
-    """Where and how to ask for a token.
+    """Settings of a token request.
 
     Attributes:
         url: ``https://...``, or ``http://`` for a loopback address.
         client_id: The OAuth client.
         client_secret: Its secret.
-        scope: Scopes with blanks between; "" = the endpoint's default.
+        scope: Scopes separated by blanks; "" = the endpoint's default.
         extensions: SASL extensions to send with the token.
         urlencode: Form-encode id and secret before Basic (KAFKA-16345, RFC 6749 section 2.3.1).
-        connect_seconds: How long one try may take, from connecting to the last byte of the answer.
-        retry: Waits between tries.
-        tries_for: Seconds after which no further try begins.
-        tls: For the endpoint; None = the machine's authorities.
+        connect_seconds: Timeout of one attempt, from connecting to the last byte of the response.
+        retry: Waits between attempts.
+        tries_for: Seconds after which no further attempt begins.
+        tls: For the endpoint; None = the machine's certificate authorities.
     """
 
     url: str
@@ -79,9 +79,9 @@ class OidcSettings:
 
 
 class OidcTokens:
-    """A token source that asks an endpoint, and keeps the token for 80 % of its life.
+    """A token source that requests tokens from an endpoint, and caches each for 80 % of its life.
 
-    After the broker refuses a kept token, a new one is fetched once; a refused re-authentication only closes
+    After the broker refuses a cached token, a new one is fetched once; a refused re-authentication only closes
     the connection, and the next login decides.
     """
 
@@ -96,10 +96,10 @@ class OidcTokens:
         return f"OidcTokens(url={redact_url(self._settings.url)!r}, client_id={self._settings.client_id!r})"
 
     async def __call__(self) -> BearerToken:
-        """A token that is valid now.
+        """Return a token that is valid now.
 
         Raises:
-            AuthenticationError: The endpoint refused, or did not give a usable token in time.
+            AuthenticationError: The endpoint refused, or returned no usable token in time.
         """
         async with self._busy:
             if self._token is None or self._clock.now() >= self._keep_until:
@@ -109,7 +109,7 @@ class OidcTokens:
             return self._token
 
     def forget(self) -> bool:
-        """Fetch anew next time, because the broker did not like the token; whether one was kept at all."""
+        """Drop the cached token, because the broker refused it; return whether one was cached."""
         token, self._token = self._token, None
         return token is not None
 
@@ -171,7 +171,7 @@ def _basic(settings: OidcSettings) -> str:
 
 
 def _endpoint_error(body: bytes, settings: OidcSettings) -> str:
-    """The endpoint's own error fields (RFC 6749 section 5.2), safe to show."""
+    """Return the endpoint's own error fields (RFC 6749 section 5.2), without secrets."""
     answer = _parsed(body)
     error_fields = [answer.get(name) for name in ("error", "error_description")]
     text = ": ".join(word for word in error_fields if isinstance(word, str))
@@ -196,9 +196,9 @@ def _token(body: bytes, settings: OidcSettings, now: float) -> BearerToken | Fai
 
 
 def _parsed(body: bytes) -> dict[str, object]:
-    """The answer's fields; none if it is no JSON object.
+    """Parse the fields of the response; empty if it is not a JSON object.
 
-    Nothing is raised from here: an error could repeat what the endpoint sent.
+    Raises nothing: an error could contain what the endpoint sent.
     """
     try:
         answer = bounded_json.parse(body, most_bytes=_MAX_ANSWER)
@@ -208,10 +208,10 @@ def _parsed(body: bytes) -> dict[str, object]:
 
 
 def _expiry(value: str, life: object, now: float) -> float | None:
-    """When the token ends: ``expires_in``, else the JWT's own ``exp``, else unknown; a day from now at most.
+    """Return when the token expires: ``expires_in``, else the JWT's ``exp``, else None; at most a day from now.
 
     Raises:
-        ConfigError: ``expires_in`` is there and no number of seconds.
+        ConfigError: ``expires_in`` is not a number of seconds.
     """
     if life is None:
         end = _claimed_end(value)
@@ -224,7 +224,7 @@ def _expiry(value: str, life: object, now: float) -> float | None:
 
 
 def _claimed_end(value: str) -> float | None:
-    """``exp`` of a JWT; ``None`` if the token is none, or has none that is a moment."""
+    """Return ``exp`` of a JWT; ``None`` if the token is not a JWT or has no valid ``exp``."""
     try:
         payload = value.split(".")[1]
         content = base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4))

@@ -1,4 +1,4 @@
-"""The ways to log in: one value per mechanism. ``sasl_settings`` reads them from settings."""
+"""Login configurations: one class per mechanism. ``sasl_settings`` creates them from settings."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class Scram:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OAuthBearer:
-    """OAUTHBEARER (RFC 7628); ``source`` makes the token source once the clock is known."""
+    """OAUTHBEARER (RFC 7628); ``source`` creates the token source with a clock."""
 
     source: Callable[[Clock], TokenSource]
 
@@ -45,7 +45,7 @@ class OAuthBearer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gssapi:
-    """Kerberos with the machine's ticket cache or keytab; ``principal`` "" = the cache's own."""
+    """Kerberos with the machine's ticket cache or keytab; ``principal`` "" = that of the cache."""
 
     service: str
     principal: str = ""

@@ -1,9 +1,9 @@
-"""``sasl.*`` settings to a way to log in, or a refusal with a reason.
+"""Login configuration from ``sasl.*`` settings, or an error with the reason.
 
 Java's default for ``sasl.mechanism`` is GSSAPI. A file without the key but with another login module is an
-error here that names the missing key: guessing would hide which file the next Java tool fails on.
+error here, with the missing key in the message: guessing would hide that the next Java tool fails on the file.
 
-``client_config`` imports this module only where a listener asks for a login.
+``client_config`` imports this module only if the listener uses SASL.
 """
 
 from collections.abc import Mapping
@@ -24,21 +24,21 @@ _MODULES: Final[dict[str, tuple[str, ...]]] = {
     "Krb5LoginModule": ("GSSAPI",),
     "IAMLoginModule": ("AWS_MSK_IAM",),
 }
-"""Login modules by their last name, with the mechanisms that they serve."""
+"""Login modules by class name without package, with their mechanisms."""
 
 MECHANISMS: Final = tuple(name for names in _MODULES.values() for name in names)
 
 
 def from_settings(settings: ClientSettings, token: TokenSource | None) -> Sasl:
-    """The mechanism that the ``sasl.*`` settings describe.
+    """Return the mechanism that the ``sasl.*`` settings describe.
 
     Args:
-        settings: Everything that was given.
-        token: The caller's own source for OAUTHBEARER; it beats the settings.
+        settings: All settings.
+        token: The caller's own source for OAUTHBEARER; it has priority over the settings.
 
     Raises:
-        ConfigError: ``sasl.mechanism`` is missing or unknown, does not fit the login module, or something
-            that the mechanism needs is missing.
+        ConfigError: ``sasl.mechanism`` is missing or unknown, does not match the login module, or a required
+            setting is missing.
     """
     module = _module(settings)
     mechanism = _mechanism(settings, module)

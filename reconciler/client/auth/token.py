@@ -1,4 +1,4 @@
-"""An OAuth bearer token, its extensions, and who may supply one. Values and their rules; nothing is fetched here."""
+"""OAuth bearer tokens, their extensions, and the protocol of token sources."""
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
@@ -21,8 +21,8 @@ class BearerToken:
     """A bearer token.
 
     Attributes:
-        value: What is sent.
-        expires_at: Seconds since the epoch; None = unknown, so it is fetched anew for every connection.
+        value: The token as it is sent.
+        expires_at: Seconds since the epoch; None = unknown, so it is fetched again for every connection.
         extensions: SASL extensions (KIP-342), for example ``logicalCluster`` of a cloud.
     """
 
@@ -37,27 +37,27 @@ class BearerToken:
 
 
 TokenSource: TypeAlias = Callable[[], Awaitable[BearerToken]]
-"""Gives a token that is valid now. Called once per authentication; it may keep one and give it again."""
+"""Returns a token that is valid now. Called once per authentication; it may cache a token."""
 
 
 @runtime_checkable
 class CachedTokenSource(Protocol):
-    """A token source that keeps its token."""
+    """A token source that caches its token."""
 
     async def __call__(self) -> BearerToken:
-        """A token that is valid now."""
+        """Return a token that is valid now."""
         ...
 
     def forget(self) -> bool:
-        """Fetch anew next time, because the broker refused the token; whether one was kept at all."""
+        """Drop the cached token, because the broker refused it; return whether one was cached."""
         ...
 
 
 def check_extensions(extensions: Mapping[str, str], *, key: str = "", location: str = "") -> None:
-    """See to the syntax of SASL extensions (RFC 7628, KIP-342).
+    """Check the syntax of SASL extensions (RFC 7628, KIP-342).
 
     Raises:
-        ConfigError: A name is not made of letters or is ``auth``, or a value has control characters.
+        ConfigError: A name does not consist of letters or is ``auth``, or a value has control characters.
     """
     for name, value in extensions.items():
         if not _NAME.fullmatch(name) or name == _RESERVED:

@@ -1,7 +1,7 @@
-"""Unsecured tokens for development: what Kafka's own default OAUTHBEARER login makes from JAAS options.
+"""Unsecured tokens for development, from JAAS options, as in Kafka's default OAUTHBEARER login.
 
-Source: ``OAuthBearerUnsecuredLoginCallbackHandler`` of Kafka 4.3. Brokers accept these only while they run
-their own unsecured validator, which Kafka's documentation calls unsuitable for production.
+Source: ``OAuthBearerUnsecuredLoginCallbackHandler`` of Kafka 4.3. Brokers accept these only with
+their unsecured validator, which Kafka's documentation calls unsuitable for production.
 """
 
 import base64
@@ -22,7 +22,7 @@ _DEFAULT_LIFETIME: Final = 3600.0
 
 
 def is_unsecured_login(options: Mapping[str, Secret]) -> bool:
-    """Whether the options of a login module ask for such a token."""
+    """Whether the options of a login module request such a token."""
     return any(name.startswith("unsecuredLogin") for name in options)
 
 
@@ -35,7 +35,7 @@ class UnsecuredTokens:
         """Read the options.
 
         Raises:
-            ConfigError: A number is no number, or there is no ``sub`` claim.
+            ConfigError: A value is not a number, or the claim of the principal is missing.
         """
         self._claims: dict[str, object] = {}
         for name, secret in options.items():
@@ -61,7 +61,7 @@ class UnsecuredTokens:
         self._clock = clock
 
     async def __call__(self) -> BearerToken:
-        """A token issued now."""
+        """Return a token issued now."""
         now = self._clock.now()
         claims = {**self._claims, "iat": now, "exp": now + self._lifetime}
         return BearerToken(

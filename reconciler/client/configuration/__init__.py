@@ -1,1 +1,1 @@
-"""Configuration of a client: its keys, files, references and secrets, to one checked value."""
+"""Configuration of a client: keys, files, references and secrets, checked and combined to one value."""

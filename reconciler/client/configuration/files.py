@@ -1,7 +1,7 @@
-"""Where the files that client settings name are read: key stores, authorities, and what references point to.
+"""Access to the files in client settings: key stores, certificate authorities, and targets of references.
 
-Settings are read from the disk as they are, unless the caller trusts some places more than others: a pull request's
-checkout, for example, must not bring the authority that its trusted configuration names.
+Files are read from the disk, unless the caller trusts some places more than others: a pull request's
+checkout, for example, must not supply the certificate authority of its trusted configuration.
 """
 
 from collections.abc import Sequence
@@ -12,10 +12,10 @@ from reconciler.base import properties
 
 
 class ConfigFiles(Protocol):
-    """Reads files that settings name."""
+    """Reads the files in settings."""
 
     def read(self, path: Path) -> bytes:
-        """The bytes of a file, at most 4 MiB.
+        """Return the bytes of a file, at most 4 MiB.
 
         Raises:
             ConfigError: It cannot be read.
@@ -23,7 +23,7 @@ class ConfigFiles(Protocol):
         ...
 
     def list_folder(self, path: Path) -> Sequence[Path] | None:
-        """The files of a folder, sorted; ``None`` where the path is no folder.
+        """Return the files of a folder, sorted; ``None`` if the path is not a folder.
 
         Raises:
             ConfigError: The folder cannot be listed.
@@ -35,7 +35,7 @@ class DiskFiles:
     """The files of this machine. Implements ``ConfigFiles``."""
 
     def read(self, path: Path) -> bytes:
-        """The bytes of a file, at most 4 MiB.
+        """Return the bytes of a file, at most 4 MiB.
 
         Raises:
             ConfigError: It cannot be read.
@@ -43,5 +43,5 @@ class DiskFiles:
         return properties.read_bytes(path)
 
     def list_folder(self, path: Path) -> Sequence[Path] | None:
-        """The files of a folder, sorted; ``None`` where the path is no folder."""
+        """Return the files of a folder, sorted; ``None`` if the path is not a folder."""
         return sorted(path.iterdir()) if path.is_dir() else None

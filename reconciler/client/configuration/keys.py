@@ -1,8 +1,8 @@
-"""The table of configuration keys: Java's names, librdkafka's aliases, and what each may hold. No behaviour.
+"""The table of configuration keys: Java's names, librdkafka's aliases, and the values that each allows.
 
 Sources: ``CommonClientConfigs``, ``AdminClientConfig``, ``SaslConfigs``, ``SslConfigs``, ``ProducerConfig`` and
-``ConsumerConfig`` of Kafka 4.3, and librdkafka 2.11's CONFIGURATION.md. Where the two give one key two
-meanings the note says which one holds here.
+``ConsumerConfig`` of Kafka 4.3, and librdkafka 2.11's CONFIGURATION.md. If the two give one key two
+meanings, a comment has the one that applies here.
 """
 
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ class ValueKind(Enum):
     TEXT = "text"
     LIST = "list"  # comma separated
     HIDDEN = "kept as it is and never shown"
-    MILLIS = "milliseconds"  # a whole number >= 0, kept as seconds
+    MILLIS = "milliseconds"  # a whole number >= 0, stored as seconds
     COUNT = "count"  # a whole number > 0
     SWITCH = "true or false"
-    IGNORED = "ignored"  # a setting of this kind of client that has no meaning for ours
+    IGNORED = "ignored"  # a setting of Kafka clients without an effect here
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,10 +27,10 @@ class KeyRule:
     """One key.
 
     Attributes:
-        name: Canonical name, Java's where there is one.
+        name: Canonical name, Java's if there is one.
         kind: How its text is read.
         choices: The only values allowed, in lower case; empty = any.
-        aliases: Other names for the same thing.
+        aliases: Other names of the same setting.
     """
 
     name: str
@@ -123,7 +123,7 @@ _KNOWN: Final = (
     KeyRule(name="sasl.oauthbearer.header.urlencode", kind=ValueKind.SWITCH),
     KeyRule(name="https.ca.location"),
     KeyRule(name="https.ca.pem"),
-    # ours
+    # specific to this client
     KeyRule(name="proxy.url", kind=ValueKind.HIDDEN),
     KeyRule(name="receive.max.entities", kind=ValueKind.COUNT),
     # Settings of Kafka's admin client and of librdkafka that change nothing here.
@@ -187,7 +187,7 @@ _KNOWN: Final = (
 KEYS: Final[dict[str, KeyRule]] = {
     name: rule for rule in _KNOWN for name in (rule.name, *rule.aliases)
 }
-"""Every name, aliases included, to its rule."""
+"""Maps every name, aliases included, to its rule."""
 
 IGNORED_PREFIXES: Final = ("config.providers.", "metrics.context.", "listener.name.")
 
@@ -201,7 +201,7 @@ REFUSED: Final[dict[str, str]] = {
         "Java classes cannot be loaded here, and without this one other certificates would be trusted"
     ),
 }
-"""Keys that cannot work, or that ask for a protection that is not given here, with the reason."""
+"""Keys that cannot work, or that request a protection that is not available here, with the reason."""
 
 IGNORED_ALOUD: Final[dict[str, str]] = {
     "security.providers": "Java providers are not loaded",
@@ -210,7 +210,7 @@ IGNORED_ALOUD: Final[dict[str, str]] = {
     "ssl.curves.list": "the curves are OpenSSL's own choice",
     "ssl.sigalgs.list": "the signature algorithms are OpenSSL's own choice",
 }
-"""Ignored keys that choose how a connection is protected: setting one gives a warning that it has no effect."""
+"""Ignored keys that select how a connection is protected: a warning reports that they have no effect."""
 
 _PRODUCER: Final = (
     "acks",
@@ -266,4 +266,4 @@ _CONSUMER: Final = (
 FOREIGN: Final[dict[str, str]] = dict.fromkeys(_PRODUCER, "producer") | dict.fromkeys(
     _CONSUMER, "consumer"
 )
-"""Keys of other clients, to the client that they belong to."""
+"""Keys of other clients, with the client that has them."""

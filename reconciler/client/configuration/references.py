@@ -1,8 +1,8 @@
-"""``${env:X}``, ``${file:/p:key}`` and ``${directory:/p:key}`` in configuration values, for an allow-list.
+"""``${env:X}``, ``${file:/p:key}`` and ``${directory:/p:key}`` in configuration values, limited by an allow-list.
 
 The forms and their meaning are those of Kafka's EnvVarConfigProvider, FileConfigProvider and
-DirectoryConfigProvider (KIP-421, KIP-297, KIP-614). Unlike Kafka, a reference that cannot be resolved is an
-error and never passes on as text. Text of other shapes, ``${unknown:x}`` too, is left as it stands.
+DirectoryConfigProvider (KIP-421, KIP-297, KIP-614). Unlike in Kafka, a reference that cannot be resolved is an
+error and is never passed on as text. Text of other forms, ``${unknown:x}`` too, is not changed.
 """
 
 import os
@@ -25,9 +25,9 @@ class AllowedReferences:
 
     Attributes:
         variables: Pattern that the whole name of an environment variable must match; None = no variable.
-        paths: Files, and directories with everything below them, that may be read. Links are followed
+        paths: Files, and directories with everything below them, that may be read. Links are resolved
             before the comparison.
-        files: How these files, and those that other settings name, are read.
+        files: How these files, and those in other settings, are read.
     """
 
     variables: str | None = None
@@ -46,7 +46,7 @@ class AllowedReferences:
 
 NOTHING: Final = AllowedReferences()
 ANYTHING: Final = AllowedReferences(variables=".*", paths=(Path("/"),))
-"""For files that the person who runs the program wrote or chose."""
+"""For files that the user of the program wrote or selected."""
 
 
 def resolve(
@@ -58,18 +58,18 @@ def resolve(
     environment: Mapping[str, str] | None = None,
     values: list[str] | None = None,
 ) -> str:
-    """``value`` with its references replaced, once: what a reference yields is not searched again.
+    """Return ``value`` with its references replaced, once: replaced text is not searched again.
 
     Args:
         value: Text of one setting.
         allowed: What may be read.
         key: The setting, for errors.
         location: Its file and line, for errors.
-        environment: In place of the process's own.
-        values: Gets what each reference gave, because that may be a secret under any key.
+        environment: Used instead of the process's own.
+        values: Receives the text of each reference, because it may be a secret under any key.
 
     Raises:
-        ConfigError: A reference is not allowed, or names something that does not exist.
+        ConfigError: A reference is not allowed, or its target does not exist.
     """
     variables = os.environ if environment is None else environment
 
@@ -92,9 +92,7 @@ def resolve(
             values.append(text)
         return text
 
-    end = (
-        value.rfind("}") + 1
-    )  # Each reference before it has an end, so no search for one is in vain.
+    end = value.rfind("}") + 1  # Each reference before it has an end, so no search for one fails.
     return _REFERENCE.sub(replaced, value[:end]) + value[end:]
 
 

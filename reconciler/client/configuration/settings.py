@@ -1,6 +1,6 @@
-"""Texts from a file or mapping to checked settings, by the table of keys. No defaults and no meaning here.
+"""Checks settings of a file or mapping against the table of keys, without defaults or meaning.
 
-What comes out still has one entry per key, each with its place, so that every later error can name both.
+The result still has one entry per key, each with its place, so that later errors can show both.
 """
 
 import re
@@ -29,7 +29,7 @@ _MAX_MILLIS: Final = 2**31 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """One value as it was given: under which name and where. The text may be a secret: not in ``repr``."""
+    """One value with its name and place as configured. The text may be a secret: not in ``repr``."""
 
     name: str
     text: str
@@ -39,7 +39,7 @@ class Setting:
         return f"Setting(name={self.name!r}, where={self.location!r})"
 
     def error(self, message: str, *, hint: str = "") -> ConfigError:
-        """An error that names this setting and its place."""
+        """Return an error with the name and place of this setting."""
         return ConfigError(
             f"{self.name}: {message}", key=self.name, location=self.location, hint=hint
         )
@@ -47,7 +47,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientSettings:
-    """Settings by canonical key, remarks about the keys, and how the files that they name are read."""
+    """Settings by canonical key, warnings about the keys, and the reader of their files."""
 
     entries: Mapping[str, Setting]
     warnings: tuple[str, ...]
@@ -58,40 +58,40 @@ class ClientSettings:
         return key in self.entries
 
     def text(self, key: str) -> str | None:
-        """Blanks at both ends are cut off, as Kafka does for every type but a password."""
+        """Return the text without blanks at both ends, as Kafka does for every type except passwords."""
         setting = self.entries.get(key)
         return None if setting is None else setting.text.strip()
 
     def lowered(self, key: str, default: str) -> str:
-        """A choice in lower case."""
+        """Return a choice in lower case."""
         text = self.text(key)
         return default if text is None else text.lower()
 
     def secret(self, key: str) -> Secret | None:
-        """A password, blanks included."""
+        """Return a password, blanks included."""
         setting = self.entries.get(key)
         return None if setting is None else Secret(setting.text)
 
     def items(self, key: str) -> tuple[str, ...]:
-        """The parts of a comma separated list, empty ones left out."""
+        """Return the parts of a comma separated list, without empty ones."""
         return tuple(part for raw in (self.text(key) or "").split(",") if (part := raw.strip()))
 
     def seconds(self, key: str, default: float) -> float:
-        """A time that is given in milliseconds."""
+        """Return a time in seconds; the setting is in milliseconds."""
         setting = self.entries.get(key)
         return default if setting is None else _parse_integer(setting) / 1000
 
     def count(self, key: str, default: int) -> int:
-        """A whole number."""
+        """Return a whole number."""
         setting = self.entries.get(key)
         return default if setting is None else _parse_integer(setting)
 
     def switch(self, key: str, *, default: bool) -> bool:
-        """True or false."""
+        """Return true or false."""
         return _SWITCHES.get(self.lowered(key, ""), default)
 
     def error(self, key: str, message: str, *, hint: str = "") -> ConfigError:
-        """An error about a key, whether it was given or not."""
+        """Return an error about a key, whether it is set or not."""
         setting = self.entries.get(key)
         if setting is not None:
             return setting.error(message, hint=hint)
@@ -105,15 +105,15 @@ def collect(
     location: str = "",
     values: list[str] | None = None,
 ) -> ClientSettings:
-    """Check names, resolve references and read values of everything that was given.
+    """Check names, resolve references and check the values of all settings.
 
     A later setting replaces an earlier one of the same name, as in a Java properties file.
 
     Args:
         settings: In order; the later one wins.
         allowed: What references may read.
-        location: The file or "", for errors about keys that are missing.
-        values: Gets what every reference gave.
+        location: The file or "", for errors about missing keys.
+        values: Receives the text of every reference.
 
     Raises:
         ConfigError: A key is refused, an alias contradicts its canonical name, a reference cannot be
@@ -150,7 +150,7 @@ def collect(
 
 
 def _ignored_aloud(setting: Setting) -> Iterator[str]:
-    """A warning where an ignored key chooses how a connection is protected."""
+    """Yield a warning if an ignored key selects how a connection is protected."""
     reason = IGNORED_ALOUD.get(setting.name)
     if reason is not None and setting.text.strip():
         place = f"{setting.location}: " if setting.location else ""
@@ -158,7 +158,7 @@ def _ignored_aloud(setting: Setting) -> Iterator[str]:
 
 
 def _stranger(setting: Setting) -> Iterator[str]:
-    """What to say about a key that no client of our kind has."""
+    """Yield the warning for an unknown key."""
     place = f"{setting.location}: " if setting.location else ""
     if setting.name.startswith(IGNORED_PREFIXES):
         return
@@ -170,7 +170,7 @@ def _stranger(setting: Setting) -> Iterator[str]:
 
     near = difflib.get_close_matches(setting.name, KEYS, n=1, cutoff=0.75)
     if not near and not _SETTING_NAME.fullmatch(setting.name):
-        # A line of a password that was broken in two looks like a key as well.
+        # A line of a password that was broken in two may look like a key.
         yield f"{place}a key that is no name of a setting is ignored; it is not repeated here"
         return
     suffix = f"; did you mean {near[0]}?" if near else ""

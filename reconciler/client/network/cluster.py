@@ -1,8 +1,8 @@
-"""A cluster as one thing that answers: chooses a broker, reconnects, retries until the deadline, begins anew.
+"""Connections to a cluster: selects a broker, reconnects, retries until the deadline, bootstraps again.
 
-Deadlines come first: a call has one deadline and any number of tries inside it (KIP-533, KIP-580). Final at
-once are a refused login, a certificate fault, a missing right, an unknown version, a broken protocol. A refused
-login stays final for the client's whole life: a wrong password is not hammered into a lock-out.
+A call has one deadline and any number of attempts within it (KIP-533, KIP-580). These errors are final
+at once: a refused login, a certificate error, a missing right, an unsupported version, a violated protocol. A refused
+login stays final for the client's whole life: repeated wrong passwords could lock the account.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ from reconciler.wire.version_selection import OfferedVersions
 Answer = TypeVar("Answer")
 
 LAST_TRY_SECONDS: Final = 1.0
-"""What may not be repeated is not begun with less time than this: it would only make an unknown outcome."""
+"""A request that must not be repeated is not started with less time than this: its outcome would probably be unknown."""
 
 _LOGIN_HINT: Final = (
     "check sasl.jaas.config, or sasl.username and sasl.password; this client will not try again"
@@ -53,7 +53,7 @@ _LOGIN_HINT: Final = (
 
 
 class ClusterConnections:
-    """The connections of one client; ``login_error`` is the refusal that ended it for good, ``None`` while there was none."""
+    """The connections of one client; ``login_error`` is the final refusal of its login, ``None`` without one."""
 
     def __init__(self, config: ClientConfig, *, events: ClientEvents, clock: Clock) -> None:
         self._config = config
@@ -62,7 +62,7 @@ class ClusterConnections:
         self._nodes = Nodes(config)
         self._working: Connection | None = None
         self._by_node: dict[int, Connection] = {}
-        # One lock per broker: while one is dialed in vain, the others go on answering.
+        # One lock per broker: connecting to one broker does not block calls to the others.
         self._dialing: dict[int | None, asyncio.Lock] = {}
         self.login_error: AuthenticationError | None = None
         self._cluster_id = ""
@@ -81,7 +81,7 @@ class ClusterConnections:
         return self._cluster_id
 
     def deadline(self, seconds: float | None, *, least: float = 0.0) -> Deadline:
-        """The end of a call that begins now; without ``seconds`` the configured one, but at least ``least``."""
+        """Return the deadline of a call that begins now; without ``seconds`` the configured one, at least ``least``."""
         now = self._clock.monotonic()
         if seconds is not None:
             return Deadline(at=now + seconds)
@@ -94,17 +94,17 @@ class ClusterConnections:
     async def call(
         self, ask: ClientRequest[Answer], *, deadline: Deadline, node: int | None = None
     ) -> Answer:
-        """The answer of some broker, or of the given one.
+        """Send a request to any broker, or to ``node``, and return the decoded response.
 
         Args:
-            ask: What to ask.
-            deadline: When to give up.
+            ask: The request.
+            deadline: Deadline of all attempts.
             node: Id of the broker that must answer.
 
         Raises:
-            ClientError: Nothing usable came; ``attempt`` says how many tries were made.
+            ClientError: No usable response was received; ``attempt`` is the number of attempts.
             WrongCluster: A broker of another cluster answered.
-            Broken: Only for what is not repeatable, once a byte of it may have left.
+            RequestFailed: Only for requests that must not be repeated, once a byte may have been sent.
         """
         tries = vague = 0
         last: ClientError | None = None
@@ -149,9 +149,9 @@ class ClusterConnections:
             await self._clock.sleep(pause)
 
     async def open(self, first_requests: RequestSeconds, deadline: Deadline) -> bool:
-        """Whether a connection had to be opened; then Metadata was asked, and these requests went out right behind it.
+        """Open a connection if needed and return whether it was; then Metadata and these requests were sent right after login.
 
-        They change nothing; the next :meth:`call` of each gets its answer.
+        The requests change nothing; the next :meth:`call` of each returns its response.
         """
         if await self._usable(None) is not None:
             return False
@@ -165,17 +165,17 @@ class ClusterConnections:
         return True
 
     async def refresh(self, deadline: Deadline) -> metadata.ClusterMetadata:
-        """Metadata asked anew: cluster id and live brokers."""
+        """Return Metadata, requested again: cluster id and live brokers."""
         picture = await self.call(metadata.ASK, deadline=deadline)
         self._take(picture)
         return picture
 
     async def offered(self, deadline: Deadline) -> OfferedVersions:
-        """What the working broker offers."""
+        """Return the versions that the working broker offers."""
         return (await self._connection(None, deadline)).offered
 
     async def close(self) -> None:
-        """Close every connection; what is under way fails."""
+        """Close every connection; requests in flight fail."""
         for connection in (self._working, *self._by_node.values()):
             if connection is not None:
                 await connection.close()
@@ -192,7 +192,7 @@ class ClusterConnections:
         return await used.ask(ask, seconds=remaining)
 
     async def _step_back(self, used: Connection | None, error: ClientError) -> None:
-        """Another broker next: the one that failed is left alone for a while."""
+        """Prefer another broker next: the one that failed is avoided for a while."""
         if used is None:
             return
         code = error.code if isinstance(error, BrokerError) else 0
@@ -210,7 +210,7 @@ class ClusterConnections:
     # connections ------------------------------------------------------------------------------
 
     async def _connection(self, node: int | None, deadline: Deadline) -> Connection:
-        """One that is up, or a new one; all failures to set one up are retried here until the deadline."""
+        """Return an open connection, or a new one; failed attempts to connect are retried here until the deadline."""
         if self.login_error is not None:
             raise self.login_error
         connection = await self._usable(node)
@@ -231,7 +231,7 @@ class ClusterConnections:
             lock.release()
 
     async def _new(self, node: int | None, deadline: Deadline) -> Connection:
-        """A new connection, kept for the next call."""
+        """Return a new connection and store it for the next call."""
         if node is not None and self._nodes.address(node) is None:
             _ = await self.refresh(deadline)
         connection = await self._open(node, deadline)
@@ -244,7 +244,7 @@ class ClusterConnections:
     async def _connected(
         self, node: int | None, deadline: Deadline, last: ClientError | None
     ) -> Connection:
-        """A connection; when there is no time left for one, what went wrong before is the better answer."""
+        """Return a connection; without time left for one, raise the previous error instead of the timeout."""
         try:
             return await self._connection(node, deadline)
         except RequestTimeout as error:
@@ -303,15 +303,15 @@ class ClusterConnections:
                 self._judge(error, attempts)
 
     def _judge(self, error: ClientError, attempts: ConnectAttempts) -> None:
-        """Whether setting up may be tried again.
+        """Decide whether connecting may be retried.
 
         Raises:
-            ClientError: The same error, if it may not.
+            ClientError: The same error, if not.
         """
         if isinstance(error, AuthenticationError):
             if not attempts.renewed and self.login.forget_token():
                 attempts.renewed = (
-                    True  # the kept token may have been revoked; one new one, no more
+                    True  # the cached token may have been revoked; fetch one new token, no more
                 )
                 return
             error.hint = error.hint or _LOGIN_HINT
@@ -344,7 +344,7 @@ class ClusterConnections:
             emit(self._events.rebootstrap, Rebootstrapped(reason=reason))
 
     async def _set_up(self, addresses: tuple[Address, ...], seconds: float) -> Connection:
-        """Dial, negotiate, log in and ask for Metadata."""
+        """Dial, negotiate, log in and request Metadata."""
         connection: Connection | None = None
         if self._context is None and self._config.tls is not None:
             self._context = self._config.tls.context()
@@ -388,7 +388,7 @@ class ClusterConnections:
             await connection.close()
 
     def _take(self, picture: metadata.ClusterMetadata) -> None:
-        """Believe Metadata, unless it is that of another cluster."""
+        """Store Metadata, unless it is that of another cluster."""
         if self._cluster_id and picture.cluster_id != self._cluster_id:
             raise WrongCluster(
                 f"the addresses lead to cluster {picture.cluster_id} now, but this client began with"

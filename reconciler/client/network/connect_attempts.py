@@ -1,4 +1,4 @@
-"""The attempts to set up one connection: what failed, how often, and the error when the time is over."""
+"""The attempts to set up one connection: errors, their number, and the final error."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -8,17 +8,17 @@ from reconciler.client.client_config import Address
 from reconciler.errors import ClientError, ConnectError, ConnectionRefused, RequestTimeout
 
 SUSPICIOUS_TRIES: Final = 3
-"""So many set-ups in a row that look like a wrong port or protocol end the call: more would not help."""
+"""Consecutive failures that look like a wrong port or protocol and end the call: retries would not help."""
 
 
 def listed_text(addresses: Iterable[Address]) -> str:
-    """Addresses as text, with commas."""
+    """Join addresses with commas."""
     return ", ".join(str(address) for address in addresses)
 
 
 @dataclass(slots=True, kw_only=True)
 class ConnectAttempts:
-    """Tries to set up one connection; ``refused_addresses`` holds the addresses whose newest try was refused."""
+    """Attempts to set up one connection; ``refused_addresses`` are those whose last attempt was refused."""
 
     began: float
     tries: int = 0
@@ -28,7 +28,7 @@ class ConnectAttempts:
     last: ClientError | None = None
 
     def note(self, error: ClientError, addresses: Iterable[Address]) -> None:
-        """Count a failure. A cause beats a mere timeout, which may only mean that no time was left."""
+        """Record a failure. A cause has priority over a timeout, which may only mean that no time was left."""
         error.attempt = self.tries
         if isinstance(error, ConnectionRefused):
             self.refused_addresses.update(addresses)
@@ -44,7 +44,7 @@ class ConnectAttempts:
         return self.suspicious >= SUSPICIOUS_TRIES
 
     def gave_up(self, now: float) -> ClientError:
-        """The error of a call that ends now: the newest cause, with the time and the number of tries in all."""
+        """Return the error of a call that ends now: the last cause, with the time and the total number of attempts."""
         if self.last is None:
             return RequestTimeout(
                 "the deadline passed before a connection was made", phase="connect"
@@ -60,5 +60,5 @@ class ConnectAttempts:
 
 
 def _looks_wrong(error: ClientError) -> bool:
-    """Whether the hint is about a wrong port or protocol, not about a broker that is down."""
+    """Whether the hint is about a wrong port or protocol, not about an unavailable broker."""
     return isinstance(error, ConnectError | RequestTimeout) and "expect" in error.hint

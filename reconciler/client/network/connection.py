@@ -1,8 +1,8 @@
-"""One session over one transport: negotiates, logs in, pipelines requests, gives each caller its answer.
+"""One session over one transport: negotiates, logs in, pipelines requests, passes each caller its response.
 
-The protocol's rules live in ``wire.session``; here are time, threads and callers. Cancelling a caller abandons
-its slot and leaves the connection alone; a request that times out closes it, because answers come in order
-and nothing behind that one could be trusted to arrive.
+The protocol's rules are in ``wire.session``; this module has time, threads and callers. Cancelling a caller abandons
+its slot and keeps the connection open; a request that times out closes it, because responses come in order
+and no later one can be expected.
 """
 
 import asyncio
@@ -43,15 +43,15 @@ Answer = TypeVar("Answer")
 SOFTWARE: Final = "kafka-quota-reconciler"
 _NO_ANSWER_OVER_TLS: Final = "nothing was answered: the listener may expect a client certificate (ssl.keystore.*), or not trust ours"
 OFF_LOOP_BYTES: Final = 1_000_000
-"""Answers above this are decoded in a thread: 1 MB takes about 10 ms."""
+"""Larger responses are decoded in a thread: 1 MB takes about 10 ms."""
 
 
 class Connection:
-    """A connection that is up. Made by :func:`connect`.
+    """An open connection, created by :func:`~reconciler.client.network.connector.connect`.
 
     Attributes:
-        address: What was dialed.
-        node_id: Id of the broker that advertises this address, once a Metadata response names it.
+        address: The dialed address.
+        node_id: Id of the broker that advertises this address, once a Metadata response has it.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Connection:
 
     @property
     def offered(self) -> OfferedVersions:
-        """What the broker offers."""
+        """The versions that the broker offers."""
         return self._session.offered or OfferedVersions(ranges={})
 
     @property
@@ -99,20 +99,20 @@ class Connection:
 
     @property
     def is_fresh(self) -> bool:
-        """Whether it was used lately and its login still holds."""
+        """Whether it was used recently and its login has not expired."""
         now = self._clock.monotonic()
         ends = self._session.expires_at
         return now - self._used < self._config.idle_seconds and (ends is None or now < ends)
 
     async def ask(self, ask: ClientRequest[Answer], *, seconds: float) -> Answer:
-        """The answer to one request.
+        """Send one request and return the decoded response.
 
         Args:
-            ask: What to ask.
-            seconds: How long to wait for it, waiting for a turn included.
+            ask: The request.
+            seconds: Timeout, the wait for a free slot included.
 
         Raises:
-            Broken: No usable answer came; says whether a byte had been written.
+            RequestFailed: No usable response was received; ``written`` is whether a byte was sent.
             UnsupportedVersion: This broker does not offer the API.
         """
         correlation_id: int | None = None
@@ -130,7 +130,7 @@ class Connection:
         return await self._decoded(ask, reply)
 
     async def close(self, reason: str = "") -> None:
-        """Stop; whatever is under way fails. Without a reason we just do not need it any more."""
+        """Close the connection; requests in flight fail. Without a reason it is just not needed any more."""
         if self._error is None:
             error = ConnectError(reason or "closed by this client", node=self.node)
             self._end(self._session.close(error), reason=reason)
@@ -148,8 +148,8 @@ class Connection:
         """Negotiate and log in.
 
         Raises:
-            Broken: The peer hung up or broke the protocol.
-            AuthenticationError: The broker refused who we are.
+            RequestFailed: The peer closed the connection or violated the protocol.
+            AuthenticationError: The broker refused the credentials.
         """
         self._transport = transport
         self._session.start()
@@ -189,7 +189,7 @@ class Connection:
                 await self._changed
 
     async def _authenticate_again(self) -> None:
-        """Log in again on this connection; one task does it for all who wait."""
+        """Re-authenticate on this connection; one task does it for all waiting requests."""
         if self._again is None or self._again.done():
             self._again = asyncio.get_running_loop().create_task(self._log_in_again())
         await asyncio.shield(self._again)
@@ -208,7 +208,7 @@ class Connection:
                 self._session.close(ConnectError("re-authentication got no answer", node=self.node))
             )
         except RequestFailed:
-            return  # the caller that waits gets the same error
+            return  # the waiting caller gets the same error
         except ClientError as error:
             self._end(
                 self._session.close(
@@ -281,12 +281,12 @@ class Connection:
     # ---- the transport's side ---------------------------------------------------------------
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Where the next bytes go."""
-        del sizehint  # the session knows better: it has the frame's size
+        """Return the buffer for the next bytes."""
+        del sizehint  # the session has the frame's size
         return self._session.get_buffer()
 
     def buffer_updated(self, count: int) -> None:
-        """Bytes have come."""
+        """Process received bytes."""
         if self._session.state is SessionState.CLOSED:
             return
         for event in self._session.buffer_updated(count, now=self._clock.monotonic()):
@@ -295,7 +295,7 @@ class Connection:
         self._wake()
 
     def transport_lost(self, error: ClientError) -> None:
-        """The transport is gone."""
+        """End the session after the transport was lost."""
         if self._error is not None:
             return
         closed = self._session.end_of_stream()
@@ -313,7 +313,7 @@ class Connection:
             case sessions.SessionClosed(error=AuthenticationError() as error) if (
                 self._again is not None
             ):
-                # Only a fresh login decides whether we are refused for good.
+                # A failed re-authentication is not final: only a new login decides.
                 error_cause = ConnectError(f"re-authentication failed: {error.message}")
                 self._end(sessions.SessionClosed(error=error_cause, unanswered=event.unanswered))
             case sessions.SessionClosed():
@@ -336,7 +336,7 @@ class Connection:
                 pass
 
     async def _work(self, work: DeferredStep) -> None:
-        """PBKDF2 takes long enough to run in a thread."""
+        """Compute a token in a thread, because PBKDF2 takes long."""
         token = await asyncio.to_thread(work.run)
         if self._error is None:
             self._session.resume(token)
@@ -366,7 +366,7 @@ class Connection:
             waiting.set_result(reply)
 
     def _end(self, closed: sessions.SessionClosed, *, reason: str | None = None) -> None:
-        """The first end counts; every caller whose request was written gets it."""
+        """End the connection with its first error; every caller whose request was sent gets it."""
         if self._error is not None:
             return
         self._error = located(closed.error, self.node, self.scrubbed)
@@ -388,12 +388,12 @@ class Connection:
             self._transport.write(outgoing)
 
     def _wake(self) -> None:
-        """Let everyone who waits for a change look again."""
+        """Wake all tasks that wait for a change."""
         changed, self._changed = self._changed, asyncio.get_running_loop().create_future()
         if not changed.done():
             changed.set_result(None)
 
 
 def _fraction() -> float:
-    """Java's 85 to 95 % of the session's life, so that clients do not log in again all at once."""
+    """Return 85 to 95 % of the session's life, as in Java, so that clients do not re-authenticate all at once."""
     return random.uniform(0.85, 0.95)  # noqa: S311 - spread, not secrecy

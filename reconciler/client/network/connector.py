@@ -1,4 +1,4 @@
-"""From addresses to a connection that is negotiated and logged in."""
+"""Opens a connection to one of several addresses, negotiated and logged in."""
 
 import ssl
 from collections.abc import Sequence
@@ -22,11 +22,11 @@ async def connect(
     events: ClientEvents,
     clock: Clock,
 ) -> Connection:
-    """A connection to the first of the addresses that accepts, negotiated and logged in.
+    """Return a connection to the first of the addresses that accepts, negotiated and logged in.
 
     Raises:
-        ClientError: None could be had.
-        Broken: The peer hung up or broke the protocol.
+        ClientError: No connection could be opened.
+        RequestFailed: The peer closed the connection or violated the protocol.
     """
     started = clock.monotonic()
     connection = Connection(config, login=login, events=events, clock=clock)

@@ -1,6 +1,6 @@
-"""Names to addresses to one connected socket: every address is tried, staggered (RFC 8305), with or without a proxy.
+"""Resolves names and connects a socket: all addresses are tried, staggered (RFC 8305), with or without a proxy.
 
-This and ``transport`` are the only places where errors of the operating system become ours.
+Only this module and ``transport`` translate errors of the operating system.
 """
 
 import asyncio
@@ -31,10 +31,10 @@ class DialTarget:
     """One address to dial.
 
     Attributes:
-        address: Where it came from: names the node in messages.
-        server_name: What TLS compares the certificate with, and what SNI and Kerberos name.
+        address: The configured or advertised address, which identifies the node in messages.
+        server_name: The host name for TLS certificates, SNI and Kerberos.
         family: Address family.
-        sockaddr: What the operating system takes; empty when a proxy resolves the name.
+        sockaddr: Socket address for the operating system; empty if a proxy resolves the name.
     """
 
     address: Address
@@ -51,11 +51,11 @@ class DialTarget:
 async def dial(
     addresses: Sequence[Address], config: ClientConfig
 ) -> tuple[socket.socket, DialTarget]:
-    """The first socket that connects to any of the addresses, in random order, resolved anew.
+    """Return the first socket that connects to any of the addresses, in random order, resolved again.
 
     Raises:
         DnsError: None of the names exists.
-        ConnectError: Nothing accepted the connection; the message has each address with its reason.
+        ConnectError: No address accepted the connection; the message has each address with its reason.
     """
     if config.proxy is not None:
         return await _through_proxy(addresses, config)
@@ -80,7 +80,7 @@ async def dial(
 
 
 async def _resolve(address: Address, config: ClientConfig) -> list[DialTarget]:
-    """The addresses of one name, in random order."""
+    """Resolve one name to its addresses, in random order."""
     loop = asyncio.get_running_loop()
     resolved = await loop.getaddrinfo(
         address.host,
@@ -103,7 +103,7 @@ async def _resolve(address: Address, config: ClientConfig) -> list[DialTarget]:
 async def _race(
     targets: Sequence[DialTarget], failures: list[str]
 ) -> tuple[socket.socket, DialTarget]:
-    """The first to connect wins; a new attempt begins every 250 ms or as soon as one fails."""
+    """Return the first connected socket; a new attempt begins every 250 ms or as soon as one fails."""
     waiting, refused_count = list(targets), 0
     tasks: dict[asyncio.Task[socket.socket], DialTarget] = {}
     try:
@@ -135,7 +135,7 @@ async def _race(
 
 
 async def _abandon(tasks: dict[asyncio.Task[socket.socket], DialTarget]) -> None:
-    """Stop the losers and close sockets that came too late."""
+    """Cancel the other attempts and close their sockets."""
     for task in tasks:
         _ = task.cancel()
     for result in await asyncio.gather(*tasks, return_exceptions=True):
@@ -157,7 +157,7 @@ async def _open(target: DialTarget) -> socket.socket:
 async def _through_proxy(
     addresses: Sequence[Address], config: ClientConfig
 ) -> tuple[socket.socket, DialTarget]:
-    """The proxy resolves the names, so there is nothing to race."""
+    """Connect through the proxy, which resolves the names, so there is no race."""
     try:
         proxies: Any = importlib.import_module("python_socks.async_.asyncio")
     except ImportError:
@@ -193,5 +193,5 @@ async def _through_proxy(
 
 
 def _reason(error: OSError) -> str:
-    # The loop replaces strerror by its own words; the number still says what the system meant.
+    # asyncio replaces strerror by its own text; errno still has the system's error.
     return os.strerror(error.errno) if error.errno else type(error).__name__

@@ -1,4 +1,4 @@
-"""Requests that go out right behind the first one on a new connection, so that a plan needs one round trip for all of them."""
+"""Requests that are sent right after the first one on a new connection, so that a plan needs one round trip for all."""
 
 import asyncio
 import math
@@ -9,15 +9,15 @@ from reconciler.client.network.connection import Connection
 from reconciler.client.network.requests import Answer, ClientRequest
 
 RequestSeconds = Mapping[ClientRequest[Any], float]
-"""Requests that change nothing, in the order of sending, and the most seconds that each waits for its answer."""
+"""Requests that change nothing, in the order of sending, and the timeout in seconds of each response."""
 
 
 class FirstFlight:
-    """The requests that are under way on a new connection; the first caller of each gets its answer.
+    """The requests in flight on a new connection; the first caller of each gets its response.
 
     Args:
-        requests: What to send behind the first request of the next connection.
-        remaining: Seconds that are left of the call, asked when they are sent.
+        requests: Requests to send after the first request of the next connection.
+        remaining: Returns the remaining seconds of the call when they are sent.
     """
 
     def __init__(
@@ -33,10 +33,10 @@ class FirstFlight:
     def send(
         self, connection: Connection, first: ClientRequest[Answer], seconds: float
     ) -> asyncio.Task[Answer]:
-        """Send a request and all others right behind it.
+        """Send a request and all others right after it.
 
         Returns:
-            The task that waits for the answer to the first one.
+            The task that waits for the response to the first one.
         """
         self._connection = connection
         first_task = asyncio.create_task(connection.ask(first, seconds=seconds))
@@ -53,11 +53,11 @@ class FirstFlight:
     def take(
         self, connection: Connection, request: ClientRequest[Answer]
     ) -> asyncio.Task[Answer] | None:
-        """The task that waits for the answer to a request; ``None`` if it was not sent on this connection, or taken before."""
+        """Return the task that waits for the response to a request; ``None`` if not sent on this connection, or already taken."""
         return self._tasks.pop(request, None) if connection is self._connection else None
 
 
 def _retrieve(task: asyncio.Task[Any]) -> None:
-    """An answer that no caller takes leaves no unretrieved error behind."""
+    """Retrieve the error of a response that no caller takes, so that asyncio does not log it."""
     if not task.cancelled():
         _ = task.exception()

@@ -1,4 +1,4 @@
-"""From the configured way to log in to a fresh SASL stepper for one exchange. Chance and tokens come in here."""
+"""Creates a SASL mechanism for each exchange from the configured login; adds nonces and tokens."""
 
 import secrets
 from typing import Final
@@ -13,11 +13,11 @@ from reconciler.errors import AuthenticationError, KquotaError
 from reconciler.wire.sasl import Mechanism, oauthbearer, plain, scram
 
 _TOKENS_REMEMBERED: Final = 2
-"""A broker may speak of the token before the last while another connection logs in with the next one."""
+"""A broker's message may contain the previous token while another connection logs in with the next one."""
 
 
 class Login:
-    """Makes steppers; keeps the token source, which keeps its token."""
+    """Creates SASL mechanisms; keeps the token source, which caches its token."""
 
     def __init__(self, config: ClientConfig, clock: Clock) -> None:
         self._sasl = config.sasl
@@ -30,11 +30,11 @@ class Login:
 
     @property
     def is_needed(self) -> bool:
-        """Whether the listener wants a login."""
+        """Whether the listener requires a login."""
         return self._sasl is not None
 
     def scrubbed(self, text: str) -> str:
-        """Words of a broker without anything that it was sent to log in, nor other secrets of the configuration."""
+        """Remove credentials that were sent, and other secrets of the configuration, from a broker's message."""
         return self._scrub(text)
 
     def _scrubber(self) -> SecretScrubber:
@@ -52,13 +52,13 @@ class Login:
         return SecretScrubber(hidden, complete=secrets)
 
     async def stepper(self, server_name: str) -> Mechanism:
-        """A fresh stepper.
+        """Return a new mechanism for one exchange.
 
         Args:
-            server_name: The broker's host name, which Kerberos makes part of its service's name.
+            server_name: The broker's host name, which is part of the Kerberos service principal.
 
         Raises:
-            AuthenticationError: No token could be had.
+            AuthenticationError: No token is available.
         """
         match self._sasl:
             case Plain(username=user, password=password):
@@ -90,5 +90,5 @@ class Login:
         )
 
     def forget_token(self) -> bool:
-        """Drop a kept token that the broker refused; whether another try can bring a new one."""
+        """Drop a cached token that the broker refused; return whether another attempt can use a new one."""
         return isinstance(self._tokens, CachedTokenSource) and self._tokens.forget()

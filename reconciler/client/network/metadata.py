@@ -1,4 +1,4 @@
-"""What we ask Metadata for: the cluster id and its live brokers, no topics."""
+"""The Metadata request of this client: the cluster id and its live brokers, no topics."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from reconciler.wire.messages import metadata
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterMetadata:
-    """The cluster as one broker sees it; the id is never ""."""
+    """The cluster as one broker describes it; after a successful response the id is never ""."""
 
     cluster_id: str
     nodes: tuple[Node, ...]

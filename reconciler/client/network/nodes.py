@@ -1,8 +1,8 @@
-"""Which broker next: known nodes, their failures and when each may be dialed again. Values in, choices out.
+"""Selects the next broker by known nodes, their failures and the time of the next attempt. No I/O.
 
-A node that failed waits 50 ms to 1 s (doubling, ±20 %) before it is dialed again, and the others come first.
-When every known node has failed, or nothing was heard for ``rebootstrap_seconds``, the known nodes are given up
-and the bootstrap addresses are asked anew (KIP-899, KIP-1102).
+A node that failed waits 50 ms to 1 s (doubling, ±20 %) before it is dialed again, and other nodes have priority.
+If every known node has failed, or no response arrived for ``rebootstrap_seconds``, the known nodes are dropped
+and the bootstrap addresses are used again (KIP-899, KIP-1102).
 """
 
 import random
@@ -15,7 +15,7 @@ from reconciler.quota.cluster import Node
 
 @dataclass(slots=True)
 class _AddressFailures:
-    """What happened at one address since it last worked."""
+    """Failures of one address since its last success."""
 
     failures: int = 0
     not_before: float = 0.0
@@ -23,12 +23,12 @@ class _AddressFailures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DialChoice:
-    """Whom to dial.
+    """The addresses to dial next.
 
     Attributes:
-        addresses: All may be tried at once; whichever connects first is used.
+        addresses: All may be tried at once; the first connection is used.
         wait: Seconds to wait before.
-        setup_seconds: How long setting up may take.
+        setup_seconds: Timeout for setting up the connection.
     """
 
     addresses: tuple[Address, ...]
@@ -37,7 +37,7 @@ class DialChoice:
 
 
 class Nodes:
-    """The client's picture of the cluster's addresses."""
+    """The known addresses of the cluster."""
 
     def __init__(self, config: ClientConfig) -> None:
         self._config = config
@@ -51,39 +51,39 @@ class Nodes:
         return tuple(self._nodes_by_id[number] for number in sorted(self._nodes_by_id))
 
     def learn(self, nodes: Iterable[Node], now: float) -> None:
-        """Metadata has answered."""
+        """Store the brokers of a Metadata response."""
         self._nodes_by_id = {node.id: node for node in nodes}
         self._last_contact_at = now
 
     def record_success(self, address: Address, now: float) -> None:
-        """An address works."""
+        """Record that an address works."""
         _ = self._failures_by_address.pop(address, None)
         self._last_contact_at = now
 
     def failed(self, addresses: Iterable[Address], now: float) -> None:
-        """Addresses did not work, or a connection to them broke."""
+        """Record that addresses did not work, or that a connection to them was lost."""
         for address in addresses:
             past = self._failures_by_address.setdefault(address, _AddressFailures())
             past.failures += 1
             past.not_before = now + self._config.reconnect.pause(past.failures, random.random)
 
     def forget(self) -> None:
-        """Begin anew at the bootstrap addresses."""
+        """Drop the known nodes, so that the bootstrap addresses are used."""
         self._nodes_by_id = {}
 
     def id_of(self, address: Address) -> int | None:
-        """The broker that advertises this address."""
+        """Return the id of the broker that advertises this address."""
         return next(
             (node.id for node in self._nodes_by_id.values() if address_of(node) == address), None
         )
 
     def address(self, number: int) -> Address | None:
-        """Where a broker advertises itself."""
+        """Return the advertised address of a broker."""
         node = self._nodes_by_id.get(number)
         return None if node is None else address_of(node)
 
     def must_rebootstrap(self, now: float) -> str:
-        """Why the known nodes are to be given up; "" if they are not."""
+        """Return why the known nodes must be dropped; "" if not."""
         if not self._config.rebootstrap or not self._nodes_by_id:
             return ""
         if all(self._failures(address_of(node)) for node in self._nodes_by_id.values()):
@@ -96,7 +96,7 @@ class Nodes:
         return ""
 
     def choose(self, now: float) -> DialChoice:
-        """Any broker: those without failures first, in random order."""
+        """Choose any broker: those without failures first, in random order."""
         if not self._nodes_by_id:
             return self._best(self._config.bootstrap, now, together=True)
         return self._best(
@@ -104,7 +104,7 @@ class Nodes:
         )
 
     def choose_node(self, address: Address, now: float) -> DialChoice:
-        """This very broker."""
+        """Choose this broker."""
         return self._best([address], now, together=False)
 
     def _best(self, addresses: Iterable[Address], now: float, *, together: bool) -> DialChoice:
@@ -134,5 +134,5 @@ class Nodes:
 
 
 def address_of(node: Node) -> Address:
-    """Where a broker advertises itself."""
+    """Return the advertised address of a broker."""
     return Address(host=node.host, port=node.port)

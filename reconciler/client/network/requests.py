@@ -1,4 +1,4 @@
-"""What one request is, as a value, and how it can fail on the way. No I/O."""
+"""A request as a value, and the error of a request. No I/O."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseStatus:
-    """The code for the whole answer, with the broker's own words."""
+    """The error code of the whole response, with the broker's message."""
 
     code: int = NONE
     message: str | None = None
@@ -27,13 +27,13 @@ class ClientRequest(Generic[Answer]):
     """One request.
 
     Attributes:
-        api: Which API.
-        encode: Version to body.
-        decode: Version and body to answer.
-        verdict: The code for the whole.
-        right: What a principal needs for it, for the message when it is missing; "" = not known.
-        repeatable: False if a second sending after an unknown outcome is not ours to decide.
-        least_seconds: Wait for the answer so long even if the configuration says less.
+        api: The API.
+        encode: Encodes the body for a version.
+        decode: Decodes the body of a version.
+        verdict: Returns the error code of the whole response.
+        right: The required right of the principal, for the message if it is missing; "" = not known.
+        repeatable: False if the client must not send it again after an unknown outcome.
+        least_seconds: Minimum timeout of the response, even if the configured one is lower.
     """
 
     api: KafkaApi
@@ -47,7 +47,7 @@ class ClientRequest(Generic[Answer]):
     def refusal(
         self, verdict: ResponseStatus, node: str, scrubbed: Callable[[str], str] = str
     ) -> BrokerError | None:
-        """The error for a verdict; None if there is none."""
+        """Return the error for a status; None for success."""
         if verdict.code == NONE:
             return None
         code = error_code(verdict.code)
@@ -69,11 +69,11 @@ class ClientRequest(Generic[Answer]):
 
 
 class RequestFailed(Exception):
-    """A request ended without a usable answer. Never leaves the package.
+    """A request ended without a usable response. Never leaves the package.
 
     Args:
-        error: What to report.
-        written: Whether a byte of the request may have left, so that the broker may act on it.
+        error: The error to report.
+        is_written: Whether a byte of the request may have been sent, so that the broker may apply it.
     """
 
     def __init__(self, error: ClientError, *, is_written: bool) -> None:
@@ -86,7 +86,7 @@ Failure = TypeVar("Failure", bound=ClientError)
 
 
 def located(error: Failure, node: str, scrubbed: Callable[[str], str] = str) -> Failure:
-    """The error with the peer's name in its fields and its words, and without secrets that the peer repeats."""
+    """Add the node to an error and its message, and remove secrets that the peer repeats."""
     error.message, error.hint = scrubbed(error.message), scrubbed(error.hint)
     error.args = (error.message,)
     error.node = error.node or node

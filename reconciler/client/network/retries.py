@@ -1,4 +1,4 @@
-"""Which errors of a request another try can heal."""
+"""Decides which errors of a request may be retried."""
 
 from typing import Final
 
@@ -11,22 +11,22 @@ from reconciler.wire.error_codes import (
 )
 
 VAGUE_RETRIES: Final = 2
-"""How often UNKNOWN_SERVER_ERROR is tried again; it says nothing about whether that can help."""
+"""Maximum retries after UNKNOWN_SERVER_ERROR, which does not show whether a retry can help."""
 
 _TRANSIENT: Final = frozenset({REQUEST_TIMED_OUT, NOT_CONTROLLER, REBOOTSTRAP_REQUIRED})
 
 
 def can_help(error: ClientError, vague: int) -> bool:
-    """Whether another try can help.
+    """Whether a retry can help.
 
     Args:
-        error: Why the last try failed.
-        vague: How many tries of this call were answered with UNKNOWN_SERVER_ERROR.
+        error: Error of the last attempt.
+        vague: Number of attempts of this call with UNKNOWN_SERVER_ERROR.
     """
     if isinstance(error, BrokerError):
         return error.code in _TRANSIENT or (
             error.code == UNKNOWN_SERVER_ERROR and vague <= VAGUE_RETRIES
         )
-    # A throttled connection is left alone; a new one would only dodge the quota.
+    # A throttled connection is not replaced; a new one would only evade the quota.
     throttled = isinstance(error, RequestTimeout) and error.phase == "throttled"
     return error.retriable and not throttled

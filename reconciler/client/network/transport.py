@@ -1,7 +1,7 @@
-"""Bytes between one socket and one receiver: TLS, buffered reading, closing. Kafka is not known here.
+"""Bytes between one socket and one receiver: TLS, buffered reading, closing. Independent of Kafka's protocol.
 
-``BufferedProtocol`` lets the kernel write straight into the frame that the receiver has ready; reading a
-15 MB answer costs a quarter of what streams cost.
+``BufferedProtocol`` lets the kernel write directly into the receiver's frame; reading a
+15 MB response takes a quarter of the time of streams.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from reconciler.errors import ClientError, ConnectError, TlsError
 
 _NAME_MISMATCH: Final = frozenset({62, 64})  # X509_V_ERR_HOSTNAME_MISMATCH, ..._IP_ADDRESS_MISMATCH
 _SHUTDOWN_SECONDS: Final = 1.0
-"""How long a TLS farewell may take; the loop's own default is 30 s, for a peer that we gave up."""
+"""Timeout of the TLS shutdown; asyncio's default is 30 s, for a peer that may not answer."""
 
 _EXPIRED: Final = 10
 _NOT_YET: Final = 9
@@ -41,23 +41,23 @@ _OUR_CERTIFICATE: Final = (
 
 
 class TransportReceiver(Protocol):
-    """Who gets the bytes."""
+    """Receiver of the bytes."""
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Room for the next bytes; never empty."""
+        """Return the buffer for the next bytes; never empty."""
         ...
 
     def buffer_updated(self, count: int) -> None:
-        """So many bytes were written into the last buffer."""
+        """Process ``count`` bytes that were written into the last buffer."""
         ...
 
     def transport_lost(self, error: ClientError) -> None:
-        """The connection is gone; called once, also after our own close."""
+        """Handle the end of the connection; called once, also after the client closed it."""
         ...
 
 
 class Transport(asyncio.BufferedProtocol):
-    """One connected socket. Made by :func:`open_transport`."""
+    """One connected socket, created by :func:`open_transport`."""
 
     def __init__(self, receiver: TransportReceiver, target: DialTarget) -> None:
         self._receiver = receiver
@@ -84,7 +84,7 @@ class Transport(asyncio.BufferedProtocol):
 
     @property
     def peer(self) -> str:
-        """The address that answered."""
+        """The IP address of the peer."""
         peer_name = self._wire.get_extra_info("peername") if self._wire is not None else None
         return str(peer_name[0]) if peer_name else ""
 
@@ -94,12 +94,12 @@ class Transport(asyncio.BufferedProtocol):
         return self._wire is not None and not self._wire.is_closing()
 
     def write(self, frame: bytes) -> None:
-        """Send bytes, or keep them until the kernel takes them."""
+        """Send bytes, or buffer them until the kernel accepts them."""
         if self._wire is not None:
             self._wire.write(frame)
 
     def close(self, reason: str = "") -> None:
-        """Stop at once: what is not sent yet is dropped, an answer under way is not read."""
+        """Close at once: unsent data is dropped, a pending response is not read."""
         if self._wire is not None and not self._wire.is_closing():
             self._closing = reason or "closed by this client"
             self._wire.abort()
@@ -107,25 +107,25 @@ class Transport(asyncio.BufferedProtocol):
     # asyncio's side ---------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The loop hands over the socket."""
+        """Store the transport of the event loop."""
         assert isinstance(transport, asyncio.Transport)  # noqa: S101 - for the type checker
         self._wire = transport
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """The loop asks where to put bytes."""
+        """Return the buffer for the next bytes."""
         return self._receiver.get_buffer(sizehint)
 
     def buffer_updated(self, nbytes: int) -> None:
-        """The loop has put bytes there."""
+        """Process received bytes."""
         self.received += nbytes
         self._receiver.buffer_updated(nbytes)
 
     def eof_received(self) -> bool:
-        """The peer will send no more: nothing else can come, so close."""
+        """Close after the peer's end of stream."""
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The loop has closed the socket."""
+        """Report the end of the connection with its error."""
         if self._closing:
             error: ClientError = ConnectError(self._closing, node=self.node)
         elif isinstance(exc, ssl.SSLError):
@@ -146,11 +146,11 @@ async def open_transport(
     context: ssl.SSLContext | None,
     receiver: TransportReceiver,
 ) -> Transport:
-    """Put TLS, if any, on a connected socket and hand its bytes to the receiver.
+    """Start TLS, if configured, on a connected socket and pass its bytes to the receiver.
 
     Raises:
-        TlsError: The handshake failed for a reason that stays; the hint says what to change.
-        ConnectError: It was cut off.
+        TlsError: The handshake failed for a permanent reason; the hint has the required change.
+        ConnectError: The connection was lost.
     """
     opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -180,7 +180,7 @@ async def open_transport(
 
 
 def tls_error(error: ssl.SSLError, node: str) -> TlsError:
-    """What a TLS failure means for the person who configured it."""
+    """Translate a TLS failure to an error with a hint for the user."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return _certificate_error(error, node)
     reason = getattr(error, "reason", "") or type(error).__name__

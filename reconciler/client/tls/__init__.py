@@ -1,1 +1,1 @@
-"""TLS contexts, and the key stores and PEM blocks that they are made from."""
+"""TLS contexts, and the key stores and PEM blocks that they are built from."""

@@ -1,7 +1,7 @@
-"""TLS settings to an ``ssl.SSLContext``. Reads the key material; opens no connection.
+"""Builds an ``ssl.SSLContext`` from TLS settings. Reads the key material; opens no connection.
 
-Verification is on unless a setting turns it off by name. An empty ``ssl.endpoint.identification.algorithm`` turns
-off the comparison of the host name only (KIP-294); the chain is still verified.
+Verification is on unless a setting explicitly turns it off. An empty ``ssl.endpoint.identification.algorithm`` turns
+off only the comparison of the host name (KIP-294); the chain is still verified.
 """
 
 import os
@@ -24,16 +24,16 @@ _OPENSSL_CIPHERS: Final = {"AES_128_": "AES128-", "AES_256_": "AES256-"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
-    """How to speak TLS.
+    """TLS configuration.
 
     Attributes:
         trusted: PEM certificates of the authorities; None = those of the machine.
-        identity: What we show; None without mutual TLS.
-        check_name: Compare the certificate with the host that we dialed.
+        identity: The client certificate; None without mutual TLS.
+        check_name: Compare the certificate with the dialed host name.
         verify: Verify the chain; False only by ``enable.ssl.certificate.verification=false``.
         lowest: Oldest protocol version.
         highest: Newest protocol version.
-        ciphers: OpenSSL's names for TLS 1.2, ``:`` between; "" = OpenSSL's choice.
+        ciphers: OpenSSL's names for TLS 1.2, separated by ``:``; "" = OpenSSL's choice.
     """
 
     trusted: str | None = None
@@ -45,7 +45,7 @@ class Tls:
     ciphers: str = ""
 
     def context(self) -> ssl.SSLContext:
-        """A fresh client context.
+        """Return a new client context.
 
         Raises:
             ConfigError: OpenSSL refuses the certificates, the key, its password or the ciphers.
@@ -68,10 +68,10 @@ class Tls:
 
 
 def from_settings(settings: ClientSettings) -> Tls:
-    """TLS as the ``ssl.*`` settings say; files are read now.
+    """Return the TLS configuration of the ``ssl.*`` settings; reads the files.
 
     Raises:
-        ConfigError: A file cannot be read, or settings do not fit together; the key and file are named.
+        ConfigError: A file cannot be read, or settings contradict each other; the message has key and file.
     """
     lowest, highest = _versions(settings)
     tls = Tls(
@@ -151,7 +151,7 @@ def _identity(settings: ClientSettings) -> Identity | None:
 
 
 def _either(settings: ClientSettings, inline: str, location: str) -> tuple[str | None, str]:
-    """Text given inline or in a file, and the key that gave it."""
+    """Return text given inline or in a file, and its key."""
     if settings.text(inline):
         if settings.text(location):
             raise settings.error(location, f"cannot stand beside {inline}")
@@ -185,7 +185,7 @@ def _versions(settings: ClientSettings) -> tuple[ssl.TLSVersion, ssl.TLSVersion]
     names = [name.lower() for name in settings.items("ssl.enabled.protocols")]
     if not names:
         only = settings.lowered("ssl.protocol", "tls")
-        # Java's ssl.protocol names the newest version of the context, not the only one.
+        # Java's ssl.protocol is the newest version of the context, not the only one.
         return ssl.TLSVersion.TLSv1_2, _VERSIONS.get(only, ssl.TLSVersion.TLSv1_3)
     known_versions = [_VERSIONS[name] for name in names if name in _VERSIONS]
     if not known_versions:
@@ -194,7 +194,7 @@ def _versions(settings: ClientSettings) -> tuple[ssl.TLSVersion, ssl.TLSVersion]
 
 
 def _ciphers(names: tuple[str, ...]) -> str:
-    """OpenSSL's names of TLS 1.2 suites; those of TLS 1.3 are always on and left out."""
+    """Return OpenSSL's names of TLS 1.2 suites; those of TLS 1.3 are always on and omitted."""
     unknown_ciphers = []
     for name in names:
         if not name.startswith("TLS_"):
@@ -225,7 +225,7 @@ def _load_identity(context: ssl.SSLContext, identity: Identity) -> None:
 
 @contextmanager
 def _refusal(key: str, message: str) -> Iterator[None]:
-    """OpenSSL's refusal as a configuration error; its words may not hold secrets, its code is enough."""
+    """Convert OpenSSL's refusal to a configuration error; its text may contain secrets, so only its code is used."""
     try:
         yield
     except (ssl.SSLError, OSError, ValueError) as error:
@@ -235,7 +235,7 @@ def _refusal(key: str, message: str) -> Iterator[None]:
 
 @contextmanager
 def _private_file(text: str) -> Iterator[str]:
-    """A path under which OpenSSL can read ``text``: memory on Linux, else a file of mode 0600, gone at once."""
+    """Return a path at which OpenSSL can read ``text``: memory on Linux, else a temporary file of mode 0600."""
     content = text.encode()
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("key", os.MFD_CLOEXEC)

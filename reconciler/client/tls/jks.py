@@ -1,9 +1,9 @@
-"""Java's own key store format (JKS), read only. Bytes in, PEM-ready DER out; no files and no dependencies.
+"""Reader of Java's own key store format (JKS). Bytes in, DER out; no files and no dependencies.
 
 Layout (``sun.security.provider.JavaKeyStore``, JDK 17), big-endian: magic ``FEEDFEED``, version 1 or 2, count of entries;
 an entry has a tag (1 private key, 2 trusted certificate), an alias (modified UTF-8, int16 length), a date
-(int64) and then either a protected key and its chain or one certificate; in version 2 each certificate has its
-type in front. The end is a SHA-1 over the password in UTF-16BE, the words ``Mighty Aphrodite`` and everything
+(int64) and then either a protected key and its chain or one certificate; in version 2 each certificate follows its
+type. The end is a SHA-1 over the password in UTF-16BE, the words ``Mighty Aphrodite`` and everything
 before. Keys are protected by ``sun.security.provider.KeyProtector``: 20 bytes of salt, the key XORed with a
 chain of SHA-1(password + previous), 20 bytes of SHA-1(password + key).
 """
@@ -27,7 +27,7 @@ _SUN_OID: Final = bytes.fromhex("060a2b060104012a02110101")
 
 
 class JksError(ValueError):
-    """The bytes are not a key store that can be read, or the password is wrong."""
+    """The bytes are not a valid key store, or the password is wrong."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,14 +44,14 @@ class KeyEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyStore:
-    """What a file holds, in its order."""
+    """The entries of a file, in its order."""
 
     keys: tuple[KeyEntry, ...]
     trusted: tuple[bytes, ...]
 
 
 class _Cursor:
-    """Reads forward and refuses to pass the end."""
+    """Reads forward and raises at the end."""
 
     def __init__(self, content: bytes) -> None:
         self._content = content
@@ -77,14 +77,14 @@ class _Cursor:
 
 
 def load(content: bytes, password: Secret | None) -> KeyStore:
-    """The entries of a key store.
+    """Parse a key store.
 
     Args:
         content: The whole file.
-        password: Of the store; None skips the check of its integrity, as Java does for trust stores.
+        password: Of the store; None skips the integrity check, as Java does for trust stores.
 
     Raises:
-        JksError: The content is no JKS, is cut off, or the password does not fit.
+        JksError: The content is no JKS, is truncated, or the password is wrong.
     """
     if not content.startswith(MAGIC) or len(content) < 12 + _DIGEST_BYTES:
         raise JksError("the file is no JKS key store")
@@ -116,10 +116,10 @@ def load(content: bytes, password: Secret | None) -> KeyStore:
 
 
 def unprotect(entry: KeyEntry, password: Secret) -> bytes:
-    """The PKCS#8 bytes of a private key.
+    """Return the PKCS#8 bytes of a private key.
 
     Raises:
-        JksError: The key is protected by something else, or the key password is wrong.
+        JksError: The key has another protection, or the key password is wrong.
     """
     wrapped = _wrapped_bytes(entry.protected)
     salt, secret = wrapped[:_DIGEST_BYTES], _utf16(password)
@@ -145,7 +145,7 @@ def _certificate(cursor: _Cursor, version: int) -> bytes:
 
 
 def _wrapped_bytes(protected: bytes) -> bytes:
-    """The octet string of an EncryptedPrivateKeyInfo made by Sun's key protector."""
+    """Return the octet string of an EncryptedPrivateKeyInfo of Sun's key protector."""
     outer, _ = _der(protected, 0x30)
     algorithm, remainder = _der(outer, 0x30)
     if not algorithm.startswith(_SUN_OID):
@@ -157,7 +157,7 @@ def _wrapped_bytes(protected: bytes) -> bytes:
 
 
 def _der(content: bytes, tag: int) -> tuple[bytes, bytes]:
-    """The value of the first DER element, and what follows it."""
+    """Return the value of the first DER element, and the bytes after it."""
     if len(content) < 2 or content[0] != tag:
         raise JksError("the private key is not DER")
     size, start = content[1], 2

@@ -1,7 +1,7 @@
-"""Key and trust stores to PEM, whatever their format: PEM, JKS (own reader), PKCS#12 (extra ``keystores``).
+"""Converts key and trust stores to PEM: from PEM, JKS (own reader) and PKCS#12 (extra ``keystores``).
 
-The format is seen in the bytes, not believed from ``ssl.*.type``: since Java 9 a file called ``.jks`` usually
-is PKCS#12, and Java reads either under either name.
+The format is detected from the bytes, not from ``ssl.*.type``: since Java 9 a file named ``.jks`` is usually
+PKCS#12, and Java reads either under either name.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ _JAVA_TYPES: Final = frozenset({"JKS", "PKCS12"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """What we show to a broker: a chain of PEM certificates, leaf first, and the private key as PEM."""
+    """A client certificate: a chain of PEM certificates, leaf first, and the private key as PEM."""
 
     chain: str
     key: Secret
@@ -27,7 +27,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreConfig:
-    """A store as it was configured; ``keys`` are the settings' names, for messages."""
+    """A configured store; ``key`` and ``password_key`` are the names of its settings, for messages."""
 
     content: bytes
     declared: str | None
@@ -44,7 +44,7 @@ class StoreConfig:
         """``PEM``, ``JKS`` or ``PKCS12``.
 
         Raises:
-            ConfigError: The bytes are something else, or not what the type says.
+            ConfigError: The bytes have another format, or not the configured one.
         """
         form = _form(self.content)
         if not form:
@@ -55,17 +55,17 @@ class StoreConfig:
         return form
 
     def error(self, message: str, *, hint: str = "") -> ConfigError:
-        """An error that names the file and the setting."""
+        """Return an error with the file and the setting."""
         return ConfigError(
             f"{self.key}: the file {message}", key=self.key, location=self.location, hint=hint
         )
 
 
 def trusted(store: StoreConfig) -> str:
-    """The trusted certificates of a store as PEM.
+    """Return the trusted certificates of a store as PEM.
 
     Raises:
-        ConfigError: The store cannot be read, the password is wrong, or it holds no certificate.
+        ConfigError: The store cannot be read, the password is wrong, or it contains no certificate.
     """
     match store.form:
         case "PEM":
@@ -81,7 +81,7 @@ def trusted(store: StoreConfig) -> str:
 
 
 def identity(store: StoreConfig, key_password: Secret | None) -> Identity:
-    """The private key of a store, with its chain.
+    """Return the private key of a store, with its chain.
 
     Args:
         store: With exactly one private key.
@@ -100,7 +100,7 @@ def identity(store: StoreConfig, key_password: Secret | None) -> Identity:
 
 
 def pem_identity(chain: str, key: str, password: Secret | None, source: StoreConfig) -> Identity:
-    """An identity from PEM texts.
+    """Return an identity from PEM texts.
 
     Raises:
         ConfigError: A certificate or exactly one key is missing, or an encrypted key has no password.
@@ -177,7 +177,7 @@ class _Bundle:
 
 
 def _pkcs12(store: StoreConfig, password: Secret | None) -> _Bundle:
-    """Everything in a PKCS#12 file. Java marks trusted certificates by an attribute; all of them are taken."""
+    """Load a PKCS#12 file. Java marks trusted certificates by an attribute; here all of them are used."""
     try:
         from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - an extra
         from cryptography.hazmat.primitives.serialization import pkcs12  # noqa: PLC0415 - an extra

@@ -1,8 +1,8 @@
-"""PEM text to tidy blocks, and DER back to PEM. No files, no SSL context.
+"""PEM text to normalized blocks, and DER to PEM. No files, no SSL context.
 
-Kafka reads PEM with a lenient pattern (``DefaultSslEngineFactory.PemParser``, 4.3): blocks may stand on one
+Kafka reads PEM with a lenient pattern (``DefaultSslEngineFactory.PemParser``, 4.3): a block may be on one
 line with blanks instead of line ends, and text between blocks is ignored. OpenSSL is strict, so blocks are
-written anew here.
+formatted again here.
 """
 
 import base64
@@ -29,12 +29,12 @@ class PemBlock:
 
     @property
     def is_certificate(self) -> bool:
-        """Whether it holds a certificate."""
+        """Whether it is a certificate."""
         return self.label.endswith("CERTIFICATE")
 
     @property
     def is_key(self) -> bool:
-        """Whether it holds a private key."""
+        """Whether it is a private key."""
         return self.label.endswith("PRIVATE KEY")
 
     @property
@@ -44,7 +44,7 @@ class PemBlock:
 
 
 def blocks(text: str) -> tuple[PemBlock, ...]:
-    """Every block of ``text`` in order."""
+    """Return every block of ``text`` in order."""
     ends: dict[str, list[int]] = {}
     for end in _END.finditer(text):
         ends.setdefault(end[1], []).append(end.start())
@@ -62,22 +62,22 @@ def blocks(text: str) -> tuple[PemBlock, ...]:
 
 
 def certificates(text: str) -> str:
-    """The certificates of ``text``, one after the other; "" if there is none."""
+    """Return the certificates of ``text``, one after the other; "" if there is none."""
     return "".join(block.text for block in blocks(text) if block.is_certificate)
 
 
 def private_keys(text: str) -> tuple[PemBlock, ...]:
-    """The private keys of ``text``."""
+    """Return the private keys of ``text``."""
     return tuple(block for block in blocks(text) if block.is_key)
 
 
 def from_der(label: str, der: bytes) -> str:
-    """A block made from its bytes."""
+    """Return a PEM block of DER bytes."""
     return _tidy(label, base64.b64encode(der).decode("ascii"))
 
 
 def _tidy(label: str, body: str) -> str:
-    if _HEADED.match(body):  # old encrypted keys carry headers that must stay on lines of their own
+    if _HEADED.match(body):  # old encrypted keys have headers that must stay on their own lines
         tidy_body = "\n".join(line.strip() for line in body.strip().splitlines())
         return f"-----BEGIN {label}-----\n{tidy_body}\n-----END {label}-----\n"
     letters = "".join(body.split())

@@ -1,7 +1,7 @@
 """AlterClientQuotas (key 49), versions 0 and 1 (KIP-546): values to set and remove, results per entity.
 
-There is no error for the whole and no order in the results: match them by entity. Entries are encoded one
-by one and joined afterwards, so that a caller can cut requests by size without encoding anything twice.
+The response has no error for the whole request and no defined order: match results by entity. Entries are encoded
+one by one and joined afterwards, so that a caller can split requests by size without encoding twice.
 """
 
 import struct
@@ -27,7 +27,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 Result: TypeAlias = tuple[tuple[Part, ...], int, str | None]
-"""An entity's components sorted by type, its error code, and the broker's words."""
+"""An entity's components sorted by type, its error code, and the broker's message."""
 
 _FLOAT64: Final = struct.Struct(">d")
 _ZERO: Final = bytes(8)
@@ -35,7 +35,7 @@ _ZERO: Final = bytes(8)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlterClientQuotasRequest:
-    """What a client asks for; with ``validate_only`` nothing is changed."""
+    """A request; with ``validate_only`` nothing is changed."""
 
     alterations: tuple[Alteration, ...]
     validate_only: bool
@@ -43,17 +43,17 @@ class AlterClientQuotasRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlterClientQuotasResponse:
-    """One result per entity that the broker answers for, in its order."""
+    """One result per entity, in the broker's order."""
 
     throttle_time_ms: int
     results: tuple[Result, ...]
 
 
 def encode_entries(version: int, alterations: Iterable[Alteration]) -> list[bytes]:
-    """One encoded entry per alteration, for ``join_entries``.
+    """Return one encoded entry per alteration, for ``join_entries``.
 
-    Everything between two variable pieces (names and numbers) is constant for a given type, key and
-    length, so each such stretch is made once and looked up from then on.
+    The bytes between two variable parts (names and numbers) are constant for each type, key and
+    length, so they are computed once and then looked up.
 
     Raises:
         EncodeError: if a name or key has more than 32,767 bytes or cannot be UTF-8.
@@ -100,7 +100,7 @@ def encode_entries(version: int, alterations: Iterable[Alteration]) -> list[byte
 
 
 class _LazyTable(dict[K, V]):
-    """A table whose cells are made when they are first looked up."""
+    """A table whose cells are computed at the first lookup."""
 
     __slots__ = ("_make",)
 
@@ -118,14 +118,14 @@ _ByKey: TypeAlias = _LazyTable[str, bytes]
 
 
 class _ConstantBytes:
-    """The constant stretches of bytes between names and numbers, in one of the two encodings.
+    """The constant bytes between names and numbers, in one of the two encodings.
 
     Attributes:
         first_part: By the number of components, by type, by length of the name (None for null).
-        next_part: What lies between one name and the next, by type, by length of the next name.
+        next_part: Between one name and the next, by type, by length of the next name.
         first_operation: By the number of operations, by key: from the last name to the first number.
-        after_set: From a number that is set to the next number, by its key.
-        after_removal: From a number that is removed to the next number, by its key.
+        after_set: From a number that is set to the next number, by the key of the next.
+        after_removal: From a number that is removed to the next number, by the key of the next.
         last: From the last number to the end of the entry, by whether it is removed.
     """
 
@@ -168,7 +168,7 @@ class _ConstantBytes:
 
 
 def _bare_entry(alteration: Alteration, *, flexible: bool) -> bytes:
-    """An entry that may lack components or operations; brokers refuse it, or do nothing."""
+    """Encode an entry without components or operations; brokers refuse it, or do nothing."""
     parts, operations = alteration
     writer = WireWriter(flexible=flexible)
 
@@ -196,11 +196,11 @@ def _count(count: int, *, flexible: bool) -> bytes:
 
 
 def join_entries(version: int, entries: Sequence[bytes], *, validate_only: bool) -> bytes:
-    """The body of a request with these entries.
+    """Encode the body of a request with these entries.
 
     Raises:
-        EncodeError: if there is none: an empty request is answered without any result, so that a
-            failure of the whole could not be seen.
+        EncodeError: if there are no entries: an empty request is answered without any result, so that a
+            failure of the whole request could not be detected.
     """
     if not entries:
         raise EncodeError("a request without entries would be answered without a result")
@@ -212,16 +212,16 @@ def join_entries(version: int, entries: Sequence[bytes], *, validate_only: bool)
 def encode_request(
     version: int, alterations: Iterable[Alteration], *, validate_only: bool
 ) -> bytes:
-    """The body of a request.
+    """Encode the body of a request.
 
     Raises:
-        EncodeError: as ``encode_entries`` and ``join_entries`` do.
+        EncodeError: as in ``encode_entries`` and ``join_entries``.
     """
     return join_entries(version, encode_entries(version, alterations), validate_only=validate_only)
 
 
 def decode_request(version: int, body: bytes) -> AlterClientQuotasRequest:
-    """The request in ``body``; the value of a removal is ignored, as brokers do."""
+    """Decode a request body; the value of a removal is ignored, as in brokers."""
     reader = WireReader(body, flexible=ALTER_CLIENT_QUOTAS.is_flexible(version))
 
     def read_operation() -> Operation:
@@ -244,7 +244,7 @@ def decode_request(version: int, body: bytes) -> AlterClientQuotasRequest:
 
 
 def encode_response(version: int, *, results: Iterable[Result], throttle_time_ms: int = 0) -> bytes:
-    """The body of an answer."""
+    """Encode the body of a response."""
     writer = WireWriter(flexible=ALTER_CLIENT_QUOTAS.is_flexible(version))
 
     def write_result(result: Result) -> None:
@@ -261,7 +261,7 @@ def encode_response(version: int, *, results: Iterable[Result], throttle_time_ms
 
 
 def decode_response(version: int, body: bytes) -> AlterClientQuotasResponse:
-    """The answer in ``body``."""
+    """Decode a response body."""
     reader = WireReader(
         body,
         flexible=ALTER_CLIENT_QUOTAS.is_flexible(version),

@@ -1,7 +1,7 @@
-"""ApiVersions (key 18), versions 0 to 5: which APIs the broker offers, and what kind of broker it is.
+"""ApiVersions (key 18), versions 0 to 5: the APIs and features that the broker offers.
 
-A broker that does not know the version asked for answers in the layout of version 0 with error 35 and,
-since Kafka 2.4, the range of ApiVersions itself (KIP-511); ``decode_response`` reads that shape in any
+A broker that does not support the requested version answers in the layout of version 0 with error 35 and,
+since Kafka 2.4, the range of ApiVersions itself (KIP-511); ``decode_response`` reads this layout in any
 version. Features are tagged fields (KIP-584).
 """
 
@@ -22,16 +22,16 @@ UNKNOWN_EPOCH: Final = -1
 UNKNOWN_NODE: Final = -1
 
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
-"""What ``ApiVersionsRequest.isValid`` accepts; anything else is answered with error 42."""
+"""Texts that ``ApiVersionsRequest.isValid`` accepts; a broker answers others with error 42."""
 
 
 class ApiVersionsRequest(NamedTuple):
-    """Who asks (version 3 and later), and which node it means to reach (version 5 and later, KIP-1242).
+    """The client software (version 3 and later), and the node that it expects (version 5 and later, KIP-1242).
 
     Attributes:
         software_name: Letters, digits, ``-`` and ``.``; "" only below version 3.
-        software_version: The same; a local part such as ``1.0+abc`` would be refused by the broker.
-        cluster_id: Expected cluster, together with ``node_id``; None asks for no check.
+        software_version: The same; a broker would refuse a local part such as ``1.0+abc``.
+        cluster_id: Expected cluster, together with ``node_id``; None for no check.
         node_id: Expected node, -1 for no check.
     """
 
@@ -58,11 +58,11 @@ class Feature(NamedTuple):
 
 
 class ApiVersionsResponse(NamedTuple):
-    """What the broker offers.
+    """The APIs and features of a broker.
 
     Attributes:
-        features: Levels that this broker could run with.
-        finalized: Levels that the cluster runs with; ``metadata.version`` among them means KRaft.
+        features: Levels that this broker supports.
+        finalized: Levels that the cluster uses; ``metadata.version`` among them means KRaft.
         finalized_epoch: -1 if unknown.
     """
 
@@ -76,15 +76,15 @@ class ApiVersionsResponse(NamedTuple):
 
 
 def is_valid_software(text: str) -> bool:
-    """True if brokers accept ``text`` as the name or version of a client's software."""
+    """Whether brokers accept ``text`` as the name or version of a client's software."""
     return _SOFTWARE.fullmatch(text) is not None
 
 
 def encode_request(version: int, request: ApiVersionsRequest) -> bytes:
-    """The body of a request.
+    """Encode the body of a request.
 
     Raises:
-        EncodeError: if the software's name or version is one that brokers refuse.
+        EncodeError: if brokers would refuse the software's name or version.
     """
     writer = WireWriter(flexible=API_VERSIONS.is_flexible(version))
     if version >= 3:
@@ -100,7 +100,7 @@ def encode_request(version: int, request: ApiVersionsRequest) -> bytes:
 
 
 def decode_request(version: int, body: bytes) -> ApiVersionsRequest:
-    """The request in ``body``; its texts are not judged, that is the broker's part."""
+    """Decode a request body; its texts are not validated."""
     reader = WireReader(body, flexible=API_VERSIONS.is_flexible(version))
     request = ApiVersionsRequest(
         software_name=reader.string() if version >= 3 else "",
@@ -114,10 +114,10 @@ def decode_request(version: int, body: bytes) -> ApiVersionsRequest:
 
 
 def encode_response(version: int, response: ApiVersionsResponse) -> bytes:
-    """The body of an answer; an answer with error 35 has the layout of version 0 in every version.
+    """Encode the body of a response; with error 35 it has the layout of version 0 in every version.
 
-    Features that start at level 0 are left out below version 4, as brokers do: older clients would
-    refuse the whole answer (KAFKA-17011).
+    Features that start at level 0 are omitted below version 4, as in brokers: older clients would
+    refuse the whole response (KAFKA-17011).
     """
     layout = 0 if response.error_code == UNSUPPORTED_VERSION else version
     writer = WireWriter(flexible=API_VERSIONS.is_flexible(layout))
@@ -137,7 +137,7 @@ def encode_response(version: int, response: ApiVersionsResponse) -> bytes:
 
 
 def decode_response(version: int, body: bytes) -> ApiVersionsResponse:
-    """The answer in ``body``; the refusal in the layout of version 0 is understood in every version."""
+    """Decode a response body; a refusal in the layout of version 0 is accepted in every version."""
     is_refused = body[:2] == UNSUPPORTED_VERSION.to_bytes(2, "big")
     layout = 0 if is_refused else version
     reader = WireReader(
@@ -173,7 +173,7 @@ def _read_flag(content: bytes) -> bool:
 
 
 def _feature_tags(version: int, response: ApiVersionsResponse) -> dict[int, bytes]:
-    """Tagged fields of the answer; Kafka leaves out what has its default."""
+    """Return the tagged fields of the response; Kafka omits fields with default values."""
     tags: dict[int, bytes] = {}
     features = tuple(feature for feature in response.features if version >= 4 or feature.lowest > 0)
     if features:
@@ -190,7 +190,7 @@ def _feature_tags(version: int, response: ApiVersionsResponse) -> dict[int, byte
 
 
 def _write_features(features: tuple[Feature, ...], *, highest_first: bool) -> bytes:
-    """A feature list; finalized features have their levels the other way round."""
+    """Encode a feature list; finalized features have the highest level first."""
     writer = WireWriter(flexible=True)
 
     def write(feature: Feature) -> None:

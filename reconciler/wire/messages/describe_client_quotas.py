@@ -1,13 +1,13 @@
-"""DescribeClientQuotas (key 48), versions 0 and 1 (KIP-546): the filter asked for, the entries answered.
+"""DescribeClientQuotas (key 48), versions 0 and 1 (KIP-546): a filter, and the entries that match it.
 
-This module knows no quota: the caller's ``EntryLayout`` says which entity types are slots of a key and
-which quota keys are columns of a row, so that the answer arrives in the caller's own shapes without
-an object in between. ``ordinary_entries`` reads what a broker usually sends; this module reads
-everything else, slowly and with an exact reason for every refusal.
+The caller's ``EntryLayout`` defines which entity types are slots of a key and which quota keys are columns
+of a row, so that the response is decoded directly into the caller's types, without
+intermediate objects. ``fast_entry_reader`` reads entries as brokers usually send them; this module reads
+all others more slowly, with an exact reason for every refusal.
 
-A wrong reading of this answer makes a wrong plan, possibly a mass removal. So nothing is guessed:
-leftover bytes, nulls, an entity or key that occurs twice, and an answer with neither entries nor an
-error are all refused.
+A wrong reading of this response would produce a wrong plan, possibly a mass removal. So these are
+refused: leftover bytes, nulls, an entity or key that occurs twice, and a response with neither entries nor an
+error.
 """
 
 from collections.abc import Iterable
@@ -41,7 +41,7 @@ __all__ = [
 EXACT: Final = 0
 DEFAULT: Final = 1
 ANY: Final = 2
-"""Match types: that name, the default, or whatever has the type (named or default)."""
+"""Match types: the exact name, the default, or any entity with the type (named or default)."""
 
 Component: TypeAlias = tuple[str, int, str | None]
 """Entity type, match type, and the name for ``EXACT``."""
@@ -56,7 +56,7 @@ _LEAST_ENTRY: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeClientQuotasRequest:
-    """A filter: components combine with *and*; strict also forbids types that are not named."""
+    """A filter: components combine with *and*; strict also forbids other types."""
 
     components: tuple[Component, ...]
     strict: bool
@@ -64,9 +64,9 @@ class DescribeClientQuotasRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeClientQuotasResponse:
-    """The answer in the caller's layout.
+    """The response in the caller's layout.
 
-    Brokers send null entries with an error; entries beside an error are read and kept, and callers look at
+    Brokers send null entries with an error; entries beside an error are decoded, too, so callers check
     ``error_code`` first.
 
     Attributes:
@@ -86,7 +86,7 @@ class DescribeClientQuotasResponse:
 
 
 def encode_request(version: int, request: DescribeClientQuotasRequest) -> bytes:
-    """The body of a request."""
+    """Encode the body of a request."""
     writer = WireWriter(flexible=DESCRIBE_CLIENT_QUOTAS.is_flexible(version))
 
     def write_component(component: Component) -> None:
@@ -103,7 +103,7 @@ def encode_request(version: int, request: DescribeClientQuotasRequest) -> bytes:
 
 
 def decode_request(version: int, body: bytes) -> DescribeClientQuotasRequest:
-    """The request in ``body``; whether its filter makes sense is for the broker to say."""
+    """Decode a request body; the filter is not validated."""
     reader = WireReader(body, flexible=DESCRIBE_CLIENT_QUOTAS.is_flexible(version))
 
     def read_component() -> Component:
@@ -127,7 +127,7 @@ def encode_response(
     error_code: int = 0,
     error_message: str | None = None,
 ) -> bytes:
-    """The body of an answer; brokers send ``entries`` None together with an error."""
+    """Encode the body of a response; brokers send ``entries`` None together with an error."""
     writer = WireWriter(flexible=DESCRIBE_CLIENT_QUOTAS.is_flexible(version))
 
     def write_part(part: Part) -> None:
@@ -160,14 +160,14 @@ def decode_response(
     *,
     most_entities: int = DESCRIBE_CLIENT_QUOTAS.answer_items,
 ) -> DescribeClientQuotasResponse:
-    """The answer in ``body``, laid out for the caller.
+    """Decode a response body into the caller's layout.
 
-    A partial answer must be an error: entries = null with code 0, a left-over byte or a duplicate entity
-    would each look like quotas that were removed.
+    A partial response must be an error: entries = null with code 0, a left-over byte or a duplicate entity
+    would each look like removed quotas.
 
     Raises:
         TooManyItems: if it announces more than ``most_entities``; none of them has been read.
-        DecodeError: if any byte of it is not as Kafka sends it; nothing of the answer is used then.
+        DecodeError: if a byte is not as Kafka sends it; the whole response is discarded then.
     """
     flexible = DESCRIBE_CLIENT_QUOTAS.is_flexible(version)
     reader = WireReader(body, flexible=flexible, items=MAX_VARINT)
@@ -198,14 +198,14 @@ def decode_response(
 
 
 def _by_parts(entry: Entry) -> list[tuple[str, bool, str]]:
-    """Orders entries by their components, the default before all names."""
+    """Return the sort key of an entry by its components, the default before all names."""
     return [(entity_type, name is not None, name or "") for entity_type, name in entry[0]]
 
 
 def _read_entries(
     body: bytes, offset: int, count: int, gathering: EntryCollection, *, flexible: bool
 ) -> int:
-    """The offset after ``count`` entries, which are gathered."""
+    """Read ``count`` entries into ``gathering`` and return the offset after them."""
 
     def read_any(start: int) -> int:
         reader = WireReader(body, flexible=flexible, offset=start, items=ENTRY_ITEMS)

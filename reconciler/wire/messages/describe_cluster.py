@@ -1,4 +1,4 @@
-"""DescribeCluster (key 60), versions 0 to 2: cluster id, brokers, and what the caller may do.
+"""DescribeCluster (key 60), versions 0 to 2: cluster id, brokers, and the operations that the caller may perform.
 
 Version 1 adds the kind of endpoint (KIP-919), version 2 fenced brokers (KIP-1073).
 """
@@ -13,16 +13,16 @@ BROKERS: Final = 1
 CONTROLLERS: Final = 2
 
 OPERATIONS_NOT_ASKED: Final = -(2**31)
-"""``cluster_authorized_operations`` when the request did not ask for it."""
+"""``cluster_authorized_operations`` if the request did not include it."""
 
 
 class DescribeClusterRequest(NamedTuple):
-    """What is asked.
+    """The options of a request.
 
     Attributes:
-        include_operations: Also asks which operations on the cluster the caller may do.
+        include_operations: Also request the operations on the cluster that the caller may perform.
         endpoint_type: 1 brokers, 2 controllers; only 1 below version 1.
-        include_fenced: Also lists fenced brokers; only False below version 2.
+        include_fenced: Also list fenced brokers; only False below version 2.
     """
 
     include_operations: bool = False
@@ -31,7 +31,7 @@ class DescribeClusterRequest(NamedTuple):
 
 
 class ClusterNode(NamedTuple):
-    """One node: where it advertises itself, its rack, and whether it is fenced."""
+    """One node: its advertised address, its rack, and whether it is fenced."""
 
     node_id: int
     host: str
@@ -41,12 +41,12 @@ class ClusterNode(NamedTuple):
 
 
 class DescribeClusterResponse(NamedTuple):
-    """The cluster as one node sees it.
+    """The cluster as one node describes it.
 
     Attributes:
-        controller_id: The controller, -1 if none; a KRaft broker names a random live broker.
-        operations: Bit n set means the caller may do the operation with Kafka's ``AclOperation`` code n
-            (10 DescribeConfigs, 11 AlterConfigs); ``OPERATIONS_NOT_ASKED`` if it was not asked.
+        controller_id: The controller, -1 if none; a KRaft broker returns a random live broker.
+        operations: Bit n set means the caller may perform the operation with Kafka's ``AclOperation`` code n
+            (10 DescribeConfigs, 11 AlterConfigs); ``OPERATIONS_NOT_ASKED`` if not requested.
     """
 
     cluster_id: str
@@ -60,10 +60,10 @@ class DescribeClusterResponse(NamedTuple):
 
 
 def encode_request(version: int, request: DescribeClusterRequest) -> bytes:
-    """The body of a request.
+    """Encode the body of a request.
 
     Raises:
-        EncodeError: if ``version`` cannot carry what is asked.
+        EncodeError: if ``version`` does not support an option.
     """
     if version < 1 and request.endpoint_type != BROKERS:
         raise EncodeError(f"DescribeCluster v{version} cannot ask for controllers")
@@ -80,7 +80,7 @@ def encode_request(version: int, request: DescribeClusterRequest) -> bytes:
 
 
 def decode_request(version: int, body: bytes) -> DescribeClusterRequest:
-    """The request in ``body``."""
+    """Decode a request body."""
     reader = WireReader(body, flexible=DESCRIBE_CLUSTER.is_flexible(version))
     request = DescribeClusterRequest(
         include_operations=reader.boolean(),
@@ -93,7 +93,7 @@ def decode_request(version: int, body: bytes) -> DescribeClusterRequest:
 
 
 def encode_response(version: int, response: DescribeClusterResponse) -> bytes:
-    """The body of an answer."""
+    """Encode the body of a response."""
     writer = WireWriter(flexible=DESCRIBE_CLUSTER.is_flexible(version))
 
     def write_broker(broker: ClusterNode) -> None:
@@ -119,7 +119,7 @@ def encode_response(version: int, response: DescribeClusterResponse) -> bytes:
 
 
 def decode_response(version: int, body: bytes) -> DescribeClusterResponse:
-    """The answer in ``body``."""
+    """Decode a response body."""
     reader = WireReader(
         body, flexible=DESCRIBE_CLUSTER.is_flexible(version), items=DESCRIBE_CLUSTER.answer_items
     )

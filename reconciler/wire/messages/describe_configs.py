@@ -1,7 +1,7 @@
 """DescribeConfigs (key 32), versions 1 to 4: settings of brokers and topics.
 
-Version 3 adds types and documentation; version 4 is flexible. Quotas are no configuration resource:
-we ask only whether a broker has replaced Kafka's quota rules (``client.quota.callback.class``).
+Version 3 adds types and documentation; version 4 is flexible. Quotas are not a configuration resource:
+this client only checks whether a broker replaces Kafka's quota rules (``client.quota.callback.class``).
 """
 
 from typing import Final, NamedTuple
@@ -18,7 +18,7 @@ UNKNOWN_SOURCE: Final = -1
 
 
 class ConfigResource(NamedTuple):
-    """One resource; ``keys`` None asks for all of its settings."""
+    """One resource; ``keys`` None requests all of its settings."""
 
     resource_type: int
     name: str
@@ -26,7 +26,7 @@ class ConfigResource(NamedTuple):
 
 
 class DescribeConfigsRequest(NamedTuple):
-    """Resources, and whether synonyms and (version 3 and later) documentation are wanted."""
+    """Resources, and whether to include synonyms and (version 3 and later) documentation."""
 
     resources: tuple[ConfigResource, ...]
     include_synonyms: bool = False
@@ -34,7 +34,7 @@ class DescribeConfigsRequest(NamedTuple):
 
 
 class ConfigSynonym(NamedTuple):
-    """Another place where a setting has a value."""
+    """Another source of a setting, with its value there."""
 
     name: str
     value: str | None
@@ -42,7 +42,7 @@ class ConfigSynonym(NamedTuple):
 
 
 class ConfigEntry(NamedTuple):
-    """One setting; ``value`` is None when it is sensitive or unset.
+    """One setting; ``value`` is None if it is sensitive or unset.
 
     Attributes:
         source: Where the value comes from (``DescribeConfigsResponse.ConfigSource``).
@@ -60,7 +60,7 @@ class ConfigEntry(NamedTuple):
 
 
 class ConfigsResult(NamedTuple):
-    """The settings of one resource, or why they are not shown."""
+    """The settings of one resource, or the error."""
 
     resource_type: int
     name: str
@@ -70,17 +70,17 @@ class ConfigsResult(NamedTuple):
 
 
 class DescribeConfigsResponse(NamedTuple):
-    """One result per resource; there is no error code for the whole."""
+    """One result per resource; there is no error code for the whole request."""
 
     throttle_time_ms: int = 0
     results: tuple[ConfigsResult, ...] = ()
 
 
 def encode_request(version: int, request: DescribeConfigsRequest) -> bytes:
-    """The body of a request.
+    """Encode the body of a request.
 
     Raises:
-        EncodeError: if documentation is asked for below version 3.
+        EncodeError: if documentation is requested below version 3.
     """
     if version < 3 and request.include_documentation:
         raise EncodeError(f"DescribeConfigs v{version} cannot ask for documentation")
@@ -101,7 +101,7 @@ def encode_request(version: int, request: DescribeConfigsRequest) -> bytes:
 
 
 def decode_request(version: int, body: bytes) -> DescribeConfigsRequest:
-    """The request in ``body``."""
+    """Decode a request body."""
     reader = WireReader(body, flexible=DESCRIBE_CONFIGS.is_flexible(version))
 
     def read_resource() -> ConfigResource:
@@ -124,7 +124,7 @@ def decode_request(version: int, body: bytes) -> DescribeConfigsRequest:
 
 
 def encode_response(version: int, response: DescribeConfigsResponse) -> bytes:
-    """The body of an answer; what an old version cannot carry is left out, as Kafka does."""
+    """Encode the body of a response; fields that an old version lacks are omitted, as in Kafka."""
     writer = WireWriter(flexible=DESCRIBE_CONFIGS.is_flexible(version))
 
     def write_synonym(synonym: ConfigSynonym) -> None:
@@ -160,7 +160,7 @@ def encode_response(version: int, response: DescribeConfigsResponse) -> bytes:
 
 
 def decode_response(version: int, body: bytes) -> DescribeConfigsResponse:
-    """The answer in ``body``."""
+    """Decode a response body."""
     reader = WireReader(
         body, flexible=DESCRIBE_CONFIGS.is_flexible(version), items=DESCRIBE_CONFIGS.answer_items
     )

@@ -7,7 +7,7 @@ from reconciler.wire.primitives import WireReader, WireWriter
 
 
 class DescribeUserScramCredentialsRequest(NamedTuple):
-    """The users asked for; None means all."""
+    """The requested users; None means all."""
 
     users: tuple[str, ...] | None = None
 
@@ -20,7 +20,7 @@ class CredentialInfo(NamedTuple):
 
 
 class ScramUser(NamedTuple):
-    """One user; code 91 means unknown, 92 asked for twice."""
+    """One user; code 91 means unknown, 92 requested twice."""
 
     name: str
     error_code: int = 0
@@ -29,7 +29,7 @@ class ScramUser(NamedTuple):
 
 
 class DescribeUserScramCredentialsResponse(NamedTuple):
-    """Users in the broker's order, with one error code for the whole and one per user."""
+    """Users in the broker's order, with one error code for the whole request and one per user."""
 
     throttle_time_ms: int = 0
     error_code: int = 0
@@ -38,7 +38,7 @@ class DescribeUserScramCredentialsResponse(NamedTuple):
 
 
 def encode_request(version: int, request: DescribeUserScramCredentialsRequest) -> bytes:
-    """The body of a request."""
+    """Encode the body of a request."""
     writer = WireWriter(flexible=DESCRIBE_USER_SCRAM_CREDENTIALS.is_flexible(version))
 
     def write_user(name: str) -> None:
@@ -51,7 +51,7 @@ def encode_request(version: int, request: DescribeUserScramCredentialsRequest) -
 
 
 def decode_request(version: int, body: bytes) -> DescribeUserScramCredentialsRequest:
-    """The request in ``body``."""
+    """Decode a request body."""
     reader = WireReader(body, flexible=DESCRIBE_USER_SCRAM_CREDENTIALS.is_flexible(version))
 
     def read_user() -> str:
@@ -68,7 +68,7 @@ def decode_request(version: int, body: bytes) -> DescribeUserScramCredentialsReq
 
 
 def encode_response(version: int, response: DescribeUserScramCredentialsResponse) -> bytes:
-    """The body of an answer."""
+    """Encode the body of a response."""
     writer = WireWriter(flexible=DESCRIBE_USER_SCRAM_CREDENTIALS.is_flexible(version))
 
     def write_credential(credential: CredentialInfo) -> None:
@@ -92,7 +92,7 @@ def encode_response(version: int, response: DescribeUserScramCredentialsResponse
 
 
 def decode_response(version: int, body: bytes) -> DescribeUserScramCredentialsResponse:
-    """The answer in ``body``."""
+    """Decode a response body."""
     reader = WireReader(
         body,
         flexible=DESCRIBE_USER_SCRAM_CREDENTIALS.is_flexible(version),

@@ -1,7 +1,7 @@
-"""The shapes that entries of quota answers are decoded to: exact tuples of atoms, by the caller's tables.
+"""The types that entries of quota responses are decoded to: exact tuples of atoms, in the caller's layout.
 
-Exact tuples of strings, floats, None and False are the one container that CPython's cyclic collector
-stops tracking; instances and tuple subclasses stay tracked and make 100,000 entries three times dearer.
+Exact tuples of strings, floats, None and False are the only containers that CPython's cyclic collector
+stops tracking; instances and tuple subclasses stay tracked and make 100,000 entries three times slower.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from typing import Final, Literal, TypeAlias
 from reconciler.errors import DecodeError, TooManyItems
 
 Slot: TypeAlias = str | Literal[False] | None
-"""What an entity has in one slot: a name, None for the default, False for no such component."""
+"""One slot of an entity: a name, None for the default, False if the type is absent."""
 
 SlotKey: TypeAlias = tuple[Slot, ...]
 """One item per slot of the layout."""
@@ -28,7 +28,7 @@ Value: TypeAlias = tuple[str, float]
 ABSENT: Final = False
 
 ENTRY_ITEMS: Final = 1_000
-"""Most components and values of one entry. Kafka has three types of entity and five keys."""
+"""Maximum components and values of one entry. Kafka has three types of entity and five keys."""
 
 ENTITIES_HINT: Final = (
     "if the cluster really has that many, raise receive.max.entities and give the process 1 KB of memory for each"
@@ -38,7 +38,7 @@ ENTITIES_HINT: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryLayout:
-    """How entries are laid out for the caller.
+    """The caller's layout of entries.
 
     Attributes:
         slots: Entity types in the order of a ``SlotKey``; at least two.
@@ -58,13 +58,13 @@ class EntryLayout:
 
 @dataclass(slots=True, kw_only=True)
 class EntryCollection:
-    """Entries gathered so far; every entity is in exactly one of ``entries`` and ``foreign``.
+    """The entries decoded so far; every entity is in exactly one of ``entries`` and ``foreign``.
 
     Attributes:
-        layout: How entries are laid out.
-        most_entities: Most entities of the answer. What is kept verbatim (components of foreign entities, and
-            values whose key is no column) is dearer than a row, so its items have the same limit again.
-        verbatim_items: Items kept verbatim so far.
+        layout: The layout of the entries.
+        most_entities: Maximum entities of the response. Verbatim items (components of foreign entities, and
+            values whose key is no column) use more memory than a row, so their number has the same limit.
+        verbatim_items: Verbatim items so far.
     """
 
     layout: EntryLayout
@@ -82,10 +82,11 @@ class EntryCollection:
         return len(self.entries) + len(self.foreign)
 
     def add(self, parts: Sequence[Part], values: Sequence[Value], *, offset: int) -> None:
-        """Takes in one entry that was read at ``offset``.
+        """Add one entry that was read at ``offset``.
 
         Raises:
             DecodeError: if it has no component, or a type, a key or the entity itself occurs twice.
+            TooManyItems: if there are too many verbatim items.
         """
         names = dict(parts)
         numbers = dict(values)

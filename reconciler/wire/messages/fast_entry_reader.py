@@ -1,18 +1,18 @@
-"""The fast reader of describe entries: short, flat, untagged, by prediction. Everything else is handed back.
+"""The fast reader of describe entries; predicts the usual layout and passes all other entries to a slower reader.
 
 An *ordinary* entry has one or two components whose types are slots of the layout, values whose keys
-are columns of it, lengths in one byte where Kafka sends one byte, and no tagged field. Whatever is not
-ordinary (or not even valid) goes to the caller's slow reader, so this file decides only what is fast,
-never what is right. Four ideas carry it:
+are columns of it, lengths in one byte where Kafka sends one byte, and no tagged field. Every other
+(or invalid) entry goes to the caller's slow reader, so this module affects only the speed,
+never the result. It uses four techniques:
 
 * **Prediction.** An entity most likely has the types of the one before, in the same order.
 * **Template.** Apart from its numbers, the bytes of a values array follow from the order of its keys. After
-  the same order was met twice in a row, two ``struct`` calls read an array: one fetches the constant pieces for
-  comparison, one the numbers. Adopted after one meeting, mixed answers would pay for wrong guesses.
-* **Memo.** The encoding delimits itself, so equal bytes are an equal parse. Limits that come in tiers are
-  looked up by their raw bytes and share one row. Given up when it does not pay.
-* **Late checks.** Every slice is followed by a read at its end, so a length beyond the buffer cannot
-  pass; the exceptions of Python itself send the entry to the slow reader, which says what is wrong.
+  the same order occurred twice in a row, two ``struct`` calls read an array: one fetches the constant pieces for
+  comparison, one the numbers. With a template after a single occurrence, mixed responses would be slower.
+* **Memo.** The encoding is self-delimiting, so equal bytes decode to equal values. Limits that come in tiers are
+  looked up by their raw bytes and share one row. Disabled if it has too few hits.
+* **Late checks.** Every slice is followed by a read at its end, so a length beyond the buffer is
+  detected; Python's own exceptions send the entry to the slow reader, which reports the error.
 """
 
 import struct
@@ -31,15 +31,15 @@ from reconciler.wire.primitives import MAX_STRING_BYTES
 from reconciler.wire.varints import read_varint
 
 MEMO_LIMIT: Final = 4096
-"""Rows that the memo keeps; more tiers than this are not tiers."""
+"""Maximum rows in the memo; more distinct rows are not tiers."""
 
 MEMO_TRIAL: Final = 2048
-"""Entries after which the memo must have answered every other question, or goes."""
+"""Entries after which the memo is disabled unless at least half of the lookups were hits."""
 
 _FLOAT64: Final = struct.Struct(">d")
 
 _UNUSUAL: Final = (KeyError, IndexError, UnicodeDecodeError, struct.error)
-"""What Python raises when bytes are not those of an ordinary entry."""
+"""Exceptions that Python raises if bytes are not those of an ordinary entry."""
 
 _UNMATCHED: Final = b""
 """A prediction that no slice of one byte equals."""
@@ -47,13 +47,13 @@ _UNMATCHED: Final = b""
 _NONE: Final = (None,)
 
 _Names: TypeAlias = tuple[str | None, str | None, Literal[False]]
-"""First name, second name, and what an absent slot holds."""
+"""First name, second name, and the value of an absent slot."""
 
 _Place: TypeAlias = Callable[[_Names], SlotKey] | None
-"""Puts names into their slots; None when they stand there already."""
+"""Puts names into their slots; None if they are already in place."""
 
 _Seconds: TypeAlias = dict[bytes, _Place]
-"""By the bytes between two names (a tag count and the second type): where the names go."""
+"""By the bytes between two names (a tag count and the second type): the function that places the names."""
 
 _Unpack: TypeAlias = Callable[[bytes, int], tuple[Any, ...]]
 
@@ -66,16 +66,16 @@ def read_entries(  # noqa: C901, PLR0912, PLR0915 - one loop: a call per entry w
     gathering: EntryCollection,
     read_any: Callable[[int], int],
 ) -> int:
-    """The offset after ``count`` entries of version 1, which are gathered.
+    """Read ``count`` entries of version 1 into ``gathering`` and return the offset after them.
 
-    An entity that occurs twice may pass here; the caller sees it by the number of entities.
+    An entity that occurs twice may pass here; the caller detects it by the number of entities.
 
     Args:
-        body: The whole answer.
-        offset: Where the first entry begins.
-        count: How many there are; already known to fit.
-        gathering: Takes the entries in.
-        read_any: Reads and gathers the entry at an offset, and gives the offset after it.
+        body: The whole response.
+        offset: Offset of the first entry.
+        count: Number of entries; already checked against the size.
+        gathering: The collection that receives the entries.
+        read_any: Reads the entry at an offset into the collection, and returns the offset after it.
     """
     entries = gathering.entries
     heads = _heads(gathering.layout)
@@ -84,7 +84,7 @@ def read_entries(  # noqa: C901, PLR0912, PLR0915 - one loop: a call per entry w
     steady_at, constants, numbers_at = template.steady_at, template.constants, template.numbers_at
     memo: dict[bytes, Row] | None = {}
     misses = 0
-    section = 0  # size of the values section read last: the memo is asked for as many bytes
+    section = 0  # size of the values section read last: the memo is looked up with as many bytes
     head = middle = _UNMATCHED
     head_size = middle_size = 1
     seconds: _Seconds | None = None
@@ -152,13 +152,13 @@ def read_entries(  # noqa: C901, PLR0912, PLR0915 - one loop: a call per entry w
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Template:
-    """How a values section reads whose keys come in a certain order.
+    """Reads a values section whose keys have a certain order.
 
     Attributes:
-        constants: Every piece of it but the numbers: tags, lengths, keys.
+        constants: Every piece of it except the numbers: tags, lengths, keys.
         steady_at: Fetches those pieces.
         numbers_at: Fetches the numbers.
-        place: Makes a row of the numbers followed by None.
+        place: Builds a row from the numbers followed by None.
         size: Bytes of the section.
     """
 
@@ -200,7 +200,7 @@ _NO_TEMPLATE: Final = _Template(
 
 
 class _RowReader:
-    """Reads values sections key by key, and makes a template once an order of keys came twice in a row."""
+    """Reads values sections key by key, and builds a template once an order of keys occurred twice in a row."""
 
     __slots__ = ("_blank", "_columns", "_latest", "_layout", "template")
 
@@ -212,7 +212,7 @@ class _RowReader:
         self.template = _NO_TEMPLATE
 
     def read(self, body: bytes, offset: int) -> tuple[Row, int]:
-        """The row of the section at ``offset``, and the offset after it.
+        """Return the row of the section at ``offset``, and the offset after it.
 
         Raises:
             KeyError: if the section is not ordinary.
@@ -240,7 +240,7 @@ class _RowReader:
 
 
 def _heads(layout: EntryLayout) -> dict[bytes, tuple[_Seconds | None, _Place]]:
-    """By the bytes of component count and first type: what may follow, and where a single name goes."""
+    """Map the bytes of component count and first type to the possible next bytes and the place of a single name."""
     size = len(layout.slots)
     heads: dict[bytes, tuple[_Seconds | None, _Place]] = {}
     for first, first_type in enumerate(layout.slots):
@@ -257,7 +257,7 @@ def _heads(layout: EntryLayout) -> dict[bytes, tuple[_Seconds | None, _Place]]:
 
 
 def _prefixed(text: str) -> bytes:
-    """A short compact string."""
+    """Encode a short compact string."""
     octets = text.encode()
     return bytes((len(octets) + 1,)) + octets
 
@@ -265,12 +265,12 @@ def _prefixed(text: str) -> bytes:
 def _placer(
     sources: dict[int, int], *, size: int, default: int
 ) -> Callable[[tuple[Any, ...]], Any]:
-    """Makes a tuple of ``size`` items: in place ``i`` item ``sources[i]``, elsewhere item ``default``."""
+    """Return a function that builds a tuple of ``size`` items: at ``i`` item ``sources[i]``, elsewhere item ``default``."""
     return itemgetter(*(sources.get(place, default) for place in range(size)))
 
 
 def _long_name(body: bytes, offset: int) -> tuple[str, int]:
-    """A name whose length has more than one byte, and the offset after it."""
+    """Return a name whose length has more than one byte, and the offset after it."""
     length, start = read_varint(body, offset)
     if not 0 < length <= MAX_STRING_BYTES + 1:  # null in a long form, or too long: not ordinary
         raise KeyError

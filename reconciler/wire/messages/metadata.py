@@ -1,7 +1,7 @@
-"""Metadata (key 3), versions 0 to 13: brokers, cluster id, and topics for clients that ask.
+"""Metadata (key 3), versions 0 to 13: brokers, cluster id, and topics on request.
 
-Our own client asks for no topics and from version 9 on. Older versions and topics are here because
-other people's tools talk to the sandbox. Version 0 has no way to ask for nothing: an empty list
+This client requests no topics and uses version 9 and later. Older versions and topics are supported because
+other tools connect to the sandbox. Version 0 cannot request no topics: an empty list
 means all topics there, and null means all from version 1 on.
 """
 
@@ -25,7 +25,7 @@ class RequestTopic(NamedTuple):
 
 
 class MetadataRequest(NamedTuple):
-    """What is asked; ``topics`` None means all, () none (and in version 0 all)."""
+    """The options of a request; ``topics`` None means all, () none (and in version 0 all)."""
 
     topics: tuple[RequestTopic, ...] | None = ()
     allow_auto_topic_creation: bool = False
@@ -34,7 +34,7 @@ class MetadataRequest(NamedTuple):
 
 
 class MetadataBroker(NamedTuple):
-    """One live broker and where it advertises itself."""
+    """One live broker and its advertised address."""
 
     node_id: int
     host: str
@@ -56,7 +56,7 @@ class Partition:
 
 
 class Topic(NamedTuple):
-    """One topic, or why it is not shown."""
+    """One topic, or its error."""
 
     name: str | None
     error_code: int = 0
@@ -67,7 +67,7 @@ class Topic(NamedTuple):
 
 
 class MetadataResponse(NamedTuple):
-    """The cluster as one broker sees it; on KRaft ``controller_id`` is a random live broker."""
+    """The cluster as one broker describes it; on KRaft ``controller_id`` is a random live broker."""
 
     throttle_time_ms: int = 0
     brokers: tuple[MetadataBroker, ...] = ()
@@ -79,10 +79,10 @@ class MetadataResponse(NamedTuple):
 
 
 def encode_request(version: int, request: MetadataRequest) -> bytes:
-    """The body of a request.
+    """Encode the body of a request.
 
     Raises:
-        EncodeError: if ``version`` cannot carry what is asked.
+        EncodeError: if ``version`` does not support an option.
     """
     _check_request(version, request)
     writer = WireWriter(flexible=METADATA.is_flexible(version))
@@ -120,7 +120,7 @@ def _check_request(version: int, request: MetadataRequest) -> None:
 
 
 def decode_request(version: int, body: bytes) -> MetadataRequest:
-    """The request in ``body``; the empty list of version 0 becomes None, which is what it means."""
+    """Decode a request body; the empty list of version 0 becomes None, because it means all topics."""
     reader = WireReader(body, flexible=METADATA.is_flexible(version))
 
     def read_topic() -> RequestTopic:
@@ -145,7 +145,7 @@ def decode_request(version: int, body: bytes) -> MetadataRequest:
 
 
 def encode_response(version: int, response: MetadataResponse) -> bytes:
-    """The body of an answer; what an old version cannot carry is left out, as Kafka does."""
+    """Encode the body of a response; fields that an old version lacks are omitted, as in Kafka."""
     writer = WireWriter(flexible=METADATA.is_flexible(version))
 
     def write_broker(broker: MetadataBroker) -> None:
@@ -200,7 +200,7 @@ def _write_topic(writer: WireWriter, version: int, topic: Topic) -> None:
 
 
 def decode_response(version: int, body: bytes) -> MetadataResponse:
-    """The answer in ``body``."""
+    """Decode a response body."""
     reader = WireReader(body, flexible=METADATA.is_flexible(version), items=METADATA.answer_items)
 
     def read_broker() -> MetadataBroker:

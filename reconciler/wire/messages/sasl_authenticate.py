@@ -1,6 +1,6 @@
 """SaslAuthenticate (key 36), versions 0 to 2: one step of a SASL exchange, in either direction.
 
-Tokens carry credentials, so they are kept out of every ``repr``.
+Tokens contain credentials, so no ``repr`` shows them.
 """
 
 from dataclasses import dataclass, field
@@ -18,10 +18,10 @@ class SaslAuthenticateRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SaslAuthenticateResponse:
-    """The broker's verdict and token.
+    """The broker's result and token.
 
     Attributes:
-        session_lifetime_ms: After so many milliseconds the broker closes the connection unless the
+        session_lifetime_ms: Milliseconds after which the broker closes the connection unless the
             client authenticates again (KIP-368); 0 means never. Version 1 and later.
     """
 
@@ -32,7 +32,7 @@ class SaslAuthenticateResponse:
 
 
 def encode_request(version: int, request: SaslAuthenticateRequest) -> bytes:
-    """The body of a request."""
+    """Encode the body of a request."""
     writer = WireWriter(flexible=SASL_AUTHENTICATE.is_flexible(version))
     writer.binary(request.token)
     writer.tags()
@@ -40,7 +40,7 @@ def encode_request(version: int, request: SaslAuthenticateRequest) -> bytes:
 
 
 def decode_request(version: int, body: bytes) -> SaslAuthenticateRequest:
-    """The request in ``body``."""
+    """Decode a request body."""
     reader = WireReader(body, flexible=SASL_AUTHENTICATE.is_flexible(version))
     request = SaslAuthenticateRequest(token=reader.binary())
     reader.skip_tags()
@@ -49,7 +49,7 @@ def decode_request(version: int, body: bytes) -> SaslAuthenticateRequest:
 
 
 def encode_response(version: int, response: SaslAuthenticateResponse) -> bytes:
-    """The body of an answer."""
+    """Encode the body of a response."""
     writer = WireWriter(flexible=SASL_AUTHENTICATE.is_flexible(version))
     writer.int16(response.error_code)
     writer.nullable_string(response.error_message)
@@ -61,7 +61,7 @@ def encode_response(version: int, response: SaslAuthenticateResponse) -> bytes:
 
 
 def decode_response(version: int, body: bytes) -> SaslAuthenticateResponse:
-    """The answer in ``body``."""
+    """Decode a response body."""
     reader = WireReader(body, flexible=SASL_AUTHENTICATE.is_flexible(version))
     response = SaslAuthenticateResponse(
         error_code=reader.int16(),

@@ -15,21 +15,21 @@ class SaslHandshakeRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SaslHandshakeResponse:
-    """The verdict, and every mechanism that this listener accepts."""
+    """The error code, and every mechanism that this listener accepts."""
 
     error_code: int
     mechanisms: tuple[str, ...]
 
 
 def encode_request(version: int, request: SaslHandshakeRequest) -> bytes:
-    """The body of a request."""
+    """Encode the body of a request."""
     writer = WireWriter(flexible=SASL_HANDSHAKE.is_flexible(version))
     writer.string(request.mechanism)
     return writer.to_bytes()
 
 
 def decode_request(version: int, body: bytes) -> SaslHandshakeRequest:
-    """The request in ``body``."""
+    """Decode a request body."""
     reader = WireReader(body, flexible=SASL_HANDSHAKE.is_flexible(version))
     request = SaslHandshakeRequest(mechanism=reader.string())
     reader.end()
@@ -37,7 +37,7 @@ def decode_request(version: int, body: bytes) -> SaslHandshakeRequest:
 
 
 def encode_response(version: int, response: SaslHandshakeResponse) -> bytes:
-    """The body of an answer."""
+    """Encode the body of a response."""
     writer = WireWriter(flexible=SASL_HANDSHAKE.is_flexible(version))
     writer.int16(response.error_code)
     writer.array(response.mechanisms, writer.string)
@@ -45,7 +45,7 @@ def encode_response(version: int, response: SaslHandshakeResponse) -> bytes:
 
 
 def decode_response(version: int, body: bytes) -> SaslHandshakeResponse:
-    """The answer in ``body``."""
+    """Decode a response body."""
     reader = WireReader(
         body, flexible=SASL_HANDSHAKE.is_flexible(version), items=SASL_HANDSHAKE.answer_items
     )

@@ -1,7 +1,7 @@
-"""SASL mechanisms as steppers, bytes to bytes: they never see a connection, a clock or a source of chance.
+"""SASL mechanisms as state machines from bytes to bytes, without a connection, a clock or randomness.
 
-A stepper is used for one exchange and holds credentials, so none of them shows them in its ``repr``.
-What it cannot accept from the peer it refuses with ``AuthenticationError``.
+Each instance is used for one exchange and contains credentials, so no ``repr`` shows them.
+It raises ``AuthenticationError`` for messages of the peer that it cannot accept.
 """
 
 from collections.abc import Callable
@@ -11,16 +11,16 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class DeferredStep:
-    """A step that takes long (PBKDF2: some milliseconds): ``run`` gives the token to send.
+    """A step that takes long (PBKDF2: some milliseconds): ``run`` returns the token to send.
 
-    Run it where it blocks no other task; it touches nothing but its stepper.
+    Run it where it blocks no other task; it changes only its own mechanism.
     """
 
     run: Callable[[], bytes]
 
 
 class Mechanism(Protocol):
-    """The client's side of one exchange."""
+    """The client side of one exchange."""
 
     @property
     def name(self) -> str:
@@ -29,21 +29,21 @@ class Mechanism(Protocol):
 
     @property
     def complaint(self) -> str:
-        """What the server said against the credentials on the way, "" if nothing."""
+        """The server's error message about the credentials during the exchange, "" if none."""
         ...
 
     def start(self) -> bytes:
-        """The first token."""
+        """Return the first token."""
         ...
 
     def receive(self, challenge: bytes) -> bytes | DeferredStep | None:
-        """The answer to a challenge that came without an error.
+        """Return the response to a challenge without an error.
 
         Returns:
-            The next token, or ``DeferredStep`` that makes it, or None if the exchange is complete: the server
-            has shown what the mechanism demands of it.
+            The next token, or ``DeferredStep`` that computes it, or None if the exchange is complete: the server
+            has proved what the mechanism requires.
 
         Raises:
-            AuthenticationError: if the challenge is not what the mechanism allows.
+            AuthenticationError: if the mechanism does not allow this challenge.
         """
         ...

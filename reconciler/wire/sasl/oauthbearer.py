@@ -1,4 +1,4 @@
-"""OAUTHBEARER (RFC 7628, KIP-255): a token fetched elsewhere, with extensions if the broker wants some."""
+"""OAUTHBEARER (RFC 7628, KIP-255): a token obtained elsewhere, with optional extensions."""
 
 import re
 from collections.abc import Mapping
@@ -18,10 +18,10 @@ _NOT_PLAIN: Final = re.compile(r"[^\x20-\x7E]")
 
 
 class OAuthBearerClient:
-    """The client's side.
+    """The client side.
 
-    A server that refuses the token says why in a challenge; the client must answer it with a single 0x01
-    before the refusal itself arrives.
+    A server that refuses the token sends the reason in a challenge; the client must answer it with a single 0x01
+    before it receives the refusal itself.
     """
 
     __slots__ = ("_extensions", "_token", "complaint")
@@ -49,13 +49,13 @@ class OAuthBearerClient:
         return "OAuthBearer(...)"
 
     def start(self) -> bytes:
-        """No authorization id, token, extensions."""
+        """Return no authorization id, the token and the extensions."""
         pairs = [f"auth=Bearer {self._token}"]
         pairs += [f"{key}={value}" for key, value in self._extensions.items()]
         return ("n,," + "".join(_SEPARATOR + pair for pair in pairs) + _SEPARATOR * 2).encode()
 
     def receive(self, challenge: bytes) -> bytes | None:
-        """Completes on an empty challenge; otherwise keeps the complaint and acknowledges it."""
+        """Complete on an empty challenge; otherwise store the server's error and acknowledge it."""
         if self.complaint:
             raise AuthenticationError(f"the broker refused the token: {self.complaint}")
         if not challenge:
@@ -65,7 +65,7 @@ class OAuthBearerClient:
 
 
 def _complaint(challenge: bytes) -> str:
-    """The status of the server's answer, short and printable; nothing else of it is kept."""
+    """Return only the status of the server's error, short and printable."""
     try:
         answer: object = bounded_json.parse(challenge, most_bytes=bounded_json.SMALL)
     except ValueError:

@@ -1,4 +1,4 @@
-"""PLAIN (RFC 4616): user and password as they are. Only for connections that are encrypted otherwise."""
+"""PLAIN (RFC 4616): user and password as plain text. Use it only on encrypted connections."""
 
 from reconciler.errors import AuthenticationError, EncodeError
 
@@ -6,7 +6,7 @@ NAME = "PLAIN"
 
 
 class PlainClient:
-    """The client's side."""
+    """The client side."""
 
     __slots__ = ("_password", "_user")
 
@@ -23,20 +23,20 @@ class PlainClient:
         return "Plain(...)"
 
     def start(self) -> bytes:
-        """No authorization id, user, password."""
+        """Return no authorization id, user and password."""
         return f"\x00{self._user}\x00{self._password}".encode()
 
     def receive(self, challenge: bytes) -> None:
-        """Completes: the server has nothing to add (Kafka sends an empty token)."""
+        """Complete: the server sends no challenge (Kafka sends an empty token)."""
         if challenge:
             raise AuthenticationError("the broker answered PLAIN with a challenge")
 
 
 def read_plain(token: bytes) -> tuple[str, str]:
-    """User and password in a client's token, for a server.
+    """Return user and password from a client's token, for a server.
 
     Raises:
-        AuthenticationError: if it is malformed, or asks to act as another user (``PlainSaslServer``).
+        AuthenticationError: if it is malformed, or requests another user's identity (``PlainSaslServer``).
     """
     try:
         parts = token.decode().split("\x00")

@@ -1,8 +1,8 @@
-"""SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, RFC 7677) as Kafka does it, for clients and for a server.
+"""SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, RFC 7677) as in Kafka, for clients and for a server.
 
 Kafka's dialect (``ScramFormatter``, ``ScramSaslClient`` at 4.4.0): no channel binding; ``,`` and ``=`` in
-user names are escaped; no SASLprep, names and passwords are plain UTF-8, so that a library which
-normalises them would fail for some. Nonces are arguments: chance lives elsewhere.
+user names are escaped; no SASLprep, names and passwords are plain UTF-8, so a library with SASLprep
+would fail for some. Nonces are arguments: this module uses no randomness.
 """
 
 import base64
@@ -21,10 +21,10 @@ SHA_256: Final = "SCRAM-SHA-256"
 SHA_512: Final = "SCRAM-SHA-512"
 
 LEAST_ITERATIONS: Final = 4096
-"""Below this neither RFC 7677 nor Kafka goes; a server that asks for less is after the password."""
+"""Minimum of RFC 7677 and Kafka; a server that requests fewer may be trying to obtain the password."""
 
 MOST_ITERATIONS: Final = 1_000_000
-"""Half a second of work; a hostile server could otherwise ask for hours."""
+"""Half a second of work; without a limit a hostile server could request hours."""
 
 _DIGESTS: Final = {SHA_256: "sha256", SHA_512: "sha512"}
 _NO_BINDING: Final = "n,,"
@@ -37,7 +37,7 @@ _CHALLENGE: Final = re.compile(r"r=([^,]+),s=([^,]+),i=([0-9]{1,10})(?:,.*)?", r
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerCredential:
-    """What a server keeps of a password."""
+    """The data that a server stores instead of a password."""
 
     salt: bytes = field(repr=False)
     iterations: int
@@ -48,7 +48,7 @@ class ServerCredential:
 def make_credential(
     mechanism: str, *, password: str, salt: bytes, iterations: int
 ) -> ServerCredential:
-    """A server's credential for ``password``; takes as long as PBKDF2 with ``iterations`` does."""
+    """Return a server's credential for ``password``; takes as long as PBKDF2 with ``iterations``."""
     digest = _digest(mechanism)
     salted = hashlib.pbkdf2_hmac(digest, password.encode(), salt, iterations)
     client_key = hmac.digest(salted, b"Client Key", digest)
@@ -61,15 +61,15 @@ def make_credential(
 
 
 def escape(user: str) -> str:
-    """``user`` as SCRAM writes it."""
+    """Escape a user name for SCRAM."""
     return user.replace("=", "=3D").replace(",", "=2C")
 
 
 def unescape(text: str) -> str:
-    """The user that ``text`` stands for.
+    """Unescape a user name of SCRAM.
 
     Raises:
-        AuthenticationError: if an ``=`` begins no escape.
+        AuthenticationError: if an ``=`` is not part of an escape.
     """
     if re.search("=(?!2C|3D)", text):
         raise AuthenticationError("the SCRAM user name is not escaped as RFC 5802 says")
@@ -77,20 +77,20 @@ def unescape(text: str) -> str:
 
 
 class ScramClient:
-    """The client's side: three messages, the last of which proves that the server knows the password too."""
+    """The client side: three messages; the last one proves that the server has the password's keys, too."""
 
     __slots__ = ("_bare", "_digest", "_nonce", "_password", "_signature", "_step", "name")
 
     complaint = ""
 
     def __init__(self, mechanism: str, *, user: str, password: str, nonce: str) -> None:
-        """Begins.
+        """Start an exchange.
 
         Args:
             mechanism: ``SHA_256`` or ``SHA_512``.
-            user: Any text but "".
-            password: Any text but "".
-            nonce: Printable ASCII without a comma, fresh and unguessable.
+            user: Any text except "".
+            password: Any text except "".
+            nonce: Printable ASCII without a comma, new and unpredictable.
         """
         if not user or not password:
             raise EncodeError(f"{mechanism} needs a user and a password")
@@ -108,11 +108,11 @@ class ScramClient:
         return f"ScramClient({self.name!r}, ...)"
 
     def start(self) -> bytes:
-        """No channel binding, user, nonce."""
+        """Return no channel binding, user and nonce."""
         return (_NO_BINDING + self._bare).encode()
 
     def receive(self, challenge: bytes) -> DeferredStep | None:
-        """The proof, as work to be done elsewhere; then None once the server's signature is right."""
+        """Return the proof as a deferred step; then None once the server's signature is verified."""
         text = _text(challenge)
         if text.startswith("e="):
             raise AuthenticationError(f"the broker refused {self.name}: {text[2:][:100]!a}")
@@ -161,11 +161,11 @@ class ScramClient:
 
 
 class ScramServer:
-    """The server's side, for brokers made of this library: two messages in, two out.
+    """The server side, for brokers built from this library: two messages in, two out.
 
     Attributes:
-        user: The name that the client claims, known after the first message.
-        is_complete: True once the client has proved the name.
+        user: The name that the client claims, available after the first message.
+        is_complete: True once the client has proved its identity.
     """
 
     __slots__ = ("_expected", "_first", "_lookup", "_mechanism", "_nonce", "is_complete", "user")
@@ -173,12 +173,12 @@ class ScramServer:
     def __init__(
         self, mechanism: str, *, lookup: Callable[[str], ServerCredential | None], nonce: str
     ) -> None:
-        """Begins.
+        """Start an exchange.
 
         Args:
             mechanism: ``SHA_256`` or ``SHA_512``.
-            lookup: The credential of a user, None for an unknown one.
-            nonce: The server's share of the nonce.
+            lookup: Returns the credential of a user, None for an unknown one.
+            nonce: The server's part of the nonce.
         """
         self._mechanism = mechanism
         self._lookup = lookup
@@ -192,7 +192,7 @@ class ScramServer:
         return f"ScramServer({self._mechanism!r}, ...)"
 
     def receive(self, token: bytes) -> bytes:
-        """The answer to the client's first or final message.
+        """Return the response to the client's first or final message.
 
         Raises:
             AuthenticationError: if the message is malformed, the user unknown or the proof wrong.
