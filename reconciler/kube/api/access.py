@@ -83,12 +83,16 @@ def _of_pod(folder: Path, again: Callable[[], Awaitable[ApiAccess]]) -> ApiAcces
             location=str(folder),
             hint=_HINT,
         )
-    _ = _token(folder)
+    version = _token_version(folder)
+    token = _token(folder)
     namespace = folder / "namespace"
 
     async def authorization() -> str:
-        # The kubelet replaces the file every hour.
-        return f"Bearer {_token(folder)}"
+        nonlocal token, version
+        # The kubelet replaces the file every hour; the version is taken first, so that no later one is missed.
+        if (current := _token_version(folder)) != version:
+            token, version = _token(folder), current
+        return f"Bearer {token}"
 
     return ApiAccess(
         host=host,
@@ -108,6 +112,15 @@ def pod_host() -> str:
     if not name or not port:
         return ""
     return f"https://[{name}]:{port}" if ":" in name else f"https://{name}:{port}"
+
+
+def _token_version(folder: Path) -> tuple[int, ...]:
+    """Another one whenever the file of the token is another one or was written; empty = there is no file."""
+    try:
+        file = (folder / "token").stat()
+    except OSError:
+        return ()
+    return file.st_dev, file.st_ino, file.st_mtime_ns, file.st_size
 
 
 def _token(folder: Path) -> str:

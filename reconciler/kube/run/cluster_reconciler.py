@@ -389,7 +389,7 @@ class ClusterReconciler:
         try:
             done_tasks, _ = await asyncio.wait({task}, timeout=PENDING_AFTER_SECONDS)
             if not done_tasks:
-                await self._publisher.pending(self._eligibilities(cluster))
+                await self._publisher.pending(self._eligibilities(cluster), is_over=task.done)
             return await task
         finally:
             if not task.done():

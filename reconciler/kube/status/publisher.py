@@ -4,8 +4,9 @@ Records first: statuses show them. Then statuses; then finalizers, because an ob
 and the records say before that it was deleted; then the QuotaCluster.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from itertools import takewhile
 from typing import Any, Final, TypeAlias
 
 from reconciler.base.protocols import Clock
@@ -89,12 +90,19 @@ class StatusPublisher:
         # When documents on their way out waited for a removal budget last: their timeout begins after that.
         self._waited: Mapping[str, float] = {}
 
-    async def pending(self, eligibilities: Mapping[str, Eligibility]) -> None:
-        """Documents without any status say that they wait."""
+    async def pending(
+        self, eligibilities: Mapping[str, Eligibility], *, is_over: Callable[[], bool]
+    ) -> None:
+        """Documents without any status say that they wait.
+
+        Args:
+            eligibilities: All documents.
+            is_over: Whether the wait has ended: no further status is written then.
+        """
         now = self._clock.now()
         _ = await self._writer.statuses(
             (eligibility.obj, pending_status(eligibility, now=now))
-            for eligibility in eligibilities.values()
+            for eligibility in takewhile(lambda _: not is_over(), eligibilities.values())
             if not status_of(eligibility.obj).get("conditions")
         )
 

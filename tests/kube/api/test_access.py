@@ -103,6 +103,30 @@ def test_a_token_that_the_kubelet_replaced_is_read_anew(
     assert asyncio.run(story()).lower() == "bearer second"
 
 
+def test_a_session_uses_the_new_token_and_notices_when_there_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, authority: Path
+) -> None:
+    folder = pod(tmp_path / "pod", monkeypatch, authority)
+    following = tmp_path / "following"
+    following.write_text(f"{PLANTED[::-1]}\n", "utf-8")
+
+    async def story() -> list[str]:
+        found = await access.load(pod_folder=folder)
+        tokens = [await found.authorization(), await found.authorization()]
+        # As the kubelet does it: the name gets another file, of the same size.
+        following.rename(folder / "token")
+        tokens.append(await found.authorization())
+        (folder / "token").unlink()
+        for _ in range(2):
+            with pytest.raises(ConfigError, match="the service account token cannot be read"):
+                _ = await found.authorization()
+        (folder / "token").write_text("third", "utf-8")
+        return [*tokens, await found.authorization()]
+
+    tokens = asyncio.run(story())
+    assert tokens == [f"Bearer {token}" for token in (PLANTED, PLANTED, PLANTED[::-1], "third")]
+
+
 def test_without_any_way_the_hint_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no way to a Kubernetes API server") as caught:
         loaded(pod_folder=tmp_path)
