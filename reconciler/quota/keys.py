@@ -5,9 +5,8 @@ ClientQuotaControlManager.validateQuotaKeyValue (3.5 to 4.4) for the rules.
 """
 
 import math
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from reconciler.errors import QuotaValueError
 
@@ -30,8 +29,7 @@ class Key(StrEnum):
     CONNECTION_CREATION_RATE = "connection_creation_rate"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyDefinition:
+class KeyDefinition(NamedTuple):
     """Meaning and allowed values of one key.
 
     Attributes:

@@ -4,12 +4,10 @@ Source: ``org.apache.kafka.common.protocol.Errors`` at Kafka 4.4.0; ``retriable`
 its exception. ``error_code(n)`` accepts unknown codes of newer brokers, too.
 """
 
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ErrorCode:
+class ErrorCode(NamedTuple):
     """One error code.
 
     Attributes:

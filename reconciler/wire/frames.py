@@ -8,8 +8,7 @@ with an int16 length, although the rest of the header is flexible.
 """
 
 import struct
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from reconciler.errors import DecodeError, FrameTooLarge, ProtocolError
 from reconciler.wire.apis import API_VERSIONS, BY_KEY, KafkaApi
@@ -37,8 +36,7 @@ _HINTS: Final = (
 """First bytes of other protocols, which would be read as a frame size."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestHeader:
+class RequestHeader(NamedTuple):
     """The header of a request; a null client id is None."""
 
     api_key: int

@@ -5,9 +5,8 @@ Sources: ``CommonClientConfigs``, ``AdminClientConfig``, ``SaslConfigs``, ``SslC
 meanings, a comment has the one that applies here.
 """
 
-from dataclasses import dataclass
 from enum import Enum
-from typing import Final
+from typing import Final, NamedTuple
 
 
 class ValueKind(Enum):
@@ -22,8 +21,7 @@ class ValueKind(Enum):
     IGNORED = "ignored"  # a setting of Kafka clients without an effect here
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyRule:
+class KeyRule(NamedTuple):
     """One key.
 
     Attributes:

@@ -8,6 +8,7 @@ and the bootstrap addresses are used again (KIP-899, KIP-1102).
 import random
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from reconciler.client.client_config import Address, ClientConfig
 from reconciler.quota.cluster import Node
@@ -21,8 +22,7 @@ class _AddressFailures:
     not_before: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DialChoice:
+class DialChoice(NamedTuple):
     """The addresses to dial next.
 
     Attributes:

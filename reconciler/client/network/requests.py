@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from reconciler.errors import AuthorizationError, BrokerError, ClientError
 from reconciler.wire.apis import KafkaApi
@@ -11,8 +11,7 @@ from reconciler.wire.error_codes import CLUSTER_AUTHORIZATION_FAILED, NONE, erro
 Answer = TypeVar("Answer")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResponseStatus:
+class ResponseStatus(NamedTuple):
     """The error code of the whole response, with the broker's message."""
 
     code: int = NONE

@@ -6,10 +6,9 @@ one by one and joined afterwards, so that a caller can split requests by size wi
 
 import struct
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from reconciler.errors import EncodeError
 from reconciler.wire.apis import ALTER_CLIENT_QUOTAS
@@ -33,16 +32,14 @@ _FLOAT64: Final = struct.Struct(">d")
 _ZERO: Final = bytes(8)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterClientQuotasRequest:
+class AlterClientQuotasRequest(NamedTuple):
     """A request; with ``validate_only`` nothing is changed."""
 
     alterations: tuple[Alteration, ...]
     validate_only: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterClientQuotasResponse:
+class AlterClientQuotasResponse(NamedTuple):
     """One result per entity, in the broker's order."""
 
     throttle_time_ms: int

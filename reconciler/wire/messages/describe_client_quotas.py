@@ -11,8 +11,7 @@ error.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from reconciler.errors import DecodeError, TooManyItems
 from reconciler.wire.apis import DESCRIBE_CLIENT_QUOTAS
@@ -54,16 +53,14 @@ _LEAST_VALUE: Final = 10
 _LEAST_ENTRY: Final = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeClientQuotasRequest:
+class DescribeClientQuotasRequest(NamedTuple):
     """A filter: components combine with *and*; strict also forbids other types."""
 
     components: tuple[Component, ...]
     strict: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeClientQuotasResponse:
+class DescribeClientQuotasResponse(NamedTuple):
     """The response in the caller's layout.
 
     Brokers send null entries with an error; entries beside an error are decoded, too, so callers check
