@@ -5,7 +5,6 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
 
-from reconciler.inventory.audit_log import MemoryAuditLog
 from reconciler.kube.api.resource_paths import CLIENT_QUOTAS, QUOTA_CLUSTERS
 from reconciler.kube.configuration.client_sessions import SecretState
 from reconciler.kube.configuration.operator_settings import OperatorSettings
@@ -18,6 +17,7 @@ from reconciler.quota.keys import Key
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.kube_api import FakeKubeApi
 from tests.fakes.manual_clock import Inline, TurnedClock
+from tests.fakes.memory_audit_log import MemoryAuditLog
 from tests.kube.worlds import Sessions, quota_cluster, resource
 
 ALICE = entity(user="alice")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from reconciler.codecs.loop_memory import read_removals, removal_rows
 from reconciler.codecs.reader import DocumentReader
-from reconciler.quota.entity import DEFAULT, Entity, entity, level, may_match_same, sort_key
+from reconciler.quota.entity import DEFAULT, Entity, entity, level, sort_key
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import Owner, OwnershipRecords, Recorded
 from reconciler.quota.planner.guards import MIN_SHARE_FROM, Guard, Guards
@@ -22,6 +22,7 @@ from reconciler.quota.planner.removal_budgets import (
 )
 from reconciler.quota.policy import Cause, DeletionPolicy
 from tests.quota import strategies
+from tests.quota.reference import may_match_same
 
 NOW, WINDOW = 1_700_000_000.0, 3600.0
 RATE = Key.PRODUCER_BYTE_RATE
