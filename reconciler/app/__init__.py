@@ -1,1 +1,1 @@
-"""Use cases that the command line, the operator and library users share; no option parsing and no printing."""
+"""Use cases shared by the command line, the operator and library users; no option parsing and no printing."""

@@ -1,7 +1,7 @@
-"""Running a coroutine of a command: one event loop, and signals that let it report the state before it ends.
+"""Runs a command's coroutine on an event loop, with signal handling that lets it report its state before it ends.
 
-The first Ctrl-C, SIGTERM or SIGHUP cancels the command's task; what is under way decides what to say. ``reconcile``
-turns the cancellation of an apply into ``Interrupted``, once results are recorded.
+The first Ctrl-C, SIGTERM or SIGHUP cancels the command's task, which may still report. ``reconcile`` turns the
+cancellation of an apply into ``Interrupted``, once results are recorded.
 """
 
 import asyncio
@@ -14,10 +14,10 @@ T = TypeVar("T")
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """The result of a coroutine.
+    """Return the result of a coroutine.
 
     Raises:
-        KeyboardInterrupt: Ctrl-C, SIGTERM or SIGHUP came, and the work had nothing to report.
+        KeyboardInterrupt: Ctrl-C, SIGTERM or SIGHUP was received, and the coroutine raised nothing else.
     """
     with asyncio.Runner() as runner:
         return runner.run(_terminable(work))

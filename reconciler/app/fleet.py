@@ -1,4 +1,4 @@
-"""The same work for many clusters at the same time: bounded, on one event loop; one that fails stops no other."""
+"""Runs the same work for many clusters concurrently on one event loop; a failure of one does not stop the others."""
 
 import asyncio
 import time
@@ -18,14 +18,14 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterResult(Generic[Value]):
-    """What came of the work for one cluster.
+    """The result of the work for one cluster.
 
     Attributes:
         target: The cluster.
         value: The result; ``None`` if it failed.
         error: Why it failed; ``None`` if it did not.
-        seconds: How long it took, without the time in which it waited for its turn.
-        notices: What was said on the way.
+        seconds: Duration, without the time spent waiting for a free slot.
+        notices: Messages of the work.
     """
 
     target: ClusterTarget
@@ -42,13 +42,13 @@ class ClusterResult(Generic[Value]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetProgress:
-    """How far the clusters of a run are.
+    """The progress of a run over many clusters.
 
     Attributes:
-        total: All clusters.
-        done: Those that ended, failed ones included.
-        active: Those that are worked on.
-        failed: Those that failed.
+        total: Number of clusters.
+        done: Ended ones, failed ones included.
+        active: Running ones.
+        failed: Failed ones.
     """
 
     total: int
@@ -58,12 +58,12 @@ class FleetProgress:
 
     @property
     def waiting(self) -> int:
-        """Those that wait for their turn."""
+        """Clusters that have not started."""
         return self.total - self.done - self.active
 
 
 Work = Callable[[Notices, ClusterTarget], Awaitable[Value]]
-"""``work(notices, target)``: one cluster."""
+"""``work(notices, target)`` processes one cluster."""
 
 
 async def run_fleet(
@@ -74,20 +74,20 @@ async def run_fleet(
     report: Callable[[FleetProgress], None] = lambda _: None,
     should_stop: Callable[[ClusterResult[Value]], bool] = lambda _: False,
 ) -> tuple[ClusterResult[Value], ...]:
-    """The results of all clusters, in the order of the targets.
+    """Return the results of all clusters, in the order of the targets.
 
-    A cancellation ends what is under way, and begins nothing more. A result whose error is ``Interrupted`` says what was
+    A cancellation ends running work and starts no other. A result whose error is ``Interrupted`` reports what was
     done until then.
 
     Args:
         targets: The clusters.
-        work: What to do with each.
-        concurrency: Clusters at the same time.
-        report: Called whenever a cluster begins or ends.
-        should_stop: Whether a result keeps the clusters that have not begun from beginning.
+        work: Processes one cluster.
+        concurrency: Maximum number of clusters at the same time.
+        report: Called whenever a cluster starts or ends.
+        should_stop: Whether after this result no further cluster starts.
 
     Raises:
-        asyncio.CancelledError: The run was cancelled, and no cluster had anything to report.
+        asyncio.CancelledError: The run was cancelled, and no cluster reported ``Interrupted``.
     """
     run = _FleetRun(targets, work, concurrency, report, should_stop)
     tasks = [asyncio.create_task(run.one_cluster(number)) for number in range(len(targets))]
@@ -108,7 +108,7 @@ async def run_fleet(
 
 
 async def _ended(tasks: "Sequence[asyncio.Task[ClusterResult[Value]]]") -> bool:
-    """Whether the run was cancelled while it waited for all; a fault of the program ends it at once."""
+    """Wait for all tasks; return whether the run was cancelled. A bug in a task is raised at once."""
     is_cancelled = False
     pending = set(tasks)
     while pending:
@@ -131,7 +131,7 @@ def _not_begun(target: ClusterTarget) -> "ClusterResult[Value]":
 
 
 class _FleetRun(Generic[Value]):
-    """One run over many clusters, and how far it is."""
+    """One run over many clusters, with its progress."""
 
     def __init__(
         self,
@@ -147,7 +147,7 @@ class _FleetRun(Generic[Value]):
         self._done = self._active = self._failed = 0
 
     async def one_cluster(self, number: int) -> ClusterResult[Value]:
-        """The result of one cluster, once it had its turn."""
+        """Return the result of one cluster, after waiting for a free slot."""
         target = self._targets[number]
         async with self._slots:
             if self._is_stopped:

@@ -1,4 +1,4 @@
-"""HTML pages from the command line: the files of ``render/page`` are read here and handed to the pure renderer."""
+"""HTML pages: reads the files of ``render/page`` and passes them to the pure renderer."""
 
 from collections.abc import Sequence
 from importlib.resources import files
@@ -16,7 +16,7 @@ from reconciler.render.html.page import (
 
 
 def page_files() -> PageFiles:
-    """The parts of every page, as they are installed with the package."""
+    """Return the parts of every page, as installed with the package."""
     folder = files("reconciler.render").joinpath("page")
 
     def joined(names: Sequence[str]) -> str:
@@ -26,10 +26,10 @@ def page_files() -> PageFiles:
 
 
 def page_of(looks: Sequence[ClusterPage], *, page: str) -> str:
-    """A page about these clusters, made now.
+    """Return a page about these clusters, with the current time.
 
     Args:
-        looks: The clusters; people choose between several.
+        looks: The clusters; the reader selects one of several.
         page: ``plan`` or ``report``.
     """
     return page_html(

@@ -1,4 +1,4 @@
-"""Where a use case says what happens beside its result: warnings, hints, notes and progress. The caller decides how they look."""
+"""Messages of use cases beside their results: warnings, hints, notes and progress. The caller decides how to print them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,29 +9,29 @@ class TextReceiver(Protocol):
     """A receiver of texts."""
 
     def note(self, text: str) -> None:
-        """What happens."""
+        """Receive a message about what happens."""
         ...
 
     def warning(self, text: str) -> None:
-        """What may go wrong."""
+        """Receive a warning."""
         ...
 
     def hint(self, text: str) -> None:
-        """What to do next; "" is nothing."""
+        """Receive advice on what to do next; "" = none."""
         ...
 
 
 class Notices(TextReceiver, Protocol):
-    """A receiver of texts and of progress; a command line prints them, a library user may log them."""
+    """A receiver of texts and progress; a command line prints them, a library user may log them."""
 
     def progress(self, phase: str, done: int, total: int) -> None:
-        """How far long work is; a total of 0 is not known. Called often."""
+        """Receive progress of long work; a total of 0 = unknown. Called often."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """One text that a use case said.
+    """A message of a use case.
 
     Attributes:
         kind: ``note``, ``warning`` or ``hint``.
@@ -43,33 +43,33 @@ class Notice:
 
 
 class NoticeLog:
-    """A receiver that keeps the texts for later, because several clusters speak at the same time. Implements ``Notices``.
+    """Stores the texts of one of several concurrent clusters. Implements ``Notices``.
 
     Attributes:
-        notices: The texts, in the order in which they came.
+        notices: The texts, in order of arrival.
     """
 
     def __init__(self) -> None:
         self.notices: list[Notice] = []
 
     def note(self, text: str) -> None:
-        """Keep a note."""
+        """Store a note."""
         self.notices.append(Notice(kind="note", text=text))
 
     def warning(self, text: str) -> None:
-        """Keep a warning."""
+        """Store a warning."""
         self.notices.append(Notice(kind="warning", text=text))
 
     def hint(self, text: str) -> None:
-        """Keep a hint."""
+        """Store a hint."""
         self.notices.append(Notice(kind="hint", text=text))
 
     def progress(self, phase: str, done: int, total: int) -> None:
-        """Nothing: the run says how many clusters are done."""
+        """Do nothing: the run reports the number of finished clusters."""
 
 
 def replay(notices: Iterable[Notice], to: TextReceiver) -> None:
-    """Say kept texts to another receiver."""
+    """Send stored texts to another receiver."""
     say = {"note": to.note, "warning": to.warning, "hint": to.hint}
     for notice in notices:
         say[notice.kind](notice.text)

@@ -1,4 +1,4 @@
-"""Requests of use cases as plain values. They import nothing heavy, so that a command line can build them at once."""
+"""Requests of use cases as plain values. Imports nothing slow, so that a command line can create them at once."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,30 +11,30 @@ if TYPE_CHECKING:
     from reconciler.quota.entity import Entity
 
 CONCURRENCY: Final = 100
-"""Clusters at the same time. One that never answers holds its place until its deadline."""
+"""Clusters at the same time. One that never answers occupies a slot until its deadline."""
 
 NOTIFICATION_SHAPES: Final = ("webhook", "slack", "cloudevents")
-"""Forms of a message."""
+"""Formats of a message."""
 
 AUTO: Final = "auto"
-"""An address of evidence: as the cluster's configuration says."""
+"""Evidence address from the cluster's configuration."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetRequest:
-    """Which cluster or clusters a command is about, as it was typed.
+    """The clusters of a command, as typed.
 
     Attributes:
-        project: The project file; ``None`` = ``kquota.yaml``, here or in a folder above (``project_files``).
+        project: The project file; ``None`` = ``kquota.yaml``, here or in a parent folder (``project_files``).
         cluster: Name of one cluster; ``None`` = the only one.
         every: All clusters of the project.
         bootstrap_server: Brokers, instead of a project.
         command_config: Java properties of the client; with a project they are added to its settings.
-        config_from: Revision that the project file is read at; ``None`` = the file as it is.
+        config_from: Revision from which the project file is read; ``None`` = the file in the work tree.
         timeout: Seconds for one call, instead of the configured ones.
-        concurrency: Clusters that are worked on at the same time.
+        concurrency: Maximum number of clusters at the same time.
         takes_all: Whether the command has the option ``--all``.
-        from_environment: Which of these values come from ``KQUOTA_*`` variables.
+        from_environment: The values that come from ``KQUOTA_*`` variables.
     """
 
     project: Path | None = None
@@ -59,13 +59,13 @@ class TargetRequest:
 
     @property
     def by_address(self) -> bool:
-        """Whether brokers were named, so that no project file is read."""
+        """Whether brokers were typed, so that no project file is read."""
         return self.bootstrap_server is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanLimits:
-    """What was typed about a plan's limits; ``None`` leaves the trusted configuration as it is."""
+    """Typed limits of a plan; ``None`` keeps the trusted configuration."""
 
     policy: str | None = None
     confirm_sync: str | None = None
@@ -85,7 +85,7 @@ class PlanLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordSource:
-    """Where a plan's third side comes from, as it was typed."""
+    """The source of the last applied values, as typed."""
 
     since: str | None = None
     no_inventory: bool = False
@@ -103,12 +103,12 @@ class ExportLayout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceRequest:
-    """What was typed about evidence.
+    """The typed options about evidence.
 
     Attributes:
-        evidence: An address; ``auto`` = the cluster's ``telemetry.evidenceUri``, if it has one.
-        no_evidence: Leave it out.
-        require_evidence: Exit 5 unless everything that changes could be judged.
+        evidence: An address; ``auto`` = the cluster's ``telemetry.evidenceUri``, if it is set.
+        no_evidence: Do not use evidence.
+        require_evidence: Exit 5 unless every change could be judged.
     """
 
     evidence: str = AUTO
@@ -127,13 +127,13 @@ class EvidenceRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotificationRequest:
-    """Who is notified of drift, as it was typed.
+    """The typed options about drift notifications.
 
     Attributes:
         receivers: ``SHAPE=env:NAME`` or ``SHAPE=file:PATH``.
-        key: Where the key is that messages are signed with.
+        key: Source of the key that signs messages.
         remind_after: Seconds after which the same drift is sent again.
-        state: Where it is written down what was sent; ``None`` = beside the project's records.
+        state: File with what was sent; ``None`` = beside the project's records.
     """
 
     receivers: tuple[str, ...]
@@ -148,11 +148,11 @@ class NotificationRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricsRequest:
-    """Where metrics are served, as it was typed.
+    """The typed options about metrics.
 
     Attributes:
-        address: ``HOST:PORT``; ``None`` = nowhere.
-        entity_labels: Whether they name entities.
+        address: ``HOST:PORT``; ``None`` = no metrics.
+        entity_labels: Whether metrics have entity labels.
     """
 
     address: str | None

@@ -1,1 +1,1 @@
-"""Shared ground without domain knowledge: files, bounded JSON, redaction, characters, HTTP, time."""
+"""Shared code without domain knowledge: files, bounded JSON, redaction, escaping, HTTP, time."""

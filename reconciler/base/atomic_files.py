@@ -1,4 +1,4 @@
-"""The one way to replace a file: any crash leaves the old file or the new one, complete and durable."""
+"""Replaces files atomically: any crash leaves the old file or the new one, complete and durable."""
 
 import contextlib
 import os
@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Final
 
 PRIVATE: Final = 0o600
-"""Records, plans and outcomes name users and clients; other accounts do not need to read them."""
+"""Records, plans and outcomes contain names of users and clients; other accounts do not need to read them."""
 
 
 def replace_file(path: Path, content: bytes, *, mode: int = PRIVATE) -> None:
-    """Write beside a file, sync, put it in its place, and sync its folder.
+    """Write a temporary file beside ``path``, sync it, rename it to ``path``, and sync the folder.
 
     Args:
         path: The file. A link there is replaced, not followed: pass a resolved path to follow it.
@@ -20,7 +20,7 @@ def replace_file(path: Path, content: bytes, *, mode: int = PRIVATE) -> None:
         mode: Its permissions.
 
     Raises:
-        OSError: The folder is missing or not writable, or the disk is full. Nothing is left beside the file.
+        OSError: The folder is missing or not writable, or the disk is full. The temporary file is removed.
     """
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".new", dir=path.parent)
     draft = Path(name)
@@ -39,7 +39,7 @@ def replace_file(path: Path, content: bytes, *, mode: int = PRIVATE) -> None:
 
 
 def remove_drafts(path: Path) -> None:
-    """Remove what a killed :func:`replace_file` left beside a file. Call it only while no other process replaces it."""
+    """Remove temporary files of a killed :func:`replace_file`. Call it only while no other process replaces the file."""
     names = re.compile(rf"\.{re.escape(path.name)}\.[A-Za-z0-9_]+\.new")
     with contextlib.suppress(OSError):
         for draft in path.parent.iterdir():
@@ -48,7 +48,7 @@ def remove_drafts(path: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make names in a folder durable; a rename is not, until its folder is synced."""
+    """Make names in a folder durable; a rename is durable only after its folder is synced."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(handle)

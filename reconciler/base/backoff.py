@@ -1,4 +1,4 @@
-"""How long to wait before the next try, and what is left of a deadline. Numbers only; nothing here sleeps."""
+"""The wait before the next attempt, and the remainder of a deadline. Pure; nothing here sleeps."""
 
 import math
 from collections.abc import Callable
@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 JITTER: Final = (0.8, 1.2)
-"""Kafka's ExponentialBackoff spreads waits by ±20 % (KIP-580)."""
+"""Kafka's ExponentialBackoff randomises waits by ±20 % (KIP-580)."""
 
 EXACT: Final = (1.0, 1.0)
-"""No spread."""
+"""No randomisation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,8 +18,8 @@ class Backoff:
 
     Attributes:
         first: Seconds after the first failure.
-        cap: Longest wait in seconds, before it is spread.
-        spread: Least and largest share of the wait; a random one between them is taken.
+        cap: Maximum wait in seconds, before randomisation.
+        spread: Minimum and maximum factor of the wait; a random one between them is used.
     """
 
     first: float
@@ -27,11 +27,11 @@ class Backoff:
     spread: tuple[float, float] = JITTER
 
     def pause(self, failures: int, uniform: Callable[[], float]) -> float:
-        """Seconds to wait after so many failures in a row (from 1).
+        """Return the seconds to wait after ``failures`` consecutive failures.
 
         Args:
             failures: 1 after the first failure.
-            uniform: Gives a number in [0, 1); the source of randomness.
+            uniform: Returns a random number in [0, 1).
         """
         if failures < 1:
             return 0.0
@@ -42,11 +42,11 @@ class Backoff:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deadline:
-    """One instant on the monotonic clock by which a call must end.
+    """The time on the monotonic clock by which a call must end.
 
     Attributes:
         at: The end.
-        connect_at: The end of setting up a connection; earlier where an answer is waited for longer than a connection.
+        connect_at: The end of connection setup; earlier if a response may take longer than a connection.
         refused_at: The end while every address refuses and none ever accepted a connection; at most ``at``.
     """
 
@@ -55,18 +55,18 @@ class Deadline:
     refused_at: float = math.inf
 
     def seconds_remaining(self, now: float) -> float:
-        """Seconds until the deadline, never below 0."""
+        """Return the seconds until the deadline, at least 0."""
         return max(0.0, self.at - now)
 
     @property
     def to_connect(self) -> "Deadline":
-        """The deadline of setting up a connection inside the call."""
+        """The deadline of connection setup within the call."""
         return replace(self, at=min(self.at, self.connect_at))
 
     def within(self, now: float, seconds: float) -> float:
-        """``seconds``, or what is left of the deadline if that is less."""
+        """Return ``seconds``, or the remainder of the deadline if that is less."""
         return min(seconds, self.seconds_remaining(now))
 
     def passed(self, now: float) -> bool:
-        """Whether nothing is left."""
+        """Whether the deadline has passed."""
         return now >= self.at

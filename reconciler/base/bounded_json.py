@@ -1,7 +1,7 @@
-"""JSON that others wrote, the one way in: bounded in bytes, items and depth, and every fault one ``ValueError`` with a sentence.
+"""Parses JSON from outside, bounded in bytes, items and depth; every fault is a ``ValueError`` with a message.
 
-Python's own reader raises ``RecursionError`` for deep nesting, and its errors keep the whole text, which a printed
-chain of exceptions would show. What a value may hold is the business of those who asked for it.
+Python's own parser raises ``RecursionError`` for deep nesting, and its errors keep the whole text, which a printed
+chain of exceptions would show. Callers validate the values.
 """
 
 import json
@@ -11,25 +11,25 @@ from typing import Any, Final, NoReturn, TypeAlias
 Pairs: TypeAlias = list[tuple[str, Any]]
 
 SMALL: Final = 64 * 1024
-"""One value, one line, one complaint."""
+"""Bytes of a single value, line or message."""
 
 ANSWER: Final = 1024 * 1024
-"""An answer of a server that describes one thing."""
+"""Bytes of a server's response about one object."""
 
 DOCUMENT: Final = 64 * 1024 * 1024
-"""A file that this program, or another one, wrote about a whole cluster."""
+"""Bytes of a file about a whole cluster."""
 
 ITEM_BYTES: Final = 4
-"""Bytes of text that an item has on average, at the least: ``[],`` has three and needs 64 in memory."""
+"""Minimum average bytes of an item: ``[],`` has three and needs 64 in memory."""
 
 MOST_DEPTH: Final = 200
-"""Levels of arrays and objects. Nothing that is read here has more than ten."""
+"""Maximum nesting of arrays and objects. Valid input has at most ten levels."""
 
 _CONTAINERS: Final[frozenset[type]] = frozenset({dict, list})
 
 
 class InvalidJson(ValueError):
-    """A text that is not taken as JSON. It keeps nothing of the text."""
+    """A text is not accepted as JSON. The error does not contain the text."""
 
 
 def parse(
@@ -39,7 +39,7 @@ def parse(
     pairs: Callable[[Pairs], object] | None = None,
     checks_depth: bool = True,
 ) -> Any:  # noqa: ANN401 - whatever the text holds; the caller checks
-    """The value of a text.
+    """Parse a text.
 
     Args:
         text: UTF-8 where it is bytes.
@@ -48,7 +48,7 @@ def parse(
         checks_depth: Whether a value that is nested too deep is refused here; else the caller asks :func:`is_deep`.
 
     Raises:
-        UnreadableJson: It is no JSON, too long, or nested too deep; or ``pairs`` raised a ``ValueError``.
+        InvalidJson: The text is not JSON, too long, or nested too deep; or ``pairs`` raised a ``ValueError``.
     """
     if len(text) > most_bytes:
         raise InvalidJson(f"it has more than {most_bytes:,} bytes")
@@ -72,10 +72,10 @@ def parse(
 
 
 def unique(pairs: Pairs) -> dict[str, Any]:
-    """For :func:`parse`: an object whose names are given once.
+    """Convert pairs into a dict; for ``pairs`` of :func:`parse`.
 
     Raises:
-        ValueError: A name is given twice.
+        ValueError: A name occurs twice.
     """
     members = dict(pairs)
     if len(members) != len(pairs):
@@ -86,7 +86,7 @@ def unique(pairs: Pairs) -> dict[str, Any]:
 
 
 def items(text: str | bytes) -> int:
-    """At least as many as there are arrays, objects and values in a text; marks inside of strings count as well."""
+    """Return an upper bound of the number of arrays, objects and values; characters inside strings count too."""
     if isinstance(text, bytes):
         return text.count(b",") + text.count(b"[") + text.count(b"{") + 1
     return text.count(",") + text.count("[") + text.count("{") + 1
@@ -98,7 +98,7 @@ def is_deep(value: object) -> bool:
     for _ in range(MOST_DEPTH + 1):
         if not level:
             return False
-        # Most containers hold no other one, which is asked at the speed of C: a plan has 200,000 of them.
+        # Most containers contain no other one, which is checked at C speed: a plan has 200,000 of them.
         contents = (outer.values() if type(outer) is dict else outer for outer in level)
         level = [
             inner

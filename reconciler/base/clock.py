@@ -1,4 +1,4 @@
-"""The real clock: the only place of the client that asks the operating system for the time."""
+"""The system clock: the only module of the client that reads the time of the operating system."""
 
 import asyncio
 import time
@@ -10,11 +10,11 @@ class SystemClock:
     __slots__ = ()
 
     def now(self) -> float:
-        """Seconds since the epoch, UTC."""
+        """Return seconds since the epoch, UTC."""
         return time.time()  # noqa: TID251 - this is the clock that others take
 
     def monotonic(self) -> float:
-        """Seconds that never go back; the same clock that asyncio's loop uses."""
+        """Return monotonic seconds; the same clock that asyncio's loop uses."""
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:

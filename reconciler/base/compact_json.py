@@ -1,14 +1,14 @@
-"""Compact JSON of many small values one after the other, as fast as CPython's C encoder allows."""
+"""Fast compact JSON for many small values, with CPython's C encoder."""
 
 import json
 from collections.abc import Callable
 
 
 def compact(*, sort_keys: bool = False) -> Callable[[object], str]:
-    """A function that writes a value as JSON: no blanks, ASCII; it refuses what JSON cannot say (ValueError).
+    """Return a function that writes a value as JSON without blanks, in ASCII; it raises ValueError for NaN and infinity.
 
-    ``JSONEncoder.encode`` builds its C encoder anew for each value, which costs as much as writing a short row. Here
-    it is built once. Values must hold no circles. An interpreter without that encoder takes the documented way.
+    ``JSONEncoder.encode`` creates its C encoder for each value, which costs as much as writing a short row. Here it
+    is created once. Values must not contain cycles. Without the C encoder ``JSONEncoder.encode`` is used.
     """
     plain = json.JSONEncoder(separators=(",", ":"), sort_keys=sort_keys, allow_nan=False)
     make = getattr(json.encoder, "c_make_encoder", None)

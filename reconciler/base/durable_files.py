@@ -9,14 +9,14 @@ from reconciler.base.regular_files import read_regular
 from reconciler.errors import InventoryError
 
 FileStamp: TypeAlias = tuple[int, int, int]
-"""Inode, time of change in nanoseconds and size: equal for a file that was not replaced."""
+"""Inode, modification time in nanoseconds and size: equal for a file that was not replaced."""
 
 
 class DurableFiles(Protocol):
-    """A file system, as far as ownership records and audit logs use it."""
+    """The file system operations of ownership records and audit logs."""
 
     def read(self, path: Path, *, max_bytes: int) -> bytes:
-        """The bytes of a regular file.
+        """Return the bytes of a regular file.
 
         Raises:
             OSError: It is missing, cannot be read, or is larger.
@@ -24,11 +24,11 @@ class DurableFiles(Protocol):
         ...
 
     def stamp(self, path: Path) -> FileStamp | None:
-        """What changes whenever the file is replaced; ``None`` if there is no file."""
+        """Return a stamp that changes whenever the file is replaced; ``None`` if there is no file."""
         ...
 
     def last_byte(self, path: Path) -> bytes:
-        """The last byte of a file; empty if the file is empty or missing.
+        """Return the last byte of a file; empty if the file is empty or missing.
 
         Raises:
             OSError: It cannot be read.
@@ -44,7 +44,7 @@ class DurableFiles(Protocol):
         ...
 
     def append(self, path: Path, content: bytes) -> None:
-        """Add ``content`` at the end of a file and sync it.
+        """Append ``content`` to a file and sync it.
 
         Raises:
             InventoryError: The file cannot be written.
@@ -52,7 +52,7 @@ class DurableFiles(Protocol):
         ...
 
     def remove_leftovers(self, path: Path) -> None:
-        """Remove what a killed :meth:`replace` left. Call it only while no other process replaces the file."""
+        """Remove temporary files of a killed :meth:`replace`. Call it only while no other process replaces the file."""
         ...
 
 
@@ -62,11 +62,11 @@ class DurableDisk:
     __slots__ = ()
 
     def read(self, path: Path, *, max_bytes: int) -> bytes:
-        """The bytes of a regular file."""
+        """Return the bytes of a regular file."""
         return read_regular(path, max_bytes=max_bytes)
 
     def stamp(self, path: Path) -> FileStamp | None:
-        """What changes whenever the file is replaced; ``None`` if there is no file."""
+        """Return a stamp that changes whenever the file is replaced; ``None`` if there is no file."""
         try:
             status = path.stat()
         except FileNotFoundError:
@@ -74,7 +74,7 @@ class DurableDisk:
         return status.st_ino, status.st_mtime_ns, status.st_size
 
     def last_byte(self, path: Path) -> bytes:
-        """The last byte of a file; empty if the file is empty or missing."""
+        """Return the last byte of a file; empty if the file is empty or missing."""
         try:
             with path.open("rb") as file:
                 if file.seek(0, os.SEEK_END) == 0:
@@ -92,7 +92,7 @@ class DurableDisk:
             raise _cannot_write(path, error) from error
 
     def append(self, path: Path, content: bytes) -> None:
-        """Add ``content`` at the end of a file and sync it; a new file is private."""
+        """Append ``content`` to a file and sync it; a new file is private."""
         try:
             is_new = not path.exists()
             handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, PRIVATE)
@@ -107,7 +107,7 @@ class DurableDisk:
             raise _cannot_write(path, error) from error
 
     def remove_leftovers(self, path: Path) -> None:
-        """Remove what a killed :meth:`replace` left."""
+        """Remove temporary files of a killed :meth:`replace`."""
         remove_drafts(path.resolve())
 
 

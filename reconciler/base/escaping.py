@@ -1,17 +1,16 @@
-"""The one place where a foreign name becomes text. For terminals, Markdown cells, CSV and workflow commands.
+"""Escapes foreign names for terminals, Markdown cells, CSV and workflow commands.
 
-A Kafka principal may hold anything: pipes, back-ticks, ``@team``, line breaks, ANSI colours, right-to-left
-marks, ``::set-output``. Everything that we print goes through one of these functions, so that a name can
-never forge a line, a cell, a colour, a mention or a command of a CI runner. ``output_text`` is the exit after them,
-which also sees to JSON and YAML, where names are written without being changed.
+A Kafka principal may contain anything: pipes, back-ticks, ``@team``, line breaks, ANSI colours, right-to-left marks,
+``::set-output``. Everything that we print passes one of these functions, so that a name can never forge a line, a
+cell, a colour, a mention or a command of a CI runner. ``output_text`` runs after them and also protects JSON and
+YAML, where names are written unchanged.
 
-``quoted`` is the common first step. A plain name stands for itself; any other is put between double
-quotes with escapes, so that the default (``<default>``), the literal name ``"<default>"`` and the empty
-name ``""`` look different.
+``quoted`` is the common first step. A plain name stays as it is; any other is quoted with escapes, so that the
+default (``<default>``), the literal name ``"<default>"`` and the empty name ``""`` look different.
 
-A character is shown if a reader sees it where it stands. Controls, format characters and unassigned ones are not,
-letters of right-to-left scripts reorder their neighbours, and default-ignorable characters take no room on a screen:
-``admin`` and ``admin`` with a variation selector look the same.
+A character is shown if it is visible at its own position. Control, format and unassigned characters are escaped, and
+so are letters of right-to-left scripts, which reorder their neighbours, and default-ignorable characters, which are
+invisible: ``admin`` and ``admin`` with a variation selector look the same.
 """
 
 import re
@@ -44,10 +43,10 @@ DEFAULT_IGNORABLE: Final = (
 """Ranges of code points, both ends included; 4,174 in all."""
 
 BLANKS: Final = frozenset("\u2800")
-"""Characters that are printable by their class and empty on a screen: BRAILLE PATTERN BLANK."""
+"""Characters that are printable by their category but invisible: BRAILLE PATTERN BLANK."""
 
-# Letters of right-to-left scripts and Arabic numbers reorder what stands beside them, so that
-# "10 -> 20" could be read as "20 -> 10".
+# Letters of right-to-left scripts and Arabic numbers reorder their neighbours, so that "10 -> 20" could be read as
+# "20 -> 10".
 _REORDERING: Final = frozenset({"R", "AL", "AN"})
 
 _IGNORABLE: Final = re.compile(
@@ -57,7 +56,7 @@ _IGNORABLE: Final = re.compile(
 
 @lru_cache(maxsize=4096)
 def is_shown(character: str) -> bool:
-    """Whether a character can be printed as it is: visible, and without effect on its neighbours."""
+    """Whether a character can be printed unchanged: visible, and without effect on its neighbours."""
     return (
         character.isprintable()
         and unicodedata.bidirectional(character) not in _REORDERING
@@ -67,12 +66,12 @@ def is_shown(character: str) -> bool:
 
 
 def escape(character: str) -> str:
-    r"""``\uXXXX``, or ``\UXXXXXXXX`` above U+FFFF: the same in our text, in JSON up to U+FFFF, and in YAML."""
+    r"""Return ``\uXXXX``, or ``\UXXXXXXXX`` above U+FFFF: the same in our text, in JSON up to U+FFFF, and in YAML."""
     code = ord(character)
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-# A name of these characters only, which begins with none of "<"quote, stands for itself.
+# A name without these characters, and without a leading "<", is not quoted.
 _NEEDS_QUOTES: Final = re.compile(r'[",\\]|^<|^\s|\s$|^$')
 
 # A line that begins with "::" is a command to GitHub's runner; "##[" and "##vso[" are commands anywhere.
@@ -81,7 +80,7 @@ _ADDRESS: Final = re.compile(r"[0-9A-Fa-f:.%]+")
 
 
 def escaped(text: str) -> str:
-    r"""Text on one line: what cannot be seen or reorders its line becomes ``\uXXXX``; nothing is quoted."""
+    r"""Escape text for one line: invisible and reordering characters become ``\uXXXX``; nothing is quoted."""
     if text.isascii() and text.isprintable():
         safe = text
     else:
@@ -92,7 +91,7 @@ def escaped(text: str) -> str:
 
 
 def escaped_lines(text: str) -> str:
-    """The same for text of several lines, which stay lines."""
+    """Escape text of several lines; line breaks stay."""
     return "\n".join(map(escaped, text.split("\n")))
 
 
@@ -107,7 +106,7 @@ def _without_commands(text: str) -> str:
 
 
 def quoted(name: str) -> str:
-    """A name for a terminal: itself if it is plain, else between double quotes with escapes."""
+    """Quote a name for a terminal: unchanged if it is plain, else between double quotes with escapes."""
     safe = escaped(name.replace("\\", "\\\\")) if "\\" in name else escaped(name)
     if safe == name and not _NEEDS_QUOTES.search(name):
         return name
@@ -115,10 +114,10 @@ def quoted(name: str) -> str:
 
 
 def markdown(text: str) -> str:
-    """A name as inline code for Markdown, also inside a table cell: no markup, mention, link or HTML works.
+    """Format a name as inline code for Markdown, also in a table cell: no markup, mention, link or HTML takes effect.
 
-    A code span does it for nearly all names. Back-ticks, pipes and backslashes need care that differs
-    between renderers (GFM unescapes a pipe even in code), so those become ``<code>`` with entities.
+    A code span suffices for nearly all names. Back-ticks, pipes and backslashes are treated differently by renderers
+    (GFM unescapes a pipe even in code), so those become ``<code>`` with entities.
     """
     safe = escaped(text)
     if not safe or any(c in safe for c in "`|\\") or safe != safe.strip():
@@ -127,9 +126,9 @@ def markdown(text: str) -> str:
 
 
 def html(text: str) -> str:
-    """Text for ``<code>`` and ``<pre>``, also in Markdown: no tag, no markup and no link begins in it.
+    """Escape text for ``<code>`` and ``<pre>``, also in Markdown: no tag, markup or link can begin in it.
 
-    Outside of code this is not enough: code hosts look for mentions and references in the finished page, where
+    Outside of code this is not enough: code hosts search for mentions and references in the rendered page, where
     ``&#64;team`` is ``@team`` again; see :func:`prose`.
     """
     return _CODE_MARKUP.sub(_entities, escaped(text))
@@ -137,12 +136,12 @@ def html(text: str) -> str:
 
 # An underscore within a word is no emphasis (CommonMark 0.31, section 6.2), so names of keys stay readable.
 _UNDERSCORES: Final = r"(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])"
-# GFM makes links of addresses before HTML is looked at, so also within <code>.
+# GFM converts addresses to links before it parses HTML, so also within <code>.
 _ADDRESSES: Final = r":(?=//)|(?<=[Ww][Ww][Ww])\."
 _CODE_MARKUP: Final = re.compile(rf"[\\`*\[\]<>&|~@$#!]|{_UNDERSCORES}|{_ADDRESSES}")
 
-# What GitHub and GitLab take for a reference if a name follows: users, issues, merge requests, labels, emoji, ...
-# The colon of an address is one, too: GitLab makes links of addresses in the finished page, where an entity is a colon.
+# GitHub and GitLab read these as references if a name follows: users, issues, merge requests, labels, emoji, ... The
+# colon of an address counts too: GitLab links addresses in the rendered page, where an entity is a colon.
 _REFERENCE: Final = (
     r"[@#!$~%&](?=[^\s,;.)])|:(?=//)|:(?=(?![0-9]{1,60}:)[a-z0-9_+-]{1,60}:|100:|1234:)"
     r"|(?<=[Gg][Hh])-(?=[0-9])"
@@ -155,10 +154,10 @@ _MARKUP: Final = re.compile(
 
 
 def prose(text: str) -> str:
-    """A sentence with foreign words in it, for Markdown, HTML and table cells: nothing in it is markup or a reference.
+    """Escape a sentence with foreign words for Markdown, HTML and table cells: nothing in it is markup or a reference.
 
-    Only a character that would be interpreted where it is becomes an entity; the rest stays readable as text. A sign
-    that could begin a reference is in ``<code>``, which breaks the word for every such filter.
+    Only a character that would be interpreted at its position becomes an entity; the rest stays readable as text. A
+    sign that could begin a reference is put in ``<code>``, which separates the word for every such filter.
     """
     return _MARKUP.sub(_neutral, escaped(text))
 
@@ -173,11 +172,11 @@ def _entities(match: re.Match[str]) -> str:
 
 
 def command_text(text: str) -> str:
-    """The message of a GitHub workflow command (``::error::message``); line breaks stay line breaks."""
+    """Escape the message of a GitHub workflow command (``::error::message``); line breaks are kept."""
     lines = (escaped(line) for line in text.split("\n"))
     return "%0A".join(line.replace("%", "%25") for line in lines)
 
 
 def command_property(text: str) -> str:
-    """A property of a GitHub workflow command (``::error file=path,line=1::``)."""
+    """Escape a property of a GitHub workflow command (``::error file=path,line=1::``)."""
     return command_text(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,4 +1,4 @@
-"""Extras of the package: what each brings, which commands need one, and how this version is installed with it."""
+"""Extras of the package: their modules, the commands that need them, and how to install them with this version."""
 
 import importlib.util
 from typing import Final
@@ -10,11 +10,11 @@ PROJECT: Final = "kafka-quota-reconciler"
 """The name of the project on the package index."""
 
 WHEEL: Final = f"kafka_quota_reconciler-{__version__}-py3-none-any.whl"
-"""The name of the file that `make dist` builds."""
+"""The file name of the wheel that `make dist` builds."""
 
 
 def install_commands(extra: str, *, released: bool = RELEASED) -> tuple[str, ...]:
-    """Shell commands, each of which installs this version with an extra.
+    """Return shell commands, each of which installs this version with an extra.
 
     Args:
         extra: A name of `[project.optional-dependencies]` in pyproject.toml.
@@ -22,14 +22,14 @@ def install_commands(extra: str, *, released: bool = RELEASED) -> tuple[str, ...
 
     Returns:
         One command for a released version. Otherwise the command for the top folder of a checkout, then the
-        command for the folder that holds the wheel.
+        command for the folder of the wheel.
     """
     sources = (PROJECT,) if released else (".", f"./{WHEEL}")
     return tuple(f"pip install '{source}[{extra}]'" for source in sources)
 
 
 def install_hint(extra: str, *, released: bool = RELEASED) -> str:
-    """What to run to get an extra, as one line for the hint of an error.
+    """Return the command that installs an extra, as one line for the hint of an error.
 
     Args:
         extra: As for :func:`install_commands`.
@@ -49,18 +49,18 @@ MODULES: Final = {
     "spark": ("aiohttp", "numpy", "obstore", "pyarrow", "pyspark"),
     "operator": ("aiohttp", "kopf", "kubernetes", "prometheus_client"),
 }
-"""What each extra of pyproject.toml brings, by the names that are imported."""
+"""The import names that each extra of pyproject.toml installs."""
 
 
 def needs(extra: str, command_name: str) -> None:
-    """Make sure that an extra is installed, before anything is done.
+    """Check that an extra is installed, before anything is done.
 
     Args:
         extra: Its name.
-        command_name: What needs it, as it was typed.
+        command_name: The command that needs it, as typed.
 
     Raises:
-        UsageError: It is not.
+        UsageError: It is not installed.
     """
     missing = [name for name in MODULES[extra] if importlib.util.find_spec(name) is None]
     if missing:

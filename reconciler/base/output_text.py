@@ -1,8 +1,7 @@
-"""The last step before text leaves for a screen, a log or another program: nothing in it acts on the program that shows it.
+"""The last step before text is written to a terminal, a log or another program: it contains no control sequences.
 
-Every renderer escapes names for its own place (``names``). This is the exit that all of them share, so that a name
-that one of them forgot, or a message of a library, still is only text. It changes what should not be there and
-nothing else: text that was escaped before passes as it is.
+Every renderer escapes names for its own format (``escaping``). All of them share this last step, so that a name that
+one of them missed, or a message of a library, is still only text. Text that is escaped already stays unchanged.
 """
 
 import re
@@ -18,18 +17,18 @@ _UNUSUAL: Final = re.compile(rf"(?P<colour>{_COLOUR})|[^\n\t\x20-\x7e]")
 # begins a fold of GitLab's log. In JSON and in YAML's double quotes the escape is the same text after parsing.
 _MARKER: Final = re.compile(r"##(?=[A-Za-z.]*\[)|(?P<section>section_(?:start|end)):")
 
-# A line "::name parameters::message" is a command to GitHub's runner, which takes no notice of blanks in front.
+# A line "::name parameters::message" is a command to GitHub's runner, which ignores leading blanks.
 _WORKFLOW_COMMAND: Final = re.compile(
     r"^([^\S\n]*):(?=:[A-Za-z][\w-]*(?:[^\S\n][^\n]*)?::)", re.MULTILINE
 )
 
 
 def output_text(text: str, *, colours: bool = False) -> str:
-    """Text of any form that is read by people or machines, as it may leave.
+    """Escape text of any format for output.
 
     Args:
         text: Lines; line feeds and tabs stay.
-        colours: Whether colours of our own may be in it.
+        colours: Whether our own colour codes are allowed.
     """
     if not (text.isascii() and text.translate(_LAYOUT).isprintable()):
         text = _UNUSUAL.sub(lambda match: _visible_text(match, colours=colours), text)
@@ -49,5 +48,5 @@ def _defused(match: re.Match[str]) -> str:
 
 
 def json_text(text: str) -> str:
-    """JSON in ASCII without a marker that a CI host acts on; the value that it holds stays the same."""
+    """Escape CI markers in ASCII JSON; the parsed value stays the same."""
     return output_text(text)

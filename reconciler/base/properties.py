@@ -1,10 +1,10 @@
-r"""Java ``.properties`` text to key and value pairs, with line numbers. Only the format lives here.
+r"""Parses Java ``.properties`` text into key and value pairs with line numbers.
 
-Rules of ``java.util.Properties.load`` (Java 17): a natural line ends at LF, CR or CRLF; blank lines and
-lines whose first non-blank is ``#`` or ``!`` are skipped; an odd number of backslashes at the end joins
-the next natural line without its leading blanks; the key ends at the first unescaped ``=``, ``:`` or blank;
-blanks around one separator are dropped; blanks at the end of a value belong to it; ``\t \n \r \f`` and
-``\uXXXX`` are escapes, any other escaped character is itself. A key that is given twice keeps its last value.
+Rules of ``java.util.Properties.load`` (Java 17): a natural line ends at LF, CR or CRLF; blank lines and lines whose
+first non-blank is ``#`` or ``!`` are skipped; an odd number of backslashes at the end joins the next natural line
+without its leading blanks; the key ends at the first unescaped ``=``, ``:`` or blank; blanks around one separator are
+dropped; blanks at the end of a value belong to it; ``\t \n \r \f`` and ``\uXXXX`` are escapes, any other escaped
+character is itself. Of a repeated key the last value applies.
 """
 
 import errno
@@ -27,7 +27,7 @@ _MAX_BYTES: Final = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Property:
-    """One pair and the line, counting from 1, on which it begins. The value may be a secret: not in ``repr``."""
+    """One pair and its first line, counting from 1. The value may be a secret: not in ``repr``."""
 
     key: str
     value: str
@@ -38,10 +38,10 @@ class Property:
 
 
 def parse(text: str, *, location: str = "") -> tuple[Property, ...]:
-    r"""Every pair in the order of the text, repeated keys included.
+    r"""Return all pairs in the order of the text, repeated keys included.
 
     Args:
-        text: What the file holds.
+        text: The content of the file.
         location: Name of the file, for errors.
 
     Raises:
@@ -58,16 +58,16 @@ def parse(text: str, *, location: str = "") -> tuple[Property, ...]:
 
 
 def read(path: Path) -> tuple[Property, ...]:
-    """Every pair of a file. UTF-8 is tried first, then ISO-8859-1, which Java's ``load(InputStream)`` means.
+    """Return all pairs of a file. UTF-8 is tried first, then ISO-8859-1, as Java's ``load(InputStream)`` uses.
 
     Raises:
-        ConfigError: The file cannot be read, is above 4 MiB, or is not a properties file.
+        ConfigError: The file cannot be read, exceeds 4 MiB, or is not a properties file.
     """
     return parse(decoded(read_bytes(path)), location=str(path))
 
 
 def read_bytes(path: Path) -> bytes:
-    """The bytes of a configuration file, at most 4 MiB.
+    """Return the bytes of a configuration file, at most 4 MiB.
 
     Raises:
         ConfigError: The file cannot be read or is larger.
@@ -83,7 +83,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def decoded(content: bytes) -> str:
-    """Text of a properties file: UTF-8 (a byte order mark is dropped) or else ISO-8859-1."""
+    """Decode a properties file: UTF-8 (a byte order mark is dropped), else ISO-8859-1."""
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -91,7 +91,7 @@ def decoded(content: bytes) -> str:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """``(line number, joined text)`` of each line that holds a pair."""
+    """Yield ``(line number, joined text)`` of each line with a pair."""
     pending: list[str] = []
     start = 0
     for number, natural in enumerate(_LINE_END.split(text), 1):
@@ -111,7 +111,7 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _split(logical: str) -> tuple[str, str]:
-    """Key and value, both still escaped."""
+    """Return key and value, both still escaped."""
     end = 0
     while end < len(logical) and logical[end] not in _BLANKS + _SEPARATORS:
         end += 2 if logical[end] == "\\" else 1

@@ -1,21 +1,21 @@
-"""What long work takes from its caller: a clock, and a callable that hears of progress. Protocols only."""
+"""What long-running code gets from its caller: a clock, and a progress callback. Protocols only."""
 
 from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
 Progress: TypeAlias = Callable[[str, int, int], None]
-"""``progress(phase, done, total)``: how far long work is; called often, must be cheap."""
+"""``progress(phase, done, total)``: progress of long-running work; called often, must be cheap."""
 
 
 class Clock(Protocol):
-    """Time as an argument."""
+    """A source of time."""
 
     def now(self) -> float:
-        """Seconds since the epoch, UTC."""
+        """Return seconds since the epoch, UTC."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds that never go back."""
+        """Return monotonic seconds."""
         ...
 
     async def sleep(self, seconds: float) -> None:

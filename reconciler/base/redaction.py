@@ -1,7 +1,7 @@
-"""Secrets out of text: URLs without their credentials, and words of a peer without the secrets that it was sent.
+"""Removes secrets from text: credentials from URLs, and sent secrets from a peer's messages.
 
-``redact_url`` and ``redact_urls`` are the only functions that make a URL fit for output. ``SecretScrubber`` knows secrets
-and hides them in text that comes from outside. Both are pure. Escaping is another matter: see ``escaping``.
+``redact_url`` and ``redact_urls`` are the only functions that prepare a URL for output. ``SecretScrubber`` hides
+given secrets in text from outside. Both are pure. Escaping is separate: see ``escaping``.
 """
 
 import base64
@@ -12,13 +12,13 @@ from typing import Final
 from urllib.parse import quote, quote_plus
 
 HIDDEN: Final = "(hidden)"
-"""What stands in a URL in place of a secret."""
+"""Replaces a secret in a URL."""
 
 SCRUBBED: Final = "<hidden>"
-"""What stands in other text in place of a secret."""
+"""Replaces a secret in other text."""
 
 PIECE: Final = 8
-"""Characters of a secret in a row that are hidden even where the rest of it is missing."""
+"""Consecutive characters of a secret that are hidden even without the rest of it."""
 
 _SHORTEST: Final = 4
 _ORIGIN: Final = re.compile(r"^//|[A-Za-z][A-Za-z0-9+.\-]{0,63}:(?://|\\\\)")
@@ -28,15 +28,15 @@ _SEPARATOR: Final = re.compile(r"[?#;&]")
 _TRAILING: Final = "\"'`)]}>:;,."
 _WORD: Final = re.compile(r"\S+")
 _HTML: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;"})
-"""What ``html.escape`` writes; that module loads two thousand names of characters."""
+"""As ``html.escape`` writes; that module loads two thousand names of characters."""
 
 
 def redact_url(text: str) -> str:
-    """One value that may be a URL, with the credentials hidden wherever people put them.
+    """Hide the credentials in one value that may be a URL.
 
-    Userinfo goes, and so does everything from the first ``?``, ``#`` or ``;``. Where an ``@`` follows a slash, it is
-    not certain where the host begins: then all of the address is hidden, because to show a part could show half of a
-    password, or name a host that is not dialed. The value is one URL to its end, blanks included.
+    Userinfo is hidden, and so is everything after the first ``?``, ``#`` or ``;``. If an ``@`` follows a slash, it is
+    not certain where the host begins: then the whole address is hidden, because a part could show half of a password,
+    or a host that is not contacted. The value is one URL to its end, blanks included.
     """
     origin = _ORIGIN.search(text)
     if origin is not None:
@@ -48,7 +48,7 @@ def redact_url(text: str) -> str:
 
 
 def redact_urls(text: str) -> str:
-    """A sentence with URLs in it; each of them is read as far as the next blank."""
+    """Hide the credentials of all URLs in a sentence; each URL ends at the next blank."""
     return _WORD.sub(lambda word: _redacted_in_sentence(word.group()), text)
 
 
@@ -58,7 +58,7 @@ def _redacted_in_sentence(word: str) -> str:
 
 
 def _redacted_word(word: str) -> str:
-    """A word without a scheme: ``user:password@host`` and ``/path?token=...`` still are secrets."""
+    """Hide credentials in a word without a scheme, such as ``user:password@host`` and ``/path?token=...``."""
     before, at, _ = word.rpartition("@")
     if at and ":" in before:
         return _redacted_rest(word)
@@ -69,7 +69,7 @@ def _redacted_word(word: str) -> str:
 
 
 def _redacted_rest(remainder: str) -> str:
-    """What follows ``scheme://``."""
+    """Redact the part after ``scheme://``."""
     before, at, after = remainder.rpartition("@")
     if at:
         if re.search(r"[/\\?#;]", before):
@@ -84,15 +84,15 @@ def _without_extras(text: str) -> str:
 
 
 class SecretScrubber:
-    """Hides secrets in text of a peer that was sent them.
+    """Hides secrets in the messages of a peer that received them.
 
-    A secret is found as it is, percent-encoded, in JSON, in Python's and HTML's escapes, in hexadecimal, and in base64
-    at any alignment. Pieces of eight characters or more of the secret itself are found as well, because peers cut
-    their messages. What is not found: a secret that the peer enciphers, reverses or spells in a way of its own.
+    A secret is found as it is, percent-encoded, in JSON, in Python's and HTML's escapes, in hexadecimal, and in
+    base64 at any alignment. Pieces of eight or more characters of the secret itself are found as well, because peers
+    cut their messages. Not found: a secret that the peer encrypts, reverses or encodes in another way.
 
     Args:
         secrets: Texts to hide. Empty ones are ignored.
-        whole: Texts of which only the whole is secret, such as the SASL PLAIN token, which begins with the user name.
+        complete: Texts hidden only as a whole, such as the SASL PLAIN token, which begins with the user name.
     """
 
     __slots__ = ("_forms", "_pieces", "_short")
@@ -111,9 +111,10 @@ class SecretScrubber:
         return "Scrubber(...)"
 
     def __call__(self, text: str) -> str:
-        """The text without secrets.
+        """Return the text without secrets.
 
-        A secret shorter than four characters would blank out ordinary words, so the whole text is hidden if one occurs.
+        A secret shorter than four characters would blank out ordinary words, so the whole text is hidden if one
+        occurs.
         """
         if any(short in text for short in self._short):
             return SCRUBBED
@@ -138,7 +139,7 @@ class SecretScrubber:
 
 
 class _KnownSecrets:
-    """The secrets of this process that were remembered last, and a scrubber for them."""
+    """The most recently remembered secrets of this process, and a scrubber for them."""
 
     __slots__ = ("_scrub", "_texts")
 
@@ -164,13 +165,13 @@ class _KnownSecrets:
 
 
 REMEMBERED: Final = 256
-"""Secrets that a process remembers for its logs; the oldest go first."""
+"""Maximum number of secrets that a process remembers for its logs; the oldest are dropped first."""
 
 _KNOWN: Final = _KnownSecrets()
 
 
 def remember(*texts: str) -> None:
-    """Let logs and tracebacks of this process hide these secrets, whichever library quotes them.
+    """Remember secrets that logs and tracebacks of this process have to hide, whichever library quotes them.
 
     Texts below eight characters are not remembered: they would blank out ordinary words of every log line.
     """
@@ -178,7 +179,7 @@ def remember(*texts: str) -> None:
 
 
 def redact_known(text: str) -> str:
-    """A log line or a traceback without secrets that were remembered and without credentials of URLs."""
+    """Remove remembered secrets and credentials of URLs from a log line or a traceback."""
     text = _KNOWN.hidden_in(text)
     if "://" not in text:
         return text
@@ -188,7 +189,7 @@ def redact_known(text: str) -> str:
 
 
 def _forms(secret: str) -> Iterator[str]:
-    """The spellings under which software repeats a text."""
+    """Yield the encodings in which software repeats a text."""
     yield secret
     for safe in ("", "/"):
         yield quote(secret, safe=safe, errors="replace")
@@ -202,8 +203,8 @@ def _forms(secret: str) -> Iterator[str]:
     yield content.hex().upper()
     for encode in (base64.b64encode, base64.urlsafe_b64encode):
         yield encode(content).decode("ascii").rstrip("=")
-        # Inside a longer text the secret begins at one of three places of a group of four letters. The letters at
-        # both ends depend on the neighbours too and are left out.
+        # Inside a longer text the secret begins at one of three positions of a group of four letters. The letters at
+        # both ends also depend on the neighbours and are omitted.
         for offset, unstable in ((0, 0), (1, 2), (2, 3)):
             letters = encode(bytes(offset) + content).decode("ascii").rstrip("=")
             stable = letters[unstable : (offset + len(content)) * 8 // 6]

@@ -1,8 +1,7 @@
-"""Reading regular files: bounded by the bytes that are read, never a device, pipe or socket, never out of a folder.
+"""Reads regular files: bounded by the bytes read, never a device, pipe or socket, never outside a folder.
 
-A file of a checkout was written by the author of a commit: it can be a link to ``/dev/zero``, and its size is whatever
-``fstat`` says of a device. So nothing here believes a size, waits for a writer, or follows a link out of the folder
-that the caller names.
+The author of a commit writes the files of a checkout: one can be a link to ``/dev/zero``, whose size by ``fstat``
+means nothing. So this module trusts no size, waits for no writer, and follows no link out of the caller's folder.
 """
 
 import errno
@@ -13,7 +12,7 @@ from typing import Final
 
 _FLAGS: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 _DESCRIPTORS: Final = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
-"""What a shell hands over, as in ``--command-config <(vault read ...)``: typed, and never the name of a checkout's file."""
+"""Descriptors that a shell passes, as in ``--command-config <(vault read ...)``: typed, and never in a checkout."""
 
 _KINDS: Final = (
     (stat.S_ISDIR, "a directory"),
@@ -25,17 +24,18 @@ _KINDS: Final = (
 
 
 def read_regular(path: Path | str, *, max_bytes: int, boundary: Path | str | None = None) -> bytes:
-    """The bytes of a regular file, or of a descriptor that a shell hands over.
+    """Return the bytes of a regular file, or of a descriptor that a shell passes.
 
     Args:
         path: The file.
-        max_bytes: Largest number of bytes that is accepted.
-        boundary: Resolved folder that a link at ``path`` may not leave; ``None`` = links lead anywhere.
+        max_bytes: Maximum number of bytes.
+        boundary: Resolved folder that a link at ``path`` may not leave; ``None`` = links may lead anywhere.
 
     Raises:
-        OSError: It cannot be opened, is no regular file (EINVAL), is larger (EFBIG), or is a link out of the folder
-            (ELOOP); ``strerror`` is a sentence to show.
-        ValueError: The path holds a NUL character.
+        OSError: It cannot be opened, is not a regular file (EINVAL), is larger (EFBIG), or is a link out of the
+            folder
+            (ELOOP); ``strerror`` is a readable sentence.
+        ValueError: The path contains a NUL character.
     """
     descriptor = str(path).startswith(_DESCRIPTORS)
     handle = (
@@ -59,7 +59,7 @@ def read_regular(path: Path | str, *, max_bytes: int, boundary: Path | str | Non
 
 
 def check_inside(path: Path | str, folder: Path | str) -> None:
-    """Nothing, if a path leads into a folder when all links on its way are followed.
+    """Check that a path leads into a folder after following all links.
 
     Args:
         path: The path.
@@ -79,13 +79,13 @@ def is_inside(path: Path | str, folder: Path | str) -> bool:
 
 
 def boundary_of(path: Path | str, root: Path | str) -> Path:
-    """The resolved folder that links on the way to and below a path may not leave.
+    """Return the resolved folder that links at and below a path may not leave.
 
-    It is the repository that the path lies in, by its names; else ``root`` if the path is below it; else the path
-    itself, because the person who typed it meant it.
+    It is the repository of the path, by its names; else ``root`` if the path is below it; else the path itself (or
+    its folder), because the user typed it.
 
     Args:
-        path: A file or folder, as it was typed or configured.
+        path: A file or folder, as typed or configured.
         root: The folder that relative paths start from.
     """
     absolute = Path(os.path.normpath(Path(path).absolute()))

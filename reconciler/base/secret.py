@@ -1,4 +1,4 @@
-"""A secret text that cannot be printed by accident. Only the type lives here."""
+"""A secret text that cannot be printed by accident."""
 
 from typing import Never, final
 
@@ -8,10 +8,10 @@ from reconciler.base.redaction import SecretScrubber
 
 @final
 class Secret:
-    """A text that ``str``, ``repr``, ``format`` and tracebacks of values never show.
+    """A text that ``str``, ``repr``, ``format`` and tracebacks never show.
 
-    Only :meth:`reveal` gives it out, at the one place that puts it on the wire. It cannot be pickled or
-    copied, so it does not travel to another process or into a dump. Equality compares the texts.
+    Only :meth:`reveal` returns it, at the one place that sends it. It cannot be pickled or copied, so it does not
+    reach another process or a dump. Equality compares the texts.
     """
 
     __slots__ = ("_text",)
@@ -20,11 +20,11 @@ class Secret:
         self._text = text
 
     def reveal(self) -> str:
-        """The text itself."""
+        """Return the text itself."""
         return self._text
 
     def hidden_in(self, text: str) -> str:
-        """A text of a peer, however long, without this secret in it."""
+        """Return a peer's text, of any length, without this secret."""
         return SecretScrubber((self._text,))(text)
 
     def __bool__(self) -> bool:
@@ -56,9 +56,9 @@ class Secret:
 
 
 def scrubbed(text: str, *secrets: Secret | None, limit: int = 300) -> str:
-    """``text`` with every occurrence of the secrets hidden, on one line, cut to ``limit`` characters.
+    """Hide every occurrence of the secrets, on one line, cut to ``limit`` characters.
 
-    For text of peers (token endpoints, TLS libraries) that goes into a message; see :class:`redaction.SecretScrubber`.
+    For messages of peers (token endpoints, TLS libraries) in our own messages; see :class:`redaction.SecretScrubber`.
     """
     scrub = SecretScrubber(secret.reveal() for secret in secrets if secret is not None)
     line = " ".join("".join(c if c.isprintable() else " " for c in scrub(text)).split())

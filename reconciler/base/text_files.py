@@ -1,4 +1,4 @@
-"""Files that commands write and read: replaced whole, or not at all."""
+"""Files that commands write and read: replaced as a whole, or not at all."""
 
 import errno
 import os
@@ -10,16 +10,16 @@ from reconciler.base.regular_files import read_regular
 from reconciler.errors import UsageError
 
 MAX_BYTES = 256 * 1024 * 1024
-"""Largest plan, outcome or snapshot that is read."""
+"""Maximum bytes of a plan, outcome or snapshot that is read."""
 
 
 def write_text(path: Path, text: str, *, private: bool = False) -> None:
-    """Write beside the file, then put it in its place, so that no reader sees half of it.
+    """Write a file atomically.
 
     Args:
         path: The file.
         text: Its text.
-        private: Only the owner may read it: it names users and clients. Else the umask decides.
+        private: Whether only the owner may read it, for names of users and clients. Else the umask decides.
 
     Raises:
         UsageError: It cannot be written.
@@ -31,10 +31,10 @@ def write_text(path: Path, text: str, *, private: bool = False) -> None:
 
 
 def write_new(texts: Mapping[Path, str]) -> None:
-    """Write files that do not exist yet, with their folders; nothing if one of them exists with another content.
+    """Write files that do not exist yet, with their folders; no file if one of them exists with other content.
 
     Raises:
-        UsageError: One exists with another content, or cannot be written.
+        UsageError: One exists with other content, or cannot be written.
     """
     changed = [path for path, text in texts.items() if path.exists() and read_text(path) != text]
     if changed:
@@ -52,10 +52,10 @@ def write_new(texts: Mapping[Path, str]) -> None:
 
 
 def check_place(path: Path) -> None:
-    """Whether a file can be put there: asked before long work, so that its result is not lost at the end.
+    """Check that a file can be written, before long work whose result would otherwise be lost.
 
     Raises:
-        UsageError: There is no such folder, it may not be written, or the path is a folder itself.
+        UsageError: There is no such folder, it is not writable, or the path is a folder itself.
     """
     folder = path.parent
     if path.is_dir():
@@ -67,10 +67,10 @@ def check_place(path: Path) -> None:
 
 
 def read_text(path: Path, *, max_bytes: int = MAX_BYTES) -> str:
-    """The text of a document, from a regular file: a plan, an outcome, a snapshot, a file of another tool.
+    """Return the text of a regular file: a plan, an outcome, a snapshot, a file of another tool.
 
     Raises:
-        UsageError: It cannot be read, or is larger than any that we write.
+        UsageError: It cannot be read, or exceeds ``max_bytes``.
     """
     try:
         return read_regular(path, max_bytes=max_bytes).decode("utf-8")

@@ -1,4 +1,4 @@
-"""Apply to one cluster, in two steps: a plan with the records locked, then the writes. A person may decide in between."""
+"""Applies to one cluster in two steps: a plan with the records locked, then the writes. A person may decide in between."""
 
 import asyncio
 import contextlib
@@ -34,7 +34,7 @@ from reconciler.reconcile.validation import validate
 from reconciler.render.units import count
 
 Prepare: TypeAlias = Callable[[Runtime], Awaitable[tuple[ReconcileOptions, PreparedPlan]]]
-"""``prepare(runtime)``: the options of a run and its plan."""
+"""``prepare(runtime)`` returns the options of a run and its plan."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,13 +42,13 @@ class ApplyRequest:
     """An apply, apart from its cluster.
 
     Attributes:
-        paths: Manifests, relative to the current folder; empty = what the project configures.
-        limits: What the plan may do.
-        sources: Which records count.
-        saved: A saved plan that must still have the same effect; ``None`` = apply what is declared.
+        paths: Manifests, relative to the current folder; empty = those of the project.
+        limits: Limits of the plan.
+        sources: The records to use.
+        saved: A saved plan that must still have the same effect; ``None`` = apply the manifests.
         is_trusted: Whether the saved plan is applied without recomputing it from the documents.
-        expect_digest: The approved effect; ``None`` = any.
-        max_age: Oldest saved plan, in seconds.
+        expect_digest: Digest of the approved effect; ``None`` = any.
+        max_age: Maximum age of a saved plan, in seconds.
         pace: Wait after each request until it is visible.
         outcome_path: File of the outcome; ``None`` = named by time and cluster.
     """
@@ -70,10 +70,10 @@ class ApplyRun:
 
     Attributes:
         target: The cluster.
-        next_command: The command that goes on after a run that was not complete.
+        next_command: The command to run after an incomplete run.
         prepared: The plan.
         notices: Receives warnings.
-        outcome_path: Where the outcome is kept; ``None`` = it is not, or not yet.
+        outcome_path: File of the outcome; ``None`` = not written (yet).
     """
 
     target: ClusterTarget
@@ -98,18 +98,18 @@ class ApplyRun:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is to be written, neither to the cluster nor to the records."""
+        """Whether there is nothing to write, neither to the cluster nor to the records."""
         plan = self.prepared.plan
         return not (plan.changes or plan.bookkeeping or self.prepared.override_changes)
 
     async def apply(self) -> Outcome | None:
-        """Send, verify, record; ``None`` where there is nothing to do.
+        """Send, verify, record; return ``None`` if there is nothing to do.
 
-        The outcome is on disk from before the first request, so that a run that is killed can be undone.
+        The outcome is written before the first request, so that a killed run can be undone.
 
         Raises:
             PlanRefused: A guard refuses; nothing was written.
-            Interrupted: The run was asked to stop; its ``outcome`` says what was done.
+            Interrupted: The run was stopped; its ``outcome`` has what was done.
         """
         if self.is_idle and not self.is_refused:
             return None
@@ -149,12 +149,12 @@ class ApplyRun:
 async def apply_run(
     notices: Notices, target: ClusterTarget, request: ApplyRequest
 ) -> AsyncIterator[ApplyRun]:
-    """The plan of one cluster, ready to be applied inside the context.
+    """Prepare the plan of one cluster, ready to be applied inside the context.
 
     Raises:
         StalePlan: The saved plan no longer fits, or another effect was approved.
-        ManifestErrors: Something is wrong with a document.
-        ClientError: The cluster cannot be asked.
+        ManifestErrors: A document is invalid.
+        ClientError: The cluster cannot be queried.
     """
     saved = request.saved
     task: PlanTask | None = None
@@ -195,14 +195,14 @@ async def prepared_run(
     next_command: str,
     outcome_path: Path | None = None,
 ) -> AsyncIterator[ApplyRun]:
-    """Records locked, a client connected, and a plan made by ``prepare``.
+    """Lock the records, connect a client, and make a plan with ``prepare``.
 
     Args:
         notices: Receives warnings and progress.
         target: The cluster.
-        records: Which records count.
+        records: The records to use.
         prepare: Makes the plan.
-        command: What runs, for locks and the audit log.
+        command: Name of the command, for locks and the audit log.
         next_command: See :class:`ApplyRun`.
         outcome_path: File of the outcome; ``None`` = named by time and cluster.
     """
@@ -220,10 +220,10 @@ async def prepared_run(
 
 
 def _check_approved(request: ApplyRequest, runtime: Runtime, prepared: PreparedPlan) -> None:
-    """Nothing, if what would be done is what was approved.
+    """Check that the plan has the approved effect.
 
     Raises:
-        StalePlan: It is not.
+        StalePlan: It has another effect.
     """
     if request.saved is not None:
         now = runtime.ports.clock.now()
@@ -236,7 +236,7 @@ def _check_approved(request: ApplyRequest, runtime: Runtime, prepared: PreparedP
 async def _trusted(
     target: ClusterTarget, request: ApplyRequest, runtime: Runtime
 ) -> tuple[ReconcileOptions, PreparedPlan]:
-    """A saved plan without its documents; connection, guards and policy are still our own."""
+    """Return a saved plan without its documents; connection, guards and policy are the trusted ones."""
     saved = request.saved
     if saved is None:
         raise PlanRefused("a trusted apply needs a saved plan")

@@ -1,4 +1,4 @@
-"""``--evidence``: what recorded use says to a plan. Opens published evidence and reads only what the plan changes."""
+"""``--evidence``: judges a plan by recorded use. Opens published evidence and reads only what the plan changes."""
 
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from reconciler.usage.tags import Bucket
 
 MAX_AGE_S: Final = 48 * 3600.0
-"""How old evidence may be where the cluster does not say (telemetry.maxEvidenceAge)."""
+"""Default maximum age of evidence (telemetry.maxEvidenceAge)."""
 
 AT_ONCE: Final = 24
 """Series in memory at one time: a million samples of a fortnight at 30 s, some 100 MB."""
 
 MOST_SERIES: Final = 600
-"""More than this is a job for `kquota spark simulate`: these are 24 million samples."""
+"""More series need `kquota spark simulate`: these are 24 million samples."""
 
 
 def recorded_use(simulation: "Simulation | None", preview: "Preview") -> "RecordedUse | None":
@@ -50,10 +50,10 @@ def recorded_use(simulation: "Simulation | None", preview: "Preview") -> "Record
 
 
 def address_of(target: "ClusterTarget", asking: EvidenceRequest) -> str:
-    """Where the evidence of a cluster is; "" = nowhere, or nowhere that is trusted.
+    """Return the address of a cluster's evidence; "" if there is none, or none that is trusted.
 
     Raises:
-        ConfigError: The trusted configuration names a folder of the checkout.
+        ConfigError: The trusted configuration refers to a folder of the checkout.
     """
     if asking.no_evidence:
         return ""
@@ -68,7 +68,7 @@ def address_of(target: "ClusterTarget", asking: EvidenceRequest) -> str:
 
 
 def _check_outside(files: "TrustedFiles", address: str) -> None:
-    """Nothing, if evidence is not a folder of the checkout, which the head revision could fill."""
+    """Check that evidence is not a folder of the checkout, which the head revision could fill."""
     from reconciler.evidence.store.files import address as addresses
 
     place = addresses.parsed(address)
@@ -87,18 +87,18 @@ def simulated(
     asking: EvidenceRequest,
     callback: str | None = None,
 ) -> "Simulation | None":
-    """What recorded use says to a plan; ``None`` if evidence was not asked for, or nothing changes.
+    """Judge a plan by recorded use; ``None`` if evidence was not requested, or nothing changes.
 
     Args:
-        notices: Where warnings go.
+        notices: Receives warnings.
         task: The documents and the trusted configuration.
         prepared: The plan.
-        asking: What was typed.
+        asking: The typed options.
         callback: The custom quota callback of the brokers, if they have one.
 
     Raises:
-        UsageError: The extra ``usage`` is missing, and evidence was asked for by name.
-        LakeError: An address that was typed is none.
+        UsageError: The extra ``usage`` is missing, and evidence was requested explicitly.
+        LakeError: A typed address is invalid.
     """
     if not prepared.plan.changes:
         return None
@@ -116,7 +116,7 @@ def simulated(
 
 
 async def quota_callback(client: "QuotaClient") -> str | None:
-    """The custom quota callback of the brokers; who may not ask takes them to follow Kafka's own rules."""
+    """Return the custom quota callback of the brokers; without permission to read it Kafka's own rules are assumed."""
     try:
         return await client.quota_callback()
     except ClientError:
@@ -124,10 +124,10 @@ async def quota_callback(client: "QuotaClient") -> str | None:
 
 
 def policy_of(notices: Notices, task: "PlanTask", cluster_id: str) -> "WhatIfPolicy":
-    """The trusted what-if policy, with the tiers that documents say they belong to.
+    """Return the trusted what-if policy, with the tiers that documents refer to.
 
     Raises:
-        UsageError: The policy is in itself wrong.
+        UsageError: The policy is invalid.
     """
     project = task.target.project
     documents = {cluster_id: chain.from_iterable(task.desired.claims.values())}
@@ -139,15 +139,15 @@ def what_if_policy(
     simulate_spec: "Mapping[str, object]",
     declared: "Mapping[str, Iterable[Declaration]]",
 ) -> "WhatIfPolicy":
-    """The what-if policy of ``spec.simulate``, with a warning for each tier that it does not know.
+    """Return the what-if policy of ``spec.simulate``; warn about each unknown tier.
 
     Args:
-        notices: Where warnings go.
-        simulate_spec: ``spec.simulate`` of a project; empty = there is none.
-        declared: Documents by cluster id, with the tiers that they say they belong to.
+        notices: Receives warnings.
+        simulate_spec: ``spec.simulate`` of a project; empty if there is none.
+        declared: Documents by cluster id, with the tiers that they refer to.
 
     Raises:
-        UsageError: The policy is in itself wrong.
+        UsageError: The policy is invalid.
     """
     from reconciler.manifest.project.simulation_policy import policy_of as simulation_policy_of
 
@@ -162,7 +162,7 @@ def what_if_policy(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceUnavailable:
-    """Evidence that cannot be had, and why."""
+    """Evidence that is not available, and why."""
 
     note: "EvidenceNote"
 
@@ -254,7 +254,7 @@ def _simulate(
 def _rows(
     published: "PublishedEvidence", question: "ImpactQuery", policy: "WhatIfPolicy"
 ) -> "tuple[ImpactRow, ...]":
-    """Every row, read in portions."""
+    """Return every row; the series are read in portions."""
     from reconciler.usage.impact.replay import judged
     from reconciler.usage.impact.what_if import TOO_MANY, portions, unread
 
@@ -262,7 +262,7 @@ def _rows(
     parts, oversized = portions(question, at_once=AT_ONCE, max_buckets=MOST_SERIES)
     impact_rows: list[ImpactRow] = []
     for part in parts:
-        # The series of a portion are not kept while the next one is read.
+        # The series of a portion are freed before the next one is read.
         impact_rows += judged(
             part, _series(published, part), max_gap_ms, consumers=policy.consumers
         )

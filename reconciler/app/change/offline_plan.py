@@ -1,4 +1,4 @@
-"""``plan --offline``: something that stands for the cluster, and a plan against it without any connection."""
+"""``plan --offline``: a plan against a snapshot, a revision or the records, without a connection."""
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -25,12 +25,12 @@ from reconciler.reconcile.validation import validate
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfflineCluster:
-    """What stands for a cluster.
+    """The state that an offline plan uses instead of a cluster.
 
     Attributes:
-        cluster_id: Whose it would be; "" if not known.
-        state: What it holds.
-        taken_at: Seconds since the epoch; ``None`` where it was not taken from a cluster or does not say.
+        cluster_id: The cluster id; "" if unknown.
+        state: The quotas.
+        taken_at: Seconds since the epoch; ``None`` if it is no snapshot or has no time.
     """
 
     cluster_id: str
@@ -39,12 +39,12 @@ class OfflineCluster:
 
 
 async def plan_offline(notices: Notices, task: PlanTask, snapshot: Path | None) -> PreparedPlan:
-    """A plan against a snapshot, else against the revision of ``--since``, else our records, else nothing at all.
+    """Plan against a snapshot, else against the revision of ``--since``, else our records, else an empty cluster.
 
     Raises:
-        UsageError: The snapshot cannot be read, or the broker was to be asked.
-        ConfigError: It is no snapshot.
-        WrongCluster: It is of another cluster than the expected one.
+        UsageError: The snapshot cannot be read, or validation by the broker was requested.
+        ConfigError: It is not a snapshot.
+        WrongCluster: It belongs to another cluster than the expected one.
     """
     if task.orders.validation is ValidationMode.BROKER:
         raise UsageError("--offline and --validate broker contradict each other")
@@ -55,7 +55,7 @@ async def plan_offline(notices: Notices, task: PlanTask, snapshot: Path | None) 
 
 
 async def plan_on(task: PlanTask, cluster: OfflineCluster) -> PreparedPlan:
-    """A plan against something that is known already, for example the last look at the limits in a lake."""
+    """Plan against known quotas, for example the last quota snapshot in a lake."""
     clock = SystemClock()
     return await _planned_on(task, cluster, _inventory(task, clock), clock)
 
@@ -125,7 +125,7 @@ def _seconds(text: str, path: Path) -> float | None:
 
 
 class _UnavailableStore:
-    """A ``QuotaStore`` where there is none: offline, no broker may be asked."""
+    """A ``QuotaStore`` for offline plans that refuses every call."""
 
     async def cluster(self) -> NoReturn:
         self._refuse()

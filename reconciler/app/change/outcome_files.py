@@ -1,7 +1,7 @@
-"""Outcomes of applies on disk: what ``kquota rollback`` reads.
+"""Outcome files of applies, which ``kquota rollback`` reads.
 
-An outcome is written before the first request, as if the run ended there, and replaced at the end of the run: a run that
-is killed can be undone.
+An outcome is written before the first request, as if the run ended there, and replaced at the end of the run, so that
+a killed run can be undone.
 """
 
 from pathlib import Path
@@ -27,13 +27,13 @@ _TIME: Final = "????-??-??T??????Z"
 def keep_outcome(
     notices: TextReceiver, target: ClusterTarget, outcome: Outcome, outcome_path: Path | None
 ) -> Path | None:
-    """Write an outcome that changes something; ``None`` if it could not be kept, which is only warned of.
+    """Write an outcome that changes something; return ``None`` with a warning if it could not be written.
 
     Args:
-        notices: For the warning.
-        target: Whose outcome.
-        outcome: What became of an apply.
-        outcome_path: Where to; ``None`` = a folder below the project's, named by time and cluster.
+        notices: Receives the warning.
+        target: The cluster.
+        outcome: The outcome of an apply.
+        outcome_path: The file; ``None`` = a folder below the project's, named by time and cluster.
     """
     if outcome_path is None and not outcome.pairs:
         return None

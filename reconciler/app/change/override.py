@@ -1,4 +1,4 @@
-"""Overrides begin or end: values of the night shift, prepared against documents or records, then applied."""
+"""Starts and ends overrides: temporary values, prepared against documents or records, then applied."""
 
 import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -38,13 +38,13 @@ from reconciler.reconcile.validation import validate as validate_alterations
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverrideChange:
-    """Overrides that begin or end.
+    """Overrides that start or end.
 
     Attributes:
-        begin: The overrides that begin; called with the observation that gives times and before-values.
+        begin: Returns the overrides that start; called with the observation, for times and previous values.
         end: Pairs whose override ends now.
-        pairs: All pairs that may be written; called with the observation.
-        cluster_id: The id that must answer; ``None`` = as configured.
+        pairs: Returns all pairs that may be written; called with the observation.
+        cluster_id: The cluster id that must answer; ``None`` = the configured one.
     """
 
     begin: Callable[[Observation], tuple[NewOverride, ...]]
@@ -56,12 +56,12 @@ class OverrideChange:
     def beginning(
         cls, entity: Entity, values: Mapping[Key, float | None], *, seconds: float, reason: str
     ) -> "OverrideChange":
-        """Overrides of one entity that begin now.
+        """Start overrides of one entity now.
 
         Args:
-            entity: Whose limits.
+            entity: The entity.
             values: The limits; ``None`` removes one for that time.
-            seconds: How long.
+            seconds: Duration.
             reason: Why; shown in every plan.
         """
         principal = current_principal()
@@ -85,12 +85,12 @@ class OverrideChange:
 
     @classmethod
     def ending(cls, pairs: frozenset[Pair]) -> "OverrideChange":
-        """Overrides that end now."""
+        """End overrides now."""
         return cls(begin=_no_overrides, end=pairs, pairs=lambda _: pairs)
 
     @classmethod
     def reverting_expired(cls) -> "OverrideChange":
-        """The expected values come back where an override is over and still live."""
+        """Restore the expected values where an override has expired and is still live."""
 
         def pairs(observation: Observation) -> frozenset[Pair]:
             overrides = observation.owned.overrides
@@ -102,7 +102,7 @@ class OverrideChange:
     def rolling_back(
         cls, source: RollbackSource, *, seconds: float, reason: str
     ) -> "OverrideChange":
-        """The values from before an apply come back as overrides that end with their documents."""
+        """Restore the values from before an apply as overrides that end when their documents agree."""
 
         def begin(observation: Observation) -> tuple[NewOverride, ...]:
             return rollback_orders(
@@ -125,13 +125,13 @@ def _no_overrides(_: Observation) -> tuple[NewOverride, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverrideRunRequest:
-    """Overrides that begin or end, apart from their cluster.
+    """Overrides that start or end, apart from their cluster.
 
     Attributes:
-        change: Which.
-        validate: Who validates the plan.
-        command: What runs, for locks and the audit log.
-        next_words: The command that goes on after a run that was not complete.
+        change: The change.
+        validate: Validation mode of the plan.
+        command: Name of the command, for locks and the audit log.
+        next_words: The command to run after an incomplete run.
     """
 
     change: OverrideChange
@@ -144,7 +144,7 @@ class OverrideRunRequest:
 async def override_run(
     notices: Notices, target: ClusterTarget, request: OverrideRunRequest
 ) -> AsyncIterator[ApplyRun]:
-    """A plan of these pairs and nothing else, ready to be applied inside the context.
+    """Prepare a plan of only these pairs, ready to be applied inside the context.
 
     Raises:
         PlanRefused: The policy in force writes nothing.
@@ -165,7 +165,7 @@ async def override_run(
 
 
 async def overrides_of(notices: Notices, target: ClusterTarget) -> tuple[str, dict[Pair, Override]]:
-    """Cluster id and overrides, sorted; the cluster is asked who it is, because records go by its id."""
+    """Return cluster id and overrides, sorted; the cluster is queried because records are stored by cluster id."""
     async with connected(notices, target) as client:
         cluster = await expected_cluster(client, target)
     owned = await read_only_inventory(target, SystemClock()).load(cluster.id)
@@ -207,7 +207,7 @@ async def _prepared(
 
 
 def _desired(notices: Notices, target: ClusterTarget, observation: Observation) -> DesiredState:
-    """What is declared; at night a broken manifest must not be in the way, so our records will do."""
+    """Return the declared state, or the records if the manifests are broken, so that an override is still possible."""
     if not target.project_cluster.manifests:
         return as_applied(observation)
     try:

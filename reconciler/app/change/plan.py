@@ -1,4 +1,4 @@
-"""Plan one cluster: what would change and why, and what recorded use says to it. Nothing is written."""
+"""Plans one cluster: what would change and why, and its effect by recorded use. Nothing is written."""
 
 import asyncio
 from dataclasses import dataclass, replace
@@ -29,13 +29,13 @@ class PlanRequest:
     """A plan, apart from its cluster.
 
     Attributes:
-        paths: Manifests, relative to the current folder; empty = what the project configures.
-        limits: What the plan may do.
-        sources: Which records count.
-        evidence: Recorded use; ``None`` = do not ask for it.
+        paths: Manifests, relative to the current folder; empty = those of the project.
+        limits: Limits of the plan.
+        sources: The records to use.
+        evidence: Recorded use; ``None`` = not used.
         principals: Further clients to assess.
-        offline: Whether no cluster is asked.
-        snapshot: What the cluster holds, for an offline plan.
+        offline: Whether no cluster is queried.
+        snapshot: Quotas of the cluster, for an offline plan.
     """
 
     paths: tuple[str, ...] = ()
@@ -53,9 +53,9 @@ class ClusterPlan:
 
     Attributes:
         target: The cluster.
-        prepared: The plan and the observation that it was made from.
+        prepared: The plan and its observation.
         preview: The plan for readers, with the documents that a proposal changes.
-        simulation: What recorded use says; ``None`` = not asked for.
+        simulation: The effect by recorded use; ``None`` = not requested.
     """
 
     target: ClusterTarget
@@ -81,12 +81,12 @@ class ClusterPlan:
 async def plan_cluster(
     notices: Notices, target: ClusterTarget, request: PlanRequest
 ) -> ClusterPlan:
-    """The plan of one cluster.
+    """Return the plan of one cluster.
 
     Raises:
-        ManifestErrors: Something is wrong with a document.
+        ManifestErrors: A document is invalid.
         UsageError: The request contradicts itself.
-        ClientError: The cluster cannot be asked.
+        ClientError: The cluster cannot be queried.
     """
     task = knowing(
         task_for(notices, target, request.paths, request.limits, request.sources),
@@ -114,7 +114,7 @@ async def plan_cluster(
 async def _prepare(
     notices: Notices, task: PlanTask, *, asks_callback: bool
 ) -> tuple[PreparedPlan, str | None]:
-    """The plan, and where evidence is asked the quota callback of the brokers: a custom one makes evidence unusable."""
+    """Return the plan, and if evidence is used the brokers' quota callback: a custom one makes evidence unusable."""
     async with world(notices, task.target, task.records, command="plan", writes=False) as runtime:
         prepared = await prepared_for(task, runtime)
         return prepared, await quota_callback(runtime.client) if asks_callback else None

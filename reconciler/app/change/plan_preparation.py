@@ -1,4 +1,4 @@
-"""What ``plan`` and ``apply`` share: documents and orders in, a prepared plan out."""
+"""The part shared by ``plan`` and ``apply``: makes a prepared plan from documents and options."""
 
 import shlex
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from reconciler.reconcile import PreparedPlan, ReconcileOptions, prepare
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanTask:
-    """Everything that a plan of one cluster needs, before any broker is asked."""
+    """Everything that a plan of one cluster needs before a broker is queried."""
 
     target: ClusterTarget
     documents: ClusterDocuments
@@ -28,7 +28,7 @@ class PlanTask:
 
     @property
     def desired(self) -> DesiredState:
-        """What the documents ask for."""
+        """The desired state of the documents."""
         return self.documents.desired
 
 
@@ -39,12 +39,12 @@ def task_for(
     limits: PlanLimits,
     sources: RecordSource,
 ) -> PlanTask:
-    """Read documents and revision, and put the orders together.
+    """Read documents and revision, and build the options.
 
     Raises:
-        ManifestErrors: Something is wrong with a file, or two documents claim one pair.
+        ManifestErrors: A file is invalid, or two documents claim one pair.
         GitError: The revision of ``--since`` cannot be read.
-        UsageError: Options do not fit together.
+        UsageError: Options contradict each other.
     """
     if sources.since is not None and limits.force:
         raise UsageError(
@@ -85,7 +85,7 @@ async def prepared_for(task: PlanTask, world: Runtime) -> PreparedPlan:
 
 
 def addressed(prepared: PreparedPlan, target: ClusterTarget, world: Runtime) -> PreparedPlan:
-    """The same with this cluster's address in the commands that violations suggest."""
+    """Put this cluster's address into the commands that violations suggest."""
     preview = prepared.preview
     if not (preview.violations or preview.plan.ip_aliases):
         return prepared
@@ -99,7 +99,7 @@ def addressed(prepared: PreparedPlan, target: ClusterTarget, world: Runtime) -> 
 
 
 def broker_text(target: ClusterTarget, world: Runtime) -> str:
-    """What follows ``--bootstrap-server`` in a command for this cluster."""
+    """Return the text after ``--bootstrap-server`` in a command for this cluster."""
     text = str(world.config.bootstrap[0])
     if target.options.command_config is not None:
         text += f" --command-config {shlex.quote(str(target.options.command_config))}"
@@ -107,7 +107,7 @@ def broker_text(target: ClusterTarget, world: Runtime) -> str:
 
 
 def narrowed(prepared: PreparedPlan, orders: ReconcileOptions) -> PreparedPlan:
-    """The same without reports about pairs that this run does not look after (``--only``, some PATHs)."""
+    """Drop findings of pairs outside of this run's scope (``--only``, typed paths)."""
     only = orders.only
     if only is None:
         return prepared

@@ -1,4 +1,4 @@
-"""Lists of clients: a CSV file that was written or exported."""
+"""Reads lists of clients from CSV files."""
 
 import csv
 import io
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
     from reconciler.app.change.plan_preparation import PlanTask
 
 COLUMNS: Final = ("user", "client_id", "ip")
-"""What a file may say of a client; its first line names those that it has."""
+"""Possible columns of a file; its first line lists those that it has."""
 
 
 def read_principals(source: str, paths: Sequence[str] = ()) -> tuple[Principal, ...]:
-    """The clients in a CSV file, each once; ``-`` is standard input.
+    """Return the clients of a CSV file, each once; ``-`` is standard input.
 
     Args:
         source: The file.
-        paths: What else the command reads: standard input can be only one of them.
+        paths: The other files of the command: standard input can be only one of them.
 
     Raises:
-        UsageError: It cannot be read, or is no such file; the message has the line.
+        UsageError: It cannot be read, or is invalid; the message has the line.
     """
     if source == "-" and "-" in paths:
         raise UsageError("standard input is either the manifests or the principals, not both")
@@ -56,7 +56,7 @@ def read_principals(source: str, paths: Sequence[str] = ()) -> tuple[Principal, 
 
 
 def _rows(text: str, source: str) -> Iterator[tuple[int, list[str]]]:
-    """Lines with what they hold; an empty line holds nothing."""
+    """Yield lines with their fields; an empty line has none."""
     rows = csv.reader(io.StringIO(text, newline=""))
     try:
         for row in rows:
@@ -66,6 +66,6 @@ def _rows(text: str, source: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def knowing(task: "PlanTask", principals: Iterable[Principal]) -> "PlanTask":
-    """The same task, which now asks about these clients, too."""
+    """Return the task with these clients added to those assessed."""
     known_principals = tuple(dict.fromkeys((*task.orders.known_principals, *principals)))
     return replace(task, orders=replace(task.orders, known_principals=known_principals))

@@ -1,4 +1,4 @@
-"""The ``ReconcileOptions`` of a run: the trusted configuration, made stricter or opened by what was asked for."""
+"""Builds the ``ReconcileOptions`` of a run: the trusted configuration, tightened or relaxed by typed options."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -27,15 +27,15 @@ def orders_for(
     origin: RunOrigin,
     desired: DesiredState | None = None,
 ) -> ReconcileOptions:
-    """The options of this run: the trusted configuration, made stricter or opened by what was typed.
+    """Return the options of this run: the trusted configuration, tightened or relaxed by typed options.
 
     Args:
         target: The cluster.
-        limits: What was typed.
+        limits: The typed options.
         complete: Whether every configured document was read.
         removals_known: Whether records or a revision show what we own.
         origin: Who runs this.
-        desired: Where only some documents were read: nothing but their entities is written.
+        desired: The desired state, if only some documents were read: only their entities are written.
 
     Raises:
         UsageError: ``--policy`` is looser than the configured policy.
@@ -93,7 +93,7 @@ def _guards(configured: Guards, limits: PlanLimits) -> Guards:
 def _only(
     entities: tuple[Entity, ...], desired: DesiredState | None
 ) -> Callable[[Entity, Key], bool] | None:
-    """Which pairs may be written: the named entities, and those of the documents that were read."""
+    """Return the filter of writable pairs: the typed entities, and those of the documents that were read."""
     wanted_entities: frozenset[Entity] | None = frozenset(entities) if entities else None
     if desired is not None:
         declared = frozenset(desired.limits)
@@ -105,7 +105,7 @@ def _only(
 
 
 def origin_of(target: ClusterTarget) -> RunOrigin:
-    """Who runs this, from which commit ("" where there is no repository), about which cluster."""
+    """Return who runs this, from which commit ("" without a repository), for which cluster."""
     return RunOrigin(
         author=current_principal(),
         commit=target.reads.once("commit", lambda: _commit(target)),
@@ -115,7 +115,7 @@ def origin_of(target: ClusterTarget) -> RunOrigin:
 
 
 def _commit(target: ClusterTarget) -> str:
-    """The commit that the manifests were checked out from; reads no git where there is none."""
+    """Return the commit of the checkout with the manifests; does not run git without a repository."""
     folder = target.root.absolute()
     if not any((folder_path / ".git").exists() for folder_path in (folder, *folder.parents)):
         return ""

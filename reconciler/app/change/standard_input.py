@@ -1,4 +1,4 @@
-"""What standard input declares and only a flag allows: said before a cluster is asked.
+"""Checks documents from standard input for missing flags before a cluster is queried.
 
 ``kquota export | kquota apply -`` reads its documents once, so a refusal after the describe would waste both runs.
 """
@@ -29,10 +29,10 @@ _FLAGS: Final = {
 
 
 def check_piped(task: "PlanTask", paths: "Sequence[str]") -> None:
-    """Name every flag that the documents of standard input need.
+    """Check that all flags that the documents of standard input need are set.
 
     Raises:
-        Refused: One is missing; the hint names all of them.
+        PlanRefused: One is missing; the hint lists all missing flags.
     """
     if STDIN not in paths:
         return

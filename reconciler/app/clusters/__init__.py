@@ -1,1 +1,1 @@
-"""Which clusters a request means: their trusted configuration, documents, records and connections."""
+"""The clusters of a request: their trusted configuration, documents, records and connections."""

@@ -1,7 +1,7 @@
-"""Which documents a proposal changes: those of the checkout that differ from where the proposal branched off.
+"""Finds the documents that a proposal changes: those that differ from where the proposal branched off.
 
-The answer decides which warnings a comment lists. It is no ground for what is applied, so a history that was cut off is
-not an error: then nothing is known.
+The result decides which warnings a comment lists. It does not affect what is applied, so a shallow history is no
+error: then the result is unknown.
 """
 
 from collections.abc import Iterable
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 def changed_documents(
     target: ClusterTarget, desired: DesiredState, *, typed_paths: bool
 ) -> frozenset[str] | None:
-    """Names of the documents that differ from the common ancestor of HEAD and the trusted revision.
+    """Return the documents that differ from the common ancestor of HEAD and the trusted revision.
 
     Args:
-        target: The cluster; its options name the trusted revision.
+        target: The cluster; its options contain the trusted revision.
         desired: The documents of the checkout.
-        typed_paths: Whether the places of documents start from the current directory, not from the project.
+        typed_paths: Whether document paths are relative to the current folder, not to the project.
 
     Returns:
-        The names, or ``None`` where no revision is trusted or the histories have no known common commit.
+        The names, or ``None`` if there is no trusted revision or the histories have no known common commit.
     """
     revision = target.options.config_from
     if revision is None:
@@ -80,7 +80,7 @@ def _content(path: Path) -> bytes | None:
 
 
 def _facts(claim: Declaration) -> tuple[object, ...]:
-    """What a document says, wherever it is."""
+    """Return the content of a document, independent of its place."""
     return (
         claim.document,
         claim.entity,

@@ -1,4 +1,4 @@
-"""Clients of one cluster: their settings, and what is said about attempts to connect."""
+"""Client settings of one cluster, and messages about attempts to connect."""
 
 import asyncio
 from collections.abc import Mapping
@@ -10,14 +10,14 @@ from reconciler.client.configuration.references import ANYTHING
 from reconciler.client.events import ClientEvents, Connecting, ResponseReceived, Retried, Throttled
 
 LINE_SECONDS = 1.0
-"""Between two lines about attempts to connect, and before the first line about one that lasts."""
+"""Seconds between two messages about attempts to connect, and before the first one about a slow attempt."""
 
 QUICK_LINES = 10
 SLOW_LINE_SECONDS = 10.0
-"""Between two lines once ``QUICK_LINES`` were shown."""
+"""Seconds between two messages after ``QUICK_LINES`` messages."""
 
 TOLD_FROM_ATTEMPT = 3
-"""The first tries of a call fail now and then on a healthy cluster; from this one on they are reported."""
+"""The first attempts of a call may fail on a healthy cluster; from this one on they are reported."""
 
 
 def client_config(
@@ -27,12 +27,12 @@ def client_config(
     command_config: str | None,
     timeout: float | None = None,
 ) -> ClientConfig:
-    """Settings from the options of Kafka's own tools; warnings about the file are said here.
+    """Return the settings from the options of Kafka's own tools; report warnings about the file.
 
-    References such as ``${env:PASSWORD}`` are resolved: the file belongs to the person who runs the command.
+    References such as ``${env:PASSWORD}`` are resolved: the file belongs to the user of the command.
 
     Raises:
-        ConfigError: The file or a setting is wrong, or nothing says where the brokers are.
+        ConfigError: The file or a setting is invalid, or there are no bootstrap servers.
     """
     overrides = overriding(bootstrap_server, timeout)
     if command_config is not None:
@@ -47,7 +47,7 @@ def client_config(
 
 
 def overriding(bootstrap_server: str | None, timeout: float | None) -> Mapping[str, str]:
-    """The settings that options give, under their Java names; they beat every file."""
+    """Return the settings of options by their Java names; they override every file."""
     overrides = {} if bootstrap_server is None else {"bootstrap.servers": bootstrap_server}
     if timeout is not None:
         milliseconds = str(max(1, round(timeout * 1000)))
@@ -56,7 +56,7 @@ def overriding(bootstrap_server: str | None, timeout: float | None) -> Mapping[s
 
 
 def connection_events(notices: TextReceiver) -> ClientEvents:
-    """Events that show a person why a call takes long: each attempt to connect, each reason for a retry once."""
+    """Return events that show why a call takes long: each attempt to connect, each reason for a retry once."""
     attempts = _Attempts(notices)
     reported: set[str] = set()
 
@@ -78,7 +78,7 @@ def connection_events(notices: TextReceiver) -> ClientEvents:
 
 
 class _Attempts:
-    """Lines about attempts to connect: one that lasts longer than a second, and failed ones with a pause between lines."""
+    """Reports attempts to connect that last longer than a second, and failed ones at a limited rate."""
 
     def __init__(self, notices: TextReceiver) -> None:
         self._notices = notices
@@ -86,7 +86,7 @@ class _Attempts:
         self._shown_at, self._lines = 0.0, 0
 
     def began(self, event: Connecting) -> None:
-        """Announce the attempt if it is still under way after a second."""
+        """Report the attempt if it is still running after a second."""
         text = (
             f"connecting to {event.node}: attempt {event.attempt}, ends after {event.seconds:.1f} s"
         )
@@ -94,7 +94,7 @@ class _Attempts:
         self._timer = asyncio.get_running_loop().call_later(LINE_SECONDS, self._notices.note, text)
 
     def failed(self, event: Retried) -> None:
-        """Show the failure: at most one line a second, after ten lines one in ten seconds."""
+        """Report the failure: at most one message per second, after ten messages one per ten seconds."""
         self._stop()
         now = asyncio.get_running_loop().time()
         pause = LINE_SECONDS if self._lines < QUICK_LINES else SLOW_LINE_SECONDS
@@ -103,7 +103,7 @@ class _Attempts:
             self._notices.note(f"attempt {event.attempt}: {event.reason}")
 
     def ended(self, _: ResponseReceived) -> None:
-        """The broker answers: announce nothing."""
+        """Stop reporting: the broker answered."""
         self._stop()
         self._lines = 0
 

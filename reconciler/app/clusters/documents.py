@@ -1,4 +1,4 @@
-"""Manifests of one cluster, from the disk or from a revision: loaded, granted, merged; every problem of the run at once."""
+"""Loads, grants and merges the manifests of one cluster, from disk or a revision, and reports all problems of a run at once."""
 
 import os
 import sys
@@ -28,15 +28,15 @@ STDIN: Final = "-"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterDocuments:
-    """What the manifests of one cluster ask for.
+    """The manifests of one cluster.
 
     Attributes:
-        cluster: The name that they call the cluster.
-        desired: All of them, merged.
-        warnings: What is legal and odd.
-        complete: Whether everything that is configured was read; only then may anything be removed.
-        count: How many documents.
-        files: How many files.
+        cluster: Name of the cluster in the manifests.
+        desired: Their merged desired state.
+        warnings: Valid but suspicious content.
+        complete: Whether all configured manifests were read; only then is a removal allowed.
+        count: Number of documents.
+        files: Number of files.
     """
 
     cluster: str
@@ -48,7 +48,7 @@ class ClusterDocuments:
 
 
 def reading(notices: Notices) -> Callable[[int], None]:
-    """A counter of documents that are read; it begins before the files are opened, so that slow disks count, too."""
+    """Return a progress callback for documents; it reports before files are opened, so that slow disks show too."""
     notices.progress("reading documents", 0, 0)
     return lambda count: notices.progress("reading documents", count, 0)
 
@@ -56,15 +56,15 @@ def reading(notices: Notices) -> Callable[[int], None]:
 def load(
     target: ClusterTarget, paths: Sequence[str], *, progress: Callable[[int], None] | None = None
 ) -> ClusterDocuments:
-    """The manifests of a target.
+    """Load the manifests of a target.
 
     Args:
-        target: Which cluster.
-        paths: What was typed, relative to here; empty = what the project configures.
-        progress: Called with the number of documents that are read so far.
+        target: The cluster.
+        paths: Typed paths, relative to the current folder; empty = those of the project.
+        progress: Called with the number of documents read so far.
 
     Raises:
-        UsageError: Nothing says which files, or to which cluster they belong.
+        UsageError: No files are configured, or the cluster is ambiguous.
         ManifestErrors: Every problem of every file, conflicts included.
     """
     loaded = load_loosely(target, paths, progress=progress).checked()
@@ -81,7 +81,7 @@ def load(
 
 
 def merged(loaded: LoadedManifests, name: str) -> DesiredState:
-    """The documents of a cluster as one state.
+    """Merge the documents of a cluster.
 
     Raises:
         ManifestErrors: Two of them claim one pair.
@@ -100,13 +100,13 @@ def load_loosely(
     *,
     progress: Callable[[int], None] | None = None,
 ) -> LoadedManifests:
-    """The same with its problems inside instead of raised; grants and scope are judged.
+    """Load the manifests of a target with tenant grants and scope applied; problems are returned, not raised.
 
     Args:
-        target: Which cluster.
+        target: The cluster.
         paths: As for :func:`load`.
-        texts: What they hold, where that was read already (:func:`read_texts`).
-        progress: Called with the number of documents that are read so far.
+        texts: Their texts, if they were read before (:func:`read_texts`).
+        progress: Called with the number of documents read so far.
     """
     project = target.project
 
@@ -123,7 +123,7 @@ def load_loosely(
     loaded = read() if texts is not None else target.reads.once(("manifests", places), read)
     if project is None:
         return loaded
-    # Typed paths start from here, those of the project from its folder, and grants speak of the latter.
+    # Typed paths are relative to the current folder, those of the project to its folder; grants refer to the latter.
     start = Path() if paths else target.root
     return for_cluster(
         loaded,
@@ -133,10 +133,10 @@ def load_loosely(
 
 
 def read_texts(target: ClusterTarget, paths: Sequence[str]) -> FileTexts:
-    """The texts of the manifests of a target.
+    """Return the texts of the manifests of a target.
 
     Raises:
-        UsageError: Nothing says which files.
+        UsageError: No files are configured.
     """
     if not paths and not target.project_cluster.manifests:
         raise UsageError(
@@ -157,7 +157,7 @@ def read_texts(target: ClusterTarget, paths: Sequence[str]) -> FileTexts:
 
 
 def _with_stdin(target: ClusterTarget, paths: Sequence[str]) -> FileTexts:
-    """Standard input as one more file, for ``kquota export | kquota apply -``."""
+    """Read standard input as one more file, for ``kquota export | kquota apply -``."""
     file_paths = [path for path in paths if path != STDIN]
     file_texts = read_texts(target, file_paths) if file_paths else FileTexts(files=(), problems=())
     try:
@@ -170,7 +170,7 @@ def _with_stdin(target: ClusterTarget, paths: Sequence[str]) -> FileTexts:
 
 
 def _cluster_name(target: ClusterTarget, loaded: LoadedManifests) -> str:
-    """What the documents call the cluster; where only addresses were typed they must agree on one name."""
+    """Return the cluster's name in the documents; if only addresses were typed they must agree on one name."""
     if selecting := loaded.of(NO_CLUSTER):
         raise UsageError(
             f"{selecting[0].document} selects clusters by their labels, and only a project file has labels",
@@ -191,14 +191,14 @@ def _cluster_name(target: ClusterTarget, loaded: LoadedManifests) -> str:
 
 
 def at_revision(target: ClusterTarget, revision: str) -> DesiredState:
-    """What the documents of this cluster said at a revision, which must be an ancestor of HEAD.
+    """Return the documents of this cluster at a revision, which must be an ancestor of HEAD.
 
-    Project file, paths and grants of the revision are read at the revision. A cluster that the project did not
-    have then declares nothing.
+    Project file, paths and grants are read at the revision. A cluster that the project did not have then declares
+    nothing.
 
     Raises:
-        GitError: The revision is unknown, no ancestor (the hint names fetch-depth), or has no such files.
-        ManifestErrors: Something was wrong with the files even then.
+        GitError: The revision is unknown, not an ancestor (the hint mentions fetch-depth), or has no such files.
+        ManifestErrors: The files were invalid at the revision.
     """
     from reconciler.git.exact_revision import exact_commit
     from reconciler.git.repository import Repository

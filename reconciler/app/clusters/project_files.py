@@ -1,8 +1,8 @@
-"""Where the project file is: the one that was named, or ``kquota.yaml`` here or in a folder above, within the git work tree.
+"""Finds the project file: the given one, or ``kquota.yaml`` here or in a parent folder within the git work tree.
 
-The search ends at the root of the work tree, and passes only folders of the user who runs the command, as git does
-(safe.directory): a file above the work tree, or of another user, decides nothing. Outside of a work tree only the
-current folder counts.
+The search ends at the root of the work tree, and only enters folders of the user who runs the command, as git does
+(safe.directory): a file above the work tree, or of another user, is never used. Outside of a work tree only the
+current folder is searched.
 """
 
 import os
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 def project_path(where: "TargetRequest", tree: "CommitTree | None" = None) -> Path:
-    """The project file of a command, relative to the current folder where it was searched; it may not exist.
+    """Return the project file of a command, relative to the current folder if it was searched; it may not exist.
 
     Args:
-        where: What was typed.
-        tree: The trusted revision: then a file counts if the revision has it, whatever the checkout has.
+        where: The typed options.
+        tree: The trusted revision: then a file counts if the revision contains it.
     """
     if where.project is not None:
         return where.project
@@ -35,16 +35,16 @@ def project_path(where: "TargetRequest", tree: "CommitTree | None" = None) -> Pa
 
 
 def search_path(folder: Path) -> Sequence[Path]:
-    """The places of a project file that was not named, the nearest first, relative to the folder.
+    """Return the possible places of a project file, the nearest first, relative to the folder.
 
     Args:
-        folder: Where the command runs, absolute.
+        folder: Current folder, absolute.
     """
     return tuple(Path(os.path.relpath(above / FILE_NAME, folder)) for above in _folders(folder))
 
 
 def name_in(tree: "CommitTree", path: Path) -> str:
-    """A path of the disk as the tree of a revision calls it."""
+    """Return the name of a path in the tree of a revision."""
     return Path(os.path.relpath(path.absolute(), tree.top)).as_posix()
 
 
@@ -59,7 +59,7 @@ def _folders(folder: Path) -> Iterator[Path]:
 
 
 def _is_own(folder: Path) -> bool:
-    """Whether a folder and the project file in it belong to the user who runs this."""
+    """Whether a folder and the project file in it belong to the current user."""
     user = os.geteuid()
     paths = [folder, *(path for path in (folder / FILE_NAME,) if os.path.lexists(path))]
     return all(path.lstat().st_uid == user for path in paths)

@@ -1,4 +1,4 @@
-"""Where the records of a target are: a file, a git ref or nowhere; opened for reading or for writing."""
+"""Opens the ownership records of a target for reading or writing: a file, a git ref or none."""
 
 import contextlib
 import getpass
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def read_only_inventory(target: ClusterTarget, clock: Clock) -> Inventory:
-    """The records of a target, without any lock; none where its configuration is not trusted.
+    """Return the records of a target, without a lock; none if its configuration is not trusted.
 
     Raises:
         ConfigError: They are part of a commit that is not trusted.
@@ -46,7 +46,7 @@ def read_only_inventory(target: ClusterTarget, clock: Clock) -> Inventory:
 
 
 def check_records(notices: TextReceiver, target: ClusterTarget) -> None:
-    """Say so where a trusted revision leaves a plan without records, so that nothing counts as ours."""
+    """Warn if a trusted revision leaves a plan without records, so that nothing counts as ours."""
     place = target.project_cluster.inventory
     if target.files is None or place.file is None:
         return
@@ -62,7 +62,7 @@ def check_records(notices: TextReceiver, target: ClusterTarget) -> None:
 
 
 def _name_at_revision(target: ClusterTarget, file: str) -> str | None:
-    """The name of the records in the trusted revision; ``None`` where they lie outside, or no revision was named."""
+    """Return the name of the records in the trusted revision; ``None`` if they are outside, or there is no revision."""
     return None if target.files is None else target.files.name_of(target.root / file)
 
 
@@ -74,16 +74,16 @@ def _file(target: ClusterTarget, file: str) -> Path:
 def opened(
     target: ClusterTarget, clock: Clock, *, command: str, none: bool = False
 ) -> Iterator[Inventory]:
-    """The records of a target for writing; the lock is given back at the end.
+    """Open the records of a target for writing; the lock is released at the end.
 
     Args:
-        target: Whose records.
-        clock: For the times in them.
-        command: What wants to write, for the message to a second writer.
+        target: The cluster.
+        clock: Time.
+        command: Name of the command, for the message to a second writer.
         none: Keep no records at all (``--no-inventory``).
 
     Raises:
-        ConfigError: They lie in a checkout that is not trusted, or are part of a commit.
+        ConfigError: They are in a checkout that is not trusted, or are part of a commit.
     """
     if none:
         yield MemoryInventory()
@@ -110,7 +110,7 @@ def opened(
 
 
 def make_folder(folder: Path) -> None:
-    """The folder of the records, private to its owner: they say who is limited to what."""
+    """Create the folder of the records, private to its owner: they contain names and limits."""
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
@@ -118,12 +118,12 @@ def make_folder(folder: Path) -> None:
 
 
 def writer_id(target: ClusterTarget) -> str:
-    """The same for every run of one configuration: the project's place in its repository, and the cluster."""
+    """Return the writer id, which is the same for every run with this cluster name."""
     return f"kquota:{target.name or 'addresses'}"
 
 
 def current_principal() -> str:
-    """The person or job that runs this, for audit log and overrides."""
+    """Return the person or job that runs this, for audit log and overrides."""
     import os
 
     for variable in ("GITHUB_ACTOR", "GITLAB_USER_LOGIN", "KQUOTA_WHO"):

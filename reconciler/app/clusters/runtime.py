@@ -1,4 +1,4 @@
-"""The outside world of one run, picked: client, records, clock, audit log, Kafka's rules, progress."""
+"""The ports of one run: client, records, clock, audit log, Kafka's rules, progress."""
 
 import contextlib
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordOptions:
-    """Which records a run believes, as it was typed.
+    """The records that a run uses, as typed.
 
     Attributes:
-        none: Keep none (``--no-inventory``).
-        since: What the documents said at ``--since REV``; counts where no inventory knows the cluster.
+        none: Use none (``--no-inventory``).
+        since: The documents at ``--since REV``; used if no inventory has records of the cluster.
     """
 
     none: bool = False
@@ -41,7 +41,7 @@ class RecordOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runtime:
-    """One run's outside world; ``client`` is the store inside ``ports``."""
+    """The ports of one run; ``client`` is the store in ``ports``."""
 
     ports: ReconcilePorts
     client: QuotaClient
@@ -49,7 +49,7 @@ class Runtime:
 
     @property
     def own_principal(self) -> Principal | None:
-        """Who we are to the cluster, as far as the login says."""
+        """Our principal in the cluster, if the login shows it."""
         user = getattr(self.config.sasl, "username", None)
         return None if user is None else Principal(user=user, client_id=self.config.client_id)
 
@@ -58,17 +58,17 @@ class Runtime:
 async def world(
     notices: Notices, target: ClusterTarget, records: RecordOptions, *, command: str, writes: bool
 ) -> AsyncIterator[Runtime]:
-    """Everything that a run needs, given back at the end.
+    """Open everything that a run needs, and close it at the end.
 
     Args:
-        notices: Where progress and warnings go.
-        target: Which cluster.
-        records: Which records to believe.
-        command: What runs, for the lock and for writers that come second.
-        writes: Whether records may be written; then they are locked from the first look on.
+        notices: Receives progress and warnings.
+        target: The cluster.
+        records: The records to use.
+        command: Name of the command, for the lock and other writers.
+        writes: Whether records may be written; then they are locked before the first observation.
 
     Raises:
-        ConfigError: A client setting is wrong.
+        ConfigError: A client setting is invalid.
     """
     clock = SystemClock()
     config = target.client_config(notices)
@@ -97,10 +97,10 @@ async def world(
 
 @contextlib.asynccontextmanager
 async def connected(notices: TextReceiver, target: ClusterTarget) -> AsyncIterator[QuotaClient]:
-    """A client for the target; it is closed at the end, whatever happens.
+    """Connect a client for the target; it is closed at the end in any case.
 
     Raises:
-        ConfigError: Its settings are wrong.
+        ConfigError: Its settings are invalid.
     """
     async with QuotaClient(
         target.client_config(notices), events=connection_events(notices)
@@ -109,7 +109,7 @@ async def connected(notices: TextReceiver, target: ClusterTarget) -> AsyncIterat
 
 
 async def expected_cluster(client: QuotaClient, target: ClusterTarget) -> Cluster:
-    """Who answers, if it is who should.
+    """Return the cluster that answers, if it is the expected one.
 
     Raises:
         WrongCluster: The cluster id is not the expected one.
@@ -128,7 +128,7 @@ async def expected_cluster(client: QuotaClient, target: ClusterTarget) -> Cluste
 
 
 def by_rules(line: str, alterations: Sequence[Alteration]) -> Mapping[Entity, Result]:
-    """Kafka's rules of a line, without a broker."""
+    """Validate alterations by Kafka's rules of a release line, without a broker."""
     from reconciler.sandbox.broker_rules.offline_validation import validate
     from reconciler.sandbox.broker_rules.profiles import profile_named
 

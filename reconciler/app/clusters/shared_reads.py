@@ -1,4 +1,4 @@
-"""What the clusters of one run read together: each thing once, however many clusters need it."""
+"""Values that several clusters of one run share, each read once."""
 
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
@@ -7,13 +7,13 @@ Value = TypeVar("Value")
 
 
 class SharedReads:
-    """Values that were read in this run, by key. It lives as long as the targets of one command."""
+    """Values that were read in this run, by key. Lives as long as the targets of one command."""
 
     def __init__(self) -> None:
         self._values: dict[Hashable, Any] = {}
 
     def once(self, key: Hashable, read: Callable[[], Value]) -> Value:
-        """The value of a key, read when it is needed for the first time. An error is not kept.
+        """Return the value of a key, read on first use. An error is not stored.
 
         Args:
             key: What is read, and from where.

@@ -1,7 +1,7 @@
-"""Files that kquota keeps in a project: records, audit log, outcomes, reported drift. They are never part of a commit.
+"""Files that kquota stores in a project: records, audit log, outcomes, reported drift. They must not be part of a commit.
 
-Records decide what is ours, and so what may be removed. A commit that brings them would decide that for everyone who
-checks it out; a link in their place would decide which file of the machine is replaced.
+Records decide what we own, and so what may be removed. A commit with records would decide that for every checkout; a
+link in their place would decide which file of the machine is replaced.
 """
 
 import os
@@ -14,16 +14,16 @@ from reconciler.errors import ConfigError
 
 
 def own_path(root: Path, name: str | Path, *, content_name: str) -> Path:
-    """The place of a file that kquota keeps.
+    """Return the path of a file that kquota stores.
 
     Args:
-        root: Folder that paths of the project start from.
-        name: The file or folder, as it is configured.
-        content_name: What it holds, for the error.
+        root: Base folder of the project's paths.
+        name: The configured file or folder.
+        content_name: Its content, for the error.
 
     Raises:
-        ConfigError: Git tracks the file, a lock beside it, or a link on the way to it.
-        GitError: Git cannot say so; for example it refuses a repository of another user.
+        ConfigError: Git tracks the file, a lock beside it, or a link on its path.
+        GitError: Git failed; for example it refuses a repository of another user.
     """
     path = root / name
     absolute = Path(os.path.normpath(path.absolute()))
@@ -60,7 +60,7 @@ def own_path(root: Path, name: str | Path, *, content_name: str) -> Path:
 
 
 def _removal(top: Path, tracked_paths: Sequence[str], folder: str) -> str:
-    """The command that takes all refused names out of the index, from wherever it is run; the files stay."""
+    """Return the command that removes all refused names from the index, from any folder; the files stay."""
     names = dict.fromkeys(
         folder if tracked_path.startswith(f"{folder}/") else tracked_path
         for tracked_path in tracked_paths

@@ -1,7 +1,7 @@
-"""From what was typed to targets: the cluster's trusted configuration, and how to connect to it.
+"""Resolves typed options to targets: the cluster's trusted configuration, and how to connect to it.
 
-Connection, expected cluster id, guards, policy and tenants come from here and only from here: from options,
-from the project file, or with ``--config-from REV`` from the project file of that revision.
+Connection, expected cluster id, guards, policy and tenants come only from options, from the project file, or with
+``--config-from REV`` from the project file of that revision.
 """
 
 import shlex
@@ -33,18 +33,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterTarget:
-    """One cluster that a command is about.
+    """One cluster of a command.
 
     Attributes:
-        project_cluster: Its trusted configuration, and where its manifests and records are.
-        root: Folder that paths of the project start from.
-        project: The project it comes from; ``None`` where addresses were typed.
-        read_limits: How much is read of manifests.
-        options: What was typed.
-        files: The files of the trusted revision, with ``--config-from``; ``None`` = files are those of the disk.
-        is_trusted: Whether anything that the configuration names may be contacted or believed. Not where
-            ``--config-from`` names a revision without a project file.
-        reads: What it has read in common with the other clusters of the run.
+        project_cluster: Its trusted configuration, and the places of its manifests and records.
+        root: Base folder of the project's paths.
+        project: Its project; ``None`` if addresses were typed.
+        read_limits: Limits for reading manifests.
+        options: The typed options.
+        files: The files of the trusted revision, with ``--config-from``; ``None`` = files of the disk.
+        is_trusted: Whether addresses in the configuration may be contacted and files be used. False if the revision
+            of
+            ``--config-from`` has no project file.
+        reads: What it reads in common with the other clusters of the run.
     """
 
     project_cluster: ProjectCluster
@@ -58,7 +59,7 @@ class ClusterTarget:
 
     @property
     def name(self) -> str:
-        """What manifests call it; "" where only addresses are known."""
+        """Its name in manifests; "" if only addresses are known."""
         return self.project_cluster.name
 
     @property
@@ -68,11 +69,11 @@ class ClusterTarget:
 
     @property
     def display_name(self) -> str:
-        """How to call it in output."""
+        """Its name in output."""
         return self.name or self.options.bootstrap_server or str(self.options.command_config)
 
     def command(self, *words: str, chooses_cluster: bool = True) -> str:
-        """A ``kquota`` command about this cluster, for the current folder, quoted for a POSIX shell.
+        """Return a ``kquota`` command about this cluster, for the current folder, quoted for a POSIX shell.
 
         Args:
             words: The command with its own arguments.
@@ -90,10 +91,10 @@ class ClusterTarget:
         return shlex.join(["kquota", *words, *options])
 
     def client_config(self, notices: TextReceiver) -> "ClientConfig":
-        """How to reach it; warnings about the settings are said here.
+        """Return the client configuration; report warnings about the settings.
 
         Raises:
-            ConfigError: A setting or a file is wrong, or the configuration is not trusted.
+            ConfigError: A setting or a file is invalid, or the configuration is not trusted.
         """
         if not self.is_trusted:
             raise ConfigError(
@@ -122,12 +123,12 @@ class ClusterTarget:
         return config
 
     def _file_properties(self) -> Mapping[str, str]:
-        """What ``propertiesFile`` holds, at the trusted revision if there is one."""
+        """Return the content of ``propertiesFile``, at the trusted revision if there is one."""
         name = self.settings.properties_file
         return {} if name is None else self._properties_in(self.root / name)
 
     def _command_properties(self, notices: TextReceiver) -> Mapping[str, str]:
-        """What ``--command-config`` adds to the project's settings; the brokers are always the project's."""
+        """Return what ``--command-config`` adds to the project's settings; bootstrap servers are always the project's."""
         if self.options.command_config is None:
             return {}
         pairs = dict(self._properties_in(Path(self.options.command_config)))
@@ -140,7 +141,7 @@ class ClusterTarget:
         return pairs
 
     def _properties_in(self, path: Path) -> Mapping[str, str]:
-        """A properties file; one of the checkout is read at the trusted revision if there is one."""
+        """Read a properties file; one in the checkout is read at the trusted revision if there is one."""
         from reconciler.base import properties
 
         content = properties.read_bytes(path) if self.files is None else self.files.read(path)
@@ -149,11 +150,11 @@ class ClusterTarget:
 
 
 def place_of(root: Path, address: str) -> str:
-    """An address as a project file writes it: a folder starts where the project's own paths do; "" is nowhere.
+    """Resolve an address of a project file: a folder is relative to the project's base folder; "" stays empty.
 
     Args:
-        root: Folder that paths of the project start from.
-        address: A path, or anything with a scheme, which stands as it is.
+        root: Base folder of the project's paths.
+        address: A path, or an address with a scheme, which is not changed.
     """
     return str(root / address) if address and "://" not in address else address
 
@@ -161,16 +162,16 @@ def place_of(root: Path, address: str) -> str:
 def targets(
     cluster_options: TargetRequest, *, untrusted: bool = False
 ) -> tuple[ClusterTarget, ...]:
-    """The clusters that a command line means, sorted by name.
+    """Return the clusters of a command line, sorted by name.
 
     Args:
-        cluster_options: What was typed.
-        untrusted: Whether targets without a trusted configuration make sense, because nothing is contacted.
+        cluster_options: The typed options.
+        untrusted: Whether targets without a trusted configuration are allowed, because nothing is contacted.
 
     Raises:
-        UsageError: Nothing says which cluster, or a project has several and none was chosen.
+        UsageError: No cluster was given, or a project has several and none was chosen.
         ConfigError: The chosen cluster is unknown.
-        ManifestErrors: The project file is wrong.
+        ManifestErrors: The project file is invalid.
         GitError: The revision of ``--config-from`` cannot be read.
     """
     if cluster_options.by_address or _is_without_project(cluster_options):
@@ -215,7 +216,7 @@ def targets(
 def offline_targets(
     cluster_options: TargetRequest, paths: Sequence[str], *, untrusted: bool = False
 ) -> tuple[ClusterTarget, ...]:
-    """As :func:`targets`; where files were named and there is no project at all, a target without a cluster."""
+    """As :func:`targets`; if files were typed and there is no project at all, a target without a cluster."""
     bare = (
         cluster_options.project is None
         and not cluster_options.by_address
@@ -227,7 +228,7 @@ def offline_targets(
 
 
 def target(cluster_options: TargetRequest) -> ClusterTarget:
-    """The one cluster that a command line means; raises as :func:`targets` does."""
+    """Return the only cluster of a command line; raises as :func:`targets` does."""
     (cluster_target,) = targets(cluster_options)
     return cluster_target
 
@@ -237,12 +238,12 @@ class TrustedProjectMissing(GitError):
 
 
 def read_project(cluster_options: TargetRequest) -> tuple[Project, Path, "TrustedFiles | None"]:
-    """The trusted project, the folder its paths start from, and the files of its revision.
+    """Return the trusted project, the base folder of its paths, and the files of its revision.
 
     Raises:
         UsageError: There is no project file.
-        ManifestErrors: It is wrong.
-        NoTrustedProject: The revision has none.
+        ManifestErrors: It is invalid.
+        TrustedProjectMissing: The revision has none.
         GitError: It cannot be read at the revision, or the repository is a submodule.
     """
     if cluster_options.config_from is None:
@@ -278,11 +279,11 @@ def read_project(cluster_options: TargetRequest) -> tuple[Project, Path, "Truste
 
 
 def read_head_project(cluster_options: TargetRequest) -> Project:
-    """The project of the checkout itself, beside a trusted revision; only to be shown, or to find manifests.
+    """Return the project of the checkout, beside a trusted revision; only to be shown, or to find manifests.
 
     Raises:
-        UsageError: There is no project file, or it leads out of the repository.
-        ManifestErrors: It is wrong.
+        UsageError: There is no project file, or it is a link out of the repository.
+        ManifestErrors: It is invalid.
     """
     path = project_path(cluster_options)
     try:
@@ -308,7 +309,7 @@ def _text(path: Path) -> str:
 
 
 def _is_without_project(where: TargetRequest) -> bool:
-    """Whether ``--command-config`` alone says where the brokers are."""
+    """Whether ``--command-config`` alone gives the bootstrap servers."""
     if where.command_config is None or where.project or where.every or where.config_from:
         return False
     return not project_path(where).exists()

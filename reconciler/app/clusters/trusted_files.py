@@ -1,8 +1,8 @@
-"""Files that the trusted configuration names: read at its own revision or outside of the work tree, never from the head.
+"""Reads files that the trusted configuration refers to, at its revision or outside of the work tree, never from the head.
 
-With ``--config-from`` the work tree holds what the author of a change wrote. A path of the trusted configuration that
-lies in it therefore means the file of the trusted revision; links of the work tree play no part. Without a trusted
-revision the checkout is trusted as it is, and a path means a file of the disk.
+With ``--config-from`` the author of a change wrote the files of the work tree. A path of the trusted configuration in
+the work tree therefore means the file of the trusted revision; links of the work tree are not followed. Without a
+trusted revision the checkout is trusted, and a path means a file of the disk.
 """
 
 import os
@@ -28,17 +28,18 @@ class TrustedFiles:
 
     Attributes:
         tree: The trusted revision.
-        revision: How it was named.
+        revision: The revision as typed.
     """
 
     tree: "CommitTree"
     revision: str
 
     def name_of(self, path: Path) -> str | None:
-        """The name of a path in the tree; ``None`` where it lies outside of the work tree.
+        """Return the name of a path in the tree; ``None`` if it is outside of the work tree.
 
         Raises:
-            ConfigError: It lies outside and leads through the work tree, whose links the head revision decides.
+            ConfigError: It is outside, but its path leads through the work tree, whose links the head revision
+                decides.
         """
         absolute = Path(os.path.normpath(path.absolute()))
         if is_inside(absolute, self.tree.top):
@@ -52,10 +53,10 @@ class TrustedFiles:
         return None
 
     def read(self, path: Path) -> bytes:
-        """The bytes of a file, at most 4 MiB.
+        """Return the bytes of a file, at most 4 MiB.
 
         Raises:
-            ConfigError: The trusted revision does not have it, or it cannot be read.
+            ConfigError: The trusted revision does not contain it, or it cannot be read.
         """
         name = self.name_of(path)
         if name is None:
@@ -70,7 +71,7 @@ class TrustedFiles:
         return content
 
     def list_folder(self, path: Path) -> Sequence[Path] | None:
-        """The files of a folder, sorted; ``None`` where the path is no folder."""
+        """Return the files of a folder, sorted; ``None`` if the path is not a folder."""
         name = self.name_of(path)
         if name is None:
             return sorted(path.iterdir()) if path.is_dir() else None
@@ -81,7 +82,7 @@ class TrustedFiles:
         ] or None
 
     def content(self, name: str) -> bytes | None:
-        """The bytes of a file of the tree; ``None`` if it has none of this name.
+        """Return the bytes of a file of the tree; ``None`` if it has no such file.
 
         Raises:
             ConfigError: It cannot be read, or is a link out of the repository.
@@ -95,7 +96,7 @@ class TrustedFiles:
 
 
 def _enters(path: Path, top: Path) -> bool:
-    """Whether the way to an absolute path comes through a folder, when its links are followed one by one."""
+    """Whether an absolute path leads through a folder when its links are followed one by one."""
     pending = list(reversed(path.parts[1:]))
     at = Path(path.anchor)
     links = 0

@@ -1,1 +1,1 @@
-"""Use cases about live values that were changed outside kquota: one observation, or a loop of them."""
+"""Use cases about live values changed outside kquota: one observation, or a loop."""

@@ -1,4 +1,4 @@
-"""``--notify`` and what belongs to it: receivers from environment and files, and the record of what was sent."""
+"""``--notify`` and its options: receivers from environment and files, and the record of sent notifications."""
 
 import errno
 import os
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
     from reconciler.notify.http_receiver import HttpReceiver
 
 MOST_BYTES: Final = 16 * 1024
-"""Largest file with an address or a key."""
+"""Maximum bytes of a file with an address or a key."""
 
 
 class DriftNotifications:
-    """The receivers of one process and their memory, which outlives it.
+    """The receivers of one process and their notification state, which is stored in a file.
 
     Args:
-        notices: Where it is said that a message was not taken.
-        telling: What was typed.
+        notices: Receives warnings about undelivered messages.
+        telling: The typed options.
         root: Folder of the project.
         clock: Time.
 
     Raises:
-        ConfigError: An address, a key or the memory cannot be read. No secret is shown.
+        ConfigError: An address, a key or the state cannot be read. No secret is shown.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class DriftNotifications:
             self._notifier = self._make_notifier(telling, clock)
 
     async def notify(self, drift: "ClusterDrift", now: float) -> bool:
-        """Notify each receiver that is due; whether all took it. What was taken is written down at once."""
+        """Notify each receiver that is due and record it at once; return whether all received it and the record was saved."""
         if self._notifier is None:
             return True
         delivery = await self._notifier.notify(drift, now=now)
@@ -115,11 +115,11 @@ def _post(notices: TextReceiver, spec: str, key: str | None, clock: "Clock") -> 
 
 
 def secret(option: str, source: str) -> str:
-    """The text behind ``env:NAME`` or ``file:PATH``. A literal is refused: every process can read command lines.
+    """Return the text of ``env:NAME`` or ``file:PATH``. A literal is refused: every process can read command lines.
 
     Raises:
         UsageError: It is neither. The message does not show it.
-        ConfigError: There is nothing.
+        ConfigError: The variable or file is missing or empty.
     """
     kind, _, place = source.partition(":")
     if kind == "env" and place:

@@ -1,4 +1,4 @@
-"""One observation of drift in one cluster: live values that differ from those that were applied last."""
+"""One observation of drift in one cluster: live values that differ from those applied last."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class ObservedDrift:
 
     Attributes:
         target: The cluster.
-        prepared: A plan that makes the records come true, and what was observed.
+        prepared: A plan that restores the recorded values, and its observation.
     """
 
     target: ClusterTarget
@@ -33,23 +33,23 @@ class ObservedDrift:
 
     @property
     def findings(self) -> Sequence[Finding]:
-        """The limits that drifted, ignored ones included."""
+        """The drifted limits, ignored ones included."""
         return self.prepared.plan.findings_for(Cause.DRIFT)
 
     @property
     def expired(self) -> Sequence[ExpiredOverride]:
-        """Overrides that are over and still live."""
+        """Overrides that have expired and are still live."""
         return expired_overrides(self.prepared.plan, self.prepared.observation.owned)
 
     @property
     def has_drift(self) -> bool:
-        """Whether something must be looked at."""
+        """Whether there is drift that requires attention."""
         is_changed = any(not finding.ignored for finding in self.findings)
         return is_changed or bool(self.prepared.plan.ip_aliases or self.expired)
 
     @property
     def cluster_drift(self) -> ClusterDrift:
-        """The drift as receivers of notifications get it; one observation confirms it."""
+        """The drift for receivers of notifications; one observation confirms it."""
         prepared = self.prepared
         tracker = DriftTracker(confirm_after=1).after(
             prepared.plan,
@@ -69,11 +69,11 @@ async def observe_drift(
     Args:
         notices: Receives warnings.
         target: The cluster.
-        read_only: Whether the time at which drift was first seen is not recorded.
+        read_only: Whether the time at which drift was first observed is not recorded.
 
     Raises:
         InventoryError: The records cannot be read.
-        ClientError: The cluster cannot be asked.
+        ClientError: The cluster cannot be queried.
     """
     options = ReconcileOptions(
         rules=target.settings.rules(policy=Policy.OBSERVE, drift=DriftMode.WARN),

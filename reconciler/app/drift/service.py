@@ -1,4 +1,4 @@
-"""Drift watched until stopped: a loop per cluster, the receivers, and Prometheus."""
+"""Watches drift until stopped: a loop per cluster, the receivers, and metrics."""
 
 import asyncio
 import random
@@ -33,19 +33,19 @@ async def watch_drift(
     serving: MetricsRequest,
     receiver: Receiver,
 ) -> None:
-    """Observe again and again, until cancelled.
+    """Observe repeatedly, until cancelled.
 
     Args:
-        notices: Where words go.
+        notices: Receives messages.
         targets: The clusters.
         watching: How to observe.
         telling: Further receivers.
         serving: Metrics and probes.
-        receiver: Gets new drift and the end of drift.
+        receiver: Receives new drift and the end of drift.
 
     Raises:
-        UsageError: Something that was typed contradicts the configuration of a cluster.
-        TaskDied: Something ended that must not.
+        UsageError: A typed option contradicts the configuration of a cluster.
+        TaskDied: A loop ended or failed.
     """
     clock = SystemClock()
     metrics = metrics_of(serving)
@@ -74,7 +74,7 @@ async def watch_drift(
 
 
 def cluster_drift(reconciliation: Reconciliation) -> ClusterDrift | None:
-    """What drifts as far as a look could see; ``None`` where it saw nothing."""
+    """Return the drift of a reconciliation; ``None`` if it failed."""
     if reconciliation.error is not None or reconciliation.preview is None:
         return None
     return drift_of(

@@ -1,4 +1,4 @@
-"""One cluster under `kquota drift --watch`: its client, its records, what is remembered of drift, and one look at a time."""
+"""One cluster of `kquota drift --watch`: its client, its records, its drift observations."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from reconciler.metrics import Metrics
 
 LOCKED_SECONDS: Final = 10.0
-"""How long an apply may hold the records before a look counts as failed."""
+"""Seconds that an apply may lock the records before an observation counts as failed."""
 
 _LOCKED_PAUSE: Final = 0.5
 _FIRST_RETRY: Final = 1.0
@@ -41,13 +41,13 @@ _FIRST_RETRY: Final = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriftWatchOptions:
-    """How to look, as it was typed.
+    """How to observe, as typed.
 
     Attributes:
-        interval: Seconds between looks; ``None`` = as the cluster's configuration says.
-        confirm_after: Looks in a row that make drift worth telling.
-        correct: Whether confirmed drift is written over.
-        read_only: Whether even the records stay untouched.
+        interval: Seconds between observations; ``None`` = the cluster's configuration.
+        confirm_after: Consecutive observations that confirm drift.
+        correct: Whether confirmed drift is corrected.
+        read_only: Whether not even the records are written.
     """
 
     interval: float | None
@@ -61,22 +61,22 @@ class DriftWatchOptions:
 
 
 class DriftWatcher:
-    """One cluster and everything that is remembered of it.
+    """One cluster with its observations.
 
     Args:
-        notices: Where words go.
+        notices: Receives messages.
         target: The cluster.
-        watching: How to look.
+        watching: How to observe.
         clock: Time.
-        heard: Called with every look, in turn; awaited.
-        metrics: What is counted, if metrics are served.
+        on_reconciled: Called with every successful observation, in order; awaited.
+        metrics: Metrics, if they are served.
 
     Attributes:
-        name: What the cluster is called.
-        interval: Seconds between looks.
+        name: Display name of the cluster.
+        interval: Seconds between observations.
 
     Raises:
-        UsageError: Corrections were asked for, and the cluster's configuration does not allow them.
+        UsageError: Corrections were requested, and the cluster's configuration does not allow them.
     """
 
     def __init__(
@@ -105,19 +105,19 @@ class DriftWatcher:
             metrics.interval(self.name, self.interval)
 
     def rhythm(self) -> LoopIntervals:
-        """The rhythm of the loop: failures are tried again sooner than the next look would come, never later."""
+        """Return the intervals of the loop: a failure is retried sooner than the next observation, never later."""
         first = min(_FIRST_RETRY, self.interval)
         return LoopIntervals(
             interval=self.interval, gap=first / 2, first_retry=first, last_retry=self.interval
         )
 
     async def turn(self, _: LoopTrigger) -> LoopOutcome:
-        """One look with everything that follows from it; the work of a ``ClusterLoop``."""
+        """Observe once and report the result; the work of a ``ClusterLoop``."""
         reconciliation = await self._looked()
         if self._metrics is not None:
             self._metrics.passed(reconciliation)
         if reconciliation.error is not None:
-            # A login that was refused is final for a client, and the secret may be another one by now.
+            # A refused login is final for a client, and the secret may have changed meanwhile.
             await self.close()
             return LoopOutcome(
                 retry=reconciliation.error.retriable, note=reconciliation.error.message
@@ -126,13 +126,13 @@ class DriftWatcher:
         return LoopOutcome(confirm=needs_confirmation(reconciliation))
 
     async def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         client, self._client = self._client, None
         if client is not None:
             await client.close()
 
     async def _looked(self) -> Reconciliation:
-        """One look; while another run applies, the records are locked for some seconds, and that is no failure."""
+        """Observe once; if another run has locked the records for a few seconds, wait."""
         started = self._clock.now()
         while True:
             try:
@@ -173,7 +173,7 @@ class DriftWatcher:
     async def _observe(self, ports: ReconcilePorts) -> Reconciliation:
         notes = not self._watching.read_only
         reconciliation = await observe_drift(ports, self._orders, cluster=self.name, notes=notes)
-        # Drift that is to be corrected is counted by the pass that does it: once a look, not twice.
+        # Drift that will be corrected is counted by the correcting reconciliation: once per observation, not twice.
         corrects = reconciliation.preview and (
             reconciliation.preview.plan.drift or reconciliation.expired_overrides
         )
@@ -187,7 +187,7 @@ class DriftWatcher:
         return replace(reconciliation, observations=self._passes.vigil.observations)
 
     async def _corrected(self, ports: ReconcilePorts, pairs: frozenset[Pair]) -> Reconciliation:
-        """Another pass, which may write these pairs and nothing else."""
+        """Run a reconciliation that may write only these pairs."""
         orders = replace(
             self._orders,
             rules=replace(self._orders.rules, policy=Policy.UPSERT, drift=DriftMode.CORRECT),

@@ -1,4 +1,4 @@
-"""One serial loop over one cluster: when a pass is due, why, and what follows from how it ended."""
+"""One serial loop over one cluster: when a reconciliation is due, why, and when the next one follows."""
 
 import asyncio
 import logging
@@ -15,18 +15,18 @@ from reconciler.errors import KquotaError
 _LOG: Final = logging.getLogger("reconciler.loop")
 
 _SLACK_SECONDS: Final = 0.001
-"""Event loops wake up to one tick of their clock early; that much too early is in time."""
+"""Event loops may wake up to one clock tick early; this much too early counts as in time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopTrigger:
-    """Why the work is called. It compares everything whatever stands here.
+    """Why the work is called.
 
     Attributes:
-        keys: What was said to have changed, in the order of arrival.
-        everything: Whether more was said than could be remembered.
-        resync: Whether the interval is over, or nothing was looked at before.
-        retry: Whether an earlier pass failed and is tried again.
+        keys: What changed, in order of arrival.
+        everything: Whether there were too many keys to store.
+        resync: Whether the interval has passed, or this is the first reconciliation.
+        retry: Whether an earlier reconciliation failed and is repeated.
     """
 
     keys: tuple[str, ...] = ()
@@ -37,10 +37,10 @@ class LoopTrigger:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopOutcome:
-    """How a pass ended, as far as the loop has to know.
+    """The end of a reconciliation as the loop needs it.
 
     Attributes:
-        retry: Whether it failed in a way that time may heal.
+        retry: Whether it failed in a way that a retry may correct.
         note: What went wrong, for the log; "" = nothing.
         confirm: Whether it observed something that needs another observation soon, such as drift.
     """
@@ -54,25 +54,26 @@ Work: TypeAlias = Callable[[LoopTrigger], Awaitable[LoopOutcome]]
 
 
 class ClusterLoop:
-    """Calls the work again and again, never twice at a time.
+    """Calls the work repeatedly, never concurrently.
 
-    A pass follows a message at once (after lingering), the interval, a retriable failure (after a growing wait), or an
-    observation that needs another one (after a few seconds).
-    A message also ends the wait after a failure, because it may be what heals it; the gap keeps that from
-    running hot, and the failures still count. A terminal failure waits for a message or the resync.
+    A reconciliation follows a key at once (after lingering), the interval, a retriable failure (after a growing
+    wait), or an observation that needs another one (after a few seconds). A key also ends the wait after a failure,
+    because the change may correct it; ``gap`` limits the rate, and the failures still count. A terminal failure waits
+    for a key or the resync.
 
     Args:
-        name: Of the cluster, for the log.
-        mailbox: What wakes it.
-        work: One pass. A ``KquotaError`` it raises is a failure, retriable or terminal; anything else is a bug.
-        pace: The rhythm, asked anew before each wait.
+        name: Name of the cluster, for the log.
+        mailbox: Wakes the loop.
+        work: One reconciliation. A ``KquotaError`` it raises is a failure, retriable or terminal; anything else is a
+            bug.
+        pace: Returns the intervals; called before each wait.
         clock: Time.
         random: For jitter.
 
     Attributes:
-        last_started: When the newest pass began, in seconds since the epoch; ``None`` = none yet.
-        last_ended: When the newest finished pass ended, likewise.
-        failures: Retriable failures in a row.
+        last_started: When the latest reconciliation started, in seconds since the epoch; ``None`` = none yet.
+        last_ended: When the latest finished reconciliation ended, likewise.
+        failures: Consecutive retriable failures.
     """
 
     def __init__(
@@ -99,21 +100,21 @@ class ClusterLoop:
 
     @property
     def interval(self) -> float:
-        """Seconds between two resyncs, as the rhythm says now."""
+        """Seconds between two resyncs at present."""
         return self._pace().interval
 
     @property
     def is_running(self) -> bool:
-        """Whether a pass is under way."""
+        """Whether a reconciliation is running."""
         return self.last_started is not None and (
             self.last_ended is None or self.last_ended < self.last_started
         )
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Pass after pass until ``stop`` is set; a pass under way is then cancelled and waited for.
+        """Reconcile repeatedly until ``stop`` is set; a running reconciliation is then cancelled and awaited.
 
         Raises:
-            Exception: What the work raised and no ``KquotaError`` is: a bug.
+            Exception: The work raised something other than a ``KquotaError``: a bug.
         """
         while not stop.is_set():
             wake = await unless(stop, self._next())
@@ -137,7 +138,7 @@ class ClusterLoop:
     # -- when ---------------------------------------------------------------------------------------
 
     async def _next(self) -> LoopTrigger:
-        """Wait until a pass is due; nothing is taken from the mailbox before."""
+        """Wait until a reconciliation is due; keys stay in the mailbox until then."""
         pace = self._pace()
         remaining_rest = self._rested_at - self._clock.monotonic()
         if remaining_rest > 0:

@@ -1,10 +1,10 @@
-"""When a process of loops is healthy and when it is ready: the one definition for ``watch``, ``drift --watch`` and the operator.
+"""Health and readiness of a process of loops: the definition for ``watch``, ``drift --watch`` and the operator.
 
-Healthy: no reconciliation has lasted for more than half an hour. Only a new process mends one that hangs, since every
+Healthy: no reconciliation has lasted for more than half an hour. Only a restart corrects one that hangs, since every
 call to a cluster has a deadline.
 
-Ready: every loop has ended a reconciliation, and every loop and every source of its documents (the git branch, the API
-server) was up to date not longer than three intervals ago. Whether a reconciliation succeeded does not count: another
+Ready: every loop has ended a reconciliation, and every loop and every source of its documents (the git branch, the
+API server) was up to date at most three intervals ago. Whether a reconciliation succeeded does not count: another
 process would not reach the cluster either. Metrics, alerts and logs report failures.
 """
 
@@ -17,14 +17,14 @@ LONGEST_SECONDS: Final = 1800.0
 """A reconciliation that lasts longer hangs."""
 
 LATE_INTERVALS: Final = 3
-"""After this number of intervals without news a loop or a source is late."""
+"""Number of intervals without an update after which a loop or a source is late."""
 
 GRACE_SECONDS: Final = 120.0
-"""More, for retries, calls under way and intervals that vary."""
+"""Additional time for retries, calls in flight and varying intervals."""
 
 
 def hung_loops(loops: Iterable[ClusterLoop], now: float) -> list[str]:
-    """What liveness probes get: the loops whose reconciliation does not end.
+    """Return the loops whose reconciliation does not end, for liveness probes.
 
     Args:
         loops: The loops of the process.
@@ -40,9 +40,9 @@ def hung_loops(loops: Iterable[ClusterLoop], now: float) -> list[str]:
 
 
 def late_loops(loops: Iterable[ClusterLoop], now: float) -> list[str]:
-    """What readiness probes get: the loops that did not reconcile yet, or not for too long.
+    """Return the loops that have not reconciled yet, or not for too long, for readiness probes.
 
-    A reconciliation under way is not late: how long it may last is a matter of health.
+    A running reconciliation is not late: its duration is a matter of health.
 
     Args:
         loops: The loops of the process.

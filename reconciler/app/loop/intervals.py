@@ -1,4 +1,4 @@
-"""How often a loop looks, how long it lingers, and how it waits after failures. Numbers only."""
+"""The intervals of a loop: resync, lingering, and waits after failures. Numbers only."""
 
 import math
 from collections.abc import Callable
@@ -8,28 +8,28 @@ from typing import Final, TypeAlias
 from reconciler.errors import ConfigError
 
 Random: TypeAlias = Callable[[], float]
-"""A number from 0 up to, not including, 1; such as ``random.random``."""
+"""A random number from 0 up to, not including, 1; such as ``random.random``."""
 
 _MOST_DOUBLINGS: Final = 64
-"""More doublings than any wait can use; keeps the power from growing without end."""
+"""More doublings than any wait can use; bounds the power."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopIntervals:
-    """The rhythm of one loop; all times in seconds.
+    """The intervals of one loop; all times in seconds.
 
     Attributes:
-        interval: Between two resyncs, which look at everything whatever was said meanwhile.
-        jitter: Share of a wait by which it varies either way, so that many loops do not march in step.
-        gap: Least rest between the end of one pass and the start of the next.
-        linger: How long a batch waits for more keys after its first.
-        batch: With so many keys a batch lingers no longer.
-        first_retry: Wait after the first failure in a row; each further one waits twice as long.
-        last_retry: Longest wait after a failure, before jitter.
-        confirm: Wait before a pass that observes again what one observation does not prove.
+        interval: Between two resyncs, which compare everything.
+        jitter: Fraction by which a wait varies either way, so that many loops are not synchronised.
+        gap: Minimum rest between the end of one reconciliation and the start of the next.
+        linger: Maximum time that a batch waits for more keys after its first.
+        batch: Number of keys at which a batch stops waiting.
+        first_retry: Wait after the first consecutive failure; each further one waits twice as long.
+        last_retry: Maximum wait after a failure, before jitter.
+        confirm: Wait before a reconciliation that repeats an unconfirmed observation.
 
     Raises:
-        ConfigError: A number is NaN or outside of what it can mean.
+        ConfigError: A number is NaN or out of range.
     """
 
     interval: float = 120.0
@@ -56,11 +56,11 @@ class LoopIntervals:
                 raise ConfigError(f"{name} must be {words}, not {getattr(self, name)}", key=name)
 
     def resync_after(self, random: Random) -> float:
-        """Seconds from one resync to the next."""
+        """Return seconds from one resync to the next."""
         return self._varied(self.interval, random)
 
     def retry_after(self, failures: int, random: Random) -> float:
-        """Seconds to wait after so many failures in a row, at least one."""
+        """Return seconds to wait after ``failures`` (at least 1) consecutive failures."""
         doublings = min(failures - 1, _MOST_DOUBLINGS)
         return self._varied(min(self.first_retry * 2.0**doublings, self.last_retry), random)
 

@@ -1,4 +1,4 @@
-"""What a loop does after a pass: whether time alone may heal what is left."""
+"""Decides what a loop does after a reconciliation: whether a retry may complete the rest."""
 
 from reconciler.app.loop.cluster_loop import LoopOutcome
 from reconciler.errors import Interrupted
@@ -7,10 +7,10 @@ from reconciler.quota.results.report import Outcome, PairVisibility, Reconciliat
 
 
 def turn_of(reconciliation: Reconciliation) -> LoopOutcome:
-    """Whether the pass is tried again soon, and what stands in the log beside the waiting time.
+    """Return whether the reconciliation is retried soon, and the log message.
 
-    What a guard withholds, what the broker refuses, and what is held because of either waits for a message or the
-    resync: to try again changes nothing.
+    Changes that a guard withholds or the broker refuses, and those held because of them, wait for a key or the
+    resync: a retry would not change them.
     """
     error = reconciliation.error
     if isinstance(error, Interrupted):
@@ -27,14 +27,14 @@ def turn_of(reconciliation: Reconciliation) -> LoopOutcome:
 
 
 def needs_confirmation(reconciliation: Reconciliation) -> bool:
-    """Whether the pass observed drift that has to be observed again before it counts."""
+    """Whether drift was observed that has to be observed again before it counts."""
     return reconciliation.error is None and not all(
         observation.confirmed for observation in reconciliation.observations
     )
 
 
 def _unfinished(reconciliation: Reconciliation, outcome: Outcome) -> str:
-    """What may look different in a moment, in words; "" = nothing."""
+    """Return in words what a retry may complete; "" = nothing."""
     unknown = outcome.count("UNKNOWN") + outcome.count("NOT SENT")
     unseen = sum(
         isinstance(pair_outcome.result, Applied)

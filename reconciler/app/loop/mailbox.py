@@ -1,4 +1,4 @@
-"""Keys of what changed, waiting for the next pass: bounded, each once, never lost."""
+"""Keys of changed objects that wait for the next reconciliation: bounded, each once, never lost."""
 
 import asyncio
 from dataclasses import dataclass
@@ -10,11 +10,11 @@ from reconciler.errors import ConfigError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyBatch:
-    """What was in a mailbox.
+    """The content of a mailbox.
 
     Attributes:
-        keys: Each key once, in the order of their first arrival.
-        everything: Whether keys were forgotten because there were too many: anything may have changed.
+        keys: Each key once, in order of first arrival.
+        everything: Whether keys were dropped because there were too many: anything may have changed.
     """
 
     keys: tuple[str, ...] = ()
@@ -22,16 +22,16 @@ class KeyBatch:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was there."""
+        """Whether the mailbox was empty."""
         return not self.keys and not self.everything
 
 
 class Mailbox:
-    """A set of keys with a limit, for one reader. All methods belong to one event loop.
+    """A bounded set of keys for one reader. All methods belong to one event loop.
 
     Args:
         clock: For lingering and timeouts.
-        limit: Most keys that are kept; with more, all are forgotten and "everything" is remembered.
+        limit: Maximum number of keys; beyond it all keys are dropped and "everything" is set.
     """
 
     def __init__(self, *, clock: Clock, limit: int = 10_000) -> None:
@@ -46,7 +46,7 @@ class Mailbox:
         self._most = limit
 
     def put(self, key: str) -> None:
-        """Leave a key; never blocks, and a key that is there already is not left twice."""
+        """Add a key; never blocks, and ignores a key that is present."""
         if not self._everything and key not in self._keys:
             if len(self._keys) >= self._limit:
                 self.put_everything()
@@ -55,28 +55,28 @@ class Mailbox:
         self._ring()
 
     def put_everything(self) -> None:
-        """Say that anything may have changed; single keys say no more then."""
+        """Record that anything may have changed, instead of single keys."""
         self._everything = True
         self._keys.clear()
         self._ring()
 
     @property
     def depth(self) -> int:
-        """How many keys are waiting; the limit where they are no longer counted."""
+        """The number of waiting keys; the limit if they are no longer counted."""
         return self._limit if self._everything else len(self._keys)
 
     async def batch(self, *, linger: float, max_keys: int, timeout: float | None) -> KeyBatch:  # noqa: ASYNC109 - an empty batch says that time is up
-        """Everything that is waiting, once there is something.
+        """Return all waiting keys, once there is one.
 
-        A pass looks at everything anyway, so all keys are handed over: ``max_keys`` only says when not to wait for more.
+        A reconciliation compares everything anyway, so all keys are returned: ``max_keys`` only ends the lingering.
 
         Args:
             linger: Seconds to wait for more after the first key.
-            max_keys: With so many keys there is no more lingering.
-            timeout: Seconds to wait for the first key; ``None`` = without end, 0 or less = only what is there.
+            max_keys: Number of keys at which lingering ends.
+            timeout: Seconds to wait for the first key; ``None`` = without limit, 0 or less = only present keys.
 
         Returns:
-            The keys; an empty batch where the time was up. If the caller is cancelled meanwhile, every key stays.
+            The keys; an empty batch after the timeout. If the caller is cancelled meanwhile, every key stays.
         """
         if await passes_or(self._clock, timeout, self._arrived):
             self._most = max_keys

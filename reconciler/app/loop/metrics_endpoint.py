@@ -1,4 +1,4 @@
-"""Metrics and probes of a process of loops, at the address that was asked for."""
+"""Serves metrics and probes of a process of loops."""
 
 import contextlib
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def metrics_of(serving: MetricsRequest) -> "Metrics | None":
-    """The metrics, if they are asked for.
+    """Return the metrics, if an address was typed.
 
     Raises:
         UsageError: The extra is not installed.
@@ -36,7 +36,7 @@ async def served(
     healthy: Callable[[], Sequence[str]],
     ready: Callable[[], Sequence[str]],
 ) -> AsyncIterator[None]:
-    """The server, while the context lasts; nothing if it was not asked for.
+    """Run the server while the context lasts; do nothing if no address was typed.
 
     Raises:
         ConfigError: It cannot listen there.

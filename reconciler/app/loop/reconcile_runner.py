@@ -1,4 +1,4 @@
-"""Passes with a memory: removals of the window before the guards, drift of earlier looks before a correction."""
+"""Runs reconciliations with state between them: removals of the window for the guards, drift observations, corrections."""
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -25,29 +25,29 @@ from reconciler.reconcile import ReconcileOptions, ReconcilePorts, run_pass, unr
 
 
 class CorrectionStore(Protocol):
-    """Where corrections of drift outlive the process: without them a pair that another writer fights over is corrected anew."""
+    """Stores corrections of drift beyond the process, so that a pair that another writer changes back is not corrected anew."""
 
     async def load(self) -> Sequence[CorrectionHistory]:
-        """The corrections of earlier processes."""
+        """Return the corrections of earlier processes."""
         ...
 
     async def save(self, histories: Sequence[CorrectionHistory]) -> None:
-        """Put these in place of the old ones."""
+        """Replace all corrections."""
         ...
 
 
 class ReconcileRunner:
-    """All passes over one cluster, one after the other.
+    """Runs all reconciliations of one cluster, one after the other.
 
     Args:
-        name: Of the QuotaCluster.
+        name: Name of the QuotaCluster.
         clock: Time.
-        window: Removals of the last while; may be replaced between passes when its length changes.
-        vigil: What is remembered of drift.
-        corrections: Where corrections outlive the process; ``None`` = nowhere.
+        window: Removals of the window; may be replaced between reconciliations when its length changes.
+        vigil: Drift observations.
+        corrections: Stores corrections beyond the process; ``None`` = not stored.
 
     Attributes:
-        vigil: What is remembered of drift after the newest pass.
+        vigil: Drift observations after the latest reconciliation.
         window: See above.
     """
 
@@ -66,7 +66,7 @@ class ReconcileRunner:
         self._clock = clock
         self._corrections = corrections
         self._saved_corrections: Sequence[CorrectionHistory] | None = None
-        # Removals of the pass before that were counted and whose fate is unknown.
+        # Removals that the previous reconciliation counted and whose outcome is unknown.
         self._open: frozenset[Pair] = frozenset()
         self._asked_since: dict[Pair, float] = {}
 
@@ -79,17 +79,18 @@ class ReconcileRunner:
         counts_drift: bool = True,
         refuses_removals: Callable[[Plan], Awaitable[str]] = unrefused,
     ) -> Reconciliation:
-        """One pass. Never raises for what happened in it.
+        """Reconcile once. Errors are returned in the result, never raised.
 
         Args:
-            ports: The outside world.
-            orders: The instructions for this pass.
-            desired: All documents, without conflicts.
-            counts_drift: Whether differences may count as drift now; not while an earlier leader's writes may land.
-            refuses_removals: Why no removal of a plan may be made now; "" = nothing is known against them.
+            ports: The ports.
+            orders: The options of this reconciliation.
+            desired: The desired state of all documents, without conflicts.
+            counts_drift: Whether differences count as drift now; not while an earlier leader's writes may take
+                effect.
+            refuses_removals: Returns why no removal of a plan is allowed now; "" = allowed.
 
         Returns:
-            The pass with what is remembered of drift. A window that cannot be read or written is its error.
+            The reconciliation with the drift observations. A window that cannot be read or written is its error.
         """
         at = self._clock.now()
         try:
@@ -110,7 +111,8 @@ class ReconcileRunner:
             return counts_drift and self.vigil.corrects(change, at)
 
         async def count(plan: Plan, owned: OwnershipRecords) -> None:
-            # Before anything is sent, so that a crash cannot hide a removal from the budget. What is tried again was counted.
+            # Before anything is sent, so that a crash cannot hide a removal from the budget. A retry was counted
+            # before.
             new = [
                 change
                 for change in plan.changes
@@ -145,7 +147,7 @@ class ReconcileRunner:
                 now=reconciliation.started_at,
                 first_seen=reconciliation.drift_since,
             )
-        # Drift that was known before is still shown while nothing counts, or it would be taken for over.
+        # Known drift is still reported while nothing counts; otherwise it would appear to be over.
         sightings = vigil.observations
         if counts_drift:
             self.vigil = vigil
@@ -168,7 +170,7 @@ class ReconcileRunner:
             self._saved_corrections = histories
 
     def _remember_waiting(self, reconciliation: Reconciliation, at: float) -> None:
-        """Since when removals wait for their budget, so that those that come later do not go first."""
+        """Record since when removals wait for their budget, so that later ones do not overtake them."""
         if reconciliation.preview is None:
             return
         waiting = (
@@ -181,7 +183,7 @@ class ReconcileRunner:
     async def _settle(
         self, counted_pairs: Mapping[Pair, str], outcome: Outcome | None, at: float
     ) -> None:
-        """Take back what was counted and did not happen."""
+        """Take back counted removals that were not sent."""
         sent_pairs: set[Pair] = set()
         unknown: set[Pair] = set()
         for pair_outcome in () if outcome is None else outcome.pairs:
@@ -199,7 +201,7 @@ class ReconcileRunner:
 
 
 def corrected(outcome: Outcome | None) -> Collection[Pair]:
-    """The pairs whose drift was written over, or may have been."""
+    """Return the pairs whose drift was corrected, or may have been."""
     return frozenset(
         (pair_outcome.change.entity, pair_outcome.change.key)
         for pair_outcome in (() if outcome is None else outcome.pairs)

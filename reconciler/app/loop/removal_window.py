@@ -1,4 +1,4 @@
-"""Removals of the last hour (or another window), remembered so that neither time nor a restart hides them."""
+"""Removals within a sliding window such as an hour, stored so that a restart does not reset the count."""
 
 import math
 from collections import Counter
@@ -13,22 +13,22 @@ from reconciler.quota.planner.removal_budgets import (
 from reconciler.quota.planner.removal_budgets import RemovalCount, condensed
 
 LEAST_SECONDS: Final = 1.0
-"""A window of ``0s`` is taken as this long: hardly anything is counted then."""
+"""A window of ``0s`` has this length, so that hardly anything is counted."""
 
 
 class RemovalStore(Protocol):
-    """Where the counts outlive the process."""
+    """Stores the counts beyond the process."""
 
     async def load(self) -> Sequence[RemovalCount]:
-        """All counts; empty where there never were any.
+        """Return all counts; empty if none were ever stored.
 
         Raises:
-            KquotaError: They exist and cannot be read; never an empty answer instead.
+            KquotaError: They exist and cannot be read; an empty result is never returned instead.
         """
         ...
 
     async def save(self, counts: Sequence[RemovalCount]) -> None:
-        """Put these in place of the old ones, durably."""
+        """Replace all counts durably."""
         ...
 
 
@@ -36,7 +36,7 @@ class RemovalWindow:
     """The removals within a sliding window.
 
     Args:
-        store: Where they are kept; read once, before the first answer.
+        store: Stores the counts; read once, before the first result.
         seconds: Length of the window.
 
     Attributes:
@@ -51,24 +51,24 @@ class RemovalWindow:
         self._counts: tuple[RemovalCount, ...] | None = None
 
     def resize(self, seconds: float) -> None:
-        """From now on the window has this length, or the least that there is."""
+        """Set the length of the window, at least ``LEAST_SECONDS``."""
         self.seconds = max(seconds, LEAST_SECONDS)
 
     async def history(self, now: float) -> tuple[RemovalCount, ...]:
-        """Removals within the window that ends at ``now`` (seconds since the epoch).
+        """Return removals within the window that ends at ``now`` (seconds since the epoch).
 
-        A time that lies ahead, because the clock was set back, counts: to forget is what must not happen.
+        A time in the future, because the clock was set back, still counts, so that no removal is forgotten.
         """
         return tuple(count for count in await self._loaded() if count.at > now - self.seconds)
 
     async def add(self, counts: Iterable[RemovalCount], now: float) -> None:
-        """Remember removals that are about to be sent."""
+        """Record removals that are about to be sent."""
         added = tuple(counts)
         if added:
             await self._save(condensed((*await self.history(now), *added)))
 
     async def take_back(self, counts: Mapping[str, int], at: float) -> None:
-        """Forget removals of some tenants that were remembered at that very time and did not happen."""
+        """Take back removals of tenants that were recorded at exactly this time and not sent."""
         remaining_counts = Counter({tenant: count for tenant, count in counts.items() if count > 0})
         if not remaining_counts:
             return
@@ -91,15 +91,15 @@ class RemovalWindow:
 
 
 class MemoryRemovals:
-    """Counts that are gone with the process. Implements ``RemovalStore``."""
+    """Counts in memory only. Implements ``RemovalStore``."""
 
     def __init__(self) -> None:
         self.counts: tuple[RemovalCount, ...] = ()
 
     async def load(self) -> Sequence[RemovalCount]:
-        """What was saved last."""
+        """Return the counts saved last."""
         return self.counts
 
     async def save(self, counts: Sequence[RemovalCount]) -> None:
-        """Keep them."""
+        """Replace all counts."""
         self.counts = tuple(counts)

@@ -1,4 +1,4 @@
-"""Tasks that live and die together: one that ends or fails takes the process with it, and is named."""
+"""Runs tasks that end together: if one ends or fails, all are stopped and the error gives its name."""
 
 import asyncio
 from collections.abc import Coroutine, Mapping
@@ -17,10 +17,10 @@ async def supervise(
     *,
     patience: float = PATIENCE_SECONDS,
 ) -> None:
-    """Run coroutines beside each other until ``stop`` is set.
+    """Run coroutines concurrently until ``stop`` is set.
 
-    A task that ends or fails before that sets ``stop``. The others are then cancelled and waited for; what does
-    not end in time is cancelled once more, and given up.
+    A task that ends or fails before that sets ``stop``. The others are then cancelled and awaited; those that do not
+    end in time are cancelled once more, and then abandoned.
 
     Args:
         tasks: By name.
@@ -40,7 +40,7 @@ async def supervise(
                 [(name, task) for task, name in running.items() if task in finished]
             )
     finally:
-        # Before any task is cancelled, so that a task that turns its cancellation into an answer still ends.
+        # Before any task is cancelled, so that a task that turns its cancellation into a result still ends.
         stop.set()
         _ = stopping.cancel()
         late = await _ended(running, patience)
@@ -53,7 +53,7 @@ async def supervise(
 
 
 async def _ended(running: Mapping[asyncio.Task[None], str], patience: float) -> list[str]:
-    """Cancel all, wait, cancel again what hangs; the names of what still does not end."""
+    """Cancel all tasks, twice if they hang; return the names of those that still do not end."""
     pending = {task for task in running if not task.done()}
     for _ in range(2):
         if pending:
@@ -64,7 +64,7 @@ async def _ended(running: Mapping[asyncio.Task[None], str], patience: float) -> 
 
 
 def _first_death(finished: list[tuple[str, asyncio.Task[None]]]) -> TaskDied:
-    """Of tasks that ended at the same moment, one that failed says more than one that just ended."""
+    """Return the error of the first task; of tasks that ended together, a failed one is preferred."""
     for name, task in finished:
         if not task.cancelled() and (error := task.exception()) is not None:
             return _death(name, error)

@@ -1,4 +1,4 @@
-"""Waiting for something to happen or for time to pass, whichever is first: the one place where loops wait."""
+"""Waits for an event or a timeout, whichever is first."""
 
 import asyncio
 from collections.abc import Awaitable, Coroutine
@@ -13,9 +13,9 @@ async def passes_or(clock: Clock, seconds: float | None, event: asyncio.Event) -
     """Wait until an event is set or time has passed.
 
     Args:
-        clock: Whose time passes.
-        seconds: How long to wait; ``None`` = without end, 0 or less = not at all.
-        event: What may happen first.
+        clock: Time.
+        seconds: Maximum wait; ``None`` = unlimited, 0 or less = do not wait.
+        event: The event.
 
     Returns:
         Whether the event is set.
@@ -35,7 +35,7 @@ async def passes_or(clock: Clock, seconds: float | None, event: asyncio.Event) -
 
 
 async def unless(stop: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:
-    """The result of some work, or ``None`` if ``stop`` was set first; the work is then cancelled.
+    """Return the result of some work, or ``None`` if ``stop`` was set first; the work is then cancelled.
 
     The work must not return ``None`` itself, nor lose anything when it is cancelled.
     """
@@ -49,12 +49,13 @@ async def unless(stop: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:
 
 
 async def until_ended(task: asyncio.Task[None], *, cancelled: bool) -> bool:
-    """Wait for a task that was asked to end, and let it end in its own way.
+    """Wait for a stopping task without cancelling it.
 
-    A supervisor sets a stop event and then cancels: both are one wish. Only who is cancelled once more waits no longer.
+    A supervisor sets a stop event and then cancels: both are one request. Only a second cancellation cancels the
+    task.
 
     Args:
-        task: The task that was asked to end.
+        task: The stopping task.
         cancelled: Whether the caller was cancelled already.
 
     Returns:
@@ -72,14 +73,14 @@ async def until_ended(task: asyncio.Task[None], *, cancelled: bool) -> bool:
 
 
 async def _ended(tasks: list[asyncio.Task[Any]]) -> None:
-    """Cancel what is still waiting, and leave no task behind."""
+    """Cancel the tasks and wait for their end."""
     for task in tasks:
         _ = task.cancel()
     _ = await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def first_of(*work: Awaitable[object]) -> None:
-    """Until one of these is done; the others are cancelled."""
+    """Wait until one of these is done; cancel the others."""
     tasks = {asyncio.ensure_future(awaitable) for awaitable in work}
     _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     for task in tasks:

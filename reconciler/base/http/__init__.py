@@ -1,6 +1,6 @@
-"""HTTP for every adapter: one retry policy, one Retry-After, one body limit, one rule for proxies and plain HTTP.
+"""HTTP for every adapter: one implementation of retries, Retry-After, body limits, proxies and the check for plain HTTP.
 
-Start with `messages` (a request, a response, the reason of no response) and `retry` (what is tried again, and when).
-`client` is the transport on aiohttp, which the extras bring; `blocking` is the one on the standard library, for the
-client library, which has no dependencies. Neither follows redirects, keeps cookies or reads ``~/.netrc``.
+Start with `messages` (request, response, and the reason for a missing response) and `retry` (what is retried, and
+when). `client` is the transport on aiohttp, which the extras install; `blocking` uses the standard library, for the
+client library without dependencies. Neither follows redirects, stores cookies or reads ``~/.netrc``.
 """

@@ -1,4 +1,4 @@
-"""Addresses: which of them stay on this machine, and through which proxy the others are reached."""
+"""Which addresses are local, and the proxy for the others."""
 
 import ipaddress
 from urllib.parse import urlsplit
@@ -6,7 +6,7 @@ from urllib.request import getproxies, proxy_bypass
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host, as ``urlsplit(...).hostname`` gives it, is this machine."""
+    """Whether a host, as in ``urlsplit(...).hostname``, is this machine."""
     if host == "localhost":
         return True
     try:
@@ -22,9 +22,9 @@ def is_plain(url: str) -> bool:
 
 
 def proxy_for(url: str) -> str:
-    """The proxy that ``HTTPS_PROXY``, ``HTTP_PROXY`` and ``NO_PROXY`` configure; "" = none.
+    """Return the proxy that ``HTTPS_PROXY``, ``HTTP_PROXY`` and ``NO_PROXY`` configure; "" = none.
 
-    This machine is reached without a proxy, as by curl's and Go's rule for loopback addresses.
+    Loopback addresses never use a proxy, as in curl and Go.
     """
     split = urlsplit(url)
     host = split.hostname or ""

@@ -1,6 +1,6 @@
 """The transport on the standard library, for the client library, which has no dependencies. Call it in a thread.
 
-`urllib` counts its timeouts anew with every byte; here one deadline ends the whole exchange.
+`urllib` restarts its timeouts with every byte; here one deadline ends the whole exchange.
 """
 
 import errno
@@ -22,11 +22,11 @@ from reconciler.base.http.messages import HttpRequest, HttpResponse, NoResponse,
 def send(
     request: HttpRequest, *, seconds: float, tls: ssl.SSLContext | None = None
 ) -> HttpResponse | NoResponse:
-    """Send a request once, through the proxy that the environment names.
+    """Send a request once, through the proxy of the environment.
 
     Args:
-        request: What is sent, to a URL whose scheme was checked.
-        seconds: From connecting to the last byte.
+        request: The request, to a URL whose scheme was checked.
+        seconds: Maximum time from connecting to the last byte.
         tls: ``None`` = the authorities of the machine.
     """
     with HttpDeadline(seconds) as deadline:
@@ -90,10 +90,10 @@ def _no_response(error: BaseException | str) -> NoResponse:
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """A redirect would carry secrets to an address that is not configured."""
+    """Follows no redirect, which would send secrets to an address that is not configured."""
 
     def redirect_request(self, *_: object, **__: object) -> None:
-        """Follow none."""
+        """Return no request."""
 
 
 class _WatchedConnection(http.client.HTTPConnection):
@@ -109,7 +109,7 @@ class _WatchedConnection(http.client.HTTPConnection):
 
 
 class _WatchedTlsConnection(_WatchedConnection, http.client.HTTPSConnection):
-    """The same over TLS: the deadline watches the socket once the handshake is done."""
+    """A TLS connection whose socket is shut down at a deadline; watched once the handshake is done."""
 
 
 class _PlainHandler(urllib.request.HTTPHandler):

@@ -1,6 +1,6 @@
 """The transport on aiohttp. Needs an extra, so only adapters that need it too import this module.
 
-Each try is one request: retries are `retry`, the meaning of a response is the adapter's.
+Each attempt is one request: `retry` repeats it, the adapter interprets the response.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ class Route:
     Attributes:
         tls: ``None`` = the authorities of the machine.
         server_name: The name in the server's certificate; "" = the host of the URL.
-        proxy: ``None`` = what the environment says for the URL, "" = none. It may hold a login.
+        proxy: ``None`` = the environment's proxy for the URL, "" = none. It may contain a login.
     """
 
     tls: ssl.SSLContext | None = field(default=None, repr=False)
@@ -37,14 +37,15 @@ class Route:
 
 
 class HttpClient:
-    """Connections, opened by the first request, closed by :meth:`close` or the context.
+    """HTTP connections, opened by the first request, closed by :meth:`close` or the context.
 
     Args:
-        seconds: For one try, from connecting to the last byte; ``None`` = the caller bounds each try.
-        connect_seconds: For a connection alone.
+        seconds: Maximum time of one attempt, from connecting to the last byte; ``None`` = the caller limits each
+            attempt.
+        connect_seconds: Maximum time of connection setup.
         headers: Sent with every request.
         route: How servers are reached.
-        connections: Most connections at a time; 0 = any number.
+        connections: Maximum number of connections; 0 = unlimited.
     """
 
     def __init__(
@@ -81,9 +82,9 @@ class HttpClient:
         """Send a request once.
 
         Args:
-            request: What is sent.
-            seconds: For this try, where it differs from the client's.
-            route: For this try, where it differs from the client's.
+            request: The request.
+            seconds: Time limit of this attempt, if it differs from the client's.
+            route: Route of this attempt, if it differs from the client's.
         """
         limit = self._seconds if seconds is None else max(seconds, 0.001)
         try:
@@ -136,7 +137,7 @@ class HttpClient:
 
 
 def _no_response(error: Exception) -> NoResponse:
-    """What an exception of aiohttp means. Several of them quote the whole URL."""
+    """Map an exception of aiohttp; several of them quote the whole URL, which is redacted."""
     match error:
         case aiohttp.ClientConnectorCertificateError():
             kind = NoResponseKind.TLS

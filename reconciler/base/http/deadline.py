@@ -1,7 +1,7 @@
-"""One deadline for a whole HTTP exchange of the standard library, whose timeouts begin anew with every byte.
+"""One deadline for a whole HTTP exchange of the standard library, whose timeouts restart with every byte.
 
-A peer that sends a byte now and then keeps ``urllib`` waiting for as long as it likes. Here a timer shuts the socket
-down: the thread that reads sees the end of the stream, and the caller gets a deadline error.
+A peer that sends a byte now and then keeps ``urllib`` waiting indefinitely. Here a timer shuts the socket down: the
+reading thread sees the end of the stream, and the caller gets a deadline error.
 """
 
 import contextlib
@@ -11,10 +11,10 @@ from typing import Self
 
 
 class HttpDeadline:
-    """The end of one exchange. Use it as a context around everything that is sent and read.
+    """The deadline of one exchange. Use it as a context around everything that is sent and read.
 
     Attributes:
-        passed: Whether the time was over before the context ended.
+        passed: Whether the time was up before the context ended.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -32,10 +32,10 @@ class HttpDeadline:
         self._timer.cancel()
 
     def watch(self, opened: socket.socket) -> None:
-        """Ends this socket at the deadline.
+        """Shut this socket down at the deadline.
 
         Raises:
-            TimeoutError: It has passed.
+            TimeoutError: The deadline has passed.
         """
         with self._lock:
             self._socket = opened
@@ -47,5 +47,5 @@ class HttpDeadline:
             self.passed = True
             if self._socket is not None:
                 with contextlib.suppress(OSError):  # it is closed already
-                    # Not ``SSLSocket.shutdown``, which would take the TLS state away from the thread that reads.
+                    # Not ``SSLSocket.shutdown``, which would take the TLS state from the reading thread.
                     socket.socket.shutdown(self._socket, socket.SHUT_RDWR)

@@ -1,4 +1,4 @@
-"""A request, its response, and the reason of no response. Values only; nothing is sent here."""
+"""A request, its response, and the reason for a missing response. Values only; nothing is sent here."""
 
 import email.utils
 from collections.abc import Mapping
@@ -8,19 +8,19 @@ from enum import StrEnum
 from typing import Final
 
 MAX_DIGITS: Final = 9
-"""A ``Retry-After`` with more digits is more than thirty years."""
+"""A ``Retry-After`` with more digits exceeds thirty years."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpRequest:
-    """A request, ready to be sent any number of times.
+    """A request, which can be sent any number of times.
 
     Attributes:
         method: In capital letters.
-        url: Where to; it may hold secrets.
-        headers: They may hold secrets.
-        body: What is sent.
-        max_bytes: Largest body of a response, decompressed.
+        url: The URL; it may contain secrets.
+        headers: They may contain secrets.
+        body: The body.
+        max_bytes: Maximum decompressed body of a response.
         is_cut: Whether a larger body is cut at ``max_bytes``; else it is :attr:`NoResponseKind.TOO_LARGE`.
         is_encoded: Whether the path is percent-encoded already and must not be normalised.
     """
@@ -59,10 +59,10 @@ class HttpResponse:
         return self.status in {408, 425, 429} or self.status >= 500
 
     def retry_after(self, now: float) -> float | None:
-        """Seconds that the server asks to wait (RFC 9110 section 10.2.3); ``None`` where it asks for none.
+        """Return the seconds of ``Retry-After`` (RFC 9110 section 10.2.3); ``None`` if it is missing or invalid.
 
         Args:
-            now: Seconds since the epoch; a date is counted from it.
+            now: Seconds since the epoch; a date is relative to it.
         """
         text = self.headers.get("retry-after", "").strip()
         if text.isascii() and text.isdigit():
@@ -101,11 +101,11 @@ _FINAL: Final = frozenset({NoResponseKind.TLS, NoResponseKind.REQUEST, NoRespons
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoResponse:
-    """There is no response that can be used.
+    """There is no usable response.
 
     Attributes:
-        kind: Why.
-        text: The reason on one line, without URLs; it may quote the peer, so secrets are still to be hidden.
+        kind: The kind of failure.
+        text: The reason on one line, without URLs; it may quote the peer, so secrets still have to be hidden.
     """
 
     kind: NoResponseKind
@@ -113,7 +113,7 @@ class NoResponse:
 
     @property
     def may_be_sent(self) -> bool:
-        """Whether the server may have carried out the request."""
+        """Whether the server may have executed the request."""
         return self.kind not in _NOT_SENT
 
     @property

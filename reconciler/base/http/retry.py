@@ -1,6 +1,6 @@
-"""What is tried again, after which pause, and when it ends. The loop is here once; peers differ by :data:`POLICIES`.
+"""Retries with back-off and time limits. There is one loop; peers differ by :data:`POLICIES`.
 
-A pause is the longer of the policy's own back-off and what the server asks for.
+A pause is the longer of the policy's own back-off and the server's ``Retry-After``.
 """
 
 import math
@@ -19,12 +19,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
-    """How often and how long a request is tried.
+    """How often and how long a request is retried.
 
     Attributes:
-        backoff: Pauses between tries.
-        tries: Most tries.
-        total_seconds: No pause begins that would end later than this after the first try began.
+        backoff: Pauses between attempts.
+        tries: Maximum number of attempts.
+        total_seconds: Maximum seconds from the first attempt to the end of a pause.
     """
 
     backoff: Backoff
@@ -57,13 +57,13 @@ POLICIES: Final[Mapping[Peer, RetryPolicy]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """A try that failed.
+    """A failed attempt.
 
     Attributes:
-        error: What is raised if there is no further try.
-        is_retriable: Whether another try may help and does no harm.
-        wait: Seconds that the server asks for; ``None`` = it asks for none.
-        uses_try: Whether it counts as one of the tries. A rate limit does not, where the client bounds the waits.
+        error: Raised if there is no further attempt.
+        is_retriable: Whether another attempt may succeed and is harmless.
+        wait: Seconds that the server requests; ``None`` = none.
+        uses_try: Whether it counts as an attempt. A rate limit does not, if the client limits the waits.
     """
 
     error: KquotaError
@@ -74,11 +74,11 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exhausted:
-    """No try succeeded, and there is no further one.
+    """No attempt succeeded, and there is no further one.
 
     Attributes:
         failure: The last one.
-        tries: How many there were.
+        tries: Number of attempts.
         pause: Seconds of the pause that would have ended too late; ``None`` = time was not the reason.
     """
 
@@ -96,18 +96,18 @@ async def with_retries(
     before_retry: Callable[[Failure], None] = lambda _: None,
     final_error: Callable[[Exhausted], KquotaError] = lambda exhausted: exhausted.failure.error,
 ) -> T:
-    """The result of the first try that succeeds.
+    """Return the result of the first successful attempt.
 
     Args:
-        attempt: One try; its argument is how many seconds are left of the policy's total.
+        attempt: One attempt; its argument is the remaining seconds of the policy's total.
         policy: When it is called again.
-        clock: Time as an argument.
-        uniform: Gives a number in [0, 1).
+        clock: Time.
+        uniform: Returns a random number in [0, 1).
         before_retry: Called before each pause, for example to count it.
-        final_error: Makes the error that is raised; by default the last failure's own.
+        final_error: Returns the error to raise; by default the last failure's own.
 
     Raises:
-        KquotaError: No try succeeded.
+        KquotaError: No attempt succeeded.
     """
     began = clock.monotonic()
     tries, used = 0, 0

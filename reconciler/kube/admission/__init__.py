@@ -1,1 +1,1 @@
-"""The validating webhook and the checks behind it."""
+"""The validating webhook, the review of documents and their validation by a broker."""

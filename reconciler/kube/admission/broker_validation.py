@@ -1,7 +1,7 @@
-"""Asking a broker on behalf of an admission request: which cluster, by which client, with which right. Implements `admission.Broker`.
+"""Validates documents with a broker for an admission request. Implements `review.BrokerValidator`.
 
-Every replica serves admission, so this stands on its own: it reads QuotaClusters from the API server (kept for some
-seconds, because manifests are often applied by the hundred) and uses the sessions of this process.
+Every replica serves admission, so this does not depend on leadership: it reads QuotaClusters from the API server
+(cached for some seconds, because manifests are often applied by the hundred) and uses the sessions of this process.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,31 +22,31 @@ from reconciler.sandbox.broker_rules.offline_validation import validate
 from reconciler.sandbox.broker_rules.profiles import profile_named
 
 KEPT_SECONDS: Final = 10.0
-"""For QuotaClusters, and for clients before their credentials are looked at again."""
+"""Seconds for which QuotaClusters, and clients without another check of their credentials, are cached."""
 
 RIGHTS_KEPT_SECONDS: Final = 60.0
 ASK_SECONDS: Final = 4.0
 
 
 class ClusterApi(Protocol):
-    """What is needed of :class:`reconciler.kube.api.client.KubernetesApi`."""
+    """The part of :class:`reconciler.kube.api.client.KubernetesApi` that is used here."""
 
     async def get(
         self, resource: ApiResource, namespace: str | None, name: str
     ) -> Mapping[str, Any]:
-        """One object."""
+        """Read one object."""
         ...
 
     async def list(self, resource: ApiResource) -> ListResult:
-        """All objects."""
+        """List all objects."""
         ...
 
 
 class ClientProvider(Protocol):
-    """What is needed of :class:`reconciler.kube.configuration.client_sessions.SessionKeeper`."""
+    """The part of :class:`reconciler.kube.configuration.client_sessions.SessionKeeper` that is used here."""
 
     async def for_(self, cluster: QuotaCluster) -> QuotaClient:
-        """A client with the newest credentials that work."""
+        """Return a client with the newest credentials that work."""
         ...
 
 
@@ -54,10 +54,10 @@ class LiveBrokerValidator:
     """Implements :class:`reconciler.kube.admission.review.BrokerValidator`.
 
     Args:
-        api: For reading QuotaClusters.
+        api: Reads QuotaClusters.
         clients: Connected clients.
         clock: Time.
-        operator_class: Only QuotaClusters of this class are ours to ask.
+        operator_class: Only QuotaClusters of this class are used.
         allow_references: Whether custom resources may refer to files and variables.
         from_file: QuotaClusters of a file, by name; ``None`` = they are custom resources.
     """
@@ -173,7 +173,7 @@ def _young(
     cached_clusters: dict[str, tuple[float, QuotaCluster | None]],
     fresh: Callable[[tuple[float, QuotaCluster | None]], bool],
 ) -> dict[str, tuple[float, QuotaCluster | None]]:
-    """Without what is too old: names come from the authors of documents."""
+    """Return the entries that are not expired: their names come from the authors of documents."""
     return {name: cached for name, cached in cached_clusters.items() if fresh(cached)}
 
 

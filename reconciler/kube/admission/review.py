@@ -1,7 +1,8 @@
-"""An AdmissionReview to its answer: what the broker refuses is refused, what could not be asked is only said. No HTTP here.
+"""Decides AdmissionReviews: denies what the broker refuses, warns if it could not be queried. Contains no HTTP.
 
-The webhook is a convenience, never a wall: the operator judges every document again. So nothing but the broker's own
-refusal (or that of Kafka's rules, where we may not ask it) denies a request; everything else is a warning.
+The webhook is a convenience, not a barrier: the operator judges every document again. So only the broker's own
+refusal (or that of Kafka's rules, if we lack the permission to query it) denies a request; everything else is a
+warning.
 """
 
 import asyncio
@@ -33,15 +34,15 @@ from reconciler.quota.state import set_values
 
 API_VERSION: Final = "admission.k8s.io/v1"
 LONGEST_WARNING: Final = 250
-"""Characters; Kubernetes asks for 256 at most, and cuts all of them together at 4,096 bytes."""
+"""Characters; Kubernetes recommends 256 at most, and cuts all warnings together at 4,096 bytes."""
 
 MOST_WARNINGS: Final = 12
 MOST_ASKED: Final = 16
-"""So many of the clusters that a document selects are asked, at the same time; a request may not wait for all of a fleet."""
+"""Maximum number of selected clusters that are queried, concurrently; a request cannot wait for a whole fleet."""
 
 _ASKED: Final = frozenset({"CREATE", "UPDATE"})
 _NO_NAME: Final = "unnamed"
-"""Stands for a name that the API server has yet to make (`generateName`)."""
+"""Replaces a name that the API server has yet to generate (`generateName`)."""
 
 _NOT_APPLIED: Final = frozenset(
     {EligibilityKind.INVALID, EligibilityKind.NOT_GRANTED, EligibilityKind.OUT_OF_SCOPE}
@@ -51,14 +52,14 @@ _log = logging.getLogger("reconciler.kube")
 
 
 class MalformedReview(ValueError):
-    """It is no AdmissionReview; the sentence says why."""
+    """The body is not a valid AdmissionReview; the message says why."""
 
 
 class BrokerValidator(Protocol):
     """Validation against the Kafka clusters."""
 
     async def clusters(self) -> Mapping[str, Obj]:
-        """All QuotaClusters as they are written, by name.
+        """Return all QuotaClusters as resources, by name.
 
         Raises:
             KquotaError: They cannot be listed.
@@ -66,30 +67,30 @@ class BrokerValidator(Protocol):
         ...
 
     async def cluster(self, name: str) -> QuotaCluster | None:
-        """A QuotaCluster that can be used; ``None`` = there is none of this name.
+        """Return a usable QuotaCluster; ``None`` = there is none of this name.
 
         Raises:
-            KquotaError: It cannot be read, or has faults of its own.
+            KquotaError: It cannot be read, or is invalid.
         """
         ...
 
     async def ask(
         self, cluster: QuotaCluster, alterations: Sequence[Alteration]
     ) -> ValidationResult:
-        """What the broker would say, by validate-only; Kafka's rules where we may not ask it.
+        """Validate alterations with validate-only; by Kafka's rules if we lack the permission to query the broker.
 
         Raises:
-            KquotaError: It cannot be asked.
+            KquotaError: The broker cannot be queried.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdmissionDecision:
-    """What is answered.
+    """The decision about a request.
 
     Attributes:
-        denied: Why it is denied; "" = it is not.
+        denied: Why it is denied; "" = it is allowed.
         warnings: Sentences for the sender of the request.
     """
 
@@ -102,11 +103,11 @@ FINE: Final = AdmissionDecision()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdmissionRequest:
-    """What of an AdmissionReview counts.
+    """The relevant part of an AdmissionReview.
 
     Attributes:
-        uid: To be given back.
-        obj: The object as it would be stored; ``None`` = nothing that concerns us.
+        uid: Returned in the response.
+        obj: The object as it would be stored; ``None`` = nothing to review.
     """
 
     uid: str
@@ -114,10 +115,10 @@ class AdmissionRequest:
 
 
 def parse(review: object) -> AdmissionRequest:
-    """The request in an AdmissionReview.
+    """Return the request of an AdmissionReview.
 
     Raises:
-        Malformed: It is none.
+        MalformedReview: The body is not a valid AdmissionReview.
     """
     if not isinstance(review, dict) or review.get("kind") != "AdmissionReview":
         raise MalformedReview("this is no AdmissionReview")
@@ -159,7 +160,7 @@ def _placed(obj: Mapping[str, Any], request: Mapping[str, Any]) -> Obj:
 
 
 async def decide(obj: Obj, broker: BrokerValidator) -> AdmissionDecision:
-    """Whether a ClientQuota may be stored, and what its author should know. Never raises for what others did wrong."""
+    """Decide whether a ClientQuota may be stored; errors of brokers and the API server are warnings."""
     if not selects_clusters(obj):
         return await _decide_in_cluster(cluster_name_of(obj), obj, broker)
     try:
@@ -193,7 +194,7 @@ async def decide(obj: Obj, broker: BrokerValidator) -> AdmissionDecision:
 
 
 async def _decide_in_cluster(name: str, obj: Obj, broker: BrokerValidator) -> AdmissionDecision:
-    """The decision about a document of one cluster."""
+    """Decide about a document of one cluster."""
     try:
         cluster = await broker.cluster(name)
     except KquotaError as error:
@@ -209,7 +210,7 @@ async def _decide_in_cluster(name: str, obj: Obj, broker: BrokerValidator) -> Ad
     try:
         verdict = await broker.ask(cluster, [_alteration(declaration)])
     except KquotaError as error:
-        # Addresses and principals are no business of a tenant; the log has them.
+        # Tenants must not see addresses and principals; they are in the log.
         _log.warning("admission: %s was not asked: %s", name, error)
         return _warned("the broker was not asked, because it cannot be reached now", *doubts)
     denied = _refusal(verdict)
@@ -265,7 +266,7 @@ def _bounded(sentences: Iterable[str]) -> tuple[str, ...]:
 
 
 def answer(request: AdmissionRequest, decision: AdmissionDecision) -> Obj:
-    """The AdmissionReview that is sent back."""
+    """Return the AdmissionReview response."""
     response: dict[str, Any] = {"uid": request.uid, "allowed": not decision.denied}
     if decision.denied:
         response["status"] = {"code": 422, "reason": "Invalid", "message": decision.denied}

@@ -1,7 +1,7 @@
-"""The validating webhook over HTTPS: bounded connections and bytes, a budget per request, certificates reloaded. What is answered is `admission`.
+"""The validating webhook over HTTPS: bounded connections and bytes, a time limit per request, certificates reloaded.
 
-It runs on every replica, leading or not, and fails open: whatever goes wrong here is a warning to the author of the
-document, and the operator judges it again.
+It runs on every replica, leading or not, and fails open: any failure here is a warning to the author of the document,
+and the operator judges the document again. `review` decides.
 """
 
 import asyncio
@@ -39,20 +39,20 @@ from reconciler.metrics import ListenAddress, address
 
 PATH: Final = "/validate"
 BUDGET_SECONDS: Final = 4.0
-"""For one request. The webhook configuration gives 5; the API server should hear a warning, not a timeout."""
+"""Seconds for one request. The webhook configuration allows 5; the API server should receive a warning, not a timeout."""
 
 LARGEST_BODY: Final = 1024 * 1024
-"""A review holds the old and the new object, some 20 KB together. The API server goes on without us above that."""
+"""A review contains the old and the new object, some 20 KB together. Above this the API server ignores the webhook."""
 
 MOST_BYTES: Final = 4 * LARGEST_BODY
-"""Of all bodies that are read or judged at one moment; as JSON they take up to 25 times as much."""
+"""Of all bodies that are read or judged at the same time; as parsed JSON they take up to 25 times as much."""
 
 MOST_CONNECTIONS: Final = 128
-"""An API server has a handful. More are closed before anything is read from them."""
+"""An API server opens a handful. Further connections are closed before anything is read."""
 
 HANDSHAKE_SECONDS: Final = 5.0
 IDLE_SECONDS: Final = 15.0
-"""A connection without a request under way is closed after as long: no header may take longer."""
+"""A connection without a request in flight is closed after this time; it also bounds the time of a request header."""
 
 AT_ONCE: Final = 64
 RELOAD_SECONDS: Final = 10.0
@@ -77,11 +77,11 @@ async def serving(
     *,
     clock: Clock | None = None,
 ) -> AsyncIterator["Webhook"]:
-    """The webhook of an operator, listening while the context lasts.
+    """Run the webhook of an operator while the context lasts.
 
     Raises:
-        ConfigError: The certificate or key cannot be used, or the address cannot be listened on.
-        UsageError: There is no address, certificate or key.
+        ConfigError: The certificate or key cannot be used, or the address cannot be bound.
+        UsageError: The address, certificate or key is missing.
     """
     if settings.webhook_address is None or not settings.webhook_cert or not settings.webhook_key:
         raise UsageError("the webhook needs an address, a certificate and a key")
@@ -106,12 +106,12 @@ async def serving(
 
 
 class Certificate:
-    """A TLS context whose certificate follows its files, as cert-manager and the kubelet replace them.
+    """A TLS context that reloads its certificate when cert-manager or the kubelet replaces the files.
 
     Args:
         chain: PEM certificates, our own first.
         key: Its PEM key.
-        client_ca: PEM certificates; only callers with a certificate of one of these authorities are talked to.
+        client_ca: PEM certificates; only callers with a certificate of one of these authorities are accepted.
             ``None`` = anyone.
 
     Raises:
@@ -146,12 +146,12 @@ class Certificate:
             self.context.verify_mode = ssl.CERT_REQUIRED
 
     def renewed(self) -> bool:
-        """Whether the files changed and are in use now. A pair that does not fit yet is tried again later."""
+        """Reload changed files; return whether new ones are in use. A pair that does not match yet is tried again later."""
         marks = self._marks()
         if marks == self._loaded_marks:
             return False
         try:
-            # A context of its own first: half a pair must not replace the one that works.
+            # A separate context first: a mismatched pair must not replace the working one.
             trial = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             trial.load_cert_chain(self._chain, self._key)
             self.context.load_cert_chain(self._chain, self._key)
@@ -163,7 +163,7 @@ class Certificate:
         return True
 
     def _marks(self) -> tuple[tuple[int, int, int], ...]:
-        """What changes when a file does; links are followed, because the kubelet swaps a link."""
+        """Return inode, mtime and size of the files; links are followed, because the kubelet replaces a link."""
         marks = []
         for path in (self._chain, self._key, *([self._client_ca] if self._client_ca else ())):
             try:
@@ -180,7 +180,7 @@ def _error_text(error: OSError) -> str:
 
 
 class _RejectedConnection(asyncio.Protocol):
-    """A connection too many: hung up on, so that the API server goes on without us at once."""
+    """Aborts a connection above the limit, so that the API server continues without the webhook at once."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         if isinstance(transport, asyncio.Transport):
@@ -188,7 +188,7 @@ class _RejectedConnection(asyncio.Protocol):
 
 
 def _closing(status: int, words: str) -> web.Response:
-    """An answer after which nothing more of the connection is read."""
+    """Return a response after which the connection is closed."""
     response = web.Response(status=status, text=f"{words}\n")
     response.force_close()
     return response
@@ -198,14 +198,14 @@ class Webhook:
     """The server. Use it as a context.
 
     Args:
-        where: Address to listen on.
-        certificate: What it shows.
-        broker: Whom it asks.
-        budget: Seconds for one request: for its body, and again for the answer.
+        address: Address to listen on.
+        certificate: Its certificate.
+        broker: Validates documents.
+        budget: Seconds for one request: for its body, and again for the response.
         idle: Seconds that a connection may be open without a request.
 
     Attributes:
-        port: Where it listens, once it does.
+        port: The port, once it listens.
     """
 
     def __init__(
@@ -233,7 +233,7 @@ class Webhook:
     async def __aenter__(self) -> Self:
         application = web.Application(client_max_size=LARGEST_BODY)
         _ = application.router.add_post(PATH, self._validate)
-        # What a caller sends beyond the answer is not waited for.
+        # Data that a caller sends after the response is not read.
         runner = web.AppRunner(
             application, access_log=None, shutdown_timeout=self._budget, lingering_time=0.0
         )
@@ -277,7 +277,7 @@ class Webhook:
                 _log.info("the webhook shows a new certificate")
 
     def _connection(self) -> asyncio.BaseProtocol:
-        """What serves a new connection: aiohttp, or a rejection if too many are open."""
+        """Return the protocol of a new connection: aiohttp, or a rejection if too many are open."""
         assert self._runner is not None and self._runner.server is not None  # noqa: S101, PT018 - set before
         server = self._runner.server
         if len(server.connections) >= MOST_CONNECTIONS:
@@ -287,7 +287,7 @@ class Webhook:
         return connection
 
     async def _close_idle(self) -> None:
-        """Ends connections that are open and send no request, or no end of its header."""
+        """Close connections that send no complete request header in time."""
         while True:
             await asyncio.sleep(self._idle / 4)
             assert self._runner is not None and self._runner.server is not None  # noqa: S101, PT018 - set before

@@ -1,8 +1,8 @@
-"""How to reach the API server and who we are: from a kubeconfig or a pod's service account. Nothing is asked here.
+"""Loads API server address and credentials from a kubeconfig or a pod's service account. Sends no request.
 
-Reading kubeconfigs and running their exec plugins is the official client's work. Its API classes are not used: one
-status write through them costs four times the CPU of a plain request. In a pod it is not even imported, because it takes
-20 MB and there are four files to read.
+The official client reads kubeconfigs and runs their exec plugins. Its API classes are not used: one status write
+through them costs four times the CPU of a plain request. In a pod it is not even imported, because it takes 20 MB and
+only four files have to be read.
 """
 
 import os
@@ -26,16 +26,17 @@ _HINT: Final = "name a kubeconfig with --kubeconfig or KUBECONFIG, or run in a p
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiAccess:
-    """One way to an API server.
+    """Address and credentials of an API server.
 
     Attributes:
-        host: URL without a slash at the end.
+        host: URL without a trailing slash.
         tls: For https; ``None`` for http.
-        server_name: Name in the server's certificate, where it differs from the host.
-        proxy: URL of a proxy, where one is needed.
-        authorization: The value of the header, read anew where it may have changed; "" = the TLS identity counts.
-        namespace: Namespace of the context or of the pod; "default" where none is named.
-        again: The same way, read anew, for when the server does not know us any more; ``None`` = there is no other.
+        server_name: Name in the server's certificate, if it differs from the host.
+        proxy: URL of a proxy, if one is needed.
+        authorization: Returns the value of the header, read again if it may have changed; "" = the TLS identity is
+            used.
+        namespace: Namespace of the context or of the pod; "default" if there is none.
+        again: Loads the same access again after a 401; ``None`` = not possible.
     """
 
     host: str
@@ -48,14 +49,14 @@ class ApiAccess:
 
 
 async def load(kubeconfig: Path | None = None, *, pod_folder: Path = POD_FOLDER) -> ApiAccess:
-    """The way in, looked for where kubectl looks: a file that is named, ``KUBECONFIG``, the home folder, the pod.
+    """Load API server credentials from the same places as kubectl: a given file, ``KUBECONFIG``, ``~/.kube/config``, the pod.
 
     Args:
-        kubeconfig: A file, instead of looking.
-        pod_folder: Where the token of a pod is.
+        kubeconfig: A file to use instead.
+        pod_folder: Folder of the pod's service account token.
 
     Raises:
-        ConfigError: There is none, or it cannot be read.
+        ConfigError: There are none, or they cannot be read.
     """
     path = kubeconfig or _usual_kubeconfig()
 
@@ -71,10 +72,10 @@ async def load(kubeconfig: Path | None = None, *, pod_folder: Path = POD_FOLDER)
 
 
 def _of_pod(folder: Path, again: Callable[[], Awaitable[ApiAccess]]) -> ApiAccess:
-    """As the service account of the pod that we are.
+    """Return access by the pod's service account.
 
     Raises:
-        ConfigError: This is no pod, or one without an account.
+        ConfigError: The process does not run in a pod with a service account.
     """
     host, authority = pod_host(), folder / "ca.crt"
     if not host or not authority.is_file():
@@ -106,7 +107,7 @@ def _of_pod(folder: Path, again: Callable[[], Awaitable[ApiAccess]]) -> ApiAcces
 
 
 def pod_host() -> str:
-    """Where a pod finds the API server, by the variables that the kubelet sets; "" outside of pods."""
+    """Return the URL of the API server from the variables that the kubelet sets; "" outside of pods."""
     name = os.environ.get("KUBERNETES_SERVICE_HOST", "")
     port = os.environ.get("KUBERNETES_SERVICE_PORT", "")
     if not name or not port:
@@ -125,7 +126,7 @@ def _token_version(folder: Path) -> tuple[int, ...]:
 
 def _token(folder: Path) -> str:
     try:
-        # The file may end with a newline, which no header may hold.
+        # The file may end with a newline, which is not allowed in a header.
         token = (folder / "token").read_text("utf-8").strip()
     except (OSError, ValueError) as error:
         raise ConfigError(
@@ -152,7 +153,7 @@ async def _of_file(path: Path, again: Callable[[], Awaitable[ApiAccess]]) -> Api
             f"no way to a Kubernetes API server: {_unquoted(error)}", location=str(path), hint=_HINT
         ) from None
     except Exception as error:  # noqa: BLE001 - the client lets through what its parsers raise
-        # A parser's words may quote a token, so only the kind of fault is reported.
+        # A parser's message may quote a token, so only the type of the error is reported.
         raise ConfigError(
             f"no way to a Kubernetes API server: {type(error).__name__} while it was read",
             location=str(path),
@@ -162,12 +163,12 @@ async def _of_file(path: Path, again: Callable[[], Awaitable[ApiAccess]]) -> Api
 
 
 def _unquoted(error: "ConfigException") -> str:
-    """The client's words up to where they name the place: a place holds the whole entry, token included."""
+    """Return the client's message up to the place: the place contains the whole entry, token included."""
     return str(error).partition(" in ")[0].rstrip(".")
 
 
 def _usual_kubeconfig() -> Path | None:
-    """``KUBECONFIG`` (a list of files is left to the official client's own reader), or the file in the home folder."""
+    """Return ``KUBECONFIG`` (one file), or outside of pods ``~/.kube/config``."""
     variable = os.environ.get("KUBECONFIG")
     if variable:
         return Path(variable)
@@ -197,7 +198,7 @@ def _access(
             raise ConfigError(
                 f"the token of the kubeconfig cannot be read: {type(error).__name__}"
             ) from None
-        # A token file may end with a newline, which no header may hold.
+        # A token file may end with a newline, which is not allowed in a header.
         return str(api_key).strip() if api_key else ""
 
     host = str(configuration.host).rstrip("/")
@@ -236,7 +237,7 @@ def _tls(
         raise ConfigError(
             f"certificates for the Kubernetes API server cannot be used: {error.strerror or 'unreadable'}"
         ) from None
-    # Python 3.13 began to refuse CAs without a key identifier; Go, and so kubectl, never did.
+    # Python 3.13 began to reject CAs without a key identifier; Go, and so kubectl, accepts them.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if not verify:
         context.check_hostname = False

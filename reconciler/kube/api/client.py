@@ -1,7 +1,7 @@
-"""The one translator to the Kubernetes API server: objects in, objects out, errors of ours. Decides nothing.
+"""A client of the Kubernetes API server: objects in, objects out, our own errors. Contains no domain logic.
 
-Objects are plain dicts as JSON has them. How often a request is tried is in ``exchange``, what a refusal means in
-``refusals``. Watching is Kopf's (``watching``).
+Objects are plain dicts as in JSON. ``http_exchange`` implements retries, ``error_responses`` maps errors. Watching is
+Kopf's (``watch``).
 """
 
 import json
@@ -39,7 +39,7 @@ class ListResult:
 
     Attributes:
         items: The objects, in the server's order, without their managed fields.
-        resource_version: The moment, opaque.
+        resource_version: The resource version of the listing, opaque.
     """
 
     items: tuple[Obj, ...] = field(repr=False)
@@ -48,18 +48,17 @@ class ListResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessReview:
-    """Whether we have a right; ``reason`` is the authorizer's word, often ""."""
+    """Whether we have a permission; ``reason`` is the authorizer's text, often ""."""
 
     allowed: bool
     reason: str = ""
 
 
 class KubernetesApi:
-    """A connection to one API server. Make it inside a running loop; use it as a context, or close it.
+    """A connection to one API server. Create it inside a running loop; use it as a context, or close it.
 
-    Namespaces are ``None`` for kinds without any. Every method raises ``NotFound``, ``Forbidden``, ``Conflict`` and
-    ``Gone`` as the server said, ``KubernetesAway`` where no answer came in time or all tries got 429 or 5xx, and
-    ``KubernetesError`` for any other refusal.
+    The namespace is ``None`` for cluster-scoped kinds. Every method raises the error of the server's status,
+    ``KubernetesUnavailable`` if no response came in time or all attempts got 429 or 5xx, else ``KubernetesError``.
     """
 
     def __init__(
@@ -85,10 +84,10 @@ class KubernetesApi:
         on_request: OnRequest = silent,
         patience: RequestTimeouts | None = None,
     ) -> Self:
-        """By a kubeconfig, or as the pod that we are; see :func:`access.load`. Sends nothing yet.
+        """Create a client from a kubeconfig or the pod's service account, see :func:`access.load`. Sends nothing yet.
 
         Raises:
-            ConfigError: There is no way to an API server, or it cannot be read.
+            ConfigError: There are no credentials, or they cannot be read.
         """
         access = await ways.load(kubeconfig)
         return cls(access, clock=clock, on_request=on_request, patience=patience)
@@ -118,7 +117,7 @@ class KubernetesApi:
         *,
         patience: RequestTimeouts | None = None,
     ) -> Obj:
-        """One object."""
+        """Read one object."""
         request = ApiRequest(verb="get", resource=resource, namespace=namespace, name=name)
         return await self._object(request, patience)
 
@@ -132,15 +131,15 @@ class KubernetesApi:
         fields: str = "",
         keep: Keep = full_object,
     ) -> ListResult:
-        """A whole collection, complete or an error: never a part of it.
+        """List a whole collection; raises an error instead of returning a part.
 
         Args:
-            resource: Of what.
-            namespace: Where; ``None`` = in all namespaces.
-            limit: Objects per page, fewer where they are large.
+            resource: The kind.
+            namespace: The namespace; ``None`` = all namespaces.
+            limit: Objects per page, fewer if they are large.
             labels: Label selector.
             fields: Field selector.
-            keep: What is kept of each object; the rest of a page is gone before the next one is read.
+            keep: Returns what is kept of each object; the rest of a page is freed before the next one is read.
         """
         selectors = {"labelSelector": labels, "fieldSelector": fields}
         query = {key: value for key, value in selectors.items() if value}
@@ -149,7 +148,7 @@ class KubernetesApi:
             try:
                 return await self._list_pages(request, limit, keep)
             except Gone:
-                # The continue token outlived the server's history; what was read so far is of another moment.
+                # The continue token expired; the pages read so far belong to an older resource version.
                 continue
         return await self._list_pages(request, limit, keep)
 
@@ -171,7 +170,7 @@ class KubernetesApi:
         name: str = "",
         subresource: str = "",
     ) -> AccessReview:
-        """Whether we may do something; ``namespace=None`` asks about all namespaces (or the whole cluster)."""
+        """Ask whether we have a permission; ``namespace=None`` = in all namespaces (or cluster-scoped)."""
         attributes = {
             "group": resource.group,
             "resource": resource.plural,
@@ -185,7 +184,7 @@ class KubernetesApi:
             "kind": "SelfSubjectAccessReview",
             "spec": {"resourceAttributes": attributes},
         }
-        # Asking changes nothing, so it may be asked twice although it is a POST.
+        # A POST that changes nothing, so it may be repeated.
         request = ApiRequest(verb="create", resource=ACCESS_REVIEWS, body=_encoded(body))
         status = (await self._object(request, None)).get("status", {})
         return AccessReview(
@@ -203,10 +202,10 @@ class KubernetesApi:
         *,
         patience: RequestTimeouts | None = None,
     ) -> Obj:
-        """A new object. Not repeated where the first try may have been carried out.
+        """Create an object. Not repeated if the first attempt may have been executed.
 
         Raises:
-            Conflict: It exists (``reason`` is ``AlreadyExists``).
+            KubernetesConflict: It exists (``reason`` is ``AlreadyExists``).
         """
         request = ApiRequest(
             verb="create", resource=resource, namespace=namespace, repeatable=False
@@ -222,11 +221,11 @@ class KubernetesApi:
         *,
         patience: RequestTimeouts | None = None,
     ) -> Obj:
-        """The object as given, if it was not changed since: ``metadata.resourceVersion`` must be in it.
+        """Replace an object if it was not changed since: ``metadata.resourceVersion`` is required.
 
         Raises:
-            Conflict: It was changed; or the answer to an earlier try was lost and it was ours.
-            ValueError: There is no ``resourceVersion``: this would overwrite blindly.
+            KubernetesConflict: It was changed; possibly by an earlier attempt whose response was lost.
+            ValueError: There is no ``resourceVersion``: the write would overwrite other changes.
         """
         if not body.get("metadata", {}).get("resourceVersion"):
             raise ValueError("an object without resourceVersion is not replaced")
@@ -245,16 +244,17 @@ class KubernetesApi:
         field_manager: str,
         force: bool = True,
     ) -> Obj:
-        """Server-side apply of the status.
+        """Write the status with server-side apply.
 
         Args:
-            resource: Of which kind.
-            namespace: Where it is.
-            name: Which object.
+            resource: The kind.
+            namespace: The namespace.
+            name: The name.
             body: ``apiVersion``, ``kind``, ``metadata`` with the name and ``status``. With
-                ``metadata.resourceVersion`` it is refused (Conflict) if the object changed since; a uid is not looked at.
-            field_manager: Who owns the fields.
-            force: Take fields over from other managers instead of failing.
+                ``metadata.resourceVersion`` it is
+                refused (KubernetesConflict) if the object changed since; a uid is not checked.
+            field_manager: Owner of the fields.
+            force: Take over fields from other managers instead of failing.
         """
         request = ApiRequest(
             verb="apply",
@@ -274,10 +274,10 @@ class KubernetesApi:
         name: str,
         operations: Sequence[Mapping[str, object]],
     ) -> Obj:
-        """A JSON patch. Not repeated where the first try may have been carried out, unless it begins with a test.
+        """Apply a JSON patch. Not repeated if the first attempt may have been executed, unless it begins with a test.
 
         Raises:
-            KubernetesError: Status 422: a ``test`` operation did not hold.
+            KubernetesError: Status 422: a ``test`` operation failed.
         """
         request = ApiRequest(
             verb="patch",
@@ -298,7 +298,7 @@ class KubernetesApi:
         *,
         subresource: str = "",
     ) -> Obj:
-        """A merge patch: what is given is set, ``None`` removes, everything else stays."""
+        """Apply a merge patch: given fields are set, ``None`` removes, everything else stays."""
         request = ApiRequest(verb="merge", resource=resource, namespace=namespace, name=name)
         request = replace(request, subresource=subresource, body=_encoded(body))
         return await self._object(request, None)
@@ -306,16 +306,16 @@ class KubernetesApi:
     async def delete(
         self, resource: ApiResource, namespace: str | None, name: str, *, uid: str = ""
     ) -> None:
-        """Delete an object, or begin to where it has finalizers.
+        """Delete an object; with finalizers, start its deletion.
 
         Args:
-            resource: Of which kind.
-            namespace: Where it is.
-            name: Which object.
-            uid: Only if it still is this one.
+            resource: The kind.
+            namespace: The namespace.
+            name: The name.
+            uid: Delete only the object with this uid.
 
         Raises:
-            NotFound: It is gone already; perhaps by an earlier try of ours.
+            NotFound: It does not exist; perhaps an earlier attempt deleted it.
         """
         options: Obj = {"apiVersion": "v1", "kind": "DeleteOptions"}
         if uid:
@@ -337,16 +337,16 @@ class KubernetesApi:
         controller: str,
         instance: str,
     ) -> Obj:
-        """One Event (events.k8s.io). Of a cluster-scoped object it stands in the namespace ``default``.
+        """Create an Event (events.k8s.io); for a cluster-scoped object in the namespace ``default``.
 
         Args:
             regarding: The object it is about, with ``apiVersion``, ``kind`` and ``metadata``.
             kind: ``Normal`` or ``Warning``.
             reason: One word.
             action: What was done, one word.
-            note: A sentence; cut to the 1,024 bytes that the server takes.
+            note: A sentence; cut to the server's limit of 1,024 bytes.
             at: RFC 3339 with microseconds.
-            controller: Name of the kind of program.
+            controller: Name of the controller.
             instance: Name of this process.
         """
         metadata = regarding.get("metadata", {})
@@ -393,7 +393,7 @@ def _encoded(value: object) -> bytes:
 
 
 def _cut(text: str, max_bytes: int) -> str:
-    """At most so many bytes of UTF-8, never half a character."""
+    """Cut the text to ``max_bytes`` of UTF-8 at a character boundary."""
     encoded = text.encode()
     if len(encoded) <= max_bytes:
         return text

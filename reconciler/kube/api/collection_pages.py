@@ -1,6 +1,6 @@
-"""A collection page by page: what is not kept of an object is gone before the next page, and a page is never huge.
+"""Reads a collection in pages of bounded size; only the kept part of each object stays in memory.
 
-Authors decide how large their objects are, so a page that is too large is asked for again with fewer objects.
+Authors decide how large their objects are, so a page that is too large is requested again with fewer objects.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -13,16 +13,16 @@ from reconciler.kube.api.http_exchange import ApiRequest
 
 Obj: TypeAlias = dict[str, Any]
 Keep: TypeAlias = Callable[[Obj], Mapping[str, Any]]
-"""What is kept of an object of a listing."""
+"""Returns what is kept of an object of a listing."""
 
 
 def full_object(obj: Obj) -> Mapping[str, Any]:
-    """All of it."""
+    """Keep the whole object."""
     return obj
 
 
 LARGEST_PAGE: Final = 4 * 1024 * 1024
-"""Bytes of one page; parsed, one of short labels takes fifteen times that. One object has 3 MiB at most."""
+"""Maximum bytes of one page; parsed, short labels take fifteen times that. One object has at most 3 MiB."""
 
 
 async def read_pages(
@@ -32,17 +32,17 @@ async def read_pages(
     limit: int,
     keep: Keep,
 ) -> tuple[list[Obj], str]:
-    """All objects of a collection at one moment, and the resource version of that moment.
+    """Return all objects of a collection at one moment, and its resource version.
 
     Args:
-        ask: Answers one request; how deep the answer is nested is checked here.
+        ask: Sends one request; the nesting of the response is checked here.
         first_request: The listing.
-        limit: Objects per page; fewer where they are large.
-        keep: What is kept of each object.
+        limit: Objects per page; fewer if they are large.
+        keep: Returns what is kept of each object.
 
     Raises:
-        Gone: The continue token outlived the server's history.
-        KubernetesError: An answer is no listing, or a single object is too large.
+        Gone: The continue token expired.
+        KubernetesError: A response is not a listing, or a single object is too large.
     """
     items: list[Obj] = []
     token = ""

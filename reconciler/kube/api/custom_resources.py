@@ -1,4 +1,4 @@
-"""Custom resources as the API server gives them: names of the API, and readers of what every part of the operator asks."""
+"""Custom resources as the API server returns them: names of the API, and functions that read their fields."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -13,86 +13,86 @@ from reconciler.manifest.schema_names import GROUP as GROUP  # noqa: PLC0414 - t
 VERSION: Final = API_VERSION.partition("/")[2]
 CLIENT_QUOTAS: Final = "clientquotas"
 QUOTA_CLUSTERS: Final = "quotaclusters"
-"""Plural names, as they stand in paths."""
+"""Plural names, as used in paths."""
 
 FINALIZER: Final = f"{GROUP}/release"
 REQUESTED_AT: Final = f"{GROUP}/requestedAt"
-"""Annotation that asks for a pass; its value comes back in ``status.lastHandledReconcileAt``."""
+"""Annotation that requests a reconciliation; its value is returned in ``status.lastHandledReconcileAt``."""
 
 FIELD_MANAGER: Final = "kafka-quota-reconciler"
 
 Obj: TypeAlias = Mapping[str, Any]
-"""An object as JSON; nothing in it was checked by us."""
+"""An object as JSON; not validated by us."""
 
 
 def metadata_of(obj: Obj) -> Obj:
-    """The metadata, empty if there is none."""
+    """Return the metadata, empty if there is none."""
     metadata = obj.get("metadata")
-    # A dict is by far the most frequent, and the check of an abstract class takes five times as long.
+    # A dict is by far the most frequent; the check of an abstract class takes five times as long.
     return metadata if type(metadata) is dict or isinstance(metadata, Mapping) else {}
 
 
 def spec_of(obj: Obj) -> Obj:
-    """The spec, empty if there is none."""
+    """Return the spec, empty if there is none."""
     spec = obj.get("spec")
     return spec if type(spec) is dict or isinstance(spec, Mapping) else {}
 
 
 def status_of(obj: Obj) -> Obj:
-    """The status, empty if there is none."""
+    """Return the status, empty if there is none."""
     status = obj.get("status")
     return status if type(status) is dict or isinstance(status, Mapping) else {}
 
 
 def name_of(obj: Obj) -> str:
-    """The name, "" if there is none."""
+    """Return the name, "" if there is none."""
     return str(metadata_of(obj).get("name", ""))
 
 
 def namespace_of(obj: Obj) -> str:
-    """The namespace of a ClientQuota."""
+    """Return the namespace of a ClientQuota."""
     return str(metadata_of(obj).get("namespace", DEFAULT_NAMESPACE))
 
 
 def document_of(obj: Obj) -> str:
-    """``namespace/name`` of a ClientQuota, as records and messages call it."""
+    """Return ``namespace/name`` of a ClientQuota, as used in records and messages."""
     return f"{namespace_of(obj)}/{name_of(obj)}"
 
 
 def uid_of(obj: Obj) -> str:
-    """The uid, "" if there is none."""
+    """Return the uid, "" if there is none."""
     return str(metadata_of(obj).get("uid", ""))
 
 
 def generation_of(obj: Obj) -> int:
-    """The generation of the spec; 0 if the object does not say."""
+    """Return the generation of the spec; 0 if it is missing."""
     generation = metadata_of(obj).get("generation", 0)
     return generation if isinstance(generation, int) else 0
 
 
 def resource_version_of(obj: Obj) -> str:
-    """The resource version, "" if there is none."""
+    """Return the resource version, "" if there is none."""
     return str(metadata_of(obj).get("resourceVersion", ""))
 
 
 def created_of(obj: Obj) -> float:
-    """When the object was created, in seconds since the epoch; 0 if it does not say."""
+    """Return the creation time in seconds since the epoch; 0 if it is missing."""
     return read_time(str(metadata_of(obj).get("creationTimestamp", ""))) or 0.0
 
 
 def deletion_requested_at(obj: Obj) -> float | None:
-    """When its deletion was asked for, in seconds since the epoch; ``None`` = it was not."""
+    """Return when the deletion was requested, in seconds since the epoch; ``None`` = it was not."""
     text = metadata_of(obj).get("deletionTimestamp")
     return None if text is None else read_time(str(text)) or 0.0
 
 
 def is_terminating(obj: Obj) -> bool:
-    """Whether the object is on its way out; what it declared is no longer declared."""
+    """Whether the object is being deleted; then it declares nothing."""
     return metadata_of(obj).get("deletionTimestamp") is not None
 
 
 def has_finalizer(obj: Obj) -> bool:
-    """Whether our finalizer stands on it."""
+    """Whether it has our finalizer."""
     return FINALIZER in (metadata_of(obj).get("finalizers") or ())
 
 
@@ -100,17 +100,17 @@ _NO_LABELS: Final[Mapping[str, str]] = {}
 
 
 MOST_FINALIZERS: Final = 32
-"""Of an object with more of them, all that is kept is whether ours is among them, and where."""
+"""Of an object with more finalizers, only whether ours is among them, and its position, are kept."""
 
 FINALIZER_PLACE: Final = f"{GROUP}/finalizer-place"
-"""Field of kept metadata: where our finalizer stands in the list. No object of an API server has it."""
+"""Field of kept metadata: the position of our finalizer in the list. Objects of an API server do not have it."""
 
 FINALIZER_FIELDS: Final = frozenset({"finalizers", FINALIZER_PLACE})
-"""What :func:`few_finalizers` answers with."""
+"""The fields that :func:`few_finalizers` may return."""
 
 
 def few_finalizers(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """What is kept of the finalizers: their author may write a hundred thousand of them."""
+    """Return what is kept of the finalizers: their author may write a hundred thousand of them."""
     names = metadata.get("finalizers")
     if not names:
         return {}
@@ -124,10 +124,10 @@ def few_finalizers(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def finalizer_place(obj: Obj) -> int:
-    """Where our finalizer stood in the list when the object was read.
+    """Return the position of our finalizer in the list when the object was read.
 
     Raises:
-        ValueError: The object does not carry it.
+        ValueError: The object does not have it.
     """
     metadata = metadata_of(obj)
     place = metadata.get(FINALIZER_PLACE)
@@ -135,35 +135,35 @@ def finalizer_place(obj: Obj) -> int:
 
 
 def labels_of(obj: Obj) -> Mapping[str, str]:
-    """Its labels; guards may ask for some. A change of theirs is no new generation."""
+    """Return the labels; guards may select by them. A change of labels does not change the generation."""
     labels = metadata_of(obj).get("labels")
     return labels if isinstance(labels, Mapping) else _NO_LABELS
 
 
 def requested_at(obj: Obj) -> str | None:
-    """The value of the annotation that asks for a pass."""
+    """Return the value of the annotation that requests a reconciliation."""
     annotations = metadata_of(obj).get("annotations")
     requested = annotations.get(REQUESTED_AT) if isinstance(annotations, Mapping) else None
     return requested if isinstance(requested, str) else None
 
 
 PROJECTION: Final = f"{GROUP}/projection"
-"""Field beside ``spec`` of a document as one selected cluster gets it (``watch.projection``). No object of an API server has it."""
+"""Field beside ``spec`` of a projection for a selected cluster (``watch.projection``). The API server's objects lack it."""
 
 
 def projected_cluster(obj: Obj) -> str:
-    """The QuotaCluster that a projection is for; "" for a document as the API server has it."""
+    """Return the QuotaCluster of a projection; "" for a document as the API server has it."""
     projection = obj.get(PROJECTION)
     return "" if projection is None else str(projection["cluster"])
 
 
 def projected_spec(obj: Obj) -> object:
-    """What a projection asks for: it may change although the document does not. ``None`` for any other document."""
+    """Return the spec of a projection, which may change although the document does not; ``None`` for other documents."""
     return spec_of(obj) if PROJECTION in obj else None
 
 
 def request_state(obj: Obj) -> tuple[object, ...]:
-    """All that an object asks for."""
+    """Return everything that an object requests."""
     return (
         uid_of(obj),
         generation_of(obj),
@@ -174,7 +174,7 @@ def request_state(obj: Obj) -> tuple[object, ...]:
 
 
 def cluster_name_of(obj: Obj) -> str:
-    """Name of the QuotaCluster that a ClientQuota refers to or is a projection for, "" if it does not say."""
+    """Return the QuotaCluster that a ClientQuota refers to or is a projection for, "" if there is none."""
     if PROJECTION in obj:
         return projected_cluster(obj)
     reference = spec_of(obj).get("clusterRef")
@@ -183,13 +183,13 @@ def cluster_name_of(obj: Obj) -> str:
 
 
 def operator_class_of(obj: Obj) -> str:
-    """Which operator serves a QuotaCluster; "" = the one without a class."""
+    """Return the class of the operator that serves a QuotaCluster; "" = the one without a class."""
     operator_class = spec_of(obj).get("operatorClass", "")
     return operator_class if isinstance(operator_class, str) else ""
 
 
 def time_text(seconds: float) -> str:
-    """A time for a status: RFC 3339 in whole seconds, as Kubernetes writes its own."""
+    """Format a time for a status: RFC 3339 in whole seconds, as Kubernetes does."""
     return _time_text(int(seconds))
 
 
@@ -200,5 +200,5 @@ def _time_text(seconds: int) -> str:
 
 @lru_cache(maxsize=4096)
 def read_time(text: str) -> float | None:
-    """The inverse, in seconds since the epoch; ``None`` if the text is no time."""
+    """Parse a time into seconds since the epoch; ``None`` if the text is not a time."""
     return seconds_of(text)

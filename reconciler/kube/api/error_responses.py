@@ -1,7 +1,7 @@
-"""What an answer of the API server means: HTTP status and Status object to one of our errors. No I/O.
+"""Maps an error response of the API server, its HTTP status and Status object, to one of our errors. No I/O.
 
-Only sentences of the API server itself are passed on (a Status object); a proxy's page never is. Bodies that were sent
-are never quoted, so nothing of a Secret or a token can come back in an error.
+Only messages of the API server itself are passed on (a Status object), never a proxy's page. Request bodies are never
+quoted, so that no Secret or token appears in an error.
 """
 
 from collections.abc import Mapping
@@ -33,12 +33,12 @@ _HINTS: Final = {
 
 
 def refusal(action: str, status: int, body: bytes) -> KubernetesError:
-    """The error that an answer of 300 or more means.
+    """Return the error for a response of 300 or more.
 
     Args:
         action: The request in words, for example ``get secrets kafka/prod``.
         status: HTTP status.
-        body: The answer's body, however it looks.
+        body: The body, in any format.
     """
     status_fields = _status_object(body)
     words = " ".join(str(status_fields.get("message") or "").split())[:LONGEST_MESSAGE]

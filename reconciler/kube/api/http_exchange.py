@@ -1,6 +1,6 @@
-"""One request to the API server, tried as often as does no harm. Errors are of `error_responses`, methods of `client`.
+"""Sends one request to the API server, with retries if they are harmless. Every attempt has a time limit and is reported.
 
-Every try has a time limit and is reported to a hook.
+``error_responses`` maps errors; ``client`` has the methods.
 """
 
 import asyncio
@@ -19,11 +19,11 @@ from reconciler.kube.api.error_responses import refusal
 from reconciler.kube.api.resource_paths import ApiResource
 
 OnRequest: TypeAlias = Callable[[str, str, str], None]
-"""``on_request(verb, resource, code)`` after every try; code is the HTTP status, ``timeout`` or ``unreachable``."""
+"""``on_request(verb, resource, code)`` after every attempt; code is the HTTP status, ``timeout`` or ``unreachable``."""
 
 LARGEST_ANSWER: Final = 128 * 1024 * 1024
 LONGEST_WAIT: Final = 10.0
-"""Seconds; a server that asks for more is asked again after so long."""
+"""Maximum seconds to wait if the server requests a longer pause."""
 
 _RETRY: Final = POLICIES[Peer.KUBERNETES]
 _TIMEOUTS: Final = frozenset({NoResponseKind.TIMEOUT, NoResponseKind.CONNECT_TIMEOUT})
@@ -48,11 +48,11 @@ _WAYS: Final[Mapping[str, _VerbRule]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestTimeouts:
-    """How long a request may take.
+    """Time limits of a request.
 
     Attributes:
-        seconds: Longest time of one try.
-        tries: How many, where another one can do no harm.
+        seconds: Maximum time of one attempt.
+        tries: Maximum number of attempts, if repeating is harmless.
     """
 
     seconds: float = 15.0
@@ -61,18 +61,18 @@ class RequestTimeouts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiRequest:
-    """One request, ready to be sent any number of times.
+    """One request, which can be sent any number of times.
 
     Attributes:
         verb: One of get, list, create, update, delete, apply, patch (JSON patch) and merge.
-        resource: Of which kind.
-        namespace: ``None`` = all namespaces, or none.
+        resource: The kind.
+        namespace: ``None`` = all namespaces, or cluster-scoped.
         name: "" = the collection.
         subresource: For example ``status``.
         query: Parameters.
-        body: What is sent; it may hold secrets.
-        largest: Most bytes of an answer.
-        repeatable: Whether another try is harmless although an earlier one may have been carried out.
+        body: The body; it may contain secrets.
+        largest: Maximum bytes of a response.
+        repeatable: Whether a retry is harmless although an earlier attempt may have been executed.
     """
 
     verb: str
@@ -87,7 +87,7 @@ class ApiRequest:
 
     @property
     def label(self) -> str:
-        """The resource, as metrics and messages call it."""
+        """The resource, as in metrics and messages."""
         plural = self.resource.plural
         return f"{plural}/{self.subresource}" if self.subresource else plural
 
@@ -97,7 +97,7 @@ class ApiRequest:
 
 
 def silent(verb: str, resource: str, code: str) -> None:
-    """An :data:`OnRequest` that does nothing."""
+    """Do nothing; an :data:`OnRequest`."""
 
 
 class HttpTransport(Protocol):
@@ -115,12 +115,12 @@ class HttpTransport(Protocol):
 
 
 class HttpExchange:
-    """Connections to one API server. Made inside a running loop.
+    """Connections to one API server. Create it inside a running loop.
 
     Args:
-        access: The way to it.
+        access: Address and credentials.
         clock: Time.
-        on_request: Called after every try.
+        on_request: Called after every attempt.
         transport: Sends requests; ``None`` = over HTTP.
     """
 
@@ -135,7 +135,7 @@ class HttpExchange:
         self.access = access
         self._clock = clock
         self._on_request = on_request
-        # No limit of connections: callers bound their own concurrency, and a Lease must not queue behind statuses.
+        # No limit of connections: callers limit their own concurrency, and a Lease must not queue behind statuses.
         self._http: HttpTransport = transport or HttpClient(
             seconds=None,
             headers={"Accept": "application/json", "User-Agent": "kquota"},
@@ -147,11 +147,11 @@ class HttpExchange:
         await self._http.close()
 
     async def answer(self, request: ApiRequest, patience: RequestTimeouts) -> bytes:
-        """The body of a success.
+        """Return the body of a successful response.
 
         Raises:
-            KubernetesError: As ``error_responses`` reads the last try.
-            KubernetesUnavailable: The last try had no answer.
+            KubernetesError: The last attempt's error, mapped by ``error_responses``.
+            KubernetesUnavailable: The last attempt got no response.
         """
         renewed = False
 
@@ -168,7 +168,7 @@ class HttpExchange:
             if answer.is_success:
                 return answer.body
             error = refusal(str(request), answer.status, answer.body)
-            # 429 is said before anything was done, so even what is not repeatable may be repeated.
+            # 429 is sent before the request is executed, so even a request that is not repeatable may be repeated.
             harmless = request.repeatable or answer.status == 429
             return Failure(
                 error=error,

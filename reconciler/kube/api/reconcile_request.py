@@ -1,7 +1,7 @@
-"""Asking the operator for a pass over one resource, and waiting until it has handled the request. For people and pipelines.
+"""Requests a reconciliation of one resource from the operator, and waits until it is handled. For people and pipelines.
 
-The request is an annotation with a value of its own; the operator writes that value back into the status when a pass
-that saw it has ended. No clock is compared with another.
+The request is an annotation with a unique value; the operator copies that value into the status after a
+reconciliation that saw it. Clocks are not compared.
 """
 
 import secrets
@@ -20,7 +20,7 @@ LOOK_EVERY_SECONDS: Final = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestStatus:
-    """How a resource stands.
+    """The state of a requested reconciliation.
 
     Attributes:
         obj: The resource as last read.
@@ -41,7 +41,7 @@ class RequestStatus:
         )
 
     def condition(self, kind: str) -> Mapping[str, Any]:
-        """One condition; empty if it was never written."""
+        """Return one condition; empty if it was never written."""
         return next(
             (condition for condition in self.conditions if condition.get("type") == kind), {}
         )
@@ -54,7 +54,7 @@ class RequestStatus:
 async def request(
     api: KubernetesApi, resource: ApiResource, namespace: str | None, name: str, *, clock: Clock
 ) -> str:
-    """Ask for a pass; the value that the status will show once it was handled.
+    """Request a reconciliation; return the value that the status will have once it is handled.
 
     Raises:
         NotFound: There is no such resource.
@@ -79,17 +79,17 @@ async def wait(
     clock: Clock,
     looked: Callable[[Obj], None] = lambda _: None,
 ) -> RequestStatus:
-    """Look until the request was handled, or the time is up.
+    """Poll until the request is handled, or the time is up.
 
     Args:
-        api: The way to the API server.
-        resource: Of which kind.
-        namespace: Where it is.
-        name: Which.
+        api: Client of the API server.
+        resource: The kind.
+        namespace: The namespace.
+        name: The name.
         value: From :func:`request`.
-        seconds: How long.
+        seconds: Maximum time.
         clock: Time.
-        looked: Called after every look.
+        looked: Called with the resource after every read.
 
     Raises:
         NotFound: It was deleted meanwhile.

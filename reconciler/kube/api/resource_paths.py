@@ -1,4 +1,4 @@
-"""What the API server serves, as addresses: group, version, plural, with or without namespaces. Paths only."""
+"""The resources of the API server with group, version and plural, and their URL paths."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -7,13 +7,13 @@ from urllib.parse import quote
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiResource:
-    """One kind of object, as it stands in paths.
+    """One kind of object, as in paths.
 
     Attributes:
         group: API group; "" = the core group.
         version: Version within the group.
         plural: Name in paths, lower case.
-        namespaced: Whether objects live in namespaces.
+        namespaced: Whether the kind is namespaced.
     """
 
     group: str
@@ -27,10 +27,10 @@ class ApiResource:
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def path(self, *, namespace: str = "", name: str = "", subresource: str = "") -> str:
-        """The path of an object or, without a name, of a collection.
+        """Return the path of an object or, without a name, of a collection.
 
         Args:
-            namespace: "" = all namespaces, or a resource without any.
+            namespace: "" = all namespaces, or cluster-scoped.
             name: "" = the collection.
             subresource: For example ``status``; only with a name.
         """

@@ -1,1 +1,1 @@
-"""What an operator and its clusters are configured with: settings, credentials, client sessions and limits."""
+"""Configuration of the operator and its clusters: settings, credentials, client sessions and limits."""

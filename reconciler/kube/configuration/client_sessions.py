@@ -1,8 +1,9 @@
-"""Connected clients, one per QuotaCluster: made when first asked for, made anew when credentials change, closed at the end.
+"""Connected clients, one per QuotaCluster: created on first use, replaced when credentials change, closed at the end.
 
-Credentials are looked at on every call, so a rotated Secret is in use from the next pass on, without a restart. New
-ones are tried before the old session goes: what the broker refuses is remembered by its version and not tried again
-for a while, as brokers may count failures. A Secret that no longer names the QuotaCluster ends the session at once.
+Credentials are checked on every call, so a rotated Secret is used from the next reconciliation on, without a restart.
+New ones are tried before the old session is closed: a version that the broker refuses is remembered and not tried
+again for a while, because brokers may count failures. A Secret that no longer lists the QuotaCluster ends the session
+at once.
 """
 
 import asyncio
@@ -36,19 +37,19 @@ from reconciler.kube.configuration.operator_settings import OperatorSettings
 from reconciler.manifest.project.cluster import QuotaCluster
 
 REFUSED_AGAIN_SECONDS: Final = 600.0
-"""So long what a broker refused is not tried again, unless it changes."""
+"""Seconds before refused credentials are tried again, unless they change."""
 
 TRIAL_SECONDS: Final = 20.0
-"""For trying new credentials; the pass goes on with the old ones if the brokers do not answer in time."""
+"""Seconds for trying new credentials; without an answer the reconciliation continues with the old ones."""
 
 RETIRED_SECONDS: Final = 90.0
-"""A replaced client lives on so long: the webhook or a late answer may still be using it."""
+"""Seconds before a replaced client is closed: the webhook or a late response may still use it."""
 
 _log = logging.getLogger("reconciler.kube")
 
 
 class SecretApi(Protocol):
-    """What is needed of :class:`reconciler.kube.api.client.KubernetesApi`."""
+    """The part of :class:`reconciler.kube.api.client.KubernetesApi` that is used here."""
 
     async def get(
         self,
@@ -58,15 +59,15 @@ class SecretApi(Protocol):
         *,
         patience: RequestTimeouts | None = None,
     ) -> Mapping[str, Any]:
-        """One object."""
+        """Read one object."""
         ...
 
 
 class RequestCounter(Protocol):
-    """What is needed of ``metrics.Metrics``."""
+    """The part of ``metrics.Metrics`` that is used here."""
 
     def kafka(self, cluster: str, api: str, seconds: float) -> None:
-        """A request to a broker was answered after so long."""
+        """Record the latency of an answered request to a broker."""
         ...
 
 
@@ -76,9 +77,9 @@ class SecretState:
 
     Attributes:
         version: Resource version of the Secret that the session was built with; "" = there is no Secret.
-        rotated_at: When it was taken into use, seconds since the epoch.
+        rotated_at: When it was first used, in seconds since the epoch.
         rejected_version: Version that cannot be used; "" = none. The old session stays.
-        problem: Why it cannot; ``None`` = all is well.
+        problem: Why it cannot be used; ``None`` = no problem.
     """
 
     version: str = ""
@@ -89,7 +90,7 @@ class SecretState:
 
 @dataclass(slots=True, kw_only=True)
 class _ClientSession:
-    """A client, and what it was made from."""
+    """A client and its inputs."""
 
     client: QuotaClient
     config: ClientConfig
@@ -101,7 +102,7 @@ class _ClientSession:
 
 @dataclass(frozen=True, slots=True)
 class _RetiredClient:
-    """A client that was replaced, of which QuotaCluster, and when (monotonic seconds)."""
+    """A replaced client, its QuotaCluster, and when it was replaced (monotonic seconds)."""
 
     name: str
     client: QuotaClient
@@ -109,11 +110,11 @@ class _RetiredClient:
 
 
 class SessionKeeper:
-    """Implements ``cluster_work.Sessions``. Use it as a context, or close it.
+    """Keeps a client per QuotaCluster. Implements ``operator_context.SessionProvider``. Use it as a context, or close it.
 
     Args:
-        api: For reading Secrets.
-        settings: Where Secrets are, and whether references are allowed.
+        api: Reads Secrets.
+        settings: Namespace of the Secrets, and whether references are allowed.
         clock: Time.
         metrics: Receives each request to a broker; ``None`` = no metrics.
     """
@@ -148,35 +149,35 @@ class SessionKeeper:
         _ = await asyncio.gather(*(client.close() for client in clients), return_exceptions=True)
 
     async def forget(self, name: str) -> None:
-        """Close the client of a QuotaCluster that is gone."""
+        """Close the client of a deleted QuotaCluster."""
         _ = self._locks.pop(name, None)
         await self._end(name)
 
     def state(self, name: str) -> SecretState:
-        """The credentials of a cluster; nothing in particular before its first session."""
+        """Return the state of a cluster's credentials; empty before its first session."""
         session = self._sessions.get(name)
         return SecretState() if session is None else session.state
 
     def current(self, name: str) -> QuotaClient | None:
-        """The client that a cluster has now, without looking at its credentials; for the webhook."""
+        """Return the present client of a cluster without checking its credentials."""
         session = self._sessions.get(name)
         return None if session is None else session.client
 
     async def for_(self, cluster: QuotaCluster) -> QuotaClient:
-        """A client with the newest credentials that work.
+        """Return a client with the newest credentials that work.
 
         Raises:
-            SecretWithdrawn: The Secret does not name the QuotaCluster, or no longer; an open session is closed.
+            SecretWithdrawn: The Secret does not list the QuotaCluster, or no longer; an open session is closed.
             CredentialsError: There is no session, and the Secret or one of its keys is missing or unusable.
             ConfigError: A property of the QuotaCluster is unusable.
-            AuthenticationError: The broker refused these credentials lately, and there are no others.
+            AuthenticationError: The broker refused these credentials recently, and there are no others.
             KubernetesError: There is no session, and the Secret cannot be read.
         """
         async with self._locks.setdefault(cluster.name, asyncio.Lock()):
             await self._close_retired()
             session = self._sessions.get(cluster.name)
             if session is not None and session.properties != cluster.properties:
-                # Another cluster, perhaps: the old session must not stand in for it.
+                # Perhaps another cluster: the old session must not be used for it.
                 self._retire(cluster.name)
                 session = None
             if session is None:
@@ -191,7 +192,7 @@ class SessionKeeper:
                 await self._end(cluster.name)
                 raise
             except KquotaError as error:
-                # Missing for a moment, or for good: either way the session works, and the status says what does not.
+                # Missing briefly or permanently: the session still works, and the status reports the problem.
                 if not error.retriable:
                     session.state = replace(session.state, problem=error)
             return self._unless_refused(cluster, session)
@@ -212,7 +213,7 @@ class SessionKeeper:
     async def _rotated(
         self, cluster: QuotaCluster, session: _ClientSession, credentials: Credentials
     ) -> _ClientSession:
-        """The session with these credentials, or the old one that keeps in mind why not."""
+        """Return a session with new credentials, or the old session with the reason why they cannot be used."""
         now = self._clock.monotonic()
         rejected = session.state.rejected_version == credentials.version
         if rejected and now - session.rejected_at < REFUSED_AGAIN_SECONDS:
@@ -220,7 +221,7 @@ class SessionKeeper:
         try:
             config = self._config(cluster, credentials)
             if replace(config, warnings=()) == replace(session.config, warnings=()):
-                # Labels, or a key that we do not use.
+                # Labels, or a key that we do not use, changed.
                 session.state = replace(
                     session.state,
                     version=credentials.version,
@@ -237,7 +238,7 @@ class SessionKeeper:
             )
             return session
         except ClientError as error:
-            # No broker answered, so nothing is known of the credentials; the next pass tries again.
+            # No broker answered, so the credentials are untested; the next reconciliation tries again.
             _log.warning("%s: new credentials could not be tried: %s", cluster.name, error)
             return session
         self._retire(cluster.name)
@@ -252,7 +253,7 @@ class SessionKeeper:
         return new_session
 
     async def _tried(self, cluster: QuotaCluster, config: ClientConfig) -> QuotaClient:
-        """A client that got an answer with this configuration."""
+        """Return a client that got a response with this configuration."""
         client = self._client(cluster, config)
         try:
             _ = await client.cluster(timeout=TRIAL_SECONDS)
@@ -262,10 +263,10 @@ class SessionKeeper:
         return client
 
     def _unless_refused(self, cluster: QuotaCluster, session: _ClientSession) -> QuotaClient:
-        """The client, unless its login was refused for good; after a while another one tries the same again.
+        """Return the client, unless its login was refused recently; later a new client tries the same credentials.
 
         Raises:
-            AuthenticationError: It was refused lately.
+            AuthenticationError: It was refused recently.
         """
         refusal = session.client.login_error
         if refusal is None:
@@ -315,7 +316,7 @@ class SessionKeeper:
     # ---- closing ----------------------------------------------------------------------------
 
     async def _end(self, name: str) -> None:
-        """Close the clients of a cluster now, those that were replaced as well."""
+        """Close the present and the replaced clients of a cluster now."""
         session = self._sessions.pop(name, None)
         clients = [] if session is None else [session.client]
         clients += [retired.client for retired in self._retired if retired.name == name]

@@ -1,7 +1,7 @@
-"""QuotaClusters from a mounted file, for installs that may read nothing outside their namespaces.
+"""Reads QuotaClusters from a mounted file, for installations without permissions outside their namespaces.
 
-The documents are the same as the custom resources; they only have no status. A change of the file takes a restart,
-which the chart brings about by a checksum in the pod template.
+The documents have the form of the custom resources, without a status. A change of the file needs a restart, which the
+chart triggers with a checksum in the pod template.
 """
 
 import hashlib
@@ -16,11 +16,11 @@ from reconciler.manifest.syntax import nodes, yaml_parser
 
 
 def read_clusters(path: Path) -> tuple[Obj, ...]:
-    """The QuotaClusters of a file, as the API server would give them.
+    """Return the QuotaClusters of a file, in the form of the API server's objects.
 
     Raises:
-        ConfigError: The file cannot be read, or holds none.
-        ManifestErrors: A document is something else, or breaks a rule.
+        ConfigError: The file cannot be read, or contains none.
+        ManifestErrors: A document is of another kind, or breaks a rule.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -43,7 +43,7 @@ def read_clusters(path: Path) -> tuple[Obj, ...]:
 def _add_document(
     document: nodes.Json, path: str, line: int, clusters: dict[str, Obj]
 ) -> list[Problem]:
-    """A document among the others, or what is wrong with it."""
+    """Add a document; return its problems."""
     if (
         not isinstance(document, dict)
         or document.get("apiVersion") != API_VERSION

@@ -1,7 +1,7 @@
-"""What a QuotaCluster may not hold as a custom resource: faults, and ways to files, environment and secrets of the operator.
+"""Refuses references from a QuotaCluster to files, environment variables and secrets of the operator.
 
-Who may write a QuotaCluster must not thereby read what only the operator can read: references, file paths and
-token URLs are refused unless the operator was started to allow them. Secrets come by secretRef alone.
+A user who may write a QuotaCluster must not thereby read what only the operator can read: references, file paths and
+token URLs are refused unless the operator was started to allow them. Secrets come through secretRef only.
 """
 
 import json
@@ -17,7 +17,7 @@ from reconciler.manifest.schema_names import CLUSTER
 from reconciler.manifest.syntax import nodes
 
 REFERENCE: Final = re.compile(r"\$\{(env|file|directory):")
-"""What the client would resolve, KIP-421 and KIP-297."""
+"""References that the client would resolve (KIP-421, KIP-297)."""
 
 
 def schema_problems(obj: Obj) -> tuple[str, ...]:
@@ -39,7 +39,7 @@ def _problems(name: str, spec: str) -> tuple[str, ...]:
 
 
 def refused_references(obj: Obj, *, allow_references: bool = False) -> tuple[str, ...]:
-    """Ways out of a QuotaCluster that are refused, by field; values are never repeated.
+    """Return the refused references of a QuotaCluster, by field; values are never quoted.
 
     Args:
         obj: The resource.
@@ -67,7 +67,7 @@ def _property_faults(properties: Mapping[str, object], *, allow_references: bool
         if not allow_references:
             reason = _way_out(name if rule is None else rule.name, text)
         if not reason and rule is not None and rule.kind is ValueKind.HIDDEN and not refers:
-            # A proxy is a secret only where its URL carries a password.
+            # A proxy is a secret only if its URL contains a password.
             reason = "" if rule.name == "proxy.url" and "@" not in text else _NO_SECRET
         if reason:
             yield f"spec.properties[{name!r}]: {reason}"

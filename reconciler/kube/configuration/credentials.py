@@ -1,14 +1,14 @@
-"""A QuotaCluster and its Secret to the configuration of a client. Values in, values out; nothing is asked or kept.
+"""Builds a client configuration from a QuotaCluster and its Secret. Without I/O and state.
 
 Keys of the Secret, and what they mean:
+- the name of a client property (Java's or librdkafka's), its value as text, PEM texts included;
+- ``client.properties``: a whole Java properties text; a separate key overrides it;
+- the keys of cert-manager, ``kubernetes.io/basic-auth`` and Strimzi's user Secrets: ``ca.crt``, ``tls.crt`` and
+  ``tls.key`` (or ``user.crt`` and ``user.key``), ``username`` and ``password``. The equivalent property overrides
+  them.
 
-- the name of a client property (Java's or librdkafka's), its value as text; PEM texts too;
-- ``client.properties``: a whole Java properties text; a key of its own beats it;
-- the names that cert-manager, ``kubernetes.io/basic-auth`` and Strimzi's user Secrets have: ``ca.crt``, ``tls.crt`` and
-  ``tls.key`` (or ``user.crt`` and ``user.key``), ``username`` and ``password``. A property that says the same beats them.
-
-One line feed at the end of a value is dropped: files end with one, passwords do not. The Secret beats the properties
-of the QuotaCluster.
+One line feed at the end of a value is dropped: files end with one, passwords do not. The Secret overrides the
+properties of the QuotaCluster.
 """
 
 import base64
@@ -40,19 +40,19 @@ CONVENIENT: Final[Mapping[str, str]] = {
     "username": "sasl.username",
     "password": "sasl.password",
 }
-"""Keys that other tools write, to the property that they mean."""
+"""Keys that other tools write, with the equivalent property."""
 
 GRANTED_TO: Final = f"{GROUP}/quota-cluster"
 """Annotation of a Secret: the QuotaClusters that may use it, separated by commas."""
 
 _UNUSED: Final = frozenset({"ca.p12", "ca.password", "user.p12", "user.password", "ca.key"})
-"""What Strimzi writes beside: the same in a format that is not needed here."""
+"""Further keys that Strimzi writes: the same content in a format that is not needed here."""
 
 _SHORTEST: Final = 4
-"""Texts shorter than this are no secrets worth blanking out half a sentence for."""
+"""Shorter texts are not hidden in messages: they would blank out half a sentence."""
 
 _QUOTED: Final = re.compile(r"""(['"]).*\1""", re.DOTALL)
-"""From the first quote to the last: a quoted value may hold quotes, and its escapes hide it from a comparison."""
+"""From the first quote to the last: a quoted value may contain quotes, and escapes prevent comparing it."""
 
 _MEANT_BY: Final = {
     prop: tuple(key for key, kafka_name in CONVENIENT.items() if kafka_name == prop)
@@ -66,7 +66,7 @@ class Credentials:
 
     Attributes:
         name: ``namespace/name``, for messages.
-        version: Its resource version; "" = there is no Secret, and none is asked for.
+        version: Its resource version; "" = no Secret, and none is required.
         texts: Client properties; hidden.
     """
 
@@ -76,18 +76,18 @@ class Credentials:
 
 
 NONE: Final = Credentials()
-"""Of a cluster that asks for no Secret."""
+"""Credentials of a cluster without a Secret."""
 
 
 class SecretWithdrawn(CredentialsError):
-    """A Secret does not name the QuotaCluster in its annotation, so its credentials may not be used, nor a session with them."""
+    """A Secret does not list the QuotaCluster in its annotation, so its credentials and open sessions are not used."""
 
 
 def credentials_of(obj: Mapping[str, Any]) -> Credentials:
-    """The client properties in a Secret as the API server gives it.
+    """Return the client properties of a Secret.
 
     Raises:
-        CredentialsError: A value is no text, or not the base64 that Kubernetes promises; keys are named.
+        CredentialsError: A value is not UTF-8 text or not valid base64; the message lists the keys.
     """
     metadata = obj.get("metadata") or {}
     name = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
@@ -113,12 +113,12 @@ def credentials_of(obj: Mapping[str, Any]) -> Credentials:
 
 
 def granted_credentials(obj: Mapping[str, Any], cluster: str) -> Credentials:
-    """The same, if the Secret names the QuotaCluster in its annotation.
+    """Return the client properties of a Secret that lists the QuotaCluster in its annotation.
 
-    Who writes a QuotaCluster chooses the Secret and the broker, so only the Secret can say who may have it.
+    The author of a QuotaCluster chooses the Secret and the broker, so only the Secret itself can grant its use.
 
     Raises:
-        SecretWithdrawn: It does not.
+        SecretWithdrawn: The annotation does not list the QuotaCluster.
         CredentialsError: A value cannot be used.
     """
     metadata = obj.get("metadata") or {}
@@ -163,19 +163,19 @@ _CALL: Final = "default.api.timeout.ms"
 _REQUEST: Final = "request.timeout.ms"
 
 CALL_MILLISECONDS: Final = "20000"
-"""How long a call may take by default: a loop that tries again has no reason to wait a minute as
-tools do, while documents still say that all is well. Alterations have deadlines of their own."""
+"""Default timeout of a call: a loop that retries need not wait a minute, while documents still show their old
+status. Alterations have deadlines of their own."""
 
 
 def client_config(
     cluster: QuotaCluster, credentials: Credentials, *, allow_references: bool
 ) -> ClientConfig:
-    """How to reach a cluster and who we are there.
+    """Return the client configuration of a cluster.
 
     Args:
-        cluster: As configured; its own ways out were looked at before (``references``).
-        credentials: :data:`NONE` where none are asked for.
-        allow_references: Whether file paths and ``${file:...}`` may be followed, on the operator's own disk.
+        cluster: The configuration; its references were checked before (``cluster_references``).
+        credentials: :data:`NONE` if there is no Secret.
+        allow_references: Whether file paths and ``${file:...}`` on the operator's own disk are resolved.
 
     Raises:
         CredentialsError: A key of the Secret is missing or cannot be used. No value is quoted.
@@ -203,10 +203,10 @@ def client_config(
 
 
 def _refuse_readable_secrets(config: ClientConfig) -> None:
-    """Passwords and tokens go to brokers whose certificate and name are checked, or not at all.
+    """Require verified TLS, including the host name, for mechanisms that send passwords or tokens.
 
     Raises:
-        ConfigError: The mechanism sends them as they are, and the connection is not verified TLS.
+        ConfigError: The mechanism sends the secret itself, and the connection is not verified TLS.
     """
     mechanism = "" if config.sasl is None else config.sasl.mechanism
     if mechanism not in {"PLAIN", "OAUTHBEARER"}:
@@ -239,11 +239,11 @@ def _refuse_paths(credentials: Credentials) -> None:
 
 
 def _judged(error: ConfigError, cluster: QuotaCluster, credentials: Credentials) -> ConfigError:
-    """Whose fault it is: a key that was not given, one of the Secret, or one of the QuotaCluster."""
+    """Attribute an error to a missing key, a key of the Secret, or a property of the QuotaCluster."""
     concerned, hint = _canonical(error.key), error.hint
     if not credentials.version:
         return error
-    # Settings that are no secrets are quoted when they are wrong; two keys may have been mixed up.
+    # Wrong settings are quoted if they are not secrets, but two keys may have been swapped.
     long = [secret for secret in credentials.texts.values() if len(secret.reveal()) >= _SHORTEST]
     message = scrubbed(_QUOTED.sub("<hidden>", error.message), *long)
     if concerned in {_canonical(key) for key in credentials.texts}:

@@ -1,8 +1,8 @@
-"""How much of one namespace the operator serves: its oldest documents, up to a number and a size.
+"""Limits of one namespace: the operator serves its oldest documents, up to a number and a size.
 
-Tenants fill their namespaces freely, and the operator holds the documents of all namespaces in memory. What is beyond
-the limit is kept as an excerpt that says so: it asks for nothing, so it causes no conflict, and what it applied before
-stays. Pure.
+Tenants can fill their namespaces, and the operator stores the documents of all namespaces in memory. Documents beyond
+the limit are stored as excerpts that report this: they claim nothing, so they cause no conflict, and what they
+applied before stays. Pure.
 """
 
 import bisect
@@ -30,14 +30,14 @@ MIB: Final = 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamespaceLimits:
-    """What is served of one namespace at most.
+    """The limits of one namespace.
 
     Attributes:
-        documents: Number of ClientQuotas.
-        size: Bytes of their specs and labels: see :func:`size_of`.
+        documents: Maximum number of ClientQuotas.
+        size: Maximum bytes of their specs and labels, see :func:`size_of`.
 
     Raises:
-        ValueError: One of them is below 1.
+        ValueError: A limit is below 1.
     """
 
     documents: int = 10_000
@@ -49,7 +49,7 @@ class NamespaceLimits:
 
     @property
     def sentence(self) -> str:
-        """What a document beyond the limit says. It holds no count, so that one more document changes no other status."""
+        """The message of a document beyond the limit; without a count, so that one more document changes no other status."""
         return (
             f"its namespace has more than the operator serves: the oldest {self.documents} ClientQuotas,"
             f" {self.size / MIB:g} MiB in all; delete some, or ask the owner of the operator for more"
@@ -57,14 +57,14 @@ class NamespaceLimits:
 
 
 _Place: TypeAlias = tuple[float, str, int]
-"""When a document was created, its name, its size: the order in which documents are served."""
+"""Creation time, name and size of a document: the order in which documents are served."""
 
 
 class NamespaceUse:
     """The documents of one namespace, oldest first: those that are served, and those beyond the limit.
 
-    A document is served if it and all older ones are within both limits; of two that were created in the same second
-    the name decides. Taking note of one costs two searches, however many there are.
+    A document is served if it and all older ones are within both limits; the name decides between documents created
+    in the same second. Recording one takes two binary searches.
     """
 
     def __init__(self, limits: NamespaceLimits) -> None:
@@ -83,7 +83,7 @@ class NamespaceUse:
         return not self._excess or place < self._excess[0]
 
     def put(self, document: str, *, created: float, size: int) -> frozenset[str]:
-        """A document as it is now; the others that are beyond the limit by this, or not any more."""
+        """Record a document; return the other documents that thereby moved beyond or back within the limit."""
         place = created, document, size
         if self._places.get(document) == place:
             return frozenset()
@@ -98,7 +98,7 @@ class NamespaceUse:
         return self._balanced() - {document}
 
     def remove(self, document: str) -> frozenset[str]:
-        """A document is gone; those that are within the limit by this."""
+        """Remove a document; return those that moved within the limit."""
         if document not in self._places:
             return frozenset()
         self._take(document)
@@ -136,7 +136,7 @@ class NamespaceUse:
 # ---- objects ---------------------------------------------------------------------------------
 
 EXCESS: Final = f"{GROUP}/excess"
-"""Field of an excerpt, beside ``spec``: why it is one. No object of an API server has it."""
+"""Field of an excerpt, beside ``spec``: why it is one. Objects of an API server do not have it."""
 
 _METADATA: Final = (
     "name",
@@ -154,17 +154,17 @@ _OF_RECORDS: Final = ("entity", "deletionPolicy", "suspend")
 
 
 USUAL_LABELS: Final = 32
-"""Labels of a document that count by their text alone."""
+"""Number of labels of a document that count by their text alone."""
 
 LABEL_SIZE: Final = 160
-"""Bytes that each further one counts besides: what an empty label takes in memory."""
+"""Additional bytes that each further label counts: the memory of an empty label."""
 
 
 def size_of(obj: Obj) -> int:
-    """Bytes that a document counts for: what its author wrote and the cache keeps, as JSON.
+    """Return the bytes that a document counts for: what its author wrote and the cache stores, as JSON.
 
-    A label of nine bytes takes 150 in memory. So that a bound on bytes is one on memory, each label beyond a usual
-    number counts :data:`LABEL_SIZE` more.
+    A label of nine bytes takes 150 in memory. So that a bound on bytes also bounds memory, each label beyond
+    :data:`USUAL_LABELS` counts :data:`LABEL_SIZE` more.
     """
     metadata = metadata_of(obj)
     labels = metadata.get("labels")
@@ -174,14 +174,14 @@ def size_of(obj: Obj) -> int:
 
 
 def place_of(obj: Obj) -> tuple[str, float, int]:
-    """Name, time of creation and size of a document."""
+    """Return name, creation time and size of a document."""
     return document_of(obj), created_of(obj), size_of(obj)
 
 
 def excerpt(obj: Obj, limits: NamespaceLimits) -> Obj:
-    """What is kept of a document beyond the limit: who it is, and what the operator itself wrote.
+    """Return the excerpt of a document beyond the limit: its identity, and what the operator itself wrote.
 
-    Where its status has records, what they belong to and what is to become of them stays as well.
+    If its status has records, the excerpt also has the entity and the fields that decide about the records.
     """
     metadata = metadata_of(obj)
     status = status_of(obj)
@@ -202,5 +202,5 @@ def excerpt(obj: Obj, limits: NamespaceLimits) -> Obj:
 
 
 def excess_of(obj: Obj) -> str:
-    """Why a document is beyond the limit, "" if it is not."""
+    """Return why a document is beyond the limit, "" if it is not."""
     return str(obj.get(EXCESS, ""))

@@ -1,4 +1,4 @@
-"""What an operator is started with: one frozen value, from the command line. No behaviour."""
+"""The start-up settings of an operator from the command line, as one frozen value."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,26 +9,27 @@ from reconciler.kube.configuration.namespace_limits import NamespaceLimits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorSettings:
-    """How one operator process runs. Times are seconds.
+    """The settings of one operator process. Times are seconds.
 
     Attributes:
-        identity: Who we are, for the Lease, events and the audit log; the pod's name.
-        operator_namespace: Where the Lease, the records and the Secrets are.
-        namespaces: Where ClientQuotas are watched; empty = everywhere.
+        identity: Identity in the Lease, events and the audit log; the pod's name.
+        operator_namespace: Namespace of the Lease, the records and the Secrets.
+        namespaces: Namespaces of watched ClientQuotas; empty = all.
         operator_class: Only QuotaClusters of this class are served; "" = those without one.
-        quota_clusters: File with QuotaClusters, for installs without rights outside their namespaces; ``None`` = custom resources.
-        leader_elect: Whether a Lease decides who acts.
+        quota_clusters: File with QuotaClusters, for installs without permissions outside their namespaces; ``None`` =
+            custom resources.
+        leader_elect: Whether a Lease elects the leader.
         lease_name: Its name.
         metrics_address: ``HOST:PORT`` of probes and metrics.
-        metrics_entity_labels: Whether metrics may name entities.
-        webhook_address: ``HOST:PORT`` of the admission webhook; ``None`` = there is none.
-        webhook_cert: Its PEM chain; given exactly with an address.
-        webhook_key: Its PEM key; given exactly with an address.
-        webhook_client_ca: PEM authorities of those who may call the webhook; ``None`` = anyone who reaches it.
+        metrics_entity_labels: Whether metrics may have entity labels.
+        webhook_address: ``HOST:PORT`` of the admission webhook; ``None`` = no webhook.
+        webhook_cert: Its PEM chain; required with an address.
+        webhook_key: Its PEM key; required with an address.
+        webhook_client_ca: PEM authorities of the webhook's callers; ``None`` = any caller.
         allow_references: Whether custom resources may refer to files, variables and token endpoints.
-        deletion_timeout: How long the deletion of a document waits for Kafka before its quota is left behind.
-        namespace_limits: How much of one namespace is served.
-        kubeconfig: ``None`` = as kubectl looks for one, or the pod's service account.
+        deletion_timeout: How long the deletion of a document waits for Kafka before its limits are left in Kafka.
+        namespace_limits: Limits of each namespace.
+        kubeconfig: ``None`` = kubectl's default, or the pod's service account.
     """
 
     identity: str

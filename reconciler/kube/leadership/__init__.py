@@ -1,1 +1,1 @@
-"""Leader election by a Lease, and what keeps a process without it from writing."""
+"""Leader election by a Lease, and the watchdog that stops a process without it from writing."""

@@ -1,15 +1,14 @@
-"""One operator acts, the others stand by: a Lease, renewed in time or given up in time. No work is done here.
+"""Leader election: one operator leads, the others stand by. A Lease is renewed in time or given up in time.
 
-The official client's elector (37) is not used: it trusts wall clocks, waits for a hung renewal without a limit, and
-never gives a lease back. The rules:
+The official client's elector (37) is not used: it trusts wall clocks, waits without a limit for a hung renewal, and
+never releases a Lease. The rules:
 
-- A held Lease is respected until it stood unchanged for its whole duration as *we* watched it; no clock of another
-  machine and no time in it is believed.
-- What we hold counts from before the last successful renewal was *sent*, and ends (``deadline``) well before any other
-  candidate may take it (``duration``).
-- Without a renewal for so long, nothing may be written any more. If no write to Kafka is under way, leading pauses until
-  the API server answers: a Lease that still names us was taken by no other candidate. Else the process has to end.
-- A holder is an identity plus a random word, so that two processes of one name never take each other for themselves.
+- A held Lease is respected until *we* have seen it unchanged for its whole duration; no clock of another machine counts.
+- Our own term starts before the last successful renewal was *sent*, and ends (``deadline``) well before any other
+  candidate may take the Lease (``duration``).
+- After ``deadline`` without a renewal nothing may be written. If no write to Kafka is in flight, leading pauses until
+  the API server answers: a Lease with our identity was taken by no other candidate. Otherwise the process has to end.
+- A holder is an identity plus a random suffix, so that two processes of one name do not share a Lease.
 """
 
 import asyncio
@@ -32,29 +31,29 @@ from reconciler.kube.leadership.lease_api import LeaseApi
 T = TypeVar("T")
 
 RELEASED_BY: Final = "kafka-quotas.io/released-by"
-"""Annotation of a Lease that was given back in order, by whom."""
+"""Annotation with the identity that released a Lease in order."""
 
 _RETRY_SECONDS: Final = 0.5
 _RELEASE_SECONDS: Final = 3.0
 _LONGEST_FOREIGN: Final = 300.0
-"""A longer duration in another holder's Lease is taken as invalid."""
+"""A longer duration in another holder's Lease counts as invalid."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElectionSettings:
-    """Which Lease, by whom, and how fast. Seconds.
+    """The Lease, its candidate and its timing in seconds.
 
     Attributes:
-        namespace: Where the Lease is.
+        namespace: Namespace of the Lease.
         name: Its name.
-        identity: Who we are, for people; need not be unique.
-        duration: How long others respect it after its last renewal.
-        renew: How often it is renewed, and looked at by those who stand by.
-        deadline: After so long without a renewal it counts as lost; the rest of ``duration`` is for ending.
-        fence: For how long after a takeover what the one before sent may still land.
-        stall: After so long without progress of the program's event loop the Lease is not renewed any more.
+        identity: Readable name of this candidate; need not be unique.
+        duration: How long others respect the Lease after its last renewal.
+        renew: Interval at which it is renewed, or checked by candidates that stand by.
+        deadline: Time without a renewal after which it counts as lost; the rest of ``duration`` is for ending.
+        fence: Time after a takeover in which writes of the previous leader may still take effect.
+        stall: Time without progress of the program's event loop after which the Lease is no longer renewed.
     """
 
     namespace: str
@@ -73,7 +72,7 @@ class ElectionSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ObservedLease:
-    """A Lease as it was found, and since when it is as it is."""
+    """A Lease as observed, and since when (monotonic seconds) it is unchanged."""
 
     lease: Obj
     since: float
@@ -92,25 +91,25 @@ class _ObservedLease:
 
 
 def _ignore_change(leading: bool) -> None:  # noqa: FBT001 - a callback's only argument
-    """Does nothing: changes are not counted."""
+    """Do nothing."""
 
 
 def _nothing() -> str:
-    """Nothing is in the way."""
+    """Return no hindrance."""
     return ""
 
 
 def _always() -> bool:
-    """A write may be under way."""
+    """Assume that a write is in flight."""
     return True
 
 
 class Leader:
-    """A candidate, then perhaps the leader, once. Made inside a running loop.
+    """A candidate that may become the leader once. Create it inside a running loop.
 
     Attributes:
-        elected: Set when we lead; never cleared.
-        leadership_lost: Set when we led and must end at once; never cleared.
+        elected: Set when this process leads; never cleared.
+        leadership_lost: Set when this process led and must end at once; never cleared.
     """
 
     def __init__(
@@ -141,32 +140,32 @@ class Leader:
 
     @property
     def leading(self) -> bool:
-        """Whether we lead for certain, right now; also true to its word where the loop was late."""
+        """Whether this process certainly leads now; correct also if the loop is late."""
         return self._certain_until is not None and self._clock.monotonic() < self._certain_until
 
     @property
     def certain_until(self) -> float | None:
-        """Until when (monotonic seconds) we lead if nothing is renewed; ``None`` = we do not lead."""
+        """Until when (monotonic seconds) this process leads without another renewal; ``None`` if it does not lead."""
         return self._certain_until
 
     @property
     def fenced(self) -> bool:
-        """Whether a write of the one before may still land."""
+        """Whether a write of the previous leader may still take effect."""
         return self._clock.monotonic() < self._fenced_until
 
     @property
     def holder(self) -> str:
-        """Who has the Lease, as last seen; "" = no holder, or not known."""
+        """The holder of the Lease, as last observed; "" = none or unknown."""
         return "" if self._observed is None else self._observed.holder
 
     async def run(self, resign: asyncio.Event) -> None:
-        """Stand by, lead, and give the Lease back when ``resign`` is set. Cancelled, it gives nothing back.
+        """Stand by, lead, and release the Lease when ``resign`` is set. If cancelled, it does not release the Lease.
 
         Args:
-            resign: Set it when our work has ended, not before: from then on another one acts.
+            resign: Set it only after all work has ended: from then on another candidate leads.
 
         Raises:
-            LeaseLost: We led and cannot be sure any more; ``leadership_lost`` is set.
+            LeaseLost: This process led and is no longer certain to lead; ``leadership_lost`` is set.
         """
         if not await self._campaign(resign):
             return
@@ -179,7 +178,7 @@ class Leader:
             self._certain_until = None
         except LeaseLost as error:
             _log.error("%s", error)
-            # Not None: the watchdog goes on counting until the process has ended.
+            # Not None: the watchdog keeps counting until the process has ended.
             self._certain_until = min(self._certain_until or 0.0, self._clock.monotonic())
             self.leadership_lost.set()
             raise
@@ -189,7 +188,7 @@ class Leader:
     # ---- standing by ------------------------------------------------------------------------
 
     async def _campaign(self, resign: asyncio.Event) -> bool:
-        """Until we have the Lease: True; or shall not have it any more: False."""
+        """Wait until we have the Lease (True) or ``resign`` is set (False)."""
         while not resign.is_set():
             began = self._clock.monotonic()
             try:
@@ -204,7 +203,7 @@ class Leader:
         return False
 
     async def _attempt(self) -> bool:
-        """Look at the Lease, and take it if it is free."""
+        """Read the Lease, and take it if it is free; return whether we have it."""
         try:
             lease = await self._api.get(LEASES, *self._place, patience=_ONCE)
         except NotFound:
@@ -217,7 +216,7 @@ class Leader:
             return False
         if observed.holder != self._me:
             self._from_another = not self._given_back_by_us(observed)
-        # Else it is ours without our knowing, because an earlier answer was lost: what we knew then still counts.
+        # Otherwise it is ours already, because an earlier response was lost: ``_from_another`` keeps its value.
         with contextlib.suppress(KubernetesConflict):
             await self._write(observed.lease, holder=self._me, is_taken=observed.holder != self._me)
             if self._from_another:
@@ -255,7 +254,7 @@ class Leader:
                 await self._renew()
 
     async def _renew(self) -> None:
-        """Renew, as often as it takes and the deadline lets us."""
+        """Renew the Lease; retry until the deadline."""
         while True:
             if hindrance := self._hindrance():
                 raise LeaseLost(f"the Lease is not renewed any more: {hindrance}")
@@ -278,10 +277,10 @@ class Leader:
                 return
 
     def _pause_leading(self) -> None:
-        """Lead no more until the Lease is renewed.
+        """Stop leading until the Lease is renewed.
 
         Raises:
-            LeaseLost: A write to Kafka may be under way.
+            LeaseLost: A write to Kafka may be in flight.
         """
         message = (
             f"the Lease {self._election.namespace}/{self._election.name} was not renewed"
@@ -298,13 +297,13 @@ class Leader:
         try:
             await self._write(self._observed.lease, holder=self._me, is_taken=False)
         except (NotFound, KubernetesConflict):
-            # The API server calls the replacement of what was deleted a conflict, too.
+            # The API server also reports a conflict when a deleted object is replaced.
             try:
                 observed = self._note(await self._api.get(LEASES, *self._place, patience=_ONCE))
             except NotFound:
                 if self._certain_until is None:
                     raise LeaseLost("the Lease was deleted while leading paused") from None
-                # Deleted under us. If making it works, no other candidate has it.
+                # Deleted while we lead. If creating it succeeds, no other candidate has it.
                 await self._create()
                 return
             if observed.holder != self._me:
@@ -315,7 +314,7 @@ class Leader:
             await self._write(observed.lease, holder=self._me, is_taken=False)
 
     async def _release(self) -> None:
-        """Give the Lease back, so that the next one need not wait; if that fails, it runs out."""
+        """Release the Lease, so that the next candidate need not wait; if that fails, it expires."""
         assert self._observed is not None  # noqa: S101 - who leads has written the Lease
         lease = self._observed.lease
         try:
@@ -354,7 +353,7 @@ class Leader:
         _ = self._note(await self._api.replace(LEASES, *self._place, body, patience=_ONCE))
 
     def _spec(self, before: dict[str, Any], *, holder: str, is_taken: bool) -> dict[str, Any]:
-        # For people and for electors of other makes; we never compare these times with a clock.
+        # For people and other electors; we never compare these times with a clock.
         now = datetime.fromtimestamp(self._clock.now(), UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         transitions = int(before.get("leaseTransitions") or 0)
         return {
@@ -369,10 +368,10 @@ class Leader:
     # ---- time -------------------------------------------------------------------------------
 
     async def _within(self, seconds: float, work: Callable[[], Awaitable[T]]) -> T:
-        """What the work answers, if it does so in time, by the same clock that the deadlines use.
+        """Return the result of ``work`` if it ends in time, by the clock that the deadlines use.
 
         Raises:
-            KubernetesError: It does not.
+            KubernetesError: The time is up.
         """
         task = asyncio.ensure_future(work())
         timer = asyncio.ensure_future(self._clock.sleep(seconds))
@@ -386,7 +385,7 @@ class Leader:
                 _ = future.cancel()
 
     async def _pause(self, seconds: float, resign: asyncio.Event) -> None:
-        """Wait, but no longer than until ``resign`` is set."""
+        """Sleep until ``resign`` is set, at most for ``seconds``."""
         waiter = asyncio.ensure_future(resign.wait())
         timer = asyncio.ensure_future(self._clock.sleep(seconds))
         try:
@@ -397,4 +396,4 @@ class Leader:
 
 
 _ONCE: Final = RequestTimeouts(seconds=10.0, tries=1)
-"""Tries are counted here: the deadline is ours, not the translator's."""
+"""One attempt: this module counts attempts and deadlines itself."""

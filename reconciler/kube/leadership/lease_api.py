@@ -1,4 +1,4 @@
-"""What an election needs of the API server: one Lease, read, made and replaced."""
+"""The part of the API server's client that the election uses: one Lease is read, created and replaced."""
 
 from typing import Protocol
 
@@ -8,7 +8,7 @@ from reconciler.kube.api.resource_paths import ApiResource
 
 
 class LeaseApi(Protocol):
-    """What is needed of :class:`reconciler.kube.api.client.KubernetesApi`."""
+    """The part of :class:`reconciler.kube.api.client.KubernetesApi` that is used here."""
 
     async def get(
         self,
@@ -18,7 +18,7 @@ class LeaseApi(Protocol):
         *,
         patience: RequestTimeouts | None,
     ) -> Obj:
-        """One object."""
+        """Read one object."""
         ...
 
     async def create(
@@ -29,7 +29,7 @@ class LeaseApi(Protocol):
         *,
         patience: RequestTimeouts | None,
     ) -> Obj:
-        """A new object."""
+        """Create an object."""
         ...
 
     async def replace(
@@ -41,5 +41,5 @@ class LeaseApi(Protocol):
         *,
         patience: RequestTimeouts | None,
     ) -> Obj:
-        """An object, if it was not changed since."""
+        """Replace an object, if it was not changed since."""
         ...

@@ -1,8 +1,8 @@
-"""The candidate for the Lease in a thread of its own: no work of the program's event loop can make it lose the Lease.
+"""Runs the candidate for the Lease in a thread of its own, so that a busy event loop cannot lose the Lease.
 
-The thread has an event loop and a connection to the API server of its own. It renews the Lease while the program's
-event loop is busy, and no longer than that: a loop that makes no progress for ``ElectionSettings.stall`` seconds counts as hung,
-the Lease is lost, and the watchdog ends the process. How a Lease is taken, held and given back is in ``leader``.
+The thread has its own event loop and connection to the API server. It renews the Lease while the program's event loop
+is busy: if that loop makes no progress for ``ElectionSettings.stall`` seconds, it counts as hung, the Lease is lost,
+and the watchdog ends the process. ``election`` implements how a Lease is taken, held and released.
 """
 
 import asyncio
@@ -17,28 +17,28 @@ from reconciler.kube.leadership.election import ElectionSettings, Leader
 from reconciler.kube.leadership.lease_api import LeaseApi
 
 BEAT_SECONDS: Final = 0.5
-"""How often the program's event loop says that it makes progress, at least eight times per ``Election.stall``."""
+"""Seconds between reports of progress of the program's event loop; at least eight per ``ElectionSettings.stall``."""
 
 END_SECONDS: Final = 5.0
-"""How long the thread may take to end; it does not keep the process."""
+"""Seconds that the thread may take to end; as a daemon thread it does not block the exit."""
 
 Connect = Callable[[], Awaitable[AbstractAsyncContextManager[LeaseApi]]]
-"""A new connection to the API server, made in the loop that uses it."""
+"""Opens a connection to the API server, in the loop that uses it."""
 
 
 class LeaseThread:
-    """A candidate, then perhaps the leader, once. Has the events and the times of a :class:`Leader`.
+    """A candidate that may become the leader once, with the events and times of a :class:`Leader`.
 
     Args:
-        connect: Called in the thread.
-        election: Which Lease.
-        clock: Time; it is used by both loops.
-        report: Called in the caller's loop with whether we lead, whenever that changes.
-        is_writing: Whether a write to Kafka may be under way; called in the thread.
+        connect: Opens the connection; called in the thread.
+        election: The Lease and its timing.
+        clock: Time; used by both loops.
+        report: Called in the caller's loop with whether this process leads, whenever that changes.
+        is_writing: Whether a write to Kafka may be in flight; called in the thread.
 
     Attributes:
-        elected: Set when we lead; never cleared. Belongs to the caller's loop, as ``leadership_lost`` does.
-        leadership_lost: Set when we led and must end at once; never cleared.
+        elected: Set when this process leads; never cleared. Belongs to the caller's loop, like ``leadership_lost``.
+        leadership_lost: Set when this process led and must end at once; never cleared.
     """
 
     def __init__(
@@ -60,28 +60,28 @@ class LeaseThread:
 
     @property
     def leading(self) -> bool:
-        """Whether we lead for certain, right now."""
+        """Whether this process certainly leads now."""
         return self._leader is not None and self._leader.leading
 
     @property
     def certain_until(self) -> float | None:
-        """Until when (monotonic seconds) we lead if nothing is renewed; ``None`` = we do not lead."""
+        """Until when (monotonic seconds) this process leads without another renewal; ``None`` if it does not lead."""
         return None if self._leader is None else self._leader.certain_until
 
     @property
     def fenced(self) -> bool:
-        """Whether a write of the one before may still land."""
+        """Whether a write of the previous leader may still take effect."""
         return self._leader is not None and self._leader.fenced
 
     async def run(self, resign: asyncio.Event) -> None:
-        """Stand by, lead, and give the Lease back when ``resign`` is set. Cancelled, it gives nothing back.
+        """Stand by, lead, and release the Lease when ``resign`` is set. If cancelled, it does not release the Lease.
 
         Args:
-            resign: Set it when our work has ended, not before: from then on another one acts.
+            resign: Set it only after all work has ended: from then on another candidate leads.
 
         Raises:
-            LeaseLost: We led and cannot be sure any more; ``leadership_lost`` is set.
-            KquotaError: There is no way to the API server.
+            LeaseLost: This process led and is no longer certain to lead; ``leadership_lost`` is set.
+            KquotaError: The API server cannot be reached.
         """
         caller_loop = asyncio.get_running_loop()
         ended: asyncio.Future[None] = caller_loop.create_future()
@@ -152,14 +152,14 @@ class LeaseThread:
             await self._leader.run(resign)
 
     def _hindrance(self) -> str:
-        """Why the Lease must not be renewed, "" if it may be."""
+        """Return why the Lease must not be renewed, "" if it may be."""
         silent = self._clock.monotonic() - self._beat_at
         if silent < self._election.stall:
             return ""
         return f"the event loop has made no progress for {silent:.1f} s"
 
     def _changed(self, *, leads: bool) -> None:
-        """In the caller's loop: we lead by now, or do not any more."""
+        """Report a change of leadership; runs in the caller's loop."""
         self._report(leads)
         if leads:
             self.elected.set()
@@ -168,7 +168,7 @@ class LeaseThread:
 
 
 class _ThreadCommands:
-    """What the caller wants of the thread, whether or not its loop has begun."""
+    """Commands of the caller to the thread; effective also if its loop has not started yet."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -178,7 +178,7 @@ class _ThreadCommands:
         self._ends = False
 
     def take(self, resign: asyncio.Event) -> None:
-        """In the thread: carry out orders from now on, those given before included."""
+        """Execute commands from now on, earlier ones included; called in the thread."""
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - asyncio.run made one
         with self._lock:
@@ -186,12 +186,12 @@ class _ThreadCommands:
         self._carry_out()
 
     def resign(self) -> None:
-        """Give the Lease back and end."""
+        """Release the Lease and end."""
         self._resigns = True
         self._carry_out()
 
     def end(self) -> None:
-        """End, and give nothing back."""
+        """End without releasing the Lease."""
         self._ends = True
         self._carry_out()
 
@@ -207,6 +207,6 @@ class _ThreadCommands:
 
 
 def _call(loop: asyncio.AbstractEventLoop, work: Callable[[], object]) -> None:
-    """Call something in another thread's loop, unless that has ended."""
+    """Call ``work`` in another thread's loop, unless that loop is closed."""
     with contextlib.suppress(RuntimeError):
         _ = loop.call_soon_threadsafe(work)

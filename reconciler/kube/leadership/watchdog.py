@@ -1,4 +1,4 @@
-"""The last resort of a leader whose event loop hangs: a thread that ends the process before the Lease runs out."""
+"""A thread that ends the process before the Lease expires if the event loop of a leader hangs."""
 
 import logging
 import os
@@ -19,10 +19,10 @@ def _end_now() -> None:
 
 
 class Watchdog:
-    """Ends the process when leading was certain once, is not any more, and it has not ended in order.
+    """Ends the process if its certain leadership has expired and it has not ended in order.
 
-    A loop that is late by ``grace`` seconds cannot renew, cannot notice that it did not, and cannot stop what it
-    began to send. Only a thread can.
+    A loop that is late by ``grace`` seconds cannot renew, cannot notice that it did not, and cannot stop requests
+    that it began to send. Only a thread can.
     """
 
     def __init__(
@@ -33,12 +33,12 @@ class Watchdog:
         grace: float = 3.0,
         end: Callable[[], None] = _end_now,
     ) -> None:
-        """Watch nothing yet.
+        """Do not start yet; the context starts the thread.
 
         Args:
-            certain_until: ``Leader.certain_until``; ``None`` while we do not lead.
-            clock: Its monotonic time counts.
-            grace: Seconds for ending in order. With the deadline it must stay below the Lease's duration.
+            certain_until: ``Leader.certain_until``; ``None`` while this process does not lead.
+            clock: Monotonic time.
+            grace: Seconds for ending in order. Together with the deadline it must stay below the Lease's duration.
             end: Ends the process.
         """
         self._certain_until = certain_until

@@ -1,1 +1,1 @@
-"""Ownership records in ConfigMaps, whose document each belongs to, and the finalizers that protect them."""
+"""Ownership records in ConfigMaps, the presence of their documents, and the finalizers that protect them."""

@@ -1,4 +1,4 @@
-"""ConfigMaps of one cluster id, read strictly, in the present form and in two older ones: damage is never taken for empty."""
+"""Reads the ConfigMaps of one cluster id strictly, in the present form and two older ones; damage is an error, never empty."""
 
 import base64
 import binascii
@@ -44,15 +44,15 @@ from reconciler.quota.planner.removal_budgets import RemovalCount
 T = TypeVar("T")
 
 UNPACKED_BYTES: Final = 64 * 1024 * 1024
-"""Most bytes that a part may unpack to when it is read: a small one could announce any number."""
+"""Maximum size of an unpacked part: a small compressed part could unpack to any size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodedPart:
-    """What one ConfigMap holds.
+    """The content of one ConfigMap.
 
     Attributes:
-        version: Of the object, by uid and resourceVersion.
+        version: uid and resourceVersion of the object.
         records: The records.
         uids: The uids of the documents that own them.
         removals: Counts of removals.
@@ -71,12 +71,12 @@ def read(
     config_maps_found: Iterable[Obj],
     decoded: MutableMapping[str, DecodedPart] | None = None,
 ) -> StoredRecords:
-    """What the ConfigMaps of a cluster id hold; nothing known where there is none.
+    """Return the content of the ConfigMaps of a cluster id; records that are not known if there is no ConfigMap.
 
     Args:
-        cluster_id: Whose.
+        cluster_id: The Kafka cluster id.
         config_maps_found: All ConfigMaps that :func:`selector` selects, in any order.
-        decoded: By name, ConfigMaps that were decoded before and are not decoded again in the same version; updated.
+        decoded: Decoded ConfigMaps by name, reused if the version is the same; updated.
 
     Raises:
         InventoryError: One cannot be read, or a part of a series is missing.
@@ -112,7 +112,7 @@ def read(
 def _with_holdings(
     stored: StoredRecords, holdings: Mapping[Entity, OwnershipRecord]
 ) -> StoredRecords:
-    """Records of an older version with what live documents owned, which counts more than what was left behind."""
+    """Add what live documents owned to records of an older version; it takes precedence over records without a document."""
     records = dict(stored.owned.records)
     uids: dict[str, str] = {}
     for subject, record in holdings.items():
@@ -236,10 +236,10 @@ def _join(config_map: Obj, some: dict[Any, Any], additional: Mapping[Any, Any]) 
 
 
 def unpacked(config_map: Obj, name: str = CONTENT) -> bytes:
-    """The content of a part.
+    """Return the unpacked content of a part.
 
     Raises:
-        InventoryError: It is missing, cut off, or larger than any that we write.
+        InventoryError: It is missing, truncated, or larger than any that we write.
     """
     try:
         packed = base64.b64decode(config_map["binaryData"][name], validate=True)
@@ -255,7 +255,7 @@ def unpacked(config_map: Obj, name: str = CONTENT) -> bytes:
 
 
 def _rows(config_map: Obj, name: str, read: Callable[[DocumentReader], T]) -> T:
-    """What ``read`` makes of rows that the part says in plain text; of no rows where there is none."""
+    """Return what ``read`` returns for the plain-text rows of the part; no rows if the entry is missing."""
     try:
         return read(parsed(str(_texts(config_map).get(name, "[]")), location=name))
     except ConfigError as error:

@@ -1,13 +1,13 @@
-"""All ownership records of one cluster id as gzip ConfigMaps, and back: records, intents, overrides, counts of removals.
+"""Encodes all ownership records of one cluster id as gzip ConfigMaps: records, intents, overrides, counts of removals.
 
-The ConfigMaps have no owner: they outlive QuotaCluster and documents. Entities are filed by a hash of theirs into parts
-of a few hundred entities, so that a change of one document rewrites one small part. Other counts of parts are another
-*layout* with the next serial number: its parts are created before the old ones are deleted, and the newest layout that
-is complete is the one that counts.
+The ConfigMaps have no owner reference: they outlive QuotaCluster and documents. Entities are distributed by hash over
+parts of a few hundred entities, so that a change of one document rewrites one small part. Another number of parts is
+a new *layout* with the next serial number: its parts are created before the old ones are deleted, and the newest
+complete layout is valid.
 
-Two older forms are read and replaced as a new layout: a ledger whose records live documents only confirmed, beside a
-series `records` for all others; and the same without the list of what live documents own, where statuses count once
-(:mod:`reconciler.kube.records.status_migration`).
+Two older forms are read and replaced by a new layout: a ledger whose records were confirmed by live documents, with a
+second series `records` for all others; and the same without the list of what live documents own, for which statuses
+are read once (:mod:`reconciler.kube.records.status_migration`).
 """
 
 import base64
@@ -54,7 +54,7 @@ from reconciler.quota.ownership import OwnershipRecords
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigMapChanges:
-    """What to write, in this order: a crash in between then loses nothing.
+    """The ConfigMaps to write, in this order, so that a crash in between loses nothing.
 
     Attributes:
         create: New ConfigMaps.
@@ -68,7 +68,7 @@ class ConfigMapChanges:
 
     @property
     def writes(self) -> int:
-        """How many requests that takes."""
+        """The number of requests."""
         return len(self.create) + len(self.update) + len(self.delete)
 
 
@@ -83,20 +83,20 @@ def config_maps(
     objects: Mapping[str, Obj] | None = None,
     limits: PartLimits = PART_LIMITS,
 ) -> tuple[StoredRecords, dict[str, Obj]]:
-    """The ConfigMaps that hold all this, by name; and what is kept, with the layout that it has.
+    """Return the records with their layout, and the ConfigMaps by name.
 
-    Equal content gives equal bytes, so that what did not change is not written. On an event loop call it with
+    Equal content gives equal bytes, so that unchanged parts are not written. On an event loop call it with
     ``asyncio.to_thread``: records are encoded and compressed.
 
     Args:
-        stored: What to keep.
+        stored: The records to store.
         namespace: The operator's own.
-        before: What the objects hold; only parts with changes are encoded anew. ``None`` = encode all.
-        objects: The ConfigMaps as they are, by name.
-        limits: How large a part may be.
+        before: The records in ``objects``; only changed parts are encoded again. ``None`` = encode all.
+        objects: The present ConfigMaps, by name.
+        limits: Size limits of a part.
 
     Raises:
-        InventoryError: There is more than even the largest layout takes.
+        InventoryError: The records exceed the largest layout.
     """
     if before is not None and objects and not before.is_old_form:
         changed = changed_parts(before, stored)
@@ -122,14 +122,14 @@ def config_maps(
 
 
 def _of_layout(stored: StoredRecords, objects: Mapping[str, Obj]) -> dict[str, Obj]:
-    """The ConfigMaps of the present layout; others are what a crash left."""
+    """Return the ConfigMaps of the present layout; others are left over from a crash."""
     prefix = f"kquota-{hash_of(stored.owned.cluster_id)}-{LEDGER}"
     names = (name_of_part(prefix, stored.layout, number) for number in range(stored.layout.parts))
     return {name: objects[name] for name in names if name in objects}
 
 
 def _is_far_too_large(objects: Mapping[str, Obj], limits: PartLimits) -> bool:
-    """Whether one part would take what is in several."""
+    """Whether one part would be filled to at most a quarter by the content of several."""
     characters = (len(config_map["binaryData"][CONTENT]) for config_map in objects.values())
     size = sum(max(count - 4 * EMPTY // 3, 0) for count in characters)
     return len(objects) > 1 and size <= limits.characters(1) // 4
@@ -143,7 +143,7 @@ def _parts(
     namespace: str,
     limits: PartLimits | None,
 ) -> dict[str, Obj] | None:
-    """The ConfigMaps of these parts; ``None`` = one of them is too large."""
+    """Return the ConfigMaps of these parts; ``None`` if one of them is too large."""
     owned = stored.owned
     maps: dict[str, Obj] = {}
     for number, share, part in encoded_parts(owned, stored.writers, layout.parts, numbers):
@@ -160,7 +160,7 @@ def _parts(
 
 
 def _uids(uids: Mapping[str, str], share: OwnershipRecords) -> bytes:
-    """The uids of the documents that own something of one part."""
+    """Return the uids of the documents that own something in one part."""
     documents = {
         owner.document
         for record in share.records.values()
@@ -173,7 +173,7 @@ def _uids(uids: Mapping[str, str], share: OwnershipRecords) -> bytes:
 
 
 def _extra_data(stored: StoredRecords) -> dict[str, Any]:
-    """What the first part says in plain text."""
+    """Return the plain-text entries of the first part."""
     texts: dict[str, str] = {}
     if stored.removals:
         texts[BUDGETS] = json.dumps(removal_rows(stored.removals))
@@ -211,10 +211,10 @@ def _config_map(
 
 
 def diff(before: Mapping[str, Obj], after: Mapping[str, Obj]) -> ConfigMapChanges:
-    """What turns the ConfigMaps that are there into those that should be.
+    """Return the changes from the present ConfigMaps to the intended ones.
 
     Args:
-        before: By name, as the API server gave them; damaged ones may be replaced too.
+        before: By name, from the API server; damaged ones may be replaced too.
         after: From :func:`config_maps`.
     """
     update = [
@@ -236,7 +236,7 @@ def diff(before: Mapping[str, Obj], after: Mapping[str, Obj]) -> ConfigMapChange
 
 
 def _same(first: Obj, second: Obj) -> bool:
-    """Whether both hold the same, however it was packed: another zlib packs otherwise."""
+    """Whether both have the same content; compression may differ between zlib versions."""
     if (first.get("data") or {}) != (second.get("data") or {}):
         return False
     if first.get("binaryData") == second.get("binaryData"):

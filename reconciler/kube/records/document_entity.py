@@ -1,4 +1,4 @@
-"""The Kafka entity of a ClientQuota, by its spec or by its status."""
+"""The Kafka entity of a ClientQuota, from its spec or its status."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -12,7 +12,7 @@ _SLOTS: Final = {"user": "user", "clientId": "client_id", "ip": "ip"}
 
 
 def declared_entity(obj: Obj) -> Entity | None:
-    """The entity of a ClientQuota by its spec alone, ``None`` if it cannot be read."""
+    """Return the entity in the spec of a ClientQuota, ``None`` if it cannot be read."""
     parts = spec_of(obj).get("entity")
     try:
         if isinstance(parts, Mapping) and parts:
@@ -33,9 +33,9 @@ def _slot(value: object) -> Slot:
 
 
 def entity_of(obj: Obj) -> Entity | None:
-    """The entity of a ClientQuota, by its spec or else by its status; ``None`` if neither can be read.
+    """Return the entity of a ClientQuota from its spec, else from its status; ``None`` if neither can be read.
 
-    The spec of a document that breaks a rule elsewhere still shows its entity.
+    A spec that breaks a rule elsewhere may still have a readable entity.
     """
     declared = declared_entity(obj)
     if declared is not None:

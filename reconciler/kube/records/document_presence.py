@@ -1,9 +1,9 @@
-"""Whose a record is at present: of a live document, of one that is going, or of one that is gone.
+"""Determines whether the document of a record is live, being deleted, deleted or missing.
 
-A record names its document by namespace, name and uid. A deletion that was seen (a finalizer held the document, or the
-watch reported the deletion) lets the recorded deletionPolicy decide. A document that disappeared unseen, for example
-with its definition or while no operator ran, leaves its limits as Retain: nothing is removed for it. Another document
-of its name, for example a restored one, goes on owning the pairs that it declares.
+A record refers to its document by namespace, name and uid. If a deletion was observed (a finalizer held the document,
+or the watch reported the deletion), the recorded deletionPolicy applies. A document that disappeared unobserved, for
+example with its definition or while no operator ran, leaves its limits as Retain: nothing is removed for it. Another
+document of the same name, for example a restored one, keeps the pairs that it declares.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,17 +26,17 @@ from reconciler.quota.ownership import (
 from reconciler.quota.policy import DeletionPolicy
 
 DEPARTED: Final = " (deleted)"
-"""Ends the name of a document that is gone while another of its name exists: no name of a resource ends so."""
+"""Suffix of the name of a missing document while another one has its name: no resource name ends so."""
 
 UNKNOWN_UID: Final = ""
 """Uid of a document in records of a version that did not record uids."""
 
 CONTRADICTORY_UID: Final = "?"
-"""Uid of a document that two parts name differently, after a write that broke off: no document has it."""
+"""Uid of a document to which two parts give different uids, after an interrupted write: no document has it."""
 
 
 class Presence(Enum):
-    """What became of the document of a record."""
+    """The state of the document of a record."""
 
     LIVE = "live"
     TERMINATING = "terminating"
@@ -45,21 +45,21 @@ class Presence(Enum):
 
 
 def may_always_remove(_: str, __: Entity) -> bool:
-    """The end of every document may remove what it owns."""
+    """Return True: every deleted document may remove what it owns."""
     return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentPresence:
-    """The documents of one cluster as they are now.
+    """The current documents of one cluster.
 
     Attributes:
-        cluster_id: Of the Kafka cluster.
-        documents: The live documents, those on their way out included, by name.
-        departed: Documents that were seen to be deleted, as they were last.
-        uids: The uid that the records have of each document; none = its deletion was seen.
-        is_complete: Whether every document was listed: what is not here is gone.
-        may_remove: Whether the end of a document may remove limits of an entity.
+        cluster_id: The Kafka cluster id.
+        documents: The existing documents, those that are being deleted included, by name.
+        departed: Documents whose deletion was observed, in their last state.
+        uids: The recorded uid of each document; missing = its deletion was observed.
+        is_complete: Whether every document was listed: a document that is not in ``documents`` does not exist.
+        may_remove: Whether a deleted document may remove limits of an entity.
     """
 
     cluster_id: str
@@ -70,7 +70,7 @@ class DocumentPresence:
     may_remove: Callable[[str, Entity], bool] = may_always_remove
 
     def of(self, document: str) -> Presence:
-        """What became of the document that owns a record."""
+        """Return the state of the document that owns a record."""
         obj, uid = self.documents.get(document), self.uids.get(document)
         if obj is not None and self._is_same(obj, uid):
             return Presence.TERMINATING if is_terminating(obj) else Presence.LIVE
@@ -85,7 +85,7 @@ class DocumentPresence:
         return uid_of(obj) == uid
 
     def owner(self, owner: Owner, subject: Entity, key: Key) -> Owner:
-        """The owner of a pair as it is judged now."""
+        """Return the owner of a pair as the planner has to judge it."""
         document = owner.document
         presence = self.of(document)
         if presence is Presence.LIVE or not document:
@@ -96,9 +96,9 @@ class DocumentPresence:
         if presence is Presence.MISSING:
             obj = self.documents.get(document)
             if obj is None and not self.is_complete:
-                return owner  # It may just not have been listed.
+                return owner  # It may only be missing from the listing.
             if obj is not None and _declares(obj, subject, key):
-                return owner  # Restored from a backup or replaced: it asks for the same pair.
+                return owner  # Restored from a backup or replaced: it declares the same pair.
             return replace(named, deletion_policy=DeletionPolicy.RETAIN)
         if not self.may_remove(document.removesuffix(DEPARTED), subject):
             return replace(named, deletion_policy=DeletionPolicy.RETAIN)
@@ -108,7 +108,7 @@ class DocumentPresence:
     # ---- all records -------------------------------------------------------------------------
 
     def judged(self, owned: OwnershipRecords) -> OwnershipRecords:
-        """The records with their owners as they are now."""
+        """Return the records with their owners as the planner has to judge them."""
         records = dict(owned.records)
         names: dict[str, Presence] = {}
         for subject, record in owned.records.items():
@@ -139,7 +139,7 @@ class DocumentPresence:
         return judged
 
     def _is_orphaned(self, pair: Pair, owned: OwnershipRecords) -> bool:
-        """A live document ends the orphanhood of its limits, for example after a release."""
+        """Whether a pair stays orphaned; a live owner ends this, for example after a release."""
         owner = owned.records.get(pair[0], NO_RECORD).owners[COLUMN_OF[pair[1]]]
         return owner is None or self.of(owner.document) is not Presence.LIVE
 
@@ -155,10 +155,10 @@ def _declares(obj: Obj, subject: Entity, key: Key) -> bool:
 
 
 def _last_declared(owner: Owner, obj: Obj | None) -> Owner:
-    """The owner with the deletionPolicy of the last spec where that keeps more than the recorded one.
+    """Return the owner with the deletionPolicy of the last spec if that keeps more than the recorded one.
 
-    A change to Retain and a deletion right afterwards may be faster than any reconciliation. A change the other way
-    removes nothing: rights are judged by reconciliations only.
+    A change to Retain and a deletion right after it may be faster than any reconciliation. A change the other way
+    removes nothing: tenant grants are judged by reconciliations only.
     """
     if obj is None:
         return owner

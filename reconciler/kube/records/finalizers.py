@@ -1,7 +1,7 @@
-"""Our finalizer: which documents need it, when it goes, and the patches that say so. Values in, values out.
+"""Our finalizer: which documents need it, when it is removed, and the JSON patches for it. Without side effects.
 
-It stands only where deletion has an effect, and it never outlives ``deletionTimeout``: no user may be left with a
-namespace that cannot go because a broker is down.
+It is set only if deletion has an effect, and removed at the latest after ``deletionTimeout``: an unavailable broker
+must not block the deletion of a namespace.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -26,11 +26,11 @@ from reconciler.quota.policy import DeletionPolicy, Policy
 from reconciler.quota.results.report import Reconciliation
 
 NOTHING_TO_WRITE: Final = frozenset({Policy.OBSERVE, Policy.CREATE_ONLY})
-"""Policies that never remove: a deletion has nothing to wait for."""
+"""Policies that never remove: a deletion need not wait."""
 
 
 def deletion_has_effect(deletion_policy: DeletionPolicy | None, in_force: Policy) -> bool:
-    """Whether something will be removed when the document goes: unset means Delete under Sync, Retain otherwise."""
+    """Whether deleting the document removes limits: an unset policy means Delete under Sync, Retain otherwise."""
     if in_force in NOTHING_TO_WRITE:
         return False
     if deletion_policy is None:
@@ -39,7 +39,7 @@ def deletion_has_effect(deletion_policy: DeletionPolicy | None, in_force: Policy
 
 
 def adding(obj: Obj) -> list[dict[str, Any]]:
-    """A JSON patch that puts our finalizer on, for exactly this version of the object."""
+    """Return a JSON patch that adds our finalizer to exactly this version of the object."""
     present = obj["metadata"].get("finalizers")
     last: dict[str, Any] = (
         {"op": "add", "path": "/metadata/finalizers/-", "value": FINALIZER}
@@ -50,7 +50,7 @@ def adding(obj: Obj) -> list[dict[str, Any]]:
 
 
 def removing(obj: Obj) -> list[dict[str, Any]]:
-    """A JSON patch that takes our finalizer off, wherever it stands, and no other."""
+    """Return a JSON patch that removes our finalizer at its position, and no other."""
     place = finalizer_place(obj)
     path = f"/metadata/finalizers/{place}"
     return [{"op": "test", "path": path, "value": FINALIZER}, {"op": "remove", "path": path}]
@@ -67,12 +67,12 @@ def _same_version(obj: Obj) -> dict[str, Any]:
 def holds_back(
     documents: Iterable[str], owned: OwnershipRecords, report: Reconciliation
 ) -> Mapping[str, set[Pair]]:
-    """Documents on their way out that something is still to be removed for, and what.
+    """Return documents that are being deleted and still have limits to remove, with these limits.
 
     Args:
-        documents: Those that are being deleted and carry our finalizer.
-        owned: The records after the pass.
-        report: The pass. One that broke off before there was a plan holds everything back.
+        documents: Documents that are being deleted and have our finalizer.
+        owned: The records after the reconciliation.
+        report: The reconciliation. One that failed before it had a plan holds all of them back.
     """
     own_documents = set(documents)
     pairs_by_document: dict[str, set[Pair]] = {}
@@ -93,7 +93,7 @@ def holds_back(
 
 
 def orphaned(documents: Collection[str], owned: OwnershipRecords) -> tuple[Orphaned, ...]:
-    """The changes to the records when these documents go and nothing of theirs is removed."""
+    """Return the record changes for documents that are deleted without removing their limits."""
     return tuple(
         Orphaned(entity=subject, key=key)
         for subject, record in owned.records.items()
@@ -103,10 +103,10 @@ def orphaned(documents: Collection[str], owned: OwnershipRecords) -> tuple[Orpha
 
 
 def given_up(pairs: Iterable[Pair], owned: OwnershipRecords) -> Iterator[RecordChange]:
-    """The changes to the records when the time is up: the quotas stay for good, and it stays visible whose they were.
+    """Yield the record changes after the deletion timeout: the limits stay and are recorded as orphaned.
 
-    Giving up a deletion writes Retain into the record: otherwise the next reconciliation would remove the
-    quota after its status said that it stays.
+    Giving up a deletion records Retain: otherwise the next reconciliation would remove the limit after its status
+    said that it stays.
     """
     for subject, key in pairs:
         record = owned.records[subject]

@@ -1,6 +1,6 @@
-"""The records of one cluster in its ConfigMaps. Implements ``ports.Inventory``.
+"""The ownership records of one cluster in its ConfigMaps. Implements ``ports.Inventory``.
 
-Every write is durable when it returns. A write changes the parts of the entities that it is about, bound to the
+Every write is durable when it returns. A write changes the parts of the affected entities, based on the resource
 versions that were read; statuses show records and are never read, except once (`status_migration`).
 """
 
@@ -45,7 +45,7 @@ from reconciler.quota.planner.removal_budgets import RemovalCount
 from reconciler.quota.policy import DeletionPolicy
 
 TRIES: Final = 3
-"""How often a write begins again after another writer wrote meanwhile: ``kquota override`` does."""
+"""Attempts of a write if another writer changes the ConfigMaps meanwhile, such as ``kquota override``."""
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
@@ -54,16 +54,16 @@ _UNREAD: Final = OwnershipRecords(cluster_id="", is_known=False)
 
 
 class KubeInventory:
-    """See the module. Also keeps the removals of the guard's window (``loop.RemovalStore``).
+    """The ownership records of one cluster, with the removals of the guard's window and the corrections of drift.
 
     Args:
-        api: The way to the API server.
-        cache: What was seen of the documents.
-        name: Of the QuotaCluster.
-        namespace: Where the ConfigMaps are.
+        api: Client of the API server.
+        cache: The cached documents.
+        name: Name of the QuotaCluster.
+        namespace: Namespace of the ConfigMaps.
 
     Attributes:
-        owned: The records as far as this reconciliation knows them; of no cluster where they could not be read.
+        owned: The records of this reconciliation; of no cluster if they could not be read.
     """
 
     def __init__(
@@ -79,24 +79,24 @@ class KubeInventory:
         self._departed: dict[str, Obj] = {}
         self._cluster: QuotaCluster | None = None
         self._is_complete = self._is_overtaken = False
-        # Of this reconciliation: the documents that it judges, and overrides as they were changed.
+        # Of this reconciliation: the documents that it judges, and the changed overrides.
         self._documents: Mapping[str, Obj] = {}
         self._overrides: list[OverrideSet | OverrideEnded] = []
 
     async def refresh(
         self, cluster_id: str, cluster: QuotaCluster | None = None
     ) -> OwnershipRecords:
-        """The records as they are in Kubernetes now.
+        """Read the records from Kubernetes.
 
         Args:
-            cluster_id: Whose records.
-            cluster: The QuotaCluster, which has the grants; ``None`` = it is not known.
+            cluster_id: The Kafka cluster id.
+            cluster: The QuotaCluster with the tenant grants; ``None`` = unknown.
 
         Raises:
-            InventoryError: A ConfigMap cannot be read.
-            KubernetesError: The API server cannot be asked.
+            InventoryError: A ConfigMap cannot be decoded.
+            KubernetesError: The request failed.
         """
-        # Or what an earlier reconciliation knew would be written over what has come since.
+        # Reset first: if reading fails, old records must not overwrite newer ones.
         self.owned, self._cluster, self._is_complete = _UNREAD, cluster, False
         self._is_overtaken = False
         await self._read(cluster_id)
@@ -105,15 +105,15 @@ class KubeInventory:
         return self.owned
 
     def note_listing(self) -> None:
-        """Every document was listed since the records were read: what is not in the cache is gone."""
+        """Note that every document was listed since the records were read: documents missing from the cache do not exist."""
         self._is_complete = True
         self.reload_from_cache()
 
     def reload_from_cache(self, entities: Collection[Entity] | None = None) -> None:
-        """Judge the records by the cache as it is now.
+        """Judge the records again by the current cache.
 
         Args:
-            entities: Whose, besides those of documents that ended; others stay as they were judged. ``None`` = all.
+            entities: Entities to judge, besides those of deleted documents; others stay unchanged. ``None`` = all.
         """
         if entities is not None:
             self._reload_entities(entities)
@@ -134,10 +134,10 @@ class KubeInventory:
         self.owned = self._loaded = self._presence(documents, uids).judged(owned)
 
     def _reload_entities(self, entities: Collection[Entity]) -> None:
-        """The ConfigMaps are not read again: every write is bound to the version that was read last."""
+        """Judge some entities; the ConfigMaps are not read again because every write is bound to the version read last."""
         documents, stored = self._take_cache(), self._stored
         self._overrides, self._is_complete = [], False
-        # A document that ended meanwhile is the next reconciliation's, which does not know its last spec any more.
+        # Include documents deleted meanwhile: the next reconciliation does not have their last spec any more.
         entities = {*entities, *self.entities_of(self._departed)}
         part = self._presence(documents, stored.uids).judged(stored.owned.part(entities))
         records = dict(self.owned.records)
@@ -151,7 +151,7 @@ class KubeInventory:
         )
 
     def entities_of(self, documents: Collection[str]) -> list[Entity]:
-        """The entities of which something is recorded as owned by one of these documents."""
+        """Return the entities of which one of these documents owns something, by the records."""
         return [
             entity
             for entity, record in self.owned.records.items()
@@ -166,7 +166,7 @@ class KubeInventory:
 
     @property
     def is_undisturbed(self) -> bool:
-        """Whether the ConfigMaps hold what this process wrote last, as far as its writes show, and no status counts."""
+        """Whether no other writer changed the ConfigMaps, as far as our writes show, and no status has to be migrated."""
         return not self._is_overtaken and not self._stored.takes_statuses
 
     @property
@@ -192,11 +192,11 @@ class KubeInventory:
         )
 
     def take_documents(self, documents: Mapping[str, Obj]) -> None:
-        """Take these as the documents that the reconciliation judges: what is recorded for one of them carries its uid."""
+        """Set the documents that the reconciliation judges: records of them get their uids."""
         self._documents = dict(documents)
 
     def has_seen_deletion(self) -> bool:
-        """Whether a document that owns something was seen to go, or to be for other clusters by now."""
+        """Whether a document that owns something was observed to be deleted, or no longer selects this cluster."""
         owners = (
             owner.document.removesuffix(DEPARTED)
             for record in self.owned.records.values()
@@ -209,10 +209,10 @@ class KubeInventory:
         )
 
     async def load(self, cluster_id: str) -> OwnershipRecords:
-        """The records of the reconciliation under way.
+        """Return the records of the current reconciliation.
 
         Raises:
-            InventoryError: They are another cluster's: the reconciliation was begun for that one.
+            InventoryError: They belong to another cluster id.
         """
         if cluster_id != self.owned.cluster_id:
             raise InventoryError(
@@ -221,10 +221,10 @@ class KubeInventory:
         return self.owned
 
     async def write(self, cluster_id: str, changes: Sequence[RecordChange]) -> None:
-        """Write changes down; they are durable when this returns.
+        """Write changes; they are durable when this returns.
 
         Raises:
-            KubernetesError: The ConfigMaps could not be written; nothing may be sent then.
+            KubernetesError: The ConfigMaps could not be written; nothing may be sent to Kafka then.
         """
         _ = await self.load(cluster_id)
         self.owned = self.owned.with_changes(changes)
@@ -234,7 +234,7 @@ class KubeInventory:
         await self._save()
 
     async def flush(self) -> None:
-        """Write what became of documents: deletions that were seen, and limits that nothing owns any more.
+        """Write observed deletions, and limits that no document owns any more.
 
         Raises:
             KubernetesError: A ConfigMap could not be written.
@@ -244,10 +244,10 @@ class KubeInventory:
             self._departed.clear()
 
     async def record_deletions(self, documents: Mapping[str, Obj]) -> None:
-        """Write down that documents on their way out are deleted, before their finalizers go.
+        """Record that documents that are being deleted are deleted, before their finalizers are removed.
 
-        Where nothing is removed now (the QuotaCluster is suspended, another writer changed the limit), the record alone
-        says later that the limit may go: a document that disappears unseen leaves its limits for good.
+        If nothing is removed now (the QuotaCluster is suspended, another writer changed the limit), only this record
+        allows a later removal: a document that disappears unobserved leaves its limits permanently.
 
         Raises:
             KubernetesError: A ConfigMap could not be written.
@@ -263,10 +263,10 @@ class KubeInventory:
             await self._save()
 
     async def orphan_elsewhere(self, cluster_id: str, documents: Sequence[str]) -> None:
-        """Mark what documents that go own in another cluster than that of this reconciliation as orphaned.
+        """Record as orphaned what deleted documents own in another cluster than that of this reconciliation.
 
         Raises:
-            InventoryError: The ConfigMaps of that cluster cannot be read.
+            InventoryError: The ConfigMaps of that cluster cannot be decoded.
             KubernetesError: They cannot be read or written.
         """
         _ = await record_store.orphan(self._api, self._namespace, cluster_id, documents)
@@ -274,21 +274,21 @@ class KubeInventory:
     # ---- removals of the window (loop.RemovalStore) ------------------------------------------
 
     async def load_removals(self) -> Sequence[RemovalCount]:
-        """All counts, as the ConfigMaps have them."""
+        """Return all counts of the ConfigMaps."""
         return self._stored.removals
 
     async def save_removals(self, counts: Sequence[RemovalCount]) -> None:
-        """Put these in place of the old ones; written with the intents, before anything is sent."""
+        """Replace the counts; written with the intents, before anything is sent to Kafka."""
         self._removals = tuple(counts)
 
     # ---- corrections of drift (loop.CorrectionStore) -------------------------------------------
 
     async def load_corrections(self) -> Sequence[CorrectionHistory]:
-        """All corrections, as the ConfigMaps have them."""
+        """Return all corrections of the ConfigMaps."""
         return self._stored.corrections
 
     async def save_corrections(self, histories: Sequence[CorrectionHistory]) -> None:
-        """Put these in place of the old ones; written with :meth:`flush` at the latest."""
+        """Replace the corrections; written with :meth:`flush` at the latest."""
         self._corrections = tuple(histories)
 
     # ---- ConfigMaps --------------------------------------------------------------------------
@@ -305,13 +305,13 @@ class KubeInventory:
         self._removals, self._corrections = self._stored.removals, self._stored.corrections
 
     def _changed(self) -> StoredRecords:
-        """What the ConfigMaps are to hold."""
+        """Return the intended content of the ConfigMaps."""
         stored = self._stored
         uids = dict(stored.uids)
         for document, obj in self._departed.items():
             if uids.get(document) == uid_of(obj):
                 del uids[document]
-        # The records were judged: whatever is recorded for a document that exists is this one's by now.
+        # The records were judged: what is recorded for an existing document belongs to that document.
         present = {
             document: uid_of(obj)
             for document, obj in self._documents.items()
@@ -339,7 +339,7 @@ class KubeInventory:
 
     async def _save(self) -> None:
         for tries_left in reversed(range(TRIES)):
-            # In a thread: meanwhile events, probes and other clusters are served.
+            # In a thread, so that events, probes and other clusters are served meanwhile.
             stored, objects = await asyncio.to_thread(
                 config_maps.config_maps,
                 self._changed(),
@@ -358,7 +358,7 @@ class KubeInventory:
                 return
 
     async def _reload_after_conflict(self) -> None:
-        """Another writer changed something: that counts, except where this reconciliation changed the same."""
+        """Read the ConfigMaps that another writer changed; its changes apply unless this reconciliation changed the same."""
         self._is_overtaken = True
         before, removals = self._stored.owned, self._removals
         corrections = self._corrections
@@ -380,13 +380,13 @@ class KubeInventory:
 def _merged(
     own: Mapping[_K, _V], loaded: Mapping[_K, _V], before: Mapping[_K, _V], now: Mapping[_K, _V]
 ) -> Mapping[_K, _V]:
-    """Our values, with what another writer changed where we changed nothing.
+    """Merge our values with another writer's changes; ours take precedence.
 
     Args:
-        own: As they are to be.
-        loaded: As this reconciliation began with them.
-        before: As the ConfigMaps had them when they were read or written last.
-        now: As the ConfigMaps have them now.
+        own: Our intended values.
+        loaded: The values at the start of this reconciliation.
+        before: The values that the ConfigMaps had when they were last read or written.
+        now: The present values of the ConfigMaps.
     """
     merged = dict(own)
     for key in before.keys() | now.keys():

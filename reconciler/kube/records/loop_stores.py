@@ -1,4 +1,4 @@
-"""What a loop keeps in the records of its cluster besides ownership: removals of the window, corrections of drift."""
+"""Stores a loop's removals of the window and corrections of drift beside the ownership records of its cluster."""
 
 from collections.abc import Sequence
 
@@ -14,11 +14,11 @@ class KubeRemovals:
         self._inventory = inventory
 
     async def load(self) -> Sequence[RemovalCount]:
-        """All counts."""
+        """Return all counts."""
         return await self._inventory.load_removals()
 
     async def save(self, counts: Sequence[RemovalCount]) -> None:
-        """Put these in place of the old ones."""
+        """Replace all counts."""
         await self._inventory.save_removals(counts)
 
 
@@ -29,9 +29,9 @@ class KubeCorrections:
         self._inventory = inventory
 
     async def load(self) -> Sequence[CorrectionHistory]:
-        """The corrections of earlier processes."""
+        """Return the corrections of earlier processes."""
         return await self._inventory.load_corrections()
 
     async def save(self, histories: Sequence[CorrectionHistory]) -> None:
-        """Put these in place of the old ones."""
+        """Replace all corrections."""
         await self._inventory.save_corrections(histories)

@@ -1,7 +1,7 @@
-"""Overrides where an operator acts: written into its records, carried out by its next pass. Kafka is not asked from here.
+"""Overrides with an operator: written to its records, applied by its next reconciliation. Kafka is not queried here.
 
-What an override replaces has to be known when it begins, because it comes back at the end. A document's status says
-it; so only pairs that a document declares (or that already have an override) can be overridden here.
+The value that an override replaces has to be known when it begins, because it is restored at the end. It is read from
+a document's status; so only pairs that a document declares (or that already have an override) can be overridden here.
 """
 
 import math
@@ -34,13 +34,13 @@ _FIELD_OF: Final = {key: name for name, key in FIELDS.items()}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverrideLedger:
-    """Where the overrides of one Kafka cluster are.
+    """The location of the overrides of one Kafka cluster.
 
     Attributes:
-        api: The way to the API server.
+        api: Client of the API server.
         namespace: The operator's own.
         cluster: Name of the QuotaCluster.
-        cluster_id: Id of the Kafka cluster, as the operator pinned it.
+        cluster_id: The Kafka cluster id that the operator pinned.
     """
 
     api: KubernetesApi
@@ -50,7 +50,7 @@ class OverrideLedger:
 
 
 async def ledger(api: KubernetesApi, *, namespace: str, cluster: str) -> OverrideLedger:
-    """The ledger of a QuotaCluster.
+    """Return the override ledger of a QuotaCluster.
 
     Raises:
         UsageError: There is no such QuotaCluster.
@@ -72,11 +72,11 @@ async def ledger(api: KubernetesApi, *, namespace: str, cluster: str) -> Overrid
 
 
 async def overrides(ledger: OverrideLedger) -> Mapping[Pair, Override]:
-    """Overrides that are in force, and those whose value was not replaced yet.
+    """Return active overrides, and ended ones whose value is not restored yet.
 
     Raises:
         InventoryError: The ledger cannot be read.
-        KubernetesError: The API server cannot be asked.
+        KubernetesError: The request failed.
     """
     stored = await record_store.read(ledger.api, ledger.namespace, ledger.cluster_id)
     return stored.owned.overrides
@@ -84,13 +84,13 @@ async def overrides(ledger: OverrideLedger) -> Mapping[Pair, Override]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverrideRequest:
-    """An override as it was asked for.
+    """A requested override.
 
     Attributes:
-        entity: Whose quota.
+        entity: The entity.
         values: By key; ``None`` = not set.
         until: Seconds since the epoch.
-        author: Who asks.
+        author: Who requests it.
         reason: Why.
     """
 
@@ -102,12 +102,12 @@ class OverrideRequest:
 
 
 async def begin(ledger: OverrideLedger, request: OverrideRequest) -> Sequence[Override]:
-    """Write overrides down; they are in force from the operator's next pass on.
+    """Record overrides; they take effect with the operator's next reconciliation.
 
     Raises:
-        UsageError: A pair is declared by no document, so it is not known here what the override replaces.
+        UsageError: A pair is declared by no document, so the replaced value is unknown here.
         InventoryError: The ledger cannot be read.
-        KubernetesError: The API server cannot be asked.
+        KubernetesError: The request failed.
     """
     cluster = await ledger.api.get(QUOTA_CLUSTERS, None, ledger.cluster)
     listing = await ledger.api.list(CLIENT_QUOTAS)
@@ -133,12 +133,12 @@ async def begin(ledger: OverrideLedger, request: OverrideRequest) -> Sequence[Ov
 
 
 async def end(ledger: OverrideLedger, pairs: frozenset[Pair], *, now: float) -> Sequence[Override]:
-    """End overrides now; what they replaced comes back with the operator's next pass.
+    """End overrides now; the replaced values are restored by the operator's next reconciliation.
 
     Raises:
         UsageError: There is no such override.
         InventoryError: The ledger cannot be read.
-        KubernetesError: The API server cannot be asked.
+        KubernetesError: The request failed.
     """
     overrides_ended: list[Override] = []
 
@@ -158,7 +158,7 @@ async def end(ledger: OverrideLedger, pairs: frozenset[Pair], *, now: float) -> 
 
 
 async def wait_until_applied(ledger: OverrideLedger, *, seconds: float, clock: Clock) -> bool:
-    """Ask the operator for a pass, and whether one was made in time.
+    """Request a reconciliation from the operator; return whether it ended in time.
 
     Raises:
         KubernetesError: The QuotaCluster may not be patched, or cannot be read.
@@ -191,7 +191,7 @@ def _build_override(
         )
     item = _item(declaring, key)
     live, declared = _number(item.get("live")), _number(item.get("desired"))
-    # An override of an override still replaces what stood there before the first one.
+    # An override of an override still replaces the value before the first one.
     chained = previous is not None and (not declaring or same_value(key, previous.value, live))
     return Override(
         entity=request.entity,
@@ -206,7 +206,7 @@ def _build_override(
 
 
 def _item(declaring: Sequence[Obj], key: Key) -> Mapping[str, Any]:
-    """What a status says of the key; rivals see the same live value."""
+    """Return the status entry of the key; all documents that declare it show the same live value."""
     for obj in declaring:
         for item in status_of(obj).get("keys") or ():
             if isinstance(item, dict) and item.get("key") == key.value:

@@ -1,7 +1,7 @@
-"""The ConfigMaps of one cluster id, written, and changed by writers other than the operator.
+"""Reads and writes the ConfigMaps of one cluster id, also for writers other than the operator.
 
-The operator may be writing at the same time: each try starts from what is there now, and every write is bound to the
-version that was read.
+The operator may write at the same time: each attempt starts from the present content, and every write is bound to the
+resource version that was read.
 """
 
 import asyncio
@@ -26,26 +26,26 @@ from reconciler.kube.records.stored_records import (
 TRIES: Final = 5
 
 IN_FLIGHT: Final = 8
-"""ConfigMaps that are written at the same time."""
+"""ConfigMaps written concurrently."""
 
 
 class ConfigMapApi(Protocol):
-    """What is needed of :class:`reconciler.kube.api.client.KubernetesApi`."""
+    """The part of :class:`reconciler.kube.api.client.KubernetesApi` that is used here."""
 
     async def list(
         self, resource: ApiResource, namespace: str | None = None, *, labels: str = ""
     ) -> ListResult:
-        """A collection."""
+        """List a collection."""
         ...
 
     async def create(self, resource: ApiResource, namespace: str | None, body: Obj) -> Obj:
-        """A new object."""
+        """Create an object."""
         ...
 
     async def replace(
         self, resource: ApiResource, namespace: str | None, name: str, body: Obj
     ) -> Obj:
-        """An object, if it was not changed since."""
+        """Replace an object, if it was not changed since."""
         ...
 
     async def delete(self, resource: ApiResource, namespace: str | None, name: str) -> None:
@@ -54,7 +54,7 @@ class ConfigMapApi(Protocol):
 
 
 async def read(api: ConfigMapApi, namespace: str, cluster_id: str) -> StoredRecords:
-    """What the ConfigMaps of a cluster id hold.
+    """Return the content of the ConfigMaps of a cluster id.
 
     Raises:
         InventoryError: One of them is damaged or missing.
@@ -65,7 +65,7 @@ async def read(api: ConfigMapApi, namespace: str, cluster_id: str) -> StoredReco
 
 
 async def cluster_ids(api: ConfigMapApi, namespace: str) -> list[str]:
-    """The ids of all clusters that have records in a namespace.
+    """Return the ids of all clusters with records in a namespace.
 
     Raises:
         KubernetesError: They cannot be listed.
@@ -81,16 +81,16 @@ async def put(
     stored: dict[str, custom_resources.Obj],
     wanted_objects: Mapping[str, custom_resources.Obj],
 ) -> None:
-    """Make them as wanted, in the order in which a crash in between loses nothing; ``stored`` follows each write.
+    """Write the wanted ConfigMaps in the order in which a crash loses nothing; ``stored`` is updated after each write.
 
     Args:
-        api: The way to the API server.
+        api: Client of the API server.
         namespace: The operator's own.
-        stored: What is there, by name, as the API server gave it.
+        stored: The present ConfigMaps by name, from the API server.
         wanted_objects: From :func:`config_maps.config_maps`.
 
     Raises:
-        Conflict: Another writer wrote meanwhile.
+        KubernetesConflict: Another writer changed one meanwhile.
         KubernetesError: They cannot be written.
     """
     changes = config_maps.diff(stored, wanted_objects)
@@ -104,7 +104,7 @@ async def put(
         )
 
     for write, objects in ((create, changes.create), (update, changes.update)):
-        # The first part counts removals: before the intents of any other part.
+        # The first part has the counts of removals: write it before the intents of any other part.
         for config_map in objects[:1]:
             await write(config_map)
         for start in range(1, len(objects), IN_FLIGHT):
@@ -124,17 +124,17 @@ async def change(
     cluster_id: str,
     work: Callable[[StoredRecords], StoredRecords],
 ) -> StoredRecords:
-    """Change what they hold; what did not change is not written.
+    """Change the content; unchanged parts are not written.
 
     Args:
-        api: The way to the API server.
+        api: Client of the API server.
         namespace: The operator's own.
-        cluster_id: Whose records.
-        work: From what is there to what should be; called again if another writer was quicker.
+        cluster_id: The Kafka cluster id.
+        work: Returns the new content from the present; called again if another writer was faster.
 
     Raises:
         InventoryError: One of them is damaged or missing.
-        Conflict: Another writer was quicker, again and again.
+        KubernetesConflict: Another writer was faster in every attempt.
         KubernetesError: They cannot be read or written.
     """
     for tries_left in reversed(range(TRIES)):
@@ -166,11 +166,11 @@ async def change(
 async def orphan(
     api: ConfigMapApi, namespace: str, cluster_id: str, documents: Collection[str]
 ) -> int:
-    """Mark what documents own as orphaned, before they go without a removal; how many pairs that is.
+    """Record what documents own as orphaned, before they are deleted without a removal; return the number of pairs.
 
     Raises:
         InventoryError: One of the ConfigMaps is damaged or missing.
-        Conflict: Another writer was quicker, again and again.
+        KubernetesConflict: Another writer was faster in every attempt.
         KubernetesError: They cannot be read or written.
     """
     count = 0

@@ -1,8 +1,8 @@
-"""Taking our finalizer off, where no operator will: records are marked first, then the finalizers go. Kafka is not asked.
+"""Removes our finalizer without an operator: records are marked first, then finalizers are removed. Kafka is not queried.
 
-What the documents applied is marked as orphaned in the ConfigMaps of every cluster id before anything lets go. An
-operator that comes back then knows whose a quota was, removes none for a document that is gone, and gives a document
-that still exists its records back. Run again, it does only what is left.
+What the documents applied is recorded as orphaned in the ConfigMaps of every cluster id before any finalizer is
+removed. A later operator then knows the owner of each limit, removes none for a deleted document, and gives an
+existing document its records back. A repeated release continues where it stopped.
 """
 
 import asyncio
@@ -36,13 +36,14 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseResult:
-    """What became of a release.
+    """The result of a release.
 
     Attributes:
-        documents: ``namespace/name`` of those that are free now, sorted.
-        pairs: How many pairs of entity and key were kept as orphaned.
-        unkept: Clusters whose records could not be marked, with the reason; documents are free all the same.
-        failed: Documents whose finalizer is still there, with the reason.
+        documents: ``namespace/name`` of the released documents, sorted.
+        pairs: Number of pairs recorded as orphaned.
+        unkept: Clusters whose records could not be marked, with the reason; their documents are released
+            nevertheless.
+        failed: Documents that still have the finalizer, with the reason.
     """
 
     documents: tuple[str, ...] = ()
@@ -58,13 +59,13 @@ async def release(
     operator_namespace: str,
     progress: Progress,
 ) -> ReleaseResult:
-    """Take our finalizer off every ClientQuota that has it.
+    """Remove our finalizer from every ClientQuota that has it.
 
     Args:
-        api: The way to the API server.
-        namespaces: Where; empty = everywhere.
-        operator_namespace: Where the records are.
-        progress: How far it is.
+        api: Client of the API server.
+        namespaces: The namespaces; empty = all.
+        operator_namespace: Namespace of the records.
+        progress: Receives the progress.
 
     Raises:
         KubernetesError: ClientQuotas could not be listed; nothing was changed.
@@ -72,7 +73,7 @@ async def release(
     held_objects = await _documents_with_finalizer(api, namespaces)
     pairs, unkept = await _keep(api, operator_namespace, held_objects, progress)
     failed = await _remove_finalizers(api, held_objects, progress)
-    # An operator that still runs puts its finalizer back.
+    # A running operator adds its finalizer again.
     again = {
         document_of(obj) for obj in await _documents_with_finalizer(api, namespaces)
     } - failed.keys()
@@ -95,7 +96,7 @@ async def _documents_with_finalizer(api: KubernetesApi, namespaces: Sequence[str
 async def _keep(
     api: KubernetesApi, namespace: str, held_objects: Sequence[Obj], progress: Progress
 ) -> tuple[int, dict[str, str]]:
-    """Mark the records of the documents as orphaned; how many pairs, and the clusters whose records could not be marked."""
+    """Record as orphaned what the documents own; return the number of pairs, and clusters that failed with the reason."""
     pairs, unkept = 0, dict[str, str]()
     if not held_objects:
         return pairs, unkept
@@ -103,7 +104,7 @@ async def _keep(
     try:
         cluster_ids = await record_store.cluster_ids(api, namespace)
     except KubernetesError as error:
-        # The operator orphans what a document owned that went unseen, so a person without this right may release.
+        # The operator orphans what an unobserved deleted document owned, so release works without this permission.
         unkept[f"records in namespace {namespace}"] = str(error)
         return pairs, unkept
     for number, cluster_id in enumerate(cluster_ids, 1):
@@ -121,7 +122,7 @@ async def _keep(
 async def _remove_finalizers(
     api: KubernetesApi, held_objects: Sequence[Obj], progress: Progress
 ) -> dict[str, str]:
-    """Take the finalizers off; the documents that still have theirs, with the reason."""
+    """Remove the finalizers; return the documents that still have theirs, with the reason."""
     failed: dict[str, str] = {}
     slots = asyncio.Semaphore(IN_FLIGHT)
     release_count = 0
@@ -149,7 +150,7 @@ async def _remove_finalizer(api: KubernetesApi, obj: Obj) -> None:
         except NotFound:
             return
         except KubernetesError as error:
-            # Other finalizers came or went, so that ours stands elsewhere.
+            # Other finalizers were added or removed, so ours has another position.
             has_moved = isinstance(error, KubernetesConflict) or error.status == _TEST_FAILED
             if not has_moved or not tries_left:
                 raise

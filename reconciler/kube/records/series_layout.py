@@ -1,4 +1,4 @@
-"""How one series of ConfigMaps is laid out: how many parts, what they are called, which layout counts after a crash."""
+"""The layout of a series of ConfigMaps: number and names of its parts, and which layout is valid after a crash."""
 
 import hashlib
 import re
@@ -14,11 +14,11 @@ from reconciler.quota.entity_forms import record_key
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class SeriesLayout:
-    """One way to spread a series.
+    """One distribution of a series over parts.
 
     Attributes:
-        serial: Rises with every change of the number of parts.
-        parts: How many there are.
+        serial: Increases with every change of the number of parts.
+        parts: Number of parts.
 
     Raises:
         ValueError: There is no part, or the serial number is negative.
@@ -33,18 +33,18 @@ class SeriesLayout:
 
 
 ONE: Final = SeriesLayout()
-"""What every series begins with."""
+"""The first layout of every series."""
 
 _NAME: Final = re.compile(r"-(0|[1-9][0-9]{0,8})-(0|[1-9][0-9]{0,3})of([1-9][0-9]{0,3})")
 
 
 def name_of_part(prefix: str, layout: SeriesLayout, number: int) -> str:
-    """``PREFIX-SERIAL-NUMBERofPARTS``."""
+    """Return ``PREFIX-SERIAL-NUMBERofPARTS``."""
     return f"{prefix}-{layout.serial}-{number}of{layout.parts}"
 
 
 def part_of(subject: Entity, parts: int) -> int:
-    """In which part an entity is filed; the same for all time."""
+    """Return the number of the part of an entity; must never change."""
     return _hash(subject) % parts
 
 
@@ -54,12 +54,12 @@ def _hash(subject: Entity) -> int:
 
 
 def current(prefix: str, names: Collection[str]) -> tuple[SeriesLayout, tuple[str, ...]]:
-    """The newest layout of which every part is there, and the names of its parts.
+    """Return the newest complete layout and the names of its parts.
 
-    Nothing at all is the first layout without a part: there are no records yet, or they are lost.
+    No names at all give the first layout without parts: there are no records yet, or they are lost.
 
     Raises:
-        InventoryError: There are parts, but none of the layouts is whole.
+        InventoryError: There are parts, but no layout is complete.
     """
     layouts: set[SeriesLayout] = set()
     for name in names:

@@ -1,8 +1,8 @@
-"""The parts of one series of ConfigMaps: how many there are, which records each holds, and their gzip bytes.
+"""The parts of one series of ConfigMaps: their number, the records of each, and their gzip bytes.
 
-The number of parts is worked out from sizes, so that the work is linear in the bytes of the records: whatever the names
-are, all records are encoded and compressed at most four times (once where the present layout fits). Nothing here reads
-or writes ConfigMaps, and the arguments are immutable, so that it can run in a thread.
+The number of parts is estimated from sizes, so that the work is linear in the bytes of the records: all records are
+encoded and compressed at most four times, whatever the names are (once if the present layout fits). Nothing here
+reads or writes ConfigMaps, and the arguments are immutable, so that it can run in a thread.
 """
 
 import zlib
@@ -27,14 +27,15 @@ from reconciler.quota.ownership import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartLimits:
-    """What one part may hold at most, and how many parts there may be.
+    """Limits of a part, and of the number of parts.
 
     Attributes:
-        packed: Characters of one part in base64, as it is stored. The API server takes ConfigMaps of 1 MiB.
+        packed: Characters of one part in base64, as stored. The API server accepts ConfigMaps of 1 MiB.
         unpacked: Bytes of one part before compression; well below what a reader accepts.
         parts: Parts of one series.
-        target: Characters of one part in base64 as long as there are few parts: a change of one document rewrites one.
-        target_parts: With so many parts they grow beyond the target.
+        target: Characters of one part in base64 while there are few parts: a change of one document rewrites one
+            part.
+        target_parts: From this number of parts on they grow beyond ``target``.
     """
 
     packed: int = 256 * 1024
@@ -44,16 +45,16 @@ class PartLimits:
     target_parts: int = 128
 
     def characters(self, parts: int) -> int:
-        """Most characters of a part in base64, in a layout with so many parts."""
+        """Return the maximum characters of a part in base64, in a layout with this number of parts."""
         return min(self.target, self.packed) if parts < self.target_parts else self.packed
 
     def allows(self, part: "SeriesPart", parts: int) -> bool:
-        """Whether a part is small enough for a layout with so many parts."""
+        """Whether a part is small enough for a layout with this number of parts."""
         characters = 4 * ((len(part.packed) + 2) // 3)
         return characters <= self.characters(parts) and part.size <= self.unpacked
 
     def certain(self, parts: int) -> int:
-        """So many bytes fit into one part whatever they are: gzip adds 5 per 16 KiB at most, and 18."""
+        """Return the bytes that fit into one part without compression: gzip adds at most 5 bytes per 16 KiB, and 18."""
         room = self.characters(parts) // 4 * 3
         return min(room - room // 1024 - 64, self.unpacked)
 
@@ -61,22 +62,22 @@ class PartLimits:
 PART_LIMITS: Final = PartLimits()
 
 GROWTH: Final = 1.2
-"""A part of a larger layout may compress so much worse than the part that it comes from: estimates allow for it."""
+"""Factor by which a part of a larger layout may compress worse than the part that it comes from."""
 
 EMPTY: Final = 192
-"""At most so many bytes has a part without records, compressed; in base64, a third more."""
+"""Maximum compressed bytes of a part without records; in base64, a third more."""
 
 OVERHEAD: Final = 512
-"""Bytes of a part besides its rows, estimated."""
+"""Estimated bytes of a part besides its rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeriesPart:
-    """One part as it is stored.
+    """One part as stored.
 
     Attributes:
         packed: Its gzip bytes.
-        size: How many bytes it has unpacked.
+        size: Its unpacked bytes.
     """
 
     packed: bytes
@@ -84,7 +85,7 @@ class SeriesPart:
 
 
 def gzip_of(content: bytes) -> bytes:
-    """Gzip without a time and a name in it: equal content gives equal bytes."""
+    """Compress without time and name in the header: equal content gives equal bytes."""
     packer = zlib.compressobj(6, zlib.DEFLATED, 31)
     return packer.compress(content) + packer.flush()
 
@@ -97,17 +98,17 @@ def lay_out(
     limits: PartLimits = PART_LIMITS,
     pack: Callable[[bytes], bytes] = gzip_of,
 ) -> tuple[SeriesLayout, Sequence[SeriesPart]]:
-    """The layout of a series and its parts: the present one if it fits and is not far too large.
+    """Return the layout of a series and its parts: the present one if it fits and is not far too large.
 
     Args:
         owned: The records of the series.
-        writers: Who writes to the cluster; they are in the first part.
-        present: The layout that is stored.
-        limits: How large a part may be.
+        writers: The writers of the cluster; stored in the first part.
+        present: The stored layout.
+        limits: Size limits of a part.
         pack: Compresses one part.
 
     Raises:
-        InventoryError: There is more than even the largest layout takes.
+        InventoryError: The records exceed the largest layout.
     """
     parts = _parts(owned, writers, present.parts, pack)
     if all(limits.allows(part, present.parts) for part in parts):
@@ -126,14 +127,14 @@ def lay_out(
 
 
 def next_layout(present: SeriesLayout, parts: int) -> SeriesLayout:
-    """The layout with so many parts that follows another one."""
+    """Return the next layout, with this number of parts."""
     return SeriesLayout(serial=present.serial + 1, parts=parts)
 
 
 def _is_far_too_large(
     present: SeriesLayout, parts: Sequence[SeriesPart], limits: PartLimits
 ) -> bool:
-    """Whether one part would be filled to a quarter: much less, so that a layout does not change to and fro."""
+    """Whether one part would be filled to at most a quarter; the margin prevents alternating layouts."""
     return (
         present.parts > 1
         and sum(max(len(part.packed) - EMPTY, 0) for part in parts) <= limits.characters(1) // 4
@@ -147,8 +148,8 @@ def _is_far_too_large(
 class _Sizes:
     """Bytes of the records by part of the finest layout; coarser layouts are sums of these.
 
-    A part of a layout with twice the parts holds records of one part of the layout before it, because the number of a
-    part is the remainder of a hash.
+    A part of a layout with twice the parts contains records of one part of the layout before it, because the number
+    of a part is the remainder of a hash.
     """
 
     def __init__(self, owned: OwnershipRecords, present: int, max_bytes: int) -> None:
@@ -161,7 +162,7 @@ class _Sizes:
             self._finest[part_of(subject, len(self._finest))] += size
 
     def candidates(self, parts: Sequence[SeriesPart], limits: PartLimits) -> Sequence[int]:
-        """Numbers of parts to try, at most three: by the compression seen, without any compression, the largest."""
+        """Return at most three numbers of parts to try: by the observed compression, without compression, and the maximum."""
         ratios = [
             GROWTH * len(part.packed) / max(size, 1)
             for part, size in zip(parts, self._of(self._present), strict=True)
@@ -176,7 +177,7 @@ class _Sizes:
         return sorted({estimated, max(estimated, certain), self._counts[-1]} - {self._present})
 
     def _first(self, fits: Callable[[int, int, int], bool]) -> int:
-        """The smallest larger layout all of whose parts fit; the largest if none does."""
+        """Return the smallest larger layout all of whose parts fit; the largest if none does."""
         for count in self._counts[1:]:
             if all(fits(number, size, count) for number, size in enumerate(self._of(count))):
                 return count
@@ -190,7 +191,7 @@ class _Sizes:
 
 
 def sizes_of(owned: OwnershipRecords) -> Mapping[Entity, int]:
-    """At least so many bytes as the rows of each entity have in the text, worked out in one go over the names."""
+    """Return an upper bound of the bytes of each entity's rows, in one pass over the names."""
     sizes: dict[Entity, int] = {}
     names: dict[Entity, int] = {}
 
@@ -214,11 +215,11 @@ def sizes_of(owned: OwnershipRecords) -> Mapping[Entity, int]:
 
 
 _ROW: Final = 320
-"""More than a row has besides texts: six numbers of 25 characters, five owners, a key, marks."""
+"""Upper bound of a row's bytes besides texts: six numbers of 25 characters, five owners, a key, punctuation."""
 
 
 def _escaped(text: str) -> int:
-    """At most so many bytes in JSON: six per character, twelve beyond the basic plane."""
+    """Return an upper bound of a text's bytes in JSON: six per character, twelve beyond the basic multilingual plane."""
     if text.isascii() and text.isprintable():
         return 2 * len(text) + 3
     return 6 * (len(text.encode("utf-16-le", "surrogatepass")) // 2) + 3
@@ -229,7 +230,7 @@ def _escaped(text: str) -> int:
 
 @dataclass(slots=True)
 class _PartShare:
-    """What one part holds of a series."""
+    """The content of one part."""
 
     records: dict[Entity, OwnershipRecord] = field(default_factory=dict)
     intents: dict[Pair, Intent] = field(default_factory=dict)
@@ -255,7 +256,7 @@ def encoded_parts(
     *,
     pack: Callable[[bytes], bytes] = gzip_of,
 ) -> Iterator[tuple[int, OwnershipRecords, SeriesPart]]:
-    """Some parts of a layout with so many parts: the number, what it holds, how it is stored."""
+    """Yield some parts of a layout with ``count`` parts: number, content, stored form."""
     for number, share in zip(sorted(numbers), split(owned, count, numbers), strict=True):
         records = ClusterRecords(owned=share, writers={} if number else writers)
         content = records_format.encode({owned.cluster_id: records})
@@ -265,7 +266,7 @@ def encoded_parts(
 def split(
     owned: OwnershipRecords, count: int, numbers: Collection[int] | None = None
 ) -> Sequence[OwnershipRecords]:
-    """What each of so many parts holds, or each of those with these numbers; every record is looked at once."""
+    """Return the content of each of ``count`` parts, or of those with these numbers; one pass over the records."""
     if count == 1:
         return (owned,) if numbers is None or numbers else ()
     part_numbers = range(count) if numbers is None else sorted(numbers)

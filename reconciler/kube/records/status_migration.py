@@ -1,9 +1,9 @@
-"""Records of statuses, taken over once: where the ConfigMaps of a cluster id do not list yet what documents own.
+"""Migrates records from statuses, once, if the ConfigMaps of a cluster id do not list yet what documents own.
 
-That is so after an upgrade from a version that kept records in statuses, and after a restore that brought custom
-resources and no ConfigMaps. A status may be written by more people than a ConfigMap, so a record of a status counts
-only where its document has a grant for the entity of its spec at this moment: it can claim no more than the document
-may declare anyway. The first complete listing writes the list, and from then on no status is read.
+This happens after an upgrade from a version that stored records in statuses, and after a restore of custom resources
+without ConfigMaps. More users may write a status than a ConfigMap, so a record of a status counts only if its
+document currently has a grant for the entity of its spec: it cannot claim more than the document may declare anyway.
+The first complete listing writes the list, and from then on no status is read.
 """
 
 import logging
@@ -27,7 +27,7 @@ _LOG: Final = logging.getLogger("reconciler.kube")
 
 
 def shows_records(obj: Obj, cluster_id: str) -> bool:
-    """Whether the status of a ClientQuota shows records of this cluster."""
+    """Whether the status of a ClientQuota contains records of this cluster."""
     status = status_of(obj)
     return bool(status.get("keys")) and status.get("clusterId") == cluster_id
 
@@ -39,12 +39,12 @@ def records_of_statuses(
     before: Mapping[Any, OwnershipRecord],
     has_grant: Callable[[Obj], bool],
 ) -> tuple[dict[Any, OwnershipRecord], dict[str, str]]:
-    """The records with those that statuses show and no ConfigMap has, and the uids of their documents.
+    """Return the records, with those of statuses that no ConfigMap has, and the uids of their documents.
 
     Args:
-        cluster_id: Whose records.
-        objects: The ClientQuotas that exist.
-        before: The records that ConfigMaps have; they count more.
+        cluster_id: The Kafka cluster id.
+        objects: The existing ClientQuotas.
+        before: The records of the ConfigMaps; they take precedence.
         has_grant: Whether a document may declare its entity.
     """
     records, uids = dict(before), dict[str, str]()

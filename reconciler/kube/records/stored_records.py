@@ -1,4 +1,4 @@
-"""What the ConfigMaps of one cluster id hold, as a value; what they are called; and which parts a change touches."""
+"""The content of the ConfigMaps of one cluster id as a value, their names, and the parts that a change affects."""
 
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
@@ -32,18 +32,18 @@ CLUSTER_ID: Final = f"{GROUP}/cluster-id"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRecords:
-    """What the ConfigMaps of one cluster id hold.
+    """The content of the ConfigMaps of one cluster id.
 
     Attributes:
         owned: All records, intents, overrides, orphans and drift times.
-        uids: The uids of the documents that own something, as far as their deletion was not seen.
+        uids: The uids of the documents that own something and whose deletion was not observed.
         removals: Removals within the guard's window.
         corrections: Corrections of drift within the tracker's window.
-        writers: Who writes to this cluster, by writer id.
-        layout: How the parts are laid out at present.
-        takes_statuses: Whether records of statuses are still to be taken over: no list of what documents own was ever
+        writers: The writers of this cluster, by writer id.
+        layout: The present layout of the parts.
+        takes_statuses: Whether records of statuses still have to be migrated: no list of what documents own was ever
             written for this cluster.
-        is_old_form: Whether an older version wrote them; they are replaced as a new layout.
+        is_old_form: Whether an older version wrote them; they are replaced by a new layout.
     """
 
     owned: OwnershipRecords
@@ -57,17 +57,17 @@ class StoredRecords:
 
 
 def hash_of(cluster_id: str) -> str:
-    """What names and labels call a cluster id: ids hold characters that those may not."""
+    """Return the form of a cluster id in names and labels, which do not allow all its characters."""
     return hashlib.sha256(cluster_id.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def selector(cluster_id: str) -> str:
-    """The label selector of all ConfigMaps of a cluster id."""
+    """Return the label selector of all ConfigMaps of a cluster id."""
     return f"{CLUSTER_LABEL}={hash_of(cluster_id)},{SERIES_LABEL}"
 
 
 def changed_parts(before: StoredRecords, after: StoredRecords) -> Collection[int]:
-    """The numbers of the parts that hold something else now."""
+    """Return the numbers of the parts whose content changed."""
     parts = after.layout.parts
     entities = changed_entities(before, after)
     numbers = {part_of(subject, parts) for subject in entities}
@@ -81,7 +81,7 @@ def _in_first_part(stored: StoredRecords) -> tuple[object, ...]:
 
 
 def changed_entities(before: StoredRecords, after: StoredRecords) -> set[Entity]:
-    """The entities of which something else is recorded now."""
+    """Return the entities whose records changed."""
     first, second = before.owned, after.owned
     entities: set[Entity] = set()
     if first.records is not second.records:

@@ -1,14 +1,14 @@
-"""Which QuotaCluster looks after which Kafka cluster: one, and after a restart the same, or two would fight over every limit."""
+"""Assigns each Kafka cluster id to one QuotaCluster, also across restarts: two would overwrite each other's limits."""
 
 from reconciler.kube.api.custom_resources import Obj, created_of, name_of, status_of
 from reconciler.kube.watch.resource_cache import ResourceCache
 
 
 class ClusterAssignments:
-    """Decides by cluster id. The one that had it keeps it until it is deleted or looks after another one.
+    """Assigns Kafka cluster ids. An assignment lasts until its QuotaCluster is deleted or connects to another cluster.
 
     Args:
-        cache: The QuotaClusters and their statuses, which outlive a process.
+        cache: The QuotaClusters and their statuses, which survive a restart.
     """
 
     def __init__(self, cache: ResourceCache) -> None:
@@ -16,11 +16,11 @@ class ClusterAssignments:
         self._names: dict[str, str] = {}
 
     def of(self, cluster_id: str, name: str) -> str:
-        """The QuotaCluster that looks after this Kafka cluster.
+        """Return the QuotaCluster that manages this Kafka cluster; the caller if there is none yet.
 
         Args:
-            cluster_id: Whose id.
-            name: The QuotaCluster that was answered by it, and asks.
+            cluster_id: The Kafka cluster id.
+            name: The QuotaCluster that is connected to the cluster and calls.
         """
         self._names = {
             assigned_id: keeper
@@ -30,13 +30,13 @@ class ClusterAssignments:
         return self._names.setdefault(cluster_id, self._before(cluster_id, name))
 
     def forget(self, name: str) -> None:
-        """A QuotaCluster is gone."""
+        """Forget a deleted QuotaCluster."""
         self._names = {
             assigned_id: keeper for assigned_id, keeper in self._names.items() if keeper != name
         }
 
     def _before(self, cluster_id: str, name: str) -> str:
-        """Who had it by the statuses, the oldest first; the caller if none had it."""
+        """Return the oldest QuotaCluster with this cluster id in its status, else ``name``."""
         had = [
             cluster_obj
             for cluster_obj in self._cache.clusters.values()

@@ -1,6 +1,6 @@
-"""One loop per QuotaCluster, begun and ended as they come and go, and one for documents that name none.
+"""Starts and stops one loop per QuotaCluster, and one loop for documents whose QuotaCluster does not exist.
 
-The source of an event calls :meth:`ClusterLoops.wake`; nothing here waits for Kafka or for the API server.
+Watch events call :meth:`ClusterLoops.wake`, which waits neither for Kafka nor for the API server.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from reconciler.base.protocols import Clock
 from reconciler.kube.watch.resource_cache import ResourceCache
 
 LOST: Final = ""
-"""Name of the loop for documents whose QuotaCluster does not exist; no QuotaCluster can be called so."""
+"""Name of the loop for documents whose QuotaCluster does not exist; not a valid QuotaCluster name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +29,12 @@ class ClusterLoops:
     """The loops of one operator.
 
     Args:
-        cache: Which clusters there are.
-        ours: Whether a cluster is for this operator.
-        work_of: The work of a new loop, by the name of its cluster (``LOST`` for the rest).
-        pace_of: The rhythm of a loop, asked anew before each wait.
+        cache: The QuotaClusters.
+        is_own: Whether this operator serves a QuotaCluster.
+        work_of: Returns the work of a new loop by the name of its cluster (``LOST`` for documents without a cluster).
+        pace_of: Returns the intervals of a loop; called before each wait.
         clock: Time.
-        on_end: Called with the name of a cluster whose loop ended because it is gone.
+        on_end: Called with the name of a cluster whose loop ended.
     """
 
     def __init__(
@@ -54,26 +54,26 @@ class ClusterLoops:
 
     @property
     def loops(self) -> dict[str, ClusterLoop]:
-        """The loops of clusters that are ours, by name."""
+        """The loops of the QuotaClusters that this operator serves, by name."""
         return {name: running.loop for name, running in self._running.items() if name != LOST}
 
     def wake(self, clusters: Iterable[str], key: str) -> None:
-        """Something about ``key`` changed for these clusters."""
+        """Put ``key`` into the mailboxes of these clusters, and start or stop loops if clusters were created or deleted."""
         for name in clusters:
             present = name in self._cache.clusters
             is_wanted = present and self._is_own(name)
             if (name in self._running) != is_wanted:
-                self._changed.set()  # It came or went, or another operator serves it from now on.
+                self._changed.set()  # Created, deleted, or its operator class changed.
             if is_wanted and name in self._running:
                 self._running[name].loop.mailbox.put(key)
             if not present and LOST in self._running:
                 self._running[LOST].loop.mailbox.put(name)
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Keep the loops up until ``stop`` is set.
+        """Run the loops until ``stop`` is set.
 
         Raises:
-            Exception: What a loop died of: a bug.
+            Exception: A loop failed; this is a bug.
         """
         tasks: dict[asyncio.Task[None], str] = {}
         stopping = asyncio.ensure_future(stop.wait())
@@ -114,7 +114,7 @@ class ClusterLoops:
             self._running[name].stop.set()
 
     def _ended(self, name: str) -> None:
-        """Its cluster is gone; if it was made again meanwhile, a new loop begins at once."""
+        """Remove a loop that ended; if its cluster exists again, a new loop starts at once."""
         del self._running[name]
         self._on_end(name)
         self._changed.set()
@@ -123,7 +123,7 @@ class ClusterLoops:
 
 
 def reported(work: Work, report: Callable[[float], None], *, clock: Clock) -> Work:
-    """The work, with a report of when it began, in seconds since the epoch, and of 0 once it ended."""
+    """Wrap ``work``: report the start time (seconds since the epoch) when it begins and 0 when it ends."""
 
     async def run(trigger: LoopTrigger) -> LoopOutcome:
         report(clock.now())

@@ -1,7 +1,4 @@
-"""One pass over one Kafka cluster as the operator makes it: listing, records, finalizers, the pass, and what it reports.
-
-The loop makes one call at a time. Each compares everything; its trigger decides how much is listed and written again.
-"""
+"""The operator's reconciliation of one Kafka cluster: listing, records, finalizers, comparison, writes, statuses."""
 
 import asyncio
 import contextlib
@@ -49,10 +46,10 @@ from reconciler.quota.results.report import Reconciliation, RunOrigin
 from reconciler.reconcile import ReconcileOptions, ReconcilePorts, ValidationMode
 
 PENDING_AFTER_SECONDS: Final = 10.0
-"""A pass that takes longer lets documents without any status say that they are pending."""
+"""Seconds of a reconciliation after which documents without a status are reported as pending."""
 
 HOLDING_TRIES: Final = 4
-"""So often documents are looked through for some that need our finalizer; others may come while it is put on."""
+"""Maximum number of passes that add missing finalizers; documents may be created while finalizers are added."""
 
 _T = TypeVar("_T")
 
@@ -61,10 +58,10 @@ class ClusterReconciler:
     """The work of one cluster's loop.
 
     Args:
-        name: Of the QuotaCluster.
-        around: What all clusters share.
-        inventory: The records of this cluster.
-        passes: Runs passes and remembers the ones before.
+        name: Name of the QuotaCluster.
+        context: What all clusters of the operator share.
+        inventory: The ownership records of this cluster.
+        passes: Runs reconciliations and keeps state between them.
     """
 
     def __init__(
@@ -79,7 +76,7 @@ class ClusterReconciler:
         self._inventory, self._passes = inventory, passes
         self._index = EligibilityIndex(name)
         self._known: KnownState | None = None
-        # Whether the records could be read in the pass under way; None = not tried.
+        # Whether the records could be read in the current reconciliation; None = not tried.
         self._records_known: bool | None = None
         self._publisher = StatusPublisher(
             name,
@@ -90,7 +87,7 @@ class ClusterReconciler:
         )
 
     async def __call__(self, wake: LoopTrigger) -> LoopOutcome:
-        """One pass; what a cluster, a document or the API server did wrong is reported in statuses.
+        """Reconcile once; errors of the cluster, a document or the API server are reported in statuses.
 
         Raises:
             KquotaError: The records could not be read or written; the loop tries again.
@@ -107,15 +104,15 @@ class ClusterReconciler:
         error = result.report.error
         if error is not None:
             return LoopOutcome(retry=error.retriable, note=str(error))
-        # While writes of an earlier leader may land nothing is confirmed.
+        # Do not confirm while writes of an earlier leader may still take effect.
         confirm = not self._context.fenced() and needs_confirmation(result.report)
         return LoopOutcome(retry=bool(pending), note=pending, confirm=confirm)
 
     async def _reconcile_once(
         self, obj: Obj, wake: LoopTrigger, baseline: KnownState | None
     ) -> ReconcileResult:
-        """Everything up to the end of the pass."""
-        # What an answer to our own write showed before the watch has no order.
+        """Reconcile up to the point where the result can be published."""
+        # Responses to our own writes have no defined order relative to watch events.
         is_reported = self._context.cache.take_changed(self._name).issubset(wake.keys)
         baseline = baseline if is_reported and names_documents(wake) else None
         scope: ReconcileScope | None = None
@@ -199,21 +196,21 @@ class ClusterReconciler:
         return owned
 
     async def _read_records_of(self, cluster_id: str | None, cluster: QuotaCluster | None) -> None:
-        """The records, where Kafka does not answer: without them no document may be released."""
+        """Read the records after Kafka failed to answer: without records no document may be released."""
         if self._records_known is not None:
             return
         self._records_known = True
-        if cluster_id is not None:  # Else no cluster ever answered, and nothing was applied.
-            with contextlib.suppress(KquotaError):  # Why the pass ended is more telling.
+        if cluster_id is not None:  # Otherwise no cluster ever answered, and nothing was applied.
+            with contextlib.suppress(KquotaError):  # The first error says more.
                 _ = await self._read_records(cluster_id, cluster)
 
     def _as_compared(
         self, used_eligibilities: Mapping[str, Eligibility]
     ) -> Mapping[str, Eligibility]:
-        """The documents as the pass knew them, with the statuses that they have by now; those that are gone left out.
+        """Return the documents as they were compared, with their current statuses, without those that were deleted since.
 
-        What came, changed or was deleted meanwhile is the next pass's: to say that it is in order would be a lie, and
-        to release it would leave behind what was to be removed.
+        Documents that were created, changed or deleted meanwhile are left to the next reconciliation: reporting them
+        as in sync would be false, and releasing them would leave behind limits that have to be removed.
         """
         present = self._context.cache.of(self._name)
         compared: dict[str, Eligibility] = {}
@@ -233,10 +230,10 @@ class ClusterReconciler:
         store: QuotaStore,
         answering: Cluster,
     ) -> tuple[ReconcileScope | None, QuotaStore]:
-        """What a partial reconciliation is about, ``None`` = it has to be a complete one; and the cluster as it sees it.
+        """Return the scope of a partial reconciliation, ``None`` if it has to be complete, and the store to use.
 
-        It may remove limits without a listing: the end of a document was seen in a watch of all documents, in order, so
-        that every claim that was made before it was seen before it.
+        A partial reconciliation may remove limits without a listing: the deletion was reported by a watch of all
+        documents, in order, so every claim that was made before the deletion was reported before it.
         """
         context = self._context
         if (
@@ -263,7 +260,7 @@ class ClusterReconciler:
         baseline: KnownState | None,
         scope: ReconcileScope | None,
     ) -> ResolvedClaims:
-        """What all documents together ask for."""
+        """Resolve the claims of all documents."""
         owned = self._inventory.owned
         if baseline is not None and scope is not None:
             return resolve_scope(
@@ -298,11 +295,11 @@ class ClusterReconciler:
     ) -> ReconcileOptions:
         rules = cluster.rules(complete=complete)
         if self._context.settings.namespaces:
-            # Removing what no document declares requires a look at every namespace.
+            # Removing what no document declares requires reading every namespace.
             rules = replace(rules, exclusive=False)
         return ReconcileOptions(
             rules=rules,
-            # Deleting the last document is intended; documents that are just not there are another thing.
+            # Deleting the last document is intended; documents that are missing for another reason are not.
             guards=replace(cluster.guards, allow_empty=self._is_leaving(scope)),
             expected_cluster_id=expected,
             validation=ValidationMode.NONE,
@@ -324,14 +321,14 @@ class ClusterReconciler:
     def _eligibilities(
         self, cluster: QuotaCluster, scope: ReconcileScope | None = None
     ) -> Mapping[str, Eligibility]:
-        """What each document, or each of a scope, may ask for."""
+        """Return the eligibility of each document, or of each document of ``scope``."""
         objects = self._context.cache.of(self._name)
         if scope is None:
             return self._index.judge_all(objects, cluster)
         return self._index.judge(objects, cluster, scope.documents)
 
     def _unusable(self) -> Mapping[str, Eligibility]:
-        """The documents of a QuotaCluster that cannot be used: each says so and freezes what it owns."""
+        """Return the documents of an invalid QuotaCluster: each reports this and freezes the limits that it owns."""
         return {
             document: assess_eligibility(obj, {}, unusable={self._name})
             for document, obj in self._context.cache.of(self._name).items()
@@ -340,7 +337,7 @@ class ClusterReconciler:
     async def _read_everything(
         self, wake: LoopTrigger, cluster_id: str, cluster: QuotaCluster
     ) -> bool:
-        """Read the records, and whether removals may be made: only after a complete listing in this very pass.
+        """Read the records; return whether removals are allowed: only after a complete listing in this reconciliation.
 
         Listing costs ten requests for 5,000 documents, so it is done at resyncs and where something might be removed.
         """
@@ -359,11 +356,12 @@ class ClusterReconciler:
     async def _hold(
         self, cluster: QuotaCluster, rules: Rules, scope: ReconcileScope | None
     ) -> tuple[Mapping[str, Eligibility], frozenset[str]]:
-        """Our finalizer on every document whose deletion will have an effect, before anything is sent for it.
+        """Add our finalizer to every document whose deletion will have an effect, before any write to Kafka for it.
 
         Returns:
-            The documents of this pass, without any that came while others were held and was not held. And
-            those that could not be held: their deletion would go unseen, so nothing is written for them.
+            The documents of this reconciliation, and the names of those whose finalizer could not be added. Nothing
+                is written
+            for the latter, because their deletion would not be noticed.
         """
         for tries_left in reversed(range(HOLDING_TRIES)):
             eligibilities = self._eligibilities(cluster, scope)
@@ -384,7 +382,7 @@ class ClusterReconciler:
         raise AssertionError("the last try returns")
 
     async def _await_with_status(self, cluster: QuotaCluster, work: Awaitable[_T]) -> _T:
-        """The result of some work; meanwhile no document is left without any status for long."""
+        """Await ``work``; after ``PENDING_AFTER_SECONDS`` write a pending status to documents without a status."""
         task = asyncio.ensure_future(work)
         try:
             done_tasks, _ = await asyncio.wait({task}, timeout=PENDING_AFTER_SECONDS)
@@ -398,11 +396,11 @@ class ClusterReconciler:
 
 
 def _pinned(obj: Obj) -> str | None:
-    """The id of the cluster that answered first: another one is not to be written to by mistake."""
+    """Return the cluster id that was pinned at first contact, to prevent writes to another cluster by mistake."""
     cluster_id = status_of(obj).get("clusterId")
     return cluster_id if isinstance(cluster_id, str) else None
 
 
 def _known_id(obj: Obj, cluster: QuotaCluster | None) -> str | None:
-    """The id of the cluster as far as it is known without asking."""
+    """Return the expected cluster id without a request to Kafka."""
     return (cluster.expected_cluster_id if cluster is not None else None) or _pinned(obj)

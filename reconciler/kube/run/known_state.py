@@ -1,8 +1,9 @@
-"""What a reconciliation left behind, as far as the next one may be partial.
+"""The state after a reconciliation that the next one may rely on to be partial.
 
-A partial reconciliation compares everything and describes, judges and writes only what changed documents are about. It
-ends as a complete one would end, if for all other entities nothing was open: no difference that waits for time, for a
-second observation, for a budget or for another try. Otherwise, and after each resync, the next one is complete.
+A partial reconciliation compares everything, but describes, judges and writes only the entities of changed documents.
+Its result equals that of a complete one if nothing was open for all other entities: no difference that waits for
+time, a second observation, a budget or a retry. Otherwise, and after each resync, the next reconciliation is
+complete.
 """
 
 from dataclasses import dataclass
@@ -23,12 +24,12 @@ _OPEN_CAUSES: Final = frozenset({Cause.DRIFT, Cause.OVERRIDE, Cause.OVERRIDE_EXP
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownState:
-    """What the last reconciliation left.
+    """The state after the last reconciliation.
 
     Attributes:
         cluster: The QuotaCluster.
-        live: What Kafka has.
-        settled: What all documents together ask for.
+        live: The quotas in Kafka.
+        settled: The resolved claims of all documents.
     """
 
     cluster: QuotaCluster
@@ -39,12 +40,12 @@ class KnownState:
 def known_state(
     result: ReconcileResult, owned: OwnershipRecords, *, pending: str
 ) -> KnownState | None:
-    """What a partial reconciliation may rely on; ``None`` = the next one has to be complete.
+    """Return what a partial reconciliation may rely on; ``None`` if the next one has to be complete.
 
     Args:
-        result: What the reconciliation left to report.
+        result: The result of the reconciliation.
         owned: The records after it.
-        pending: What could not be done yet, in a sentence.
+        pending: What could not be done yet, as a sentence; "" = nothing.
     """
     report = result.report
     if pending or not report.in_order or report.preview is None or report.live is None:
@@ -67,9 +68,9 @@ def _is_open(finding: Finding) -> bool:
 
 
 def names_documents(trigger: LoopTrigger) -> bool:
-    """Whether documents that the watch reported are all that a reconciliation is due for.
+    """Whether changed documents are the only reason for a reconciliation.
 
-    The key of a document has a slash; other keys are names of QuotaClusters and Secrets, and listings.
+    The key of a document contains a slash; other keys are names of QuotaClusters and Secrets, and listings.
     """
     is_complete = trigger.everything or trigger.resync or trigger.retry
     return bool(trigger.keys) and not is_complete and all("/" in key for key in trigger.keys)

@@ -1,9 +1,9 @@
-"""A Kafka cluster that the leader alone alters: the last check before a write leaves the process.
+"""A quota store that only the leader may alter through: the last check before a write leaves the process.
 
-After a takeover, writes of the old leader may land for 60 s (brokers retry forwarded requests): for 90 s
+After a takeover, writes of the old leader may take effect for 60 s (brokers retry forwarded requests): for 90 s
 differences are described again and never counted as drift.
 
-Writes to Kubernetes need none: they are bound to the version of the object that they replace.
+Writes to Kubernetes need no such check: they carry the resource version of the object that they replace.
 """
 
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
@@ -21,13 +21,13 @@ from reconciler.quota.outcome import Alteration, Result
 from reconciler.quota.state import QuotaState
 
 Leads = Callable[[], bool]
-"""Whether we lead for certain, right now."""
+"""Whether this process certainly holds the Lease now."""
 
 DEPOSED: Final = "the Lease is not certain any more, so nothing was sent to Kafka"
 
 
 class KafkaWrites:
-    """How many writes to Kafka are under way. Written by one event loop, read in any thread."""
+    """Counts writes to Kafka in flight. Written by one event loop, read from any thread."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -39,26 +39,26 @@ class KafkaWrites:
         self.count -= 1
 
     def are_under_way(self) -> bool:
-        """Whether there is one."""
+        """Whether a write is in flight."""
         return self.count > 0
 
 
 class LeadingStore:
-    """A store that refuses to alter while we do not lead. Implements ``ports.QuotaStore``."""
+    """A store that refuses to alter unless this process certainly holds the Lease. Implements ``ports.QuotaStore``."""
 
     def __init__(self, store: QuotaStore, leads: Leads, writes: KafkaWrites) -> None:
         self._store, self._leads, self._writes = store, leads, writes
 
     async def cluster(self) -> Cluster:
-        """Cluster id, live brokers and our rights."""
+        """Return cluster id, live brokers and our permissions."""
         return await self._store.cluster()
 
     async def observe(self, *, scram_users: bool = False) -> ClusterDescription:
-        """The cluster and all its quotas."""
+        """Return the cluster and all its quotas."""
         return await self._store.observe(scram_users=scram_users)
 
     async def describe(self, filter_: Filter, *, node: int | None = None) -> QuotaState:
-        """What a broker has."""
+        """Return the quotas of one broker."""
         return await self._store.describe(filter_, node=node)
 
     async def alter(
@@ -72,13 +72,13 @@ class LeadingStore:
         """Send alterations.
 
         Raises:
-            LeaseLost: We do not lead for certain; nothing was sent.
+            LeaseLost: This process does not certainly hold the Lease; nothing was sent.
         """
         if validate_only:
             return await self._store.alter(
                 alterations, validate_only=True, progress=progress, results=results
             )
-        # Counted before it is asked: whoever saw no write after the Lease ran out can rely on the refusal.
+        # Counted before the check: a reader that sees no write after the Lease expired can rely on the refusal.
         with self._writes:
             if not self._leads():
                 raise LeaseLost(DEPOSED)
@@ -95,13 +95,13 @@ class LeadingStore:
 
 
 class LeadingSessions:
-    """Sessions whose stores refuse to alter while we do not lead. Implements ``operator_context.SessionProvider``."""
+    """Sessions whose stores refuse to alter unless this process leads. Implements ``operator_context.SessionProvider``."""
 
     def __init__(self, sessions: SessionProvider, leads: Leads, writes: KafkaWrites) -> None:
         self._sessions, self._leads, self._writes = sessions, leads, writes
 
     async def for_(self, cluster: QuotaCluster) -> QuotaStore:
-        """A client with the newest credentials that work.
+        """Return a client with the newest credentials that work.
 
         Raises:
             KquotaError: There is none.

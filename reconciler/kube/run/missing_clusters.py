@@ -1,8 +1,8 @@
-"""Documents whose QuotaCluster does not exist: they say so, and nothing holds them when they are deleted.
+"""Documents whose QuotaCluster does not exist: sets their statuses and releases them when they are deleted.
 
-Deleting a QuotaCluster never blocks and removes no quota. What its documents own stays in the ConfigMaps of its cluster
-id, from where it is taken up when the QuotaCluster is made again. A document that goes meanwhile leaves its limits:
-they are marked as orphaned before its finalizer goes.
+Deleting a QuotaCluster never blocks and removes no quota. The records of its documents stay in the ConfigMaps of its
+cluster id and are used again when the QuotaCluster is recreated. A document that is deleted meanwhile leaves its
+limits in Kafka: they are recorded as orphaned before its finalizer is removed.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
@@ -28,10 +28,10 @@ class MissingClusterReconciler:
     """The work of the loop for documents without a cluster.
 
     Args:
-        cache: What was seen.
-        writes: The way to statuses and finalizers.
+        cache: The documents.
+        writes: Writes statuses and finalizers.
         clock: Time.
-        orphan: ``orphan(cluster id, documents)``: marks what the documents own in a Kafka cluster as orphaned.
+        orphan: ``orphan(cluster id, documents)`` records what the documents own in a Kafka cluster as orphaned.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class MissingClusterReconciler:
         self._orphan = orphan
 
     async def __call__(self, wake: LoopTrigger) -> LoopOutcome:
-        """Look at all of them; one that goes is held where its records could not be marked."""
+        """Process all such documents; a deleted one keeps its finalizer if its limits could not be recorded as orphaned."""
         del wake
         unsaved: set[str] = set()
         failures: list[KquotaError] = []
@@ -61,7 +61,7 @@ class MissingClusterReconciler:
                 try:
                     _ = await self._orphan(cluster_id, owning)
                 except KquotaError as error:
-                    # The records of one cluster hold up no document of another.
+                    # An error in the records of one cluster does not block documents of another.
                     failures.append(error)
                     for document in owning:
                         _ = leaving.pop(document, None)
@@ -77,7 +77,7 @@ class MissingClusterReconciler:
             assess_eligibility(obj, {}) for obj in documents.values() if not is_terminating(obj)
         ]
         now = self._clock.now()
-        # Without a pass a status takes over what the last one recorded.
+        # Without a reconciliation a status keeps what the last one recorded.
         statuses = [
             (
                 eligibility.obj,
@@ -91,7 +91,7 @@ class MissingClusterReconciler:
 
 
 def _by_cluster_id(leaving: Mapping[str, Obj]) -> dict[str, set[str]]:
-    """Documents by the ids of the clusters that they were applied to."""
+    """Group documents by the ids of the clusters that they were applied to."""
     documents: dict[str, set[str]] = {}
     for document, obj in leaving.items():
         for status in (status_of(obj), *parts_of(obj).values()):

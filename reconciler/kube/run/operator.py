@@ -1,9 +1,9 @@
-"""``kquota operator``: real things picked and put together, and the order in which they begin and end.
+"""``kquota operator``: builds the parts of the operator process, starts and stops them in order.
 
-    stand by -> lead: list everything -> watch, loops -> stop: watch and loops end -> the Lease is given back
+standby -> lead: list everything -> watch and loops -> stop: watch and loops end -> the Lease is released
 
-A standby serves probes and the webhook and touches nothing else. If any part fails, the process ends; it is started
-again by Kubernetes, and a start writes nothing that is so already.
+A standby only serves probes and the webhook. If any part fails, the process ends and Kubernetes starts it again; a
+start writes nothing that is up to date.
 """
 
 import asyncio
@@ -65,21 +65,21 @@ from reconciler.metrics import HealthServer, Metrics, address
 _LOG: Final = logging.getLogger("reconciler.kube")
 
 LISTING_TRIES: Final = 3
-"""So often everything is listed before a namespace that cannot be is left for later."""
+"""Number of listings after which a namespace that cannot be listed no longer delays the start."""
 
 
 async def run(settings: OperatorSettings) -> None:
     """Run until SIGTERM or SIGINT.
 
     Raises:
-        KquotaError: The process cannot go on: the Lease was lost, a part of it died, a setting is wrong.
+        KquotaError: The Lease was lost, a part of the process failed, or a setting is wrong.
     """
     clock = SystemClock()
     metrics = Metrics(entity_labels=settings.metrics_entity_labels)
     stop = asyncio.Event()
     _stop_on_signals(stop)
     if settings.kubeconfig is not None:
-        os.environ["KUBECONFIG"] = str(settings.kubeconfig)  # Kopf looks nowhere else.
+        os.environ["KUBECONFIG"] = str(settings.kubeconfig)  # Kopf reads only this variable.
     connect = partial(
         KubernetesApi.connect,
         settings.kubeconfig,
@@ -113,8 +113,8 @@ class Operator:
     """One operator process.
 
     Args:
-        settings: As started.
-        api: The way to the API server.
+        settings: The settings of the process.
+        api: Client of the API server.
         sessions: Clients of Kafka clusters.
         clock: Time.
         metrics: Receives every event.
@@ -167,10 +167,10 @@ class Operator:
         self._closing: set[asyncio.Future[None]] = set()
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Stand by, lead, and end when ``stop`` is set.
+        """Stand by, lead, and return when ``stop`` is set.
 
         Raises:
-            KquotaError: The process cannot go on.
+            KquotaError: The Lease was lost, a part of the process failed, or a setting is wrong.
         """
         if not self._settings.leader_elect:
             await self._lead(stop)
@@ -220,7 +220,7 @@ class Operator:
         while not stop.is_set() and not await self._list():
             failures += 1
             if failures >= LISTING_TRIES and self._cache.clusters:
-                return  # Some namespace cannot be listed; the others need not wait for it.
+                return  # A namespace that cannot be listed does not delay the others.
             await self._clock.sleep(min(pace.first_retry * 2.0**failures, 10.0))
 
     def _watched(self) -> dict[tuple[str, str, str], Taken]:
@@ -237,7 +237,7 @@ class Operator:
         self._record_watch_event("clientquotas")
         self._order.note_event()
         woken = self._cache.forget(obj) if kind == "DELETED" else self._cache.observe(obj)
-        # Whatever a listing shows is compared completely: it tells nothing of what came before what.
+        # Objects of a listing are compared completely: a listing does not show the order of changes.
         self._loops.wake(woken, document_of(obj) if kind else "listing")
         for name in woken:
             if (loop := self._loops.loops.get(name)) is not None:
@@ -344,11 +344,11 @@ class Operator:
     # ---- probes ------------------------------------------------------------------------------
 
     def unhealthy(self) -> list[str]:
-        """What only a new process can mend: a loop whose pass never ends."""
+        """Problems that only a restart can correct: a loop whose reconciliation never ends."""
         return hung_loops(self._loops.loops.values(), self._clock.now())
 
     def unready(self) -> list[str]:
-        """What keeps it from doing its work; a standby is ready to take over, and a leader that pauses is none."""
+        """Problems that prevent work. A standby is ready to take over; a leader that pauses is not ready."""
         if self._leader is not None and not self._leader.leading:
             paused = self._leader.elected.is_set()
             return ["leading pauses: the Lease was not renewed in time"] if paused else []

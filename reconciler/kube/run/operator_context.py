@@ -1,4 +1,4 @@
-"""What the clusters of one operator share: the cache, the ways to the API server and to Kafka, and questions of leadership."""
+"""What the clusters of one operator share: the cache, clients of the API server and Kafka, and the state of leadership."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ from reconciler.quota.results.report import Reconciliation
 
 
 class SessionProvider(Protocol):
-    """Connected clients by cluster. Implemented by ``session.SessionKeeper``."""
+    """Provides a connected client per cluster. Implemented by ``client_sessions.SessionKeeper``."""
 
     async def for_(self, cluster: QuotaCluster) -> QuotaStore:
-        """A client with the newest credentials that work.
+        """Return a client with the newest credentials that work.
 
         Raises:
             KquotaError: There is none.
@@ -32,19 +32,19 @@ class OperatorContext:
     """What the clusters of one operator share.
 
     Attributes:
-        settings: As started.
-        cache: What was seen.
-        list_everything: Lists every watched namespace into the cache; whether nothing is missing.
-        sessions: Clients.
-        writes: The way to statuses, finalizers and events.
+        settings: The settings of the process.
+        cache: The cached resources.
+        list_everything: Lists every watched namespace into the cache; returns whether the listing is complete.
+        sessions: Clients of Kafka clusters.
+        writes: Writes statuses, finalizers and events.
         clock: Time.
-        audit: Where applies are noted.
-        refuses_removals: ``refuses_removals(name, plan)``: why no removal of a plan may be made now; "" = nothing is against it.
-        fenced: Whether writes of an earlier leader may still land.
+        audit: Audit log of applies.
+        refuses_removals: ``refuses_removals(name, plan)``: why no removal of a plan is allowed now; "" = allowed.
+        fenced: Whether writes of an earlier leader may still take effect.
         is_watch_ordered: Whether watch events arrive in the order in which the objects were changed.
-        looks_after: ``looks_after(cluster id, name)``: the name of the QuotaCluster that looks after a Kafka cluster.
+        looks_after: ``looks_after(cluster id, name)``: the name of the QuotaCluster that manages a Kafka cluster.
         secret_of: The credentials of a cluster's session, for its status.
-        passed: Called with each pass and with how many limits are asked for twice, for metrics.
+        passed: Called with each reconciliation and its number of conflicting limits, for metrics.
     """
 
     settings: OperatorSettings

@@ -1,6 +1,6 @@
-"""What an operator process has of the world around it, besides the API server: watches, the Lease, the audit log.
+"""The ports of an operator process besides the API server: watches, the Lease, the audit log.
 
-:func:`process_ports` gives those of a real process. A simulated world gives others and runs the same operator.
+:func:`process_ports` returns those of a real process. A simulation passes others and runs the same operator.
 """
 
 import asyncio
@@ -23,11 +23,11 @@ from reconciler.ports import AuditLog
 
 
 class Candidate(Protocol):
-    """A candidate for the Lease, then perhaps the leader, once. Implemented by ``lease_thread.LeaseThread``.
+    """A candidate for the Lease that may become the leader once. Implemented by ``lease_thread.LeaseThread``.
 
     Attributes:
-        elected: Set when we lead; never cleared.
-        leadership_lost: Set when we led and must end at once; never cleared.
+        elected: Set when this process leads; never cleared.
+        leadership_lost: Set when this process led and must end at once; never cleared.
     """
 
     elected: asyncio.Event
@@ -35,21 +35,21 @@ class Candidate(Protocol):
 
     @property
     def leading(self) -> bool:
-        """Whether we lead for certain, right now."""
+        """Whether this process certainly leads now."""
         ...
 
     @property
     def certain_until(self) -> float | None:
-        """Until when (monotonic seconds) we lead if nothing is renewed; ``None`` = we do not lead."""
+        """Until when (monotonic seconds) this process leads without another renewal; ``None`` if it does not lead."""
         ...
 
     @property
     def fenced(self) -> bool:
-        """Whether a write of the one before may still land."""
+        """Whether a write of the previous leader may still take effect."""
         ...
 
     async def run(self, resign: asyncio.Event) -> None:
-        """Stand by, lead, and give the Lease back when ``resign`` is set."""
+        """Stand by, lead, and release the Lease when ``resign`` is set."""
         ...
 
 
@@ -69,14 +69,14 @@ class Watch(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorPorts:
-    """See the module.
+    """The ports of an operator process.
 
     Attributes:
         watch: Delivers watch events.
-        candidate: Makes the candidate for the Lease; its second argument is called with whether we lead.
-        watchdog: Ends the process, within the context, once ``certain_until`` is over.
-        audit: Receives what is intended and what came of it.
-        writes: Counts the writes to Kafka that are under way.
+        candidate: Creates the candidate for the Lease; its second argument is called with whether this process leads.
+        watchdog: Within its context, ends the process once ``certain_until`` has passed.
+        audit: Receives intents and their outcomes.
+        writes: Counts the writes to Kafka in flight.
     """
 
     watch: Watch
@@ -87,10 +87,10 @@ class OperatorPorts:
 
 
 def process_ports(connect: Connect, *, clock: Clock) -> OperatorPorts:
-    """The ports of a real process.
+    """Return the ports of a real process.
 
     Args:
-        connect: Makes a connection for the Lease alone: it waits for no other request.
+        connect: Opens a connection for the Lease alone, so that it waits for no other request.
         clock: Time.
     """
     writes = KafkaWrites()

@@ -1,4 +1,4 @@
-"""A cluster of which some entities alone are described: the rest is as a complete describe showed it before."""
+"""A quota store that describes only some entities; the others are as the last complete describe returned them."""
 
 import asyncio
 from collections.abc import Collection, Mapping, MutableMapping, Sequence
@@ -15,17 +15,17 @@ from reconciler.quota.planner.effects import ladders
 from reconciler.quota.state import QuotaState
 
 MOST_DESCRIBED: Final = 64
-"""Entities that are described one by one; for more of them a complete describe costs less."""
+"""Maximum number of entities that are described one by one; for more a complete describe costs less."""
 
 
 class PartialStore:
-    """A store that answers a complete describe from a known state, renewed for some entities. Implements ``ports.QuotaStore``.
+    """Answers a complete describe from a known state, refreshed for some entities. Implements ``ports.QuotaStore``.
 
     Args:
-        store: The cluster.
-        cluster: Who answers.
-        known_quotas: What the last complete describe showed, with what was written since.
-        entities: What may be written.
+        store: The store of the cluster.
+        cluster: Id and brokers of the cluster.
+        known_quotas: The quotas of the last complete describe, with the writes since.
+        entities: The entities that may be written.
     """
 
     def __init__(
@@ -40,12 +40,12 @@ class PartialStore:
         self._quotas = known_quotas
 
     async def is_confirmed(self) -> bool:
-        """Whether the entities, and all that their clients can fall back to, still are as they are known.
+        """Whether the entities, and all entities that their clients can fall back to, are unchanged in Kafka.
 
-        Another spelling of an address may be among all the others, so a named address needs a complete describe.
+        A named ip address needs a complete describe, because any other entity may be another spelling of it.
 
         Raises:
-            ClientError: The cluster cannot be asked.
+            ClientError: The cluster cannot be queried.
         """
         related = {
             candidate
@@ -64,18 +64,18 @@ class PartialStore:
         )
 
     async def cluster(self) -> Cluster:
-        """Who answers."""
+        """Return id and brokers of the cluster."""
         return self._cluster
 
     async def observe(self, *, scram_users: bool = False) -> ClusterDescription:
-        """The known state at first; a second observation is a complete one, because it asks whether a plan still fits."""
+        """Return the known state the first time; later a complete observation, which checks whether a plan still fits."""
         quotas, self._unused = self._unused, None
         if quotas is None:
             return await self._store.observe(scram_users=scram_users)
         return ClusterDescription(cluster=self._cluster, quotas=quotas, scram_users=frozenset())
 
     async def describe(self, filter_: Filter, *, node: int | None = None) -> QuotaState:
-        """The known state with the entities as they are now, where everything is asked for."""
+        """Return the known state with the entities refreshed if ``filter_`` matches everything, else query the cluster."""
         if filter_ != ALL or node is not None:
             return await self._store.describe(filter_, node=node)
         current, quotas = await self._described(self._entities), self._quotas
@@ -112,7 +112,7 @@ class PartialStore:
         return await self._store.wait_visible(expected, timeout=timeout)
 
     async def _described(self, entities: Collection[Entity]) -> QuotaState:
-        """Some entities, each by a filter of its own; they go out together."""
+        """Describe entities concurrently, one filter for each."""
         states = await asyncio.gather(
             *(self._store.describe(exactly(entity)) for entity in entities)
         )

@@ -1,6 +1,6 @@
-"""Whether an operator with these settings could work: every right that it uses, asked for; every QuotaCluster, configured.
+"""Checks whether an operator with these settings can work: every permission it uses, every QuotaCluster's configuration.
 
-The table of rights is the operator's own; a test holds it against the chart's Roles and against what it really asks for.
+The table of permissions is the operator's own; a test compares it with the chart's Roles and with the requests sent.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,20 +33,20 @@ from reconciler.manifest.project.cluster import QuotaCluster, from_spec
 from reconciler.render.cluster_state import Check, CheckStatus
 
 NAMESPACE_OF_CLUSTER_EVENTS: Final = "default"
-"""Where Kubernetes puts events about objects that have no namespace."""
+"""Namespace of events about objects that have no namespace."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequiredRight:
-    """Something that the operator does, and why.
+    """A permission that the operator uses, and its purpose.
 
     Attributes:
-        verb: Kubernetes' word.
-        resource: Of which kind.
-        purpose: What for.
+        verb: RBAC verb.
+        resource: Kind of resource.
+        purpose: What it is used for.
         subresource: For example ``status``.
-        namespace: Where; ``None`` = in the whole cluster.
-        name: Of one object only; "" = any.
+        namespace: The namespace; ``None`` = cluster-wide.
+        name: Restricts the permission to one object; "" = any.
     """
 
     verb: str
@@ -103,7 +103,7 @@ _CLUSTERS: Final = (
 
 
 def rights(settings: OperatorSettings) -> Iterator[RequiredRight]:
-    """Every right that an operator with these settings uses."""
+    """Yield every permission that an operator with these settings uses."""
     own_namespace = settings.operator_namespace
     for namespace in settings.namespaces or (None,):
         for verb, resource, subresource, purpose in _DOCUMENTS:
@@ -155,10 +155,10 @@ def rights(settings: OperatorSettings) -> Iterator[RequiredRight]:
 
 
 async def review_right(api: KubernetesApi, right: RequiredRight) -> AccessReview:
-    """Whether we have it.
+    """Ask the API server whether this process has a permission.
 
     Raises:
-        KubernetesError: The API server cannot be asked.
+        KubernetesError: The request failed.
     """
     return await api.review(
         right.resource,
@@ -171,12 +171,12 @@ async def review_right(api: KubernetesApi, right: RequiredRight) -> AccessReview
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterConfiguration:
-    """One QuotaCluster, and how to reach it.
+    """One QuotaCluster and the configuration of its client.
 
     Attributes:
-        name: Of the QuotaCluster.
-        expected: Id that must answer, by spec or pinned by the operator; ``None`` = any.
-        config: ``None`` where ``error`` says why there is none.
+        name: Name of the QuotaCluster.
+        expected: Cluster id that must answer, from the spec or pinned by the operator; ``None`` = any.
+        config: ``None`` if ``error`` is set.
         error: What is wrong with it; ``None`` = nothing.
     """
 
@@ -189,7 +189,7 @@ class ClusterConfiguration:
 async def configured(
     api: KubernetesApi, settings: OperatorSettings
 ) -> Sequence[ClusterConfiguration]:
-    """Every QuotaCluster that an operator with these settings serves, by name.
+    """Return every QuotaCluster that an operator with these settings serves, sorted by name.
 
     Raises:
         KquotaError: They cannot be listed, or their file cannot be read.

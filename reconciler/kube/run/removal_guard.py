@@ -1,7 +1,7 @@
-"""Removals of the operator: whether a pass may make any, and whether the definition of ClientQuota forbids them.
+"""Guards of the operator's removals: whether a reconciliation may remove, and whether ClientQuota is being undefined.
 
-`kubectl delete crd` deletes every ClientQuota of the cluster at once. Such a deletion says nothing about any limit, so
-nothing is removed from Kafka while the definition is being deleted or is gone.
+``kubectl delete crd`` deletes every ClientQuota of the cluster at once. Such a deletion expresses no intent about
+limits, so nothing is removed from Kafka while the definition is being deleted or does not exist.
 """
 
 import logging
@@ -33,12 +33,12 @@ _LOG: Final = logging.getLogger("reconciler.kube")
 
 
 class DefinitionApi(Protocol):
-    """What is needed of :class:`reconciler.kube.api.client.KubernetesApi`."""
+    """The part of :class:`reconciler.kube.api.client.KubernetesApi` that is used here."""
 
     async def get(
         self, resource: ApiResource, namespace: str | None, name: str
     ) -> Mapping[str, Any]:
-        """One object."""
+        """Read one object."""
         ...
 
 
@@ -46,8 +46,8 @@ class DefinitionGuard:
     """Withholds removals while the definition of ClientQuota is being deleted.
 
     Args:
-        api: The way to the API server.
-        cache: The documents as they are.
+        api: Client of the API server.
+        cache: The cached documents.
     """
 
     def __init__(self, api: DefinitionApi, cache: ResourceCache) -> None:
@@ -55,14 +55,14 @@ class DefinitionGuard:
         self._forbidden = False
 
     async def refusal(self, name: str, plan: Plan) -> str:
-        """Why no removal of a plan may be made now; "" = nothing is known against it.
+        """Return why no removal of a plan is allowed now; "" = allowed.
 
-        One request where a removal comes from a document that is gone or going, none otherwise. Without the right to
-        read the definition nothing is known against removals: the budgets alone bound them.
+        Sends one request if a removal belongs to a document that is deleted or being deleted, otherwise none. Without
+        permission to read the definition removals are allowed and only their budgets bound them.
 
         Args:
-            name: Of the QuotaCluster.
-            plan: What would be done.
+            name: Name of the QuotaCluster.
+            plan: The planned changes.
         """
         if not any(self._is_of_deleted_document(name, change) for change in plan.changes):
             return ""

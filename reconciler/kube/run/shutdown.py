@@ -1,7 +1,7 @@
-"""Stopping the operator from outside for good: its Deployment is scaled to nothing, its pods are waited for, its finalizers go.
+"""Stops the operator for good: scales its Deployment to zero, waits for its pods, and removes its finalizers.
 
-An operator that runs puts its finalizer back on whatever still needs one. So before a release takes finalizers off for
-good, the operator has to be gone: what a chart's uninstallation and an administrator who cleans up both need.
+A running operator adds its finalizer again to documents that need it. So it has to be stopped before a release
+removes finalizers for good, in the uninstallation of the chart or a manual clean-up.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ DEPLOYMENTS: Final = ApiResource(group="apps", version="v1", plural="deployments
 PODS: Final = ApiResource(group="", version="v1", plural="pods", namespaced=True)
 
 LONGEST_STOP: Final = 150.0
-"""Seconds: a pod has 75 to end (a broker may take 65 to answer an alter), and the same again for its node to say so."""
+"""Seconds: a pod has 75 to terminate (a broker may take 65 to answer an alter), doubled for its node to report it."""
 
 LOOK_AGAIN: Final = 1.0
 ENDED: Final = frozenset({"Succeeded", "Failed"})
@@ -70,21 +70,22 @@ async def stop_and_release(
 async def stop_deployment(
     api: KubernetesApi, namespace: str, name: str, *, clock: Clock, longest: float = LONGEST_STOP
 ) -> bool:
-    """Scale a Deployment to no replicas and return when none of its pods runs any more.
+    """Scale a Deployment to zero replicas and return when none of its pods runs any more.
 
     Args:
-        api: The way to the API server. It needs ``get`` on the Deployment, ``patch`` on its ``scale`` and ``list`` on pods.
-        namespace: Where the Deployment is.
+        api: Client of the API server. Needs ``get`` on the Deployment, ``patch`` on its ``scale`` and ``list`` on
+            pods.
+        namespace: Namespace of the Deployment.
         name: Its name.
         clock: Time.
         longest: Seconds to wait for the pods.
 
     Returns:
-        Whether there was a Deployment.
+        Whether the Deployment existed.
 
     Raises:
-        KubernetesAway: Pods still run after ``longest`` seconds, or the API server does not answer.
-        KubernetesError: A right is missing.
+        KubernetesUnavailable: Pods still run after ``longest`` seconds, or the API server does not answer.
+        KubernetesError: A permission is missing.
     """
     try:
         deployment = await api.get(DEPLOYMENTS, namespace, name)
@@ -106,7 +107,7 @@ async def stop_deployment(
 
 
 def _selector(deployment: Mapping[str, Any]) -> str:
-    """The Deployment's labels as a query; ours selects by equality alone."""
+    """Return the label selector of the Deployment as a query; ours uses ``matchLabels`` only."""
     match_labels: Mapping[str, str] = deployment["spec"]["selector"]["matchLabels"]
     return ",".join(f"{key}={value}" for key, value in sorted(match_labels.items()))
 

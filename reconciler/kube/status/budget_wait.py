@@ -16,13 +16,13 @@ def waited_for_budget(
     *,
     now: float,
 ) -> Mapping[str, float]:
-    """When documents on their way out waited for a budget last, in seconds since the epoch.
+    """Return when documents that are being deleted last waited for a budget, in seconds since the epoch.
 
     Args:
-        leaving: Documents on their way out, with the statuses that they have.
-        waiting_pairs: Those that something is still to be removed for, and what.
-        report: The pass.
-        before: The answer after the pass before; empty after a restart.
+        leaving: Documents that are being deleted, with their current statuses.
+        waiting_pairs: Documents whose limits still have to be removed, with these limits.
+        report: The reconciliation.
+        before: The result of the previous reconciliation; empty after a restart.
         now: Seconds since the epoch.
     """
     waiting = {
@@ -33,12 +33,12 @@ def waited_for_budget(
     times: dict[str, float] = {}
     for document, pairs in waiting_pairs.items():
         if report.preview is None:
-            # No plan: what was known before counts, after a restart what the status says.
+            # No plan: use the previous result, or after a restart the status.
             at = before.get(document, now if _mentions_next_removal(leaving[document]) else 0.0)
         else:
             at = now if not waiting.isdisjoint(pairs) else before.get(document, 0.0)
             if not at and _mentions_next_removal(leaving[document]):
-                at = now  # It waited until this very pass, whose removal failed.
+                at = now  # It waited until this reconciliation, whose removal failed.
         if at:
             times[document] = at
     return times

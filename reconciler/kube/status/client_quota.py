@@ -1,8 +1,8 @@
-"""The status of a ClientQuota: what it owns, what became of each of its keys, and its conditions. Bounded in every direction.
+"""The status of a ClientQuota: its records, the state of each of its keys, and its conditions. All parts have size limits.
 
-A status is made from the previous one and from a pass. Where nothing happened it is the previous one to the letter, so
-that a restart writes nothing. It holds the document's records, so it is never made without them: where there was no
-pass, they are taken over as they stand.
+A status is computed from the previous one and a reconciliation. If nothing happened it equals the previous one
+exactly, so that a restart writes nothing. It contains the document's ownership records: without a reconciliation they
+are copied unchanged from the previous status.
 """
 
 import math
@@ -30,10 +30,10 @@ from reconciler.quota.planner.claims import ResolvedClaims
 from reconciler.quota.results.report import Reconciliation
 
 MOST_ENTITY: Final = 2048
-"""Longest text of an entity; names may have 32,767 bytes each, and a list shows it."""
+"""Maximum characters of an entity's text; names may have 32,767 bytes each, and ``kubectl get`` shows it."""
 
 GRACE_SECONDS: Final = 60.0
-"""So long a cluster may be away before documents in order say so: a blip is not worth a write to each of them."""
+"""Seconds of an outage before documents in sync report it, so that a short outage causes no write per document."""
 
 _Status = dict[str, Any]
 
@@ -52,7 +52,7 @@ _STANDS: Final[Mapping[EligibilityKind, Reason]] = {
 
 
 class _KeyStatusMemo:
-    """The last pass that was read: one reading serves all documents of a cluster."""
+    """Caches the index of the last reconciliation, which serves all documents of a cluster."""
 
     def __init__(self) -> None:
         self._last: KeyStatusIndex | None = None
@@ -71,13 +71,13 @@ class _KeyStatusMemo:
         return last
 
     def forget(self) -> None:
-        """Let go of the pass: its plan and outcome are as large as all documents together."""
+        """Drop the cached index: its plan and outcome are as large as all documents together."""
         self._last = None
 
 
 _MEMO: Final = _KeyStatusMemo()
 forget_memo: Final = _MEMO.forget
-"""Call it when every status of a pass was made."""
+"""Call it after every status of a reconciliation was computed."""
 
 
 def document_status(
@@ -90,16 +90,16 @@ def document_status(
     now: float,
     outage: float = math.inf,
 ) -> _Status:
-    """The status of a document.
+    """Return the status of a document.
 
     Args:
-        eligibility: How it stands.
-        settled: Who asks for what and does not get it; with ``report``.
-        report: The pass; ``None`` where there was none, because none was due or none is possible.
-        owned: The records after the pass; with ``report``.
-        previous: The status so far, empty for none.
+        eligibility: The eligibility of the document.
+        settled: The resolved claims; required with ``report``.
+        report: The reconciliation; ``None`` if none was due or none is possible.
+        owned: The records after the reconciliation; required with ``report``.
+        previous: The current status; empty if there is none.
         now: Seconds since the epoch.
-        outage: For how many seconds passes have failed by now.
+        outage: For how many seconds reconciliations have failed.
     """
     key_statuses = None
     if report is not None and settled is not None and owned is not None:
@@ -152,7 +152,7 @@ def document_status(
 
 
 def pending_status(eligibility: Eligibility, *, now: float) -> _Status:
-    """What a document without any status says while the first pass takes long; a fault is reported at once."""
+    """Return the status of a document without any status while the first reconciliation takes long."""
     return document_status(eligibility, previous={}, now=now)
 
 
@@ -167,7 +167,7 @@ def _entity(eligibility: Eligibility) -> Entity | None:
 def _may_wait(
     eligibility: Eligibility, key_statuses: KeyStatusIndex, previous: Obj, outage: float
 ) -> bool:
-    """Whether a document that was in order says nothing yet of a pass that failed."""
+    """Whether a document that was in sync does not report a failed reconciliation yet."""
     trouble = key_statuses.trouble
     if key_statuses.compared or trouble is None or eligibility.kind is not EligibilityKind.ACCEPTED:
         return False
@@ -187,7 +187,7 @@ def _reason(
     key_statuses: KeyStatusIndex | None,
     status_entries: StatusEntries | None,
 ) -> tuple[Reason, str]:
-    """The reason that the document shows, and its sentence."""
+    """Return the reason that the document shows, and its message."""
     stands = _STANDS.get(eligibility.kind)
     if stands is Reason.DELETING:
         return stands, _message_text(stands, _waits_for(key_statuses, status_entries), ())
@@ -205,7 +205,7 @@ def _reason(
 
 
 def _of_keys(eligibility: Eligibility, status_entries: StatusEntries) -> tuple[Reason, str]:
-    """The worst of the keys; what is said of them, worst first."""
+    """Return the worst reason of the keys, and the messages of the keys, worst first."""
     displayed = {
         key: _displayed_reason(status_entries, key, key_status)
         for key, key_status in status_entries.statuses_by_key.items()
@@ -223,21 +223,21 @@ def _of_keys(eligibility: Eligibility, status_entries: StatusEntries) -> tuple[R
 
 
 def _displayed_reason(status_entries: StatusEntries, key: Key, key_status: KeyStatus) -> Reason:
-    """The reason of a key; drift that does not count yet is none."""
+    """Return the reason of a key; unconfirmed drift counts as synced."""
     if key_status.reason is Reason.DRIFTED and not status_entries.counts_as_drift(key):
         return Reason.SYNCED
     return _for_documents(key_status.reason)
 
 
 def _for_documents(reason: Reason) -> Reason:
-    """What a document says of its cluster's trouble: the cluster's own faults are faults of the cluster."""
+    """Return the reason of a cluster's failure as a document shows it; faults of the QuotaCluster become ClusterInvalid."""
     if reason is Reason.INVALID or "Q" not in TABLE[reason].on:
         return Reason.CLUSTER_INVALID
     return reason
 
 
 def _waits_for(key_statuses: KeyStatusIndex | None, status_entries: StatusEntries | None) -> str:
-    """What keeps the limits of a deleted document from being removed; "" = nothing that is known."""
+    """Return why the limits of a deleted document are not removed yet; "" if unknown."""
     if status_entries is not None:
         return sentence(
             (key, key_status)
@@ -251,5 +251,5 @@ def _waits_for(key_statuses: KeyStatusIndex | None, status_entries: StatusEntrie
 
 
 def _message_text(reason: Reason, detail: str, remarks: Iterable[str]) -> str:
-    """What is known in detail, or the row's sentence; and remarks."""
+    """Return the details, or the sentence of the reason's row; then remarks."""
     return "; ".join((detail or TABLE[reason].message, *remarks))

@@ -1,4 +1,4 @@
-"""Whether a status has to be written again: equal but for times means no."""
+"""Decides whether a status has to be written again; differences in times alone do not count."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -6,7 +6,7 @@ from typing import Any, Final
 from reconciler.manifest.rules.cluster import seconds_of
 
 REFRESH_SECONDS: Final = 600.0
-"""So old the time of the last successful sync may grow in a status before it is written for its own sake."""
+"""Seconds by which the sync times of a status may lag before it is written for that alone."""
 
 _IGNORED: Final = frozenset({"since", "firstSeen", "lastTransitionTime"})
 _REFRESHED: Final = frozenset({"lastSuccessfulSyncTime", "nextSyncTime"})
@@ -19,15 +19,15 @@ _NAMED_BY: Final = ("type", "key", "name")
 def unchanged(
     before: Mapping[str, Any], after: Mapping[str, Any], *, refresh: float = REFRESH_SECONDS
 ) -> bool:
-    """Whether writing the second status in place of the first would show nothing new.
+    """Whether writing ``after`` in place of ``before`` would show nothing new.
 
     Args:
         before: The status as the API server has it.
-        after: The one that was made.
-        refresh: By how many seconds times of syncs may differ.
+        after: The computed status.
+        refresh: Seconds by which sync times may differ.
     """
     if before == after:
-        return True  # What five thousand documents in order say at every pass, at C speed.
+        return True  # The common case: thousands of documents in sync, compared at C speed.
     for name in _REFRESHED:
         previous_value, current_value = before.get(name), after.get(name)
         if (previous_value is None) != (current_value is None) or not _near(
@@ -38,7 +38,7 @@ def unchanged(
 
 
 def _without_foreign_conditions(status: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The status without conditions of types that we never set: others own them, and writing changes nothing."""
+    """Return the status without conditions of types that we never set: others own them."""
     conditions = status.get("conditions")
     if not isinstance(conditions, list):
         return status
@@ -66,7 +66,7 @@ def _near(first_value: object, second_value: object, tolerance: float) -> bool:
 
 
 def _bare(value: object) -> object:
-    """The value without times of its own, lists of named things by name."""
+    """Return the value without times; lists of named items become mappings by name."""
     if isinstance(value, Mapping):
         dropped = _IGNORED | _REFRESHED
         return {

@@ -1,6 +1,8 @@
-"""Conditions of a resource from its one reason: Ready, Drifted, Conflict and Paused always, Reconciling and Stalled while true.
+"""Conditions of a resource, derived from its reason.
 
-``lastTransitionTime`` changes when a status flips and at no other time, so that a restart writes nothing.
+Ready, Drifted, Conflict and Paused are always present, Reconciling and Stalled only while true.
+
+``lastTransitionTime`` changes only when a condition's status changes, so that a restart writes nothing.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,18 +15,18 @@ from reconciler.kube.api.custom_resources import read_time, time_text
 from reconciler.kube.status.reasons import TABLE, Reason, Truth
 
 MOST_CHARACTERS: Final = 1024
-"""Longest message; the schema allows more, but longer texts are not read, and five thousand objects hold one each."""
+"""Maximum characters of a message; the schema allows more, but thousands of objects store one each."""
 
 NOT_COMPARED: Final = "NotCompared"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReconcileFailure:
-    """What kept a whole pass from its work.
+    """Why a whole reconciliation failed.
 
     Attributes:
-        reason: Which.
-        message: For the owner of the QuotaCluster; documents say the row's own sentence instead.
+        reason: The reason.
+        message: For the owner of the QuotaCluster; documents show the sentence of the reason's row instead.
     """
 
     reason: Reason
@@ -42,17 +44,17 @@ def conditions(
     conflict: str | None = None,
     keep: bool = False,
 ) -> list[dict[str, Any]]:
-    """The conditions that a resource has by this reason.
+    """Return the conditions of a resource.
 
     Args:
-        reason: Of the Ready condition.
-        message: For people; cut where it is too long.
-        generation: That the reason was found for.
-        previous: The conditions so far.
+        reason: Reason of the Ready condition.
+        message: Message; cut if too long.
+        generation: The observed generation.
+        previous: The current conditions.
         now: Seconds since the epoch.
-        drifted: What has drifted; "" = nothing, ``None`` = it was not compared.
-        conflict: What is in conflict; "" = nothing, ``None`` = it was not compared.
-        keep: Whether what was not compared stays as it was found last, because nothing could be asked.
+        drifted: Message of Drifted; "" = no drift, ``None`` = not compared.
+        conflict: Message of Conflict; "" = no conflict, ``None`` = not compared.
+        keep: Whether Drifted and Conflict keep their previous values if nothing was compared.
     """
     row = TABLE[reason]
     before = {
@@ -105,7 +107,7 @@ def _since(
 
 
 def condition_of(status: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
-    """One condition of a status, empty where it has none."""
+    """Return one condition of a status, empty if it is absent."""
     conditions_value = status.get("conditions")
     for condition in conditions_value if isinstance(conditions_value, list) else ():
         if isinstance(condition, Mapping) and condition.get("type") == kind:
@@ -114,7 +116,7 @@ def condition_of(status: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
 
 
 def bounded(text: str, max_characters: int = MOST_CHARACTERS) -> str:
-    """The text with everything escaped that acts on a screen, or its beginning and how much was left out."""
+    """Return the text, control characters escaped, cut to ``max_characters`` with the number of omitted characters."""
     text = escaped_lines(text)
     if len(text) <= max_characters:
         return text
@@ -145,7 +147,7 @@ _OF_ERRORS: Final[tuple[tuple[type[errors.KquotaError], Reason], ...]] = (
 
 
 def trouble_of(error: errors.KquotaError) -> ReconcileFailure:
-    """What an error that ended a pass means: the first fitting row, never a guess that all is well."""
+    """Map an error that ended a reconciliation to a reason and a message: the first matching row, else a failure."""
     message = f"{error}; {error.hint}" if error.hint else str(error)
     return ReconcileFailure(reason=_reason_of(error), message=message)
 

@@ -1,8 +1,8 @@
-"""What a custom resource may ask for, and why not: one standing per document, and all of them as one desired state.
+"""Eligibility of custom resources: which limits each document may claim and why not, and the claims of all together.
 
-Only a document that was seen to be deleted is undeclared. One that is invalid, not granted, out of scope or suspended
-freezes what the records say is its own; one on its way out declares nothing, so that the planner judges its pairs by
-the deletionPolicy that was recorded last. A message never names another tenant's objects.
+Only a document whose deletion was seen counts as undeclared. One that is invalid, not granted, out of scope or
+suspended freezes the limits that the records list as its own; one that is being deleted declares nothing, so the
+planner applies the deletionPolicy that was recorded last. A message never contains names of another tenant's objects.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -45,11 +45,11 @@ from reconciler.quota.planner.desired_state import Declaration
 from reconciler.quota.state import set_values
 
 MOST_PROBLEMS: Final = 8
-"""So many faults of a document are listed; further ones are counted."""
+"""Maximum number of listed faults of a document; further ones are counted."""
 
 
 class EligibilityKind(StrEnum):
-    """How a document stands; the first that applies, in this order."""
+    """The eligibility of a document: the first that applies, in this order."""
 
     TERMINATING = "Terminating"
     NAMESPACE_LIMIT = "NamespaceLimit"
@@ -70,20 +70,20 @@ _CLAIMING: Final = frozenset({EligibilityKind.ACCEPTED, EligibilityKind.CLUSTER_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Eligibility:
-    """One document, judged.
+    """The eligibility of one document.
 
     Attributes:
         document: ``namespace/name``.
         obj: The resource as it was judged.
-        kind: How it stands.
-        declaration: What it says, rights applied; ``None`` where it cannot be read.
-        claim: What it may ask for; ``None`` = nothing.
-        halted: Pairs that no other document may take for undeclared while it is suspended.
-        tenanted: Whether its cluster has tenants, so that other namespaces' documents must not be named to it.
-        messages: Sentences for its author: why it stands so, or what in it does not count.
+        kind: Kind of eligibility.
+        declaration: The declaration with tenant grants applied; ``None`` if it cannot be read.
+        claim: What it may claim; ``None`` = nothing.
+        halted: Pairs that must not be treated as undeclared while the document is suspended.
+        tenanted: Whether its cluster has tenants, so that documents of other namespaces must not be named to it.
+        messages: Sentences for its author: why it is not eligible, or which part has no effect.
 
     Raises:
-        ValueError: A document that may not ask for anything has a claim, or the other way round.
+        ValueError: ``claim`` is set for a kind that may not claim, or is missing for one that does.
     """
 
     document: str
@@ -101,7 +101,7 @@ class Eligibility:
 
     @property
     def claims(self) -> bool:
-        """Whether it asks for its pairs."""
+        """Whether it claims its pairs."""
         return self.claim is not None
 
     @property
@@ -113,12 +113,12 @@ class Eligibility:
 def assess_eligibility(
     obj: Obj, clusters: Mapping[str, QuotaCluster], *, unusable: Collection[str] = ()
 ) -> Eligibility:
-    """How a ClientQuota stands.
+    """Return the eligibility of a ClientQuota.
 
     Args:
         obj: The resource.
-        clusters: The QuotaClusters by name.
-        unusable: Names of QuotaClusters that exist and have faults of their own.
+        clusters: The usable QuotaClusters by name.
+        unusable: Names of QuotaClusters that exist and are invalid.
     """
     document = document_of(obj)
     excess = excess_of(obj)
@@ -161,9 +161,9 @@ def assess_eligibility(
 
 
 def grounds_of(obj: Obj) -> tuple[object, ...]:
-    """All of a ClientQuota that :func:`assess_eligibility` goes by, short: what is equal stands the same by the same QuotaCluster.
+    """Return all of a ClientQuota that :func:`assess_eligibility` depends on, for a cheap comparison.
 
-    Labels are no part of the generation, and guards may ask for some.
+    Labels are not part of the generation, and guards may select by label.
     """
     return (
         uid_of(obj),
@@ -181,13 +181,14 @@ def resolve_desired_state(
     *,
     waiting: Collection[str] = (),
 ) -> ResolvedClaims:
-    """What all documents of one cluster together ask for, rivals settled.
+    """Resolve the claims of all documents of one cluster, conflicts included.
 
     Args:
-        eligibilities: Each document once; those on their way out count as deleted.
-        owned: The records, which show who holds a pair at present.
-        waiting: Documents that may not ask for anything yet; what they own is frozen, and what they would ask for is
-            not removed for another document.
+        eligibilities: Each document once; those that are being deleted count as deleted.
+        owned: The records, which show the present owner of a pair.
+        waiting: Documents that may not claim yet; what they own is frozen, and what they would claim is not removed
+            for
+            another document.
     """
     everything = tuple(eligibilities)
     held_up = [
@@ -223,9 +224,9 @@ def resolve_desired_state(
 
 
 def _read(obj: Obj) -> ClientQuota | tuple[str, ...]:
-    """The document, or what is wrong with it.
+    """Return the document, or its faults.
 
-    Labels, annotations and the other metadata are not checked: the API server has rules of its own for them.
+    Labels, annotations and other metadata are not checked here; the API server validates them.
     """
     bare = {
         "apiVersion": API_VERSION,
@@ -246,7 +247,7 @@ def _read(obj: Obj) -> ClientQuota | tuple[str, ...]:
 
 
 def shortened(messages: Collection[str]) -> tuple[str, ...]:
-    """The first messages, each once, and how many more there are."""
+    """Return the first distinct messages and the number of omitted ones."""
     once = tuple(dict.fromkeys(messages))
     if len(once) <= MOST_PROBLEMS:
         return once
@@ -254,7 +255,7 @@ def shortened(messages: Collection[str]) -> tuple[str, ...]:
 
 
 def _judged(obj: Obj, declaration: Declaration, cluster: QuotaCluster) -> Eligibility:
-    """A readable document of a usable cluster, by the cluster's tenants, scope and switches."""
+    """Judge a readable document of a usable cluster by the cluster's tenants, scope and suspensions."""
     verdict = judge(declaration, [grant.tenant for grant in cluster.grants])
     declared, messages = verdict.declaration, verdict.messages
     kind = EligibilityKind.ACCEPTED
@@ -288,11 +289,11 @@ def _judged(obj: Obj, declaration: Declaration, cluster: QuotaCluster) -> Eligib
 
 
 def cluster_problems(obj: Obj, *, allow_references: bool = False) -> tuple[str, ...]:
-    """Everything that keeps a QuotaCluster from being used; empty = it may be.
+    """Return everything that makes a QuotaCluster unusable; empty if it is usable.
 
     Args:
         obj: The resource.
-        allow_references: Whether the operator was started to allow references, file paths and token URLs.
+        allow_references: Whether the operator was started with permission for references, file paths and token URLs.
     """
     return shortened(
         (*schema_problems(obj), *refused_references(obj, allow_references=allow_references))

@@ -1,7 +1,7 @@
 """The eligibility of every document of one cluster, by document and by entity, and their desired state.
 
-Both are kept from one reconciliation to the next. A document is judged again only where it or its QuotaCluster changed,
-and a partial reconciliation resolves the claims of its own entities alone.
+Both are reused by the next reconciliation. A document is judged again only if it or its QuotaCluster changed, and a
+partial reconciliation resolves only the claims of its own entities.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -22,7 +22,7 @@ from reconciler.quota.planner.claims import ResolvedClaims
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReconcileScope:
-    """What a partial reconciliation is about.
+    """The scope of a partial reconciliation.
 
     Attributes:
         entities: The entities that changed documents declare, declared before, or own.
@@ -37,7 +37,7 @@ class EligibilityIndex:
     """The eligibilities of one cluster.
 
     Args:
-        name: Of the QuotaCluster.
+        name: Name of the QuotaCluster.
     """
 
     def __init__(self, name: str) -> None:
@@ -49,13 +49,13 @@ class EligibilityIndex:
     def judge_all(
         self, objects: Mapping[str, Obj], cluster: QuotaCluster
     ) -> Mapping[str, Eligibility]:
-        """The eligibilities of all documents.
+        """Return the eligibilities of all documents.
 
         Args:
             objects: All documents of the cluster, by ``namespace/name``.
-            cluster: The QuotaCluster; if it says something else than before, every document is judged again.
+            cluster: The QuotaCluster; if it changed, every document is judged again.
         """
-        # Its generation is not enough: a QuotaCluster that was deleted and made again begins at 1, as the one before it.
+        # Comparing generations is not enough: a deleted and recreated QuotaCluster starts at generation 1 again.
         earlier = self._eligibilities if cluster == self._cluster else {}
         judged = {
             document: self._judged(earlier.get(document), obj, cluster)
@@ -73,12 +73,12 @@ class EligibilityIndex:
     def judge(
         self, objects: Mapping[str, Obj], cluster: QuotaCluster, documents: Collection[str]
     ) -> Mapping[str, Eligibility]:
-        """The eligibilities of some documents, as far as they exist; the others stay as they were judged last.
+        """Judge some documents again and return those that exist; the others keep their eligibility.
 
         Args:
             objects: All documents of the cluster, by ``namespace/name``.
             cluster: The QuotaCluster, unchanged since :meth:`judge_all`.
-            documents: Which ones.
+            documents: Names of the documents.
         """
         by_entity = self._by_entity()
         judged: dict[str, Eligibility] = {}
@@ -102,12 +102,12 @@ class EligibilityIndex:
         changed: Collection[str],
         owned: Iterable[Entity],
     ) -> ReconcileScope:
-        """What has to be reconciled when some documents changed.
+        """Return what has to be reconciled when documents changed.
 
         Args:
             objects: All documents of the cluster, by ``namespace/name``.
             cluster: The QuotaCluster, unchanged since :meth:`judge_all`.
-            changed: The documents that came, changed or went.
+            changed: The documents that were created, changed or deleted.
             owned: The entities that are recorded as theirs.
         """
         before = [
@@ -139,7 +139,7 @@ class EligibilityIndex:
 
 
 def entity_of(eligibility: Eligibility) -> Entity | None:
-    """The entity that a document declares, as far as it can be read."""
+    """Return the entity that a document declares; ``None`` if it cannot be read."""
     return None if eligibility.declaration is None else eligibility.declaration.entity
 
 
@@ -151,12 +151,12 @@ def resolve_scope(
     *,
     waiting: Collection[str] = (),
 ) -> ResolvedClaims:
-    """What all documents together ask for, with the claims of a scope resolved again.
+    """Resolve the claims of a scope again and merge them into the resolved claims.
 
     Args:
         resolved: The resolved claims before.
         scope: What changed.
-        eligibilities: Of the documents of the scope that exist.
+        eligibilities: The documents of the scope that exist.
         owned: The records.
         waiting: As for :func:`resolve_desired_state`.
     """

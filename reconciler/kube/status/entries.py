@@ -1,4 +1,4 @@
-"""One document against one pass: its keys, its drift and its conflicts, as the status of a ClientQuota lists them."""
+"""Keys, drift and conflicts of one document after a reconciliation, as listed in the status of a ClientQuota."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -26,14 +26,14 @@ from reconciler.render.units import json_number
 
 
 def declared(eligibility: Eligibility) -> Limits:
-    """What a document declares by now; one on its way out declares nothing."""
+    """Return the limits that a document declares now; one that is being deleted declares none."""
     if eligibility.declaration is None or eligibility.kind is EligibilityKind.TERMINATING:
         return NO_LIMITS
     return eligibility.declaration.limits
 
 
 def sentence(statuses: Iterable[tuple[Key, KeyStatus]]) -> str:
-    """What is to be said of several keys."""
+    """Join the messages of several keys."""
     return "; ".join(
         f"{key}: {key_status.message}" if key_status.message else str(key)
         for key, key_status in statuses
@@ -42,13 +42,13 @@ def sentence(statuses: Iterable[tuple[Key, KeyStatus]]) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class StatusEntries:
-    """A document and a pass that compared it. Not slotted: what was read is read once.
+    """One document and the reconciliation that compared it. Without slots, because ``cached_property`` needs ``__dict__``.
 
     Attributes:
-        eligibility: How the document stands.
+        eligibility: The eligibility of the document.
         subject: Its entity.
-        key_statuses: The pass.
-        previous: Its status so far.
+        key_statuses: The indexed reconciliation.
+        previous: Its current status.
         now: Seconds since the epoch.
     """
 
@@ -60,7 +60,7 @@ class StatusEntries:
 
     @cached_property
     def statuses_by_key(self) -> Mapping[Key, KeyStatus]:
-        """The keys that the document declares or still owns, in the order of the columns."""
+        """The keys that the document declares or still owns, in column order."""
         statuses: dict[Key, KeyStatus] = {}
         for key, declared_value in zip(COLUMNS, declared(self.eligibility), strict=True):
             if declared_value is None and not self._record(key):
@@ -84,7 +84,7 @@ class StatusEntries:
     # ---- keys --------------------------------------------------------------------------------
 
     def keys(self) -> list[dict[str, Any]]:
-        """``status.keys``."""
+        """Return ``status.keys``."""
         return [self._key(key, key_status) for key, key_status in self.statuses_by_key.items()]
 
     def _key(self, key: Key, key_status: KeyStatus) -> dict[str, Any]:
@@ -112,14 +112,14 @@ class StatusEntries:
         return row
 
     def _before(self, key: Key) -> Obj:
-        """What the status said of the key, if it spoke of this very cluster."""
+        """Return the previous entry of the key, if the status is about the same cluster."""
         if self.previous.get("clusterId") != self.key_statuses.owned.cluster_id:
             return {}
         items = self.previous.get("keys", ())
         return next((item for item in items if item.get("key") == key), {})
 
     def _applied_at(self, record: Obj, key_status: KeyStatus, before: Obj) -> str:
-        """Now if it was written just now, else when it was before; what was found applied counts from now on."""
+        """Return the current time if the value was written now or newly found applied, else the previous time."""
         if key_status.result != "Applied" and before.get("applied") == record["applied"]:
             return str(before.get("appliedAt") or time_text(self.now))
         return time_text(self.now)
@@ -127,7 +127,7 @@ class StatusEntries:
     # ---- drift and conflict ------------------------------------------------------------------
 
     def drift(self) -> list[dict[str, Any]]:
-        """``status.drift``: what another writer changed and is not back yet, with the first time it was seen."""
+        """Return ``status.drift``: values changed by another writer and not restored yet, with the time first seen."""
         rows: list[dict[str, Any]] = []
         for key, key_status in self.statuses_by_key.items():
             first = self.key_statuses.owned.drift_since.get(self._pair(key))
@@ -146,7 +146,7 @@ class StatusEntries:
         return rows
 
     def counts_as_drift(self, key: Key) -> bool:
-        """Whether drift of a key is spoken of: after N looks in a row, or once it was, also after a restart."""
+        """Whether drift of a key is reported: after N consecutive observations, or if it was reported before a restart."""
         if not self.statuses_by_key[key].drifts:
             return False
         observation = self.key_statuses.observations_by_key.get(self._pair(key))
@@ -158,7 +158,7 @@ class StatusEntries:
         )
 
     def drifted(self) -> str:
-        """What the Drifted condition says; "" = there is none."""
+        """Return the message of the Drifted condition; "" if nothing drifted."""
         return sentence(
             (key, key_status)
             for key, key_status in self.statuses_by_key.items()
@@ -166,7 +166,7 @@ class StatusEntries:
         )
 
     def conflict(self) -> str:
-        """What the Conflict condition says; "" = there is none."""
+        """Return the message of the Conflict condition; "" if there is no conflict."""
         return sentence(
             (key, key_status)
             for key, key_status in self.statuses_by_key.items()
@@ -175,7 +175,7 @@ class StatusEntries:
 
 
 def _previous_result(key_status: KeyStatus, before: Obj) -> str:
-    """The outcome of an earlier write, as long as it still explains what is seen."""
+    """Return the outcome of an earlier write while it still explains the present state."""
     result = str(before.get("result", ""))
     settled = key_status.reason in {Reason.SYNCED, Reason.OVERRIDE_ACTIVE}
     return result if result == "Applied" or not settled else ""
@@ -193,7 +193,7 @@ def _overridden(override: Override) -> dict[str, Any]:
 
 
 def previous_keys(eligibility: Eligibility, previous: Obj) -> list[dict[str, Any]]:
-    """The keys as a status has them, with what the document says by now: nothing was compared."""
+    """Return the previous entries with the currently declared values, for a status without a comparison."""
     declared_values = dict(zip(COLUMNS, declared(eligibility), strict=True))
     rows: list[dict[str, Any]] = []
     for item in previous.get("keys", ()):
@@ -212,9 +212,9 @@ def previous_keys(eligibility: Eligibility, previous: Obj) -> list[dict[str, Any
 def key_record_fields(
     owned: OwnershipRecords, document: str, subject: Entity, key: Key
 ) -> dict[str, Any]:
-    """The fields of ``status.keys`` that show one record; empty where nothing of it is this document's.
+    """Return the fields of ``status.keys`` for one record; empty if neither record nor intent belong to this document.
 
-    ``appliedAt`` is not among them: records do not know it.
+    ``appliedAt`` is not included: records do not store it.
     """
     fields: dict[str, Any] = {}
     record = owned.records.get(subject, NO_RECORD)

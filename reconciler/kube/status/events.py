@@ -1,7 +1,7 @@
-"""What is worth an Event: changes from one status to the next, never a state. Values; posting is done elsewhere.
+"""Derives Kubernetes Events from changes between two statuses; :mod:`reconciler.kube.status.writer` posts them.
 
-No document gets one for becoming ready the first time: five thousand of them would say nothing. Trouble of a cluster is
-reported once, on the QuotaCluster.
+A document gets no Event when it becomes ready for the first time: thousands of them would be useless. Failures of a
+cluster are reported once, on the QuotaCluster.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,12 +13,12 @@ from reconciler.kube.status.conditions import condition_of
 from reconciler.kube.status.reasons import TABLE, Reason, ReasonRow
 
 MOST_BYTES: Final = 1024
-"""Longest note that the API server takes, in bytes (NoteLengthLimit of events.k8s.io/v1)."""
+"""Maximum size of a note in bytes (NoteLengthLimit of events.k8s.io/v1)."""
 
 _QUIET: Final = frozenset(
     {Reason.DELETING, Reason.PENDING, Reason.HELD, Reason.SYNCED, Reason.DRIFTED}
 )
-"""Reasons that come and go by themselves, or that another event reports."""
+"""Reasons that are transient, or that another event reports."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,9 +26,9 @@ class ResourceEvent:
     """One Event.
 
     Attributes:
-        kind: ``Normal`` or ``Warning``; the API knows no other.
-        reason: One word for programs.
-        note: A sentence; cut where the API server would refuse it.
+        kind: ``Normal`` or ``Warning``; the API has no other type.
+        reason: CamelCase reason for programs.
+        note: A sentence; cut at the API server's limit.
 
     Raises:
         ValueError: The note is empty.
@@ -45,11 +45,11 @@ class ResourceEvent:
 
 
 def transitions(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[ResourceEvent, ...]:
-    """What is worth an Event on a ClientQuota.
+    """Return the Events of a ClientQuota's status change.
 
     Args:
-        before: Its status so far, empty for none.
-        after: The one that is written.
+        before: Its current status, empty if there is none.
+        after: The status that is written.
     """
     return tuple(_all(before, after, on="Q"))
 
@@ -57,16 +57,16 @@ def transitions(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Re
 def cluster_transitions(
     before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> tuple[ResourceEvent, ...]:
-    """The same on a QuotaCluster."""
+    """Return the Events of a QuotaCluster's status change."""
     return tuple(_all(before, after, on="C"))
 
 
 def released(document: str, limits: int, reason: str) -> ResourceEvent:
-    """That a document went and its limits stay; on the QuotaCluster, because nothing else is left.
+    """Return the Event for a deleted document whose limits stay; on the QuotaCluster, as the document no longer exists.
 
     Args:
         document: ``namespace/name``.
-        limits: How many stay.
+        limits: Number of limits that stay.
         reason: A sentence.
     """
     words = f"ClientQuota {document} is released: {limits} limits stay in Kafka; {reason}"
@@ -74,7 +74,7 @@ def released(document: str, limits: int, reason: str) -> ResourceEvent:
 
 
 def released_more(documents: int, limits: int, reason: str) -> ResourceEvent:
-    """That many more documents went and their limits stay."""
+    """Return the summary Event for further deleted documents whose limits stay."""
     words = f"{documents} more ClientQuotas are released: {limits} limits stay in Kafka; {reason}"
     return ResourceEvent(kind="Warning", reason="Released", note=words)
 
@@ -102,7 +102,7 @@ def _row(ready: Mapping[str, Any]) -> ReasonRow | None:
 def _reached(
     row: ReasonRow, was: Mapping[str, Any], message: str, on: str
 ) -> Iterator[ResourceEvent]:
-    """The Ready condition has another reason."""
+    """Yield the Event for a changed reason of the Ready condition."""
     of_cluster = _is_of_cluster(row) and row.reason not in _ALSO_OF_ONE
     if row.event and on in row.on and not (on == "Q" and of_cluster):
         kind: Literal["Normal", "Warning"] = "Normal" if row.paused else "Warning"
@@ -118,7 +118,7 @@ def _reached(
 
 
 _ALSO_OF_ONE: Final = frozenset({Reason.RECORDS_UNREADABLE, Reason.KUBERNETES_REFUSED})
-"""Faults of the cluster that one document may have alone; while the cluster has them, documents post nothing."""
+"""Faults of the cluster that a single document may have alone; while the cluster has them, documents post nothing."""
 
 
 def _came_from_cluster(was: Mapping[str, Any]) -> bool:
@@ -162,7 +162,7 @@ def _keys(status: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
 
 
 def _rewritten(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """Keys that were applied again with the value that they had."""
+    """Return keys that were applied again with the same value."""
     previous_keys_by_name = _keys(before)
     return [
         key
@@ -177,7 +177,7 @@ def _rewritten(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]
 
 
 def _applied(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[ResourceEvent]:
-    """A document that was in order has other limits in force by now."""
+    """Yield an Event if the applied limits of a ready document changed."""
     previous_entries, current_entries = _keys(before), _keys(after)
     changed = [
         key
@@ -191,7 +191,7 @@ def _applied(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Re
 
 
 def _cut(note: str) -> str:
-    """The note, escaped, in at most so many bytes, whole characters of it."""
+    """Return the escaped note, cut to ``MOST_BYTES`` at a character boundary."""
     coded = escaped_lines(note).encode("utf-8", "replace")
     if len(coded) <= MOST_BYTES:
         return coded.decode("utf-8")

@@ -1,7 +1,6 @@
-"""One pass, read: what it means for each pair. Filed by pair, so that five thousand statuses are made from it quickly.
+"""Indexes one reconciliation by pair, so that thousands of statuses are computed from it quickly.
 
-Sentences speak of the pair alone. What it waits for, who has it instead and who wrote last are reported without a name
-where tenants share the cluster.
+Messages are about the pair alone. Where tenants share the cluster they contain no names of other owners or writers.
 """
 
 from collections.abc import Iterable, Mapping
@@ -32,19 +31,19 @@ from reconciler.render.units import number
 _T = TypeVar("_T", QuotaChange, Finding)
 
 _NO_RIGHT: Final = frozenset({29, 30, 31})
-"""TOPIC_, GROUP_ and CLUSTER_AUTHORIZATION_FAILED: a right of ours is missing, the document is in order."""
+"""TOPIC_, GROUP_ and CLUSTER_AUTHORIZATION_FAILED: we lack a permission; the document is not at fault."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyStatus:
-    """What a pass means for one pair.
+    """The result of a reconciliation for one pair.
 
     Attributes:
-        reason: Which row of the table.
+        reason: The reason.
         cause: Why the present difference exists, or ``InSync``.
-        message: A sentence; "" where there is nothing to say.
-        result: Outcome of the write of this pass, as ``status.keys`` has it; "" = nothing was written.
-        live: The value last seen; ``None`` = not set.
+        message: A sentence; may be empty.
+        result: Outcome of the write of this reconciliation, as in ``status.keys``; "" = nothing was written.
+        live: The last observed value; ``None`` = not set.
         drifts: Whether another writer changed it, corrected or not.
     """
 
@@ -57,12 +56,12 @@ class KeyStatus:
 
 
 class KeyStatusIndex:
-    """A pass, filed by pair.
+    """A reconciliation, indexed by pair.
 
     Args:
-        report: The pass; one that broke off before it had a plan reads as trouble and nothing else.
-        settled: Who asks for what and does not get it.
-        owned: The records after the pass.
+        report: The reconciliation; one that failed before it had a plan only has ``trouble``.
+        settled: The resolved claims.
+        owned: The records after the reconciliation.
     """
 
     def __init__(
@@ -86,12 +85,12 @@ class KeyStatusIndex:
 
     @property
     def compared(self) -> bool:
-        """Whether there was a plan, so that each pair can be spoken of."""
+        """Whether there was a plan, so that each pair has a status."""
         return self.report.preview is not None
 
     @cached_property
     def observations_by_key(self) -> Mapping[Pair, DriftObservation]:
-        """Drift with its past."""
+        """Drift observations by pair."""
         return {
             (observation.entity, observation.key): observation
             for observation in self.report.observations
@@ -104,7 +103,7 @@ class KeyStatusIndex:
         return preview is not None and preview.policy is Policy.OBSERVE
 
     def live(self, pair: Pair) -> float | None:
-        """The value last seen."""
+        """Return the last observed value."""
         if self.report.live is not None:
             return self.report.live.value(*pair)
         outcome = self._outcomes.get(pair)
@@ -116,16 +115,16 @@ class KeyStatusIndex:
         return self.applied(pair) if finding is None else finding.live
 
     def applied(self, pair: Pair) -> float | None:
-        """The value last applied."""
+        """Return the last applied value."""
         return self.owned.records.get(pair[0], NO_RECORD).applied[COLUMN_OF[pair[1]]]
 
     def of(self, pair: Pair, document: str, *, tenanted: bool) -> KeyStatus:
-        """What the pass means for a pair of a document.
+        """Return the status of a pair of a document.
 
         Args:
             pair: The pair.
-            document: Who asks.
-            tenanted: Whether other namespaces' documents must not be named.
+            document: The document.
+            tenanted: Whether documents of other namespaces must not be named.
         """
         live = self.live(pair)
         winner = self.settled.losses.get(document, {}).get(pair)
@@ -238,7 +237,7 @@ class KeyStatusIndex:
         return KeyStatus(reason=reason, cause=finding.cause.value, message=message, live=live)
 
     def _reason_left_unchanged(self, finding: Finding) -> tuple[Reason, str]:
-        """What is reported and not written, but for drift."""
+        """Return reason and message of a finding that is reported and not written, except drift."""
         agrees = finding.cause in {Cause.ADOPT, Cause.CONVERGED}
         unsettled = agrees or (finding.entity, finding.key) in self.owned.intents
         removal = finding.cause in {Cause.PRUNE, Cause.GONE}
@@ -295,7 +294,7 @@ class KeyStatusIndex:
         )
 
     def _quiet(self, pair: Pair, live: float | None) -> KeyStatus:
-        """Nothing was said of it: in sync, or drift that is not to be reported, or that does not count yet."""
+        """Return the status of a pair without change or finding: in sync, or drift that is unconfirmed or not reported."""
         applied, preview = self.applied(pair), self.report.preview
         aliases = () if preview is None else preview.plan.shadowing_ip_aliases
         shadowed = [alias.shadow_message for alias in aliases if alias.entity == pair[0]]
@@ -342,21 +341,21 @@ def _withheld_reading(withheld: WithheldChange, live: float | None) -> KeyStatus
 
 
 def violation_text(violation: Violation) -> str:
-    """What a guard says, and the field of the QuotaCluster that allows it; flags of the command line do not help here."""
+    """Return the message of a guard with the QuotaCluster's field that allows the change, without command-line flags."""
     field = violation.allow_with.partition(" or ")[0]
     allowed = f" (allowed with spec.{field})" if field.startswith("guards.") else ""
     return violation.message + allowed
 
 
 def _winner_text(winner: str, document: str, *, tenanted: bool) -> str:
-    """The document that won, as far as the loser's author may know it."""
+    """Return the winning document as far as the loser's author may see it."""
     if tenanted and winner.partition("/")[0] != document.partition("/")[0]:
         return "another document"
     return f"ClientQuota {winner}"
 
 
 def _correction_history(observation: DriftObservation) -> str:
-    """When we wrote the value back, and over what each time."""
+    """Return when the value was written back, and which values were overwritten."""
     times = ", ".join(
         f"{time_text(at)} over {_finding_text(value)}"
         for at, value in zip(observation.corrected_at, observation.overwritten, strict=True)

@@ -1,7 +1,7 @@
-"""After a reconciliation: records, statuses, finalizers and events, in the order in which a crash between two of them does least harm.
+"""Publishes a reconciliation: records, statuses, finalizers and events, in the order that makes a crash least harmful.
 
-Records first: statuses show them. Then statuses; then finalizers, because an object that goes takes its status along,
-and the records say before that it was deleted; then the QuotaCluster.
+Records first: statuses show them. Then statuses; then finalizers, because a document takes its status with it when it
+is deleted, and the records note the deletion before; then the QuotaCluster.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -52,25 +52,25 @@ from reconciler.quota.policy import Policy
 from reconciler.quota.results.report import Reconciliation
 
 MOST_EVENTS: Final = 100
-"""Events of one pass: beyond that they say what the QuotaCluster's counts say better."""
+"""Maximum number of events per reconciliation; beyond that the QuotaCluster's counts are more useful."""
 
 
 GAVE_UP: Final = "they could not be removed within the deletion timeout"
 
 
 _QuietDocument: TypeAlias = tuple[tuple[object, ...], Eligibility]
-"""What the status of a document was made from: of the reconciliation, and of the document."""
+"""What the status of a document was computed from: the reconciliation's part and the document's."""
 
 
 class StatusPublisher:
-    """Reports the passes over one cluster.
+    """Publishes the reconciliations of one cluster.
 
     Args:
-        name: Of the QuotaCluster.
-        writes: The way to the API server.
+        name: Name of the QuotaCluster.
+        writes: Writes to the API server.
         inventory: The records.
         clock: Time.
-        deletion_timeout: How many seconds a finalizer may hold a document that is being deleted.
+        deletion_timeout: Maximum seconds that a finalizer may block the deletion of a document.
     """
 
     def __init__(
@@ -84,10 +84,10 @@ class StatusPublisher:
     ) -> None:
         self._name, self._writer, self._inventory, self._clock = name, writes, inventory, clock
         self._deletion_timeout = deletion_timeout
-        # Documents whose status was worked out by a reconciliation that had nothing to say of them, and from what.
+        # Documents whose status was computed from a reconciliation that did not mention them, and from what.
         self._quiet: dict[str, _QuietDocument] = {}
         self._failing_since: float | None = None
-        # When documents on their way out waited for a removal budget last: their timeout begins after that.
+        # When documents that are being deleted last waited for a removal budget: their timeout starts after that.
         self._waited: Mapping[str, float] = {}
 
     async def pending(
@@ -107,17 +107,17 @@ class StatusPublisher:
         )
 
     async def publish(self, result: ReconcileResult, *, everything: bool) -> str:
-        """Write whatever changed.
+        """Write everything that changed.
 
         Args:
-            result: What the pass left.
-            everything: Look at every document, whether or not the pass spoke of it.
+            result: The result of the reconciliation.
+            everything: Check every document, whether or not the reconciliation mentions it.
 
         Returns:
-            What could not be done yet and has to be tried again, in a sentence; "" = nothing.
+            What could not be done yet and has to be retried, as a sentence; "" = nothing.
 
         Raises:
-            KquotaError: The records could not be written; the QuotaCluster says so.
+            KquotaError: The records could not be written; the QuotaCluster reports it.
         """
         try:
             return await self._publish(result, everything=everything)
@@ -148,7 +148,7 @@ class StatusPublisher:
         return _pending_text(result, unsaved, stuck, held_documents)
 
     def _outage(self, report: Reconciliation) -> float:
-        """For how many seconds passes have failed."""
+        """Return for how many seconds reconciliations have failed."""
         if report.error is None:
             self._failing_since = None
             return 0.0
@@ -159,7 +159,7 @@ class StatusPublisher:
     async def _held_back(
         self, leaving: Mapping[str, Obj], result: ReconcileResult
     ) -> tuple[frozenset[str], Mapping[str, int]]:
-        """Documents that have to wait for a removal; and those that waited too long, whose quotas stay."""
+        """Return documents that wait for a removal, and the number of limits that stay of those past the timeout."""
         if not result.records_known:
             return frozenset(leaving), {}
         now, owned = self._clock.now(), self._inventory.owned
@@ -201,7 +201,7 @@ class StatusPublisher:
         *,
         everything: bool,
     ) -> set[str]:
-        """Write the statuses that changed; the documents whose status could not be written."""
+        """Write the changed statuses; return the documents whose status could not be written."""
         quiet: dict[str, _QuietDocument] = {}
         unwritten = await self._writer.statuses(
             self._changed(result, held_documents, events, quiet, everything=everything)
@@ -223,7 +223,7 @@ class StatusPublisher:
         *,
         everything: bool,
     ) -> Iterator[tuple[Obj, Mapping[str, Any]]]:
-        """Documents whose status is another one now, one at a time: five thousand of them fill no memory."""
+        """Yield documents whose status changed, lazily: thousands of statuses are never in memory together."""
         now = self._clock.now()
         mentioned = mentioned_documents(result)
         outage = self._outage(result.report)
@@ -251,7 +251,7 @@ class StatusPublisher:
                 yield eligibility.obj, after
 
     async def _finalizers(self, result: ReconcileResult, released: Mapping[str, Obj]) -> set[str]:
-        """Take our finalizer off what is released, and off what no longer needs it."""
+        """Remove our finalizer from released documents and from those that no longer need it."""
         unneeded = [
             eligibility.obj
             for eligibility in result.eligibilities.values()
@@ -259,7 +259,7 @@ class StatusPublisher:
             and result.rules.in_force in {Policy.UPSERT, Policy.SYNC}
             and not is_terminating(eligibility.obj)
             and has_finalizer(eligibility.obj)
-            # Another cluster of the document may need it; it goes when the document goes.
+            # Another cluster of the document may need it; it is removed when the document is deleted.
             and not projected_cluster(eligibility.obj)
             and not finalizers.deletion_has_effect(
                 eligibility.claim.declaration.deletion_policy, result.rules.in_force
@@ -294,24 +294,24 @@ class StatusPublisher:
 
 
 def _other_cluster(obj: Obj, cluster_id: str) -> str:
-    """The id of the cluster that a document was applied to, if it is another one than meant now: that may be a mistake."""
+    """Return the id of the cluster that a document was applied to, if it differs from ``cluster_id``; "" otherwise."""
     status = status_of(obj)
     shown_id = status.get("clusterId") if status.get("keys") else None
     return shown_id if isinstance(shown_id, str) and shown_id != cluster_id else ""
 
 
 def failed(report: Reconciliation, error: KquotaError) -> Reconciliation:
-    """A reconciliation whose records could not be written."""
+    """Return the reconciliation with the error that prevented writing its records."""
     return replace(report, error=report.error or error)
 
 
 def _is_quiet(before: _QuietDocument | None, now: _QuietDocument, *, everything: bool) -> bool:
-    """Whether a status needs no second look: it is made from the same.
+    """Whether a status need not be computed again because its inputs are unchanged.
 
     Args:
-        before: What it was made from the last time; ``None`` = it was not made.
-        now: What it would be made from.
-        everything: Whether the status may have been edited meanwhile: only the very same version of the object counts.
+        before: The inputs last time; ``None`` = it was not computed.
+        now: The current inputs.
+        everything: Whether the status may have been edited meanwhile: then only the identical object counts.
     """
     if before is None or before[0] != now[0]:
         return False
@@ -321,7 +321,7 @@ def _is_quiet(before: _QuietDocument | None, now: _QuietDocument, *, everything:
 
 
 def _releases(gave_up: Mapping[str, int]) -> Iterator[ResourceEvent]:
-    """One event per document, up to a number: a namespace may have held thousands."""
+    """Yield one event per document up to a limit, then one summary: a namespace may contain thousands."""
     releases = list(gave_up.items())
     for document, count in releases[:MOST_EVENTS]:
         yield released(document, count, GAVE_UP)

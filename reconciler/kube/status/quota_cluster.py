@@ -1,7 +1,7 @@
-"""The status of a QuotaCluster: what holds for the cluster as a whole. Its readers are admins, so it may name anything.
+"""The status of a QuotaCluster: the state of the cluster as a whole. Its readers are admins, so it may contain any name.
 
-A fault of one document is that document's; here stands what keeps the cluster from being reached, read or trusted, and
-what no document is left to report, such as removals that a guard withholds.
+Faults of one document are reported in that document. The QuotaCluster reports what prevents the cluster from being
+reached, read or trusted, and what no document can report, such as removals that a guard withholds.
 """
 
 import math
@@ -48,9 +48,9 @@ class SecretUse:
 
     Attributes:
         version: Resource version of the Secret that the session was built with.
-        rotated_at: When it was taken into use, in seconds since the epoch.
+        rotated_at: When it was first used, in seconds since the epoch.
         rejected_version: A newer version that could not be used; the old session stays.
-        reason: Why not.
+        reason: Why it could not be used.
     """
 
     version: str
@@ -72,19 +72,19 @@ def cluster_status(
     secret: SecretUse | None = None,
     next_sync: float | None = None,
 ) -> dict[str, Any]:
-    """The status of a QuotaCluster.
+    """Return the status of a QuotaCluster.
 
     Args:
         obj: The resource.
-        report: The pass; ``None`` before the first.
-        settled: Who asks for what and does not get it.
-        owned: The records after the pass.
-        documents: How many documents refer to the cluster.
-        previous: The status so far, empty for none.
+        report: The reconciliation; ``None`` before the first.
+        settled: The resolved claims.
+        owned: The records after the reconciliation.
+        documents: Number of documents that refer to the cluster.
+        previous: The current status, empty if there is none.
         now: Seconds since the epoch.
-        behaves_as: Line of Kafka versions; "" = as before.
-        secret: The credentials in use; ``None`` = as before.
-        next_sync: When everything is due again, in seconds since the epoch; not reported if ``None``.
+        behaves_as: Kafka release line; "" = keep the previous.
+        secret: The credentials in use; ``None`` = keep the previous.
+        next_sync: When the next resync is due, in seconds since the epoch; ``None`` = not reported.
     """
     status: dict[str, Any] = {"observedGeneration": generation_of(obj)}
     status |= {name: previous[name] for name in _KEPT if name in previous}
@@ -135,7 +135,7 @@ _KEPT: Final = (
     "drift",
     "planDigest",
 )
-"""What stays as it was reported last until it is known anew."""
+"""Fields that keep their previous value until a new one is known."""
 
 
 # ---- facts -----------------------------------------------------------------------------------
@@ -173,7 +173,7 @@ def _counts(
 
 
 def _conflicting_pairs(settled: ResolvedClaims | None) -> frozenset[Pair]:
-    """Pairs that two documents ask for."""
+    """Return the pairs that two documents claim."""
     losses = {} if settled is None else settled.losses
     return frozenset(pair for lost_pairs in losses.values() for pair in lost_pairs)
 
@@ -186,9 +186,9 @@ def _foreign(live: QuotaState | None) -> int:
 
 
 def _open_drift(report: Reconciliation, previous: Obj) -> tuple[DriftObservation, ...]:
-    """Drift that was seen often enough and is not back by now.
+    """Return confirmed drift that is not corrected yet.
 
-    A process that begins anew counts looks from one again; what was spoken of before it is spoken of further.
+    After a restart observations are counted from 1 again; drift that was reported before is still reported.
     """
     spoken_of = condition_of(previous, "Drifted").get("status") == "True"
     corrected = {
@@ -258,7 +258,7 @@ def _first(names: Collection[str]) -> str:
 def _reason(
     obj: Obj, report: Reconciliation | None, secret: SecretUse | None
 ) -> tuple[Reason, str]:
-    """The worst of what holds, with its sentence."""
+    """Return the worst reason that applies, with its message."""
     problems: dict[Reason, str] = {}
     if spec_of(obj).get("suspend") is True:
         problems[Reason.SUSPENDED] = "suspended: nothing is written to the cluster"
@@ -281,7 +281,7 @@ def _reason(
 
 
 def _trouble(obj: Obj, error: KquotaError) -> ReconcileFailure:
-    """The error's row; what is refused as a reference has one of its own."""
+    """Map an error to a reason; refused references have a reason of their own."""
     if isinstance(error, ConfigError) and not isinstance(error, CredentialsError):
         refused_texts = [
             reference for reference in refused_references(obj) if reference in str(error)
@@ -294,7 +294,7 @@ def _trouble(obj: Obj, error: KquotaError) -> ReconcileFailure:
 
 
 _AGREEING: Final = frozenset({Cause.ADOPT, Cause.CONVERGED})
-"""Live as declared, and only not recorded so."""
+"""The live value is as declared; only the record is missing."""
 
 
 def _of_plan(obj: Obj, report: Reconciliation, plan: Plan) -> dict[Reason, str]:
@@ -330,7 +330,7 @@ def _withheld_text(withheld: Collection[WithheldChange]) -> str:
 
 
 def _waiting_removals(plan: Plan) -> int:
-    """Removals that an incomplete listing keeps from being made."""
+    """Return the number of removals that an incomplete listing prevents."""
     if plan.complete:
         return 0
     return sum(

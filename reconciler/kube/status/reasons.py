@@ -1,8 +1,8 @@
-"""The table of reasons: what each means for conditions, kstatus and Argo CD, what it says, and what helps. No behaviour.
+"""The table of reasons: conditions, kstatus, Argo CD health, message and advice of each. Contains no behaviour.
 
 A resource has one reason at a time, that of its Ready condition: the first of this table that applies to it or to one
 of its keys. So the order of the rows is the order of precedence: what stops everything, then what stops one key, then
-what waits, then what is only worth knowing.
+what waits, then what is only informative.
 """
 
 from dataclasses import dataclass
@@ -67,18 +67,18 @@ class ReasonRow:
     """One row of the table.
 
     Attributes:
-        reason: Which.
+        reason: The reason.
         ready: Status of the Ready condition.
-        stalled: Whether nothing goes on until a person helps: kstatus says Failed.
-        reconciling: Whether it is tried again by itself: kstatus says InProgress.
-        paused: Whether it was asked for: Argo CD says Suspended.
-        conflict: Whether the Conflict condition holds.
-        kstatus: What kstatus makes of it.
-        argo: What Argo CD's health script makes of it.
+        stalled: Whether a person has to act; kstatus Failed.
+        reconciling: Whether it is retried automatically; kstatus InProgress.
+        paused: Whether the user requested it; Argo CD Suspended.
+        conflict: Whether the Conflict condition is true.
+        kstatus: Status that kstatus computes.
+        argo: Health that Argo CD's health script computes.
         on: The kinds that can have it: ``Q`` for ClientQuota, ``C`` for QuotaCluster.
-        message: The sentence for a document. It names no other tenant and no address: tenants read it.
+        message: The sentence for a document. It contains no other tenant and no address, because tenants read it.
         helps: What to do.
-        event: Reason of the Event when a document comes to it; "" = none.
+        event: Reason of the Event when a document gets this reason; "" = none.
     """
 
     reason: Reason
@@ -470,5 +470,5 @@ PRECEDENCE: Final[dict[Reason, int]] = {row.reason: place for place, row in enum
 
 
 def worst(*reasons: Reason) -> Reason:
-    """The reason that a resource shows where several apply."""
+    """Return the reason that a resource shows if several apply."""
     return min(reasons, key=PRECEDENCE.__getitem__, default=Reason.SYNCED)

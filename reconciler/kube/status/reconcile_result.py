@@ -1,4 +1,4 @@
-"""What a pass over one cluster left to report, and what follows from it. Values in, values out; `publisher` writes."""
+"""The result of reconciling one cluster, and values derived from it. Without side effects; ``publisher`` writes."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -29,21 +29,21 @@ from reconciler.quota.results.report import Reconciliation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReconcileResult:
-    """What a pass over one cluster left to report.
+    """The result of reconciling one cluster.
 
     Attributes:
         obj: The QuotaCluster.
-        cluster: What it says; ``None`` where it cannot be used.
-        rules: What was in force.
-        report: The pass.
-        settled: Who asks for what, after the pass.
-        eligibilities: What each document may ask for; of a partial reconciliation, each that it is about.
-        documents: The documents as objects, as they are by now.
-        unheld: Documents that could not be held, so that nothing was written for them.
+        cluster: Its parsed spec; ``None`` if it cannot be used.
+        rules: The rules in force.
+        report: The reconciliation.
+        settled: The resolved claims after the reconciliation.
+        eligibilities: The eligibility of each document; of a partial reconciliation, of each in its scope.
+        documents: The current objects of the documents.
+        unheld: Documents whose finalizer could not be added, so that nothing was written for them.
         records_known: Whether the records could be read; without them no document is released.
-        is_partial: Whether the reconciliation was about some documents alone.
-        behaves_as: Line of Kafka versions, "" where the cluster was not asked.
-        secret: The credentials in use; ``None`` where there are none.
+        is_partial: Whether only a part of the documents was reconciled.
+        behaves_as: Kafka release line, "" if the cluster was not reached.
+        secret: The credentials in use; ``None`` if there are none.
     """
 
     obj: Obj
@@ -61,7 +61,7 @@ class ReconcileResult:
 
 
 def report_for(document: str, result: ReconcileResult) -> Reconciliation:
-    """What the pass means for a document, also for one that was left out of it."""
+    """Return the reconciliation as it concerns a document; an error for one whose finalizer could not be added."""
     report = result.report
     if document not in result.unheld:
         return report
@@ -72,26 +72,26 @@ def report_for(document: str, result: ReconcileResult) -> Reconciliation:
 
 
 def next_sync(result: ReconcileResult) -> float | None:
-    """When everything is due again; a pass that failed is tried again sooner, at no fixed time."""
+    """Return when the next resync is due; ``None`` after a failure, which is retried sooner."""
     if result.cluster is None or result.report.error is not None:
         return None
     return result.report.started_at + result.cluster.interval
 
 
 def document_token(eligibility: Eligibility) -> tuple[object, ...]:
-    """All of a document that its status is made from."""
+    """Return all parts of a document that its status depends on."""
     obj = eligibility.obj
     return uid_of(obj), generation_of(obj), requested_at(obj), projected_spec(obj)
 
 
 def result_token(result: ReconcileResult) -> tuple[object, ...]:
-    """All that every status is made from besides its document and what the reconciliation says of it."""
+    """Return what every status depends on besides its document and the reconciliation's results for it."""
     version = uid_of(result.obj), generation_of(result.obj)
     return *version, type(result.report.error), result.rules.in_force
 
 
 def mentioned_documents(result: ReconcileResult) -> set[str]:
-    """Documents that the pass has something to say of."""
+    """Return the documents that the reconciliation mentions."""
     documents = set(result.settled.losses) | result.unheld
     report = result.report
     if report.preview is not None:
@@ -113,7 +113,7 @@ def _documents_of(claim: Declaration | None, owner: Owner | None) -> Iterable[st
 
 
 def leaving_documents(result: ReconcileResult) -> Mapping[str, Obj]:
-    """The documents that carry our finalizer and were on their way out when the pass began; others are the next one's."""
+    """Return the documents with our finalizer that were being deleted when the reconciliation began."""
     return {
         document: obj
         for document, eligibility in result.eligibilities.items()
@@ -125,7 +125,7 @@ def leaving_documents(result: ReconcileResult) -> Mapping[str, Obj]:
 
 
 def as_compared(before: Obj, now: Obj) -> Obj:
-    """An object as a pass knew it, with the status and the finalizers that it has by now."""
+    """Return an object as it was compared, with its current status and finalizers."""
     if before is now or request_state(before) == request_state(now):
         return now
     metadata = {

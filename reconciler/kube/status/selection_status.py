@@ -1,4 +1,4 @@
-"""The status of a ClientQuota that selects clusters: what each of them says, and one condition over all of them. Pure."""
+"""The status of a ClientQuota that selects clusters: the part of each cluster, and conditions over all of them. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -9,25 +9,25 @@ from reconciler.kube.status.reasons import TABLE, Reason, worst
 from reconciler.kube.watch.projection import parts_of
 
 RELEASED: Final = "released"
-"""Field of a part: the cluster does not hold the deleted document any more."""
+"""Field of a part: the cluster has released the deleted document."""
 
 MOST_CLUSTERS: Final = 256
-"""So many clusters are listed, as many as the definition allows; the conditions speak of all of them."""
+"""Maximum number of listed clusters, as the definition allows; the conditions cover all of them."""
 
 MOST_NAMED: Final = 3
-"""So many clusters a message names."""
+"""Maximum number of clusters in a message."""
 
 
 def selection_status(
     obj: Obj, *, clusters: Sequence[str], cluster: str, part: Mapping[str, Any], now: float
 ) -> dict[str, Any]:
-    """The status of the document after one cluster said something new.
+    """Return the status of the document after one cluster reported.
 
     Args:
         obj: The document as the API server has it.
-        clusters: The clusters that it selects, sorted; what others said is left out.
-        cluster: The one that speaks.
-        part: What it says, as the status of a document with clusterRef.
+        clusters: The clusters that it selects, sorted; parts of other clusters are dropped.
+        cluster: The cluster that reports.
+        part: Its report, in the form of the status of a document with clusterRef.
         now: Seconds since the epoch.
     """
     previous = status_of(obj)
@@ -62,7 +62,7 @@ _READY: Final = frozenset(row.reason for row in TABLE.values() if row.ready == "
 
 
 def _reason(obj: Obj, part: Obj | None) -> Reason:
-    """The reason that a cluster gives for this very generation; ``Pending`` before it spoke of that."""
+    """Return the reason that a cluster reports for the current generation; ``Pending`` before that."""
     if part is None or part.get("observedGeneration") != generation_of(obj):
         return Reason.PENDING
     try:
@@ -72,7 +72,7 @@ def _reason(obj: Obj, part: Obj | None) -> Reason:
 
 
 def _summary(obj: Obj, clusters: Sequence[str], parts: Mapping[str, Obj]) -> tuple[Reason, str]:
-    """The worst reason of all clusters, with the sentence of each cluster that gives it."""
+    """Return the worst reason of all clusters, with the message of each cluster that reports it."""
     reasons = {name: _reason(obj, parts.get(name)) for name in clusters}
     reason = worst(*reasons.values())
     if reason is Reason.SYNCED:
@@ -87,7 +87,7 @@ def _summary(obj: Obj, clusters: Sequence[str], parts: Mapping[str, Obj]) -> tup
 
 
 def _aspect(kind: str, parts: Mapping[str, Obj]) -> str | None:
-    """What a condition says over all clusters; "" = nothing, ``None`` = no cluster was compared."""
+    """Return the message of a condition over all clusters; "" = false everywhere, ``None`` = no cluster compared it."""
     cluster_conditions = {name: condition_of(part, kind) for name, part in parts.items()}
     words = [
         (name, str(condition.get("message", "")))
@@ -104,7 +104,7 @@ def _aspect(kind: str, parts: Mapping[str, Obj]) -> str | None:
 
 
 def _sentence(messages: Iterable[tuple[str, str]]) -> str:
-    """What clusters say, each after its name; of many, the first."""
+    """Join messages, each after its cluster's name; at most ``MOST_NAMED``."""
     sentences = [f"{name}: {message}" for name, message in messages]
     more = len(sentences) - MOST_NAMED
     return "; ".join(
@@ -113,7 +113,7 @@ def _sentence(messages: Iterable[tuple[str, str]]) -> str:
 
 
 def _handled(obj: Obj, clusters: Sequence[str], parts: Mapping[str, Obj]) -> str | None:
-    """The last request that every cluster has handled."""
+    """Return the last reconcile request that every cluster has handled."""
     requested = requested_at(obj)
     if requested is not None and all(
         parts.get(name, {}).get("lastHandledReconcileAt") == requested[:128] for name in clusters

@@ -1,6 +1,6 @@
-"""What the operator writes to the API server: statuses, finalizers, events. So many at a time, each failure by name.
+"""Writes statuses, finalizers and events to the API server, with bounded concurrency; failures are returned by name.
 
-Statuses are applied server-side under our own field manager, so no other writer's fields are touched;
+Statuses are written with server-side apply under our own field manager, so no other writer's fields are touched;
 finalizers are JSON patches that test what they change.
 """
 
@@ -40,34 +40,34 @@ from reconciler.kube.watch.projection import parts_of
 from reconciler.kube.watch.resource_cache import ResourceCache
 
 IN_FLIGHT: Final = 16
-"""Requests at a time: measured on two cores, more of them only wait in the API server."""
+"""Concurrent requests: measured on two cores, more of them only wait in the API server."""
 
 ANSWER: Final = "an answer"
-"""Why loops are woken: it names no document, so that they compare everything. Answers come before events, out of order."""
+"""Wakes loops after a response; not a document, so loops compare everything: responses may precede watch events."""
 
 PART_TRIES: Final = 4
-"""How often a part of a status is put beside the others, where another writer changed them meanwhile."""
+"""Maximum number of attempts to write one cluster's part of a status if another writer changes the object meanwhile."""
 
 _OUTDATED: Final = frozenset({409, 422})
-"""What a patch is answered whose test does not hold: another writer changed the object meanwhile."""
+"""Status codes of a patch whose test failed: another writer changed the object meanwhile."""
 
 _LOG: Final = logging.getLogger("reconciler.kube")
 
 
 def _wake_nothing(_: Iterable[str], __: str) -> None:
-    """There are no loops."""
+    """Do nothing: there are no loops."""
 
 
 class ResourceWriter:
     """Writes to one API server.
 
     Args:
-        api: The way to it.
-        cache: Receives what the API server made of a write.
+        api: Client of the API server.
+        cache: Receives the API server's responses.
         clock: Time, for events.
-        identity: Who we are, for events.
-        wake: Called with clusters that have to be looked at, and why: what an answer shows before its event came, the
-            event does not report again.
+        identity: The reporting instance of events.
+        wake: Called with the clusters to reconcile and a key: a change that a response showed first is not reported
+            again by its watch event.
     """
 
     def __init__(
@@ -81,11 +81,11 @@ class ResourceWriter:
     ) -> None:
         self._api, self._cache, self._clock, self._identity = api, cache, clock, identity
         self._wake = wake
-        # One write at a time for one document: the clusters that it selects write to the same status.
+        # One write at a time per document: all clusters that it selects write to the same status.
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def statuses(self, statuses: Iterable[tuple[Obj, Mapping[str, Any]]]) -> set[str]:
-        """Write statuses of ClientQuotas; the documents whose status was not written, those included that are gone."""
+        """Write statuses of ClientQuotas; return the documents whose status was not written, deleted ones included."""
         missing: set[str] = set()
 
         async def write(obj: Obj, status: Mapping[str, Any]) -> None:
@@ -95,7 +95,7 @@ class ResourceWriter:
                 else:
                     await self._status(CLIENT_QUOTAS, obj, status)
             except NotFound:
-                missing.add(document_of(obj))  # A DELETED event will say so, too.
+                missing.add(document_of(obj))  # A DELETED event will follow.
 
         failed = await self._all(
             (document_of(obj), partial(write, obj, status)) for obj, status in statuses
@@ -103,7 +103,7 @@ class ResourceWriter:
         return failed | missing
 
     async def cluster_status(self, obj: Obj, status: Mapping[str, Any]) -> bool:
-        """Write the status of a QuotaCluster; whether it was written. That of one from a file is kept in the cache."""
+        """Write the status of a QuotaCluster (from a file: only into the cache); return whether it was written."""
         if "apiVersion" not in obj:
             _ = self._cache.cluster_seen({**obj, "status": status})
             return True
@@ -111,16 +111,16 @@ class ResourceWriter:
         return not await self._all([(name, lambda: self._status(QUOTA_CLUSTERS, obj, status))])
 
     async def patches(self, patches: Iterable[tuple[Obj, list[dict[str, Any]]]]) -> set[str]:
-        """Patch ClientQuotas (their finalizers); the documents that could not be patched."""
+        """Patch the finalizers of ClientQuotas; return the documents that could not be patched."""
         return await self._all(
             (document_of(obj), partial(self._patch, obj, ops)) for obj, ops in patches
         )
 
     async def release(self, documents: Iterable[Obj]) -> set[str]:
-        """Take our finalizer off documents that are deleted; those that could not be released.
+        """Remove our finalizer from deleted documents; return those that could not be released.
 
-        Of a document that selects clusters, each of them notes in its part of the status that it released the document;
-        the finalizer goes with the last of them.
+        If a document selects several clusters, each of them notes the release in its part of the status; the last one
+        removes the finalizer.
         """
         objects = list(documents)
         parts = [obj for obj in objects if projected_cluster(obj)]
@@ -139,7 +139,7 @@ class ResourceWriter:
         )
 
     def _is_free(self, original: Obj) -> bool:
-        """Whether every cluster that a document is for has released it."""
+        """Whether every cluster that a document selects has released it."""
         parts = parts_of(original)
         names = self._cache.clusters_of(document_of(original))
         return all(parts.get(name, {}).get(RELEASED) for name in names)
@@ -147,13 +147,13 @@ class ResourceWriter:
     async def events(
         self, events: Iterable[tuple[Obj, ResourceEvent]], *, otherwise: Obj | None
     ) -> None:
-        """Post events; where the namespace of an object is going, on ``otherwise`` instead. Never raises."""
+        """Post events; if the namespace of an object is terminating, on ``otherwise`` instead. Logs errors, never raises."""
         _ = await self._all(
             (event.reason, partial(self._event, obj, event, otherwise)) for obj, event in events
         )
 
     async def _all(self, work: Iterable[tuple[str, Callable[[], Awaitable[None]]]]) -> set[str]:
-        """Do all of it, so many at a time; what is given is made only when its turn comes."""
+        """Run all writes, at most ``IN_FLIGHT`` at a time; ``work`` is consumed lazily. Return the names of failed writes."""
         failed: set[str] = set()
         turns = iter(work)
 
@@ -162,7 +162,7 @@ class ResourceWriter:
                 try:
                     await write()
                 except NotFound:
-                    pass  # It is gone, and a DELETED event says so.
+                    pass  # Deleted meanwhile; a DELETED event follows.
                 except KubernetesError as error:
                     failed.add(name)
                     _LOG.warning("%s: %s", name, error)
@@ -173,10 +173,10 @@ class ResourceWriter:
         return failed
 
     async def _status(self, resource: ApiResource, obj: Obj, status: Mapping[str, Any]) -> None:
-        """Write a status to this very object, whatever else of it has changed meanwhile.
+        """Write a status to this very object, even if other parts of it changed meanwhile.
 
-        The API server looks at the version of what is applied and not at its uid: without a version, the status of a
-        document that was deleted would land on one that was made since by its name, records and all.
+        The API server checks the resource version of an apply but not its uid: without a version, the status of a
+        deleted document, records included, would be written to a new one of the same name.
         """
         try:
             answer = await self._applied(resource, obj, status)
@@ -189,10 +189,10 @@ class ResourceWriter:
         self._take(resource, answer)
 
     async def _part(self, obj: Obj, part: Mapping[str, Any]) -> None:
-        """Write what one cluster says of a document that selects several, beside what the others say.
+        """Write one cluster's part of the status of a document that selects several clusters.
 
         Raises:
-            NotFound: The document is gone.
+            NotFound: The document was deleted.
             KubernetesError: It could not be written.
         """
         document = document_of(obj)
@@ -251,7 +251,7 @@ class ResourceWriter:
         self._take(CLIENT_QUOTAS, answer)
 
     def _take(self, resource: ApiResource, answer: Obj) -> None:
-        """What the API server made of it, unless it is an object that is gone by now."""
+        """Put the API server's response into the cache, unless the object was deleted meanwhile."""
         if resource is QUOTA_CLUSTERS:
             if answer["metadata"]["name"] in self._cache.clusters:
                 self._wake(self._cache.cluster_seen(answer), ANSWER)
@@ -264,7 +264,7 @@ class ResourceWriter:
         try:
             await self._post(obj, event)
         except Forbidden:
-            # A namespace that is going takes no events any more.
+            # A terminating namespace accepts no events.
             if otherwise is None:
                 raise
             await self._post(otherwise, replace(event, note=f"{document_of(obj)}: {event.note}"))

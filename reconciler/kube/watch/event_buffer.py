@@ -1,7 +1,7 @@
-"""Watch events on their way from Kopf's thread into our loop: the newest of each object, a few at a time.
+"""Buffers watch events between Kopf's thread and our event loop: the newest event of each object, delivered in batches.
 
-A storm of events takes no more room than the objects that it is about, without fields that are never read, and other
-work of the loop gets its turn between two helpings.
+A burst of events takes no more memory than its objects, without fields that are never read, and the loop does other
+work between two batches.
 """
 
 import asyncio
@@ -17,15 +17,15 @@ Taken = Callable[[str, Obj], object]
 """``taken(type, object)``: type is ``ADDED``, ``MODIFIED``, ``DELETED``, or "" in an initial listing."""
 
 AT_ONCE: Final = 100
-"""Events that are handed over before other work of the loop gets its turn."""
+"""Events delivered before other work of the loop gets its turn."""
 
 
 class EventBuffer:
     """Events of one kind of object.
 
     Args:
-        loop: Whose ``taken`` is called.
-        taken: Gets the events; of each object the newest, in the order in which these came.
+        loop: The event loop in which ``deliver`` is called.
+        deliver: Receives the newest event of each object, in order of arrival.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, deliver: Taken) -> None:
@@ -38,11 +38,11 @@ class EventBuffer:
         return len(self._events)
 
     def put(self, kind: str, obj: Obj) -> None:
-        """An event, in any thread."""
+        """Put an event; callable from any thread."""
         key = uid_of(obj) or document_of(obj)
         with self._lock:
             previous = self._events.pop(key, None)
-            # What changed before a listing has changed all the same.
+            # A change remains a change if a listing reports the same object later.
             self._events[key] = kind or ("" if previous is None else previous[0]), stripped(obj)
             schedules, self._is_scheduled = not self._is_scheduled, True
         if schedules:

@@ -1,10 +1,10 @@
-"""What is assumed of Kopf beyond its documentation: all of it is here, and `tests/kube/watch/test_kopf_seam.py` checks each assumption.
+"""Everything assumed of Kopf beyond its documentation; `tests/kube/watch/test_kopf_seam.py` checks each assumption.
 
-- Kopf imports the official Kubernetes client to know two of its classes. Without them it saves 19 MB of a pod's memory;
+- Kopf imports the official Kubernetes client for two of its classes. Not importing it saves 19 MB of a pod's memory;
   the classes matter only to handlers that receive the client's objects.
-- Its storages compare each object with an earlier copy of it: three deep copies for each event, a third of all CPU
-  where events are answers to our own status writes. The storages here compare and remember nothing.
-- A watch that fails for good ends its task, and Kopf goes on without it. The tasks are known by their names only.
+- Its storages compare each object with an earlier copy: three deep copies per event, a third of all CPU if events are
+  responses to our own status writes. The storages here compare and store nothing.
+- A watch that fails permanently ends its task, and Kopf continues without it. The tasks are identified by name only.
 """
 
 import asyncio
@@ -17,18 +17,18 @@ from typing import Any, Final
 CLIENT: Final = "kubernetes"
 
 WATCHER: Final = "watcher for "
-"""Begins the names of the tasks in which Kopf watches, one per kind and namespace."""
+"""Prefix of the names of the tasks in which Kopf watches, one per kind and namespace."""
 
 START_SECONDS: Final = 20.0
 """Maximum time until every kind is watched."""
 
 POLL_SECONDS: Final = 0.25
-"""Between two looks for the tasks, until every kind has one."""
+"""Seconds between two checks for the tasks, until every kind has one."""
 
 
 @contextmanager
 def _without(name: str) -> Iterator[None]:
-    """Inside, a package cannot be imported, unless it was already."""
+    """Within the context the package cannot be imported, unless it was imported before."""
     if name in sys.modules:
         yield
         return
@@ -47,47 +47,47 @@ class NoDifferences(kopf.DiffBaseStorage):
     """Every object compares as empty."""
 
     def build(self, *, body: kopf.Body, extra_fields: Iterable[Any] | None = None) -> Any:  # noqa: ANN401, ARG002 - Kopf's
-        """Nothing."""
+        """Return an empty essence."""
         return {}
 
     def fetch(self, *, body: kopf.Body) -> None:  # noqa: ARG002 - Kopf's
-        """No earlier state."""
+        """Return no earlier state."""
         return
 
     def store(self, *, body: kopf.Body, patch: kopf.Patch, essence: Any) -> None:  # noqa: ANN401 - Kopf's
-        """Nothing is remembered."""
+        """Store nothing."""
 
 
 class NoProgress(kopf.ProgressStorage):
-    """No handler is ever half done."""
+    """Stores no progress: no handler is ever interrupted."""
 
     def fetch(self, *, key: Any, body: kopf.Body) -> None:  # noqa: ANN401, ARG002 - Kopf's
-        """No progress."""
+        """Return no progress."""
         return
 
     def store(self, *, key: Any, record: Any, body: kopf.Body, patch: kopf.Patch) -> None:  # noqa: ANN401 - Kopf's
-        """Nothing is remembered."""
+        """Store nothing."""
 
     def purge(self, *, key: Any, body: kopf.Body, patch: kopf.Patch) -> None:  # noqa: ANN401 - Kopf's
-        """There is nothing to forget."""
+        """Do nothing: nothing is stored."""
 
     def touch(self, *, body: kopf.Body, patch: kopf.Patch, value: Any) -> None:  # noqa: ANN401 - Kopf's
-        """Nothing is written."""
+        """Write nothing."""
 
     def clear(self, *, essence: Any) -> Any:  # noqa: ANN401 - Kopf's
-        """The essence unchanged: it contains nothing of this storage."""
+        """Return the essence unchanged: it contains nothing of this storage."""
         return essence
 
 
 async def watch_end(plurals: Collection[str], stop: asyncio.Event) -> str:
-    """Wait until one of Kopf's watches ends; looks for the tasks at first, and is woken by them from then on.
+    """Wait until one of Kopf's watches ends; polls until the tasks exist, then waits for them.
 
     Args:
-        plurals: The kinds that are watched.
-        stop: Set = Kopf is to stop.
+        plurals: The watched kinds.
+        stop: Set when Kopf has to stop.
 
     Returns:
-        Which watch ended, and why; "" = ``stop`` was first.
+        Which watch ended, and why; "" = ``stop`` was set first.
     """
     stopping = asyncio.ensure_future(stop.wait())
     try:
@@ -109,7 +109,7 @@ async def watch_end(plurals: Collection[str], stop: asyncio.Event) -> str:
 async def _watch_tasks(
     plurals: Collection[str], stopping: "asyncio.Task[object]"
 ) -> "Mapping[str, asyncio.Task[object]]":
-    """The tasks that watch, by name: once every kind has one, one of them ended, or the time is up."""
+    """Return the watch tasks by name once every kind has one, one of them ended, or the time is up."""
     tasks: dict[str, asyncio.Task[object]] = {}
     until = time.monotonic() + START_SECONDS
     while True:
@@ -128,7 +128,7 @@ def _are_watched(plural: str, names: Collection[str]) -> bool:
 
 
 def error_text(error: BaseException | None) -> str:
-    """The first sentence of what Kopf raised: the rest is the complete answer of the API server."""
+    """Return the first argument of Kopf's error: the rest is the complete response of the API server."""
     if error is None:
         return "it was cancelled"
     return str(error.args[0]) if error.args else type(error).__name__

@@ -1,8 +1,8 @@
-"""Kopf as the watcher, and nothing else: handlers of a few lines that take note and wake a loop.
+"""Uses Kopf as a watcher only: its handlers enqueue events and wake a loop.
 
-Measured reasons (Kopf 1.45): handlers by cause cost three writes an object and lose what happens in Kafka; indexes
-start in quadratic time; timers and daemons put a finalizer on every object; errors of ``on.event`` are forgotten. So
-every handler here only enqueues, retries are the loop's, and a resync lists everything again.
+Measured reasons (Kopf 1.45): handlers by cause cost three writes per object and miss changes in Kafka; indexes start
+in quadratic time; timers and daemons add a finalizer to every object; errors of ``on.event`` are lost. So every
+handler here only enqueues, the loop retries, and a resync lists everything again.
 """
 
 import asyncio
@@ -28,22 +28,22 @@ from reconciler.kube.watch.kopf_seam import (
 )
 
 END_SECONDS: Final = 5.0
-"""How long Kopf may take to end; its thread does not keep the process."""
+"""Seconds that Kopf may take to end; its daemon thread does not block the exit of the process."""
 
 KOPFS_FINALIZER: Final = "kafka-quotas.io/never-put-on"
 
 FIRST_PAUSE: Final = 2.0
 LONGEST_PAUSE: Final = 60.0
-"""Seconds before everything is watched anew: first, and at most."""
+"""Seconds before all watches restart: first, and maximum."""
 
 _LOG: Final = logging.getLogger("reconciler.kube")
 
 BACKOFFS: Final = (0.2, 0.5, 1, 1, 2, 2, 3, 5)
-"""Seconds between tries while the API server is away; Kopf's own reach 21 s, and a comeback then takes as long."""
+"""Seconds between attempts while the API server is unavailable; Kopf's default reaches 21 s, which delays recovery."""
 
 
 def registry(kinds: Mapping[tuple[str, str, str], Taken]) -> kopf.OperatorRegistry:
-    """Handlers for the kinds (group, version, plural) that are watched."""
+    """Return handlers for the watched kinds (group, version, plural)."""
     operator_registry = kopf.OperatorRegistry()
     for (group, version, plural), deliver in kinds.items():
         _ = kopf.on.event(group=group, version=version, plural=plural, registry=operator_registry)(
@@ -61,31 +61,31 @@ def _handler(deliver: Taken) -> Callable[..., Any]:
 
 
 def _login(*, settings: kopf.OperatorSettings, **_: object) -> kopf.ConnectionInfo | None:
-    """As the pod that we are, unless a kubeconfig was named; read anew whenever the server knows us no more."""
+    """Log in as the pod's service account, unless KUBECONFIG is set; Kopf calls it again after a 401."""
     pod = None
     if "KUBECONFIG" not in os.environ:
         pod = kopf.login_with_service_account(settings=settings)
         if pod is not None and (host := pod_host()):
-            # Kopf goes by a name: watching would hang on the cluster's DNS, which nothing else here needs.
+            # Kopf uses a host name: watching would depend on the cluster's DNS, which nothing else here needs.
             pod = replace(pod, server=host)
     return pod or kopf.login_with_kubeconfig(settings=settings)
 
 
 def settings() -> kopf.OperatorSettings:
-    """Kopf's settings for a watcher that writes nothing.
+    """Return Kopf's settings for a watcher that writes nothing.
 
-    It does not watch for new kinds and namespaces: the chart gives no right to, and Kopf would ask nine times.
+    Kopf does not watch for new kinds and namespaces: the chart grants no permission, and Kopf would retry nine times.
     """
     operator_settings = kopf.OperatorSettings()
     operator_settings.posting.enabled = False
     operator_settings.scanning.disabled = True
-    # Kopf takes its own finalizer off whatever no handler of deletions needs it on: ours must not be its own.
+    # Kopf removes its own finalizer from objects without deletion handlers: it must not be our finalizer.
     operator_settings.persistence.diffbase_storage = NoDifferences()
     operator_settings.persistence.progress_storage = NoProgress()
     operator_settings.persistence.finalizer = KOPFS_FINALIZER
-    # Kopf reads objects whole, annotations and all; how large they are is up to their authors.
+    # Kopf reads whole objects, annotations included; their authors decide how large they are.
     operator_settings.watching.chunk_size = 50
-    # A worker per object, idle for 5 s by default: five thousand of them after each listing.
+    # By default one worker per object, idle for 5 s: thousands after each listing.
     operator_settings.queueing.worker_limit = 64
     operator_settings.queueing.idle_timeout = 0.1
     operator_settings.networking.error_backoffs = BACKOFFS
@@ -102,18 +102,18 @@ async def watch(
 ) -> None:
     """Watch until ``stop`` is set.
 
-    Kopf has a thread and a loop of its own: at its end it cancels whatever task it did not begin itself, and in a
-    main thread it takes over the signals.
+    Kopf runs in its own thread and loop: at its end it cancels every task that it did not start, and in a main thread
+    it replaces the signal handlers.
 
     Args:
-        kinds: Group, version and plural -> the handler; called in our own loop.
-        namespaces: Which ones; empty = all.
-        stop: Ends it.
+        kinds: Handlers by group, version and plural; called in the caller's loop.
+        namespaces: The watched namespaces; empty = all.
+        stop: Ends the watch.
 
     Raises:
-        Exception: What Kopf died of.
+        Exception: The error that ended Kopf.
     """
-    logging.getLogger("kopf").setLevel(logging.CRITICAL)  # What matters of it we say ourselves.
+    logging.getLogger("kopf").setLevel(logging.CRITICAL)  # We log the relevant events ourselves.
     caller_loop = asyncio.get_running_loop()
     ended: asyncio.Future[None] = caller_loop.create_future()
     halt: Future[None] = Future()
@@ -135,7 +135,7 @@ async def watch(
             _run_with_restarts(handlers, [kind[2] for kind in kinds], namespaces, halt)
         except BaseException as caught:  # noqa: BLE001 - whatever it died of is raised in the other thread
             error = caught
-        with contextlib.suppress(RuntimeError):  # Our loop may be closed by now.
+        with contextlib.suppress(RuntimeError):  # The caller's loop may be closed.
             _ = caller_loop.call_soon_threadsafe(tell_end, error)
 
     threading.Thread(target=body, name="kopf", daemon=True).start()
@@ -156,11 +156,11 @@ def _run_with_restarts(
     namespaces: Sequence[str],
     halt: "Future[None]",
 ) -> None:
-    """Watch until it is halted, and anew whenever a part of it ended.
+    """Watch until ``halt`` is done; restart whenever a watch ends.
 
-    Kopf ends a watch for good over a right that is missing for a while or a kind that is not served, and goes on
-    without it, or ends as a whole: nothing would be heard any more, whatever happens. One that is begun anew lists
-    first, so that nothing is missed but deletions, which complete listings find.
+    If a permission is missing for a while or a kind is not served, Kopf ends a watch permanently and continues
+    without it, or ends as a whole: events would be missed silently. A restart lists first, so only deletions are
+    missed, which complete listings find.
     """
     pause = FIRST_PAUSE
     while not halt.done():
@@ -184,7 +184,7 @@ async def _kopf(
     namespaces: Sequence[str],
     halt: "Future[None]",
 ) -> str:
-    """Watch until it is halted or one of its watches ended; which one, and why."""
+    """Watch until ``halt`` is done or a watch ended; return which one, and why."""
     loop, over = asyncio.get_running_loop(), asyncio.Event()
 
     def stop(_: "Future[None]") -> None:

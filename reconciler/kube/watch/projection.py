@@ -1,7 +1,7 @@
-"""A ClientQuota as each QuotaCluster gets it: itself where it names the cluster, a projection where it selects clusters.
+"""A ClientQuota per QuotaCluster: itself if it refers to the cluster, a projection if it selects clusters.
 
-A projection has clusterRef, the limits of that cluster, and as its status the part that is about that cluster. So
-everything behind the cache works on documents of one cluster. `status.selection_status` puts the parts together again.
+A projection has clusterRef, the limits of that cluster, and the status part of that cluster. So all code that reads
+the cache handles documents of one cluster. `status.selection_status` combines the parts again.
 """
 
 from collections.abc import Mapping
@@ -27,19 +27,19 @@ from reconciler.quota.keys import COLUMNS, RULES
 from reconciler.quota.planner.desired_state import NO_SELECTIONS, Selections
 
 NO_CLUSTER: Final = ""
-"""Where a document is kept that is for no cluster."""
+"""Key of documents that belong to no cluster."""
 
 
 def selects_clusters(obj: Obj) -> bool:
-    """Whether a ClientQuota selects clusters, or would if its selector could be read."""
+    """Whether a ClientQuota selects clusters, or would if its selector were valid."""
     return "clusterRef" not in spec_of(obj)
 
 
 def projections(obj: Obj, clusters: Mapping[str, Obj]) -> Mapping[str, Obj]:
-    """A ClientQuota for each cluster that it is for, by the name of the cluster.
+    """Return a ClientQuota for each of its clusters, by cluster name.
 
-    A document whose selector cannot be read, or that is beyond the limits of its namespace, stays where its status
-    shows it: what it owns there is frozen.
+    A document whose selector is invalid, or that exceeds the limits of its namespace, stays in the clusters that its
+    status lists: what it owns there is frozen.
 
     Args:
         obj: The resource.
@@ -60,23 +60,23 @@ def projections(obj: Obj, clusters: Mapping[str, Obj]) -> Mapping[str, Obj]:
 
 
 def labels_in_selectors(cluster: Obj) -> Labels:
-    """The labels of a QuotaCluster that selectors see."""
+    """Return the labels of a QuotaCluster that selectors match."""
     return selection_labels(name_of(cluster), labels_of(cluster))
 
 
 def is_selector_readable(obj: Obj) -> bool:
-    """Whether it is known which clusters a document selects, so that the others are known to be deselected."""
+    """Whether the selector of a document is valid, so that clusters that it does not match count as deselected."""
     return _selector(spec_of(obj)) is not None
 
 
 def selections_of(obj: Obj) -> Selections:
-    """The rule that gave each value of a projection, in columns."""
+    """Return the rule that set each value of a projection, by column."""
     projection = obj.get(PROJECTION)
     return NO_SELECTIONS if projection is None else projection["selections"]
 
 
 def parts_of(obj: Obj) -> Mapping[str, Obj]:
-    """What the status of a ClientQuota says of each cluster that it selects, by name."""
+    """Return the status parts of a ClientQuota by cluster name."""
     items = status_of(obj).get("clusters")
     return {
         item["name"]: item
@@ -109,10 +109,10 @@ def _projected(obj: Obj, selector: ClusterSelector, name: str, labels: Labels) -
 def _limits(
     spec: Obj, selector: ClusterSelector, name: str, labels: Labels
 ) -> tuple[dict[str, Any], Selections]:
-    """The limits of one cluster, and the rule that gave each.
+    """Return the limits of one cluster, and the rule that set each.
 
     Raises:
-        DocumentDeclined, KeyError, TypeError, AttributeError, ValueError: The spec is not what the schema asks for.
+        DocumentDeclined, KeyError, TypeError, AttributeError, ValueError: The spec does not fit the schema.
     """
     limits: dict[str, Any] = dict(spec["limits"])
     rules = dict.fromkeys(limits, str(selector))
@@ -129,7 +129,7 @@ def _limits(
 
 
 def _frozen(obj: Obj, name: str) -> Obj:
-    """The document with its spec as it is: it asks for nothing, and says why."""
+    """Return the document with its spec unchanged: it claims nothing, and its status reports why."""
     return _view(obj, name, spec_of(obj), NO_SELECTIONS)
 
 

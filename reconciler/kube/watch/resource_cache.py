@@ -1,7 +1,7 @@
-"""What was seen of the custom resources: by cluster, without what is never read, and whether a change matters.
+"""A cache of the custom resources by cluster, without unused fields, that decides whether a change matters.
 
-Kopf reports single objects; a pass looks at all of them. The cache stands between the two. It is a copy of what the
-API server said, never a source of its own: a complete listing replaces what stands here.
+Kopf reports single objects; a reconciliation reads all of them. The cache is a copy of the API server's objects,
+never a source of its own: a complete listing replaces its content.
 """
 
 from collections.abc import Iterable, Mapping
@@ -53,34 +53,34 @@ KEPT: Final = (
     "deletionTimestamp",
     "labels",
 )
-"""The metadata that is read here, besides one annotation and our finalizer. All else may be as large as its author likes."""
+"""The metadata that is read, besides one annotation and our finalizer. Their authors decide how large the rest is."""
 
 MOST_REQUEST: Final = 128
-"""Longest value of the annotation that asks for a pass; a status has no more room for it."""
+"""Maximum characters of the annotation that requests a reconciliation; the status has the same limit."""
 
 SHARED_CHARACTERS: Final = 64
-"""Longer texts are hardly ever equal."""
+"""Longer texts are rarely equal and are not interned."""
 
 MOST_ENDED: Final = 10_000
-"""So many deletions are remembered, so that a listing from before one of them brings nothing back."""
+"""Number of remembered deletions, so that a listing from before a deletion does not restore the object."""
 
 
 _OURS: Final = frozenset({EXCESS, PROJECTION})
-"""Fields beside ``spec`` that mean something here; no object of an API server has them."""
+"""Fields beside ``spec`` that have a meaning here; objects of an API server do not have them."""
 
 
 def slim(obj: Obj) -> Obj:
-    """The object without what is never read here.
+    """Return the object without unused fields.
 
-    What is left shares its keys and common words with all others: each object was parsed by itself, so that five
-    thousand of them would hold five thousand copies of ``conditions``.
+    Its keys and short texts are interned: each object is parsed separately, so 5,000 of them would contain 5,000
+    copies of ``conditions``.
     """
     slimmed: dict[str, Any] = _shared(stripped(obj))
     return slimmed
 
 
 def stripped(obj: Obj) -> Obj:
-    """The object with the metadata that is read here alone: field managers and annotations may be most of it."""
+    """Return the object with only the metadata that is read: field managers and annotations may be most of its size."""
     metadata = metadata_of(obj)
     kept_metadata: dict[str, Any] = {name: metadata[name] for name in KEPT if name in metadata}
     kept_metadata |= few_finalizers(metadata)
@@ -105,12 +105,12 @@ def _shared(value: Any) -> Any:  # noqa: ANN401 - JSON in, the same JSON out
 
 
 def _what_matters(obj: Obj) -> tuple[object, ...]:
-    """All that a pass reads of an object besides its status, which is our own."""
+    """Return all that a reconciliation reads of an object besides its status."""
     return (*_request(obj), has_finalizer(obj))
 
 
 def _request(obj: Obj) -> tuple[object, ...]:
-    """All that people ask for with an object: neither its status nor our finalizer."""
+    """Return all that users request with an object: neither its status nor our finalizer."""
     return (
         uid_of(obj),
         generation_of(obj),
@@ -123,7 +123,7 @@ def _request(obj: Obj) -> tuple[object, ...]:
 
 
 def _is_same(obj: Obj, previous: Obj) -> bool:
-    """Whether this very version of an object is here already, and all of it."""
+    """Whether the cache has this very version of an object, not as an excerpt."""
     version = resource_version_of(obj)
     return (
         bool(version)
@@ -135,22 +135,22 @@ def _is_same(obj: Obj, previous: Obj) -> bool:
 
 
 class ResourceCache:
-    """ClientQuotas by cluster and QuotaClusters by name, as last seen.
+    """ClientQuotas by cluster and QuotaClusters by name, as last observed.
 
-    Methods that take note of something answer with the names of the clusters that have to be looked at again.
+    Methods that record a change return the names of the clusters that have to be reconciled.
 
-    What is heard comes by three ways (watch, listings, answers to our own writes) and in no common order: a listing of
+    Objects arrive in three ways (watch, listings, responses to our own writes) without a common order: a listing of
     many pages is older than what the watch reported meanwhile, and an event may show a status that we have replaced
-    since. So nothing older ever takes the place of something newer, and what was deleted does not come back.
+    since. So an older version never replaces a newer one, and a deleted object does not come back.
 
-    A ClientQuota that selects clusters is kept once as it is, and for each of them as `projection` makes it; those are
-    made anew when it changes or when the labels of a QuotaCluster do.
+    A ClientQuota that selects clusters is stored once as it is, and for each of them as `projection` computes it; the
+    projections are computed again when it or the labels of a QuotaCluster change.
 
-    Of each namespace as much is kept as its limits allow, and an excerpt of what is beyond them. An excerpt becomes a
-    document again when it is within the limits and a listing brings it anew.
+    Of each namespace as many documents are stored as its limits allow, and excerpts of the others. An excerpt becomes
+    a document again when it is within the limits and a listing reports it.
 
     Args:
-        limits: What is served of one namespace.
+        limits: Limits of each namespace.
     """
 
     def __init__(self, limits: NamespaceLimits | None = None) -> None:
@@ -166,27 +166,27 @@ class ResourceCache:
         self.clusters: dict[str, Obj] = {}
 
     def of(self, cluster: str) -> Mapping[str, Obj]:
-        """The ClientQuotas that are for a cluster, by ``namespace/name``."""
+        """Return the ClientQuotas of a cluster, by ``namespace/name``."""
         return self._documents.get(cluster, {})
 
     def original(self, document: str) -> Obj | None:
-        """A ClientQuota as the API server has it; ``None`` if there is none of this ``namespace/name``."""
+        """Return a ClientQuota as the API server has it; ``None`` if there is none of this ``namespace/name``."""
         return self._originals.get(document)
 
     def clusters_of(self, document: str) -> tuple[str, ...]:
-        """The clusters that a ClientQuota is for, sorted; existing or not."""
+        """Return the clusters of a ClientQuota, sorted; existing or not."""
         return self._clusters_of.get(document, ())
 
     def selects_clusters(self, document: str) -> bool:
-        """Whether a ClientQuota that exists selects its clusters."""
+        """Whether an existing ClientQuota selects its clusters."""
         return document in self._selecting
 
     def deselected(self, cluster: str, uids: Mapping[str, str]) -> dict[str, Obj]:
-        """ClientQuotas that are no longer for a cluster, as they are now.
+        """Return the current objects of ClientQuotas that no longer select a cluster.
 
         Args:
-            cluster: Which.
-            uids: The uids of documents that own something there.
+            cluster: Name of the cluster.
+            uids: The uids of documents that own limits there, by document.
         """
         present = self.of(cluster)
         return {
@@ -199,7 +199,7 @@ class ResourceCache:
         }
 
     def documents_without_cluster(self) -> Mapping[str, Mapping[str, Obj]]:
-        """The ClientQuotas that refer to clusters that do not exist, by the name of the cluster."""
+        """Return the ClientQuotas that refer to clusters that do not exist, by cluster name."""
         return {
             cluster: dict(documents)
             for cluster, documents in self._documents.items()
@@ -207,35 +207,35 @@ class ResourceCache:
         }
 
     def has(self, document: str) -> bool:
-        """Whether there is a ClientQuota of this ``namespace/name``, whichever cluster it refers to."""
+        """Whether there is a ClientQuota of this ``namespace/name`` in any cluster."""
         return document in self._originals
 
     def knows(self, obj: Obj) -> bool:
-        """Whether this very ClientQuota (by uid) is there as far as we saw."""
+        """Whether this very ClientQuota (by uid) is in the cache."""
         current = self._originals.get(document_of(obj))
         return current is not None and uid_of(current) == uid_of(obj)
 
     def take_departed(self, cluster: str) -> dict[str, Obj]:
-        """The ClientQuotas of a cluster that were seen to be deleted since the last call, as they were."""
+        """Return the last state of a cluster's ClientQuotas whose deletion was observed since the last call."""
         return self._departed_documents.pop(cluster, {})
 
     def take_changed(self, cluster: str) -> frozenset[str]:
-        """The ClientQuotas of a cluster that came, went or ask for something else since the last call."""
+        """Return the ClientQuotas of a cluster that were created, changed or deleted since the last call."""
         return frozenset(self._changed_documents.pop(cluster, ()))
 
     def has_departed(self, cluster: str) -> bool:
-        """Whether there are documents for :meth:`take_departed`."""
+        """Whether :meth:`take_departed` would return documents."""
         return cluster in self._departed_documents
 
     def observe(self, obj: Obj) -> frozenset[str]:
-        """A ClientQuota as it is now, or was a while ago."""
+        """Record a ClientQuota; older versions are ignored."""
         document = document_of(obj)
         previous = self._originals.get(document)
         if self._is_over(obj, previous) or (previous is not None and _is_same(obj, previous)):
             return frozenset()
         woken: set[str] = set()
         if previous is not None and uid_of(previous) != uid_of(obj):
-            # Deleted and made again between two looks: the first one departed.
+            # Deleted and recreated between two observations: the first one departed.
             woken |= self.forget(previous)
         slimmed = slim(obj)
         use = self._uses.setdefault(namespace_of(obj), NamespaceUse(self._limits))
@@ -247,14 +247,14 @@ class ResourceCache:
         return frozenset(woken | self._excluded(use, moved_documents))
 
     def observe_answer(self, obj: Obj) -> frozenset[str]:
-        """A ClientQuota that is here, as an answer to our own write shows it; our finalizer and status are no news."""
+        """Record a cached ClientQuota from the response to our own write; changes of finalizer and status do not count."""
         document = document_of(obj)
         previous = self._originals[document]
         woken = self.observe(obj)
         return frozenset() if _request(self._originals[document]) == _request(previous) else woken
 
     def _place(self, document: str, obj: Obj) -> set[str]:
-        """Keep a document for each cluster that it is for; the clusters for which something changed."""
+        """Store a document for each of its clusters; return the clusters for which something changed."""
         before = {name: self._documents[name][document] for name in self.clusters_of(document)}
         views = projections(obj, self.clusters)
         self._originals[document] = obj
@@ -274,7 +274,7 @@ class ResourceCache:
         return woken
 
     def _note_change(self, cluster: str, document: str) -> None:
-        if cluster in self.clusters:  # Else they may never be asked for.
+        if cluster in self.clusters:  # Other clusters may never be reconciled.
             self._changed_documents.setdefault(cluster, set()).add(document)
 
     def _take(self, document: str, cluster: str) -> Obj:
@@ -284,14 +284,14 @@ class ResourceCache:
         return view
 
     def _select_again(self) -> set[str]:
-        """Look again which clusters are selected, after clusters or their labels changed."""
+        """Compute the projections again after clusters or their labels changed."""
         woken: set[str] = set()
         for document in self._selecting:
             woken |= self._place(document, self._originals[document])
         return woken
 
     def _excluded(self, use: NamespaceUse, moved_documents: Iterable[str]) -> set[str]:
-        """Keep excerpts of documents that are beyond the limit by now; their clusters."""
+        """Replace documents that now exceed the limits by excerpts; return their clusters."""
         woken: set[str] = set()
         for document in moved_documents:
             current = self._originals[document]
@@ -300,7 +300,7 @@ class ResourceCache:
         return woken
 
     def forget(self, obj: Obj) -> frozenset[str]:
-        """A ClientQuota was deleted; one of the same name that was made since stays."""
+        """Record the deletion of a ClientQuota; a newer one of the same name stays."""
         self._end(obj)
         if not self.knows(obj):
             return frozenset()
@@ -310,7 +310,7 @@ class ResourceCache:
         self._selecting.discard(document)
         for name in names:
             view = self._take(document, name)
-            if name in self.clusters:  # Else they may never be asked for.
+            if name in self.clusters:  # Other clusters may never be reconciled.
                 self._departed_documents.setdefault(name, {})[document] = view
                 self._note_change(name, document)
         use = self._uses[namespace_of(current)]
@@ -322,12 +322,12 @@ class ResourceCache:
     def observe_listing(
         self, items: Iterable[Obj], *, namespace: str | None = None, version: str = ""
     ) -> frozenset[str]:
-        """A complete listing, of one namespace or of all: what is not in it and not newer is gone.
+        """Record a complete listing; cached objects that it does not contain and that are not newer are deleted.
 
         Args:
             items: All objects.
-            namespace: Which one was listed; ``None`` = all.
-            version: Resource version of the listing; "" = it is as new as anything.
+            namespace: The listed namespace; ``None`` = all.
+            version: Resource version of the listing; "" = newer than every object.
         """
         seen_documents: set[str] = set()
         woken: set[str] = set()
@@ -347,7 +347,7 @@ class ResourceCache:
         return frozenset(woken)
 
     def cluster_seen(self, obj: Obj) -> frozenset[str]:
-        """A QuotaCluster as it is now, or was a while ago."""
+        """Record a QuotaCluster; older versions are ignored."""
         name = name_of(obj)
         previous = self.clusters.get(name)
         if self._is_over(obj, previous):
@@ -360,7 +360,7 @@ class ResourceCache:
         return frozenset({name})
 
     def cluster_gone(self, obj: Obj) -> frozenset[str]:
-        """A QuotaCluster was deleted; one of the same name that was made since stays."""
+        """Record the deletion of a QuotaCluster; a newer one of the same name stays."""
         self._end(obj)
         name = name_of(obj)
         current = self.clusters.get(name)
@@ -370,7 +370,7 @@ class ResourceCache:
         return frozenset({name, *self._select_again()})
 
     def clusters_listed(self, items: Iterable[Obj], *, version: str = "") -> frozenset[str]:
-        """A complete listing of QuotaClusters; as :meth:`observe_listing`."""
+        """Record a complete listing of QuotaClusters; see :meth:`observe_listing`."""
         woken: set[str] = set()
         seen_names: set[str] = set()
         for obj in items:
@@ -384,11 +384,11 @@ class ResourceCache:
         return frozenset(woken)
 
     def _is_over(self, obj: Obj, current: Obj | None) -> bool:
-        """Whether what is reported of an object is no longer so."""
+        """Whether the reported version is outdated: deleted, or older than the cached one."""
         return uid_of(obj) in self._ended or (current is not None and is_before(obj, current))
 
     def _end(self, obj: Obj) -> None:
-        """Remember that this very object was deleted: a uid is never used again."""
+        """Remember the uid of a deleted object: uids are never reused."""
         if uid := uid_of(obj):
             self._ended[uid] = None
             if len(self._ended) > MOST_ENDED:

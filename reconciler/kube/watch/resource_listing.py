@@ -1,4 +1,4 @@
-"""Complete listings into the cache: what a watch may have missed, and the ground on which anything may be removed."""
+"""Complete listings into the cache: they find what a watch may have missed and are required for removals."""
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
@@ -13,19 +13,19 @@ from reconciler.kube.watch.resource_cache import ResourceCache, stripped
 _LOG: Final = logging.getLogger("reconciler.kube")
 
 PAGE: Final = 250
-"""Objects per request: a page is parsed whole, and what it takes meanwhile is never given back."""
+"""Objects per request: a page is parsed as a whole, and the process keeps the memory."""
 
 
 class FullListing:
     """Lists QuotaClusters and the ClientQuotas of every watched namespace.
 
     Args:
-        api: The way to the API server.
-        cache: Where it goes.
-        namespaces: Which ones; empty = all.
-        from_file: QuotaClusters that come from a file instead; ``None`` = they are listed.
-        wake: Called with the clusters that have to be looked at, and why.
-        heard: Called after each complete listing.
+        api: Client of the API server.
+        cache: Receives the objects.
+        namespaces: The watched namespaces; empty = all.
+        from_file: QuotaClusters from a file; ``None`` = they are listed.
+        wake: Called with the clusters to reconcile, and a key.
+        on_listed: Called after each complete listing.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class FullListing:
         self._wake, self._on_listed = wake, on_listed
 
     async def __call__(self) -> bool:
-        """List everything; whether nothing is missing. What could not be listed stays as it was last seen."""
+        """List everything; return whether it is complete. What could not be listed stays unchanged in the cache."""
         complete = await self._clusters()
         for namespace in self._namespaces or (None,):
             try:
@@ -62,7 +62,7 @@ class FullListing:
 
     async def _clusters(self) -> bool:
         if self._from_file is not None:
-            # No API server has their statuses: what the cache received of them since is all there is.
+            # The API server does not store their statuses: the cache has the only copy.
             known_clusters = self._cache.clusters
             clusters = [known_clusters.get(name_of(obj), obj) for obj in self._from_file]
             self._wake(self._cache.clusters_listed(clusters), "file")

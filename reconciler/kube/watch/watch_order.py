@@ -7,7 +7,7 @@ from reconciler.base.protocols import Clock
 
 BURST_EVENTS: Final = 32
 BURST_SECONDS: Final = 2.0
-"""So many events within so many seconds are a burst: Kopf's 64 workers, one per object, may then change their order."""
+"""This many events within this many seconds are a burst: Kopf's 64 workers, one per object, may then reorder them."""
 
 
 class WatchOrder:
@@ -15,7 +15,7 @@ class WatchOrder:
 
     Args:
         clock: Time.
-        watches: How many watches report the kind: several have no common order.
+        watches: Number of watches that report the kind: several have no common order.
     """
 
     def __init__(self, clock: Clock, *, watches: int) -> None:
@@ -23,11 +23,11 @@ class WatchOrder:
         self._recent: deque[float] = deque(maxlen=BURST_EVENTS)
 
     def note_event(self) -> None:
-        """An event arrived."""
+        """Record the arrival of an event."""
         self._recent.append(self._clock.monotonic())
 
     def is_kept(self) -> bool:
-        """Whether there is one watch, without a burst of events just now."""
+        """Whether there is exactly one watch and no recent burst of events."""
         is_burst = (
             len(self._recent) == BURST_EVENTS
             and self._clock.monotonic() - self._recent[0] < BURST_SECONDS
