@@ -1,1 +1,1 @@
-"""JSON documents that kquota writes and reads back: one module for each, with the reader beside the writer."""
+"""JSON documents that kquota writes and reads back: one module for each, with its reader and its writer."""

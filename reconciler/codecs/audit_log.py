@@ -1,4 +1,4 @@
-"""An audit log read back: which intents are open, and what was changed. It may have been edited, or written by another tool."""
+"""Reader of an audit log: its changes and open intents. The log may have been edited, or written by another tool."""
 
 import json
 from collections import deque
@@ -13,18 +13,18 @@ INTENDED: Final = "INTENDED"
 """Outcome of a change that is about to be sent: it may have been written."""
 
 NOT_LANDED: Final = "NOT LANDED"
-"""Outcome of a change whose run was ended: a later look found that it had not been written."""
+"""Outcome of a change whose run ended early: a later describe showed that it was not written."""
 
 
 def pair_name(entity: object, key: object) -> str:
-    """What stands for a pair among open intents."""
+    """Return the key of a pair among open intents."""
     return json.dumps([entity, key])
 
 
 def open_among(
     entries: Iterable[Mapping[str, object]], *, cluster_id: str
 ) -> dict[str, Mapping[str, object]]:
-    """The entries ``INTENDED`` of a cluster that no later entry closes, by pair; the newest of each pair."""
+    """Return the newest entry ``INTENDED`` of each pair of a cluster that no later entry closes, by pair."""
     open_intents: dict[str, Mapping[str, object]] = {}
     for entry in entries:
         if entry.get("clusterId") == cluster_id:
@@ -33,7 +33,7 @@ def open_among(
 
 
 def apply_entry(open_intents: dict[str, Mapping[str, object]], entry: Mapping[str, object]) -> None:
-    """Open an intent, or close the one that an outcome belongs to."""
+    """Add an intent, or remove the one that an outcome closes."""
     pair = pair_name(entry.get("entity"), entry.get("key"))
     if entry.get("outcome") == INTENDED:
         open_intents[pair] = entry
@@ -46,15 +46,15 @@ def apply_entry(open_intents: dict[str, Mapping[str, object]], entry: Mapping[st
 def history_of(
     entries: Iterable[Mapping[str, object]], *, cluster_id: str, location: str
 ) -> ChangeHistory:
-    """The entries of one cluster; an intent only if it has no outcome.
+    """Return the entries of one cluster; intents only without an outcome.
 
     Args:
-        entries: As ``inventory.audit.read_entries`` gives them, oldest first.
-        cluster_id: Whose are wanted; "" = those of every cluster, where the cluster is not known.
+        entries: As ``inventory.audit.read_entries`` returns them, oldest first.
+        cluster_id: The cluster; "" = every cluster, if it is not known.
         location: Name of the file, for errors.
 
     Raises:
-        ConfigError: An entry has not the shape of one; the message has its number.
+        ConfigError: An entry is invalid; the message has its number.
     """
     changes: deque[PastChange] = deque(maxlen=KEPT)
     total = 0

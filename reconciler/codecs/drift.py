@@ -1,4 +1,4 @@
-"""Drift as a JSON document: what ``kquota drift --format json`` prints, and an issue of a code host is made from."""
+"""Drift as a JSON document: the output of ``kquota drift --format json``, from which issues of a code host are written."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -27,7 +27,7 @@ def drift_document(
     now: float,
     aliases: Iterable[IpAlias] = (),
 ) -> dict[str, Json]:
-    """The document, with the other spellings of addresses that are ours."""
+    """Return the document; ``aliases`` are other spellings of owned addresses."""
     return {
         "kind": KIND,
         "format": FORMAT,
@@ -55,10 +55,10 @@ def _expired_row(expired: ExpiredOverride) -> dict[str, Json]:
 
 
 def read_drift(text: str, *, location: str) -> DriftReport:
-    """The report of one cluster.
+    """Read the report of one cluster.
 
     Raises:
-        ConfigError: It is cut off, edited, of several clusters, or no report of drift.
+        ConfigError: It is truncated, edited, of several clusters, or not a drift report.
     """
     top = load(text, kind=KIND, format_version=FORMAT, location=location)
     findings = top["drift"].rows(_read_finding)
@@ -92,6 +92,6 @@ def _read_expired(row: DocumentReader) -> ExpiredOverride:
 
 
 def _read_finding(row: DocumentReader) -> Finding:
-    """One row; what an ignore rule acts on is in the report, and is no incident."""
+    """Read one row; a difference that an ignore rule covers is in the report, but is no incident."""
     is_ignored = "section" in row and row["section"].value == "ignored"
     return read_finding(row, "ignored" if is_ignored else "drift")

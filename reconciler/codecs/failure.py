@@ -1,4 +1,4 @@
-"""A failed command as the actions of a code host write it down, with a few lines of shell; here it is only read."""
+"""Reader of a failed command, which the actions of a code host write with a few lines of shell."""
 
 from typing import Final
 
@@ -10,10 +10,10 @@ FORMAT: Final = 1
 
 
 def read_failure(text: str, *, location: str) -> CommandFailure:
-    """A failure as the actions wrote it down.
+    """Read a failure that the actions wrote.
 
     Raises:
-        ConfigError: It is cut off, or something else.
+        ConfigError: It is truncated, or another document.
     """
     top = load(text, kind=KIND, format_version=FORMAT, location=location)
     fields = top.fields("kind", "format", "command", "exitCode", "messages")

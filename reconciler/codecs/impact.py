@@ -1,4 +1,4 @@
-"""What a plan means for clients, as a section of a plan document. Written and read back."""
+"""The impact of a plan on clients, as a section of a plan document. Writer and reader."""
 
 from reconciler.codecs.reader import DocumentReader
 from reconciler.quota.entity import level
@@ -17,7 +17,7 @@ from reconciler.render.json_values import Json, value_json
 
 
 def impact_document(impact: Impact) -> dict[str, Json]:
-    """The section; effects are beside their changes."""
+    """Return the section; effects are in the rows of their changes."""
     return {
         "known": impact.principal_count,
         "affected": [_affected(affected) for affected in impact.affected],
@@ -95,14 +95,14 @@ def _shadow(shadow: ShadowedLimit) -> dict[str, Json]:
 
 
 def read_impact(reader: DocumentReader, effects: tuple[Effect, ...]) -> Impact:
-    """What :func:`impact_document` wrote.
+    """Read what :func:`impact_document` wrote.
 
     Args:
         reader: The section.
         effects: Of the changes, in plan order.
 
     Raises:
-        ConfigError: It is something else.
+        ConfigError: It is not this section.
     """
     impact = Impact(
         effects=effects,

@@ -1,4 +1,4 @@
-"""What loops keep between two processes: counts of removals, corrections of drift, and the state of ``kquota watch``."""
+"""The stored state of loops between processes: removal counts, corrections of drift, and the state of ``kquota watch``."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,23 +18,23 @@ FORMAT: Final = 1
 
 
 def removal_rows(counts: Sequence[RemovalCount]) -> list[Json]:
-    """``[[at, count, tenant, owned, owned by all], …]``."""
+    """Return ``[[at, count, tenant, owned, owned by all], …]``."""
     return [
         [count.at, count.count, count.tenant, count.owned, count.owned_by_all] for count in counts
     ]
 
 
 def read_removals(rows: DocumentReader) -> tuple[RemovalCount, ...]:
-    """The inverse of :func:`removal_rows`.
+    """Read what :func:`removal_rows` wrote.
 
     Raises:
-        ConfigError: It is something else.
+        ConfigError: It has another form.
     """
     return rows.rows(_read_removal)
 
 
 def _read_removal(row: DocumentReader) -> RemovalCount:
-    """A row of an earlier version has a time and a count, and belongs to all tenants together."""
+    """Read one row. A row of an earlier version has only a time and a count, and no tenant."""
     at, count, *more = row.array(2, 5)
     tenant, owned, everything = more or (None, None, None)
     return RemovalCount(
@@ -47,7 +47,7 @@ def _read_removal(row: DocumentReader) -> RemovalCount:
 
 
 def correction_rows(histories: Sequence[CorrectionHistory]) -> list[Json]:
-    """``[[slots, key, document, limits, expected, [[at, value], …]], …]``."""
+    """Return ``[[slots, key, document, limits, expected, [[at, value], …]], …]``."""
     return [
         [
             entity_slots(history.entity),
@@ -62,10 +62,10 @@ def correction_rows(histories: Sequence[CorrectionHistory]) -> list[Json]:
 
 
 def read_corrections(rows: DocumentReader) -> tuple[CorrectionHistory, ...]:
-    """The inverse of :func:`correction_rows`.
+    """Read what :func:`correction_rows` wrote.
 
     Raises:
-        ConfigError: It is something else.
+        ConfigError: It has another form.
     """
     return rows.rows(_read_correction)
 
@@ -99,12 +99,12 @@ def _read_moment(row: DocumentReader) -> tuple[float, float | None]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchStateContent:
-    """What ``kquota watch`` must not forget.
+    """The stored state of ``kquota watch``.
 
     Attributes:
-        commit: The revision in force, "" if there never was one.
+        commit: The applied revision, "" if there never was one.
         refused_commit: The newest revision that was refused and not replaced since, or "".
-        removals: Cluster -> removals of the last while.
+        removals: Cluster -> recent removals.
     """
 
     commit: str = ""
@@ -115,7 +115,7 @@ class WatchStateContent:
 
 
 def watch_state_text(content: WatchStateContent) -> str:
-    """The file of a state."""
+    """Return the state as text."""
     removals: dict[str, Json] = {
         name: removal_rows(counts) for name, counts in content.removals.items()
     }
@@ -131,7 +131,7 @@ def watch_state_text(content: WatchStateContent) -> str:
 
 
 def read_watch_state(text: str | bytes, *, location: str) -> WatchStateContent:
-    """The state in a file.
+    """Read a stored state.
 
     Raises:
         ConfigError: It is damaged, another file, or of another version.

@@ -1,4 +1,4 @@
-"""An outcome as a versioned JSON document (``OUTCOME.json``): written, read to be shown, and read for a rollback."""
+"""An outcome as a versioned JSON document (``OUTCOME.json``): writer, reader, and reader for a rollback."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -25,7 +25,7 @@ _MAY_HAVE_CHANGED: Final = {"APPLIED", "UNKNOWN"}
 
 
 def outcome_text(outcome: Outcome) -> str:
-    """The document of an outcome as text, as fast as 30,000 rows need it twice in a run."""
+    """Return the document of an outcome as text. Optimized, because a run writes 30,000 rows twice."""
     document = outcome_document(replace(outcome, pairs=()))
     document["complete"] = outcome.complete
     document["counts"] = _counts(outcome)
@@ -34,7 +34,7 @@ def outcome_text(outcome: Outcome) -> str:
 
 
 def outcome_document(outcome: Outcome) -> dict[str, Json]:
-    """The document of an outcome."""
+    """Return the document of an outcome."""
     visibility = outcome.visibility
     return {
         "kind": KIND,
@@ -73,7 +73,7 @@ def _counts(outcome: Outcome) -> dict[str, Json]:
 
 
 def _texts(pairs: Iterable[PairOutcome]) -> Iterator[Json]:
-    """What :func:`_pair` gives, as text. Most names, causes and words recur, so each is encoded once."""
+    """Yield the rows of :func:`_pair` as text. Most names, causes and reasons recur, so each is encoded once."""
     names: dict[object, str] = {}
 
     def text(name: object, value: Json) -> str:
@@ -98,7 +98,7 @@ def _texts(pairs: Iterable[PairOutcome]) -> Iterator[Json]:
 
 
 def _value_text(value: float | None) -> str:
-    """What :func:`value_json` gives, as text."""
+    """Return the result of :func:`value_json` as text."""
     json_value = value_json(value)
     if json_value is None:
         return "null"
@@ -132,13 +132,13 @@ def _pair(pair: PairOutcome) -> dict[str, Json]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RollbackSource:
-    """What a rollback needs of an outcome.
+    """The part of an outcome that a rollback needs.
 
     Attributes:
-        cluster: Name of the cluster in the project file; "" = not on record.
-        cluster_id: Which cluster it was.
-        digest: Of the plan that was applied.
-        before: Pairs that may have been changed, with the values from before, in plan order.
+        cluster: Name of the cluster in the project file; "" = not recorded.
+        cluster_id: The id of the cluster.
+        digest: Digest of the applied plan.
+        before: Pairs that were or may have been changed, with their earlier values, in plan order.
     """
 
     cluster: str
@@ -148,10 +148,10 @@ class RollbackSource:
 
 
 def read_undo(text: str, *, location: str) -> RollbackSource:
-    """The pairs of an outcome that were changed, or may have been, with their values from before.
+    """Read the pairs of an outcome that were or may have been changed, with their earlier values.
 
     Raises:
-        ConfigError: It is cut off, edited, of another kind or format.
+        ConfigError: It is truncated, edited, of another kind or format.
     """
     outcome = read_outcome(text, location=location)
     return RollbackSource(
@@ -167,14 +167,14 @@ def read_undo(text: str, *, location: str) -> RollbackSource:
 
 
 def read_outcome(text: str, *, location: str) -> Outcome:
-    """What became of each change, and what stopped the rest; causes and places of changes are not in it.
+    """Read an outcome. The document has no claims, owners or notes of changes.
 
     Raises:
-        ConfigError: It is cut off, edited, of another kind or format.
+        ConfigError: It is truncated, edited, of another kind or format.
     """
     top = load(text, kind=KIND, format_version=FORMAT, location=location)
     origin = top["origin"]
-    # The first outcomes do not name the cluster and do not count what was adopted; a rollback reads them.
+    # The first version has no name of the cluster and no count of adopted values; rollbacks still read it.
     for reader, name, absent in ((top, "adopted", 0), (origin, "cluster", "")):
         if isinstance(reader.value, dict):
             _ = reader.value.setdefault(name, absent)

@@ -1,11 +1,10 @@
-"""A plan as a versioned JSON document: for people's tools, for policies, and to be applied after review.
+"""A plan as a versioned JSON document: for other tools, for policies, and to be applied after review.
 
-Three facts are kept apart, as in Terraform's plan format: ``applyable`` (apply would do something and nothing forbids
+Three facts are separate, as in Terraform's plan format: ``applyable`` (apply would send changes and nothing forbids
 it), ``complete`` (every document was read) and ``errored`` (a conflict, or the broker would refuse a change).
 
-:func:`read_plan` reads what applying needs, and ``apply`` makes the rest anew from the documents. The digest is computed
-from the operations that are read and must be the one in the document. That shows an edit; it is no signature.
-:func:`read_preview` reads the whole, for a job that only shows a plan and cannot make it anew.
+:func:`read_plan` reads what applying needs; ``apply`` recomputes the rest from the documents.
+:func:`read_preview` reads the whole plan, for a job that only shows it and cannot recompute it.
 """
 
 from collections.abc import Mapping
@@ -57,11 +56,12 @@ _ANY_ENTITY: Final = Entity((None, False, False))
 def plan_document(
     preview: Preview, simulation: Mapping[str, Json] | None = None
 ) -> dict[str, Json]:
-    """The document of a preview; equal facts give equal documents.
+    """Return the document of a preview; equal previews have equal documents.
 
     Args:
-        preview: The plan and what belongs to it.
-        simulation: What recorded use says (:func:`~reconciler.codecs.simulation.whatif_document`); ``None`` = not requested. No part of the digest.
+        preview: The plan with its checks and impact.
+        simulation: Effect on recorded use (:func:`~reconciler.codecs.simulation.whatif_document`); ``None`` = not
+            requested. Not part of the digest.
     """
     plan = preview.plan
     effects = preview.impact.effects if preview.impact is not None else ()
@@ -157,10 +157,10 @@ def plan_document(
 
 
 def document_digest(effect: str, created: float) -> str:
-    """SHA-256 over the digest of the effect and the time of the plan, which is no part of the effect.
+    """Return SHA-256 over the digest of the effect and the time of the plan, which is not part of the effect.
 
-    The effect alone is what people approve and what a plan of today is compared with. This second digest shows that
-    the time, which ``--max-age`` is about, was edited; like the first it is no signature.
+    Only the effect is approved and compared with a later plan. This second digest detects that the time, which
+    ``--max-age`` checks, was edited; like the first, it is not a signature.
     """
     return "sha256:" + sha256(f"{effect} {float(created)!r}".encode()).hexdigest()
 
@@ -193,24 +193,24 @@ def _refusal(subject: Entity, rejected: Rejected) -> dict[str, Json]:
 
 
 def read_plan(text: str, *, location: str) -> Preview:
-    """The preview as far as applying it needs: changes, what they stand on, when and for which cluster.
+    """Read a preview as far as applying needs it: changes, preconditions, time and cluster.
 
-    Guards, impact and findings are left out: the run that applies makes them anew, from the trusted side.
+    Guards, impact and findings are omitted: the run that applies recomputes them, from the trusted configuration.
 
     Raises:
-        StalePlan: It has another format, so another version of this program made it.
-        ConfigError: It is cut off, edited, or no plan.
+        StalePlan: It has another format, so another version of kquota wrote it.
+        ConfigError: It is truncated, edited, or not a plan.
     """
     preview, _ = _read_operations(_load(text, location))
     return preview
 
 
 def read_preview(text: str, *, location: str) -> Preview:
-    """The preview as it was made, except for what only the maker can know (bookkeeping, buckets that lost).
+    """Read a complete preview, except for values that the document does not contain (record changes, overridden limits).
 
     Raises:
-        StalePlan: It has another format, so another version of this program made it.
-        ConfigError: It is cut off, edited, or no plan.
+        StalePlan: It has another format, so another version of kquota wrote it.
+        ConfigError: It is truncated, edited, or not a plan.
     """
     top = _load(text, location)
     operations, effects = _read_operations(top)
@@ -242,7 +242,7 @@ def read_preview(text: str, *, location: str) -> Preview:
 
 
 def read_simulation(text: str, *, location: str) -> "Simulation | None":
-    """What recorded use said when a plan was made, ``None`` = not requested; errors as :func:`read_preview`."""
+    """Read the simulation of a plan, ``None`` = not requested; raises as :func:`read_preview`."""
     return _read_simulation(_load(text, location))
 
 
@@ -260,7 +260,7 @@ def _load(text: str, location: str) -> DocumentReader:
 
 
 def _read_operations(top: DocumentReader) -> tuple[Preview, tuple[Effect, ...]]:
-    """What applying needs, and the effects that stand beside the changes."""
+    """Read what applying needs, and the effects in the rows of the changes."""
     _ = _read_simulation(top)
     rows = top["changes"].rows(ChangeReader())
     counted, origin, created = top["counts"], top["origin"], top["created"].number()
@@ -297,7 +297,7 @@ def _read_operations(top: DocumentReader) -> tuple[Preview, tuple[Effect, ...]]:
 
 
 def _check_digests(top: DocumentReader, preview: Preview) -> None:
-    """Nothing, if the digests are those of what was read."""
+    """Check the digests against the content."""
     digest = preview.plan.digest
     if digest != top["digest"].text():
         raise _edited(top, "its changes and its digest do not belong together")
@@ -366,7 +366,7 @@ def _read_validation(row: DocumentReader) -> ValidationResult:
 
 
 def _read_advice(row: DocumentReader) -> RuleWarning:
-    # Which entity a doubtful rule speaks of is in its message; the place is what is shown beside it.
+    # The entity of a warning is only in its message; the document has its place.
     return RuleWarning(
         claim=read_claim(row, _ANY_ENTITY, row["document"].text()),
         kind=row["kind"].word(WarningKind),

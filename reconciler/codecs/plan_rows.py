@@ -1,8 +1,8 @@
-"""Rows of a plan document about one pair each: changes, findings, preconditions. Written and read back.
+"""Rows of a plan document about one pair each: changes, findings, preconditions. Writer and reader.
 
 A plan may have 30,000 changes, so their rows are read without a :class:`DocumentReader` for each field, and compared
-with what is written for the change that they gave. What cannot be read is looked for once more, field by field, to
-name its place.
+with the row that is written for the decoded change. An invalid row is read again, field by field, to
+report the place of the error.
 """
 
 from collections.abc import Callable, Mapping
@@ -32,21 +32,21 @@ _ACTIONS: Final[Mapping[str, Action]] = {
     "recorded": Action.RECORD,
     "overrides": Action.NOTHING,
 }
-"""What was to be done about the findings of a section; ``REPORT`` for all others."""
+"""Action of the findings of a section; ``REPORT`` for all others."""
 
 
 # ---- places ----------------------------------------------------------------------------------
 
 
 def claim_place(claim: Declaration | None, key: Key) -> dict[str, Json]:
-    """File and line of a declaration for a key; nulls where there is none."""
+    """Return file and line of a declaration for a key; nulls without a declaration."""
     if claim is None:
         return {"file": None, "line": None}
     return {"file": claim.path, "line": claim.line_of(key)}
 
 
 def read_claim(row: DocumentReader, subject: Entity, document: str) -> Declaration:
-    """The declaration as far as a document keeps it: its name and its place."""
+    """Read the part of a declaration that a plan document contains: its name and its place."""
     return _claim(document, row["file"].text(), row["line"].integer(), subject)
 
 
@@ -69,7 +69,7 @@ def _claim(
 def change_row(
     change: QuotaChange, effect: Effect | None, precondition: Precondition
 ) -> dict[str, Json]:
-    """One change. ``actions`` is an array, so that a later kind of change may have two."""
+    """Return one change. ``actions`` is an array, so that a later kind of change may have two."""
     row: dict[str, Json] = {
         "entity": entity_json(change.entity),
         "text": entity_text(change.entity),
@@ -110,7 +110,7 @@ def _owner(owner: Owner) -> dict[str, Json]:
 
 
 def change_summary(change: QuotaChange) -> dict[str, Json]:
-    """A change in a list that repeats changes of one cause."""
+    """Return a change for a list that repeats the changes of one cause."""
     return {
         "entity": entity_json(change.entity),
         "text": entity_text(change.entity),
@@ -121,7 +121,7 @@ def change_summary(change: QuotaChange) -> dict[str, Json]:
 
 
 class ChangeRow(NamedTuple):
-    """A change with what a plan document has beside it; the effect is ``None`` where the document has no impact."""
+    """A change with the other fields of its row; the effect is ``None`` if the document has no impact."""
 
     change: QuotaChange
     effect: Effect | None
@@ -129,7 +129,7 @@ class ChangeRow(NamedTuple):
 
 
 class ChangeReader:
-    """Reads rows of changes. Neighbours mostly speak of one entity and one owner, which are then shared."""
+    """Reads rows of changes. Adjacent rows usually have the same entity and owner, which are then shared."""
 
     def __init__(self) -> None:
         self._parts: object = None
@@ -137,7 +137,7 @@ class ChangeReader:
         self._owners: dict[tuple[object, object, object], Owner] = {}
 
     def __call__(self, reader: DocumentReader) -> ChangeRow:
-        """The change of a row.
+        """Return the change of a row.
 
         Raises:
             ConfigError: The row is not one that :func:`change_row` writes.
@@ -254,7 +254,7 @@ def _effect(row: Any, change: QuotaChange) -> Effect:  # noqa: ANN401 - JSON
 
 
 def _fail_change(reader: DocumentReader) -> NoReturn:
-    """Name the field that keeps a row from being a change."""
+    """Raise an error about the field that makes the row invalid."""
     _ = reader["entity"].entity(), reader["key"].word(Key), reader["cause"].word(Cause)
     if reader["before"].quota_value() == reader["after"].quota_value():
         reader["after"].fail("another value than before")
@@ -278,7 +278,7 @@ def _fail_change(reader: DocumentReader) -> NoReturn:
 
 
 def finding_row(finding: Finding) -> dict[str, Json]:
-    """One finding."""
+    """Return one finding."""
     return {
         "entity": entity_json(finding.entity),
         "text": entity_text(finding.entity),
@@ -297,7 +297,7 @@ def finding_row(finding: Finding) -> dict[str, Json]:
 
 
 def read_finding(reader: DocumentReader, section: str) -> Finding:
-    """One finding of a section.
+    """Read one finding of a section.
 
     Raises:
         ConfigError: The row is not one that :func:`finding_row` writes, or it belongs to another section.
@@ -311,7 +311,7 @@ def read_finding(reader: DocumentReader, section: str) -> Finding:
         live=reader["live"].quota_value(),
         cause=reader["cause"].word(Cause),
         action=_ACTIONS.get(section, Action.REPORT),
-        # A finding names the owner's document only; a claim without one is named by its place.
+        # A finding has only the owner's document; a claim has only its place.
         claim=reader["file"].optional(lambda _: read_claim(reader, subject, "")),
         owner=reader["document"].optional(lambda document: Owner(document=document.text())),
         since=reader["since"].optional(DocumentReader.instant),
@@ -325,7 +325,7 @@ def read_finding(reader: DocumentReader, section: str) -> Finding:
 
 
 def alias_row(alias: IpAlias) -> dict[str, Json]:
-    """Another live spelling of an address, with the command that removes it."""
+    """Return another live spelling of an address, with the command that removes it."""
     return {
         "entity": entity_json(alias.entity),
         "live": entity_json(alias.live),
@@ -337,7 +337,7 @@ def alias_row(alias: IpAlias) -> dict[str, Json]:
 
 
 def precondition_row(precondition: Precondition) -> dict[str, Json]:
-    """What a change relies on."""
+    """Return a precondition."""
     return {
         "entity": entity_json(precondition.entity),
         "key": str(precondition.key),
@@ -348,10 +348,10 @@ def precondition_row(precondition: Precondition) -> dict[str, Json]:
 
 
 def read_precondition(reader: DocumentReader) -> Precondition:
-    """What :func:`precondition_row` wrote.
+    """Read what :func:`precondition_row` wrote.
 
     Raises:
-        ConfigError: It is something else.
+        ConfigError: It has another form.
     """
     precondition = Precondition(
         entity=reader["entity"].entity(),

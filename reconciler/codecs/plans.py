@@ -1,4 +1,4 @@
-"""The plans of several clusters as one versioned JSON document: written by ``kquota plan --all``, read to be posted."""
+"""The plans of several clusters as one versioned JSON document: output of ``kquota plan --all``, read to be posted."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -19,12 +19,12 @@ FORMAT: Final = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetPlan:
-    """The plan of one cluster, as it was read.
+    """The plan of one cluster, as read from the document.
 
     Attributes:
-        cluster: Its name.
+        cluster: Name of the cluster.
         preview: Its plan.
-        simulation: What recorded use said; ``None`` = not asked for.
+        simulation: Effect on recorded use; ``None`` = not requested.
     """
 
     cluster: str
@@ -35,7 +35,7 @@ class FleetPlan:
 def plans_document(
     plans: Iterable[tuple[str, dict[str, Json]]], rows: Sequence[FleetRow]
 ) -> dict[str, Json]:
-    """Plan documents by the names of their clusters, and the rows of all clusters, failed ones included."""
+    """Return plan documents by the names of their clusters, and the rows of all clusters, failed ones included."""
     documents: list[Json] = [{"cluster": cluster, "plan": plan} for cluster, plan in plans]
     return {
         "kind": KIND,
@@ -46,10 +46,10 @@ def plans_document(
 
 
 def read_plans(text: str, *, location: str) -> tuple[tuple[FleetRow, ...], tuple[FleetPlan, ...]]:
-    """The rows of all clusters, and the plans that could be made.
+    """Read the rows of all clusters, and the plans that were computed.
 
     Raises:
-        ConfigError: It was cut off or edited, or is no such document.
+        ConfigError: It is truncated or edited, or another document.
     """
     reader = load(text, kind=KIND, format_version=FORMAT, location=location)
     fields = reader.fields("kind", "format", "plans", "summary")

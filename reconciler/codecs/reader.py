@@ -1,11 +1,11 @@
-"""Reading a JSON document of ours: strict, with errors that name the place.
+"""Strict reader of kquota's JSON documents, whose errors contain the place.
 
 Every document is an object with ``kind`` and ``format`` (a number that grows when an old reader could misread a new
-document). Reading refuses what a person or a broken transfer may have done: duplicate keys, unknown fields, wrong
-types, cut-off text, another kind, a newer format.
+document). The reader refuses duplicate keys, unknown fields, wrong types, truncated text, another kind and
+another format, as after manual edits or a broken transfer.
 
-A codec reads only what decides, builds the value, and compares the document with what its writer makes of that value
-(:meth:`DocumentReader.expect`). So the writer alone says which fields there are and how derived ones follow.
+A codec reads only independent fields, builds the value, and compares the document with the writer's output for it
+(:meth:`DocumentReader.expect`). So only the writer defines the fields and how derived ones follow.
 """
 
 import json
@@ -30,15 +30,15 @@ _ENCODE: Final = compact(sort_keys=True)
 
 
 class DocumentReader:
-    """A value of a document that knows the way to it, so that every error can name its place.
+    """A value of a document with its path, so that every error can show its place.
 
-    A plain class and not a dataclass: a plan of 30,000 changes makes half a million of them.
+    A plain class and not a dataclass: a plan of 30,000 changes creates half a million instances.
 
     Args:
-        value: What stands there.
-        step: The last step of the way, such as ``.after`` or ``[3]``; "" at the top.
+        value: The value.
+        step: The last step of its path, such as ``.after`` or ``[3]``; "" at the top.
         location: File name or another name of the document.
-        parent: Where the step leads from.
+        parent: The reader of the enclosing value.
     """
 
     __slots__ = ("_location", "_parent", "_step", "value")
@@ -58,7 +58,7 @@ class DocumentReader:
 
     @property
     def path(self) -> str:
-        """The way from the top, such as ``changes[3].after``."""
+        """The path from the top, such as ``changes[3].after``."""
         above = self._parent.path if self._parent is not None else ""
         return f"{above}{self._step}".removeprefix(".")
 
@@ -68,7 +68,7 @@ class DocumentReader:
         return self._location if self._parent is None else self._parent.location
 
     def fail(self, expected: str) -> NoReturn:
-        """Raise for what stands here.
+        """Raise an error about this value.
 
         Raises:
             ConfigError: Always.
@@ -80,7 +80,7 @@ class DocumentReader:
         )
 
     def fields(self, *names: str, optional: Sequence[str] = ()) -> dict[str, "DocumentReader"]:
-        """The fields of an object; all of ``names`` must be there, others only if ``optional``."""
+        """Return the fields of an object; all of ``names`` are required, others are allowed only if ``optional``."""
         if not isinstance(self.value, dict):
             self.fail("an object")
         missing = [name for name in names if name not in self.value]
@@ -94,7 +94,7 @@ class DocumentReader:
         return {name: self._at(f".{name}", item) for name, item in self.value.items()}
 
     def __getitem__(self, name: str) -> "DocumentReader":
-        """One field of an object."""
+        """Return one field of an object."""
         if not isinstance(self.value, dict):
             self.fail("an object")
         if name not in self.value:
@@ -106,18 +106,18 @@ class DocumentReader:
         return isinstance(self.value, dict) and name in self.value
 
     def optional(self, read: "Callable[[DocumentReader], T]") -> T | None:
-        """What ``read`` makes of it; ``None`` for a null."""
+        """Read the value with ``read``; return ``None`` for a null."""
         return None if self.value is None else read(self)
 
     def rows(self, read: "Callable[[DocumentReader], T]") -> tuple[T, ...]:
-        """What ``read`` makes of each item of an array."""
+        """Read each item of an array with ``read``."""
         return tuple(read(item) for item in self.items())
 
     def expect(self, document: Json) -> None:
-        """Nothing, if exactly this stands here.
+        """Check that the value equals ``document``.
 
         Raises:
-            ConfigError: Something else does; the place is that of the first difference.
+            ConfigError: It differs; the place is that of the first difference.
         """
         with suppress(ValueError):  # an infinite number, such as 1e999
             if _ENCODE(self.value) == _ENCODE(document):
@@ -133,55 +133,55 @@ class DocumentReader:
             for reader, element in zip(items, document, strict=True):
                 reader.expect(element)
         elif isinstance(self.value, bool) or isinstance(document, bool) or self.value != document:
-            # 5.0 is as good as 5, and true is not as good as 1.
+            # 5.0 equals 5, but true does not equal 1.
             self.fail(f"{json.dumps(document)}, as the rest of the document says")
 
     def items(self) -> Iterator["DocumentReader"]:
-        """The items of an array."""
+        """Iterate over the items of an array."""
         if not isinstance(self.value, list):
             self.fail("an array")
         for at, item in enumerate(self.value):
             yield self._at(f"[{at}]", item)
 
     def array(self, *lengths: int) -> list["DocumentReader"]:
-        """The items of an array of one of these lengths."""
+        """Return the items of an array of one of these lengths."""
         items = list(self.items())
         if len(items) not in lengths:
             self.fail(f"an array of {' or '.join(map(str, lengths))}")
         return items
 
     def pairs(self) -> Iterator[tuple[str, "DocumentReader"]]:
-        """Names and values of an object with free names."""
+        """Iterate over names and values of an object with arbitrary names."""
         if not isinstance(self.value, dict):
             self.fail("an object")
         for name, item in self.value.items():
             yield name, self._at(f"[{json.dumps(name)}]", item)
 
     def text(self) -> str:
-        """A string."""
+        """Return a string."""
         if not isinstance(self.value, str):
             self.fail("a string")
         return self.value
 
     def truth(self) -> bool:
-        """True or false."""
+        """Return true or false."""
         if not isinstance(self.value, bool):
             self.fail("true or false")
         return self.value
 
     def integer(self) -> int:
-        """A whole number."""
+        """Return a whole number."""
         if not isinstance(self.value, int) or isinstance(self.value, bool):
             self.fail("a whole number")
         return self.value
 
     def amount(self) -> int:
-        """A whole number that is not negative."""
+        """Return a whole number that is not negative."""
         value = self.integer()
         return value if value >= 0 else self.fail("a whole number from 0")
 
     def number(self) -> float:
-        """A finite number."""
+        """Return a finite number."""
         if isinstance(self.value, bool) or not isinstance(self.value, int | float):
             self.fail("a number")
         try:
@@ -191,7 +191,7 @@ class DocumentReader:
         return value if math.isfinite(value) else self.fail("a smaller number")
 
     def quota_value(self) -> float | None:
-        """What :func:`~reconciler.render.json_values.value_json` wrote."""
+        """Read what :func:`~reconciler.render.json_values.value_json` wrote."""
         if self.value is None:
             return None
         if isinstance(self.value, str):
@@ -199,12 +199,12 @@ class DocumentReader:
         return self.number()
 
     def set_value(self) -> float:
-        """The same, where it is set."""
+        """Read a quota value that is set."""
         value = self.quota_value()
         return self.fail("a quota value") if value is None else value
 
     def instant(self) -> float:
-        """What :func:`~reconciler.render.units.instant` wrote, in seconds since the epoch; it keeps whole seconds."""
+        """Read what :func:`~reconciler.render.units.instant` wrote, in whole seconds since the epoch."""
         expected = "an instant such as 2025-11-21T12:00:00Z"
         try:
             when = datetime.fromisoformat(self.text())
@@ -213,23 +213,23 @@ class DocumentReader:
         return when.timestamp() if when.tzinfo is not None else self.fail(expected)
 
     def entity(self) -> Entity:
-        """What :func:`~reconciler.quota.entity_forms.entity_json` wrote."""
+        """Read what :func:`~reconciler.quota.entity_forms.entity_json` wrote."""
         try:
             return from_parts(self.parts())
         except QuotaValueError as error:
             self.fail(f"an entity: {error}")
 
     def parts(self) -> EntityParts:
-        """Types and names of an entity, of whatever types."""
+        """Return types and names of an entity with any types."""
         return self.rows(_part)
 
     def choice(self, names: Mapping[str, object]) -> str:
-        """One of some words."""
+        """Return a string that is one of ``names``."""
         word = self.text()
         return word if word in names else self.fail(f"one of {', '.join(sorted(names))}")
 
     def word(self, words: type[Word]) -> Word:
-        """A member of an enumeration."""
+        """Return a member of an enumeration."""
         return words(self.choice({member.value: member for member in words}))
 
     def _at(self, step: str, value: object) -> "DocumentReader":
@@ -244,20 +244,20 @@ def _part(reader: DocumentReader) -> tuple[str, str | None]:
 
 
 def kind_of(text: str, location: str) -> str:
-    """The kind that a document names; "" = none. Whether it is a document of that kind, its own reader decides.
+    """Return the kind of a document; "" = none. Only the reader of this kind checks the rest.
 
     Raises:
-        ConfigError: It is cut off or no JSON, or has a key twice.
+        ConfigError: It is truncated or not JSON, or has a duplicate key.
     """
     top = _parse(text, location)
     return str(top.get("kind", "")) if isinstance(top, dict) else ""
 
 
 def parsed(text: str | bytes, *, location: str) -> DocumentReader:
-    """The top of a document of whatever kind.
+    """Return the top of a document of any kind.
 
     Raises:
-        ConfigError: It is cut off or no JSON, or has a key twice.
+        ConfigError: It is truncated or not JSON, or has a duplicate key.
     """
     return DocumentReader(_parse(text, location), location=location)
 
@@ -274,10 +274,10 @@ def _parse(text: str | bytes, location: str) -> object:
 
 
 def load(text: str | bytes, *, kind: str, format_version: int, location: str) -> DocumentReader:
-    """The top of a document of one kind and format.
+    """Return the top of a document of one kind and format.
 
     Raises:
-        ConfigError: It is cut off or no JSON, has a key twice, is of another kind, or (``key="format"``) of
+        ConfigError: It is truncated or not JSON, has a duplicate key, is of another kind, or (``key="format"``) of
             another format.
     """
     value = _parse(text, location)

@@ -1,6 +1,6 @@
-"""A simulation as a section of a plan document, and read back strictly: what does not follow from the rest is refused.
+"""A simulation as a section of a plan document. The reader refuses values that contradict the rest.
 
-Keys of rows are the columns of ``impact_row``, so names carry the units.
+Keys of rows are the columns of ``impact_row``, so names contain the units.
 """
 
 from collections.abc import Mapping
@@ -55,9 +55,9 @@ _EVIDENCE_WHOLES: Final = ("from_ms", "to_ms", "made_ms", "step_ms", "coverage_p
 
 
 def whatif_document(simulation: Simulation) -> dict[str, Json]:
-    """The section; equal simulations give equal ones.
+    """Return the section; equal simulations have equal sections.
 
-    Buckets that are only noticed (``flipped``, ``unexplained``) are counted in the notes and not named: a plan names
+    Buckets that the plan does not change (``flipped``, ``unexplained``) are only counted in the notes: a plan lists
     only clients that it changes.
     """
     return {
@@ -112,10 +112,10 @@ def _evidence(cluster_evidence: EvidenceNote) -> dict[str, Json]:
 
 
 def read_whatif(reader: DocumentReader, cluster_id: str) -> Simulation:
-    """The simulation of a plan document of this cluster.
+    """Read the simulation of a plan document of this cluster.
 
     Raises:
-        ConfigError: It was edited, or made by another version.
+        ConfigError: It was edited, or written by another version.
     """
     if reader["format"].integer() != FORMAT:
         reader["format"].fail(f"{FORMAT}, the format of this version")

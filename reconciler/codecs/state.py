@@ -1,7 +1,7 @@
-"""A cluster's quotas as JSON: what ``describe --format json`` and ``snapshot`` print, and reading it back.
+"""A cluster's quotas as JSON: the output of ``describe --format json`` and ``snapshot``. Writer and reader.
 
-Lossless for everything a broker can answer: foreign entity types and keys, the default beside the literal
-name ``<default>``, values that no manifest may hold.
+Lossless for every possible describe: foreign entity types and keys, the default besides the literal
+name ``<default>``, values that no manifest may contain.
 """
 
 from typing import Final
@@ -25,12 +25,12 @@ FORMAT: Final = 1
 
 
 def state_document(state: QuotaState, *, cluster_id: str, taken_at: str) -> dict[str, Json]:
-    """The document of a state.
+    """Return the document of a state.
 
     Args:
-        state: What a describe answered, whole or filtered.
-        cluster_id: Whose it is.
-        taken_at: When, as ``2025-11-21T12:00:00Z``; "" leaves it out, for bytes that can be compared.
+        state: The quotas of a describe, all or filtered.
+        cluster_id: The id of the cluster.
+        taken_at: Time such as ``2025-11-21T12:00:00Z``; "" omits it, so that documents can be compared as bytes.
     """
     document: dict[str, Json] = {
         "kind": KIND,
@@ -63,10 +63,10 @@ def state_document(state: QuotaState, *, cluster_id: str, taken_at: str) -> dict
 
 
 def read_state(text: str, *, location: str) -> tuple[str, str, QuotaState]:
-    """Cluster id, time taken ("" if not said) and state of a document.
+    """Read cluster id, time ("" if omitted) and quotas of a document.
 
     Raises:
-        ConfigError: It is cut off, edited out of shape, of another kind or format, or has an entity twice.
+        ConfigError: It is truncated, edited, of another kind or format, or has an entity twice.
     """
     top = load(text, kind=KIND, format_version=FORMAT, location=location)
     fields = top.fields("kind", "format", "clusterId", "entries", "foreign", optional=("takenAt",))

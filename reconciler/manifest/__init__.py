@@ -1,7 +1,7 @@
-"""Documents to desired state and back: strict YAML, the schema, the project file, export.
+"""Manifests to desired state and back: strict YAML, the schema, the project file, export.
 
-The only package that knows YAML. Texts come in as ``(path, text)`` pairs, from disk or from a git revision;
-what goes out is ``quota.desired.Declaration`` with file and line, or every problem with file, line and column.
+The only package that reads YAML. Input is ``(path, text)`` pairs, from disk or from a git revision; output is
+:class:`~reconciler.quota.planner.desired_state.Declaration` with file and line, or all problems with file, line and column.
 """
 
 from reconciler.manifest.loader import LoadedManifests, load_files, read_paths

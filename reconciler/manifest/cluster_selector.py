@@ -1,7 +1,7 @@
-"""Which clusters a document is for, where it selects them by labels, and what its limits are in each of them.
+"""Cluster selectors: which clusters a document applies to by labels, and its limits in each of them.
 
-Selectors mean what the label selectors of Kubernetes mean: all requirements have to be met, an empty selector selects
-everything, and NotIn also selects what has no such label. Pure.
+Selectors have the meaning of Kubernetes label selectors: all requirements must be met, an empty selector selects
+everything, and NotIn also selects clusters without the label. Pure.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ from reconciler.quota.state import Limits
 Labels: TypeAlias = Mapping[str, str]
 
 NAME_LABEL: Final = f"{GROUP}/name"
-"""Label that every cluster has for selectors, whether or not it is written: its name."""
+"""Label with the name of the cluster; selectors can use it for every cluster."""
 
 
 class SelectorOperator(StrEnum):
@@ -41,7 +41,7 @@ class LabelRequirement:
     Attributes:
         key: Name of the label.
         operator: How its value is compared.
-        values: With what; empty for ``Exists`` and ``DoesNotExist``.
+        values: Values to compare with; empty for ``Exists`` and ``DoesNotExist``.
     """
 
     key: str
@@ -84,7 +84,7 @@ class ClusterSelector:
         return all(requirement.matches(labels) for requirement in self.requirements)
 
     def __str__(self) -> str:
-        """As ``kubectl get -l`` takes it; ``every cluster`` for the empty selector."""
+        """Return the form of ``kubectl get -l``; ``every cluster`` for the empty selector."""
         return ",".join(map(str, self.requirements)) or "every cluster"
 
 
@@ -105,7 +105,7 @@ class ClusterLimits:
     line: int
 
     def applies_to(self, name: str, labels: Labels) -> bool:
-        """Whether the limits are for a cluster."""
+        """Whether the limits apply to a cluster."""
         if isinstance(self.clusters, str):
             return self.clusters == name
         return self.clusters.matches(labels)
@@ -113,11 +113,11 @@ class ClusterLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectedClusters:
-    """Clusters that a document selects.
+    """The clusters that a document selects.
 
     Attributes:
         selector: Which clusters.
-        cluster_limits: Limits that differ in some of them; a later item replaces the limits of an earlier one.
+        cluster_limits: Different limits for some of them; a later item replaces the limits of an earlier one.
     """
 
     selector: ClusterSelector
@@ -126,12 +126,12 @@ class SelectedClusters:
     def declaration(
         self, declaration: Declaration, name: str, labels: Labels
     ) -> Declaration | None:
-        """What the document declares in a cluster; ``None`` where the cluster is not selected.
+        """Return what the document declares in a cluster; ``None`` if the cluster is not selected.
 
         Args:
             declaration: The document with its general limits.
-            name: Of the cluster.
-            labels: Of the cluster, as :func:`selection_labels` gives them.
+            name: Name of the cluster.
+            labels: Labels of the cluster from :func:`selection_labels`.
         """
         if not self.selector.matches(labels):
             return None
@@ -152,7 +152,7 @@ class SelectedClusters:
         )
 
     def unknown_names(self, names: Iterable[str]) -> tuple[tuple[int, str], ...]:
-        """Items that name a cluster that does not exist, by index and name."""
+        """Return items with an unknown cluster name, by index and name."""
         known_names = frozenset(names)
         return tuple(
             (index, item.clusters)
@@ -162,11 +162,11 @@ class SelectedClusters:
 
 
 def selection_labels(name: str, labels: Labels) -> Labels:
-    """The labels of a cluster that selectors see: its own, and its name."""
+    """Return the labels of a cluster that selectors use: its own, and its name."""
     return {**labels, NAME_LABEL: name}
 
 
 def five(columns: Sequence[_T]) -> tuple[_T, _T, _T, _T, _T]:
-    """Values of all keys as a tuple that shows its length."""
+    """Return values of all keys as a tuple of fixed length."""
     first, second, third, fourth, fifth = columns
     return first, second, third, fourth, fifth

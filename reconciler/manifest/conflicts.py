@@ -1,11 +1,11 @@
-"""Two documents for one pair, said at both of their places."""
+"""Problems for two documents that declare one pair, at both places."""
 
 from reconciler.errors import Problem
 from reconciler.quota.planner.desired_state import DesiredState
 
 
 def conflict_problems(desired: DesiredState) -> list[Problem]:
-    """Each conflict as problems at both places."""
+    """Return each conflict as problems at all its places."""
     problems: list[Problem] = []
     for conflict in desired.conflicts:
         for claim in conflict.claims:

@@ -1,7 +1,7 @@
-"""One document: a ClientQuota from a YAML manifest and from a custom resource alike, checked by hand.
+"""One ClientQuota document, from a YAML manifest or from a custom resource, with a hand-written check.
 
-The check says yes or no, fast; why not is worded in `explanation`, which is loaded only then. A property test holds
-this check, the JSON Schema and the static rules to one verdict.
+The check only accepts or declines, quickly; `explanation` has the reasons and is loaded only then. A property test
+requires that this check, the JSON Schema and the static rules agree.
 """
 
 import re
@@ -46,7 +46,7 @@ from reconciler.quota.policy import DeletionPolicy
 from reconciler.quota.state import Limits
 
 DEFAULT_NAMESPACE: Final = "default"
-"""Where a document without a namespace is, as for kubectl."""
+"""Namespace of a document without one, as in kubectl."""
 
 MOST_CLUSTER_LIMITS: Final = 16
 MOST_REQUIREMENTS: Final = 8
@@ -82,7 +82,7 @@ _DELETION: Final[Mapping[str, DeletionPolicy]] = {policy.value: policy for polic
 
 
 class DocumentDeclined(Exception):
-    """The document is not acceptable; `explanation` says why."""
+    """The document is not acceptable; `explanation` has the reasons."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,9 +90,8 @@ class ClientQuota:
     """A document that passed every static rule.
 
     Attributes:
-        clusters: Name of the QuotaCluster, or which of them are selected.
-        declaration: What it declares, with the place it was declared at; of a document that selects clusters, with
-            its general limits.
+        clusters: Name of the QuotaCluster, or a selection of clusters.
+        declaration: Its declaration with its place; if it selects clusters, with its general limits.
     """
 
     clusters: str | SelectedClusters
@@ -100,15 +99,15 @@ class ClientQuota:
 
     @property
     def cluster(self) -> str:
-        """Name of the QuotaCluster; "" where clusters are selected."""
+        """Name of the QuotaCluster; "" if clusters are selected."""
         return self.clusters if isinstance(self.clusters, str) else ""
 
     def declarations(self, clusters: Mapping[str, Labels]) -> Iterator[tuple[str, Declaration]]:
-        """Each cluster that the document is for, and what it declares there.
+        """Iterate over the clusters of the document, each with its declaration there.
 
         Args:
-            clusters: The labels that selectors see, by the name of the cluster. A cluster that the document names need
-                not be among them.
+            clusters: The labels for selectors, by the name of the cluster. A cluster that the document names
+                need not be among them.
         """
         if isinstance(self.clusters, str):
             yield self.clusters, self.declaration
@@ -120,33 +119,33 @@ class ClientQuota:
 
 
 def from_resource(resource: Mapping[str, object], path: str = "") -> ClientQuota:
-    """The document in a custom resource as the API server gives it; every line is 0.
+    """Read the document in a custom resource as the API server returns it; every line is 0.
 
     Raises:
-        DocumentDeclined: A rule is broken; :func:`reconciler.manifest.explanation.problems` says which.
+        DocumentDeclined: A rule is violated; :func:`reconciler.manifest.explanation.problems` has the reasons.
     """
     return from_node(from_json(resource), path)
 
 
 def read_selector(value: object) -> ClusterSelector:
-    """The selector in a custom resource.
+    """Read the selector in a custom resource.
 
     Raises:
-        DocumentDeclined: It is none.
+        DocumentDeclined: It is not a selector.
         TypeError: It has no JSON form.
     """
     return _selector(from_json(value))
 
 
 def from_node(root: Node, path: str) -> ClientQuota:
-    """The document in a YAML tree.
+    """Read the document in a YAML tree.
 
     Args:
         root: The whole document.
-        path: Its file, to be shown.
+        path: Its file, for display.
 
     Raises:
-        DocumentDeclined: A rule is broken.
+        DocumentDeclined: A rule is violated.
     """
     fields = _fields(root, _ROOT)
     if _text(fields["apiVersion"]) != API_VERSION or _text(fields["kind"]) != QUOTA:
@@ -193,7 +192,7 @@ def from_node(root: Node, path: str) -> ClientQuota:
 
 
 class _DocumentFields(dict[str, MappingEntry]):
-    """Fields of a mapping; one that is needed and missing declines the document."""
+    """Fields of a mapping; a missing required field declines the document."""
 
     def __missing__(self, name: str) -> MappingEntry:
         raise DocumentDeclined
@@ -206,7 +205,7 @@ def _fields(node: Node, known_fields: frozenset[str]) -> _DocumentFields:
 
 
 def text_of(node: Node) -> str | None:
-    """The string that a scalar is to every reader, ``None`` if it is something else to one of them."""
+    """Return the string if every YAML reader reads the scalar as this string, else ``None``."""
     if type(node) is not ScalarNode or (node.plain and not is_text(node.text)):
         return None
     return node.text
@@ -220,7 +219,7 @@ def _text(entry: MappingEntry) -> str:
 
 
 def _resource_name(entry: MappingEntry, *, label: bool = False) -> str:
-    """A text that may name a resource, or with ``label`` a namespace."""
+    """Return a valid name of a resource, or with ``label`` of a namespace."""
     text = _text(entry)
     longest, pattern = (63, _LABEL) if label else (253, _SUBDOMAIN)
     if len(text) > longest or not pattern.match(text):
@@ -305,7 +304,7 @@ def _requirement(node: Node) -> LabelRequirement:
 
 
 def _nodes(entry: MappingEntry, *, most: int) -> list[Node]:
-    """The items of a list of at most so many."""
+    """Return the items of a list with at most ``most`` items."""
     if type(entry.value) is not SequenceNode or len(entry.value.nodes) > most:
         raise DocumentDeclined
     return list(entry.value.nodes)

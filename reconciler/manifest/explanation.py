@@ -1,8 +1,8 @@
-"""What is wrong with a document, by its schema and its static rules: every reason with its line and column.
+"""Explains why a document is invalid: every violation of its schema and its static rules with line and column.
 
-`jsonschema` finds what the schema forbids; the static rules speak about the parts that the schema accepted.
-QuotaCluster and QuotaProject are judged here. A ClientQuota is judged by the check in `document`, which is many times
-as fast; only what it declines comes here, for the words. A property test holds both to the same result.
+`jsonschema` finds violations of the schema; the static rules check only the parts that the schema accepts.
+QuotaCluster and QuotaProject are always checked here. A ClientQuota is checked in `document`, which is many times
+faster; only if declined it comes here for the messages. A property test requires that both agree.
 """
 
 import difflib
@@ -30,19 +30,19 @@ from reconciler.manifest.syntax.nodes import (
 )
 from reconciler.manifest.syntax.scalars import AmbiguousScalar, is_text, meaning
 
-# jsonschema's classes; its stubs allow what its validators never give.
+# jsonschema's classes; its stubs allow values that its validators never return.
 _Validator: TypeAlias = Any
 _Error: TypeAlias = Any
 
 _MOST_SHOWN: Final = 80
-"""How much of a wrong value a message repeats."""
+"""Maximum length of an invalid value in a message."""
 
 _IGNORED: Final = frozenset((field,) for field in schema_names.SERVER_FIELDS)
 
 
 @cache
 def _validator(kind: str) -> _Validator:
-    # A float that is whole, such as 5.0, is no integer here: the reader of a custom resource refuses it too.
+    # A whole float, such as 5.0, is not an integer here: the reader of custom resources refuses it too.
     types = Draft202012Validator.TYPE_CHECKER.redefine(
         "integer", lambda _, value: type(value) is int
     )
@@ -59,12 +59,12 @@ def _matches(_: _Validator, pattern: str, value: Json, __: object) -> Iterator[_
 
 @cache
 def _compiled(pattern: str) -> re.Pattern[str]:
-    """``$`` is the end, as in Go and in ECMAScript; Python's also matches before a last line feed, which the API server refuses."""
+    """Compile a pattern. ``$`` matches only the end, as in Go and ECMAScript; in Python also before a final line feed."""
     return re.compile(pattern[:-1] + r"\Z" if pattern.endswith("$") else pattern)
 
 
 def problems(kind: str, root: Node, path: str) -> list[Problem]:
-    """Everything that is wrong with a document of a known kind, sorted by place."""
+    """Return all problems of a document of a known kind, sorted by place."""
     document = to_json(root)
     located: dict[tuple[int, int, str], None] = {}
     rejected_paths: list[Path] = []
@@ -83,7 +83,7 @@ def problems(kind: str, root: Node, path: str) -> list[Problem]:
 def _broken_rules(
     kind: str, document: Json, rejected_paths: Sequence[Path]
 ) -> Iterator[tuple[Path, str]]:
-    """The rules speak only about what the schema accepted."""
+    """Yield violations of static rules, only for parts that the schema accepts."""
     for rule in (*QUOTA_RULES, *CLUSTER_RULES):
         if rule.kind == kind:
             for at, message in broken(rule, document, rejected_paths):
@@ -93,7 +93,7 @@ def _broken_rules(
 def broken(
     rule: StaticRule, document: Json, rejected_paths: Sequence[Path] = ()
 ) -> Iterator[tuple[Path, str]]:
-    """Where a document breaks a rule, and the sentence about it; nothing at paths that the schema rejected."""
+    """Yield where a document violates a rule, and the message; skips paths that the schema rejected."""
     if rule.broken is None:
         return
     for at, value in _matching(document, rule.at):
@@ -105,7 +105,7 @@ def broken(
 
 
 def _matching(value: Json, at: Sequence[str], path: Path = ()) -> Iterator[tuple[Path, Json]]:
-    """Every value that a path with ``*`` for list items leads to."""
+    """Yield every value at a path with ``*`` for list items."""
     if not at:
         yield path, value
     elif at[0] == "*":
@@ -117,7 +117,7 @@ def _matching(value: Json, at: Sequence[str], path: Path = ()) -> Iterator[tuple
 
 
 def _ambiguous_keys(root: Node) -> Iterator[Path]:
-    """Keys of free maps (labels, properties) that some reader takes for something else than text."""
+    """Yield keys of free maps (labels, properties) that some YAML reader does not read as text."""
     for at, node in walk(root):
         if isinstance(node, MappingNode) and at[:1] != ("status",) and at[1:2] not in _IGNORED:
             for key, entry in node.entries.items():
@@ -129,13 +129,13 @@ def _ambiguous_keys(root: Node) -> Iterator[Path]:
 
 
 def path_text(path: Path) -> str:
-    """A path as people write it: ``spec.tenants[0].namespaces``."""
+    """Format a path: ``spec.tenants[0].namespaces``."""
     text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
     return text.removeprefix(".") or "document"
 
 
 def quote_it(text: str) -> str:
-    """The sentence about a plain scalar that readers disagree on."""
+    """Return the message about a plain scalar that YAML readers read differently."""
     return (
         f"plain {text!r} is not text to every YAML reader; put it in quotes"
         if text
@@ -252,7 +252,7 @@ _EXAMPLES: Final[Mapping[Path, str]] = {
     ("spec", "tenants"): "[{namespaces: [payments], entities: [{user: {prefix: pay-}}]}]",
     ("spec", "scope"): "[{user: {prefix: pay-}}]",
 }
-"""The right shape of the fields that are most often written in another one."""
+"""Examples for the fields that most often have a wrong type."""
 
 
 def _example(at: Path) -> str:
@@ -261,7 +261,7 @@ def _example(at: Path) -> str:
 
 
 def _can_be_quoted(kinds: Sequence[str], text: str) -> bool:
-    """Whether the field takes text and the scalar is one that readers disagree on."""
+    """Whether the field is text and YAML readers read the scalar differently."""
     return kinds == ["string"] and not is_text(text)
 
 

@@ -1,4 +1,4 @@
-"""Which files a path or glob means, and their texts from disk. Selecting is pure, so a git revision uses it too."""
+"""The files that paths and globs match, and their texts. Selecting is pure, so it is also used for git revisions."""
 
 import errno
 import os
@@ -20,7 +20,7 @@ from reconciler.errors import Problem
 MAX_FILES: Final = 100_000
 MAX_FILE_BYTES: Final = 64 * 1024 * 1024
 MAX_BYTES: Final = 256 * 1024 * 1024
-"""Largest sum of all files of a run; 100,000 documents have about 40 MB."""
+"""Maximum size of all files of a run; 100,000 documents have about 40 MB."""
 
 _GLOB: Final = re.compile(r"[*?\[]")
 
@@ -40,11 +40,11 @@ class FileTexts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSelection:
-    """Names that a set of patterns picked.
+    """The names that a set of patterns matched.
 
     Attributes:
         names: Sorted, none twice.
-        unmatched: Patterns that picked nothing, in the order given.
+        unmatched: Patterns that matched nothing, in their order.
     """
 
     names: tuple[str, ...]
@@ -52,7 +52,7 @@ class FileSelection:
 
 
 def select(patterns: Sequence[str], names: Iterable[str]) -> FileSelection:
-    """What each pattern picks from a list of files, such as those of a revision.
+    """Match patterns against a list of files, such as those of a revision.
 
     Args:
         patterns: A file, a folder (everything below that ends in .yaml or .yml) or a glob; relative, with ``/``.
@@ -71,7 +71,7 @@ def select(patterns: Sequence[str], names: Iterable[str]) -> FileSelection:
 
 
 def unmatched_problem(pattern: str, location: str = "") -> Problem:
-    """The problem of a path that matches no file; ``location`` is the project file, if one names the path."""
+    """Return the problem of a path that matches no file; ``location`` is the project file, if it contains the path."""
     return Problem(location or pattern, 0, 0, f"path {pattern!r} matches no file")
 
 
@@ -83,14 +83,14 @@ def read_paths(
     max_files: int = MAX_FILES,
     max_file_bytes: int = MAX_FILE_BYTES,
 ) -> FileTexts:
-    """The texts that paths and globs mean on disk.
+    """Read the files that paths and globs match on disk.
 
     Args:
-        paths: As for :func:`select`; absolute ones are taken as they are.
+        paths: As for :func:`select`; absolute ones are used unchanged.
         root: The folder that relative paths start from.
-        exclude: Paths to leave out, such as the project file itself.
-        max_files: More are refused.
-        max_file_bytes: A larger file is refused.
+        exclude: Paths to skip, such as the project file itself.
+        max_files: Maximum number of files.
+        max_file_bytes: Maximum size of a file.
     """
     left_out = {_tidy(path) for path in exclude}
     problems: list[Problem] = []
@@ -120,15 +120,15 @@ def read_blobs(
     max_files: int = MAX_FILES,
     max_file_bytes: int = MAX_FILE_BYTES,
 ) -> FileTexts:
-    """The texts that paths and globs mean somewhere else than on disk, such as at a git revision.
+    """Read the files that paths and globs match in another source than the disk, such as a git revision.
 
     Args:
         paths: As for :func:`select`.
-        names: Every file there is, relative to the same place as ``paths``.
-        read: Gives the contents of some of these files.
+        names: All files, relative to the same place as ``paths``.
+        read: Returns the contents of some of these files.
         exclude: As for :func:`read_paths`.
-        max_files: As there.
-        max_file_bytes: As there.
+        max_files: As for :func:`read_paths`.
+        max_file_bytes: As for :func:`read_paths`.
     """
     left_out = {_tidy(path) for path in exclude}
     picked = select(paths, (name for name in names if name not in left_out))
@@ -151,7 +151,7 @@ def read_blobs(
 def _within_limits(
     texts: Iterable[tuple[str, str | Problem]], problems: list[Problem], max_file_bytes: int
 ) -> FileTexts:
-    """The texts, as long as they are not too much together, with all problems."""
+    """Return the texts up to the maximum total size, with all problems."""
     files: list[tuple[str, str]] = []
     remaining = max(MAX_BYTES, max_file_bytes)
     for name, text in texts:
@@ -172,7 +172,7 @@ def _too_many(location: str, count: int, maximum: int) -> Problem:
 
 
 class _FileLocation(NamedTuple):
-    """Where a file is, and the folder that links on the way to it may not leave."""
+    """The path of a file, and the folder that links on the way to it must not leave."""
 
     path: str
     inside: str
@@ -184,7 +184,7 @@ def _tidy(pattern: str) -> str:
 
 @cache
 def _matcher(pattern: str) -> re.Pattern[str]:
-    """A glob as an expression over whole names; a name without wildcards is a file or a folder."""
+    """Compile a glob to an expression over whole names; a name without wildcards is a file or a folder."""
     if not _GLOB.search(pattern):
         below = "" if pattern == "." else re.escape(pattern) + "/"
         visible = r"(?:[^/.][^/]*/)*[^/.][^/]*\.ya?ml"
@@ -218,11 +218,11 @@ def _matcher(pattern: str) -> re.Pattern[str]:
 def _on_disk(
     pattern: str, root: Path, problems: list[Problem]
 ) -> Iterator[tuple[str, _FileLocation]]:
-    """``(name, file)`` of everything that a pattern means; names are relative to the root where they can be.
+    """Yield ``(name, file)`` of all matches of a pattern; names are relative to the root if possible.
 
-    Folders behind symbolic links are followed, each at most once, and never out of the repository, as at a git
-    revision. A folder that cannot be listed is a problem: a document that was not seen must never look like one that
-    is gone.
+    Symbolic links to folders are followed, each at most once, and never out of the repository, as in a git
+    revision. A folder that cannot be listed is a problem: a document that was not read must never look like a
+    deleted one.
     """
     tidy = _tidy(pattern)
     wild = _GLOB.search(tidy)
@@ -238,7 +238,7 @@ def _on_disk(
         yield tidy, _FileLocation(start, boundary)
         return
     accepts = _matcher(tidy).fullmatch
-    # Text and not Path objects: 10,000 files are common, and a Path costs as much as reading one.
+    # Text and not Path objects: 10,000 files are common, and creating a Path takes as long as reading a file.
     walk = _FolderWalk(inside=boundary, linked={str(Path(start).resolve())}, problems=problems)
     for folder, folders, names in os.walk(
         start, followlinks=True, onerror=lambda error: _unlisted(error, start, problems)
@@ -259,7 +259,7 @@ def _unlisted(error: OSError, start: str, problems: list[Problem]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _FolderWalk:
-    """Which folders a walk enters: ``linked`` are the targets of links that it entered already."""
+    """Decides which folders a walk enters: ``linked`` are the targets of links that it entered already."""
 
     inside: str
     linked: set[str]

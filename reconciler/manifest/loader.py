@@ -1,6 +1,6 @@
-"""Texts to declarations: finds the documents of every file, checks them, and lists every problem of a run.
+"""Loads manifests: finds the documents in texts, checks them, and lists all problems of a run.
 
-Where the texts come from does not matter: ``files.read_paths`` reads a disk, ``git`` reads a revision.
+The source of the texts is independent: ``files.read_paths`` reads a disk, ``git`` reads a revision.
 """
 
 import difflib
@@ -24,22 +24,22 @@ from reconciler.manifest.syntax.yaml_parser import DocumentText
 from reconciler.quota.planner.desired_state import Declaration
 
 LISTS: Final = {("v1", "List"), (API_VERSION, "ClientQuotaList")}
-"""What holds many documents, by apiVersion and kind."""
+"""Kinds that contain many documents, by apiVersion and kind."""
 
 NO_CLUSTER: Final = ""
-"""Stands for the clusters of documents that select them by labels, where no labels are known."""
+"""Key for documents that select clusters by labels, if no labels are known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedManifests:
-    """What a set of files declares.
+    """The declarations in a set of files.
 
     Attributes:
-        by_cluster: Name of the QuotaCluster -> its declarations, in the order of the files. Below :data:`NO_CLUSTER` are
-            those of documents that select clusters, where no labels are known.
-        problems: Everything that is wrong, sorted by place. Not empty: nothing may be planned from this.
-        warnings: What is legal and odd, such as a file without a document.
-        file_count: Files that were given.
+        by_cluster: Name of the QuotaCluster -> its declarations, in the order of the files. :data:`NO_CLUSTER` has
+            those of documents that select clusters, if no labels are known.
+        problems: All errors, sorted by place. If there are any, no plan may be computed.
+        warnings: Legal but unusual facts, such as a file without a document.
+        file_count: Number of files.
     """
 
     by_cluster: Mapping[str, tuple[Declaration, ...]]
@@ -49,17 +49,17 @@ class LoadedManifests:
 
     @property
     def declarations(self) -> tuple[Declaration, ...]:
-        """All of them, cluster by cluster."""
+        """All declarations, cluster by cluster."""
         return tuple(
             declaration for declarations in self.by_cluster.values() for declaration in declarations
         )
 
     def of(self, cluster: str) -> tuple[Declaration, ...]:
-        """The declarations for one cluster; none if no document names it."""
+        """Return the declarations for one cluster; empty if no document names it."""
         return self.by_cluster.get(cluster, ())
 
     def checked(self) -> "LoadedManifests":
-        """Itself, if nothing is wrong.
+        """Return itself if there are no problems.
 
         Raises:
             ManifestErrors: All problems.
@@ -71,7 +71,7 @@ class LoadedManifests:
 
 @dataclass(slots=True, kw_only=True)
 class _LoadRun:
-    """What one load has gathered so far."""
+    """State of one load."""
 
     clusters: Mapping[str, Labels] | None
     progress: Callable[[int], None]
@@ -83,7 +83,7 @@ class _LoadRun:
     budget: yaml_parser.NodeBudget
 
     def add(self, quota: ClientQuota) -> None:
-        """One accepted document."""
+        """Add one accepted document."""
         if not isinstance(quota.clusters, SelectedClusters):
             self._declare(quota.clusters, quota.declaration)
         elif self.clusters is None:
@@ -94,7 +94,7 @@ class _LoadRun:
     def _select(
         self, quota: ClientQuota, selection: SelectedClusters, clusters: Mapping[str, Labels]
     ) -> None:
-        """A document for each cluster that it selects; an item that names no cluster is a mistake."""
+        """Add a document for each cluster that it selects; an item with an unknown cluster is a problem."""
         document = quota.declaration
         for index, name in selection.unknown_names(clusters):
             words = (
@@ -132,15 +132,15 @@ def load_files(
     budget: yaml_parser.NodeBudget | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> LoadedManifests:
-    """Everything that these files declare.
+    """Load the documents in these files.
 
     Args:
-        files: ``(path, text)`` pairs; the path is only shown.
-        clusters: The labels that selectors see, by the name of each known cluster; a document that names another
+        files: ``(path, text)`` pairs; the path is only for display.
+        clusters: The labels for selectors, by the name of each known cluster; a document that names another
             cluster is a problem. ``None`` accepts all, and puts documents that select clusters below ``NO_CLUSTER``.
-        problems: What was found while reading the files, to be listed with the rest.
-        budget: How many keys and values are read; ``None`` = the usual number.
-        progress: Called with the number of documents that are read so far, after each piece of a file.
+        problems: Problems of reading the files, to be listed with the rest.
+        budget: Maximum number of keys and values; ``None`` = the default.
+        progress: Called with the number of documents so far, after each piece of a file.
     """
     run = _LoadRun(
         progress=progress or _unobserved,
@@ -163,7 +163,7 @@ def load_files(
 
 
 def _unobserved(_documents: int) -> None:
-    """The progress of a run that no one observes."""
+    """Discard progress."""
 
 
 def _load_file(run: _LoadRun, path: str, text: str) -> None:
@@ -200,7 +200,7 @@ def _explain(node: Node, path: str) -> list[Problem]:
 
 
 def _documents(run: _LoadRun, path: str, root: Node, *, in_list: bool = False) -> Iterator[Node]:
-    """The ClientQuota documents in a document: itself, or the items of a list."""
+    """Yield the ClientQuota documents in a document: itself, or the items of a list."""
     kind, api_version = _identity(root, "kind"), _identity(root, "apiVersion")
     if kind == QUOTA and (api_version == API_VERSION or in_list):
         yield root
@@ -229,7 +229,7 @@ def _identity(root: Node, name: str) -> str | None:
 
 
 def _foreign(path: str, root: Node, kind: str | None, api_version: str | None) -> Problem:
-    """The sentence about a document that is none of ours."""
+    """Return the problem of a document that is not a ClientQuota."""
     if not isinstance(root, MappingNode):
         return Problem(
             path, root.line, root.column, "a document must be a mapping with apiVersion and kind"

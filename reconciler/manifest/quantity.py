@@ -1,8 +1,8 @@
-"""Kubernetes quantities, exactly: text to number and number to the text that people write.
+"""Kubernetes quantities, exact: text to number and number to text.
 
 The grammar is that of apimachinery's resource.ParseQuantity: digits with an optional point, then a binary suffix
 (Ki to Ei), a decimal one (n, u, m, k to E) or an exponent. Nothing is rounded here; Kubernetes itself rounds up
-below 1e-9 and cuts off at 2^63-1, so manifests accept only the part of the grammar where it does neither
+below 1e-9 and limits values to 2^63-1, so manifests accept only the part of the grammar where it does neither
 (:data:`MANIFEST_PATTERN`).
 """
 
@@ -43,18 +43,19 @@ MANIFEST_PATTERN: Final = (
     r"|(0|[1-9][0-9]{0,14})(\.[0-9]{1,3})?(k|M|G|T|P|E)"
     r"|(0|[1-9][0-9]{0,14})[eE][0-9]{1,2})$"
 )
-"""The quantities that a manifest may hold: those that are whole numbers whatever their digits, and that every part
-of Kubernetes reads as we do. So no sign, no leading zeros, no ``m``, no negative exponent, and decimals only where
-the suffix makes them whole: ``1.5Mi``, ``0.25Gi``, ``1.125k``."""
+"""The quantities that a manifest may contain: always whole numbers, which every part of Kubernetes reads
+in the same way. So no sign, no leading zeros, no ``m``, no negative exponent, and decimals only if
+the suffix makes them whole: ``1.5Mi``, ``0.25Gi``, ``1.125k``.
+"""
 
 _MANIFEST: Final = re.compile(MANIFEST_PATTERN[:-1] + r"\Z")
 
 
 def parse(text: str) -> Fraction:
-    """The exact value of a quantity.
+    """Return the exact value of a quantity.
 
     Raises:
-        QuotaValueError: The text is no quantity.
+        QuotaValueError: The text is not a quantity.
     """
     match = _GRAMMAR.fullmatch(text) if len(text) <= MAX_LENGTH else None
     if match is None:
@@ -69,10 +70,10 @@ def parse(text: str) -> Fraction:
 
 
 def parse_integer(text: str) -> int:
-    """The value of a quantity that is a whole number.
+    """Return the value of a quantity that is a whole number.
 
     Raises:
-        QuotaValueError: The text is no quantity, or a fraction is left.
+        QuotaValueError: The text is not a quantity, or not a whole number.
     """
     exact = parse(text)
     if exact.denominator != 1:
@@ -81,15 +82,15 @@ def parse_integer(text: str) -> int:
 
 
 def manifest_whole(text: str) -> int:
-    """The whole number that a manifest's quantity means.
+    """Return the whole number of a manifest's quantity.
 
     Raises:
-        QuotaValueError: Outside :data:`MANIFEST_PATTERN`, or at least 2^63-1 without being written so: Kubernetes
-            cuts every larger quantity off at that number without a word.
+        QuotaValueError: Outside :data:`MANIFEST_PATTERN`, or at least 2^63-1 but not written as this number: Kubernetes
+            reduces every larger quantity to it without an error.
     """
     if len(text) > MAX_LENGTH or _MANIFEST.match(text) is None:
         raise QuotaValueError(_outside_pattern(text))
-    # Most quantities are digits and a binary suffix; the exact way costs ten times as much.
+    # Most quantities are digits and a binary suffix; the exact computation takes ten times as long.
     factor = BINARY.get(text[-2:])
     value = int(text[:-2]) * factor if factor and text[:-2].isdecimal() else parse_integer(text)
     if value >= LONG_MAX and text != str(LONG_MAX):
@@ -110,7 +111,7 @@ def _outside_pattern(text: str) -> str:
 
 
 def decimal_text(exact: Fraction) -> str:
-    """An exact decimal, as short as it can be, or the fraction where there is none."""
+    """Return the shortest exact decimal, or the fraction if there is none."""
     denominator, places = exact.denominator, 0
     while exact.denominator > 1 and 10**places % denominator and places <= MAX_LENGTH:
         places += 1
@@ -124,7 +125,7 @@ def decimal_text(exact: Fraction) -> str:
 
 
 def spell(value: int) -> str:
-    """The shortest text that reads as this whole number: ``10Mi`` for 10485760, ``20M``, or the digits.
+    """Return the shortest text of a whole number: ``10Mi`` for 10485760, ``20M``, or the digits.
 
     Binary suffixes win a tie. Always in :data:`MANIFEST_PATTERN`.
     """
@@ -140,4 +141,4 @@ def spell(value: int) -> str:
 
 
 _SPELLED: Final = {suffix: DECIMAL[suffix].numerator for suffix in "MGTPE"}
-"""Decimal suffixes that people use for byte rates; 5000 stays 5000."""
+"""Decimal suffixes that are usual for byte rates; 5000 stays 5000."""

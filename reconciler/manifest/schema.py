@@ -1,4 +1,4 @@
-"""The JSON Schemas (2020-12) of files, as the package carries them. `make generate` writes them from ``crds/``."""
+"""The JSON Schemas (2020-12) of files, as installed with the package. `make generate` writes them from ``crds/``."""
 
 import json
 from importlib import resources
@@ -13,11 +13,11 @@ FILES: Final = {
     "QuotaProject": "quotaproject.json",
     "kquota": "kquota.json",
 }
-"""Name of each schema -> file in ``reconciler/manifest/schemas``. ``manifest`` and ``kquota`` are what editors use."""
+"""Name of each schema -> file in ``reconciler/manifest/schemas``. ``manifest`` and ``kquota`` are for editors."""
 
 
 def load(name: str) -> Schema:
-    """A schema from the installed package."""
+    """Load a schema from the installed package."""
     file = resources.files("reconciler.manifest") / "schemas" / FILES[name]
     schema: Schema = json.loads(file.read_text(encoding="utf-8"))
     return schema

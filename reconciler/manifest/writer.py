@@ -1,8 +1,8 @@
-"""Declarations and live states as YAML that reads back to the same values; what cannot be carried is listed, never bent.
+"""Writes declarations and live states as YAML that reads back to the same values; lists what cannot be written.
 
-Names are plain only where every reader takes them for text; everything else is double-quoted, with escapes for
-control characters and for what YAML 1.1 takes for a line break. Numbers are written so that no reader sees a
-float where we mean a whole number.
+Names are plain only if every reader reads them as text; everything else is double-quoted, with escapes for
+control characters and for line breaks of YAML 1.1. Numbers are written so that no reader reads a whole
+number as a float.
 """
 
 import math
@@ -35,7 +35,7 @@ from reconciler.quota.planner.desired_state import Declaration
 from reconciler.quota.state import NO_LIMITS, Limits, QuotaState, replaced, set_values
 
 _SAFE_PLAIN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_./@+=-]*")
-# Printable in YAML 1.1 and 1.2 alike and no line break in either, less quote and backslash.
+# Printable in YAML 1.1 and 1.2 and no line break in either, without quote and backslash.
 _AS_IS: Final = re.compile(
     r"[\x20\x21\x23-\x5b\x5d-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
 )
@@ -54,11 +54,11 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OmittedQuota:
-    """Something live that no manifest can carry.
+    """A live quota that no manifest can contain.
 
     Attributes:
         entity: ``(type, name)`` of each slot, name ``None`` for the default.
-        key: Name of the key; "" where the whole entity cannot be carried.
+        key: Name of the key; "" if the whole entity cannot be written.
         value: Its value; ``None`` for a whole entity.
         reason: One sentence.
     """
@@ -76,7 +76,7 @@ class ExportResult:
     Attributes:
         declarations: One document per entity, sorted.
         texts: The YAML of each.
-        left_out: What is in none of them, sorted.
+        left_out: Quotas in none of them, sorted.
     """
 
     declarations: tuple[Declaration, ...]
@@ -85,12 +85,12 @@ class ExportResult:
 
     @property
     def text(self) -> str:
-        """All documents; "" if nothing can be carried."""
+        """All documents; "" if there are none."""
         return "".join(self.texts)
 
     @property
     def complete(self) -> bool:
-        """Whether the text carries everything."""
+        """Whether the text contains everything."""
         return not self.left_out
 
 
@@ -103,15 +103,15 @@ def export(
     taken: Iterable[str] = (),
     progress: Callable[[int, int], None] | None = None,
 ) -> ExportResult:
-    """Everything of a live state that manifests can declare, and a list of the rest.
+    """Export the part of a live state that manifests can declare, and list the rest.
 
     Args:
-        state: What a describe answered.
-        cluster: What ``clusterRef`` shall say.
-        namespace: Where the documents shall live, unless they belong to a team.
-        teams: Their documents live in the namespace of the team.
-        taken: Names that other documents have.
-        progress: Called with how many of how many entities are done.
+        state: The quotas of a describe.
+        cluster: Value of ``clusterRef``.
+        namespace: Namespace of the documents, unless they belong to a team.
+        teams: Their documents get the namespace of the team.
+        taken: Names of other documents.
+        progress: Called with the number of entities done and in total.
     """
     declarations: list[Declaration] = []
     texts: list[str] = []
@@ -142,7 +142,7 @@ def export(
 
 
 def _carried(subject: Entity, state: QuotaState, left_out: list[OmittedQuota]) -> Limits:
-    """The limits of an entity that a manifest can declare; the others are added to the list."""
+    """Return the limits of an entity that a manifest can declare; the others are added to the list."""
     names = parts(subject)
     limits = state.limits[subject]
     left_out.extend(
@@ -163,7 +163,7 @@ def _carried(subject: Entity, state: QuotaState, left_out: list[OmittedQuota]) -
 
 
 def unwritable_entity(subject: Entity) -> str:
-    """Why no manifest can name this entity, or "" if one can."""
+    """Return why no manifest can declare this entity, or "" if one can."""
     if not is_legal(subject):
         return "not one of the ten forms of entity"
     for kind, name in parts(subject):
@@ -181,7 +181,7 @@ def unwritable_entity(subject: Entity) -> str:
 
 
 def unwritable_value(subject: Entity, key: Key, value: float) -> str:
-    """Why no manifest can declare this value, or "" if one can."""
+    """Return why no manifest can declare this value, or "" if one can."""
     if RULES[key].on_ip != (subject[2] is not ABSENT):
         return f"{RULES[key].field} does not belong on this form of entity"
     try:
@@ -192,11 +192,11 @@ def unwritable_value(subject: Entity, key: Key, value: float) -> str:
 
 
 def document_text(declaration: Declaration, *, cluster: str) -> str:
-    """One document, from its ``---`` on.
+    """Return one document, from its ``---`` on.
 
     Args:
-        declaration: What it declares, with its labels and annotations.
-        cluster: What ``clusterRef`` shall say.
+        declaration: The declaration, with its labels and annotations.
+        cluster: Value of ``clusterRef``.
 
     Raises:
         QuotaValueError: The entity or a value cannot be written.
@@ -236,7 +236,7 @@ def document_text(declaration: Declaration, *, cluster: str) -> str:
 
 
 def documents_text(declarations: Iterable[Declaration], *, cluster: str) -> str:
-    """Many documents, in the order given.
+    """Return several documents, in their order.
 
     Raises:
         QuotaValueError: One of them cannot be written.
@@ -245,7 +245,7 @@ def documents_text(declarations: Iterable[Declaration], *, cluster: str) -> str:
 
 
 def _texts(field: str, texts: Iterable[tuple[str, str]]) -> list[str]:
-    """Labels or annotations; no lines for none."""
+    """Return the lines of labels or annotations; no lines for none."""
     lines: list[str] = []
     for name, text in texts:
         key = scalar(name)
@@ -263,14 +263,14 @@ def _slot(slot: Slot) -> str:
 
 
 def scalar(text: str) -> str:
-    """A string as every YAML reader takes it, on one line, for any place in a document."""
+    """Return a string on one line that every YAML reader reads back, for any place in a document."""
     if _SAFE_PLAIN.fullmatch(text) and is_text(text):
         return text
     return '"' + _MARKER.sub(_defused, "".join(map(_escaped, text))) + '"'
 
 
 def _defused(match: re.Match[str]) -> str:
-    """Signs that a CI host takes for a command anywhere in its log, as an escape that YAML reads back."""
+    """Escape text that a CI host would interpret as a command in its log, so that YAML reads it back."""
     return match[0].replace("##", "#\\x23").replace(":", "\\x3A")
 
 
@@ -291,10 +291,10 @@ def _escaped(character: str) -> str:
 
 
 def number(key: Key, value: float) -> str:
-    """A limit as text: a quantity or whole number for integral keys, else a plain decimal.
+    """Return a limit as text: a quantity or whole number for integral keys, else a plain decimal.
 
     Raises:
-        QuotaValueError: No manifest can hold the value.
+        QuotaValueError: No manifest can contain the value.
     """
     value = check_value(key, value)
     if value == float(LONG_MAX) and RULES[key].is_integer:

@@ -1,4 +1,4 @@
-"""Names of documents after their entities: readable, the same every time, and never the same for two entities."""
+"""Names of documents from their entities: readable, deterministic and unique."""
 
 import hashlib
 import re
@@ -14,22 +14,22 @@ _WORDS: Final[Mapping[str, str]] = {"user": "user", "client-id": "client", "ip":
 
 
 def document_name(subject: Entity) -> str:
-    """The ``metadata.name`` for an entity alone: another one for every other entity.
+    """Return the ``metadata.name`` for an entity; different entities have different names.
 
     Slots become ``user.NAME``, ``client.NAME``, ``ip.NAME`` or ``default-user`` and so on. A name that is no
-    DNS label is made one, and a last label then holds 64 bits of a digest of the whole entity. No entity
-    with plain names gives a name of that shape, because its last label would be a slot's.
+    DNS label is converted to one, and a last label with 64 bits of a digest of the whole entity is added. Entities
+    with plain names never get a name of this form, because their last label would be a slot's.
     """
     name, exact = _readable(subject)
     return name if exact else f"{name}.{_digest(subject)}"
 
 
 def document_names(subjects: Iterable[Entity], taken: Iterable[str] = ()) -> dict[Entity, str]:
-    """The names of several entities, with a digest only where two readable names are equal.
+    """Return the names of several entities, with a digest only if two readable names are equal.
 
     Args:
         subjects: All entities, in any order; the names do not depend on it.
-        taken: Names that other documents have.
+        taken: Names of other documents.
     """
     others = frozenset(taken)
     groups: dict[str, list[tuple[Entity, bool]]] = defaultdict(list)
@@ -45,7 +45,7 @@ def document_names(subjects: Iterable[Entity], taken: Iterable[str] = ()) -> dic
 
 
 def label(text: str) -> str:
-    """A DNS label that resembles a text; the text itself if it is one."""
+    """Return a DNS label similar to a text; the text itself if it is one."""
     if _LABEL.fullmatch(text):
         return text
     made = re.sub(r"[^a-z0-9]+", "-", text.lower())[:40].strip("-")
@@ -53,7 +53,7 @@ def label(text: str) -> str:
 
 
 def _readable(subject: Entity) -> tuple[str, bool]:
-    """A name, and whether no other entity has it as its exact name."""
+    """Return a readable name, and whether no other entity has it as its exact name."""
     labels: list[str] = []
     exact = True
     for kind, name in parts(subject):

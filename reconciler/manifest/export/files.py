@@ -1,4 +1,4 @@
-"""Which file an exported document belongs to: by team, and within it by form, by prefix or by entity. Pure."""
+"""Selects the file of an exported document: by team, and within the team by form, by prefix or by entity. Pure."""
 
 import re
 from collections import Counter
@@ -25,17 +25,17 @@ FORM_FILES: Final[Mapping[EntityForm, str]] = {
     EntityForm.DEFAULT_CLIENT_ID: "defaults",
     EntityForm.DEFAULT_IP: "defaults",
 }
-"""The file of each form of entity, without its ending."""
+"""The file of each form of entity, without its extension."""
 
 MIN_SHARED: Final = 2
-"""How many entities must share a prefix to get a file of their own."""
+"""Minimum number of entities with a common prefix for a separate file."""
 
 _PREFIX: Final = re.compile(r"[^-_.:/@=,]+(?=[-_.:/@=,])")
 _NAMESPACE: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
 
 
 class Split(StrEnum):
-    """What decides about the file of a document within the folder of its team."""
+    """What determines the file of a document within the folder of its team."""
 
     FORM = "form"
     PREFIX = "prefix"
@@ -44,10 +44,10 @@ class Split(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Team:
-    """Users (or client-ids, where no user is named) that belong together.
+    """A group of users (or of client-ids without a user).
 
     Attributes:
-        prefix: How their names begin.
+        prefix: Prefix of their names.
         namespace: The namespace of their documents, and the name of their folder.
 
     Raises:
@@ -67,7 +67,7 @@ class Team:
 
 
 def team_of(subject: Entity, teams: Iterable[Team]) -> Team | None:
-    """The team of an entity: that with the longest prefix of its name; ``None`` = none."""
+    """Return the team with the longest matching prefix; ``None`` = none."""
     name = _name(subject)
     return max(
         (team for team in teams if name.startswith(team.prefix)),
@@ -79,12 +79,12 @@ def team_of(subject: Entity, teams: Iterable[Team]) -> Team | None:
 def file_names(
     declarations: Sequence[Declaration], split: Split, teams: Sequence[Team] = ()
 ) -> tuple[str, ...]:
-    """The file of each declaration, relative to the folder of the export.
+    """Return the file of each declaration, relative to the folder of the export.
 
     Args:
         declarations: All documents.
-        split: What decides about the file.
-        teams: Their documents go into a folder of the team.
+        split: What determines the file.
+        teams: Their documents are in a folder of the team.
     """
     shared = Counter(_prefix(declaration.entity) for declaration in declarations)
 
@@ -104,12 +104,12 @@ def file_names(
 
 
 def _name(subject: Entity) -> str:
-    """The name that says whose an entity is: of its user, else of its client-id, else ""."""
+    """Return the name of the entity's user, else of its client-id, else ""."""
     user, client_id, _ = subject
     return user if isinstance(user, str) else client_id if isinstance(client_id, str) else ""
 
 
 def _prefix(subject: Entity) -> str:
-    """The part of that name before its first separator; "" = there is none."""
+    """Return the part of this name before its first separator; "" = there is none."""
     match = _PREFIX.match(_name(subject))
     return "" if match is None else match[0]

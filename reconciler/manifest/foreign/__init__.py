@@ -1,5 +1,5 @@
-"""Other tools' own formats of quotas, read to declarations. One module per tool; nothing here does I/O.
+"""Readers of other tools' quota formats, to declarations. One module per tool; no I/O.
 
-What a format says and no manifest can hold is listed with its place; what can be read in two ways is noted or
-listed, never guessed in silence.
+Values that no manifest can contain are listed with their place; ambiguous ones are noted or
+listed, never guessed without a note.
 """

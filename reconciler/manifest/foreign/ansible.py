@@ -1,8 +1,8 @@
-"""Tasks of the Ansible module ``kafka_quotas``, wherever they stand in playbooks, roles and blocks.
+"""Tasks of the Ansible module ``kafka_quotas`` in playbooks, roles and blocks.
 
-Read in library/kafka_quotas.py and module_utils/kafka_lib_quotas.py of StephenSorriaux/ansible-kafka-admin
-(2026-03-25). ``<default>`` is the module's mark of a default; it cannot say a user of that name. An empty name counts
-as none. Templates are Ansible's to expand; they are listed.
+Source: library/kafka_quotas.py and module_utils/kafka_lib_quotas.py of StephenSorriaux/ansible-kafka-admin
+(2026-03-25). ``<default>`` is the module's mark of a default; a user with this name is not possible. An empty name
+counts as none. Only Ansible can expand templates; they are listed.
 """
 
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ _TURNS: Final = ("loop", "with_items", "with_dict", "with_list", "with_subelemen
 
 
 def read(files: Files, collector: ImportCollector, *, cluster: str | None) -> None:  # noqa: ARG001 - one signature for all
-    """Gather the entries of every task.
+    """Read the entries of every task.
 
     Raises:
         ManifestErrors: A text is neither YAML nor JSON.
@@ -41,7 +41,7 @@ def read(files: Files, collector: ImportCollector, *, cluster: str | None) -> No
 
 
 def _tasks(tree: DocumentTree) -> Iterator[tuple[DocumentTree, DocumentTree]]:
-    """Every mapping that calls the module, with what it hands over."""
+    """Yield every mapping that calls the module, with its arguments."""
     if tree.is_list:
         for task in tree.items():
             yield from _tasks(task)
@@ -54,7 +54,7 @@ def _tasks(tree: DocumentTree) -> Iterator[tuple[DocumentTree, DocumentTree]]:
 
 
 def _is_module(name: str) -> bool:
-    """Its short name, or the one with its collection before it."""
+    """Whether the name is the module's, with or without a collection prefix."""
     return name.rpartition(".")[2] == MODULE
 
 

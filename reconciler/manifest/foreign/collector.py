@@ -1,4 +1,4 @@
-"""What a reader of a foreign format gives: declarations, what could not be carried, what should be known."""
+"""The result of reading a foreign format: declarations, limits that were lost, and notes."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,7 +18,7 @@ Parts: TypeAlias = tuple[tuple[str, str | None], ...]
 """``(type, name)`` of each slot, name ``None`` for the default; types may be foreign."""
 
 Files: TypeAlias = Sequence[tuple[str, str]]
-"""``(path, text)``; the path is only shown."""
+"""``(path, text)``; the path is only for display."""
 
 MAX_DIGITS: Final = 400
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]{1,4})?")
@@ -31,9 +31,9 @@ class ImportRemark:
 
     Attributes:
         path: The file.
-        line: Where, from 1; 0 where the format has no lines.
-        about: Whose limits, as far as that is known.
-        key: Which limit, as the tool spells it; "" for all of them.
+        line: Line, from 1; 0 if the format has no lines.
+        about: The entity, as far as it is known.
+        key: The limit, with the tool's name; "" for all of them.
         value: Its value as written.
         text: One sentence.
     """
@@ -51,11 +51,11 @@ class ImportedLimit:
     """One limit as the tool has it.
 
     Attributes:
-        key: Kafka's name, or the tool's own where Kafka has none.
+        key: Kafka's name, or the tool's own if Kafka has none.
         text: The value as written.
-        line: Where.
-        live: Whether it is a printed float64 (as brokers hold it) and not a number that a person wrote.
-        is_known: Whether the tool has such a limit; what it has not, it never set.
+        line: Its line.
+        live: Whether it is a printed float64 (as in brokers) and not a number that a user typed.
+        is_known: Whether the tool supports this limit; otherwise it never set it.
     """
 
     key: str
@@ -65,13 +65,13 @@ class ImportedLimit:
     is_known: bool = True
 
     def value(self) -> float:
-        """The number.
+        """Return the number.
 
-        A printed float64 is taken as the float64 it came from. A whole number that was typed in stays exact, so
-        that one which float64 cannot hold is noticed.
+        A printed float64 is parsed as the original float64. A typed whole number stays exact, so
+        that one without an exact float64 is detected.
 
         Raises:
-            QuotaValueError: It is none, or has a spelling that readers take for different numbers (``017``).
+            QuotaValueError: It is not a number, or readers parse it differently (``017``).
         """
         match = _NUMBER.fullmatch(self.text) if len(self.text) <= MAX_DIGITS else None
         if match is None:
@@ -86,8 +86,8 @@ class ImportResult:
 
     Attributes:
         declarations: One per entity, sorted by entity; ``path`` and ``line`` are those of the foreign file.
-        losses: What no manifest holds, or what could not be understood; sorted by place.
-        notes: What was carried and should be known; sorted by place.
+        losses: Limits that no manifest can contain, or that are invalid; sorted by place.
+        notes: Remarks about limits that were read; sorted by place.
     """
 
     declarations: tuple[Declaration, ...]
@@ -96,10 +96,10 @@ class ImportResult:
 
 
 class ImportCollector:
-    """Where readers put what they find. Its state is what was found so far.
+    """Collects what readers return.
 
     Args:
-        namespace: Where the documents shall live.
+        namespace: Namespace of the documents.
     """
 
     def __init__(self, *, namespace: str) -> None:
@@ -109,7 +109,7 @@ class ImportCollector:
         self._notes: list[ImportRemark] = []
 
     def result(self) -> ImportResult:
-        """Everything so far, sorted; documents have the names that an export of the same entities gives."""
+        """Return everything so far, sorted; documents have the names that an export of the same entities has."""
         names = document_names(self._found)
         return ImportResult(
             declarations=tuple(
@@ -121,16 +121,16 @@ class ImportCollector:
         )
 
     def lose(self, path: str, line: int, text: str, subject: Parts = ()) -> None:
-        """Something cannot be carried."""
+        """Add a loss."""
         self._losses.append(ImportRemark(path=path, line=line, text=text, about=subject))
 
     def note(self, path: str, line: int, text: str, subject: Parts = ()) -> None:
-        """Something was carried, and there is a thing to know about it."""
+        """Add a note about a limit that was read."""
         self._notes.append(ImportRemark(path=path, line=line, text=text, about=subject))
 
     @contextmanager
     def entry(self) -> Iterator[None]:
-        """Around the reading of one entry: what is wrong inside costs this entry alone."""
+        """Context for reading one entry: an error inside loses only this entry."""
         try:
             yield
         except ManifestErrors as errors:
@@ -147,7 +147,7 @@ class ImportCollector:
         client_id: Slot = ABSENT,
         ip: Slot = ABSENT,
     ) -> None:
-        """The limits of one entity. What a manifest cannot declare is listed instead."""
+        """Add the limits of one entity. Those that a manifest cannot declare become losses."""
         entity_parts = parts(Entity((user, client_id, ip)))
         quota_limits = tuple(quota_limits)
         try:

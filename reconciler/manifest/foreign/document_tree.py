@@ -1,4 +1,4 @@
-"""Documents of foreign tools, YAML or JSON, walked by field; what has another shape is an error with its place."""
+"""Documents of foreign tools, YAML or JSON, with access by field; wrong types are errors with their place."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -24,7 +24,7 @@ HINT: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentTree:
-    """One value of a document, which knows where it stands.
+    """One value of a document with its place.
 
     Attributes:
         path: The file.
@@ -41,12 +41,12 @@ class DocumentTree:
 
     @property
     def is_mapping(self) -> bool:
-        """Whether it has fields."""
+        """Whether it is a mapping."""
         return isinstance(self.node, MappingNode)
 
     @property
     def is_list(self) -> bool:
-        """Whether it has items."""
+        """Whether it is a list."""
         return isinstance(self.node, SequenceNode)
 
     @property
@@ -59,14 +59,14 @@ class DocumentTree:
         )
 
     def wrong(self, message: str) -> ManifestErrors:
-        """An error about this value."""
+        """Return an error about this value."""
         return ManifestErrors([Problem(self.path, self.line, self.node.column, message)])
 
     def get(self, field: str) -> "DocumentTree | None":
-        """A field; ``None`` where it is absent or null.
+        """Return a field; ``None`` if it is absent or null.
 
         Raises:
-            ManifestErrors: This is no mapping.
+            ManifestErrors: This is not a mapping.
         """
         if not isinstance(self.node, MappingNode):
             raise self.wrong("a mapping belongs here")
@@ -75,10 +75,10 @@ class DocumentTree:
         return None if child is None or child.is_null else child
 
     def need(self, field: str) -> "DocumentTree":
-        """A field that must be there.
+        """Return a required field.
 
         Raises:
-            ManifestErrors: It is not, or this is no mapping.
+            ManifestErrors: It is missing, or this is not a mapping.
         """
         child = self.get(field)
         if child is None:
@@ -86,10 +86,10 @@ class DocumentTree:
         return child
 
     def dig(self, *fields: str) -> "DocumentTree | None":
-        """A field of a field; ``None`` as soon as one is absent or null.
+        """Return a nested field; ``None`` as soon as one is absent or null.
 
         Raises:
-            ManifestErrors: One on the way is no mapping.
+            ManifestErrors: A value on the path is not a mapping.
         """
         node_tree: DocumentTree | None = self
         for field in fields:
@@ -97,10 +97,10 @@ class DocumentTree:
         return node_tree
 
     def fields(self) -> Iterator[tuple[str, "DocumentTree"]]:
-        """Every field, nulls included.
+        """Iterate over every field, nulls included.
 
         Raises:
-            ManifestErrors: This is no mapping.
+            ManifestErrors: This is not a mapping.
         """
         if not isinstance(self.node, MappingNode):
             raise self.wrong("a mapping belongs here")
@@ -108,10 +108,10 @@ class DocumentTree:
             yield name, DocumentTree(path=self.path, node=entry.value)
 
     def items(self) -> Iterator["DocumentTree"]:
-        """Every item.
+        """Iterate over every item.
 
         Raises:
-            ManifestErrors: This is no list.
+            ManifestErrors: This is not a list.
         """
         if not isinstance(self.node, SequenceNode):
             raise self.wrong("a list belongs here")
@@ -119,20 +119,20 @@ class DocumentTree:
             yield DocumentTree(path=self.path, node=node)
 
     def scalar_text(self) -> str:
-        """A scalar as it is written, whatever its type.
+        """Return a scalar as it is written, of any type.
 
         Raises:
-            ManifestErrors: This is no scalar.
+            ManifestErrors: This is not a scalar.
         """
         if not isinstance(self.node, ScalarNode):
             raise self.wrong("a single value belongs here")
         return self.node.text
 
     def text(self) -> str:
-        """A string. A plain whole number is its digits, as every tool here takes it.
+        """Return a string. A plain whole number becomes its digits, as in all these tools.
 
         Raises:
-            ManifestErrors: No scalar, or one that readers of YAML take for different values.
+            ManifestErrors: It is not a scalar, or YAML readers read it differently.
         """
         text = self.scalar_text()
         assert isinstance(self.node, ScalarNode)  # noqa: S101 - spelled() has seen to it
@@ -141,7 +141,7 @@ class DocumentTree:
         return text
 
     def text_field(self, field: str) -> str | None:
-        """A field that is a string; ``None`` where it is absent or null.
+        """Return a field that is a string; ``None`` if it is absent or null.
 
         Raises:
             ManifestErrors: It is something else.
@@ -151,10 +151,10 @@ class DocumentTree:
 
 
 def documents(path: str, text: str) -> list[DocumentTree]:
-    """The documents of a YAML file, or the one of a JSON file.
+    """Return the documents of a YAML file, or the one of a JSON file.
 
     Raises:
-        ManifestErrors: Everything that is wrong with the text itself.
+        ManifestErrors: The text is invalid; contains all problems.
     """
     if json_nodes.looks_like_json(text):
         return [DocumentTree(path=path, node=json_nodes.read(text, path))]
@@ -174,15 +174,15 @@ def documents(path: str, text: str) -> list[DocumentTree]:
 def limits(
     tree: DocumentTree | None, keys: Mapping[str, str] | None = None, *, live: bool = False
 ) -> list[ImportedLimit]:
-    """The limits in a mapping; a null is none.
+    """Return the limits in a mapping, without nulls.
 
     Args:
         tree: The mapping; ``None`` = there is none.
-        keys: The limits that the tool has, its name to Kafka's; ``None`` = any, under Kafka's names.
+        keys: The limits that the tool supports, its name to Kafka's; ``None`` = any, with Kafka's names.
         live: Whether the numbers are printed float64s.
 
     Raises:
-        ManifestErrors: This is no mapping, or a value is no scalar.
+        ManifestErrors: This is not a mapping, or a value is not a scalar.
     """
     return [
         read_limit(field, value, keys, live=live)
@@ -194,10 +194,10 @@ def limits(
 def read_limit(
     field: str, value: DocumentTree, keys: Mapping[str, str] | None = None, *, live: bool = False
 ) -> ImportedLimit:
-    """One limit; as :func:`limits`.
+    """Return one limit; see :func:`limits`.
 
     Raises:
-        ManifestErrors: The value is no scalar.
+        ManifestErrors: The value is not a scalar.
     """
     is_known = keys is None or field in keys
     key = field if keys is None else keys.get(field, field)
@@ -213,13 +213,13 @@ def only_cluster(
     *,
     must_choose: bool = False,
 ) -> None:
-    """Refuse to mix what a tool keeps for several clusters.
+    """Refuse to mix the quotas of several clusters.
 
     Args:
-        places_by_cluster: Cluster (as the tool calls it) to a place where it stands.
-        cluster: The one that was asked for.
-        subject: What such a cluster is to the tool.
-        must_choose: Whether even a single one has to be named, because the tool wants it named.
+        places_by_cluster: Cluster (with the tool's name) to a place where it occurs.
+        cluster: The requested one.
+        subject: The tool's term for such a cluster.
+        must_choose: Whether even a single one must be chosen, because the tool requires it.
 
     Raises:
         ManifestErrors: Several and none chosen, or the chosen one is not among them.

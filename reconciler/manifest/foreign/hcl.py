@@ -1,7 +1,7 @@
-"""As much of HCL 2 as it takes to find resource blocks and their literal attributes: text to tokens to blocks, with lines.
+"""Parser of the part of HCL 2 that resource blocks with literal attributes need: text to tokens to blocks, with lines.
 
-Everything else is stepped over with its braces, strings, templates, heredocs and comments matched. An expression that
-is no literal (a variable, a function, a template) is kept as "not literal": nothing is evaluated.
+Everything else is skipped with matching braces, strings, templates, heredocs and comments. An expression that
+is not a literal (a variable, a function, a template) becomes an ``HclExpression``: nothing is evaluated.
 """
 
 import re
@@ -32,8 +32,8 @@ class HclToken:
     Attributes:
         kind: ``string`` (one without templates), ``template``, ``heredoc``, ``number``, ``word``, ``mark``, ``line``
             (its end) or ``end``.
-        text: What it says; of a string its content.
-        line: Where it begins, from 1.
+        text: Its text; of a string its content.
+        line: First line, from 1.
     """
 
     kind: str
@@ -42,16 +42,16 @@ class HclToken:
 
 
 MOST_TEMPLATES: Final = 50
-"""Templates inside templates."""
+"""Maximum nesting of templates."""
 
 
 def not_hcl(path: str, line: int, message: str) -> ManifestErrors:
-    """An error about a text."""
+    """Return an error about a text."""
     return ManifestErrors([Problem(path, line, 0, f"not HCL: {message}")])
 
 
 def tokens(text: str, path: str) -> Iterator[HclToken]:
-    """Every token.
+    """Yield every token.
 
     Raises:
         ManifestErrors: A character that begins no token, or a string, template or heredoc without an end.
@@ -75,7 +75,7 @@ def tokens(text: str, path: str) -> Iterator[HclToken]:
 
 
 def _string(text: str, at: int, path: str, line: int, depth: int = 0) -> tuple[str | None, int]:
-    """What a string holds (``None`` if a template is in it) and where it ends; ``at`` is behind its quote."""
+    """Return the content of a string (``None`` if it has a template) and its end; ``at`` is after its opening quote."""
     parts: list[str] = []
     template = False
     while True:
@@ -139,7 +139,7 @@ _CLOSING: Final = {"{": "}", "[": "]", "(": ")"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HclLiteral:
-    """A string or number that is written out."""
+    """A literal string or number."""
 
     text: str
     line: int
@@ -147,7 +147,7 @@ class HclLiteral:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HclObject:
-    """An object whose keys and values are written out, in the order of the file; other values are ``HclExpression``."""
+    """An object with literal keys, in the order of the file; values that are not literal are ``HclExpression``."""
 
     entries: tuple[tuple[str, "Value"], ...]
     line: int
@@ -171,7 +171,7 @@ class ResourceBlock:
     Attributes:
         type: First label.
         name: Second label.
-        line: Where it begins.
+        line: First line.
         attributes: Name to value, in the order of the file.
         blocks: Names of the blocks inside.
         entities: Attributes of the ``entity`` blocks, in the order of the file.
@@ -186,20 +186,20 @@ class ResourceBlock:
 
 
 MOST_DEPTH: Final = 100
-"""Levels of objects in one value. Terraform's own modules have fewer than ten."""
+"""Maximum depth of objects in one value. Terraform's own modules have fewer than ten levels."""
 
 
 def resources(text: str, path: str) -> list[ResourceBlock]:
-    """Every top-level ``resource`` block.
+    """Return every top-level ``resource`` block.
 
     Raises:
-        ManifestErrors: The text is not HCL as far as it has to be read.
+        ManifestErrors: The text is not HCL, as far as it must be read.
     """
     return _HclParser(list(tokens(text.removeprefix("\ufeff"), path)), path).resources()
 
 
 class _HclParser:
-    """Tokens of one file and how far they were read."""
+    """Parser state: the tokens of one file and the current position."""
 
     def __init__(self, token_list: list[HclToken], path: str) -> None:
         last = token_list[-1].line if token_list else 1
@@ -236,7 +236,7 @@ class _HclParser:
         return resource_list
 
     def _peek(self) -> HclToken:
-        """The next token; behind the last one it is the end again, however often it is asked for."""
+        """Return the next token; after the last one, always the end token."""
         return self._tokens[min(self._at, len(self._tokens) - 1)]
 
     def _is(self, mark: str) -> bool:
@@ -250,7 +250,7 @@ class _HclParser:
             self._at += 1
 
     def _header(self) -> tuple[HclToken, list[str]]:
-        """A name with its labels, up to the brace or the equals sign."""
+        """Read a name with its labels, up to the brace or the equals sign."""
         name = self._peek()
         if name.kind != "word":
             raise self._wrong("a name is missing")
@@ -266,7 +266,7 @@ class _HclParser:
     def _body(
         self, entities: list[dict[str, Value]] | None = None
     ) -> tuple[dict[str, Value], tuple[str, ...]]:
-        """What is between the braces of a block; blocks named ``entity`` are read into ``entities``, others stepped over."""
+        """Read the body of a block; blocks named ``entity`` are added to ``entities``, others skipped."""
         attributes: dict[str, Value] = {}
         blocks: list[str] = []
         self._at += 1
@@ -290,7 +290,7 @@ class _HclParser:
             attributes[name.text] = self._value()
 
     def _skip(self) -> None:
-        """Over a block, from its brace to behind the one that closes it."""
+        """Skip a block, from its brace to after the closing one."""
         open_: list[str] = []
         while True:
             token = self._peek()
@@ -306,7 +306,7 @@ class _HclParser:
                     return
 
     def _value(self) -> Value:
-        """One expression: literal, object of literals, or stepped over."""
+        """Read one expression: literal, object of literals, or skipped."""
         start = self._at
         token = self._peek()
         value: Value | None = None
@@ -347,7 +347,7 @@ class _HclParser:
         return HclExpression(text=words, line=self._tokens[first].line)
 
     def _mapping(self) -> HclObject | None:
-        """An object; ``None`` if it is a ``for`` expression or has keys that would have to be evaluated."""
+        """Read an object; ``None`` if it is a ``for`` expression or has keys that would have to be evaluated."""
         line = self._peek().line
         entries: list[tuple[str, Value]] = []
         self._at += 1

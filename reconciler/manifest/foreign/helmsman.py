@@ -1,9 +1,9 @@
 """Configurations of the quota enforcer of kafka-helmsman, with its defaults and its overrides by cluster.
 
-Read in kafka_quota_enforcer and kafka_enforcer_common (BaseCommand, ClusterEntities) of teslamotors/kafka-helmsman
-(2025-11-10). A file is a configuration (``quotas`` or ``quotasFile``, ``defaults``) or the list that ``quotasFile``
-names; no file is opened from here, so both are handed in. Later wins: defaults, defaults of the cluster, the quota,
-the quota's override for the cluster.
+Source: kafka_quota_enforcer and kafka_enforcer_common (BaseCommand, ClusterEntities) of teslamotors/kafka-helmsman
+(2025-11-10). A file is a configuration (``quotas`` or ``quotasFile``, ``defaults``) or the list in
+``quotasFile``; both must be passed in, because no file is opened here. Later values win: defaults, defaults of the
+cluster, the quota, the quota's override for the cluster.
 """
 
 from collections.abc import Iterable
@@ -30,12 +30,12 @@ _KEYS: Final = {
 
 
 def read(files: Files, collector: ImportCollector, *, cluster: str | None) -> None:
-    """Gather every quota.
+    """Read every quota.
 
     Args:
-        files: The configuration, the list that it names, or both.
-        collector: Where the quotas go.
-        cluster: Whose overrides count; ``None`` = these are not files for several clusters.
+        files: The configuration, its list of quotas, or both.
+        collector: Collects the quotas.
+        cluster: Cluster whose overrides apply; ``None`` = these are not files for several clusters.
 
     Raises:
         ManifestErrors: A text is neither YAML nor JSON, there is more than one configuration, its list is missing, or

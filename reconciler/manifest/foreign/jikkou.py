@@ -1,7 +1,7 @@
 """Jikkou's ``KafkaClientQuota`` resources, alone or in a list.
 
-Read in providers/jikkou-provider-kafka of streamthoughts/jikkou (2026-08-07, after v1.1.0): the type of a quota says
-which slots count and which are defaults; the names of the other slots are ignored.
+Source: providers/jikkou-provider-kafka of streamthoughts/jikkou (2026-08-07, after v1.1.0): the type of a quota
+determines which slots count and which are defaults; the names of the other slots are ignored.
 """
 
 from typing import Final
@@ -32,11 +32,11 @@ _TYPES: Final[dict[str, tuple[bool | None, bool | None]]] = {
     "CLIENT": (ABSENT, _NAMED),
     "CLIENTS_DEFAULT": (ABSENT, DEFAULT),
 }
-"""Type to what user and client-id are."""
+"""Type to the form of user and client-id."""
 
 
 def read(files: Files, collector: ImportCollector, *, cluster: str | None) -> None:  # noqa: ARG001 - one signature for all
-    """Gather every quota; resources of other kinds are passed over.
+    """Read every quota; resources of other kinds are skipped.
 
     Raises:
         ManifestErrors: A text is neither YAML nor JSON.

@@ -1,4 +1,4 @@
-r"""JSON text to the trees that YAML gives, with line and column, so that one reader of a format serves both.
+r"""JSON text to the trees of the YAML parser, with line and column, so that one reader of a format accepts both.
 
 The strict reader of YAML cannot do this: JSON's escapes (``\/``, surrogate pairs) are not YAML's.
 """
@@ -24,15 +24,15 @@ _ATOM: Final = re.compile(r"true|false|null|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[
 
 
 def looks_like_json(text: str) -> bool:
-    """Whether a text begins as a JSON object or array does."""
+    """Whether a text begins like a JSON object or array."""
     return text.lstrip("\ufeff \t\r\n")[:1] in {"{", "["}
 
 
 def read(text: str, path: str) -> Node:
-    """The one document of a JSON text.
+    """Parse a JSON text.
 
     Raises:
-        ManifestErrors: It is not JSON, a key is given twice, or it is nested too deep.
+        ManifestErrors: It is not JSON, has a duplicate key, or is nested too deep.
     """
     reading = _JsonParser(text.removeprefix("\ufeff"), path)
     root, at = reading.value(0, 0)
@@ -43,7 +43,7 @@ def read(text: str, path: str) -> Node:
 
 
 class _JsonParser:
-    """One text; positions are offsets into it."""
+    """Parser of one text; positions are offsets into it."""
 
     def __init__(self, text: str, path: str) -> None:
         self.text = text

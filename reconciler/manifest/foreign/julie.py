@@ -1,8 +1,8 @@
 """The quotas of JulieOps descriptors (``platform.kafka.quotas``).
 
-Read in Quota and QuotasClientBindingsBuilder of kafka-ops/julie (2024-06-06). The principal becomes the name of the
-user as it is, so the documented ``User:App0`` limits a user of that very name, who cannot exist: it is carried as it is
-live, and that is said. An empty principal is the default user.
+Source: Quota and QuotasClientBindingsBuilder of kafka-ops/julie (2024-06-06). The principal becomes the name of the
+user unchanged, so the documented ``User:App0`` limits a user with exactly this name, who cannot exist: it is imported
+as it is live, with a note. An empty principal is the default user.
 """
 
 from typing import Final
@@ -25,7 +25,7 @@ _KEYS: Final = {
 
 
 def read(files: Files, collector: ImportCollector, *, cluster: str | None) -> None:  # noqa: ARG001 - one signature for all
-    """Gather the quotas of every descriptor.
+    """Read the quotas of every descriptor.
 
     Raises:
         ManifestErrors: A text is neither YAML nor JSON.

@@ -1,10 +1,10 @@
-"""What ``kafka-configs --describe`` prints, line by line.
+"""The output of ``kafka-configs --describe``, line by line.
 
-Read in ConfigCommand.describeQuotaConfigs of apache/kafka (trunk of 2024-10-25); lines that begin with
-"Configs for" are read, too. A describe is strict, it shows one form of entity, so people hand in several outputs.
+Source: ConfigCommand.describeQuotaConfigs of apache/kafka (trunk of 2024-10-25); lines that begin with
+"Configs for" are read, too. A describe is strict and shows one form of entity, so several outputs can be passed in.
 
-Names are printed raw between single quotes, so a name that holds a quote can make a line that reads in two ways.
-Then the reading in which no name holds a quote is taken, if there is one, and a note says that the line has another
+Names are printed unescaped between single quotes, so a name with a quote can make a line ambiguous.
+Then the reading without a quote in a name is used, if there is one, with a note that the line has another
 reading; else the line is listed.
 """
 
@@ -31,7 +31,7 @@ _Slots = tuple[Slot, Slot, Slot]
 
 
 def read(files: Files, collector: ImportCollector, *, cluster: str | None) -> None:  # noqa: ARG001 - one signature for all
-    """Gather the limits of every line."""
+    """Read the limits of every line."""
     for path, text in files:
         for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
             _read_line(path, number, line.removesuffix("\r"), collector)
@@ -41,7 +41,7 @@ def _read_line(path: str, number: int, line: str, collector: ImportCollector) ->
     match = _LINE.fullmatch(line)
     if match is None:
         if _NO_QUOTA.fullmatch(line) is None:
-            # The line itself is not repeated: it may hold anything, credentials too.
+            # The line itself is not repeated: it may contain anything, credentials too.
             collector.lose(
                 path,
                 number,
@@ -83,7 +83,7 @@ def _read_line(path: str, number: int, line: str, collector: ImportCollector) ->
 
 
 def _readings(text: str) -> Iterator[tuple[_Slots, str]]:
-    """Every way to read what follows "configs for": slots and limits."""
+    """Yield every reading of the text after "configs for": slots and limits."""
     for at in _ARE.finditer(text):
         limits = text[at.end() :]
         if _LIMITS.fullmatch(limits):
@@ -108,7 +108,7 @@ def _entities(head: str) -> Iterator[_Slots]:
 
 
 def _slot(words: str, text: str) -> Slot:
-    """One slot; ``ABSENT`` if the text is not one."""
+    """Return one slot; ``ABSENT`` if the text is not one."""
     if text == f"the default {words}":
         return DEFAULT
     before = f"{words} '"

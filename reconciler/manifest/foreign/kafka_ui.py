@@ -1,8 +1,8 @@
-"""What kafka-ui answers to ``GET /api/clusters/NAME/clientquotas``: a JSON list.
+"""The response of kafka-ui to ``GET /api/clusters/NAME/clientquotas``: a JSON list.
 
-Read in contract-typespec/api/quotas.tsp and ClientQuotaService of kafbat/kafka-ui (2026-07-31). A slot that is null is
-either absent or the default: the answer does not say. So a record that names nothing is listed, and so are records that
-look alike; one that names only a user or only a client-id is taken for exactly that, and this is said.
+Source: contract-typespec/api/quotas.tsp and ClientQuotaService of kafbat/kafka-ui (2026-07-31). A slot that is null is
+either absent or the default; the response does not distinguish them. So a record without names is listed, and so are
+equal records; one with only a user or only a client-id is read as exactly that, with a note.
 """
 
 from collections import Counter
@@ -20,10 +20,10 @@ _FIELDS: Final = (("user", "user"), ("clientId", "client-id"), ("ip", "ip"))
 
 
 def read(files: Files, collector: ImportCollector, *, cluster: str | None) -> None:  # noqa: ARG001 - one signature for all
-    """Gather every record.
+    """Read every record.
 
     Raises:
-        ManifestErrors: A text is neither JSON nor YAML, or no list.
+        ManifestErrors: A text is neither JSON nor YAML, or not a list.
     """
     for path, text in files:
         records: list[tuple[DocumentTree, Parts]] = []

@@ -1,7 +1,7 @@
-"""What ``rpk cluster quotas describe --format json|yaml`` prints (and ``rpk cluster quotas import`` takes).
+"""The output of ``rpk cluster quotas describe --format json|yaml`` (and input of ``rpk cluster quotas import``).
 
-Read in src/go/rpk/pkg/cli/cluster/quotas of redpanda-data/redpanda (2024-12-20). rpk prints a default as the name
-``<default>``, so it looks the same as an entity of that name; it is taken for the default, with a remark.
+Source: src/go/rpk/pkg/cli/cluster/quotas of redpanda-data/redpanda (2024-12-20). rpk prints a default as the name
+``<default>``, which equals that of an entity with this name; it is read as the default, with a note.
 """
 
 from typing import Final
@@ -18,7 +18,7 @@ _DEFAULT: Final = "<default>"
 
 
 def read(files: Files, collector: ImportCollector, *, cluster: str | None) -> None:  # noqa: ARG001 - one signature for all
-    """Gather every quota.
+    """Read every quota.
 
     Raises:
         ManifestErrors: A text is neither YAML nor JSON, or has no list of quotas.
@@ -26,7 +26,7 @@ def read(files: Files, collector: ImportCollector, *, cluster: str | None) -> No
     for path, text in files:
         for document in documents(path, text):
             if document.is_mapping and not list(document.fields()):
-                continue  # what rpk prints where there is none
+                continue  # the output of rpk without quotas
             for quota in document.need("quotas").items():
                 with collector.entry():
                     _read_quota(quota, collector)

@@ -1,8 +1,8 @@
 """Strimzi's ``KafkaUser`` (``spec.quotas``) and ``Kafka`` (``spec.kafka.quotas`` of type ``kafka``: the default user).
 
-Read in user-operator and cluster-operator of strimzi/strimzi-kafka-operator (2026-08-22). The user of a KafkaUser
+Source: user-operator and cluster-operator of strimzi/strimzi-kafka-operator (2026-08-22). The user of a KafkaUser
 with TLS authentication is ``CN=`` and its name; of any other its name. The label ``strimzi.io/cluster`` (for a Kafka
-its own name) says which cluster a resource is for.
+its own name) is the cluster of a resource.
 """
 
 from collections.abc import Iterator
@@ -31,12 +31,12 @@ _KEYS: Final = {
 
 
 def read(files: Files, collector: ImportCollector, *, cluster: str | None) -> None:
-    """Gather the quotas of every KafkaUser and Kafka; other resources are passed over.
+    """Read the quotas of every KafkaUser and Kafka; other resources are skipped.
 
     Args:
         files: The files.
-        collector: Where the quotas go.
-        cluster: Only what is for this Strimzi cluster; ``None`` = there must be only one.
+        collector: Collects the quotas.
+        cluster: Only resources of this Strimzi cluster; ``None`` = there must be only one.
 
     Raises:
         ManifestErrors: A text is neither YAML nor JSON, or there are several clusters and none is chosen.

@@ -1,10 +1,10 @@
 """Quota resources of the Terraform provider Mongey/kafka: ``.tf`` files, or ``terraform show -json``.
 
-Read in kafka/resource_kafka_quota.go, kafka_quotas.go and resource_kafka_quota_composite.go of
+Source: kafka/resource_kafka_quota.go, kafka_quotas.go and resource_kafka_quota_composite.go of
 Mongey/terraform-provider-kafka: ``kafka_quota`` has one slot; ``kafka_quota_composite`` has two ``entity`` blocks, a
 user and a client-id. No name or an empty one is the default. Every other type that begins with ``kafka_quota`` is
-listed, because it may hold quotas that this reader does not know. Nothing is evaluated: a resource with variables, ``count``
-or ``for_each`` is listed, and ``terraform show -json`` has it expanded.
+listed, because it may contain unknown quotas. Nothing is evaluated: a resource with variables, ``count``
+or ``for_each`` is listed; ``terraform show -json`` expands it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -35,11 +35,11 @@ _UNALIASED: Final = "kafka"
 
 
 def read(files: Files, collector: ImportCollector, *, cluster: str | None) -> None:
-    """Gather every resource; those of other types are passed over.
+    """Read every quota resource; those of other types are skipped.
 
     Args:
         files: HCL, or the JSON of a state or plan.
-        collector: Where the quotas go.
+        collector: Collects the quotas.
         cluster: Only resources with this ``provider`` (``kafka.prod``); ``None`` = there must be only one.
 
     Raises:
@@ -124,7 +124,7 @@ def _written_slot(
     kind_key: str,
     name_key: str,
 ) -> tuple[int, str, str]:
-    """Line, type and name of an entity; "" is the default."""
+    """Return line, type and name of an entity; "" is the default."""
     kind, name = attributes.get(kind_key), attributes.get(name_key)
     if kind is None:
         raise _wrong(path, resource.line, f"{resource.type}.{resource.name} has no {kind_key}")
@@ -204,7 +204,7 @@ def _shown_slots(path: str, resource: DocumentTree, attributes: DocumentTree) ->
 
 
 def _managed_resources(module: DocumentTree) -> Iterator[DocumentTree]:
-    """The managed resources of a module and of those in it."""
+    """Yield the managed resources of a module and of its child modules."""
     resources, modules = module.get("resources"), module.get("child_modules")
     for resource in resources.items() if resources is not None else ():
         if (resource.text_field("type") or "").startswith(TYPE) and resource.text_field(

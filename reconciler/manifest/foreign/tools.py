@@ -1,4 +1,4 @@
-"""The tools whose formats are read: one table."""
+"""The table of tools whose formats can be read."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,10 +25,10 @@ from reconciler.manifest.foreign.collector import (
 
 
 class FormatReader(Protocol):
-    """Reads a tool's files into a gathering; ``cluster`` is the tool's own name of a cluster."""
+    """Reads a tool's files into a collector; ``cluster`` is the tool's own name of a cluster."""
 
     def __call__(self, files: Files, collector: ImportCollector, *, cluster: str | None) -> None:
-        """Gather what the files say."""
+        """Read the quotas in the files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class ForeignTool:
 
     Attributes:
         read: Its reader.
-        cluster: What a cluster is in its files; "" where they are always for one.
+        cluster: The tool's term for a cluster; "" if its files are always for one.
     """
 
     read: FormatReader
@@ -64,17 +64,17 @@ def read_files(
     namespace: str = DEFAULT_NAMESPACE,
     source_cluster: str | None = None,
 ) -> ImportResult:
-    """What files of a tool declare.
+    """Read the files of a tool.
 
     Args:
         tool: A name in :data:`TOOLS`.
-        files: ``(path, text)``; the path is only shown.
-        namespace: Where the documents shall live.
-        source_cluster: Which of the tool's clusters, where its files are for several.
+        files: ``(path, text)``; the path is only for display.
+        namespace: Namespace of the documents.
+        source_cluster: One of the tool's clusters, if its files are for several.
 
     Raises:
-        ManifestErrors: A text is not what the tool writes or reads.
-        UsageError: The tool keeps no clusters apart.
+        ManifestErrors: A text does not have the tool's format.
+        UsageError: The tool does not distinguish clusters.
     """
     foreign_tool = TOOLS[tool]
     if source_cluster is not None and not foreign_tool.cluster:

@@ -1,4 +1,4 @@
-"""A QuotaCluster: how to reach a cluster, what may be changed in it, who may declare what. From checked JSON to values."""
+"""A QuotaCluster, from checked JSON to values: connection, policy, guards and tenants of a cluster."""
 
 import re
 from collections.abc import Mapping
@@ -30,10 +30,10 @@ _UNITS: Final = {"ms": Fraction(1, 1000), "s": Fraction(1), "m": Fraction(60), "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
-    """One tenant, and where its documents may come from.
+    """One tenant, and the paths of its documents.
 
     Attributes:
-        tenant: What it may declare.
+        tenant: The entities and bounds that it may declare.
         paths: Folders, relative to the project file; empty = anywhere.
     """
 
@@ -41,7 +41,7 @@ class Grant:
     paths: tuple[str, ...] = ()
 
     def covers(self, path: str) -> bool:
-        """Whether a file may hold documents of this tenant."""
+        """Whether a file may contain documents of this tenant."""
         return not self.paths or any(
             path == folder or path.startswith(folder + "/") for folder in self.paths
         )
@@ -49,28 +49,28 @@ class Grant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaCluster:
-    """One cluster as it is configured.
+    """One configured cluster.
 
     Attributes:
-        name: What manifests call it.
+        name: Its name in manifests.
         properties: Client properties as written, references unresolved, ``bootstrap.servers`` included; hidden,
-            because they may hold secrets.
+            because they may contain secrets.
         properties_file: A ``.properties`` file, relative to the project file; ``None`` = none.
-        expected_cluster_id: The id that must answer.
+        expected_cluster_id: The id that the cluster must have.
         confirm_sync: The id for which Sync was confirmed.
         policy: As configured; Sync acts as Upsert until it is confirmed.
-        drift: What to do about drift.
+        drift: How to treat drift.
         exclusive: Under Sync: remove unmanaged pairs in scope.
         suspend: Whether nothing may be written.
-        interval: Seconds between two passes of a loop.
-        scope: Which entities are ours; empty = all.
-        ignore: Pairs that are never reported or changed.
-        guards: What one plan may do.
-        guard_window: Over how many seconds a loop counts removals.
+        interval: Seconds between two reconciliations of a loop.
+        scope: The managed entities; empty = all.
+        ignore: Pairs whose differences are ignored and never written.
+        guards: The bounds on one plan.
+        guard_window: Seconds over which a loop counts removals.
         grants: The tenants; empty = every document may declare everything.
-        operator_class: Which operator serves the cluster; "" = the one without a class.
-        telemetry: Where recorded usage comes from, as written.
-        broker_capacity: What one broker can carry, as written.
+        operator_class: Class of the operator for this cluster; "" = the one without a class.
+        telemetry: The source of recorded usage, as written.
+        broker_capacity: The capacity of one broker, as written.
         secret_name: The Secret with more client properties, in the operator's namespace; ``None`` = none.
     """
 
@@ -108,13 +108,13 @@ class QuotaCluster:
         removals_known: bool = True,
         force: bool = False,
     ) -> Rules:
-        """What the planner may do; of a suspended cluster only look, whatever else is asked.
+        """Return the rules of the planner; a suspended cluster is only observed, whatever the arguments.
 
         Args:
-            policy: Instead of the configured one; the caller has checked that it is stricter.
-            drift: Instead of the configured one.
+            policy: Replaces the configured one; the caller has checked that it is stricter.
+            drift: Replaces the configured one.
             complete: Whether every configured path was read.
-            removals_known: Whether an inventory or a revision records what we own.
+            removals_known: Whether an inventory or a revision records the owned pairs.
             force: Also remove pairs that another writer changed.
         """
         requested = self.policy if policy is None else policy
@@ -132,7 +132,7 @@ class QuotaCluster:
 
 
 def from_spec(name: str, spec: Spec) -> QuotaCluster:
-    """The cluster that an accepted spec describes."""
+    """Return the cluster of an accepted spec."""
     guards = spec.get("guards", {})
     grants = tuple(_grant(tenant_spec) for tenant_spec in spec.get("tenants", ()))
     return QuotaCluster(
@@ -160,13 +160,13 @@ def from_spec(name: str, spec: Spec) -> QuotaCluster:
 
 
 def seconds(duration: str) -> float:
-    """Seconds of a duration such as ``1h30m``."""
+    """Return the seconds of a duration such as ``1h30m``."""
     parts = re.findall(r"([0-9]+)(ms|[smh])", duration)
     return float(sum(int(count) * _UNITS[unit] for count, unit in parts))
 
 
 def bounds_of(limits: Spec, entities: EntityPattern = EVERYTHING) -> tuple[ValueRange, ...]:
-    """The bounds in a map of key to min and max, in the order of the columns."""
+    """Return the bounds in a map of key to min and max, in the order of the columns."""
     return tuple(
         ValueRange(
             entities=entities,
@@ -192,7 +192,7 @@ def _name(spec: Spec | None) -> NamePattern | None:
 
 
 def pattern_of(spec: Spec) -> EntityPattern:
-    """The pattern in a mapping of forms, user, clientId and ip."""
+    """Return the pattern in a mapping of forms, user, clientId and ip."""
     return EntityPattern(
         forms=frozenset(EntityForm(form) for form in spec.get("forms", ())),
         user=_name(spec.get("user")),

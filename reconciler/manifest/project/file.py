@@ -1,4 +1,4 @@
-"""kquota.yaml: the clusters of a project, which manifests belong to which, and where records are kept.
+"""kquota.yaml: the clusters of a project, their manifests, and the location of their records.
 
 A project is parsed from a text, so that it can come from a disk or from the base revision of a pull request:
 connection, cluster id, guards, policy and tenants are trusted only from there.
@@ -28,18 +28,18 @@ from reconciler.manifest.syntax.nodes import (
 from reconciler.quota.rule_warnings import AcceptedWarning, WarningKind
 
 FILE_NAME: Final = "kquota.yaml"
-"""What a project file is called."""
+"""Name of a project file."""
 
 MAX_FILE_SIZE: Final = 8 * 1024 * 1024
-"""Largest project file, in bytes."""
+"""Maximum size of a project file, in bytes."""
 
 MAX_NODES: Final = 500_000
-"""Most keys and values of a project file."""
+"""Maximum number of keys and values in a project file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InventoryLocation:
-    """Where records are kept: a file or a git ref, exactly one of them."""
+    """Location of the records: a file or a git ref, exactly one of them."""
 
     file: str | None = None
     git_ref: str | None = None
@@ -47,7 +47,7 @@ class InventoryLocation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadLimits:
-    """How much is read before it is refused."""
+    """Limits for reading manifests."""
 
     max_files: int = MAX_FILES
     max_file_bytes: int = MAX_FILE_BYTES
@@ -55,16 +55,16 @@ class ReadLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectCluster:
-    """A cluster as a project uses it.
+    """A cluster with its settings in a project.
 
     Attributes:
         cluster: Its configuration.
         manifests: Paths and globs of its manifests, relative to the project file.
-        own_manifests: Whether these paths are its alone, so that a document for another cluster is a mistake there.
-        inventory: Where its records are kept.
-        audit_log: Where applies are recorded, relative to the project file.
+        own_manifests: Whether these paths are only for this cluster, so that other clusters' documents are errors there.
+        inventory: Location of its records.
+        audit_log: The audit log, relative to the project file.
         line: Line of its document.
-        labels: What selectors of documents see: its labels, those of its groups, and its name.
+        labels: The labels for selectors of documents: its own, those of its groups, and its name.
     """
 
     cluster: QuotaCluster
@@ -77,7 +77,7 @@ class ProjectCluster:
 
     @property
     def name(self) -> str:
-        """What manifests call the cluster."""
+        """Name of the cluster in manifests."""
         return self.cluster.name
 
 
@@ -86,12 +86,12 @@ class Project:
     """A project file.
 
     Attributes:
-        path: The file, to be shown and to be left out of the manifests.
+        path: The file, for display, and to be excluded from the manifests.
         clusters: Sorted by name; at least one.
-        read_limits: How much is read.
+        read_limits: Limits for reading manifests.
         accepted_warnings: Warnings that the project accepts.
         simulate: The what-if policy, as written.
-        documents: What was written, per document; for comparing revisions. Hidden: it may hold secrets.
+        documents: Each document as written, to compare revisions. Hidden: it may contain secrets.
     """
 
     path: str
@@ -108,14 +108,14 @@ class Project:
 
     @property
     def labels(self) -> Mapping[str, Labels]:
-        """What selectors see of each cluster, by its name."""
+        """Labels of each cluster for selectors, by its name."""
         return {cluster.name: cluster.labels for cluster in self.clusters}
 
     def cluster(self, name: str) -> ProjectCluster:
-        """The cluster of this name.
+        """Return the cluster with this name.
 
         Raises:
-            ConfigError: There is none; the message has the nearest.
+            ConfigError: There is none; the message has the nearest name.
         """
         for project_cluster in self.clusters:
             if project_cluster.name == name:
@@ -130,10 +130,10 @@ class _ProjectDocuments(NamedTuple):
 
 
 def parse(text: str, path: str = FILE_NAME) -> Project:
-    """The project in a text, of whatever revision.
+    """Parse the project in a text, of any revision.
 
     Raises:
-        ManifestErrors: Everything that is wrong with it.
+        ManifestErrors: All problems of the text.
     """
     problems: list[Problem] = []
     project_documents = _documents(text, path, problems)
@@ -178,7 +178,7 @@ def _documents(text: str, path: str, problems: list[Problem]) -> _ProjectDocumen
 
 
 def _checked_kind(root: Node, path: str, problems: list[Problem]) -> str | None:
-    """The kind of a document that is in order; what is wrong is added to ``problems``."""
+    """Return the kind of a valid document; problems are added to ``problems``."""
     entry = root.entries.get("kind") if isinstance(root, MappingNode) else None
     kind = None if entry is None else text_of(entry.value)
     if kind not in {CLUSTER, PROJECT}:
@@ -238,7 +238,7 @@ def _cross_problems(project_documents: _ProjectDocuments, path: str) -> list[Pro
 
 
 def _group_problems(project_documents: _ProjectDocuments, path: str) -> Iterator[Problem]:
-    """Groups that name no cluster, or that give a cluster a label that it has with another value."""
+    """Yield problems of groups: unknown clusters, and labels that a cluster has with another value."""
     project = project_documents.project
     labels = {name: _own_labels(root) for name, root in project_documents.clusters.items()}
     for name, root in project_documents.clusters.items():
@@ -347,7 +347,7 @@ def _built(project_documents: _ProjectDocuments, path: str) -> Project:
 
 
 def _group_labels(name: str, groups: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """The labels that a cluster has from its groups."""
+    """Return the labels that a cluster has from its groups."""
     return {
         key: value
         for group in groups

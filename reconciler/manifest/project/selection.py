@@ -1,4 +1,4 @@
-"""What one cluster of a project gets of the loaded documents: by clusterRef, by grants, by scope."""
+"""Selects the loaded documents of one cluster of a project: by clusterRef, by grants, by scope."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -15,13 +15,13 @@ from reconciler.quota.planner.desired_state import Declaration
 def for_cluster(
     loaded: LoadedManifests, project_cluster: ProjectCluster, *, located: Callable[[str], str] = str
 ) -> LoadedManifests:
-    """The declarations for one cluster as they count, with what its grants and scope refuse among the problems.
+    """Return the effective declarations for one cluster; those that grants and scope refuse become problems.
 
     Args:
-        loaded: What the cluster's manifests hold.
+        loaded: The cluster's manifests.
         project_cluster: The cluster.
-        located: From the path that a document is shown with to its path relative to the project file, which is
-            what grants speak of.
+        located: Maps the displayed path of a document to its path relative to the project file, which
+            grants use.
     """
     problems = list(loaded.problems)
     warnings = list(loaded.warnings)
@@ -60,7 +60,7 @@ def for_cluster(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _GrantCheck:
-    """Where grants are judged: the declarations that count, and what there is to say about the others."""
+    """Checks declarations against grants: collects accepted ones, problems and warnings."""
 
     grants: tuple[Grant, ...]
     accepted: list[Declaration]
@@ -68,7 +68,7 @@ class _GrantCheck:
     warnings: list[Problem]
 
     def judge(self, declaration: Declaration, path: str) -> None:
-        """Count a declaration as its grants allow, or say why it does not count."""
+        """Accept a declaration if its grants allow it, else add a problem."""
         namespace = declaration.document.partition("/")[0]
         namespace_grants = [grant for grant in self.grants if namespace in grant.tenant.namespaces]
         tenants = [grant.tenant for grant in namespace_grants if grant.covers(path)]

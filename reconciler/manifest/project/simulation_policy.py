@@ -1,4 +1,4 @@
-"""``spec.simulate`` of a project as values: what a change may do to recorded use, and the tiers of the clients."""
+"""``spec.simulate`` of a project as values: tolerances for recorded use, and the tiers of the clients."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -46,14 +46,14 @@ _PERCENTS: Final = {
 def policy_of(
     simulate: Spec, declarations: Mapping[str, Iterable[Declaration]] = NOBODY
 ) -> WhatIfPolicy:
-    """The what-if policy.
+    """Return the what-if policy.
 
     Args:
         simulate: ``spec.simulate`` of the trusted configuration; empty = everything is reported, nothing refused.
         declarations: Documents by cluster id, for their labels.
 
     Raises:
-        QuotaValueError: A pattern, a tier or the usual tier's name is in itself wrong.
+        QuotaValueError: A pattern, a tier or the name of the usual tier is invalid.
     """
     everywhere = _tolerance(simulate.get("failOn", {}), Tolerance())
     rules: list[TierRule] = []
@@ -108,13 +108,13 @@ def _rule(name: str, spec: Spec, everywhere: Tolerance) -> TierRule:
             entities=tuple(map(_pattern, spec.get("entities", ()))),
         )
     except QuotaValueError as wrong:
-        # The words of a tier itself begin with its name.
+        # The message of a tier already begins with its name.
         message = wrong.message.removeprefix(f"tier {name}: ")
         raise QuotaValueError(f"tiers.{name}: {message}") from wrong
 
 
 def _consumers(spec: Spec, n: int) -> ConsumerRule:
-    """How large the fetches of some consumers are. Of how many partitions a fetch reads is known only where it is stated."""
+    """Return the fetch sizes of some consumers. The number of partitions per fetch is known only if it is configured."""
     partitions: int | None = spec.get("partitions")
     try:
         partition = _bytes(spec.get("maxPartitionFetchBytes", DEFAULT_PARTITION_BYTES))
@@ -137,7 +137,7 @@ def _bytes(value: str | int) -> int:
 
 
 def _tier(name: str, spec: Spec) -> Tier:
-    """A tier of a known name begins with its known rules, any other with those of silver and no delay."""
+    """Return a tier: one with a known name starts with its known rules, others with those of silver and no delay."""
     default_tier = next((rule.tier for rule in USUAL if rule.name == name), None)
     tier = default_tier or replace(SILVER, name=name, max_delay_ms=None)
     if "share" in spec:

@@ -1,4 +1,4 @@
-"""What a new project begins with: its project file, an example document, its own ignore file, pipelines. Pure text."""
+"""The files of a new project: its project file, an example document, an ignore file, pipelines. Pure text."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -43,7 +43,7 @@ _MEANINGS: Final[Mapping[Policy, str]] = MappingProxyType(
     }
 )
 POLICIES: Final = tuple(_MEANINGS)
-"""The policies that a project may begin with."""
+"""The policies that a new project may have."""
 
 _EXAMPLE: Final = """\
 # One entity and its limits. Limits are per broker. This document is suspended, so nothing is done with it:
@@ -67,10 +67,10 @@ _IGNORE: Final = """\
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workflow:
-    """A pipeline that a project may take over.
+    """A pipeline that a project may use.
 
     Attributes:
-        path: Where it belongs in the repository.
+        path: Its path in the repository.
         text: Its text, for a cluster named ``prod``.
     """
 
@@ -86,14 +86,14 @@ def starter_files(
     properties_file: str | None = None,
     workflows: Sequence[Workflow] = (),
 ) -> dict[str, str]:
-    """The texts of a new project by path, relative to its folder.
+    """Return the texts of a new project by path, relative to its folder.
 
     Args:
-        cluster: What manifests call the cluster.
+        cluster: Name of the cluster in manifests.
         bootstrap: Its bootstrap servers.
         policy: One of :data:`POLICIES`.
         properties_file: Client properties, relative to the project file; ``None`` = none.
-        workflows: Pipelines that are taken over, with the name of the cluster.
+        workflows: Pipelines to add, with the name of the cluster.
     """
     connection = (
         _CONNECTION if properties_file is None else f"  propertiesFile: {scalar(properties_file)}\n"

@@ -1,4 +1,4 @@
-"""What a head revision changes in the trusted configuration: shown to reviewers, never used, secrets never shown."""
+"""Changes of the trusted configuration in a head revision: shown to reviewers without secrets, never used."""
 
 import re
 from collections.abc import Iterator
@@ -45,7 +45,7 @@ _SHOWN_PROPERTIES: Final = frozenset(
         "ssl.truststore.type",
     }
 )
-"""Properties whose values hold no secrets. Every other value is hidden, unless it is only a reference."""
+"""Properties whose values contain no secrets. Every other value is hidden, unless it is only a reference."""
 
 _REFERENCE: Final = re.compile(r"\$\{(?:env|file|directory):[^${}]*\}")
 
@@ -57,8 +57,8 @@ class ConfigChange:
     Attributes:
         document: ``QuotaCluster/NAME`` or ``QuotaProject``.
         field: Path of the setting, such as ``spec.guards.maxRemovals``; "" for a whole document.
-        trusted: What is in force, as text to show.
-        head: What the head revision says, as text to show.
+        trusted: The effective value, as display text.
+        head: The value in the head revision, as display text.
     """
 
     document: str
@@ -68,7 +68,7 @@ class ConfigChange:
 
 
 def changes_between(trusted: Project, head: Project) -> tuple[ConfigChange, ...]:
-    """Every setting that differs, sorted; nothing in it can hold a secret."""
+    """Return every setting that differs, sorted; without secrets."""
     changes: list[ConfigChange] = []
     for document in sorted(trusted.documents.keys() | head.documents.keys()):
         before, after = trusted.documents.get(document), head.documents.get(document)

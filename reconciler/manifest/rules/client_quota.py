@@ -1,8 +1,8 @@
-"""The static rules of a ClientQuota that a JSON Schema cannot say: one table, each rule in CEL and in Python.
+"""The static rules of a ClientQuota that a JSON Schema cannot express: one table, each rule in CEL and in Python.
 
-``cel`` is the text that stands in ``crds/`` (a test compares), so the API server enforces the same table.
-``broken`` is its twin: ``None`` for a value that is in order, else the sentence for people, with numbers.
-Both see a value only after its schema accepted it. A rule without CEL is one that JSON has already lost:
+``cel`` is the text in ``crds/`` (a test compares them), so the API server enforces the same table.
+``broken`` is the same rule in Python: ``None`` for a valid value, else the message with numbers.
+Both get only values that the schema accepted. A rule without CEL is about a fact that JSON has already lost:
 Kubernetes turns 9007199254740993 into a float64 before any rule runs.
 """
 
@@ -18,7 +18,7 @@ from reconciler.manifest.schema_names import QUOTA
 from reconciler.quota.entity import MAX_DECLARED_NAME_BYTES
 from reconciler.quota.keys import FIELDS, LONG_MAX, RULES, Key, check_value
 
-# A document as JSON that its schema has accepted: the shapes below are facts here, not hopes.
+# A document as JSON that its schema has accepted, so its types are certain.
 Json: TypeAlias = Any
 Broken: TypeAlias = Callable[[Json], str | None]
 
@@ -30,10 +30,10 @@ class StaticRule:
     Attributes:
         id: Stable name, for tests and documentation.
         kind: Kind of the document.
-        at: Where its value stands; ``*`` stands for every item of a list.
-        cel: The rule as the API server evaluates it; "" where CEL cannot see what is wrong.
-        message: What the API server answers.
-        broken: The twin. ``None`` for transition rules, which compare two versions of a resource.
+        at: Path of its value; ``*`` is every item of a list.
+        cel: The rule as the API server evaluates it; "" if CEL cannot express it.
+        message: The message of the API server.
+        broken: The rule in Python. ``None`` for transition rules, which compare two versions of a resource.
     """
 
     id: str
@@ -45,10 +45,10 @@ class StaticRule:
 
 
 def canonical_ip(text: str) -> bool:
-    """Whether a text is an IP literal in the one spelling that we allow (RFC 5952), without zone.
+    """Whether a text is an IP literal in the one allowed spelling (RFC 5952), without zone.
 
     An IPv4-mapped IPv6 address is refused: Java reads it as the IPv4 address, so it would be a second entity
-    for the same connections (java.net.InetAddress.getByName; the same holds for Kubernetes' CEL library).
+    for the same connections (java.net.InetAddress.getByName; Kubernetes' CEL library does the same).
     """
     try:
         address = ipaddress.ip_address(text)
@@ -85,7 +85,7 @@ def _name_too_long(slot: Json) -> str | None:
 
 
 def exactly_one_field(first: str, second: str) -> Broken:
-    """A rule: one of two fields is there, and not both."""
+    """Return the rule that exactly one of two fields is present."""
 
     def broken(value: Json) -> str | None:
         if (first in value) != (second in value):
@@ -113,7 +113,7 @@ def _carrier_broken(spec: Json) -> str | None:
 
 
 def _cluster_limits_broken(spec: Json) -> str | None:
-    """A value for some clusters sits on the same form of entity as any other, and needs clusters to choose from."""
+    """Check that clusterLimits has a selector and only keys for the form of entity."""
     if "clusterLimits" not in spec:
         return None
     if "clusterSelector" not in spec:
@@ -135,14 +135,14 @@ def _requirement_broken(requirement: Json) -> str | None:
 
 
 def rate(key: Key, value: Json) -> float:
-    """The float64 that a limit in a manifest means.
+    """Return the float64 of a limit in a manifest.
 
     Args:
-        key: Whose limit.
-        value: ``str`` for a quantity, else the number that the document holds.
+        key: The quota key.
+        value: ``str`` for a quantity, else the number in the document.
 
     Raises:
-        QuotaValueError: What is wrong, with what to write instead where that is known.
+        QuotaValueError: The value is invalid; the message has a valid one if it is known.
     """
     rule = RULES[key]
     if not rule.is_integer:
@@ -156,10 +156,10 @@ def rate(key: Key, value: Json) -> float:
 
 
 def _exact(value: float) -> float:
-    """A huge whole number as the float64 it stands for; everything else as it is, for ``check_value`` to judge.
+    """Return the float64 of a huge whole number; other values unchanged, for ``check_value``.
 
-    It stands for one that it equals, or whose shortest spelling it is: the API server stores 2^64 as a float64
-    and gives it back as 18446744073709552000 (Go's encoding/json, like every writer of shortest digits).
+    Converted are numbers that equal a float64, or its shortest spelling: the API server stores 2^64 as a float64
+    and returns it as 18446744073709552000 (Go's encoding/json, like every writer of shortest digits).
     """
     if not isinstance(value, int) or -(2**53) <= value <= 2**53:
         return value
@@ -181,8 +181,8 @@ def _rate_broken(key: Key) -> Broken:
     return broken
 
 
-# Under the pattern every quantity is a whole number. Kubernetes' isInteger is asked only about decimal suffixes: it
-# says no to 1Pi and to text of 19 digits, because it does not look into its arbitrary-precision form.
+# Under the pattern every quantity is a whole number. Kubernetes' isInteger is used only for decimal suffixes: it
+# returns false for 1Pi and for text of 19 digits, because it ignores the arbitrary-precision form.
 _LONG: Final = (
     "type(self) == int ? self > 0 && (self == 9223372036854775807 || "
     "(self <= 9223372036854774784 && int(double(self)) == self)) : "
@@ -221,13 +221,13 @@ _RATES: Final[Mapping[Key, tuple[str, str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class RuleScope:
-    """Where a group of rules stands; ``rule`` makes one of them."""
+    """The place of a group of rules; ``rule`` creates one of them."""
 
     kind: str
     at: tuple[str, ...]
 
     def rule(self, name: str, cel: str, message: str, broken: Broken | None) -> StaticRule:
-        """A rule at this place."""
+        """Return a rule at this place."""
         return StaticRule(
             id=name, kind=self.kind, at=("spec", *self.at), cel=cel, message=message, broken=broken
         )
@@ -249,7 +249,7 @@ _REQUIREMENTS: Final = (
 
 
 def _name(prefix: str, at: tuple[str, ...]) -> str:
-    """What a rule that stands at several places is called: with a prefix below clusterLimits."""
+    """Return the name of a rule that applies at several places: with a prefix below clusterLimits."""
     return f"cluster-limits-{prefix}" if at[0] == "clusterLimits" else prefix
 
 

@@ -1,4 +1,4 @@
-"""The static rules of QuotaCluster and QuotaProject that a JSON Schema cannot say, in CEL and in Python as in ``rules``."""
+"""The static rules of QuotaCluster and QuotaProject that a JSON Schema cannot express, in CEL and in Python."""
 
 import re
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ _TIME: Final = re.compile(
 
 
 def seconds_of(text: str) -> float | None:
-    """Seconds since the epoch of an RFC 3339 time, ``None`` if the text is none."""
+    """Return the seconds since the epoch of an RFC 3339 time, ``None`` if the text is not one."""
     if not _TIME.fullmatch(text):
         return None
     try:
@@ -80,7 +80,7 @@ def _pattern_ip(pattern: Json) -> str | None:
 
 
 def _grant_open(slot: str, forms: tuple[EntityForm, ...]) -> Broken:
-    """A grant says of every name that its forms hold whose it may be: a forgotten pattern would grant them all."""
+    """Return the rule that a grant has a pattern for each named slot of its forms: without one it would grant all names."""
 
     def broken(pattern: Json) -> str | None:
         open_forms = [form for form in pattern.get("forms", ()) if form in forms]
@@ -111,7 +111,7 @@ _PATTERNS: Final = (
 
 
 def _called(at: tuple[str, ...]) -> str:
-    """What the rules of a list are called by."""
+    """Return the name prefix of the rules of a list."""
     return at[1] if at[1] in {"protected", "requiredLabels"} else at[0]
 
 
@@ -202,4 +202,4 @@ CLUSTER_RULES: Final[tuple[StaticRule, ...]] = (
         for rule in RULES.values()
     ),
 )
-"""Every rule of a QuotaCluster, in the order of the fields, and those of a QuotaProject (no CEL acts on it)."""
+"""Every rule of a QuotaCluster, in the order of the fields, and those of a QuotaProject (no CEL evaluates it)."""

@@ -1,7 +1,7 @@
-"""A YAML document as it was written: scalars, mappings and sequences, each with its line and column.
+"""A YAML document as a tree: scalars, mappings and sequences, each with its line and column.
 
-Named tuples instead of dataclasses: a file of 10,000 documents makes 300,000 of them, and a frozen
-dataclass costs three times as much to build. Lines and columns count from 1.
+Named tuples instead of dataclasses: a file of 10,000 documents creates 300,000 of them, and a frozen
+dataclass takes three times as long to build. Lines and columns count from 1.
 """
 
 import math
@@ -23,7 +23,7 @@ class ScalarNode(NamedTuple):
 
     Attributes:
         text: Its content, after YAML's escapes and folding.
-        plain: Written without quotes and not as a block, so that its type is the reader's guess.
+        plain: Whether it has neither quotes nor block style, so that its type depends on the reader.
     """
 
     text: str
@@ -40,7 +40,7 @@ class MappingEntry(NamedTuple):
 
 
 class MappingNode(NamedTuple):
-    """A mapping, in the order of the file; no key is given twice."""
+    """A mapping, in the order of the file; keys are unique."""
 
     entries: dict[str, MappingEntry]
     line: int
@@ -59,7 +59,7 @@ Node: TypeAlias = ScalarNode | MappingNode | SequenceNode
 
 
 def to_json(node: Node) -> Json:
-    """The values alone."""
+    """Return the values without places."""
     match node:
         case ScalarNode(text, plain):
             return meaning(text) if plain else text
@@ -70,7 +70,7 @@ def to_json(node: Node) -> Json:
 
 
 def from_json(value: object) -> Node:
-    """A tree for something that never was YAML, such as a custom resource; every place is 0.
+    """Return a tree for a value without YAML text, such as a custom resource; every place is 0.
 
     Raises:
         TypeError: A value has no JSON form.
@@ -105,7 +105,7 @@ def _number_text(value: float | None) -> str:
         case int():
             return str(value)
         case _ if not math.isfinite(value):
-            return ".nan"  # JSON has none of these; as YAML spells them, no field accepts them
+            return ".nan"  # JSON has none of these; in YAML's spelling, no field accepts them
         case _ if "e" in repr(value):
             return f"{Decimal(repr(value)):f}" if abs(value) < 1 else f"{Decimal(value):.1f}"
         case _:
@@ -113,7 +113,7 @@ def _number_text(value: float | None) -> str:
 
 
 def find(root: Node, path: Path) -> Node | None:
-    """The node at a path, or ``None``."""
+    """Return the node at a path, or ``None``."""
     node: Node = root
     for step in path:
         match node, step:
@@ -127,7 +127,7 @@ def find(root: Node, path: Path) -> Node | None:
 
 
 def place(root: Node, path: Path) -> tuple[int, int]:
-    """Line and column of the value at a path, or of the closest thing above it that was written."""
+    """Return line and column of the value at a path, or of its nearest ancestor that exists."""
     for length in range(len(path), 0, -1):
         parent = find(root, path[:length])
         if parent is not None:
@@ -136,7 +136,7 @@ def place(root: Node, path: Path) -> tuple[int, int]:
 
 
 def key_place(root: Node, path: Path) -> tuple[int, int]:
-    """Line and column of the key that ends a path; as :func:`place` where there is none."""
+    """Return line and column of the last key of a path; without one as :func:`place`."""
     parent = find(root, path[:-1]) if path else None
     if isinstance(parent, MappingNode) and path[-1] in parent.entries:
         key = parent.entries[str(path[-1])].key
@@ -145,7 +145,7 @@ def key_place(root: Node, path: Path) -> tuple[int, int]:
 
 
 def walk(node: Node, path: Path = ()) -> Iterator[tuple[Path, Node]]:
-    """Every node with its path, parents first."""
+    """Iterate over every node with its path, parents first."""
     yield path, node
     match node:
         case MappingNode(entries):

@@ -1,9 +1,9 @@
-"""What a plain YAML scalar means, and which ones readers disagree on. Pure text rules; no parser here.
+"""The meaning of plain YAML scalars, and which ones YAML readers read differently. Text rules without a parser.
 
-Four readers matter: YAML 1.1 as PyYAML and SnakeYAML read it, the full YAML 1.1 type repository, the YAML 1.2
+Four readers matter: YAML 1.1 as in PyYAML and SnakeYAML, the full YAML 1.1 type repository, the YAML 1.2
 core schema, and kubectl's (sigs.k8s.io/yaml on go-yaml v2, which drops underscores before it tries a number
-and lets Go guess the base). A plain scalar is a string here only if all four say so; it is a number, a truth
-value or null only in the one spelling on which all four agree. Everything else is :class:`AmbiguousScalar`.
+and lets Go guess the base). A plain scalar is a string here only if all four agree; it is a number, a boolean
+or null only in the one spelling on which all four agree. Everything else is :class:`AmbiguousScalar`.
 """
 
 import re
@@ -15,9 +15,9 @@ WORDS: Final = frozenset(
     for word in ("y", "n", "yes", "no", "on", "off", "true", "false", "null")
     for spelling in (word, word.capitalize(), word.upper())
 ) | {"", "~", "=", "<<"}
-"""Plain scalars that some reader takes for a truth value, null, a merge or a default key."""
+"""Plain scalars that some reader reads as a boolean, null, a merge or a default key."""
 
-# Tried after underscores are dropped, as go-yaml does; wider than any one reader on purpose.
+# Tried after underscores are dropped, as in go-yaml; intentionally wider than any single reader.
 _NUMBER: Final = re.compile(
     r"""[-+]?(?: 0[xX][0-9a-fA-F]*            # 0x1F
              | 0[oObB][0-9]*                  # 0o17, 0b101
@@ -37,29 +37,29 @@ _NULLS: Final = frozenset({"", "~", "null", "Null", "NULL"})
 _MAY_BE_NUMBER: Final = frozenset("0123456789+-._")
 
 MAX_DIGITS: Final = 400
-"""More digits than any float64 has before its point; longer ones are not even converted."""
+"""More digits than any float64 has before its point; longer numbers are not converted."""
 
 
 @dataclass(frozen=True, slots=True)
 class AmbiguousScalar:
-    """A plain scalar that readers take for different values; no field accepts it."""
+    """A plain scalar that readers read differently; no field accepts it."""
 
     text: str
 
 
 Plain: TypeAlias = str | int | float | bool | AmbiguousScalar | None
-"""What a plain scalar can mean."""
+"""The possible values of a plain scalar."""
 
 
 def is_text(plain: str) -> bool:
-    """Whether every reader takes this plain scalar for the same string."""
+    """Whether every reader reads this plain scalar as the same string."""
     if plain in WORDS:
         return False
     return plain[0] not in _MAY_BE_NUMBER or _NUMBER.fullmatch(plain.replace("_", "")) is None
 
 
 def meaning(plain: str) -> Plain:
-    """The one value that every reader sees, or :class:`AmbiguousScalar`."""
+    """Return the value on which all readers agree, or :class:`AmbiguousScalar`."""
     if is_text(plain):
         return plain
     if plain in _NULLS:

@@ -1,12 +1,12 @@
 """Strict YAML: text to trees with line and column. The only module of the program that imports yaml.
 
-A text is cut at its document markers and each piece is parsed on its own, so that a syntax error costs one
-document and not the rest of the file. That cut is exact: ``---`` at the start of a line followed by a blank is a
-marker wherever it stands (YAML 1.2 rule c-forbidden), also inside quotes and block scalars.
+A text is split at its document markers and each piece is parsed separately, so that a syntax error affects one
+document and not the rest of the file. This split is exact: ``---`` at the start of a line followed by a blank is a
+marker everywhere (YAML 1.2 rule c-forbidden), also inside quotes and block scalars.
 
-Refused: duplicate keys, keys that are no plain scalars, tags, merge keys, directives, anchors whose aliases would
-blow up, aliases inside their own anchor, deep nesting, and characters that YAML 1.1 takes for line breaks and 1.2
-does not. Anchors within bounds are read, because people use them for common limits.
+Refused: duplicate keys, keys that are not plain scalars, tags, merge keys, directives, anchors with too many
+aliased nodes, aliases inside their own anchor, deep nesting, and characters that are line breaks in YAML 1.1 but
+not in 1.2. Anchors within bounds are allowed, because manifests use them for common limits.
 """
 
 import re
@@ -26,45 +26,45 @@ from reconciler.manifest.syntax.nodes import (
 )
 
 MAX_DEPTH: Final = 32
-"""Deepest nesting; our documents need nine."""
+"""Maximum nesting; kquota's documents need nine levels."""
 
 MAX_ALIASED_NODES: Final = 10_000
-"""How many nodes the aliases of one document may repeat in all."""
+"""Maximum number of nodes that the aliases of one document may repeat."""
 
 MAX_FILE_NODES: Final = 4_000_000
 """Keys, values, lists and mappings of one file; a list of 100,000 documents has about 2.7 million."""
 
 MAX_NODES: Final = 8_000_000
-"""The same for all files of a run. Reading a node takes some microseconds, so this is a limit of time, too."""
+"""The same for all files of a run. Reading a node takes some microseconds, so this also limits the time."""
 
 _MARKER: Final = re.compile(r"\n---(?=[ \t\r\n]|\Z)")
 _DIRECTIVES_AND_ENDS: Final = ("%", "...")
-"""How a line may begin that makes the cut inexact."""
+"""Beginnings of a line that make the split inexact."""
 
-# Everything but what YAML 1.1 and 1.2 both allow, less a stray BOM, the line breaks of 1.1 alone (NEL, LS, PS)
+# Everything except what YAML 1.1 and 1.2 both allow, less a stray BOM, the line breaks of 1.1 alone (NEL, LS, PS)
 # and a carriage return on its own, which editors and git do not count as a line.
 _FORBIDDEN: Final = re.compile(
     "[^\t\n\r\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]|\r(?!\n)"
 )
 
-# PyYAML's classes, which its stubs know only by half.
+# PyYAML's classes, whose stubs are incomplete.
 _Event: TypeAlias = Any
 _Mark: TypeAlias = Any
 
 
 class TooManyNodes(yaml.MarkedYAMLError):
-    """A file, or all files of a run, have more nodes than are read."""
+    """A file, or all files of a run, have too many nodes."""
 
 
 @dataclass(slots=True, kw_only=True)
 class NodeBudget:
-    """How many nodes may still be read.
+    """The number of nodes that may still be read.
 
     Attributes:
         file: Limit of one file.
         total: Limit of all files.
-        left_in_file: Of the present file.
-        remaining: Of all files.
+        left_in_file: Remaining nodes of the current file.
+        remaining: Remaining nodes of all files.
     """
 
     file: int = MAX_FILE_NODES
@@ -77,20 +77,20 @@ class NodeBudget:
 
     @property
     def is_spent(self) -> bool:
-        """Whether nothing more may be read in this run."""
+        """Whether no more nodes may be read in this run."""
         return self.remaining <= 0
 
     def begin_file(self) -> None:
-        """The next nodes are those of another file."""
+        """Start the next file."""
         self.left_in_file = self.file
 
     def spend(self, count: int) -> None:
-        """These nodes were read."""
+        """Subtract nodes that were read."""
         self.left_in_file -= count
         self.remaining -= count
 
     def excess(self, mark: _Mark) -> TooManyNodes:
-        """The error at the first node that is too many."""
+        """Return the error at the first node above the limit."""
         whose = (
             f"the files together hold more than {self.total}"
             if self.remaining <= self.left_in_file
@@ -102,13 +102,13 @@ class NodeBudget:
 
 
 class _YamlParser(Protocol):
-    """What both of PyYAML's parsers offer."""
+    """The common interface of PyYAML's parsers."""
 
     def get_event(self) -> _Event: ...
 
 
 class _PythonYamlParser(yaml.reader.Reader, yaml.scanner.Scanner, yaml.parser.Parser):
-    """PyYAML's own parser, for the machines whose PyYAML was built without libyaml."""
+    """PyYAML's own parser, used if PyYAML was built without libyaml."""
 
     def __init__(self, text: str) -> None:
         yaml.reader.Reader.__init__(self, text)
@@ -141,7 +141,7 @@ class DocumentText(NamedTuple):
 
 
 def pieces(text: str) -> Iterator[DocumentText]:
-    """A file cut at its document markers; in one piece if it has directives or ``...``."""
+    """Split a file at its document markers; one piece if it has directives or ``...``."""
     text = text.removeprefix("\ufeff")
     starts = [match.start() + 1 for match in _MARKER.finditer(text)]
     if not starts or any(
@@ -161,13 +161,13 @@ def pieces(text: str) -> Iterator[DocumentText]:
 def read(
     piece: DocumentText, path: str, problems: list[Problem], budget: NodeBudget | None = None
 ) -> list[Node]:
-    """The documents of a piece; empty ones are left out. What is wrong is added to ``problems``.
+    """Return the documents of a piece, without empty ones. Problems are added to ``problems``.
 
     Args:
         piece: The text.
-        path: Its file, to be shown.
-        problems: What is wrong is added here.
-        budget: How many nodes may be read; ``None`` = as many as one file may have.
+        path: Its file, for display.
+        problems: Problems are added here.
+        budget: Number of nodes that may be read; ``None`` = the maximum of one file.
     """
     budget = NodeBudget() if budget is None else budget
     match = _FORBIDDEN.search(piece.text)
@@ -217,7 +217,7 @@ class _Anchor(NamedTuple):
 
 
 class _NodeBuilder:
-    """One parser run over one piece: its nodes, and the anchors of the present document."""
+    """One parser run over one piece: its nodes, and the anchors of the current document."""
 
     def __init__(
         self,
