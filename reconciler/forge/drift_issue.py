@@ -1,4 +1,4 @@
-"""One issue per label while there is drift: opened, kept up to date, closed on recovery. No host is known here."""
+"""One issue per label while there is drift: opened, updated, closed on recovery. Independent of the code host."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ Deed = Literal["opened", "updated", "unchanged", "closed", "nothing"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Issue:
-    """An open issue as a host knows it.
+    """An open issue.
 
     Attributes:
-        number: What people call it.
-        author: Who wrote it.
+        number: Its number.
+        author: Account of its author.
         title: Its title.
         body: Its text.
-        url: Where people see it.
+        url: Its web address.
     """
 
     number: int
@@ -31,7 +31,7 @@ class Issue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IssueResult:
-    """What became of the issue; ``issue`` is ``None`` if there is none."""
+    """The result for the issue; ``issue`` is ``None`` if there is none."""
 
     deed: Deed
     issue: Issue | None
@@ -41,11 +41,11 @@ class Tracker(Protocol):
     """The issues of one repository."""
 
     def open_issues(self) -> AsyncIterator[Issue]:
-        """All open issues, oldest first; no pull requests."""
+        """Yield all open issues, oldest first; no pull requests."""
         ...
 
     async def own_name(self) -> str:
-        """Who we are, as the host names accounts."""
+        """Return the account that we write as."""
         ...
 
     async def open(self, title: str, body: str) -> Issue:
@@ -68,16 +68,16 @@ class Tracker(Protocol):
 async def update_issue(
     tracker: Tracker, marker: Marker, *, title: str, body: str, recovered: str | None
 ) -> IssueResult:
-    """Make the issue say what is the case.
+    """Open, update or close the issue.
 
-    A closed issue is the story of an incident that is over, so new drift opens a new one.
+    A closed issue documents an incident that is over, so new drift opens a new one.
 
     Args:
-        tracker: Where issues are.
-        marker: Which issue it is; ``body`` begins with it and carries a fingerprint of its facts.
+        tracker: The issues of a repository.
+        marker: Identifies the issue; ``body`` begins with it, followed by a fingerprint of its facts.
         title: Its title.
         body: The whole text.
-        recovered: Where there is no drift: what is said before it is closed. ``None`` = there is drift.
+        recovered: Comment before it is closed, if there is no drift; ``None`` = there is drift.
 
     Raises:
         ForgeError: The host refuses.
@@ -117,7 +117,7 @@ async def _opened(tracker: Tracker, marker: Marker, title: str, body: str) -> Is
 
 
 async def _find_own_issues(tracker: Tracker, marker: Marker) -> list[Issue]:
-    """Our open issues with this marker, oldest first."""
+    """Return our open issues with this marker, oldest first."""
     marked = [issue async for issue in tracker.open_issues() if marker.begins(issue.body)]
     if not marked:
         return []

@@ -1,4 +1,4 @@
-"""GitHub by its REST API: who we are, comments, issues, and the pull request that a head belongs to."""
+"""GitHub's REST API: own account, comments, issues, and the pull request of a head."""
 
 import re
 from collections.abc import AsyncIterator
@@ -17,20 +17,20 @@ from reconciler.forge.sticky_comment import Comment
 API: Final = "https://api.github.com"
 API_VERSION: Final = "2022-11-28"
 COMMENT_CHARACTERS: Final = 65_536
-"""Of a comment or an issue; the API answers 422 to more."""
+"""Of a comment or an issue; the API responds with 422 to more."""
 
 WORKFLOW_ACCOUNT: Final = "github-actions[bot]"
-"""Who writes with the token that a workflow gets. That token may not ask who it is."""
+"""Author of what is written with a workflow's token. That token may not query its own account."""
 
 _REPOSITORY: Final = re.compile(r"[A-Za-z0-9._-]{1,100}/[A-Za-z0-9._-]{1,100}")
 _SHA: Final = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 
 
 def checked_repository(text: str) -> str:
-    """``owner/name``, of characters that need no escaping in an address.
+    """Check ``owner/name``, of characters that need no escaping in an address.
 
     Raises:
-        UsageError: It is none.
+        UsageError: The text is invalid.
     """
     if not _REPOSITORY.fullmatch(text) or any(part in {".", ".."} for part in text.split("/")):
         raise UsageError(f"{text!r} is no repository", hint="such as octo-org/kafka-quotas")
@@ -38,10 +38,10 @@ def checked_repository(text: str) -> str:
 
 
 def checked_sha(text: str) -> str:
-    """A whole commit id.
+    """Check a full commit id.
 
     Raises:
-        UsageError: It is none.
+        UsageError: The text is not a full commit id.
     """
     if not _SHA.fullmatch(text):
         raise UsageError(f"{text!r} is no whole commit id")
@@ -56,7 +56,7 @@ def github(
     version: str,
     bounds: RestLimits = BOUNDS,
 ) -> RestClient:
-    """A client of GitHub's API or of an Enterprise server's."""
+    """Return a client of GitHub's API or of an Enterprise server's."""
     headers = {
         "Accept": "application/vnd.github+json",
         "User-Agent": f"kquota/{version}",
@@ -67,15 +67,15 @@ def github(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PullRequestHead:
-    """The head of a pull request, as the event that started the run names it; never as an artifact does.
+    """The head of a pull request, from the event that started the run; never from an artifact.
 
     Attributes:
         repository: ``owner/name`` of the repository with the head branch.
         sha: Commit id of the head.
-        branch: The head branch; "" = not known. It makes the look-up one request.
+        branch: The head branch; "" = unknown. With it, one request finds the pull request.
 
     Raises:
-        UsageError: A value is none.
+        UsageError: A value is invalid.
     """
 
     repository: str
@@ -93,7 +93,7 @@ class GitHub:
     Args:
         client: The client.
         repository: ``owner/name``.
-        author: Whose comments are ours; "" = ask, and take the workflow's account where the token may not.
+        author: Author of our comments; "" = query it, and use the workflow's account if the token may not.
     """
 
     def __init__(self, client: RestClient, repository: str, *, author: str = "") -> None:
@@ -102,25 +102,25 @@ class GitHub:
         self._author = author
 
     async def own_name(self) -> str:
-        """The account that the token writes as."""
+        """Return the account that the token writes as."""
         if not self._author:
             try:
                 self._author = required_field(await self.client.get("/user"), "login", str)
             except ForgeError as error:
-                # "Resource not accessible by integration": the token of an app, the workflow's own most of all.
+                # "Resource not accessible by integration": the token of an app, most often the workflow's own.
                 if error.status != 403 or error.may_work_later:
                     raise
                 self._author = WORKFLOW_ACCOUNT
         return self._author
 
     async def pull_of(self, head: PullRequestHead) -> int:
-        """The one open pull request with this head.
+        """Return the number of the only open pull request with this head.
 
-        The pull request is found by head repository and head commit of the event. Nothing in an artifact may
-        choose it: a fork wrote the artifact.
+        The pull request is found by head repository and head commit of the event. An artifact must not choose it,
+        because a fork may have written the artifact.
 
         Raises:
-            ForgeError: There is none (it was closed, or has moved on), or there are several.
+            ForgeError: There is none (it was closed or updated), or there are several.
         """
         query = {"state": "open", "sort": "updated", "direction": "desc"}
         if head.branch:
@@ -143,10 +143,10 @@ class GitHub:
         return numbers[0]
 
     async def check_pull(self, number: int, head: PullRequestHead) -> None:
-        """Nothing, if this pull request has this head.
+        """Check that this pull request has this head.
 
         Raises:
-            ForgeError: It has another.
+            ForgeError: It has another head.
         """
         pull = await self.client.get(f"{self.path}/pulls/{number}")
         if not _has_head(pull, head):
@@ -156,10 +156,10 @@ class GitHub:
             )
 
     async def pull_merged_as(self, commit: str) -> tuple[int, PullRequestHead]:
-        """The pull request that a commit of the base branch merged, and its head.
+        """Return the pull request that a commit of the base branch merged, and its head.
 
         Raises:
-            ForgeError: There is none, such as after a direct push.
+            ForgeError: There is none, for example after a direct push.
         """
         path = f"{self.path}/commits/{checked_sha(commit)}/pulls"
         async for pull in self.client.items(path):
@@ -167,7 +167,7 @@ class GitHub:
                 optional_text(pull, "merged_at")
                 and optional_text(pull, "merge_commit_sha") == commit
             ):
-                # A fork may be gone by now; its commits are not.
+                # A fork may have been deleted; its commits still exist.
                 repository = optional_text(pull, "head.repo.full_name") or self.path.removeprefix(
                     "/repos/"
                 )
@@ -215,7 +215,7 @@ class GitHub:
 
 
 class PullComments:
-    """The comments of one pull request; a ``sticky.Thread``. For the API a pull request is an issue."""
+    """The comments of one pull request; a ``sticky_comment.CommentThread``. In the API a pull request is an issue."""
 
     def __init__(self, host: GitHub, number: int) -> None:
         self._host = host
@@ -229,11 +229,11 @@ class PullComments:
             yield _note(comment)
 
     async def own_name(self) -> str:
-        """Who we are."""
+        """Return the account that we write as."""
         return await self._host.own_name()
 
     async def create(self, body: str) -> Comment:
-        """Write a new comment."""
+        """Create a comment."""
         path = f"{self._host.path}/issues/{self._number}/comments"
         return _note(await self._host.client.send("POST", path, {"body": body}))
 
@@ -243,7 +243,7 @@ class PullComments:
         return _note(await self._host.client.send("PATCH", path, {"body": body}))
 
     async def delete(self, note: Comment) -> None:
-        """Take one of our comments away."""
+        """Delete one of our comments."""
         await self._host.client.send("DELETE", f"{self._host.path}/issues/comments/{note.id}")
 
 
@@ -274,10 +274,10 @@ def _issue(issue: Json) -> Issue:
 
 
 def workflow_name(text: str) -> str:
-    """The file name of a workflow, ready for an address.
+    """Check the file name of a workflow and quote it for an address.
 
     Raises:
-        UsageError: It is none.
+        UsageError: The text is not a file name of a workflow.
     """
     if not text.endswith((".yml", ".yaml")) or "/" in text:
         raise UsageError(f"{text!r} is no file name of a workflow", hint="such as quotas-plan.yml")

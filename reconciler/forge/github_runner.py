@@ -1,7 +1,7 @@
-"""What GitHub's runner reads of a step: the summary file, the output file, workflow commands. No network.
+"""Files and commands of GitHub's runner: the summary file, the output file, workflow commands. No network.
 
-Values go into the output file between delimiters that cannot be guessed, and text with foreign names goes into the log
-only while commands are stopped: a name must never be able to set an output or mask a word.
+Values are written to the output file between random delimiters, and text with foreign names is logged only while
+commands are stopped: a name must never be able to set an output or mask a word.
 """
 
 import secrets
@@ -14,13 +14,13 @@ from reconciler.base.escaping import command_property, command_text
 from reconciler.errors import UsageError
 
 SUMMARY_ROWS: Final = 10_000
-"""Changes that a job summary lists; its size cuts them earlier."""
+"""Maximum number of changes in a job summary; the size limit may reduce it."""
 
 SUMMARY_BYTES: Final = 1024 * 1024
-"""Of one step's summary; a larger one is dropped whole, with a warning."""
+"""Of one step's summary; a larger one is dropped completely, with a warning."""
 
 ANNOTATIONS: Final = 10
-"""Of one kind in one step; more are dropped without a word."""
+"""Of one level in one step; GitHub drops more silently."""
 
 Level = Literal["error", "warning", "notice"]
 _LEVELS: Final[tuple[Level, ...]] = ("error", "warning", "notice")
@@ -28,10 +28,10 @@ _LEVELS: Final[tuple[Level, ...]] = ("error", "warning", "notice")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Annotation:
-    """One remark beside a line.
+    """One annotation of a line.
 
     Attributes:
-        level: How bad it is.
+        level: Severity.
         path: File, relative to the repository; "" = no place.
         line: From 1; 0 = the whole file.
         message: One sentence; escaped here.
@@ -44,11 +44,11 @@ class Annotation:
 
 
 def annotation_lines(annotations: Iterable[Annotation], *, title: str) -> tuple[str, ...]:
-    """Workflow commands, at most ten per kind; the tenth says how many are missing.
+    """Return workflow commands, at most ten per level; the tenth has the number of omitted ones.
 
     Args:
-        annotations: What to say; where there are too many, earlier ones are kept.
-        title: Stands above each.
+        annotations: The annotations; the first ones are kept.
+        title: Title of each.
     """
     by_level: dict[Level, list[Annotation]] = {level: [] for level in _LEVELS}
     for annotation in annotations:
@@ -79,13 +79,13 @@ def _command(annotation: Annotation, title: str) -> str:
 
 
 def stopped(text: str) -> str:
-    """Text in the log that is no command, whatever it holds."""
+    """Return text for the log in which workflow commands have no effect."""
     word = secrets.token_hex(16)
     return f"::stop-commands::{word}\n{text.rstrip()}\n::{word}::\n"
 
 
 def write_outputs(path: Path, outputs: Mapping[str, str]) -> None:
-    """Add outputs of the step.
+    """Append outputs of the step.
 
     Raises:
         UsageError: The file cannot be written.
@@ -98,7 +98,7 @@ def write_outputs(path: Path, outputs: Mapping[str, str]) -> None:
 
 
 def room_in(path: Path, *, max_bytes: int = SUMMARY_BYTES) -> int:
-    """How many bytes the summary may still get."""
+    """Return how many bytes the summary may still get."""
     try:
         return max(max_bytes - path.stat().st_size, 0)
     except FileNotFoundError:
@@ -108,7 +108,7 @@ def room_in(path: Path, *, max_bytes: int = SUMMARY_BYTES) -> int:
 
 
 def write_summary(path: Path, text: str) -> None:
-    """Add to the summary of the step; the caller made it fit (:func:`room_in`).
+    """Append to the summary of the step; the caller checks the size (:func:`room_in`).
 
     Raises:
         UsageError: The file cannot be written.

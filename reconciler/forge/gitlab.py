@@ -1,4 +1,4 @@
-"""GitLab by its REST API: who we are, notes of a merge request, issues."""
+"""GitLab's REST API: own account, notes of a merge request, issues."""
 
 from collections.abc import AsyncIterator
 from typing import Final
@@ -24,7 +24,7 @@ def gitlab(
     version: str,
     bounds: RestLimits = BOUNDS,
 ) -> RestClient:
-    """A client of GitLab's API. Job tokens cannot write notes, so the header is that of project tokens."""
+    """Return a client of GitLab's API. Job tokens cannot write notes, so the header is that of project tokens."""
     headers = {"Accept": "application/json", "User-Agent": f"kquota/{version}"}
     return RestClient(
         address,
@@ -37,7 +37,7 @@ def gitlab(
 
 
 class GitLab:
-    """One project, by its number or its path ``group/name``; a ``incident.Tracker``.
+    """One project, by its number or its path ``group/name``; a ``drift_issue.Tracker``.
 
     Raises:
         UsageError: The project is empty.
@@ -51,16 +51,16 @@ class GitLab:
         self._author = ""
 
     async def own_name(self) -> str:
-        """The account that the token writes as: for project tokens a bot of the project."""
+        """Return the account that the token writes as: for project tokens a bot of the project."""
         if not self._author:
             self._author = required_field(await self.client.get("/user"), "username", str)
         return self._author
 
     async def check_merge_request(self, number: int, sha: str) -> None:
-        """Nothing, if this merge request has this head.
+        """Check that this merge request has this head.
 
         Raises:
-            ForgeError: It has another.
+            ForgeError: It has another head.
         """
         merge_request = await self.client.get(f"{self.path}/merge_requests/{number}")
         if optional_text(merge_request, "sha") != sha:
@@ -97,25 +97,25 @@ class GitLab:
 
 
 class MergeRequestNotes:
-    """The notes of one merge request; a ``sticky.Thread``."""
+    """The notes of one merge request; a ``sticky_comment.CommentThread``."""
 
     def __init__(self, host: GitLab, number: int) -> None:
         self._host = host
         self._path = f"{host.path}/merge_requests/{number}/notes"
 
     async def notes(self) -> AsyncIterator[Comment]:
-        """All notes of people, oldest first; those that GitLab writes itself are left out."""
+        """Yield all notes of users, oldest first; GitLab's system notes are skipped."""
         query = {"sort": "asc", "order_by": "created_at"}
         async for note_json in self._host.client.items(self._path, query=query):
             if note_json.get("system") is not True:
                 yield _note(note_json)
 
     async def own_name(self) -> str:
-        """Who we are."""
+        """Return the account that we write as."""
         return await self._host.own_name()
 
     async def create(self, body: str) -> Comment:
-        """Write a new note."""
+        """Create a note."""
         return _note(await self._host.client.send("POST", self._path, {"body": body}))
 
     async def change(self, note: Comment, body: str) -> Comment:
@@ -123,7 +123,7 @@ class MergeRequestNotes:
         return _note(await self._host.client.send("PUT", f"{self._path}/{note.id}", {"body": body}))
 
     async def delete(self, note: Comment) -> None:
-        """Take one of our notes away."""
+        """Delete one of our notes."""
         await self._host.client.send("DELETE", f"{self._path}/{note.id}")
 
 

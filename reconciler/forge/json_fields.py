@@ -1,4 +1,4 @@
-"""Taking facts out of a host's JSON: each field must be there and of its type, or the answer is refused."""
+"""Reads fields of a host's JSON; a missing field or another type is an error."""
 
 from collections.abc import Mapping
 from typing import TypeVar
@@ -10,10 +10,10 @@ T = TypeVar("T", str, int)
 
 
 def required_field(document: Json, path: str, kind: type[T]) -> T:
-    """The value at a path such as ``user.login``.
+    """Return the value at a path such as ``user.login``.
 
     Raises:
-        ForgeError: It is not there, or of another type.
+        ForgeError: It is missing, or of another type.
     """
     value: Json = document
     for name in path.split("."):
@@ -24,7 +24,7 @@ def required_field(document: Json, path: str, kind: type[T]) -> T:
 
 
 def optional_text(document: Json, path: str) -> str:
-    """A text at a path; "" where there is none: deleted accounts and deleted forks are ``null``."""
+    """Return a text at a path; "" if it is missing: deleted accounts and deleted forks are ``null``."""
     value: Json = document
     for name in path.split("."):
         value = value.get(name) if isinstance(value, Mapping) else None

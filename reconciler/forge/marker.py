@@ -1,7 +1,7 @@
-"""The hidden line that finds a comment or an issue again. Made and recognised here, nowhere else.
+"""The hidden line that identifies our comment or issue.
 
-A marker alone proves nothing: any user can copy it into a comment of their own. So everything that looks for one also
-asks who the author is.
+A marker alone proves nothing: any user can copy it into another comment. So every search for one also checks the
+author.
 """
 
 from dataclasses import dataclass
@@ -18,11 +18,11 @@ MAX_LABEL: Final = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marker:
-    """Which of our comments it is: one per kind and label.
+    """Identifies one of our comments: one per kind and label.
 
     Attributes:
         kind: What the comment reports.
-        label: Which environment, as the user calls it; any text.
+        label: The environment; any text.
 
     Raises:
         UsageError: The label is too long.
@@ -41,7 +41,7 @@ class Marker:
         return f"<!-- kquota:{self.kind}:{quote(self.label, safe='').replace('-', '%2D')} -->"
 
     def begins(self, body: str) -> bool:
-        """Whether a text is ours: the marker is its whole first line, which does not happen by accident."""
+        """Whether the marker is the whole first line of a text."""
         return body.replace("\r\n", "\n").startswith(f"{self.line}\n")
 
 
@@ -49,17 +49,17 @@ _STATE: Final = "<!-- kquota:state:"
 
 
 def with_state(marker: Marker, facts: str) -> str:
-    """A marker and, in the next line, a fingerprint of the facts in the text."""
+    """Return the marker and, in the next line, a fingerprint of the facts in the text."""
     return f"{marker.line}\n{_STATE}{fingerprint(facts)} -->"
 
 
 def state_of(body: str) -> str:
-    """The fingerprint that a text of ours carries; "" if it has none."""
+    """Return the fingerprint in a text of ours; "" if it has none."""
     second = body.replace("\r\n", "\n").split("\n", 2)[1:2]
     line = second[0] if second else ""
     return line.removeprefix(_STATE).removesuffix(" -->") if line.startswith(_STATE) else ""
 
 
 def fingerprint(facts: str) -> str:
-    """A short name for facts."""
+    """Return a short hash of facts."""
     return sha256(facts.encode("utf-8", "surrogatepass")).hexdigest()[:32]

@@ -1,4 +1,4 @@
-"""What an HTTP answer of a code host means: an error with the right hint, or how long to wait. Pure functions."""
+"""Interprets HTTP responses of a code host: the error with its hint, or how long to wait. Pure functions."""
 
 import json
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from reconciler.base.secret import Secret
 from reconciler.errors import ForgeError
 
 MAX_WORDS: Final = 300
-"""Characters of a host's own words that go into a message."""
+"""Characters of a host's error text in a message."""
 
 SECONDARY_SECONDS: Final = 60.0
 """GitHub: after a secondary limit without Retry-After, wait at least a minute."""
@@ -30,7 +30,7 @@ _HINTS: Final[Mapping[int, str]] = {
 
 
 def is_rate_limit(response: HttpResponse) -> bool:
-    """Whether this is a rate limit. GitHub uses 403 for both kinds of them, and for missing rights."""
+    """Whether this is a rate limit. GitHub uses 403 for both kinds of them, and for missing permissions."""
     if response.status == 429:
         return True
     if response.status != 403:
@@ -43,7 +43,7 @@ def is_rate_limit(response: HttpResponse) -> bool:
 
 
 def error_text(response: HttpResponse) -> str:
-    """What the host says about a failure, on one line, cut; "" if it says nothing readable."""
+    """Return the host's error text on one line, cut; "" if there is none."""
     try:
         document = bounded_json.parse(response.body, most_bytes=bounded_json.ANSWER)
     except bounded_json.InvalidJson:
@@ -54,7 +54,7 @@ def error_text(response: HttpResponse) -> str:
     texts = [
         json.dumps(part) if isinstance(part, dict | list) else str(part) for part in parts if part
     ]
-    # GitHub says what was wrong with a field only in this list.
+    # GitHub reports invalid fields only in this list.
     texts += [
         str(error.get("message") or error) if isinstance(error, dict) else str(error)
         for error in document.get("errors") or ()
@@ -64,9 +64,9 @@ def error_text(response: HttpResponse) -> str:
 
 
 def limit_wait(response: HttpResponse, now: float) -> float:
-    """Seconds that the host asks to wait; only for rate limits.
+    """Return the seconds that the host requires to wait; only for rate limits.
 
-    Retry-After beats the reset time: it is there for secondary limits, which reset at another time.
+    Retry-After takes precedence over the reset time: it is sent for secondary limits, which reset at another time.
     """
     after = response.retry_after(now)
     if after is not None:
@@ -80,7 +80,7 @@ def limit_wait(response: HttpResponse, now: float) -> float:
 
 
 def failure(answer: HttpResponse, request: str, token: Secret | None) -> ForgeError:
-    """The error for an answer that is none of the expected ones."""
+    """Return the error for an unexpected response."""
     words = error_text(answer) if token is None else token.hidden_in(error_text(answer))
     redirect = answer.headers.get("location", "") if 300 <= answer.status < 400 else ""
     hint = _HINTS.get(answer.status, "")
@@ -97,10 +97,10 @@ def failure(answer: HttpResponse, request: str, token: Secret | None) -> ForgeEr
 
 
 def next_page(answer: HttpResponse, current_url: str) -> str | None:
-    """The address of the next page, from the Link header; ``None`` after the last.
+    """Return the address of the next page, from the Link header; ``None`` after the last.
 
     Raises:
-        ForgeError: It leads to another host, which would get our token.
+        ForgeError: It leads to another host, which would receive our token.
     """
     for part in answer.headers.get("link", "").split(","):
         address, _, parameters = part.strip().partition(">")

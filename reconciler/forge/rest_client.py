@@ -1,4 +1,4 @@
-"""One bounded JSON client for code hosts: rate limits, pages, downloads. No knowledge of any host."""
+"""A bounded JSON client for code hosts: rate limits, pages, downloads. Independent of the host."""
 
 import json
 from collections.abc import AsyncIterator, Mapping
@@ -20,22 +20,22 @@ from reconciler.forge.responses import failure, is_rate_limit, limit_wait, next_
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 PAGE: Final = 30
-"""Items of a page: 30 comments of 65,536 characters, each escaped as twelve bytes, stay below the largest answer."""
+"""Items per page: 30 comments of 65,536 characters, each escaped as twelve bytes, fit into the largest response."""
 
 _REPEATABLE: Final = frozenset({"GET", "PUT", "PATCH", "DELETE"})
-"""Methods that may be sent again although the first try may have been carried out. POST would comment twice."""
+"""Methods that may be sent again although the first attempt may have been executed. POST would comment twice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestLimits:
-    """What one client may cost.
+    """Limits of one client.
 
     Attributes:
         connect_seconds: For a connection.
-        total_seconds: For one try, answer included.
-        wait_seconds: Longest sum of waits that a host may ask for.
-        answer_bytes: Largest answer.
-        pages: Most pages of one list.
+        total_seconds: For one attempt, response included.
+        wait_seconds: Maximum sum of waits that a host may require.
+        answer_bytes: Maximum size of a response.
+        pages: Maximum number of pages of one list.
     """
 
     connect_seconds: float = 10.0
@@ -49,10 +49,10 @@ BOUNDS: Final = RestLimits()
 
 
 def checked_address(address: str) -> str:
-    """The base address of an API without a slash at its end.
+    """Return the base address of an API without a trailing slash.
 
     Raises:
-        UsageError: It is none, holds a login, or would send a token over an open line.
+        UsageError: It is invalid, contains a login, or would send a token without TLS.
     """
     split = urlsplit(address)
     if split.scheme not in {"http", "https"} or not split.hostname:
@@ -70,15 +70,15 @@ def checked_address(address: str) -> str:
 
 
 class RestClient:
-    """A client of one API between ``__aenter__`` and ``__aexit__``.
+    """A client of one API; use it as an async context.
 
     Args:
         address: Base address; see :func:`checked_address`.
         headers: Sent with every request.
-        clock: Time as an argument.
-        token: What is kept out of every message. The header that carries it is the caller's.
-        authorization: Name of the header and what stands before the token in it.
-        bounds: What it may cost.
+        clock: Time.
+        token: Sent with every request, and hidden in every message.
+        authorization: Name of the header and prefix of the token in it.
+        bounds: Its limits.
     """
 
     def __init__(
@@ -109,14 +109,14 @@ class RestClient:
         await self._http.close()
 
     async def get(self, path: str, *, query: Mapping[str, str] | None = None) -> Json:
-        """What stands at a path."""
+        """Return the JSON at a path."""
         return _decoded(await self._answered("GET", self._at(path), query=query), path)
 
     async def send(self, method: str, path: str, body: Mapping[str, Json] | None = None) -> Json:
-        """Write something; ``None`` where the answer has no content.
+        """Send a write; return ``None`` if the response has no content.
 
         Raises:
-            ForgeError: ``unsure`` says that a POST may have been carried out although no answer came.
+            ForgeError: ``unsure`` = a POST may have been executed although no response came.
         """
         answer = await self._answered(method, self._at(path), body=body)
         return None if answer.status == 204 or not answer.body else _decoded(answer, path)
@@ -124,15 +124,15 @@ class RestClient:
     async def items(
         self, path: str, *, query: Mapping[str, str] | None = None, field: str = ""
     ) -> AsyncIterator[dict[str, Json]]:
-        """Every object of a list, page by page.
+        """Yield every object of a list, page by page.
 
         Args:
-            path: Where the list is.
+            path: Path of the list.
             query: Further parameters.
-            field: Where the list is a field of an object: its name.
+            field: Name of the field with the list, if the response is an object.
 
         Raises:
-            ForgeError: The list is no list of objects, or longer than we read.
+            ForgeError: The response is not a list of objects, or is too long.
         """
         url: str | None = self._at(path)
         parameters: Mapping[str, str] | None = {"per_page": str(PAGE)} | dict(query or {})
@@ -157,10 +157,10 @@ class RestClient:
         )
 
     async def download(self, path: str, *, max_bytes: int) -> bytes:
-        """A file that the API leads to by a redirect to a signed address, which must not get our token.
+        """Download a file to whose signed address the API redirects; that address must not receive our token.
 
         Raises:
-            ForgeError: It is not there, or larger than ``max_bytes`` bytes.
+            ForgeError: It does not exist, or exceeds ``max_bytes`` bytes.
         """
         answer = await self._answered("GET", self._at(path), max_bytes=max_bytes, fine=(200, 302))
         if answer.status == 200:
@@ -184,16 +184,16 @@ class RestClient:
         fine: tuple[int, ...] = (200, 201, 204),
         is_foreign: bool = False,
     ) -> HttpResponse:
-        """An answer of one of the ``fine`` kinds, after as many tries as may help.
+        """Return a response with one of the ``fine`` statuses, after retries.
 
         Args:
             method: In capital letters.
-            address: Where to.
+            address: The URL.
             query: Parameters.
-            body: What is sent as JSON.
-            max_bytes: Largest answer; 0 = as large as the bounds say.
+            body: Sent as JSON.
+            max_bytes: Maximum size of the response; 0 = by the limits.
             fine: Statuses of success.
-            is_foreign: Whether the address is not the API's, so that it gets neither token nor headers.
+            is_foreign: Whether the address is not the API's, so that neither token nor headers are sent.
         """
         headers = {} if is_foreign else dict(self._headers)
         if self._token is not None and not is_foreign:
@@ -231,7 +231,7 @@ class RestClient:
         return await with_retries(attempt, POLICIES[Peer.CODE_HOST], clock=self._clock)
 
     def _limited(self, answer: HttpResponse, error: ForgeError) -> Failure:
-        """A rate limit: the host did nothing, and says how long to wait. Long waits are not waited for."""
+        """Map a rate limit: the host executed nothing. Waits beyond ``wait_seconds`` are not awaited."""
         seconds = limit_wait(answer, self._clock.now())
         self._waited += max(seconds, 1.0)
         is_short = self._waited <= self._bounds.wait_seconds

@@ -1,4 +1,4 @@
-"""The plan that people reviewed: the artifact of the newest successful run for a head, fetched and opened with care."""
+"""Fetches the reviewed plan: the artifact of the newest successful run for a head, validated strictly."""
 
 import io
 import zipfile
@@ -11,7 +11,7 @@ from reconciler.forge.json_fields import optional_text, required_field
 from reconciler.forge.rest_client import Json
 
 MAX_PLAN_BYTES: Final = 5 * 1024 * 1024
-"""A plan that is posted or was reviewed may be as large as this."""
+"""Maximum size of a posted or reviewed plan."""
 
 _MEMBER: Final = "plan.json"
 
@@ -19,20 +19,20 @@ _MEMBER: Final = "plan.json"
 async def reviewed_plan(
     host: GitHub, number: int, head: PullRequestHead, *, workflow: str, artifact: str
 ) -> str:
-    """The text of ``plan.json`` in an artifact of the run that belongs to this pull request and head, and to no other.
+    """Return ``plan.json`` from an artifact of the run of exactly this pull request and head.
 
-    What it holds may come from a fork, so it proves nothing: ``apply`` makes the plan again and compares.
+    Its content may come from a fork, so it proves nothing: ``apply`` makes the plan again and compares.
 
     Args:
         host: The repository that the workflow ran in.
-        number: The pull request that was reviewed.
-        head: The head that was reviewed.
+        number: The reviewed pull request.
+        head: The reviewed head.
         workflow: File name of the workflow.
         artifact: Name of its artifact.
 
     Raises:
-        ForgeError: There is no such run, or it left no such artifact.
-        ConfigError: The artifact holds something else.
+        ForgeError: There is no such run or artifact.
+        ConfigError: The artifact has another content.
     """
     run = await _run_of(host, number, head, workflow)
     path = f"{host.path}/actions/runs/{run}/artifacts"
@@ -53,7 +53,7 @@ async def reviewed_plan(
 
 
 async def _run_of(host: GitHub, number: int, head: PullRequestHead, workflow: str) -> int:
-    """The newest successful run for a pull request and its head. The API's own filter is trusted for nothing.
+    """Return the newest successful run of a pull request and its head. The API's own filter is not trusted.
 
     The commit alone is not enough: a fork may open a pull request with the same head commit, and its run is newer.
     """
@@ -78,8 +78,9 @@ async def _run_of(host: GitHub, number: int, head: PullRequestHead, workflow: st
 def _is_of(run: dict[str, Json], number: int, head: PullRequestHead) -> bool:
     """Whether a run was started by this pull request.
 
-    GitHub lists the pull requests of a run only while they are open and in the same repository; then the number decides.
-    Repository and branch of the head are always there, unless the fork is gone: such a run is of no head.
+    GitHub lists the pull requests of a run only while they are open and in the same repository; then the number
+    decides. Repository and branch of the head are always present, unless the fork was deleted: such a run never
+    matches.
     """
     pulls = run.get("pull_requests")
     pull_list = pulls if isinstance(pulls, list) else []
@@ -95,10 +96,10 @@ def _is_of(run: dict[str, Json], number: int, head: PullRequestHead) -> bool:
 
 
 def read_artifact(content: bytes, *, location: str) -> str:
-    """The one file of a zip from an untrusted source: no other name, no more bytes than a plan may have.
+    """Return the only file of a zip from an untrusted source, limited to the maximum size of a plan.
 
     Raises:
-        ConfigError: It holds something else.
+        ConfigError: It has another content.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:

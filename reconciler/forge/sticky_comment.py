@@ -1,4 +1,4 @@
-"""One comment per label that is kept up to date: which one is ours, and what becomes of it. No host is known here."""
+"""One comment per label that is kept up to date. Independent of the code host."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ Deed = Literal["created", "updated", "unchanged", "nothing"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comment:
-    """A comment as a host knows it.
+    """A comment.
 
     Attributes:
         id: The host's number.
-        author: Who wrote it, as the host names accounts.
+        author: Account of its author.
         body: Its text.
-        url: Where people see it; "" where the host does not say.
+        url: Its web address; "" if unknown.
     """
 
     id: int
@@ -31,7 +31,7 @@ class Comment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommentResult:
-    """What became of a comment; ``note`` is ``None`` if there is none."""
+    """The result for a comment; ``note`` is ``None`` if there is none."""
 
     deed: Deed
     note: Comment | None
@@ -41,15 +41,15 @@ class CommentThread(Protocol):
     """The comments of one pull request, merge request or issue."""
 
     def notes(self) -> AsyncIterator[Comment]:
-        """All comments, oldest first."""
+        """Yield all comments, oldest first."""
         ...
 
     async def own_name(self) -> str:
-        """Who we are, as the host names accounts."""
+        """Return the account that we write as."""
         ...
 
     async def create(self, body: str) -> Comment:
-        """Write a new comment."""
+        """Create a comment."""
         ...
 
     async def change(self, note: Comment, body: str) -> Comment:
@@ -57,22 +57,22 @@ class CommentThread(Protocol):
         ...
 
     async def delete(self, note: Comment) -> None:
-        """Take one of our comments away."""
+        """Delete one of our comments."""
         ...
 
 
 async def post(
     thread: CommentThread, marker: Marker, body: str, *, method: Method, is_quiet: bool
 ) -> CommentResult:
-    """Make a text the comment that carries a marker.
+    """Create or update the comment with a marker.
 
     Args:
-        thread: Where it belongs.
-        marker: Which comment it is; ``body`` begins with it.
+        thread: The comments.
+        marker: Identifies the comment; ``body`` begins with it.
         body: The whole text.
-        method: ``update`` changes the comment in place; ``recreate`` writes a new one at the end and takes the old one
-            away; ``on-change`` updates, but begins none for a plan that has nothing to say; ``never`` does nothing.
-        is_quiet: Whether there is nothing to say.
+        method: ``update`` changes the comment in place; ``recreate`` creates a new one at the end and deletes the old
+            one; ``on-change`` updates, but creates none for a plan without changes; ``never`` does nothing.
+        is_quiet: Whether there is nothing to report.
 
     Raises:
         ForgeError: The host refuses.
@@ -98,7 +98,7 @@ async def post(
 
 
 async def own_notes(thread: CommentThread, marker: Marker) -> list[Comment]:
-    """Our comments with this marker, oldest first: by marker and own author, so that no copy is taken for ours."""
+    """Return our comments with this marker and our account as author, oldest first; copies by others are ignored."""
     marked = [note async for note in thread.notes() if marker.begins(note.body)]
     if not marked:
         return []
@@ -113,7 +113,7 @@ async def _created(
     *,
     known_ids: frozenset[int] | set[int] = frozenset(),
 ) -> Comment:
-    """A new comment, and only one even where the host's answer to the first try got lost."""
+    """Create a comment, only one even if the host's response to the first attempt was lost."""
     try:
         return await thread.create(body)
     except ForgeError as error:

@@ -1,4 +1,4 @@
-"""The token of a code host, as it comes from the environment."""
+"""The token of a code host, from the environment."""
 
 from reconciler.base.redaction import remember
 from reconciler.base.secret import Secret
@@ -6,13 +6,13 @@ from reconciler.errors import UsageError
 
 
 def forge_token(text: str) -> Secret:
-    """A token that may stand in a header; logs of this process hide it from now on.
+    """Validate a token for a header; logs of this process hide it from now on.
 
     Args:
-        text: As it came from the environment; blanks around it are taken off.
+        text: The value of the environment variable; surrounding blanks are removed.
 
     Raises:
-        UsageError: It is empty, or holds what no header may hold. The message does not show it.
+        UsageError: It is empty, or contains characters that are invalid in a header. The message does not show it.
     """
     text = text.strip()
     if not text:

@@ -1,1 +1,1 @@
-"""Which revision, which files: read-only questions to the ``git`` command. Nothing here fetches or changes a work tree."""
+"""Read access to revisions and files with the ``git`` command; also a mirror of a branch, and refs with records."""

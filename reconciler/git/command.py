@@ -1,13 +1,13 @@
-"""Running ``git`` without surprises: environment, switches, deadlines, and failures in our words.
+"""Runs ``git`` reproducibly: environment, switches, deadlines, and errors in our words.
 
-What a repository or a shell can set must not change what we read or run a program on the way:
+Settings of a repository or a shell must not change what we read or run a program:
 
-- ``GIT_DIR``, ``GIT_INDEX_FILE`` and their kin (set inside hooks) are dropped, so that the directory decides;
+- ``GIT_DIR``, ``GIT_INDEX_FILE`` and similar variables (set inside hooks) are removed, so that the directory decides;
 - hooks, the file-system monitor, pagers, prompts and lazy fetches are off;
 - pathspecs are literal, replace refs are ignored, no lock is taken;
-- a bare repository is used only where it is named: one that lies among the files of a checkout is not a repository.
+- a bare repository is used only if given explicitly: one among the files of a checkout is not used.
 
-The user's own configuration stays readable: ``safe.directory`` is honoured by git from there only.
+The user's own configuration stays readable: git reads ``safe.directory`` only from there.
 """
 
 import os
@@ -20,7 +20,7 @@ from typing import Final
 from reconciler.errors import GitError
 
 DEADLINE_SECONDS: Final = 60.0
-"""Longest time for one command; reading a tree of 100,000 files takes about one second."""
+"""Maximum seconds for one command; reading a tree of 100,000 files takes about one second."""
 
 SWITCHES: Final = (
     "--no-pager",
@@ -60,7 +60,7 @@ _FORCED: Final = {
     "LC_ALL": "C",
 }
 
-# What git says -> (our sentence, what to do). Looked up in order in git's standard error.
+# git's message -> (our sentence, what to do). Searched in order in git's standard error.
 _KNOWN: Final = (
     (
         "not a git repository",
@@ -86,7 +86,7 @@ _KNOWN: Final = (
 
 
 def environment(outer: Mapping[str, str]) -> dict[str, str]:
-    """The variables for ``git``: the caller's own without those that redirect or run something."""
+    """Return the variables for ``git``: the caller's own without those that redirect or run something."""
     variables = {
         name: value
         for name, value in outer.items()
@@ -103,17 +103,17 @@ def run(
     answers: Sequence[int] = (0,),
     variables: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[int, bytes]:
-    """Exit code and standard output of one git command in a directory.
+    """Return exit code and standard output of one git command in a directory.
 
     Args:
-        directory: Where to run.
+        directory: Working directory.
         arguments: Sub-command and its arguments; never a shell line.
         content: Standard input.
-        answers: Exit codes that are answers; any other is an error.
+        answers: Expected exit codes; any other is an error.
         variables: Further environment variables, such as the author of a commit.
 
     Raises:
-        GitError: git is missing, took too long, or failed; with git's own last words.
+        GitError: git is missing, took too long, or failed; with git's last lines.
     """
     command = ["git", *SWITCHES, *arguments]
     try:

@@ -1,6 +1,6 @@
-"""Revisions that decide whom to trust: full object ids and full ref names, which no other ref can stand for.
+"""Revisions that decide what is trusted: full object ids and full ref names, which no other ref can shadow.
 
-Git resolves a short name by a list of places (gitrevisions(7)): ``refs/tags/origin/main`` comes before
+Git resolves a short name by a list of prefixes (gitrevisions(7)): ``refs/tags/origin/main`` comes before
 ``refs/remotes/origin/main``, so a user who may push a tag decides what ``origin/main`` means. Git only warns of it.
 """
 
@@ -14,25 +14,25 @@ from reconciler.git.repository import Repository
 _FULL_ID: Final = re.compile(r"[0-9a-fA-F]{40}|[0-9a-fA-F]{64}")
 _SHORT_ID: Final = re.compile(r"[0-9a-fA-F]{4,63}")
 _OWN_HISTORY: Final = re.compile(r"HEAD(?:[~^][0-9]*)*")
-"""``HEAD`` is looked up before every ref, and ``~`` and ``^`` cannot be part of a ref's name."""
+"""``HEAD`` is resolved before every ref, and ``~`` and ``^`` cannot be part of a ref's name."""
 
 _PLACES: Final = ("refs/remotes/", "refs/heads/", "refs/tags/", "refs/")
-"""Where git looks for a short name; the likeliest meaning of a trusted branch first."""
+"""Prefixes with which git resolves a short name; the likeliest meaning of a trusted branch first."""
 
 
 def exact_commit(
     repository: Repository, revision: str, *, option: str, own_history: bool = False
 ) -> str:
-    """The commit id that a revision names, if it can name only one.
+    """Return the commit id of a revision, if it is unambiguous.
 
     Args:
-        repository: Where to look.
+        repository: The repository.
         revision: A full object id, or the full name of a ref (``refs/...``).
-        option: The option that the revision was given with, for errors.
+        option: The option of the revision, for errors.
         own_history: Whether ``HEAD``, ``HEAD~2`` and the like are accepted as well.
 
     Raises:
-        GitError: The revision is a short name or an abbreviated id, or names no commit of this clone.
+        GitError: The revision is a short name or an abbreviated id, or not a commit of this clone.
     """
     if _FULL_ID.fullmatch(revision):
         commit = repository.commit(revision)
@@ -52,7 +52,7 @@ def exact_commit(
 
 
 def _target_of(repository: Repository, ref: str) -> str | None:
-    """The object id that a ref of exactly this name holds."""
+    """Return the object id of the ref of exactly this name."""
     if not ref.isprintable():
         return None
     code, answer = run(
@@ -65,7 +65,7 @@ def _target_of(repository: Repository, ref: str) -> str | None:
 
 
 def _inexact(repository: Repository, revision: str, option: str) -> GitError:
-    """The refusal of a name that several refs can have, with what to write instead."""
+    """Return the error for an ambiguous name, with what to write instead."""
     meanings = [
         ref for place in _PLACES if _target_of(repository, ref := place + revision) is not None
     ]

@@ -1,4 +1,4 @@
-"""A bare copy of one branch, kept up to date by fetching; commits that are in use stay in it."""
+"""A bare copy of one branch, updated by fetching; it keeps the commit in use."""
 
 import re
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from reconciler.git.source import GitSource
 
 HEAD: Final = "refs/kquota/head"
 KEPT: Final = "refs/kquota/kept"
-"""Keeps a commit from being tidied away after the branch was rewritten without it."""
+"""Ref that keeps a commit from garbage collection after the branch was rewritten without it."""
 
 _BRANCH: Final = re.compile(
     r"(?!-)(?!.*(?:\.\.|//|@\{|\.lock(?:/|$)|[/.]$))[^\s~^:?*\[\\\x00-\x1f\x7f]+"
@@ -26,13 +26,13 @@ class GitMirror:
     """A bare repository that follows one branch.
 
     Attributes:
-        folder: Where it is; made by the first fetch.
-        source: Whom it follows.
-        branch: Which branch; "" = the one that is checked out or the default there.
+        folder: Its folder; created by the first fetch.
+        source: The repository that it follows.
+        branch: The branch; "" = the default branch of the source.
         deadline: Seconds for one fetch.
 
     Raises:
-        GitError: The branch cannot be one.
+        GitError: The name is not valid for a branch.
     """
 
     folder: Path
@@ -46,11 +46,11 @@ class GitMirror:
 
     @property
     def display_name(self) -> str:
-        """Whom it follows, for people."""
+        """The source and branch, for messages."""
         return f"{redact_url(self.source.address)} ({self.branch or 'default branch'})"
 
     async def fetch(self) -> str:
-        """The newest commit of the branch, brought here with its history.
+        """Fetch the branch with its history; return its newest commit.
 
         Raises:
             GitError: The source cannot be reached or has no such branch, or it took too long.
@@ -75,10 +75,10 @@ class GitMirror:
         return self.commits.commit(HEAD)
 
     def prepare(self) -> None:
-        """Make the repository, if it is not there yet.
+        """Create the repository, if it does not exist yet.
 
         Raises:
-            GitError: The folder cannot be made.
+            GitError: The folder cannot be created.
         """
         if (self.folder / "HEAD").exists():
             return
@@ -89,19 +89,19 @@ class GitMirror:
         _ = run(self.folder, ("init", "--quiet", "--bare", "--template="))
 
     def tree(self, commit: str) -> CommitTree:
-        """The files of a commit.
+        """Return the files of a commit.
 
         Raises:
-            GitError: It is not here.
+            GitError: The mirror does not have it.
         """
         return self.commits.tree(commit)
 
     def keep(self, commit: str) -> None:
-        """Keep a commit, and no longer the one that was kept before."""
+        """Keep a commit, instead of the one kept before."""
         _ = run(self.folder, ("update-ref", KEPT, commit), variables=self._variables)
 
     def has(self, commit: str) -> bool:
-        """Whether a commit is here."""
+        """Whether the mirror has a commit."""
         return (self.folder / "HEAD").exists() and run(
             self.folder,
             ("cat-file", "-e", f"{commit}^{{commit}}"),
@@ -110,15 +110,15 @@ class GitMirror:
         )[0] == 0
 
     def follows(self, newer: str, older: str) -> bool:
-        """Whether a commit was made on top of another one."""
+        """Whether ``older`` is an ancestor of ``newer``."""
         return self.has(older) and self.commits.is_ancestor(older, newer)
 
     @property
     def commits(self) -> Repository:
-        """The repository, for questions about commits and files; it has no work tree."""
+        """The repository, for reading commits and files; it has no work tree."""
         return Repository(top=self.folder, variables=self._variables)
 
     @property
     def _variables(self) -> dict[str, str]:
-        """Git uses a bare repository only where it is named (``safe.bareRepository=explicit``)."""
+        """Git uses a bare repository only if it is given explicitly (``safe.bareRepository=explicit``)."""
         return {"GIT_DIR": str(self.folder.absolute())}

@@ -1,7 +1,7 @@
-"""One file kept under a ref of its own, with its history; never part of a branch. Implements ``ports.RefStore``.
+"""One file under a ref of its own, with its history; never part of a branch. Implements ``ports.RefStore``.
 
-Each write is a commit on top of the one that was read, so ``git log refs/kquota/…`` shows who changed what.
-Two writers cannot overwrite each other: ``update-ref`` and ``push --force-with-lease`` name the old value.
+Each write is a commit on top of the one that was read, so ``git log refs/kquota/…`` shows who changed what. Two
+writers cannot overwrite each other: ``update-ref`` and ``push --force-with-lease`` check the old value.
 """
 
 from dataclasses import dataclass
@@ -22,11 +22,11 @@ _AUTHOR: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GitRefs:
-    """Refs of one repository, shared through a remote if one is named.
+    """Refs of one repository, shared through a remote if one is given.
 
     Attributes:
         top: Any directory inside the repository.
-        remote: Remote that has the truth, such as ``origin``; "" = this clone has it.
+        remote: Remote with the authoritative refs, such as ``origin``; "" = this clone has them.
         file: Name of the file in the ref's tree.
     """
 
@@ -35,7 +35,7 @@ class GitRefs:
     file: str = "inventory.json"
 
     def read(self, ref: str) -> tuple[str, bytes] | None:
-        """Commit id and content, ``None`` if there is no such ref.
+        """Return commit id and content, ``None`` if there is no such ref.
 
         Raises:
             GitError: The remote cannot be reached, or the ref has no such file.
@@ -47,17 +47,17 @@ class GitRefs:
         return commit, content
 
     def write(self, ref: str, content: bytes, *, expected: str | None, message: str) -> str:
-        """The id of the commit that now holds ``content``.
+        """Write ``content`` and return the id of its commit.
 
         Args:
             ref: Full name, ``refs/kquota/…``.
             content: The file.
             expected: Commit id that was read, ``None`` if there was no ref.
-            message: Why, for the log.
+            message: Commit message.
 
         Raises:
             InventoryLocked: Another process wrote meanwhile; nothing was written.
-            GitError: Anything else that git refuses.
+            GitError: Any other error of git.
         """
         old = expected or _NOTHING
         blob = self._write_object(("hash-object", "-w", "--stdin"), content)
@@ -84,14 +84,14 @@ class GitRefs:
         return answer.decode("ascii").strip() if code == 0 else _NOTHING
 
     def _fetched(self, ref: str) -> str:
-        """The remote's commit, brought here; zeros if the remote has no such ref."""
+        """Fetch and return the remote's commit; zeros if the remote has no such ref."""
         commit = self._at_remote(ref)
         if commit != _NOTHING:
             _ = run(self.top, ("fetch", "--quiet", "--no-tags", self.remote, f"+{ref}:{ref}"))
         return commit
 
     def _at_remote(self, ref: str) -> str:
-        """The remote's commit of the ref of exactly this name; zeros if there is none.
+        """Return the remote's commit of the ref of exactly this name; zeros if there is none.
 
         ``ls-remote`` and ``push`` match the ends of names: a branch ``refs/kquota/x`` (``refs/heads/refs/kquota/x``)
         would be read and written instead.

@@ -1,7 +1,7 @@
-"""Running ``git`` where it talks to another machine: a deadline that holds, no prompt, no secret in messages.
+"""Runs ``git`` commands that contact another machine: with a deadline, without prompts or secrets in messages.
 
 Such a command starts helpers (ssh, git-remote-https) that outlive a killed parent and keep its pipes open, so it gets
-a session of its own, which is killed whole; without a terminal git cannot prompt for a password either.
+its own session, which is killed as a whole; without a terminal git cannot prompt for a password either.
 """
 
 import asyncio
@@ -18,10 +18,10 @@ from reconciler.errors import GitError
 from reconciler.git.command import SWITCHES, environment
 
 DEADLINE_SECONDS: Final = 120.0
-"""Longest time for one fetch; a first one of a large history may need more."""
+"""Maximum seconds for one fetch; the first one of a large history may need more."""
 
 _MOST_WORDS: Final = 64 * 1024
-"""Of what git and the other side say; the end is kept."""
+"""Maximum bytes of the output of git and the remote; the end is kept."""
 
 _SWITCHES: Final = (
     *SWITCHES,
@@ -42,7 +42,7 @@ _KEPT: Final = (
     "GIT_SSL_CAPATH",
     "GIT_PROXY_COMMAND",
 )
-"""How to reach the other side is for the caller's environment to say."""
+"""Variables of the caller's environment that decide how to reach the remote."""
 
 
 async def fetch(
@@ -54,20 +54,20 @@ async def fetch(
     outer: Mapping[str, str] | None = None,
     deadline: float = DEADLINE_SECONDS,
 ) -> bytes:
-    """Standard output of one git command that talks to another machine.
+    """Return standard output of one git command that contacts another machine.
 
     Cancelling it also kills the command and its helpers.
 
     Args:
-        directory: Where to run.
+        directory: Working directory.
         arguments: Sub-command and its arguments.
-        settings: Further git settings; they are handed over in the environment, so they may be secret.
-        repository: Which repository: ``GIT_DIR``, or nothing where the directory says it.
+        settings: Further git settings; passed in the environment, so they may be secret.
+        repository: ``GIT_DIR``, or nothing if the directory decides.
         outer: The environment; ``None`` = that of the process.
         deadline: Seconds.
 
     Raises:
-        GitError: git is missing, took too long, or failed; without credentials in its words.
+        GitError: git is missing, took too long, or failed; credentials are hidden in the message.
     """
     process_environment = variables(os.environ if outer is None else outer, settings)
     process = await _begun(directory, arguments, process_environment | dict(repository))
@@ -93,10 +93,10 @@ async def fetch(
 async def _begun(
     directory: Path, arguments: Sequence[str], outer: Mapping[str, str]
 ) -> asyncio.subprocess.Process:
-    """The command, running.
+    """Start the command.
 
-    Cancelled while it begins, asyncio would kill the command alone and wait for ever for the pipes that its helpers
-    hold (CPython 3.11); so the beginning is waited for, and then everything is ended.
+    If it were cancelled while starting, asyncio would kill the command alone and wait indefinitely for the pipes of
+    its helpers (CPython 3.11); so the start is awaited, and then everything is killed.
     """
     beginning = asyncio.ensure_future(
         asyncio.create_subprocess_exec(
@@ -124,7 +124,7 @@ async def _begun(
 
 
 def variables(outer: Mapping[str, str], settings: Mapping[str, str]) -> dict[str, str]:
-    """The environment: that of every git command, how to reach the other side, and settings after the caller's own."""
+    """Return the environment: that of every git command, variables for the remote, and settings after the caller's own."""
     process_environment = environment(outer) | {
         name: outer[name] for name in _KEPT if name in outer
     }
@@ -138,7 +138,7 @@ def variables(outer: Mapping[str, str], settings: Mapping[str, str]) -> dict[str
 
 
 async def _end_of(stream: asyncio.StreamReader) -> bytes:
-    """The last words of a stream; the rest is read and dropped, so that long output does not fill the memory."""
+    """Return the end of a stream; the rest is read and dropped to bound memory."""
     content = b""
     while chunk := await stream.read(_MOST_WORDS):
         content = (content + chunk)[-_MOST_WORDS:]
@@ -146,7 +146,7 @@ async def _end_of(stream: asyncio.StreamReader) -> bytes:
 
 
 async def _ended(process: asyncio.subprocess.Process) -> None:
-    """Kill the command with everything that it started, if it still runs."""
+    """Kill the command and everything that it started, if it still runs."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     _ = await process.wait()

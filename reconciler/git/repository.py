@@ -1,7 +1,7 @@
-"""A repository as we need it: where it is, which commit, what is ancestor of what, and files at a revision.
+"""Reads a git repository: its top, commits, ancestry, and files at a revision.
 
-``Repository`` answers about commits, ``CommitTree`` about the files of one commit. A tree is listed once and its
-blobs are read by one ``cat-file --batch``, so that 10,000 manifests cost two processes.
+``Repository`` reads commits, ``CommitTree`` the files of one commit. A tree is listed once and its blobs are read by
+one ``cat-file --batch``, so that 10,000 manifests cost two processes.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +13,7 @@ from reconciler.errors import GitError
 from reconciler.git.command import run
 
 MAX_BLOB_BYTES: Final = 64 * 1024 * 1024
-"""Largest file read at a revision; a manifest of this size is a mistake."""
+"""Maximum size of a file read at a revision; a manifest of this size is a mistake."""
 
 MAX_LINK_HOPS: Final = 40
 """Symbolic links followed for one file, as Linux does (ELOOP)."""
@@ -40,7 +40,7 @@ class Repository:
 
     @classmethod
     def around(cls, directory: Path) -> Self:
-        """The repository that a directory lies in.
+        """Return the repository that contains a directory.
 
         Raises:
             GitError: There is none, or git is missing.
@@ -49,17 +49,18 @@ class Repository:
         return cls(top=Path(answer.decode("utf-8", "surrogateescape").removesuffix("\n")))
 
     def superproject(self) -> Path | None:
-        """The top of the repository that has this one as a submodule; ``None`` if this one stands by itself."""
+        """Return the top of the repository that has this one as a submodule; ``None`` if it is not a submodule."""
         _, answer = run(self.top, ("rev-parse", "--show-superproject-working-tree"))
         outer = answer.decode("utf-8", "surrogateescape").removesuffix("\n")
         return Path(outer) if outer else None
 
     def commit(self, revision: str = "HEAD") -> str:
-        """The full id of the commit that a revision names.
+        """Return the full commit id of a revision.
 
         Raises:
-            GitError: The revision is unknown (the hint names fetch-depth in a shallow clone), names no
-                commit, or cannot be a revision at all.
+            GitError: The revision is unknown (the hint mentions fetch-depth in a shallow clone), is not a commit, or
+                is not a
+                valid revision.
         """
         if not revision or revision.startswith("-") or not revision.isprintable():
             raise GitError(f"{revision!r} cannot be a git revision")
@@ -79,7 +80,7 @@ class Repository:
         return answer.decode("ascii").strip()
 
     def has_commits(self) -> bool:
-        """Whether HEAD names a commit; a fresh ``git init`` has none."""
+        """Whether HEAD is a commit; a fresh ``git init`` has none."""
         return (
             run(
                 self.top,
@@ -91,12 +92,12 @@ class Repository:
         )
 
     def is_shallow(self) -> bool:
-        """Whether history was cut off when this was cloned."""
+        """Whether this is a shallow clone."""
         arguments = ("rev-parse", "--is-shallow-repository")
         return run(self.top, arguments, variables=self.variables)[1].strip() == b"true"
 
     def is_ancestor(self, older: str, newer: str = "HEAD") -> bool:
-        """Whether ``newer`` was made on top of ``older``; a commit is its own ancestor."""
+        """Whether ``older`` is an ancestor of ``newer``; a commit is its own ancestor."""
         code, _ = run(
             self.top,
             ("merge-base", "--is-ancestor", self.commit(older), self.commit(newer)),
@@ -106,12 +107,12 @@ class Repository:
         return code == 0
 
     def ancestor(self, revision: str, newer: str = "HEAD") -> str:
-        """The commit id of a revision that must lie behind ``newer``.
+        """Return the commit id of a revision that must be an ancestor of ``newer``.
 
-        What is read at a revision counts as "declared before" only if our own files grew from it.
+        What is read at a revision counts as "declared before" only if our own files descend from it.
 
         Raises:
-            GitError: It is unknown, or no ancestor; says fetch-depth where history was cut off.
+            GitError: It is unknown, or not an ancestor; the hint mentions fetch-depth in a shallow clone.
         """
         commit = self.commit(revision)
         if self.is_ancestor(commit, newer):
@@ -124,7 +125,7 @@ class Repository:
         )
 
     def merge_base(self, revision: str, other: str = "HEAD") -> str | None:
-        """The newest commit that two revisions have in common; ``None`` where none is known.
+        """Return the newest common ancestor of two revisions; ``None`` if none is known.
 
         Raises:
             GitError: A revision is unknown.
@@ -138,12 +139,12 @@ class Repository:
         return answer.decode("ascii").strip() if code == 0 else None
 
     def tracked(self, paths: Sequence[str]) -> frozenset[str]:
-        """The names in the index that are one of these paths or lie below one, relative to the top."""
+        """Return the names in the index that are one of these paths or below one, relative to the top."""
         _, answer = run(self.top, ("ls-files", "-z", "--cached", "--", *paths))
         return frozenset(_text(item) for item in answer.split(b"\0") if item)
 
     def tree(self, revision: str = "HEAD") -> "CommitTree":
-        """All files of a commit, listed.
+        """Return all files of a commit.
 
         Raises:
             GitError: The revision is unknown.
@@ -168,8 +169,8 @@ class CommitTree:
     Attributes:
         top: Top directory of the repository.
         commit: Full commit id.
-        entries: Path relative to the top -> (mode, object id). Not to be changed by anyone.
-        variables: As of the repository.
+        entries: Path relative to the top -> (mode, object id). Must not be changed.
+        variables: Those of the repository.
     """
 
     top: Path
@@ -182,9 +183,9 @@ class CommitTree:
         return bool(self.under((path,)))
 
     def under(self, paths: Iterable[str]) -> tuple[str, ...]:
-        """All file paths that are one of ``paths`` or lie below one, sorted; ``.`` or "" means all.
+        """Return all file paths that are one of ``paths`` or below one, sorted; ``.`` or "" means all.
 
-        Symbolic links are listed (``read`` follows them), submodules are not files and are left out.
+        Symbolic links are listed (``read`` follows them), submodules are not files and are omitted.
         """
         prefixes = {path.removesuffix("/").removeprefix("./") for path in paths}
         everything = bool(prefixes & {"", "."})
@@ -198,11 +199,12 @@ class CommitTree:
         )
 
     def read(self, paths: Iterable[str]) -> dict[str, bytes]:
-        """Contents of files, by the path asked for; links are followed inside the tree.
+        """Return the contents of files, by the given path; links are followed inside the tree.
 
         Raises:
-            GitError: A path is no file of this commit, a link leaves the repository or goes round in
-                circles, a file is larger than ``MAX_BLOB_BYTES``, or git broke off.
+            GitError: A path is not a file of this commit, a link leaves the repository or is circular, a file is
+                larger than
+                ``MAX_BLOB_BYTES``, or git failed.
         """
         contents: dict[str, bytes] = {}
         pending = {path: path for path in paths}
@@ -225,7 +227,7 @@ class CommitTree:
         return self.entries[path][1]
 
     def _blobs(self, oids: dict[str, str]) -> dict[str, bytes]:
-        """One ``cat-file --batch``: a header line, the bytes, a line feed, in the order asked."""
+        """Run one ``cat-file --batch``: a header line, the bytes, a line feed per blob, in the requested order."""
         order = sorted(oids)
         if not order:
             return {}
@@ -252,7 +254,7 @@ class CommitTree:
 
 
 def _prefixes(path: str) -> Iterable[str]:
-    """The path itself and every directory above it."""
+    """Yield the path itself and every directory above it."""
     yield path
     while "/" in path:
         path = path.rpartition("/")[0]
@@ -260,10 +262,10 @@ def _prefixes(path: str) -> Iterable[str]:
 
 
 def _target(link: str, content: bytes) -> str:
-    """Where a link points, as a path from the top.
+    """Return the target of a link, as a path from the top.
 
     Raises:
-        GitError: It points outside the repository.
+        GitError: It is outside the repository.
     """
     target = _text(content)
     steps = [] if target.startswith("/") else link.split("/")[:-1]

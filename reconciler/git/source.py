@@ -1,4 +1,4 @@
-"""Where commits come from: a folder or a URL, without its credentials wherever it is shown or handed to a program."""
+"""The source of commits: a folder or a URL, without credentials in messages or command lines."""
 
 import base64
 import re
@@ -20,11 +20,11 @@ _TRANSPORTS: Final = ("https", "http", "ssh", "git", "file")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GitSource:
-    """A repository that is fetched from.
+    """A repository to fetch from.
 
     Attributes:
-        address: What git is given; never holds a password.
-        header: ``Authorization`` for an https address that was given with a user and a password or token; hidden.
+        address: The address for git; never contains a password.
+        header: ``Authorization`` for an https address with a user and a password or token; hidden.
     """
 
     address: str
@@ -32,14 +32,14 @@ class GitSource:
 
     @classmethod
     def of(cls, text: str, *, start: Path) -> Self:
-        """The source in a text, as ``git clone`` would read it.
+        """Parse a source, as ``git clone`` would.
 
         Args:
             text: A folder, ``https://…``, ``ssh://…``, ``git@host:path`` or ``file://…``.
-            start: Folder that a relative path starts from.
+            start: Base of a relative path.
 
         Raises:
-            GitError: It is none of these; the text is not repeated where it may hold a password.
+            GitError: It is none of these; the text is not quoted if it may contain a password.
         """
         if not text or text.startswith("-") or not text.isprintable():
             raise GitError("that cannot be the address of a repository")
@@ -79,7 +79,7 @@ class GitSource:
 
     @property
     def variables(self) -> Mapping[str, str]:
-        """Settings for git that hold the credentials: in the environment, which other users cannot read."""
+        """The git settings with the credentials: passed in the environment, which other users cannot read."""
         if not self.header:
             return {}
         parts = urlsplit(self.address)

@@ -1,1 +1,1 @@
-"""Where the records of what we own are kept: a file, a git ref, memory, or made from a revision; and the audit log."""
+"""Stores of ownership records: a file, a git ref, memory, or derived from a revision; and the audit log."""

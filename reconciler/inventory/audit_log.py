@@ -1,9 +1,9 @@
-"""The audit log: JSON lines, only ever appended to, on disk before ``append`` returns.
+"""The audit log: JSON lines, append-only, durable before ``append`` returns.
 
-A line says who, when, which commit, which cluster, which entity and key, the value before and after, and what
-the broker said. Each change has a line ``INTENDED`` before it is sent and a line with its outcome, which has the time
-of the former as ``intendedAt``. An outcome closes every open intent of its pair; ``UNKNOWN`` closes it only if the
-value was seen, since otherwise a later look decides.
+A line has author, time, commit, cluster, entity and key, the value before and after, and the broker's response. Each
+change has a line ``INTENDED`` before it is sent and a line with its outcome, which has the time of the former as
+``intendedAt``. An outcome closes every open intent of its pair; ``UNKNOWN`` closes it only if the value was observed,
+since otherwise a later observation decides.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ ENTRY_VERSION: Final = 1
 """Version of the line format, in every line as ``v``."""
 
 MAX_BYTES: Final = 1 << 62
-"""A log is only ever appended to, so it has no largest size."""
+"""No practical limit: a log only grows."""
 
 _ENCODE: Final = compact()
 
@@ -30,8 +30,8 @@ class FileAuditLog:
     """An audit log in one file. Implements ``ports.AuditLog``.
 
     Args:
-        path: Made when the first entry is written; private to its owner.
-        files: Where it is.
+        path: Created with the first entry; private to its owner.
+        files: The file system.
     """
 
     def __init__(self, path: Path, *, files: DurableFiles = DISK) -> None:
@@ -41,7 +41,7 @@ class FileAuditLog:
     def append(self, entries: Sequence[Mapping[str, object]]) -> None:
         """Write entries in order, in one write and one sync.
 
-        A line that a crash cut off earlier is closed first, so that it spoils no other line.
+        A line that a crash truncated is ended first, so that it does not damage the next one.
 
         Raises:
             InventoryError: The file cannot be written.
@@ -54,7 +54,7 @@ class FileAuditLog:
         )
 
     def open_intents(self, cluster_id: str) -> Mapping[str, Mapping[str, object]]:
-        """The intents without an outcome, by pair. Lines that are no entries of a known version are passed over.
+        """Return the intents without an outcome, by pair. Lines of an unknown version are skipped.
 
         Raises:
             InventoryError: The file cannot be read.
@@ -95,16 +95,16 @@ class StreamAuditLog:
             raise InventoryError(f"the audit log cannot be written: {error}") from error
 
     def open_intents(self, cluster_id: str) -> None:
-        """A stream cannot be read back."""
+        """Return None: a stream cannot be read back."""
 
 
 def read_entries(path: Path) -> Iterator[Mapping[str, object]]:
-    """All whole entries of a log, oldest first; a line that a crash cut off is passed over.
+    """Yield all complete entries of a log, oldest first; a truncated line is skipped.
 
-    An outcome without a value from before gets that of its intent; ``null`` if the log has not got it any more.
+    An outcome without a previous value gets that of its intent; ``null`` if the log does not contain it.
 
     Raises:
-        InventoryError: The file cannot be read, or a line is no audit entry of a version that we know.
+        InventoryError: The file cannot be read, or a line is not an audit entry of a known version.
     """
     intents: dict[str, dict[str, Mapping[str, object]]] = {}
     for number, entry in _lines(path, DISK):
@@ -127,7 +127,7 @@ def _line(entry: Mapping[str, object]) -> str:
 
 
 def _lines(path: Path, files: DurableFiles) -> Iterator[tuple[int, Mapping[str, object] | None]]:
-    """Number and content of each whole line; ``None`` = no entry of a version that we know.
+    """Yield number and content of each complete line; ``None`` = not an entry of a known version.
 
     Raises:
         InventoryError: The file cannot be read.

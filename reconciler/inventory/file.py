@@ -1,9 +1,8 @@
 """An inventory in one file: a lock per cluster during a write, atomic replacement, never half a record.
 
-Readers need no lock, because the file is only ever replaced whole. A writer names itself; from its first
-``load`` of a cluster until ``close`` it holds that cluster's lock, so that what it read stays true until it
-has written. The moment of replacing the file is guarded by a second, short lock, because writers of other
-clusters share the file.
+Readers need no lock, because the file is always replaced as a whole. From its first ``load`` of a cluster until
+``close`` a writer holds that cluster's lock, so that what it read stays valid until it has written. Replacing the
+file is guarded by a second, short lock, because writers of other clusters share the file.
 """
 
 import contextlib
@@ -22,21 +21,21 @@ from reconciler.inventory.writers import InventoryWriter, RecordedWriter, check_
 from reconciler.quota.ownership import OwnershipRecords, RecordChange
 
 MAX_BYTES: Final = 512 * 1024 * 1024
-"""Largest file of records; a million pairs have about 200 MB."""
+"""Maximum size of the file; a million pairs have about 200 MB."""
 
 PATIENCE_SECONDS: Final = 10.0
-"""How long to wait for the short lock; it is held for one read and one write of the file."""
+"""Maximum wait for the short lock; it is held for one read and one write of the file."""
 
 
 class FileInventory:
     """Records of one or more clusters in one file. Implements ``ports.Inventory``.
 
     Args:
-        path: The file; made by the first write, together with lock files whose names begin with a dot.
-        clock: For the times in locks and writers.
-        writer: Who writes; ``None`` = only reading, without any lock.
-        files: Where the file is.
-        lock: Makes locks there.
+        path: The file; created by the first write, together with lock files whose names begin with a dot.
+        clock: Time.
+        writer: The writer; ``None`` = read-only, without any lock.
+        files: The file system.
+        lock: Creates locks.
     """
 
     def __init__(
@@ -58,12 +57,12 @@ class FileInventory:
         self._clusters: dict[str, ClusterRecords] = {}
 
     async def load(self, cluster_id: str) -> OwnershipRecords:
-        """All records of this cluster; ``known=False`` if there never were any.
+        """Return all records of this cluster; ``is_known=False`` if there never were any.
 
         Raises:
-            InventoryLocked: Another writer holds this cluster's records.
-            InventoryError: The file is damaged, foreign or newer; never an empty answer instead.
-            Refused: Another known writer looks after the same entities.
+            InventoryLocked: Another writer has locked this cluster's records.
+            InventoryError: The file is damaged, foreign or newer; an empty result is never returned instead.
+            PlanRefused: Another known writer manages the same entities.
         """
         if self._writer is not None and cluster_id not in self._locks:
             lock = self._lock(
@@ -82,7 +81,7 @@ class FileInventory:
         return records.owned
 
     async def write(self, cluster_id: str, changes: Sequence[RecordChange]) -> None:
-        """Apply changes durably; after any crash the file is as before or as after, whole.
+        """Apply changes durably and atomically.
 
         Raises:
             InventoryError: The cluster was not loaded for writing, or the file cannot be written.
@@ -107,7 +106,7 @@ class FileInventory:
             self._clusters, self._stamp = clusters, self._files.stamp(self._path)
 
     def close(self) -> None:
-        """Give all locks back."""
+        """Release all locks."""
         while self._locks:
             _, lock = self._locks.popitem()
             lock.release()
@@ -119,7 +118,7 @@ class FileInventory:
         self.close()
 
     def _refresh(self) -> None:
-        """Read the file, unless it is the one we know already."""
+        """Read the file, unless it is unchanged."""
         try:
             stamp = self._files.stamp(self._path)
             if stamp is not None and stamp == self._stamp:
@@ -156,7 +155,7 @@ class FileInventory:
 
 
 def _safe(cluster_id: str) -> str:
-    """A cluster id as part of a file name; ids are free text, so an odd one becomes its hash."""
+    """Return a cluster id as part of a file name; ids are free text, so one with other characters is hashed."""
     if cluster_id.replace("-", "").replace("_", "").isalnum() and cluster_id.isascii():
         return cluster_id
     return hashlib.sha256(cluster_id.encode("utf-8", "surrogatepass")).hexdigest()[:32]

@@ -1,8 +1,8 @@
-"""One writer at a time: an operating-system lock on a file beside the inventory that names its holder.
+"""One writer at a time: an operating-system lock on a file beside the inventory that contains its holder.
 
-The lock is ``flock``: the kernel drops it when its holder ends, however it ends, so a ``kill -9`` leaves
-nothing to clean up. The file itself stays (removing it would let two writers lock two files of one name);
-its text names the holder, for the error that the next one gets.
+The lock is ``flock``: the kernel releases it when its holder ends in any way, so a ``kill -9`` leaves nothing to
+clean up. The file itself stays (removing it would let two writers lock two files of one name); its text describes the
+holder, for the error of the next writer.
 """
 
 import contextlib
@@ -24,13 +24,13 @@ _MAX_TEXT: Final = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockHolder:
-    """Who holds a lock.
+    """The holder of a lock.
 
     Attributes:
         pid: Process id on its host.
         host: Host name.
         since: Seconds since the epoch.
-        command: What it does, such as ``kquota apply``.
+        command: Its command, such as ``kquota apply``.
     """
 
     pid: int
@@ -52,19 +52,19 @@ class WriterLock(Protocol):
         ...
 
     def acquire(self) -> None:
-        """Take the lock at once or not at all."""
+        """Take the lock without waiting."""
         ...
 
     def release(self) -> None:
-        """Give the lock back."""
+        """Release the lock."""
         ...
 
 
 class LockFactory(Protocol):
-    """What makes locks, as :class:`FileLock` itself."""
+    """Creates locks, as :class:`FileLock` itself."""
 
     def __call__(self, path: Path, /, *, command: str, now: float) -> WriterLock:
-        """A lock that is not held yet."""
+        """Return a lock that is not held yet."""
         ...
 
 
@@ -72,8 +72,8 @@ class FileLock:
     """An exclusive lock, held from ``acquire`` to ``release``; also a context manager.
 
     Args:
-        path: The lock file; made if missing, never removed.
-        what: What the holder does, for the error that a second process gets.
+        path: The lock file; created if missing, never removed.
+        command: The holder's command, for the error of a second process.
         now: Seconds since the epoch.
     """
 
@@ -90,11 +90,11 @@ class FileLock:
         return self._handle is not None
 
     def acquire(self) -> None:
-        """Take the lock at once or not at all.
+        """Take the lock without waiting.
 
         Raises:
-            InventoryLocked: Another writer has it; the message says who.
-            InventoryError: The lock file cannot be made, or its file system has no locks.
+            InventoryLocked: Another writer has it; the message describes the holder.
+            InventoryError: The lock file cannot be created, or its file system has no locks.
         """
         try:
             handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE)
@@ -134,7 +134,7 @@ class FileLock:
             _ = os.pwrite(handle, content, 0)
 
     def release(self) -> None:
-        """Give the lock back; nothing happens if it is not held."""
+        """Release the lock if it is held."""
         if self._handle is not None:
             with contextlib.suppress(OSError):
                 os.ftruncate(self._handle, 0)
@@ -150,7 +150,7 @@ class FileLock:
 
 
 def _read_holder(handle: int) -> str:
-    """The holder's own words, as far as they can be read."""
+    """Return the holder's text, if it can be read."""
     try:
         document = bounded_json.parse(os.pread(handle, _MAX_TEXT, 0), most_bytes=_MAX_TEXT)
         return str(

@@ -50,11 +50,11 @@ _SECTIONS: Final = ("writers", "owners", "records", "intents", "drift", "orphane
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterRecords:
-    """What one cluster has in the document.
+    """The records of one cluster in the document.
 
     Attributes:
         owned: The records.
-        writers: Who wrote them, by writer id.
+        writers: The writers, by writer id.
     """
 
     owned: OwnershipRecords
@@ -62,7 +62,7 @@ class ClusterRecords:
 
 
 def encode(clusters: Mapping[str, ClusterRecords]) -> bytes:
-    """The document; equal records give equal bytes."""
+    """Encode the document; equal records give equal bytes."""
     texts = [
         f"{json.dumps(cluster_id)}:{{\n{_cluster(clusters[cluster_id])}}}"
         for cluster_id in sorted(clusters)
@@ -72,10 +72,10 @@ def encode(clusters: Mapping[str, ClusterRecords]) -> bytes:
 
 
 def decode(content: bytes, *, location: str) -> dict[str, ClusterRecords]:
-    """The clusters of a document.
+    """Decode the clusters of a document.
 
     Raises:
-        InventoryError: It is damaged, no inventory, or of another format.
+        InventoryError: It is damaged, not an inventory, or of another format.
     """
     try:
         document = bounded_json.parse(
@@ -113,7 +113,7 @@ def _damaged(location: str, reason: str) -> InventoryError:
 
 
 class _OwnerTable:
-    """Owners in the order of their first use; equal ones stand once."""
+    """Owners in the order of their first use; equal ones are stored once."""
 
     def __init__(self) -> None:
         self.rows: list[tuple[str, str | None, float]] = []
@@ -169,7 +169,7 @@ def _sorted(pairs: Mapping[Pair, _V]) -> list[tuple[Pair, _V]]:
 
 
 def _intent_values(intent: Intent, table: _OwnerTable) -> tuple[object, ...]:
-    """Three values, and two more where the intent carries the record that it rests on."""
+    """Return three values, and two more if the intent has a backing record."""
     values = _number(intent.value), table.place(intent.owner), intent.at
     if intent.backing is None:
         return values
@@ -189,7 +189,7 @@ def _override_values(override: Override) -> tuple[object, ...]:
 
 
 def _number(value: float | None) -> float | str | None:
-    """A value; one that JSON cannot say (a live NaN, kept as a before-value) as its name."""
+    """Return a value; one that JSON cannot represent (a live NaN, kept as a previous value) as its name."""
     return value if value is None or math.isfinite(value) else str(float(value))
 
 
@@ -197,10 +197,10 @@ def _number(value: float | None) -> float | str | None:
 
 
 def _records(cluster_id: str, value: object) -> ClusterRecords:
-    """One cluster.
+    """Decode one cluster.
 
     Raises:
-        ValueError: Its shape is another (also TypeError, IndexError, QuotaValueError from the values).
+        ValueError: It has another structure (also TypeError, IndexError, QuotaValueError from the values).
     """
     if not isinstance(value, dict) or set(value) != set(_SECTIONS):
         raise ValueError(f"it should have exactly {', '.join(_SECTIONS)}")

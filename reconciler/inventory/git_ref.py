@@ -1,7 +1,7 @@
-"""An inventory under a git ref, one per cluster: for pipelines whose machines forget everything but the repository.
+"""An inventory in a git ref, one per cluster: for pipelines whose machines keep only the repository.
 
-The ref's history is the history of the records. There is no lock to hold; instead every write names the version
-that was read, so that of two writers one fails before it sends anything (intents are written first).
+The ref's history is the history of the records. There is no lock; instead every write gives the version that was
+read, so that of two writers one fails before it sends anything to Kafka (intents are written first).
 """
 
 import hashlib
@@ -19,7 +19,7 @@ PREFIX: Final = "refs/kquota/"
 
 
 def ref_of(cluster_id: str) -> str:
-    """The ref of a cluster. Ids are free text, and git forbids much in names, so an odd one becomes its hash."""
+    """Return the ref of a cluster. Ids are free text, so one with characters that git does not allow is hashed."""
     plain = cluster_id.replace("-", "").replace("_", "")
     if plain.isascii() and plain.isalnum():
         return PREFIX + cluster_id
@@ -27,12 +27,12 @@ def ref_of(cluster_id: str) -> str:
 
 
 class RefInventory:
-    """Records kept through a ``RefStore``. Implements ``ports.Inventory``.
+    """Records in a ``RefStore``. Implements ``ports.Inventory``.
 
     Args:
-        refs: Where.
-        clock: For the time a writer was seen.
-        writer: Who writes; ``None`` = only reading.
+        refs: The store.
+        clock: Time.
+        writer: The writer; ``None`` = read-only.
     """
 
     def __init__(
@@ -44,11 +44,11 @@ class RefInventory:
         self._read: dict[str, tuple[str | None, ClusterRecords | None]] = {}
 
     async def load(self, cluster_id: str) -> OwnershipRecords:
-        """All records of this cluster, from the ref as it is now; ``known=False`` without one.
+        """Return all records of this cluster from the ref; ``is_known=False`` without one.
 
         Raises:
             InventoryError: The ref's file is damaged, newer, or of another cluster.
-            Refused: Another known writer looks after the same entities.
+            PlanRefused: Another known writer manages the same entities.
         """
         records = self._fetch(cluster_id)
         if records is None:

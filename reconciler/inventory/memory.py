@@ -1,4 +1,4 @@
-"""An inventory that is gone with the process: for ``--no-inventory``, previews and tests."""
+"""An inventory in memory only: for ``--no-inventory``, previews and tests."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ class MemoryInventory:
     """Records in memory. Implements ``ports.Inventory``.
 
     Args:
-        owned: What it holds from the start, one per cluster.
+        owned: Initial records, one per cluster.
     """
 
     def __init__(self, *owned: OwnershipRecords) -> None:
@@ -17,7 +17,7 @@ class MemoryInventory:
         self.written: list[tuple[RecordChange, ...]] = []
 
     async def load(self, cluster_id: str) -> OwnershipRecords:
-        """All records of this cluster; ``known=False`` if there are none."""
+        """Return all records of this cluster; ``is_known=False`` if there are none."""
         return self._owned.get(cluster_id, OwnershipRecords(cluster_id=cluster_id, is_known=False))
 
     async def write(self, cluster_id: str, changes: Sequence[RecordChange]) -> None:

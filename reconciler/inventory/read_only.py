@@ -1,4 +1,4 @@
-"""Records that were read once, such as those of a trusted revision; they are never written."""
+"""Records that were read once, such as those of a trusted revision; never written."""
 
 from collections.abc import Mapping, Sequence
 
@@ -11,8 +11,8 @@ class FixedInventory:
     """Records of a document. Implements ``ports.Inventory`` for reading.
 
     Args:
-        content: What an inventory file holds; ``None`` = there are no records.
-        where: Its name, for errors.
+        content: The content of an inventory file; ``None`` = there are no records.
+        location: Its name, for errors.
 
     Raises:
         InventoryError: The document is damaged, foreign or newer.
@@ -25,7 +25,7 @@ class FixedInventory:
         )
 
     async def load(self, cluster_id: str) -> OwnershipRecords:
-        """All records of this cluster; ``known=False`` if there are none."""
+        """Return all records of this cluster; ``is_known=False`` if there are none."""
         records = self._clusters.get(cluster_id)
         return (
             OwnershipRecords(cluster_id=cluster_id, is_known=False)
@@ -34,7 +34,7 @@ class FixedInventory:
         )
 
     async def write(self, cluster_id: str, changes: Sequence[RecordChange]) -> None:
-        """Refuse.
+        """Refuse to write.
 
         Raises:
             InventoryError: There is something to write.

@@ -1,8 +1,8 @@
-"""``--since REV``: records made from what the documents said at a revision, for pipelines that keep no inventory.
+"""``--since REV``: records derived from the documents at a revision, for pipelines without an inventory.
 
-What REV declared counts as applied by us, with the owners and deletion policies of REV. So a pair that no
-document names any more is removed only while its live value is still REV's; any other value was set by
-another writer since. Where a real inventory knows the cluster, it is believed instead.
+The declarations at REV count as applied by us, with the owners and deletion policies of REV. So a pair that is no
+longer declared is removed only while its live value is REV's; any other value was set by another writer since. If a
+real inventory has records of the cluster, those are used instead.
 """
 
 from collections.abc import Sequence
@@ -22,10 +22,10 @@ from reconciler.quota.state import Limits
 
 
 class RevisionInventory:
-    """Records of a revision, under those of an inventory if that has any. Implements ``ports.Inventory``.
+    """Records of a revision, used if the inventory has none. Implements ``ports.Inventory``.
 
     Args:
-        declared: What the documents of REV ask of this cluster.
+        declared: The desired state of this cluster at REV.
         inventory: The real one, or a ``MemoryInventory``.
     """
 
@@ -34,14 +34,14 @@ class RevisionInventory:
         self._inventory = inventory
 
     async def load(self, cluster_id: str) -> OwnershipRecords:
-        """The inventory's records, else those made from the revision."""
+        """Return the inventory's records, else those derived from the revision."""
         owned = await self._inventory.load(cluster_id)
         return owned if owned.is_known else owned_at(cluster_id, self._declared)
 
     async def write(self, cluster_id: str, changes: Sequence[RecordChange]) -> None:
-        """Write to the real inventory, whose records count from then on.
+        """Write to the real inventory, whose records are used from then on.
 
-        The first write also carries the revision's records there, or it would bury them.
+        The first write also stores the revision's records; otherwise they would be lost.
         """
         if changes and not (await self._inventory.load(cluster_id)).is_known:
             await self._inventory.write(cluster_id, (*self._carried(), *changes))
@@ -58,7 +58,7 @@ class RevisionInventory:
 
 
 def owned_at(cluster_id: str, declared: DesiredState) -> OwnershipRecords:
-    """The records that a perfect apply of these documents would have left."""
+    """Return the records that a complete apply of these documents would have written."""
     return OwnershipRecords(
         cluster_id=cluster_id,
         records={

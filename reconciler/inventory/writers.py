@@ -1,4 +1,4 @@
-"""Who writes to a cluster through an inventory, and what each looks after: two that overlap would fight for ever."""
+"""The writers of a cluster's inventory and their scopes: two overlapping ones would overwrite each other's limits."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -8,17 +8,17 @@ from reconciler.errors import PlanRefused
 from reconciler.quota.patterns import EntityForm, EntityPattern, NamePattern
 
 FORGOTTEN_AFTER_SECONDS: Final = 30 * 86_400.0
-"""A writer that was not seen for a month is taken for gone; its entry stays until the next write."""
+"""A writer not seen for a month counts as removed; its entry stays until the next write."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InventoryWriter:
-    """One who may write.
+    """A writer of an inventory.
 
     Attributes:
         id: The same for every run of one configuration, such as ``github.com/acme/quotas:prod``.
-        description: What it does, for the error that a second process gets, such as ``kquota apply``.
-        scope: What it looks after; empty = everything.
+        description: Its command, for the error of a second process, such as ``kquota apply``.
+        scope: The entities that it manages; empty = all.
     """
 
     id: str
@@ -28,11 +28,11 @@ class InventoryWriter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedWriter:
-    """A writer as an inventory remembers it.
+    """A writer as stored in an inventory.
 
     Attributes:
-        writer: Who.
-        last_seen: When it wrote last, in seconds since the epoch.
+        writer: The writer.
+        last_seen: When it last wrote, in seconds since the epoch.
     """
 
     writer: InventoryWriter
@@ -42,10 +42,10 @@ class RecordedWriter:
 def check_alone(
     writer: InventoryWriter, recorded_writers: Mapping[str, RecordedWriter], *, now: float
 ) -> None:
-    """Nothing, if no other known writer looks after anything of ours.
+    """Check that no other known writer manages any of our entities.
 
     Raises:
-        Refused: Two scopes overlap; both are named.
+        PlanRefused: Two scopes overlap; the message has both.
     """
     rivals = [
         recorded_writer
@@ -66,7 +66,7 @@ def check_alone(
 
 
 def scopes_overlap(first: tuple[EntityPattern, ...], second: tuple[EntityPattern, ...]) -> bool:
-    """Whether some entity lies in both; an empty scope is everything."""
+    """Whether some entity is in both; an empty scope contains all."""
     return not first or not second or any(_meet(a, b) for a in first for b in second)
 
 
@@ -104,7 +104,7 @@ def _names_overlap(first: NamePattern, second: NamePattern) -> bool:
 
 
 def writer_to_json(recorded_writer: RecordedWriter) -> list[object]:
-    """``[id, description, last_seen, [pattern…]]``."""
+    """Return ``[id, description, last_seen, [pattern…]]``."""
     return [
         recorded_writer.writer.id,
         recorded_writer.writer.description,
@@ -114,10 +114,10 @@ def writer_to_json(recorded_writer: RecordedWriter) -> list[object]:
 
 
 def writer_from_json(value: object) -> RecordedWriter:
-    """The inverse of :func:`writer_to_json`.
+    """Parse the result of :func:`writer_to_json`.
 
     Raises:
-        ValueError: The value has another shape.
+        ValueError: The value has another structure.
     """
     match value:
         case [str(name), str(description), float() | int() as last_seen, list(scope)]:
