@@ -72,7 +72,7 @@ FIGURES = (
     ),
     CurveFigure(
         name="change_cpu",
-        work=f"the same and {AFTER_SECONDS:g} s, CPU of the operator",
+        work=f"one changed document and {AFTER_SECONDS:g} s, CPU of the operator",
         bars=dict.fromkeys(COUNTS, 0.1),
     ),
     CurveFigure(
@@ -80,7 +80,9 @@ FIGURES = (
         work="one deletion (policy Delete), wall",
         bars=dict.fromkeys(COUNTS, 2.0),
     ),
-    CurveFigure(name="deletion_cpu", work=f"the same and {AFTER_SECONDS:g} s, CPU of the operator"),
+    CurveFigure(
+        name="deletion_cpu", work=f"one deletion and {AFTER_SECONDS:g} s, CPU of the operator"
+    ),
     CurveFigure(
         name="stream_cpu", work=f"a change a second for {STREAM_SECONDS} s, CPU of the operator"
     ),

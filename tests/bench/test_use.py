@@ -92,6 +92,11 @@ def test_a_size_that_is_measured_again_takes_the_place_of_its_column_alone():
     assert "0.9 s (0.9-1.8); <= 0.7 s: **missed** | 0.6 s (0.6-1.2)" in both
 
 
+def test_each_figure_of_the_operator_has_a_line_of_its_own():
+    works = [figure.work for figure in operator_curve.FIGURES]
+    assert len(set(works)) == len(works)
+
+
 def test_a_figure_that_the_page_has_not_is_not_measured_yet():
     rows = curve_rows(5_000, load="1.0 to 2.0", wall=0.6)
     assert "| another figure | not measured yet |" in page.curve(rows, ["another figure"])
