@@ -6,13 +6,21 @@ in its order.
 
 import asyncio
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from reconciler.base.protocols import Progress
 from reconciler.client import ClientConfig, QuotaClient
 from reconciler.errors import KquotaError
+from reconciler.ports import QuotaStore
+from reconciler.quota.entity import Entity
 from reconciler.quota.filters import ALL
+from reconciler.quota.keys import COLUMNS
+from reconciler.quota.outcome import Alteration, Applied, Held, Rejected, Result
+from tests.histories.register import Read, RegisterHistory, Write, WriteOutcome
 
 Limits = Mapping[tuple[object, ...], tuple[float | None, ...]]
 CLIENT_KEYS = range(4)
@@ -63,11 +71,59 @@ def picture(
     return found
 
 
+NOTHING = (None,) * len(COLUMNS)
+
+
+class RecordedStore:
+    """A store that notes each write with its answer, for :meth:`Recording.contradictions`."""
+
+    def __init__(self, store: QuotaStore) -> None:
+        self._store = store
+        self.observe, self.cluster, self.describe = store.observe, store.cluster, store.describe
+        self.wait_visible = store.wait_visible
+        self.writes: dict[tuple[Entity, str], list[Write]] = defaultdict(list)
+
+    async def alter(
+        self,
+        alterations: Sequence[Alteration],
+        *,
+        validate_only: bool = False,
+        progress: Progress | None = None,
+        results: dict[Entity, Result] | None = None,
+    ) -> Mapping[Entity, Result]:
+        if validate_only:
+            return await self._store.alter(alterations, validate_only=True)
+        told = {} if results is None else results
+        began = time.monotonic()
+        try:
+            return await self._store.alter(alterations, progress=progress, results=told)
+        finally:
+            self._note(alterations, told, began)
+
+    def _note(
+        self, alterations: Sequence[Alteration], results: Mapping[Entity, Result], began: float
+    ) -> None:
+        for alteration in alterations:
+            # Another attempt of the client may be carried out after the answer to its last one.
+            lost = Write(value=None, began=began, outcome=WriteOutcome.UNKNOWN, is_sent_again=True)
+            answers = {
+                Applied: [lost, replace(lost, ended=time.monotonic(), outcome=WriteOutcome.DONE)],
+                Rejected: [],
+                Held: [],
+            }
+            writes = answers.get(type(results.get(alteration.entity)), [lost])
+            for key, value in alteration.operations:
+                self.writes[alteration.entity, key] += [
+                    replace(write, value=value) for write in writes
+                ]
+
+
 @dataclass(slots=True)
 class Recording:
     """Distinct states of each broker, in the order in which they were seen."""
 
     seen: dict[int, list[Limits]] = field(default_factory=dict)
+    times: dict[int, list[float]] = field(default_factory=dict)
     looks: dict[int, int] = field(default_factory=dict)
 
     def take(self, node: int, limits: Limits) -> None:
@@ -75,6 +131,25 @@ class Recording:
         self.looks[node] = self.looks.get(node, 0) + 1
         if not states or states[-1] != limits:
             states.append(limits)
+            self.times.setdefault(node, []).append(time.monotonic())
+
+    def contradictions(self, before: Limits, store: "RecordedStore") -> list[str]:
+        """Each pair that the brokers show as no order of the writes explains."""
+        found = []
+        for (entity, key), writes in store.writes.items():
+            column = COLUMNS.index(key)
+            reads = {
+                f"broker {node}": [
+                    Read(value=limits.get(entity, NOTHING)[column], ended=at)
+                    for limits, at in zip(states, self.times[node], strict=True)
+                ]
+                for node, states in self.seen.items()
+            }
+            initial = before.get(entity, NOTHING)[column]
+            problem = RegisterHistory(writes, reads, initial=initial).contradiction()
+            if problem:
+                found.append(f"{entity} {key}: {problem}")
+        return found
 
     def unlawful(self, before: Limits, after: Limits) -> list[str]:
         """Each moment at which some client had a limit that is neither its own from before nor from after."""

@@ -18,7 +18,7 @@ from reconciler.quota.entity import Entity, entity
 from reconciler.quota.outcome import Alteration, Rejected, Result
 from reconciler.quota.planner.desired_state import Declaration, DesiredState, merge
 from reconciler.reconcile import ReconcilePorts, apply, prepare
-from tests.e2e.recorder import recording
+from tests.e2e.recorder import RecordedStore, recording
 from tests.e2e.runs import EVERYTHING, addresses, cleared, config, ports, reconciled, settled
 from tests.servers.kafka import KafkaCluster
 
@@ -110,13 +110,14 @@ async def run_recorded(cluster: KafkaCluster, seed: int, *, refuse: int = 0) -> 
         assert len(changes) >= 500
         assert sum(change.removes for change in changes) >= 50
         sets = sorted({change.entity for change in changes if not change.removes}, key=str)
-        store = Refusing(client, set(rng.sample(sets, refuse)))
+        store = RecordedStore(Refusing(client, set(rng.sample(sets, refuse))))
         with recording(addresses(cluster)) as recordings:
             outcome = await apply(ports(store, inventory), EVERYTHING, prepared)
         after = await settled(client)
         # Before, after, and at least one state on the way; a busy machine sees fewer of them.
         assert min(len(states) for states in recordings.seen.values()) >= 3
         assert recordings.unlawful(before, after) == []
+        assert recordings.contradictions(before, store) == []
         assert outcome.complete is (refuse == 0)
         if refuse:
             assert outcome.count("REJECTED")

@@ -12,6 +12,8 @@ from enum import StrEnum
 
 Value = float | None
 
+MOST_STEPS = 20_000
+
 
 class WriteOutcome(StrEnum):
     """What the writer knows of a write."""
@@ -77,7 +79,8 @@ class RegisterHistory:
         writes: Of all writers.
         reads: Observer -> what it saw, in its own order. Each observer follows the register on its own.
         initial: The value before all writes.
-        log: The observer that shows every change; "" = no one does.
+        log: The observer that shows every change; "" = none does.
+        most_steps: After so many the search is given up: without an order it would try all subsets of the lost writes.
     """
 
     def __init__(
@@ -87,7 +90,9 @@ class RegisterHistory:
         *,
         initial: Value = None,
         log: str = "",
+        most_steps: int = MOST_STEPS,
     ) -> None:
+        self._most_steps = most_steps
         self._writes = sorted(
             (write for write in writes if write.outcome is not WriteOutcome.REFUSED),
             key=lambda write: write.began,
@@ -109,6 +114,8 @@ class RegisterHistory:
         steps, visited = [self._with_reads(start)], set[_Step]()
         furthest = steps[0]
         while steps:
+            if len(visited) > self._most_steps:
+                return f"undecided after {self._most_steps:,} steps"
             step = steps.pop()
             if step in visited:
                 continue

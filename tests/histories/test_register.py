@@ -109,6 +109,15 @@ def test_a_long_history_with_many_lost_writes_is_judged() -> None:
     assert "a shows -1.0" in contradiction(writes, a=wrong)
 
 
+def test_a_search_without_end_is_said_to_be_undecided() -> None:
+    lost = [
+        write(float(number % 2), 0, math.inf, UNKNOWN, writer=str(number)) for number in range(40)
+    ]
+    values = shows(*((float(number % 2), number + 1) for number in range(60)))
+    history = RegisterHistory(lost, {"a": values}, most_steps=500)
+    assert history.contradiction() == "undecided after 500 steps"
+
+
 # ---- against all orders ------------------------------------------------------------------------------
 
 VALUES = st.sampled_from([None, 1.0, 2.0])
