@@ -349,6 +349,21 @@ def test_a_document_that_ended_while_another_one_was_reconciled_leaves_what_its_
     assert len(world.owned.orphaned) == 1
 
 
+def test_a_document_whose_end_was_overlooked_leaves_its_limit() -> None:
+    world, _ = worlds()
+    subject = entity(user="u")
+    _ = world.reconcile(keys=(world.declare("a", subject, 2048, deletionPolicy="Delete"),))
+    for _ in range(2):
+        # Another program takes our finalizer off, and it goes; another one of its name comes and goes at once.
+        world.objects["team/a"]["metadata"]["finalizers"] = []
+        assert world.remove("a")
+        document = world.declare("a", entity(user="v"), 2048)
+    _ = world.remove("a")
+    _ = world.reconcile(keys=(document,))
+    assert world.is_partial
+    assert subject in world.kafka.truth.limits
+
+
 def test_a_quota_cluster_that_was_made_again_judges_all_documents_anew() -> None:
     world, _ = worlds()
     tenant = {"namespaces": ["another"], "entities": [{"user": {"prefix": ""}}]}

@@ -135,8 +135,9 @@ class KubeInventory:
 
     def _reload_entities(self, entities: Collection[Entity]) -> None:
         """Judge some entities; the ConfigMaps are not read again because every write is bound to the version read last."""
-        documents, stored = self._take_cache(), self._stored
-        self._overrides, self._is_complete = [], False
+        documents, stored, self._overrides = self._take_cache(), self._stored, []
+        # Limits are removed without a listing: those of a document neither present nor observed to be deleted must stay.
+        self._is_complete = True
         # Include documents deleted meanwhile: the next reconciliation does not have their last spec any more.
         entities = {*entities, *self.entities_of(self._departed)}
         part = self._presence(documents, stored.uids).judged(stored.owned.part(entities))
@@ -171,8 +172,7 @@ class KubeInventory:
 
     @property
     def _tenants(self) -> tuple[TenantGrant, ...]:
-        grants = () if self._cluster is None else self._cluster.grants
-        return tuple(grant.tenant for grant in grants)
+        return tuple(grant.tenant for grant in (self._cluster.grants if self._cluster else ()))
 
     def _take_cache(self) -> Mapping[str, Obj]:
         self._departed.update(self._cache.take_departed(self._name))
