@@ -122,7 +122,7 @@ def emit(listener: Callable[[_Event], None], event: _Event) -> None:
     """Call a listener; its exception goes to the loop's exception handler and never into the protocol."""
     try:
         listener(event)
-    except Exception as error:  # noqa: BLE001 - a stranger's callable may raise anything
+    except Exception as error:  # noqa: BLE001 - a callable of the caller may raise anything
         asyncio.get_running_loop().call_exception_handler(
             {"message": f"a listener of {type(event).__name__} failed", "exception": error}
         )

@@ -56,7 +56,7 @@ class SyncQuotaClient:
         self._loop = asyncio.new_event_loop()
         self._stopped = asyncio.Event()
         self._is_closed = False
-        self._starting = threading.Lock()  # nothing is started once the loop is told to stop
+        self._starting = threading.Lock()  # no call is started once the loop is stopping
         self._calls: set[asyncio.Task[Any]] = set()
         self._thread = threading.Thread(target=self._serve, name="kafka-quotas", daemon=True)
         self._thread.start()

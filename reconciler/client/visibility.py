@@ -116,7 +116,7 @@ class VisibilityWait:
                 view.answered, view.trouble = True, ""
             except ClientError as error:
                 if view.answered and self.deadline.passed(self.clock.monotonic()):
-                    return  # A request that the deadline cuts says nothing about a broker that answered.
+                    return  # A request that the deadline cuts off is no evidence against a broker that answered.
                 view.answered, view.trouble = False, error.message
                 if await self._is_gone(node):
                     return

@@ -65,7 +65,7 @@ def history_of(
         apply_entry(of_cluster, entry)
         if (
             "intendedAt" in entry
-        ):  # UNKNOWN, too: it says itself that the change may have been written
+        ):  # UNKNOWN, too: this entry itself shows that the change may have been written
             _ = of_cluster.pop(pair_name(entry.get("entity"), entry.get("key")), None)
     still_open = {id(entry) for of_cluster in intents.values() for entry in of_cluster.values()}
     for at, entry in numbered:

@@ -253,7 +253,7 @@ def _load(text: str, location: str) -> DocumentReader:
         if error.key == "format":
             raise StalePlan(str(error), differences=(error.message,), hint=error.hint) from error
         raise
-    if "documentDigest" not in top:  # no default: a plan without it could be given another time
+    if "documentDigest" not in top:  # no default: without it, the time of a plan could be edited
         message = "its time has no digest, so an earlier version of kquota made it"
         raise StalePlan(f"{location}: {message}", differences=(message,), hint="plan again")
     return top
@@ -316,7 +316,7 @@ def _edited(top: DocumentReader, message: str) -> ConfigError:
 def _read_simulation(top: DocumentReader) -> "Simulation | None":
     if "simulation" not in top:
         return None
-    from reconciler.codecs.simulation import read_whatif  # noqa: PLC0415 - the models of use, only for plans that hold them
+    from reconciler.codecs.simulation import read_whatif  # noqa: PLC0415 - the models of use, only for plans with a simulation
 
     return read_whatif(top["simulation"], top["clusterId"].text())
 

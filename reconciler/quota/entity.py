@@ -32,7 +32,7 @@ ENTITY_TYPES: Final = ("user", "client-id", "ip")
 """Kafka's names of the three slots, in the order of the tuple (org.apache.kafka.common.quota.ClientQuotaEntity)."""
 
 MAX_NAME_BYTES: Final = 32_767
-"""Longest name in UTF-8 bytes: a Kafka string carries an int16 length."""
+"""Longest name in UTF-8 bytes: a Kafka string has an int16 length."""
 
 MAX_DECLARED_NAME_BYTES: Final = 512
 """Longest name in UTF-8 bytes that a document may declare. Longer names of live quotas are read and never declared.

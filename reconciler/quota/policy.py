@@ -179,12 +179,12 @@ class Rules:
     def permits(
         self, cause: Cause, fate: DeclarationEnd | None = None, *, is_orphaned: bool = False
     ) -> Action:
-        """What may be done about a pair with this cause.
+        """Return the permitted action for a pair with this cause.
 
         Args:
             cause: The row of the three-way table.
-            fate: How the pair ceased to be declared, for pairs that we own; unknown counts as retained.
-            is_orphaned: Whether the pair is recorded as orphaned already.
+            fate: How an owned pair stopped being declared; ``None`` counts as retained.
+            is_orphaned: Whether the pair is already recorded as orphaned.
         """
         column = STRICTNESS.index(self.in_force)
         prune = PRUNE[fate or DeclarationEnd.EXPLICIT_RETAIN][column]
@@ -192,7 +192,7 @@ class Rules:
             case Cause.DRIFT:
                 return DRIFT[self.drift][column]
             case Cause.PRUNE if self.complete or (is_orphaned and prune is Action.ORPHAN):
-                return prune  # What is orphaned stays, whatever an unread document asks for.
+                return prune  # An orphaned pair stays orphaned, even if a document was not read.
             case Cause.PRUNE | Cause.GONE if not self.complete:
                 # A document that was not read may still declare the pair.
                 return Action.REPORT

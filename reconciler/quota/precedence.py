@@ -108,7 +108,7 @@ class Resolution:
         return next((effective.value for effective in self.effective if effective.key is key), None)
 
 
-@lru_cache(maxsize=64)  # the same client is looked at before and after
+@lru_cache(maxsize=64)  # the same client is resolved before and after a plan
 def candidates(user: str | None, client_id: str | None) -> tuple[Entity, ...]:
     """Return the entities that can apply to a client, closest first: eight, fewer if a name is missing or empty.
 

@@ -231,7 +231,7 @@ async def apply(
     return outcome
 
 
-# ---- the words of the sentence ---------------------------------------------------------------
+# ---- steps of the workflow --------------------------------------------------------------------
 
 
 def _compared(

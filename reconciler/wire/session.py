@@ -125,7 +125,7 @@ class BrokerSession:
     def __repr__(self) -> str:
         return f"Session({self.state.value}, {len(self._in_flight)} in flight)"
 
-    # ---- what the caller asks ---------------------------------------------------------------
+    # ---- state for the caller ---------------------------------------------------------------
 
     @property
     def is_closed(self) -> bool:
@@ -156,7 +156,7 @@ class BrokerSession:
         self._outgoing.clear()
         return outgoing
 
-    # ---- what the caller does ---------------------------------------------------------------
+    # ---- actions of the caller --------------------------------------------------------------
 
     def start(self) -> None:
         """Request the broker's API versions, once connected."""
@@ -230,7 +230,7 @@ class BrokerSession:
         )
         return self.close(ConnectError(f"the broker hung up while {self.state.value}", hint=hint))
 
-    # ---- what arrives -----------------------------------------------------------------------
+    # ---- received bytes ---------------------------------------------------------------------
 
     def get_buffer(self) -> memoryview:
         """Return the buffer for the next bytes from the peer; never empty."""

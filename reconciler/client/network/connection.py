@@ -80,7 +80,7 @@ class Connection:
         self._works: set[asyncio.Task[None]] = set()
         self.scrubbed = login.scrubbed
 
-    # ---- what others see --------------------------------------------------------------------
+    # ---- state ------------------------------------------------------------------------------
 
     @property
     def node(self) -> str:
@@ -278,7 +278,7 @@ class Connection:
         if self._error is not None:
             raise RequestFailed(self._error, is_written=False)
 
-    # ---- the transport's side ---------------------------------------------------------------
+    # ---- TransportReceiver ------------------------------------------------------------------
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Return the buffer for the next bytes."""
@@ -374,7 +374,7 @@ class Connection:
             waiting = self._replies.pop(number)
             if not waiting.done():
                 waiting.set_exception(RequestFailed(self._error, is_written=True))
-                _ = waiting.exception()  # retrieved here, because the caller may be gone
+                _ = waiting.exception()  # retrieved here: the caller may be cancelled
         self._sent_at.clear()
         if self._transport is not None:
             self._transport.close()

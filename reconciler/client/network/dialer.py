@@ -181,7 +181,7 @@ async def _through_proxy(
             opened: socket.socket = await proxy.connect(
                 dest_host=address.host, dest_port=address.port
             )
-        except Exception as error:  # noqa: BLE001 - the library has its own tree; words may hold the URL
+        except Exception as error:  # noqa: BLE001 - the library has its own exceptions; their text may contain the URL
             failures.append(f"{address}: {type(error).__name__}")
             continue
         return opened, DialTarget(

@@ -78,7 +78,7 @@ class Login:
             token = await self._tokens()
         except KquotaError:
             raise
-        except Exception as error:  # noqa: BLE001 - a stranger's callable; its words may hold the token
+        except Exception as error:  # noqa: BLE001 - a callable of the caller; its error may contain the token
             raise AuthenticationError(
                 f"the token source failed: {type(error).__name__}",
                 hint="call it by itself to see why; its message is not shown, as it may hold secrets",

@@ -135,7 +135,7 @@ class DocumentTree:
             ManifestErrors: It is not a scalar, or YAML readers read it differently.
         """
         text = self.scalar_text()
-        assert isinstance(self.node, ScalarNode)  # noqa: S101 - spelled() has seen to it
+        assert isinstance(self.node, ScalarNode)  # noqa: S101 - scalar_text() has checked it
         if self.node.plain and not scalars.is_text(text) and not _INTEGER.fullmatch(text):
             raise self.wrong(f"{text!r} is not a string for every reader of YAML; quote it")
         return text

@@ -275,7 +275,7 @@ def _own_labels(root: MappingNode) -> dict[str, str]:
 
 
 def _policy_problem(simulate: Any) -> str:  # noqa: ANN401 - JSON
-    from reconciler.manifest.project import simulation_policy  # noqa: PLC0415 - the models of use, only where they are asked for
+    from reconciler.manifest.project import simulation_policy  # noqa: PLC0415 - the models of use, only for projects with spec.simulate
 
     try:
         _ = simulation_policy.policy_of(simulate)

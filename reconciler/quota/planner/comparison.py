@@ -263,7 +263,7 @@ class _Comparison:
                 """Do nothing and report nothing."""
 
     def _action(self, view: PairView, cause: Cause) -> Action:
-        """What the rules permit; unmanaged pairs outside the scope are left alone."""
+        """Return the action that the rules permit; unmanaged pairs outside the scope are not changed."""
         is_orphaned = view.pair in self.owned.orphaned
         action = self.rules.permits(cause, self._fate(view), is_orphaned=is_orphaned)
         is_out_of_scope = cause is Cause.UNMANAGED and not self.rules.in_scope(view.entity)

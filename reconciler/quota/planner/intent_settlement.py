@@ -11,7 +11,7 @@ describe settles it:
 So an intent alone is never a reason to remove a value: removals need a record.
 
 The time of an intent comes from the clock that wrote it. A time in the future is replaced by the present, so a clock
-that runs ahead delays the end by at most 65 s after the first describe. A clock that runs behind ends an intent early:
+that runs ahead delays the end by at most 65 s after the first describe. A slow clock ends an intent early:
 the value may then take effect without a record, which leaves it unmanaged; the value of another writer is not removed.
 """
 

@@ -97,7 +97,7 @@ class Preview:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether there is nothing to say: no change, no drift, no refusal, no warning."""
+        """Whether there is nothing to report: no change, no drift, no refusal, no warning."""
         return not (
             self.plan.changes or self.plan.drift or self.violations or self.warnings or self.errored
         )
