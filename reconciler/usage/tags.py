@@ -43,6 +43,16 @@ class Bucket:
     client_id: str = ""
     ip: str = ""
 
+    @property
+    def columns(self) -> dict[str, str]:
+        """As the columns of a table."""
+        return {
+            "group_kind": str(self.kind),
+            "user": self.user,
+            "client_id": self.client_id,
+            "ip": self.ip,
+        }
+
 
 def bucket_of(user: str = "", client_id: str = "", ip: str = "") -> Bucket:
     """The bucket of these labels; an ip stands alone, as in Kafka."""

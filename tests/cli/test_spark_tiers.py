@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from reconciler.evidence.spark.jobs import recommend
 from reconciler.evidence.spark.usage import impact_query
@@ -100,23 +99,16 @@ def test_a_tier_label_of_one_cluster_never_gates_another(kquota: Run, folder: Pa
 
 def _cases(cluster_id: str, policy: WhatIfPolicy, pinned: frozenset[tuple[str, Entity]]) -> object:
     """What the grouped call of `recommend` makes of one cluster: tier and marks."""
-    facts = impact_query.cluster_facts(
-        cluster_id, Cadence(step_ms=STEP, max_gap_ms=STEP), states={impact_query.BEFORE: BEFORE}
-    )
-    names = impact_query.FACTS.names
+    names = ("cluster_id", "quota_type", "broker_id", *impact_query.BUCKET)
     seen = dict.fromkeys(names, "") | {
         "cluster_id": cluster_id,
-        "role": impact_query.SEEN,
         "quota_type": "produce",
         "group_kind": "user",
         "user": "alice",
-        "value": 0.0,
     }
-    table = pa.Table.from_pylist(
-        [*(dict(zip(names, row, strict=True)) for row in facts), seen],
-        schema=to_arrow_schema(impact_query.FACTS),
-    )
-    (row,) = recommend._sizable(policy, pinned, {})(table).to_pylist()
+    facts = {cluster_id: recommend.SizingFacts(BEFORE, STEP, {})}
+    table = pa.Table.from_pylist([seen])
+    (row,) = recommend._sizable(policy, pinned, facts)(table).to_pylist()
     return row["tier"], row["marks"]
 
 

@@ -48,12 +48,7 @@ def _row(value: object) -> dict[str, Json]:
     for field in fields(value):  # type: ignore[arg-type] # the caller made sure that it is a dataclass
         inner = getattr(value, field.name)
         if isinstance(inner, Bucket):
-            values_by_name |= {
-                "group_kind": inner.kind.value,
-                "user": inner.user,
-                "client_id": inner.client_id,
-                "ip": inner.ip,
-            }
+            values_by_name |= inner.columns
         else:
             values_by_name[field.name] = json_of(inner)
     return values_by_name

@@ -4,7 +4,7 @@ import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -18,6 +18,7 @@ from reconciler.evidence.spark.tables import bounded_rows, reader, unit_writer
 from reconciler.evidence.spark.usage import (
     impact_query,
     recommendation,
+    report_rows,
     sample_windows,
 )
 from reconciler.evidence.spark.usage.candidate_plans import inputs_of, text_of
@@ -26,13 +27,13 @@ from reconciler.evidence.spark.usage.recommendation import BUMPED, CASES, PINNED
 from reconciler.evidence.store import recorded_window
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.manifest import Unit
-from reconciler.evidence.store.quota_snapshots import state_of
 from reconciler.evidence.store.recorded_window import RecordedWindow
 from reconciler.manifest.project.file import parse
 from reconciler.manifest.project.simulation_policy import policy_of
 from reconciler.quota.entity import Entity
 from reconciler.quota.entity_forms import canonical_text
-from reconciler.usage.impact.result_rows import RecommendationRow
+from reconciler.quota.state import QuotaState
+from reconciler.usage.impact.result_rows import EvidenceNote, RecommendationRow
 from reconciler.usage.impact.tier_policy import WhatIfPolicy, own_entity
 from reconciler.usage.recommendation.limit_sizes import Advice, SizingRule
 from reconciler.usage.reports.usage import TrafficDirection, UsageReport
@@ -166,22 +167,18 @@ def _cases(
     work: RecommendationRequest,
 ) -> DataFrame:
     """What is to be sized: distinct buckets with limit, tier and marks."""
-    fact_rows = [
-        row
-        for window in windows
-        for row in impact_query.cluster_facts(
-            window.cluster_id, window.cadence, states={impact_query.BEFORE: window.state}
+    clusters = {
+        window.cluster_id: SizingFacts(
+            window.state, window.cadence.max_gap_ms, _budgets(lake, window)
         )
-    ]
-    facts = impact_query.bucket_facts(samples).unionByName(
-        spark.createDataFrame(fact_rows, impact_query.FACTS)
+        for window in windows
+    }
+    sizing_cases = (
+        impact_query.seen_buckets(samples, clusters)
+        .groupBy("cluster_id")
+        .applyInArrow(_sizable(work.policy, work.pinned, clusters), CASES)
     )
-    budgets = {window.cluster_id: _budgets(lake, window) for window in windows}
-    sizing_cases = facts.groupBy("cluster_id").applyInArrow(
-        _sizable(work.policy, work.pinned, budgets), CASES
-    )
-    clusters = [window.cluster_id for window in windows]
-    bumped = _bumped(spark, lake, clusters, work)
+    bumped = _bumped(spark, lake, list(clusters), work)
     key = ["cluster_id", "quota_type", *BUCKET]
     # A proposal that was not merged raised nothing, and is made again.
     is_adopted = fn.col("current_units") >= fn.col("raised_units")
@@ -221,29 +218,33 @@ def _budgets(lake: Lake, window: RecordedWindow) -> dict[str, int]:
     return budgets
 
 
+class SizingFacts(NamedTuple):
+    """What is known of a cluster besides its samples: the limits of today, the longest gap, and budgets by direction."""
+
+    state: QuotaState
+    max_gap_ms: int
+    budgets: Mapping[str, int]
+
+
 def _sizable(
     policy: WhatIfPolicy,
     pinned: frozenset[tuple[str, Entity]],
-    budgets: Mapping[str, Mapping[str, int]],
+    clusters: Mapping[str, SizingFacts],
 ) -> Callable[[pa.Table], pa.Table]:
-    """The grouped call: one cluster's facts -> its cases, by the core's own rules."""
+    """The grouped call: one cluster's buckets -> its cases, by the core's own rules."""
 
-    def cases(facts: pa.Table) -> pa.Table:
-        rows = facts.to_pylist()
+    def cases(seen: pa.Table) -> pa.Table:
+        rows = seen.to_pylist()
         cluster_id: str = rows[0]["cluster_id"]
-        pace = {
-            row["quota_key"]: int(row["value"]) for row in rows if row["role"] == impact_query.PACE
-        }
         schema = to_arrow_schema(CASES)
-        if not pace:
+        if cluster_id not in clusters:
             return pa.Table.from_pylist([], schema=schema)
-        before = [row for row in rows if row["role"] == impact_query.BEFORE]
-        state = state_of(pa.Table.from_pylist(before, schema=facts.schema))
+        state, max_gap_ms, budgets = clusters[cluster_id]
         books = {kind: book(state, key) for kind, key in KEY_OF.items()}
         observed_buckets = {
             (QuotaType(row["quota_type"]), bucket_of_row(row))
             for row in rows
-            if row["role"] == impact_query.SEEN
+            if row["quota_type"] is not None
         }
         case_rows: list[dict[str, Any]] = []
         for kind, bucket in sorted(observed_buckets):
@@ -259,18 +260,15 @@ def _sizable(
                     "cluster_id": cluster_id,
                     "quota_type": str(kind),
                     "n": len(case_rows),
-                    "group_kind": str(bucket.kind),
-                    "user": bucket.user,
-                    "client_id": bucket.client_id,
-                    "ip": bucket.ip,
+                    **bucket.columns,
                     "source_entity": canonical_text(
                         effective_limit[0] if effective_limit else None
                     ),
                     "tier": policy.tier_of(cluster_id, bucket).name,
                     "current_units": limit_units(kind, current),
-                    "budget_units": budgets.get(cluster_id, {}).get(_DIRECTION.get(kind, "")),
+                    "budget_units": budgets.get(_DIRECTION.get(kind, "")),
                     "marks": [PINNED] if (cluster_id, bucket_entity) in pinned else [],
-                    "max_gap_ms": pace["gap"],
+                    "max_gap_ms": max_gap_ms,
                 }
             )
         return pa.Table.from_pylist(case_rows, schema=schema)
@@ -307,48 +305,22 @@ def _committed(
     return unit_writer.committed(lake, rows, generations, progress)
 
 
-_FIRST: Final = (Advice.CHANGE, Advice.REFUSED, Advice.INSUFFICIENT, Advice.KEEP)
-
-
 def _build_result(
-    rows: DataFrame, notes: tuple[Any, ...], work: RecommendationRequest
+    rows: DataFrame, notes: tuple[EvidenceNote, ...], work: RecommendationRequest
 ) -> RecommendationResult:
-    order = fn.array_position(
-        fn.array(*(fn.lit(str(advice)) for advice in _FIRST)), fn.col("advice")
-    )
-    change_amount = fn.abs(fn.col("target_units") - fn.coalesce("current_units", fn.lit(0)))
-    first = rows.orderBy(order, fn.desc(change_amount), *RECOMMENDATION.key).limit(work.most)
-    shown_rows = [
-        recommendation_row(row.asDict()) for row in bounded_rows.rows(first, work.most, "rows")
-    ]
+    shown_rows, remaining_count = report_rows.recommendation_rows(rows, work.most)
     change = rows.where(fn.col("advice") == str(Advice.CHANGE)).orderBy(*RECOMMENDATION.key)
     # No bound on what is only counted: a fleet may need more changes than documents are written of.
     changes = bounded_rows.rows(change, MOST_CHANGES, "changes of limits") if work.documents else []
-    remaining_count = rows.count() - len(shown_rows)
     report = UsageReport(
         evidence=notes,
-        recommendations=tuple(shown_rows),
+        recommendations=shown_rows,
         left_out={RECOMMENDATION.name: remaining_count} if remaining_count else {},
         notes=("nothing is applied: documents are for people to read and to merge",),
     )
     return RecommendationResult(
-        report=report, changes=tuple(recommendation_row(row.asDict()) for row in changes)
-    )
-
-
-def recommendation_row(row: dict[str, Any]) -> RecommendationRow:
-    """A row of ``recommendation`` as the value that renderers know."""
-    values_by_column = {
-        name: row[name] for name in RECOMMENDATION.names if name not in (*BUCKET, "day")
-    }
-    return RecommendationRow(
-        **values_by_column
-        | {
-            "quota_type": QuotaType(row["quota_type"]),
-            "bucket": bucket_of_row(row),
-            "advice": Advice(row["advice"]),
-            "rules": tuple(SizingRule(rule) for rule in row["rules"]),
-        }
+        report=report,
+        changes=tuple(report_rows.value_of(row, RecommendationRow) for row in changes),
     )
 
 

@@ -63,12 +63,8 @@ def simulated(
     if not counting:
         return Simulation(evidence=notes, rows=())
     samples = windows_.samples(spark, lake, [window for _, window in counting])
-    rows = impact_query.bucket_facts(samples).unionByName(
-        spark.createDataFrame(
-            [row for pair in counting for row in _facts(*pair)], impact_query.FACTS
-        )
-    )
-    asked_rows = impact_query.questions(rows).persist()
+    changes = {window.cluster_id: _change(candidate, window) for candidate, window in counting}
+    asked_rows = impact_query.questions(samples, changes).persist()
     try:
         progress("what the change asks for", 0, 0)
         broadcast = fits(asked_rows)
@@ -105,16 +101,13 @@ def fits(questions: DataFrame) -> bool:
     return all(row["parts"] <= MOST_BROADCAST for row in bounded_rows.rows(parts, 1, "sums"))
 
 
-def _facts(candidate: CandidateLimits, window: RecordedWindow) -> list[impact_query.FactRow]:
-    return impact_query.cluster_facts(
-        window.cluster_id,
-        window.cadence,
-        callback=candidate.callback,
-        states={
-            impact_query.BEFORE: window.state,
-            impact_query.AFTER: candidate.after(window.state),
-        },
+def _change(candidate: CandidateLimits, window: RecordedWindow) -> impact_query.ClusterChange:
+    return impact_query.ClusterChange(
+        max_gap_ms=window.cadence.max_gap_ms,
+        before=window.state,
+        after=candidate.after(window.state),
         recorded=window.limits.recorded(window.cluster_id),
+        callback=candidate.callback,
     )
 
 

@@ -174,16 +174,6 @@ def inputs_of(window: recorded_window.RecordedWindow) -> dict[str, str]:
 
 def columns_of(row: ImpactRow) -> dict[str, object]:
     """A row as the columns of ``impact_row``, without the day."""
-    bucket = row.bucket
-    of_bucket = {
-        "group_kind": str(bucket.kind),
-        "user": bucket.user,
-        "client_id": bucket.client_id,
-        "ip": bucket.ip,
-    }
-    values_by_column = {
-        name: getattr(row, name)
-        for name in IMPACT_ROW.names
-        if name != "day" and name not in of_bucket
-    }
-    return values_by_column | of_bucket
+    bucket = row.bucket.columns
+    names = (name for name in IMPACT_ROW.names if name != "day" and name not in bucket)
+    return {name: getattr(row, name) for name in names} | bucket

@@ -37,7 +37,7 @@ T = TypeVar("T")
 Values: TypeAlias = Row | Mapping[str, Any]
 """A row by the names of its columns."""
 
-MOST_ROWS: Final = 5_000
+MOST_ROWS: Final = 10_000
 """Rows of a table that a report may hold at all."""
 
 _STATES: Final = (

@@ -88,18 +88,16 @@ def frame_of(spark: SparkSession, fleets: list[whatif_cases.Case]) -> DataFrame:
     )
 
 
-def facts_of(spark: SparkSession, fleets: list[whatif_cases.Case], samples: DataFrame) -> DataFrame:
-    found = question.bucket_facts(samples)
-    rows = []
-    for one in fleets:
-        rows += question.cluster_facts(
-            one.cluster_id,
-            CADENCE,
-            measured=one.measured,
-            states={question.BEFORE: one.before, question.AFTER: one.after},
+def changes_of(fleets: list[whatif_cases.Case]) -> dict[str, question.ClusterChange]:
+    return {
+        one.cluster_id: question.ClusterChange(
+            max_gap_ms=CADENCE.max_gap_ms,
+            before=one.before,
+            after=one.after,
             recorded=one.recorded,
         )
-    return found.unionByName(spark.createDataFrame(rows, question.FACTS))
+        for one in fleets
+    }
 
 
 def seen_of(one: whatif_cases.Case) -> dict[QuotaType, dict[str, set[Bucket]]]:
@@ -113,12 +111,13 @@ def seen_of(one: whatif_cases.Case) -> dict[QuotaType, dict[str, set[Bucket]]]:
 
 
 def of_core(one: whatif_cases.Case) -> list[tuple[object, ...]]:
+    seen = seen_of(one)
     asks = impact_query(
         one.cluster_id,
         one.before,
         one.after,
-        seen_of(one),
-        measured=one.measured,
+        seen,
+        measured=set(seen),
         recorded=one.recorded,
     )
     return [plain(row) for row in judged(asks, one.series, CADENCE)]
@@ -127,7 +126,7 @@ def of_core(one: whatif_cases.Case) -> list[tuple[object, ...]]:
 def test_every_column_of_240_generated_fleets_is_that_of_the_core(spark: SparkSession) -> None:
     fleets = [whatif_cases.case(number, length=30) for number in range(CASES)]
     samples = frame_of(spark, fleets).repartition(2).persist()
-    questions = question.questions(facts_of(spark, fleets, samples)).persist()
+    questions = question.questions(samples, changes_of(fleets)).persist()
     found = simulation.impacts(samples, questions, DAY)
     rows = sorted(tuple(row[name] for name in COMPARED) for row in found.collect())
     expected = sorted((row for one in fleets for row in of_core(one)), key=lambda row: row[:8])
@@ -150,7 +149,7 @@ def test_a_million_samples_give_the_rows_of_the_core(spark: SparkSession) -> Non
     """1,080,000 samples: two tenants merged into one bucket on each of 20 brokers, and one looser limit each."""
     frame, one = million(spark)
     assert frame.count() >= 1_000_000
-    questions = question.questions(facts_of(spark, [one], frame)).persist()
+    questions = question.questions(frame, changes_of([one])).persist()
     found = simulation.impacts(frame, questions, DAY).collect()
     questions.unpersist()
     rows = sorted((tuple(row[name] for name in COMPARED) for row in found), key=lambda row: row[:8])
@@ -216,7 +215,7 @@ def test_samples_are_shuffled_as_runs_and_no_row_is_handed_to_python_by_itself(
     samples = frame_of(spark, fleets)
     samples.write.parquet(str(tmp_path / "samples"))
     read = spark.read.schema(samples.schema).parquet(str(tmp_path / "samples"))
-    rows = question.questions(facts_of(spark, fleets, read)).collect()
+    rows = question.questions(read, changes_of(fleets)).collect()
     asks = spark.createDataFrame(rows, question.ROWS)
     plan = plans.of(simulation.impacts(read, asks, DAY))
     assert not any(name in plan.text for name in ("BatchEvalPython", "ArrowEvalPython"))
