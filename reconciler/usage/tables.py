@@ -30,7 +30,6 @@ class Column:
 
     Attributes:
         name: With its unit, where it has one.
-        kind: What it holds.
         null: Whether it may be absent.
     """
 
@@ -44,7 +43,6 @@ class Table:
     """One table.
 
     Attributes:
-        name: Also the folder of its files.
         columns: In order. Every table that is kept has ``cluster_id`` and ``day``.
         key: What no two rows share; also the order of rows within a file, so that readers can skip.
     """

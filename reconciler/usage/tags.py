@@ -85,7 +85,6 @@ class KeyLimits:
     """The limits of one key, and the kinds of level that Kafka has in use for it.
 
     Attributes:
-        limits: Who has a limit.
         in_use: Kinds of level that decide the tags. Brokers before 4.2 keep a kind until they restart, even when
             its last quota is gone (KAFKA-19282).
     """
@@ -100,13 +99,7 @@ class KeyLimits:
 
 
 def book(state: QuotaState, key: Key, remembered_kinds: Iterable[GroupKind] = ()) -> KeyLimits:
-    """What a state says of one key.
-
-    Args:
-        state: Everything that is set.
-        key: Which key.
-        remembered_kinds: Kinds that old brokers still have in use.
-    """
+    """What a state says of one key."""
     limits = {subject: value for subject, of, value in state.pairs() if of is key}
     kinds = {_KIND_OF_LEVEL[level(entity)] for entity in limits if entity[2] is ABSENT}
     return KeyLimits(limits=limits, in_use=frozenset(kinds | set(remembered_kinds)))

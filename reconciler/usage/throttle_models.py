@@ -45,10 +45,6 @@ class Forecast:
     """What a limit does to one bucket on one broker over all samples.
 
     Attributes:
-        model: By which rule.
-        samples: How many.
-        covered_ms: The time that they stand for.
-        arrived_units: What arrived.
         throttled_ms: Time throttled; where the model is approximate, time over the limit.
         max_delay_ms: The worst delay; ``None`` where the model knows none.
         over_timeout_ms: Time with a delay above :data:`DELIVERY_TIMEOUT_MS`; ``None`` as before.

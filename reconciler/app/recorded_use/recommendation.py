@@ -44,11 +44,7 @@ class RecommendOptions:
     """What was typed.
 
     Attributes:
-        lake: Its address.
-        clusters: Which clusters.
         window: Of evidence; the last week of it is held out.
-        running: Where Spark runs.
-        most: So many rows are shown.
         folder: Where documents go; ``None`` = nowhere.
     """
 
@@ -72,7 +68,6 @@ class RecommendTask:
     """What is to be done, before Spark begins; everything that people can get wrong was looked at.
 
     Attributes:
-        clusters: The clusters.
         declared: What documents say, by name of the cluster; nothing of clusters without a name.
         places: Where proposals go, by name of the cluster; empty = nowhere.
     """
@@ -112,12 +107,7 @@ class RecommendTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecommendOutput:
-    """What came of it.
-
-    Attributes:
-        advised: Report and changes.
-        put: Files with documents.
-    """
+    """What came of it."""
 
     advised: "RecommendationResult"
     put: WrittenFiles

@@ -20,7 +20,6 @@ class WrittenFiles:
     """What became of the files.
 
     Attributes:
-        written: With documents.
         removed: Of an earlier run, because nothing is proposed any more.
     """
 

@@ -85,8 +85,6 @@ class ClusterSelection:
 
     Attributes:
         project: The project file; ``None`` = ``kquota.yaml`` here.
-        names: Clusters of the project.
-        every: All clusters of the project.
         ids: Cluster ids, instead of a project.
     """
 
@@ -110,9 +108,6 @@ class ClusterSelection:
 
     def check(self, ids: Collection[str]) -> None:
         """Whether files are about the clusters that were typed; where none was typed, all are welcome.
-
-        Args:
-            ids: The clusters that files are about.
 
         Raises:
             UsageError: One is about another cluster, or a cluster that was named has none.

@@ -44,14 +44,9 @@ class SimulateOptions:
     """What was typed.
 
     Attributes:
-        lake: Its address.
         clusters: Which clusters of the project; with files, whose these have to be.
         paths: Manifests, instead of those that the project configures.
-        plans: Saved plans.
-        after: Snapshots of limits to come.
-        window: Of evidence.
         engine: ``auto``, ``core`` or ``spark``.
-        running: Where Spark runs.
         most: So many rows are shown; tenants whole, at least one.
     """
 

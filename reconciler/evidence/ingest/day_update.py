@@ -65,7 +65,6 @@ class DayReading:
         points: Rows of ``point`` of the day and of :data:`OVERLAP_MS` before it; others are not used.
         cursor_ms: Up to where everything was fetched once this day is written; ``None`` = it comes from files.
         partial: What could not be read of it, in sentences.
-        dialect: The dialect that was spoken.
     """
 
     points: pa.Table

@@ -91,11 +91,8 @@ class FileImportRequest:
     """What is to be read.
 
     Attributes:
-        paths: The files.
-        form: How they are written.
         dialects: Those that may be spoken.
         dialect: The name of the one that is; "" = found out.
-        window: Points outside of it are left alone.
         unit: How times are written; answers of Prometheus always count seconds.
         rebuild: Whether days take the cadence that is set now.
     """
@@ -114,7 +111,6 @@ class FileImportResult:
     """What came of files.
 
     Attributes:
-        arrived: By cluster id.
         counts: What became of all series, also those of no cluster.
         failures: Which files, or parts of the lake, could not be used; of no single cluster.
     """
@@ -295,12 +291,7 @@ def _spoken_before(lake: Lake, sources: Sequence[ClusterSource]) -> str:
 
 
 class _NamesInFiles:
-    """A first look at files: which metrics and labels they have, whether several clusters are mixed, how many points a day.
-
-    Args:
-        files: Which files.
-        failures: Where files that cannot be read are noted.
-    """
+    """A first look at files: which metrics and labels they have, whether several clusters are mixed, how many points a day."""
 
     def __init__(self, files: FileImportRequest, failures: dict[Path, str]) -> None:
         self.points_by_day: Counter[int] = Counter()

@@ -43,8 +43,6 @@ class SeriesSelector:
     """Series that are asked for together.
 
     Attributes:
-        metric: Name.
-        matchers: Conditions on labels.
         without: Labels that series do not have: of single topics nothing is asked, where only totals are read.
     """
 

@@ -41,11 +41,9 @@ class DayReport:
     Attributes:
         day: UTC.
         samples: Rows of ``usage_sample``.
-        is_assembled: Whether this run wrote it.
         new_points: By how many points this run has more of it than was known.
         counts: What became of its points, by :class:`~reconciler.evidence.ingest.drop_reasons.DropReason`.
         coverage: For each broker the share of the day that it answered, in millionths.
-        partial: What is missing, in sentences.
     """
 
     day: date
@@ -62,7 +60,6 @@ class ClusterArrivals:
     """What a run brought for one cluster; grows while it goes on.
 
     Attributes:
-        counts: What became of series and points.
         days: The days that were written, or could have been.
         failures: Why the run did not get all that it wanted; empty = it did.
         remarks: What else people should know.
@@ -176,9 +173,6 @@ class SampleDays:
 
     def reports(self, written: Mapping[date, DayReport]) -> tuple[DayReport, ...]:
         """Every day as it stands, oldest first.
-
-        Args:
-            written: Those that this run wrote.
 
         Raises:
             LakeError: The lake cannot be read.

@@ -60,9 +60,6 @@ class ServerImportOptions:
     Attributes:
         dialects: Those that may be spoken.
         dialect: The name of the one that is; "" = found out.
-        config: Authorization, TLS and headers.
-        bounds: What it may cost.
-        window_ms: What one chunk covers.
         neighbours: Clusters that read from the same address: a series that is also one of theirs is rejected.
     """
 

@@ -30,13 +30,7 @@ _FOREIGN: Final = ("foreign", "foreign", "foreign")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotDocument:
-    """One look, as ``kquota snapshot --taken-at`` wrote it.
-
-    Attributes:
-        cluster_id: Whose limits.
-        observed_ms: When.
-        state: Everything that was set.
-    """
+    """One look, as ``kquota snapshot --taken-at`` wrote it."""
 
     cluster_id: str
     observed_ms: int
@@ -57,10 +51,6 @@ class SnapshotDocument:
 
 def read(text: str, *, source: str) -> SnapshotDocument:
     """The look that a document holds.
-
-    Args:
-        text: The document.
-        source: Its name, for errors.
 
     Raises:
         ConfigError: It is no whole document of ``kquota snapshot``.

@@ -21,11 +21,7 @@ class ClusterIngestSummary:
     """What became of one cluster.
 
     Attributes:
-        display_name: What people call it.
-        cluster_id: Its id.
         window: What was asked for; ``None`` = files, or nothing.
-        arrived: What came.
-        days: Every day as it stands now.
         published: Where evidence was published, and of which time; ``None`` = not.
         failures: Why it did not all work.
     """
@@ -45,12 +41,8 @@ class IngestSummary:
 
     Attributes:
         lake: Where, without secrets.
-        clusters: One per cluster.
-        snapshots: Looks that are new.
-        applies: Applies that are new.
         strange: Looks and applies of other clusters: left alone.
         counts: What became of series in files, also those of no cluster.
-        failures: What is about no single cluster.
     """
 
     lake: str

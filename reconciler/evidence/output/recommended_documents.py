@@ -25,7 +25,6 @@ class DeclaredDocuments:
     """What the documents of one cluster say.
 
     Attributes:
-        cluster: What they call the cluster.
         declarations: All of them, suspended ones too, as grants let them count; no two active ones declare one pair.
         written: The same as their files write them, by document.
     """
@@ -40,7 +39,6 @@ class _DocumentChange:
     """New limits for one document.
 
     Attributes:
-        subject: Whose limits.
         declaration: The document that is there; ``None`` = a new one.
         rows: At least one, each with a target.
     """
@@ -71,11 +69,6 @@ def documents(
     A limit goes into the document that declares it, else into the first that speaks of its entity; that document is
     repeated whole, with labels and annotations, and says which one it replaces. For any other entity there is a
     new one. Comments of a file are not repeated.
-
-    Args:
-        rows: Changes.
-        declared: What the documents of the cluster say.
-        evidence: What all of it rests on.
 
     Raises:
         UsageError: A name that was recorded cannot stand in a document.

@@ -42,7 +42,6 @@ class Plot:
         points: ``(begin in ms, mean, largest)``, ascending; at least one.
         span_ms: Length of a span; a larger distance is drawn as a gap.
         levels: Limits; those far above the curve are named and not drawn.
-        marked: Begins of spans to mark at the bottom.
     """
 
     title: str
@@ -67,7 +66,6 @@ class BarRow:
 
     Attributes:
         name: What it is about, shortened in the middle if it is too long.
-        bars: Its bars.
         details: Lines under the name, which distinguish rows of one name.
     """
 
@@ -82,12 +80,7 @@ class BarRow:
 
 
 def curve_chart(plot: Plot, tick_text: TickText) -> str:
-    """Mean and largest rate over time against limits.
-
-    Args:
-        plot: What is shown.
-        tick_text: For the vertical axis.
-    """
+    """Mean and largest rate over time against limits."""
     peak = max(1, *(maximum for _, _, maximum in plot.points))
     visible_levels = [level for level in plot.levels if level.value <= 3 * peak]
     top = max(peak, *(level.value for level in visible_levels)) if visible_levels else peak

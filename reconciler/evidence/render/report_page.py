@@ -56,7 +56,6 @@ class UsePageFiles:
 
     Attributes:
         template: HTML with ``{{policy}}``, ``{{title}}``, ``{{style}}`` and ``{{body}}``.
-        style: CSS.
     """
 
     template: str

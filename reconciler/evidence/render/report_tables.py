@@ -48,12 +48,7 @@ class ReportTable:
 
     Attributes:
         name: Of the table in the lake; also an anchor.
-        title: Its heading.
-        description: What it shows, one or two sentences.
-        heads: Of the columns.
         rows: Cells as plain text with names quoted; not escaped for any format.
-        names: Columns that hold foreign names.
-        numbers: Columns that stand at the right.
         left_out: How many rows are only counted.
     """
 

@@ -39,9 +39,7 @@ class TableExpiry:
     Attributes:
         table: Its name; "" = of all tables.
         units: Days of clusters that were past their time.
-        generations: Superseded manifests of others.
         files: Files that no manifest names any more, or ever named.
-        size: Bytes of all of it.
     """
 
     table: str = ""

@@ -42,10 +42,6 @@ class UnitContent:
 
     Attributes:
         rows: Its rows; ``None`` = see ``files``.
-        files: Its files.
-        counts: Named states of what went in.
-        inputs: What it was made from.
-        partial: What is missing of it, in sentences.
     """
 
     rows: pa.Table | None = None

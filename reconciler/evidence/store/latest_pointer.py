@@ -59,8 +59,6 @@ class EvidenceFile:
 
     Attributes:
         file: Its path, from the root of the store, size, rows and digest.
-        table: What it holds.
-        day: Of which day.
         source: Digest of what it was made from: equal = it need not be made again.
         end_sha256: Of the end of the file, for readers that do not fetch the whole.
     """
@@ -85,19 +83,10 @@ class LatestPointer:
     """What was published last of a cluster.
 
     Attributes:
-        cluster_id: Of which cluster.
-        schema_version: Of the tables.
-        from_ms: Begin of the window.
         to_ms: Its end, not included.
-        created_ms: When it was published.
-        pace: How often brokers were read.
         coverage_ppm: The share of the window in which the broker that was seen least answered.
         snapshot_id: The look at the limits that were in force at the end; "" = no look.
-        observed_at_ms: When that was.
         measured: Types of which any bucket was recorded.
-        partial: What is missing, in sentences.
-        counts: Named states of what was read.
-        parts: The files.
         retired: Files of earlier publications that are not removed yet.
     """
 

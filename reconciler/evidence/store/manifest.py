@@ -30,7 +30,6 @@ class Unit:
     """What is committed at once: a table's rows of one cluster and day.
 
     Attributes:
-        table: Which table.
         cluster_id: Kafka's cluster id, never "".
         day: UTC.
     """
@@ -66,9 +65,7 @@ class UnitFile:
     """One file.
 
     Attributes:
-        path: From the root of the store.
         size: In bytes.
-        rows: How many.
         sha256: Of its bytes, hexadecimal.
     """
 
@@ -89,15 +86,10 @@ class Manifest:
     """One generation of a unit.
 
     Attributes:
-        unit: Of what.
         generation: 1, 2, …; the highest counts.
-        schema_version: Of the tables, when it was made.
-        run_id: By which run.
-        created_ms: When, by that run's clock.
         files: Its files; none = the unit has no rows.
         counts: Named states of what went in, and the coverage of brokers; :attr:`states` and :attr:`coverage` are these apart.
         inputs: What it was made from, by name: generations, digests, moments.
-        partial: What is missing of it, in sentences.
     """
 
     unit: Unit

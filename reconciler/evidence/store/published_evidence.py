@@ -56,10 +56,8 @@ class PublishedEvidence:
     """The evidence of one cluster; where :attr:`note` says why it counts as none, it holds nothing.
 
     Attributes:
-        note: What it is and how good.
         state: The limits in force at the end of the window; ``None`` = no look.
         recorded: The limits under which the window was recorded; ``None`` = no look.
-        cadence: How often brokers were read.
     """
 
     note: EvidenceNote

@@ -80,9 +80,6 @@ class ObservedLimits:
     def recorded(self, path: str = "") -> RecordedLimits:
         """Under which limits the window was recorded.
 
-        Args:
-            path: Where the rows come from, for errors.
-
         Raises:
             LakeDamaged: A row cannot be true.
         """

@@ -39,13 +39,9 @@ class RecordedWindow:
     """A window of a cluster.
 
     Attributes:
-        cluster_id: Of which cluster.
-        from_ms: Begin.
         to_ms: End, not included.
         samples: The days of ``usage_sample``.
-        cadence: How often brokers were read.
         limits: What was seen of the limits up to the end.
-        state: The limits in force at the end.
         reason: Why it counts for nothing, "" = it counts.
     """
 

@@ -33,8 +33,6 @@ class RepairedUnit:
 
     Attributes:
         unit: Which unit.
-        lost_rows: Rows that it had.
-        retained_rows: Rows of its intact files.
     """
 
     unit: Unit

@@ -37,10 +37,8 @@ class MappedBucket:
     Attributes:
         bucket: The bucket; where ``any_name`` is set, the part of its kind without a name stands for every other name.
         any_name: Whether this speaks of many buckets that only traffic will name: of all that have no row of their own.
-        answer: What its evidence is worth.
         parts: Old buckets that were seen, sorted; their sum is its series, or a bound of it.
         limit: In Kafka's own unit, ``None`` = unlimited.
-        source: Whose limit that is.
         changed: Whether clients in it get another limit or other company than before.
         relieved: Whether all of the change is that clients may leave it: same limit, no new clients, never worse.
         reason: One sentence, "" where the answer is exact.

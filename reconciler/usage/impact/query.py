@@ -55,14 +55,11 @@ class ImpactRequest:
     """One row to come: everything about it that needs no sample.
 
     Attributes:
-        quota_type: What is limited.
-        bucket: Who, after the change.
         any_name: Whether it speaks of many buckets that only traffic will name.
         broker_id: Where; "" = no broker saw it.
         answer: How far the parts say what the bucket will use.
         parts: What has to be read; nothing where no figure could come of it.
         before_units: The lowest limit of the parts today; ``None`` = unlimited, or no number.
-        after_units: The limit to come.
         source_entity: Whose limit that will be (:func:`~reconciler.quota.entity_forms.canonical_text`).
         reason: One sentence, "" where the answer is exact.
     """
@@ -84,11 +81,9 @@ class ImpactQuery:
     """What a plan asks of the evidence of one cluster.
 
     Attributes:
-        cluster_id: Which cluster.
         requests: The rows to come, sorted as :func:`judged` gives them.
         flipped: Buckets without limits that will be counted under other tags: their history ends.
         unexplained: Series that the limits of today cannot have made.
-        notes: Sentences about whole types.
     """
 
     cluster_id: str

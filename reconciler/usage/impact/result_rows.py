@@ -31,12 +31,8 @@ class EvidenceNote:
     """What a report rests on.
 
     Attributes:
-        cluster_id: Of which cluster.
         source: Where it was read from, without secrets.
-        from_ms: Begin of the window.
         to_ms: Its end, not included.
-        made_ms: When it was published.
-        step_ms: Usual distance of two samples.
         coverage_ppm: The share of the window that samples cover, of the broker that was seen least.
         snapshot_id: Which look at the quotas it was recorded under.
         partial: What is missing of it, in sentences; empty = nothing.
@@ -65,31 +61,18 @@ class ImpactRow:
     better, is not judged and is not enough (`may_be_worse`).
 
     Attributes:
-        cluster_id: Of which cluster.
-        quota_type: What is limited.
-        bucket: Who.
         any_name: Whether it speaks of many buckets that only traffic will name.
         broker_id: Where; "" where no broker saw it.
         before_units: The limit of today, in units (of several old buckets the lowest); ``None`` = unlimited.
-        after_units: The limit to come.
         source_entity: Whose limit that will be, as canonical JSON; "" = none.
         answer: How far the series say what the bucket will use.
-        verdict: In one word.
         bound: What the figures after are to the truth.
-        model: By which rule they were made.
         before_throttled_ms: Simulated under the limit of today; ``None`` = no figure.
-        before_max_delay_ms: Worst delay of that.
         observed_throttled_ms: What the broker was seen to do; ``None`` = not recorded.
-        after_throttled_ms: Simulated under the limit to come.
-        after_max_delay_ms: Worst delay of that.
         after_over_timeout_ms: Time with a delay above 120 s: records are lost.
-        delayed_units: What had to wait.
-        unfinished: Sessions that end with a backlog.
-        covered_ms: Time that the evidence covers.
         censored_ms: The part of it in which clients wanted more than was recorded.
         why: One sentence, "" where the answer is exact.
         worst_throttled_ms: ``after_throttled_ms`` in the worst case, where the bound is "between"; otherwise ``None``.
-        worst_max_delay_ms: Worst delay of that.
     """
 
     cluster_id: str
@@ -181,7 +164,6 @@ class Simulation:
         left_out: How many rows are only counted.
         left_blind: How many of those could not be judged.
         verdicts: How many of all rows, shown or not, have which verdict. May be left away where all are shown.
-        breaches: What the policy refuses.
         flipped: Buckets without limits that will be counted under other tags: ``(cluster, type, bucket)``.
         unexplained: Series that the limits in force cannot have made.
         notes: Sentences about the whole: what could not be looked at and why.

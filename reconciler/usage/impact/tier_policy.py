@@ -32,12 +32,9 @@ class TierRule:
     """One tier.
 
     Attributes:
-        name: For people.
-        tolerance: How much worse a change may make it.
         tier: How its limits are sized, without bounds.
         floors: Smallest limit by type, in units; 1 where nothing is said.
         ceilings: Largest limit by type; none where nothing is said.
-        entities: Who belongs to it.
     """
 
     name: str
@@ -75,7 +72,6 @@ class ConsumerRule:
 
     Attributes:
         entities: Who; none = all.
-        size: Of their fetches.
     """
 
     entities: tuple[EntityPattern, ...]
@@ -114,7 +110,6 @@ class WhatIfPolicy:
         usual: The tier of clients that match no rule.
         labelled: Tiers by label of the document, by cluster id and entity: a document speaks of its own cluster alone.
             What the trusted configuration says goes before it, and is for every cluster.
-        elastic: What is done about elastic types.
         consumers: How large the fetches of consumers are, where that is stated.
     """
 

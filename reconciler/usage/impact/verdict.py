@@ -45,13 +45,11 @@ class BucketImpact:
     """One bucket on one broker before and after.
 
     Attributes:
-        verdict: In one word.
         bound: What ``after`` is to the truth.
         before: The limits of today over the whole time; of several parts the one that is throttled longest, never a sum.
         observed_throttled_ms: What the broker was seen to do, of several parts the longest; ``None`` = not recorded.
         after: The limit to come, in the best case; ``None`` = no figure can be given.
         worst: The same in the worst case; ``None`` where there is one figure only.
-        covered_ms: The time that the evidence covers.
         censored_ms: The part of it in which the clients wanted more than was recorded.
     """
 
@@ -77,13 +75,9 @@ class ImpactFacts:
     """What has to be known of the samples to judge them.
 
     Attributes:
-        kind: What is limited.
         samples: How many moments the sum of the parts has.
-        covered_ms: The time that they stand for.
         censored_ms: The part of it in which clients wanted more than was recorded.
-        wanted_more: Whether they ever did.
         may_have_wanted_more: Whether they ever did, or it is not known.
-        before: Of each part under its own limit.
         observed_ms: For how long the broker was seen to throttle each part; ``None`` = not recorded.
         after: Of the sum of the parts under the limit to come; ``None`` where the answer allows no figure.
     """

@@ -176,7 +176,6 @@ class TenantImpact:
 
     Attributes:
         worst: The row of the worst broker; the lowest id of equal ones.
-        brokers: How many brokers saw it.
         throttled: How many of them will throttle it, as far as is known.
     """
 

@@ -29,7 +29,6 @@ class BrokerMoments:
     """Moments of a broker, one way, in any order. What is not recorded is :data:`NOT_RECORDED`.
 
     Attributes:
-        dt_ms: The time that each stands for.
         served_units: What all buckets together were served in that time.
         recorded_units: What all buckets together were recorded with, in units per second.
         broker_units: What the broker took or gave in all without replication, per second.
@@ -56,7 +55,6 @@ class BrokerCapacity:
 
     Attributes:
         units: Bytes/s; ``None`` = not configured.
-        headroom_ppm: Usable part.
         replication_factor: What stands for replication where it was not recorded; ``None`` = nothing.
         outward: Whether it is about what the broker gives.
     """
@@ -82,8 +80,6 @@ class BrokerLoad:
         coincident_ppm: Served over budget, not exceeded in 99.9 % of the time.
         overload_ms: Time in which more than the budget was served.
         unattributed_ppm: Bytes that no bucket accounts for, of all bytes; ``None`` where the broker's total is not recorded.
-        covered_ms: Time that all moments stand for.
-        basis: What the budget rests on.
     """
 
     budget_units: int | None

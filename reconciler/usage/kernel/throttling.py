@@ -55,11 +55,6 @@ class Demand:
     """A series ready for any limit: what can be worked out without one is worked out once.
 
     Attributes:
-        dt_ms: The time that each sample stands for.
-        rate_units: Its rate.
-        units: What arrived in that time, a_i.
-        begins: The places at which sessions begin.
-        arrived_by_session: What arrived in each session.
         peak: The largest rate; 0 of no sample.
     """
 

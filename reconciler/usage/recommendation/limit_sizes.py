@@ -24,10 +24,8 @@ class Tier:
     """What is promised to a group of entities, and how its limits are set.
 
     Attributes:
-        name: For people.
         share_ppm: Largest share of time that may be throttled, in millionths.
         max_delay_ms: Worst delay; ``None`` = any.
-        margin_percent: Added to what is needed.
         bump_percent: Added where demand was censored more than the share; 0 = never.
         floor: Smallest limit, in units.
         ceiling: Largest limit; ``None`` = none.
@@ -94,10 +92,7 @@ class SizingCase:
     """One bucket to be sized.
 
     Attributes:
-        kind: What is limited.
-        from_ms: Begin of the evidence window.
         to_ms: Its end, not included.
-        max_gap_ms: A longer gap begins a session.
         current: Its limit today; ``None`` = unlimited.
         budget: What a broker can still give; ``None`` = not known.
         pinned: Annotated ``sizing: pinned``: only reported.
@@ -119,21 +114,16 @@ class Recommendation:
     """A limit with its evidence. Numbers are units; they are ``None`` where there is nothing to go by.
 
     Attributes:
-        advice: In one word.
-        current: The limit today.
-        target: The limit to set.
         needed: The smallest that keeps the promise, before any rule.
         lower: The smallest that keeps it at twice the share.
         upper: The smallest that keeps it at half the share.
         worst_week: What the worst single week would have needed.
         peak: Largest rate seen before the held-out week.
         train: What the target does on what it was sized by.
-        test: What it does on the held-out week.
         confidence_ppm: Covered share of the window, in millionths, of the broker that was seen least.
         censored_ppm: Share of the seen time in which demand was higher than recorded, in millionths.
         rules: What changed the number, in order.
         evidence_ms: Time from the first sample to the end of the last.
-        samples: How many, of all brokers.
     """
 
     advice: Advice

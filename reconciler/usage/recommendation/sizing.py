@@ -22,11 +22,6 @@ from reconciler.usage.samples import MILLION, QuotaType
 def recommend(case: SizingCase, tier: Tier, brokers: Iterable[SampleSeries]) -> Recommendation:
     """A limit for one bucket, with its evidence; no limit where there is too little to go by.
 
-    Args:
-        case: The bucket.
-        tier: What is promised to it.
-        brokers: What each broker recorded of it.
-
     Raises:
         QuotaValueError: Rates that cannot be counted.
     """

@@ -44,7 +44,6 @@ class LimitTrial:
     """A span of the evidence of one bucket, ready for any limit. Each limit is simulated once.
 
     Attributes:
-        brokers: How many saw it.
         peak: The largest rate on any of them; 0 where nothing was used.
         simulated: What a limit does on each broker; ``None`` = unlimited.
     """

@@ -86,7 +86,6 @@ class ClusterTotals:
     """One cluster of a fleet in numbers.
 
     Attributes:
-        cluster_id: Which.
         look_ms: When the look was taken that everything is compared with.
         counts: Numbers by what they count, such as ``removals`` or ``drift-external``.
         violations: What guards say against its plan, in sentences.
@@ -105,11 +104,6 @@ class FleetReport:
     Attributes:
         about: ``resolve``, ``plan`` or ``history``.
         clusters: One per cluster that was looked at, sorted.
-        effective: Who gets which limit.
-        dead: What holds for no client.
-        planned: What a plan would change.
-        conflicts: Pairs that several documents claim.
-        changed: What changed, newest first.
         left_out: Table -> how many rows are only in the lake.
         notes: Sentences about the whole: what could not be looked at and why.
     """

@@ -27,20 +27,12 @@ class UsageRow:
     """Use of one bucket on one broker over a window; the columns of ``usage_row``.
 
     Attributes:
-        cluster_id: Of which cluster.
-        quota_type: What was measured.
-        bucket: Who.
         broker_id: Where; "" where no broker saw it.
         limit_units: The limit in force at the end of the window; ``None`` = unlimited.
         source_entity: Whose limit that is, as canonical JSON; "" = none.
-        covered_ms: Time that samples cover.
         p50_units: The rate that was not exceeded in half of the time, at most one histogram bucket too high.
-        p95_units: The same for 95 %.
-        p99_units: The same for 99 %.
-        max_rate_units: The largest rate.
         throttled_ms: Time in which the broker was seen to throttle; ``None`` = not recorded.
         censored_ms: Time in which more was wanted than recorded.
-        state: In one word.
     """
 
     cluster_id: str
@@ -64,16 +56,11 @@ class CapacityRow:
     """One broker, one way; the columns of ``capacity_row``. Shares are millionths of the budget.
 
     Attributes:
-        cluster_id: Of which cluster.
-        broker_id: Which broker.
-        direction: Which way.
         budget_units: What is left for clients, bytes/s: the smallest of the window; ``None`` = capacity not configured.
         committed_ppm: All limits over the budget; above one million is normal.
         coincident_ppm: What was served at the same time, at the 99.9th percentile of time.
         overload_ms: Time in which more than the budget was served.
         unattributed_ppm: Bytes that no bucket accounts for, of all bytes.
-        covered_ms: Time that samples cover.
-        basis: What the budget rests on.
     """
 
     cluster_id: str
@@ -108,12 +95,7 @@ class UsageCurve:
     """Use of one bucket on one broker over time, with its limits; what a chart is drawn from.
 
     Attributes:
-        cluster_id: Of which cluster.
-        quota_type: What was measured.
-        bucket: Who.
-        broker_id: Where.
         points: ``(begin in ms, mean rate, largest rate)`` of equal spans, ascending; a missing span is a gap.
-        span_ms: Length of a span.
         before_units: The limit of today; ``None`` = unlimited.
         after_units: The limit to come, the same as before where nothing changes.
         throttled: Begins of the spans in which the broker was seen to throttle.
@@ -135,12 +117,9 @@ class ResultOrigin:
     """Where rows come from that a report did not make itself: the newest result of a cluster that the lake holds.
 
     Attributes:
-        table: Its rows are of this table.
-        cluster_id: Of which cluster.
         from_ms: Begin of the window that they speak of; ``None`` = they do not say.
         to_ms: Its end, not included.
         snapshot_id: The look at the limits that they were made under; "" = they do not say.
-        made_ms: When they were made.
         other_window: Whether that window has other days than the report's.
     """
 
@@ -159,15 +138,9 @@ class UsageReport:
 
     Attributes:
         evidence: One per cluster, sorted.
-        simulation: What a change would have done.
         origins: Where simulation and recommendations were taken from; empty = they were made just now.
-        recommendations: Most telling first.
-        usage: Most telling first.
-        capacity: By cluster and broker.
-        noisy: Largest excess first.
         curves: At most some dozens.
         left_out: How many rows of each table are only counted, by the name of the table.
-        notes: Sentences about the whole.
     """
 
     evidence: tuple[EvidenceNote, ...] = ()

@@ -21,13 +21,7 @@ MAX_ID = 2**31
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdentityPeriod:
-    """A time in which a target was seen with one id and no other.
-
-    Attributes:
-        broker: The id.
-        from_ms: First sight.
-        to_ms: Last sight.
-    """
+    """A time in which a target was seen with one id and no other."""
 
     broker: str
     from_ms: int
@@ -153,11 +147,6 @@ class DuplicateBrokerCheck:
 
         Only types of quota that both report are compared, because one broker may have two exporters; and only what was
         used at all. ``None`` = there is nothing of that.
-
-        Args:
-            first: An origin.
-            second: Another one.
-            hour: Since the epoch.
         """
         first_means, its = self._means.get((first, hour), {}), self._means.get((second, hour), {})
         kinds = {line[:2] for line in first_means} & {line[:2] for line in its}
@@ -193,9 +182,6 @@ class MutationScrape(NamedTuple):
     """A kept scrape of a node that recorded mutations at some time of the day.
 
     Attributes:
-        ts_ms: When.
-        node: Its id.
-        row: Its row.
         total: Mutations per second of all buckets.
     """
 
@@ -211,10 +197,6 @@ def reign(sights: Iterable[MutationScrape], step_ms: int) -> tuple[int, ...]:
     No metric says who is active, but only the active controller counts mutations. So a node takes over where it shows
     some while the one before shows none, or was not seen for two steps. Until a node shows some it is the first
     that will.
-
-    Args:
-        sights: Of all such nodes.
-        step_ms: Usual distance of two scrapes.
     """
     order = sorted(sights)
     if not order:

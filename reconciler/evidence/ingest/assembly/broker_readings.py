@@ -68,14 +68,11 @@ class BrokerReadings:
     Attributes:
         moments: Kept scrapes that succeeded; the place is the row. Those of the active controller come once more, as
             :data:`~reconciler.usage.samples.CONTROLLER`.
-        rows: The rows of each broker.
         failed: Scrapes that failed, by broker.
         tracks: Buckets on brokers; the place is their number.
-        occurrences: Where a track was named at all.
         rates: In Kafka's own units per second.
         throttles: Mean delays in ms; not a number = none was throttled.
         totals: Of brokers, per second: rows and values by gauge's measure.
-        carry: For the day after.
         surmised: Rows of moments that no ``up`` covers.
         contested: Broker ids that several brokers have, and the instances of these.
     """
@@ -307,7 +304,6 @@ class CounterRates:
 
     Attributes:
         series: Which counter.
-        rows: At the end of which interval.
         values: What it counted per second.
         grown: What it counted in all.
         last: The last reading of each counter, ``(milliseconds, value)``: the next day begins there.

@@ -55,7 +55,6 @@ class AssembledDay:
         brokers: Rows of ``broker_sample``.
         counts: Everything that was not simply used, by name.
         coverage: For each broker the share of the day that kept scrapes stand for, in millionths.
-        carry: What the day after has to know.
         doubts: What makes the day partial, in sentences.
     """
 

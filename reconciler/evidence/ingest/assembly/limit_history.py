@@ -17,13 +17,7 @@ _NO_LIMIT: Final = 2**31 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitSnapshot:
-    """What a cluster was seen to have.
-
-    Attributes:
-        observed_ms: When.
-        snapshot_id: Which look.
-        state: All its quotas.
-    """
+    """What a cluster was seen to have."""
 
     observed_ms: int
     snapshot_id: str

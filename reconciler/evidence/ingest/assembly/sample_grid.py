@@ -28,10 +28,7 @@ class SampleGrid:
 
     Attributes:
         tracks: The buckets on brokers, sorted; those that the day before named come in, too.
-        number: The track of each sample.
-        rows: Its moment.
         spans: The time that it stands for, in ms.
-        units: Its rate.
         throttles: Mean delay in ms; null = not recorded.
         read: Whether it was read, and not filled.
         size: How many rows there are: ``number * size + row`` is a key.

@@ -39,10 +39,7 @@ class AssignedPoints:
     """Points at kept moments, one per series and moment.
 
     Attributes:
-        scrapes: The moments.
-        rows: For each point the row of its moment.
         names: The columns of :data:`NAMES`, one value per point.
-        values: As recorded.
     """
 
     scrapes: DayScrapes

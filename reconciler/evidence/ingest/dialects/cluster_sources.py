@@ -47,7 +47,6 @@ class BrokerIdRule:
     Nothing is evaluated. The pattern must fit the whole value and has one group, which is the id.
 
     Attributes:
-        label: Which label.
         pattern: With one group; ``None`` = the value itself is the id.
     """
 
@@ -102,8 +101,6 @@ class ClusterSource:
     """Where the recorded use of one cluster comes from.
 
     Attributes:
-        cluster: What manifests call the cluster.
-        cluster_id: Its own id.
         prometheus: Address of the HTTP API, "" = none is set.
         matchers: What a series of this cluster fits; empty = not set.
         broker_rule: How labels give broker ids; ``None`` = only app-info does.

@@ -39,12 +39,10 @@ class SeriesMeaning:
     """What the values of a series are.
 
     Attributes:
-        measure: What is measured.
         quota_type: Of which quota; "" where it is the broker's.
         user: Decoded, or "".
         client_id: Decoded, or "".
         ip: Canonical, or "".
-        factor: What values are multiplied with.
         broker_id: The id that labels give, where the series identifies the broker of an instance; "" = its value does.
     """
 
@@ -98,11 +96,9 @@ class Dialect:
 
     Attributes:
         name: What ``--dialect`` calls it.
-        about: Where it comes from, for people.
         metrics: Its own lines, then those that every dialect has.
         names: By ``user``, ``client_id`` and ``ip``.
         type_label: Where the quota type stands; ``None`` = in the metric's name.
-        types: How quota types are spelled.
         refuse: Labels whose presence means that a series is not read, and the word it is counted under.
         proof: Names that only this dialect has, among those that share its metrics.
         unless: Names that it never has.
@@ -226,11 +222,7 @@ def _identity(metric: MetricRule, labels: Mapping[str, str]) -> SeriesMeaning | 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DialectTable:
-    """All dialects that are known.
-
-    Attributes:
-        all: In the order of the table.
-    """
+    """All dialects that are known."""
 
     all: tuple[Dialect, ...]
 

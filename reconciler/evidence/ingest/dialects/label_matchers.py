@@ -31,7 +31,6 @@ class LabelMatcher:
     Attributes:
         label: Its name; an absent label is an empty one.
         operator: ``=``, ``!=``, ``=~`` or ``!~``; expressions are anchored at both ends, as in Prometheus.
-        value: What it is compared with.
     """
 
     label: str

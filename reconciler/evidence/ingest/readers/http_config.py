@@ -48,11 +48,9 @@ class HttpConfig:
     """What goes along with every request.
 
     Attributes:
-        headers: Also the one of authorization.
         tls: ``None`` = the system's authorities, as always.
         server_name: Instead of the host's, in TLS; "" = the host's.
         proxy: Through which proxy, "" = what the environment says.
-        secrets: What no message may contain.
         authorized: Whether a secret goes along, which wants TLS: authorization, or any header but those of tenants.
     """
 

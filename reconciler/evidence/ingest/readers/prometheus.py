@@ -62,7 +62,6 @@ class PrometheusLimits:
     """What one client may cost.
 
     Attributes:
-        connect_seconds: For a connection.
         total_seconds: For one try, answer included.
         wait_seconds: Longest single wait that a server may ask for.
         answer_bytes: Largest answer; a larger one is asked for in parts.

@@ -15,7 +15,6 @@ class PointArray(Sequence[tuple[int, float]]):
 
     Attributes:
         times: Milliseconds since the epoch, as read.
-        values: One per time.
     """
 
     __slots__ = ("times", "values")

@@ -49,14 +49,7 @@ class PlanFrames:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterPlanInput:
-    """What one cluster's plan is made from, besides the cluster itself.
-
-    Attributes:
-        desired: All its documents.
-        owned: Its records.
-        rules: What the plan may do.
-        day: Of the look that it is compared with.
-    """
+    """What one cluster's plan is made from, besides the cluster itself."""
 
     desired: DesiredState
     owned: OwnershipRecords

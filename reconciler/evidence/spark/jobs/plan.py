@@ -109,15 +109,6 @@ def planned(
 ) -> FleetReport:
     """Plan from sides that were read here, which are kept in the lake, too.
 
-    Args:
-        spark: The session.
-        lake: Where looks are, and results go.
-        fleet: By cluster id.
-        guards: By cluster id.
-        to_ms: Limits as of this moment.
-        max_rows: Rows of each kind to report.
-        progress: Called for each phase.
-
     Raises:
         UsageError: There is no complete look at any of the clusters.
         LakeError: The lake cannot be read or written.

@@ -76,15 +76,10 @@ class RecommendationRequest:
     """A job, understood.
 
     Attributes:
-        clusters: Which clusters.
-        from_ms: Begin of the window.
         to_ms: Its end, not included; the last week is held out.
-        policy: The tiers, by which limits are sized.
         pinned: Cluster id and entity whose limits are only reported.
-        most: So many rows are shown.
         documents: Whether every change is wanted, to be written as a document; else only what is shown.
         source: The lake, without secrets.
-        now_ms: Now.
     """
 
     clusters: tuple[str, ...]
@@ -113,7 +108,6 @@ class RecommendationResult:
     """What came of it.
 
     Attributes:
-        report: Evidence and the most telling rows.
         changes: Every change that may be proposed, by cluster and bucket: what documents are made of. Empty where none
             were asked for.
     """

@@ -46,10 +46,6 @@ class TableRollup:
     """What was done for one table.
 
     Attributes:
-        table: Its name.
-        units: Days of clusters that were made.
-        rows: Their rows.
-        unchanged: Days of clusters that were up to date.
         again: Days that another writer committed first, and that were looked at again.
     """
 

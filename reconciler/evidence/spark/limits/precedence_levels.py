@@ -27,7 +27,6 @@ class LevelGroup:
 
     Attributes:
         names: The columns that a client has to share with the limit, besides its cluster.
-        levels: Which levels, closest first.
     """
 
     names: tuple[str, ...]

@@ -56,13 +56,7 @@ def path_of(home: Path, java_version: str) -> Path:
 
 
 def ready(java_version: str, tell: Callable[[str], None], log4j: str) -> Path | None:
-    """The archive, made now if there is none; ``None`` if it cannot be made: it is a help and no condition.
-
-    Args:
-        java_version: Of the JVM that will start.
-        tell: Takes a line before work of half a minute.
-        log4j: Address of the settings for log lines.
-    """
+    """The archive, made now if there is none; ``None`` if it cannot be made: it is a help and no condition."""
     if any(character.isspace() for character in str(folder())):
         return None  # Spark splits Java's options at blanks
     try:

@@ -36,9 +36,7 @@ class Job(Generic[S]):
     """One job.
 
     Attributes:
-        name: What is typed.
         settings: A frozen dataclass; its fields (:func:`job_option`) are the arguments.
-        run: Does it.
         example: Arguments of one run, for the help: what follows the name and ``--lake``.
     """
 

@@ -29,12 +29,6 @@ def run(
 ) -> Any:  # noqa: ANN401 - the job's result
     """Run a job with a session of its own, which has ended when this returns.
 
-    Args:
-        job: Which.
-        lake: Its address.
-        session_settings: What session.
-        settings: Of the type that the job names.
-
     Raises:
         ConfigError: There is no session to be had.
         LakeError: The lake cannot be read or written.

@@ -32,9 +32,6 @@ class NextGeneration:
     Attributes:
         unit: Which unit.
         after: Its newest generation when the work began; ``None`` = there was none.
-        inputs: What the rows are made from, by name.
-        counts: Named states of what went in.
-        partial: What is missing of them, in sentences.
     """
 
     unit: Unit
@@ -49,7 +46,6 @@ class CommitResult:
     """What became of units.
 
     Attributes:
-        manifests: Their new generations.
         conflicts: Units that another writer committed meanwhile: look at them anew.
     """
 

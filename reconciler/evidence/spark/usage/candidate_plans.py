@@ -33,7 +33,6 @@ class CandidateLimits:
     """Limits to come of one cluster: a whole state, or a plan on top of what the lake says is there.
 
     Attributes:
-        cluster_id: Of which cluster.
         state: Everything that will be set; ``None`` where there is a plan.
         plan: What will change; ``None`` where there is a state.
         callback: A custom quota callback of its brokers.
@@ -56,14 +55,9 @@ class SimulationRequest:
     """A job, understood.
 
     Attributes:
-        candidates: One per cluster.
-        from_ms: Begin of the window.
         to_ms: Its end, not included.
-        policy: What is refused.
-        min_delay_ms: A shorter delay is no throttling.
         most: Whole tenants are shown up to so many rows, at least one.
         source: The lake, without secrets.
-        now_ms: Now.
     """
 
     candidates: tuple[CandidateLimits, ...]

@@ -61,9 +61,6 @@ class ClusterChange(NamedTuple):
     """What is known of a change of one cluster's limits before anything is read of its samples.
 
     Attributes:
-        max_gap_ms: A longer gap begins a session.
-        before: The limits of today.
-        after: Those to come.
         recorded: Those under which series were recorded; ``None`` = those of today.
         callback: A custom quota callback of the brokers.
     """

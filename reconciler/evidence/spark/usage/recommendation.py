@@ -53,7 +53,6 @@ class SizingParameters:
     """What is the same for all cases.
 
     Attributes:
-        from_ms: Begin of the evidence window.
         to_ms: Its end, not included; the last week before it is held out.
         tiers: By the names that cases give; one per name and type where bounds differ: ``name`` or ``name:type``.
     """

@@ -115,7 +115,6 @@ class VerdictCounts:
     """Counts of all rows of ``impact_row``.
 
     Attributes:
-        verdicts: How many have which verdict.
         blind: How many could not be judged.
     """
 

@@ -53,11 +53,6 @@ def conformed(table: Table, rows: pa.Table, path: str = "") -> pa.Table:
     Nullable columns that are missing become null: a table of the version before has none of those that came since.
     Other spellings of one type (dictionaries, large and view texts) are taken; other types never are.
 
-    Args:
-        table: Which table.
-        rows: Its rows.
-        path: Where they come from, for errors.
-
     Raises:
         LakeDamaged: A column is missing, unknown, of another type, or null where it may not be.
     """

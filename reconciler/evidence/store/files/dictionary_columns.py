@@ -17,9 +17,6 @@ ITEM_BYTES: Final = 64
 def open_parquet(source: str | pa.NativeFile) -> pq.ParquetFile:
     """A Parquet file whose texts are read as dictionaries, those in lists, maps and structs too.
 
-    Args:
-        source: A path or an Arrow buffer reader.
-
     Raises:
         pa.ArrowException: It is no whole Parquet file.
         OSError: It cannot be read.

@@ -47,7 +47,6 @@ class StoredFile:
     """A file as a listing shows it.
 
     Attributes:
-        path: From the root of the store.
         size: In bytes.
         modified_ms: When it was written, by the store's clock.
     """
