@@ -65,6 +65,7 @@ class UnitFile:
     """One file.
 
     Attributes:
+        path: From the root of the store.
         size: In bytes.
         sha256: Of its bytes, hexadecimal.
     """

@@ -227,8 +227,8 @@ def _sizable(
 ) -> Callable[[pa.Table], pa.Table]:
     """The grouped call: one cluster's buckets -> its cases, by the core's own rules."""
 
-    def cases(seen: pa.Table) -> pa.Table:
-        rows = seen.to_pylist()
+    def cases(bucket_rows: pa.Table) -> pa.Table:
+        rows = bucket_rows.to_pylist()
         cluster_id: str = rows[0]["cluster_id"]
         schema = to_arrow_schema(CASES)
         if cluster_id not in clusters:

@@ -74,11 +74,11 @@ class ClusterChange(NamedTuple):
 
 def seen_buckets(samples: DataFrame, clusters: Iterable[str]) -> DataFrame:
     """The distinct buckets of each broker, and a row without a bucket for each cluster: one without samples has a group, too."""
-    seen = samples.select("cluster_id", "quota_type", "broker_id", *BUCKET).distinct()
+    distinct = samples.select("cluster_id", "quota_type", "broker_id", *BUCKET).distinct()
     named = samples.sparkSession.createDataFrame(
         [(name,) for name in clusters], "cluster_id string"
     )
-    return seen.unionByName(named, allowMissingColumns=True)
+    return distinct.unionByName(named, allowMissingColumns=True)
 
 
 def questions(samples: DataFrame, changes: Mapping[str, ClusterChange]) -> DataFrame:
@@ -97,15 +97,15 @@ def questions(samples: DataFrame, changes: Mapping[str, ClusterChange]) -> DataF
 def _answering(changes: Mapping[str, ClusterChange]) -> Callable[[pa.Table], pa.Table]:
     """The grouped call: one cluster's buckets -> its rows."""
 
-    def answered(seen: pa.Table) -> pa.Table:
-        cluster_id: str = seen.column("cluster_id")[0].as_py()
+    def answered(bucket_rows: pa.Table) -> pa.Table:
+        cluster_id: str = bucket_rows.column("cluster_id")[0].as_py()
         change = changes.get(cluster_id)
         if change is None:
             return _table([])
         buckets: defaultdict[QuotaType, defaultdict[str, set[Bucket]]] = defaultdict(
             lambda: defaultdict(set)
         )
-        for row in seen.to_pylist():
+        for row in bucket_rows.to_pylist():
             if row["quota_type"] is not None:
                 buckets[QuotaType(row["quota_type"])][row["broker_id"]].add(bucket_of_row(row))
         query = impact_query(
