@@ -133,20 +133,6 @@ def half_up(value: float) -> int:
     return math.floor(value + 0.5)
 
 
-def rate_units(kind: QuotaType, rate: float) -> int | None:
-    """A recorded rate in units, cut to 0 and :data:`MAX_UNITS`; ``None`` if it is not a number.
-
-    Less than nothing is real: a throttled fetch is recorded and then taken back (unrecordQuotaSensor), and the
-    two may fall into different windows.
-    """
-    if math.isnan(rate):
-        return None
-    scaled = rate * SCALE[kind]
-    if scaled >= MAX_UNITS:
-        return MAX_UNITS
-    return half_up(scaled) if scaled > 0 else 0
-
-
 def limit_state(kind: QuotaType, value: float) -> ValueState:
     """What a stored limit means."""
     if math.isnan(value) or value <= 0:

@@ -64,11 +64,11 @@ FAULTS: tuple[Fault, ...] = (
             RECORDED,
         ),
         (
-            "usage/demand_bounds",
+            "evidence/ingest/assembly/censored_samples",
             "what a consumer got while it was held back is taken for demand",
-            "    if request_throttled is None or far or",
-            "    if request_throttled is None or",
-            "tests/usage/test_demand_bounds.py",
+            "pc.or_(pc.and_(far, throttled), lingers)",
+            "lingers",
+            "tests/evidence/ingest/test_assembly_laws.py",
         ),
         (
             "usage/recommendation/limit_sizes",

@@ -1,12 +1,11 @@
 """What the recording says of consumers that are held back: their rates are no demand, however far from the limit they are."""
 
-from reconciler.usage.demand_bounds import censored
 from reconciler.usage.samples import Censored, QuotaType
 from reconciler.usage.series import thinned
 from tests.recording import fixture, truth
 from tests.recording.compare import DELAY, RATE
 from tests.recording.fixture import Case, Kept
-from tests.usage.reference import Sample
+from tests.usage.reference import Sample, censored
 
 
 def limited(kept: Kept, case: Case) -> list[Sample]:

@@ -9,8 +9,16 @@ from reconciler.usage.fetches import FetchSize
 from reconciler.usage.impact.replay import forecasts
 from reconciler.usage.impact.verdict import ForecastRange
 from reconciler.usage.kernel.throttling import demand_of
-from reconciler.usage.samples import QuotaType, cadence, rate_units
-from tests.usage.reference import Sample, UntimedSample, between, columns, throttled_ms, timed
+from reconciler.usage.samples import QuotaType, cadence
+from tests.usage.reference import (
+    Sample,
+    UntimedSample,
+    between,
+    columns,
+    rate_units,
+    throttled_ms,
+    timed,
+)
 
 LATE_MS: Final = 1_000
 """A record that waits longer than without limits by this much was throttled, as MIN_DELAY_MS of the model says."""

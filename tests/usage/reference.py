@@ -3,13 +3,22 @@
 Nothing of the kernel is imported but the type of its series.
 """
 
+import math
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from reconciler.usage.histogram import BOUNDS
 from reconciler.usage.kernel.series import CENSORED, NOT_RECORDED, SampleSeries, series_of
-from reconciler.usage.samples import MAX_UNITS, MILLION, Cadence, Censored, QuotaType
+from reconciler.usage.samples import (
+    MAX_UNITS,
+    MILLION,
+    SCALE,
+    Cadence,
+    Censored,
+    QuotaType,
+    half_up,
+)
 from reconciler.usage.series import spans
 from reconciler.usage.throttle_models import (
     BURST_WINDOWS,
@@ -49,6 +58,55 @@ class ThrottledSample(NamedTuple):
     delayed: int
     delay_ms: int
     throttled: bool
+
+
+def rate_units(kind: QuotaType, rate: float) -> int | None:
+    """A recorded rate in units, cut to 0 and :data:`MAX_UNITS`; ``None`` if it is not a number.
+
+    Less than nothing is real: a throttled fetch is recorded and then taken back (unrecordQuotaSensor), and the
+    two may fall into different windows.
+    """
+    if math.isnan(rate):
+        return None
+    scaled = rate * SCALE[kind]
+    if scaled >= MAX_UNITS:
+        return MAX_UNITS
+    return half_up(scaled) if scaled > 0 else 0
+
+
+def censored(
+    kind: QuotaType,
+    *,
+    throttle_ms: int | None,
+    rate_units: int,
+    limit: int | None,
+    request_throttled: bool | None,
+) -> Censored:
+    """Whether a recorded rate is less than the client wanted.
+
+    The throttle time alone does not say so: it is a mean over a minute and lingers, so the rate must also be near the
+    limit. And where bytes and request time are both over, only the quota with the longer delay records it, so a
+    client held back by its request quota looks content here.
+
+    A consumer that is held back need not come near its limit: a fetch that does not fit is answered empty and its bytes
+    are taken off the record, so with large fetches it gets half of it. Throttled and far from the limit says nothing.
+
+    Args:
+        kind: What is limited.
+        throttle_ms: As recorded beside the rate; ``None`` = not recorded.
+        rate_units: As recorded.
+        limit: In force at that moment, in units; ``None`` = unlimited.
+        request_throttled: Whether a request quota that covers these clients was throttled; ``None`` = not known.
+    """
+    if request_throttled:
+        return Censored.YES
+    near = limit is not None and 10 * rate_units >= 9 * limit
+    if near and throttle_ms:
+        return Censored.YES
+    far = kind is QuotaType.FETCH and limit is not None and bool(throttle_ms)
+    if request_throttled is None or far or (near and throttle_ms is None):
+        return Censored.UNKNOWN
+    return Censored.NO
 
 
 def columns(samples: Iterable[Sample]) -> SampleSeries:

@@ -2,8 +2,9 @@
 
 import pytest
 
-from reconciler.usage.demand_bounds import LimitMove, censored, move
+from reconciler.usage.demand_bounds import LimitMove, move
 from reconciler.usage.samples import Censored, QuotaType
+from tests.usage.reference import censored
 
 
 @pytest.mark.parametrize(

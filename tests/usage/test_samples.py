@@ -18,8 +18,8 @@ from reconciler.usage.samples import (
     in_kafka_units,
     limit_state,
     limit_units,
-    rate_units,
 )
+from tests.usage.reference import rate_units
 
 
 def test_each_key_has_its_type():

@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 
 from reconciler.usage.kernel import throttling
 from reconciler.usage.kernel.throttling import Demand, simulate
-from reconciler.usage.samples import Censored, QuotaType, cadence, rate_units
+from reconciler.usage.samples import Censored, QuotaType, cadence
 from reconciler.usage.series import thinned
-from tests.usage.reference import Sample, UntimedSample, arrived, columns, timed
+from tests.usage.reference import Sample, UntimedSample, arrived, columns, rate_units, timed
 from tests.usage.stepper import SampledWindows, demand, gauge, limited, requests
 
 SECONDS, MEAN = 1_200, 400_000

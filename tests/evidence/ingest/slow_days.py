@@ -11,12 +11,11 @@ from reconciler.evidence.ingest.assembly.limit_history import (
     LimitSnapshot,
     UnknownLimit,
 )
-from reconciler.usage.demand_bounds import censored
-from reconciler.usage.samples import Cadence, Censored, QuotaType, rate_units
+from reconciler.usage.samples import Cadence, Censored, QuotaType
 from reconciler.usage.series import thinned
 from reconciler.usage.tags import Bucket, bucket_of
 from tests.evidence.ingest.point_rows import Row
-from tests.usage.reference import Sample, UntimedSample, filled, timed
+from tests.usage.reference import Sample, UntimedSample, censored, filled, rate_units, timed
 
 Line = tuple[str, str, Bucket]
 

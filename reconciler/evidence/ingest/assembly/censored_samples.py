@@ -1,6 +1,6 @@
 """Which samples record less than their clients wanted, for whole columns of samples.
 
-Column form of :func:`reconciler.usage.demand_bounds.censored`; a law holds the two together.
+A law holds it to the same decision sample by sample (``censored`` of ``tests.usage.reference``).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -43,6 +43,11 @@ def censored(
     samples: SampleGrid, times: Sequence[int], limits: LimitHistory, tally: DropCounts
 ) -> pa.Array:
     """``no``, ``yes`` or ``unknown`` for each sample.
+
+    The throttle time alone does not say so: it is a mean over a minute and lingers, so the rate must also be near the
+    limit. And where bytes and request time are both over, only the quota with the longer delay records it, so a
+    client held back by its request quota looks content here. A consumer that is held back need not come near its limit: a
+    fetch that does not fit is answered empty and its bytes are taken off the record. Throttled and far from the limit says nothing.
 
     Args:
         samples: The samples.

@@ -103,7 +103,7 @@ def half_up(values: pa.Array) -> pa.Int64Array:
 
 
 def units(rates: pa.Array, scales: pa.Array, max_units: int) -> pa.Int64Array:
-    """Column form of :func:`reconciler.usage.samples.rate_units`; null where a rate is not a number."""
+    """Column form of a recorded rate in units, cut to 0 and ``max_units``; null where a rate is not a number."""
     scaled = pc.multiply(rates, scales)
     numbers = pc.if_else(pc.is_nan(scaled), pa.scalar(None, pa.float64()), scaled)
     cut = pc.min_element_wise(numbers, pa.scalar(float(max_units)), skip_nulls=False)
