@@ -17,7 +17,7 @@ LONGER_MODULES = {
     "reconciler/reconcile/workflow.py": 420,
     "reconciler/render/markdown/plan.py": 406,
     "reconciler/render/rows.py": 404,
-    "reconciler/usage/impact/query.py": 424,
+    "reconciler/usage/impact/query.py": 417,
     "reconciler/wire/session.py": 407,
 }
 """A ratchet: the modules that are longer than advised, and their lengths. Lower it when one shrinks; never raise it."""
