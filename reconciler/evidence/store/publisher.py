@@ -23,21 +23,10 @@ from reconciler.evidence.store.latest_pointer import (
     LatestPointer,
     RetiredFile,
 )
-from reconciler.evidence.store.manifest import (
-    Manifest,
-    UnitFile,
-    states_of,
-    states_of_all,
-)
+from reconciler.evidence.store.manifest import Manifest, UnitFile, states_of, states_of_all
 from reconciler.evidence.store.quota_snapshots import ObservedLimits, limits_seen
 from reconciler.usage.samples import DAY_MS, MILLION, Cadence, QuotaType, day_of, start_of
-from reconciler.usage.tables import (
-    QUOTA_ENTRY,
-    SCHEMA_VERSION,
-    TARGET_UP,
-    USAGE_SAMPLE,
-    Table,
-)
+from reconciler.usage.tables import QUOTA_ENTRY, SCHEMA_VERSION, TARGET_UP, USAGE_SAMPLE, Table
 
 WINDOW_DAYS: Final = 14
 GRACE_MS: Final = 7 * DAY_MS
@@ -82,7 +71,7 @@ def publish(
     work = _Publication(lake, cluster_id, to, begin, to_ms)
     if check_all:
         work.published_ms = -1
-    samples, bucket_files, up = work.samples(), work.publish_buckets(), work.up()
+    samples, bucket_files, up = map(work.daily_files, (USAGE_SAMPLE, BUCKET_SEEN, TARGET_UP))
     limits = limits_seen(lake, cluster_id, begin, to_ms)
     parts = [*samples, *bucket_files, *up, *work.limits(limits)]
     latest = LatestPointer(
@@ -171,27 +160,10 @@ class _Publication:
         except LakeError:
             return None  # damaged, or of another version: it is replaced, and all is made anew
 
-    def samples(self) -> list[EvidenceFile]:
-        """The samples, day by day."""
-        return [
-            part
-            for day in self.days
-            if day.samples and (part := self._part(USAGE_SAMPLE, day.day, day.samples))
-        ]
-
-    def up(self) -> list[EvidenceFile]:
-        """When brokers answered."""
-        return [
-            part for day in self.days if day.up and (part := self._part(TARGET_UP, day.day, day.up))
-        ]
-
-    def publish_buckets(self) -> list[EvidenceFile]:
-        """Which buckets each broker had, day by day."""
-        return [
-            part
-            for day in self.days
-            if day.samples and (part := self._part(BUCKET_SEEN, day.day, day.samples))
-        ]
+    def daily_files(self, table: Table) -> list[EvidenceFile]:
+        """A file of each day that has rows."""
+        units = [(day.day, day.up if table is TARGET_UP else day.samples) for day in self.days]
+        return [part for day, unit in units if unit and (part := self._part(table, day, unit))]
 
     def limits(self, observed: ObservedLimits) -> list[EvidenceFile]:
         """The limits in force at the end, then those of the window that counted clients otherwise."""
@@ -204,15 +176,7 @@ class _Publication:
         return [
             part
             for name, at, rows in looks
-            if (
-                part := self._store_file(
-                    QUOTA_ENTRY,
-                    day_of(at),
-                    parquet_files.write_parquet(QUOTA_ENTRY, rows),
-                    rows.num_rows,
-                    name,
-                )
-            )
+            if (part := self._store_rows(QUOTA_ENTRY, day_of(at), rows, name))
         ]
 
     def _part(self, table: Table, day: date, made_from: Manifest) -> EvidenceFile | None:
@@ -224,17 +188,12 @@ class _Publication:
         if old is not None and self._is_there(old):
             return old
         if table is BUCKET_SEEN:
-            rows = self._count_samples(made_from, end)
-            return self._store_file(
-                table, day, parquet_files.write_parquet(table, rows), rows.num_rows, source
-            )
+            return self._store_rows(table, day, self._count_samples(made_from, end), source)
         full_content = self._whole_file(made_from, end)
         if full_content is not None:
             return self._store_file(table, day, full_content, made_from.rows, source)
         rows = self.lake.read([made_from], row_filter=pc.field("ts_ms") < end)
-        return self._store_file(
-            table, day, parquet_files.write_parquet(table, rows), rows.num_rows, source
-        )
+        return self._store_rows(table, day, rows, source)
 
     def _whole_file(self, made_from: Manifest, end: int) -> bytes | None:
         """The one file of a unit, if evidence would look the same: a day of a large cluster is not decoded for nothing."""
@@ -267,6 +226,12 @@ class _Publication:
         days = pa.array([made_from.unit.day] * total.num_rows, pa.date32())
         values = [*(total.column(name) for name in names), total.column("samples_sum"), days]
         return pa.table(values, schema=arrow_tables.schema(BUCKET_SEEN))
+
+    def _store_rows(
+        self, table: Table, day: date, rows: pa.Table, source: str
+    ) -> EvidenceFile | None:
+        content = parquet_files.write_parquet(table, rows)
+        return self._store_file(table, day, content, rows.num_rows, source)
 
     def _store_file(
         self, table: Table, day: date, content: bytes, rows: int, source: str
