@@ -82,6 +82,7 @@ check: env  ## format, lint, types, floors, generated files
 	$(BIN)/mypy
 	$(BIN)/pyright
 	$(BIN)/lint-imports
+	$(BIN)/python -m tools.unused_names
 	$(BIN)/python -m tools.file_schemas --check
 	$(BIN)/python -m tools.command_docs --check
 	$(BIN)/python -m tools.reason_docs --check
