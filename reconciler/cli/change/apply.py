@@ -14,7 +14,7 @@ from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.options.plan import limit_options, source_options
 from reconciler.cli.options.shared import FILE, format_option, where_options
-from reconciler.cli.options.value_types import DurationParameter
+from reconciler.cli.options.value_types import duration_option
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
@@ -53,14 +53,7 @@ TRUST_VARIABLE: Final = "KQUOTA_TRUST_PLAN"
     metavar="DIGEST",
     help="Digest of the approved plan; a plan with another effect is refused.",
 )
-@click.option(
-    "--max-age",
-    type=DurationParameter(),
-    default="24h",
-    show_default=True,
-    metavar="DURATION",
-    help="Maximum age of a saved plan.",
-)
+@duration_option("--max-age", default="24h", text="Maximum age of a saved plan.")
 @click.option(
     "--trust-plan",
     is_flag=True,

@@ -14,8 +14,8 @@ from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.options.plan import validate_option
 from reconciler.cli.options.shared import format_option, where_options
 from reconciler.cli.options.value_types import (
-    DurationParameter,
     EntityParameter,
+    duration_option,
     limit,
 )
 from reconciler.errors import UsageError
@@ -88,14 +88,7 @@ def override() -> None:
 @override.command("set", help=SET_HELP)
 @click.argument("entity", type=EntityParameter())
 @click.argument("limits_given", nargs=-1, required=True, metavar="KEY=VALUE...")
-@click.option(
-    "--for",
-    "seconds",
-    type=DurationParameter(),
-    required=True,
-    metavar="DURATION",
-    help="How long.",
-)
+@duration_option("--for", "seconds", is_required=True, text="How long.")
 @click.option("--reason", required=True, help="Reason; shown in every plan while it is in force.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 @where_options(many=False)

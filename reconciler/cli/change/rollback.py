@@ -12,7 +12,7 @@ from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.options.plan import validate_option
 from reconciler.cli.options.shared import FILE, format_option, where_options
-from reconciler.cli.options.value_types import DurationParameter
+from reconciler.cli.options.value_types import duration_option
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
@@ -33,14 +33,8 @@ Example:
 
 @command(help=HELP)
 @click.argument("outcome", type=FILE, metavar="OUTCOME.json")
-@click.option(
-    "--for",
-    "seconds",
-    type=DurationParameter(),
-    default="24h",
-    show_default=True,
-    metavar="DURATION",
-    help="Longest time that the restored values stay in force.",
+@duration_option(
+    "--for", "seconds", default="24h", text="Longest time that the restored values stay in force."
 )
 @click.option(
     "--reason",

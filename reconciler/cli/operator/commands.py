@@ -14,7 +14,7 @@ from reconciler.cli.framework.commands import group
 from reconciler.cli.framework.console import Console, ProgressLine
 from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.options.shared import FILE, OptionPack, format_option
-from reconciler.cli.options.value_types import DurationParameter
+from reconciler.cli.options.value_types import duration_option
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
@@ -133,13 +133,8 @@ _SERVING: Final = (
         help="PEM authorities of the callers: the webhook talks only to clients that show a certificate"
         " of one of them  [default: to every client]",
     ),
-    click.option(
-        "--deletion-timeout",
-        type=DurationParameter(),
-        default="10m",
-        show_default=True,
-        metavar="DURATION",
-        help="Longest time that a deletion waits for Kafka.",
+    duration_option(
+        "--deletion-timeout", default="10m", text="Longest time that a deletion waits for Kafka."
     ),
     click.option(
         "--max-documents-per-namespace",
@@ -254,13 +249,8 @@ def operator(
     metavar="NAME",
     help="Scale this Deployment in the operator's namespace to 0 first.",
 )
-@click.option(
-    "--timeout",
-    type=DurationParameter(),
-    default="150s",
-    show_default=True,
-    metavar="DURATION",
-    help="Longest time to wait until its pods have ended.",
+@duration_option(
+    "--timeout", default="150s", text="Longest time to wait until its pods have ended."
 )
 @format_option("text", "json")
 @click.pass_obj
@@ -319,14 +309,7 @@ def release(
 
 @operator.command("check", help=CHECK_HELP)
 @OptionPack("settings", _settings, (_NAMESPACE, *_PLACE, *_SCOPE, *_SERVING[:3]))
-@click.option(
-    "--timeout",
-    type=DurationParameter(),
-    default="10s",
-    show_default=True,
-    metavar="DURATION",
-    help="Longest time for one call to a cluster.",
-)
+@duration_option("--timeout", default="10s", text="Longest time for one call to a cluster.")
 @format_option("text", "json")
 @click.pass_obj
 def check(

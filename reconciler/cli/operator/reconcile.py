@@ -9,7 +9,7 @@ from reconciler.cli.framework.commands import command
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.options.shared import FILE, format_option
-from reconciler.cli.options.value_types import DurationParameter
+from reconciler.cli.options.value_types import duration_option
 
 if TYPE_CHECKING:
     from reconciler.kube.api.reconcile_request import RequestStatus
@@ -46,14 +46,7 @@ _REFUSED: Final = frozenset({"GuardRefused", "TakeoverPending", "NotGranted", "O
 )
 @click.option("--cluster", is_flag=True, help="NAME is a QuotaCluster.")
 @click.option("--wait", is_flag=True, help="Wait until the request is handled.")
-@click.option(
-    "--timeout",
-    type=DurationParameter(),
-    default="2m",
-    show_default=True,
-    metavar="DURATION",
-    help="Longest time to wait.",
-)
+@duration_option("--timeout", default="2m", text="Longest time to wait.")
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 2 if the resource has drifted.")
 @click.option(
     "--kubeconfig", type=FILE, metavar="FILE", help="Kubeconfig file  [default: as kubectl]."

@@ -11,7 +11,7 @@ from click.core import ParameterSource
 
 from reconciler.app.requests import CONCURRENCY, MetricsRequest, TargetRequest
 from reconciler.cli.completion import cluster_names
-from reconciler.cli.options.value_types import DurationParameter
+from reconciler.cli.options.value_types import duration_option
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -116,11 +116,9 @@ def where_options(
             type=click.Path(),
             help="Java properties file of the client; added to the settings of the project file, and takes precedence over them.",
         ),
-        click.option(
+        duration_option(
             "--timeout",
-            type=DurationParameter(),
-            metavar="DURATION",
-            help="Longest time of one call to the cluster, with all its attempts; a write that was sent waits 90s for its answer  [default: 60s; 4s while every broker refuses the connection].",
+            text="Longest time of one call to the cluster, with all its attempts; a write that was sent waits 90s for its answer  [default: 60s; 4s while every broker refuses the connection].",
         ),
     ]
     if many:

@@ -1,7 +1,8 @@
 """Types of option values that click does not have: durations, entities, ``key=value`` limits, addresses of users."""
 
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
@@ -13,6 +14,8 @@ from reconciler.quota.keys import FIELDS, RULES, Key, check_value
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 _STEP: Final = re.compile(r"([0-9]{1,6})(ms|s|m|h|d)")
@@ -35,6 +38,28 @@ class DurationParameter(click.ParamType[float]):
         if "".join(map("".join, steps)) != text or seconds <= 0:
             self.fail(f"{text!r} is no duration; write it as 90s, 2h, 1h30m or 7d", param, ctx)
         return float(seconds)
+
+
+def duration_option(
+    *names: str, text: str, default: str | None = None, is_required: bool = False
+) -> Callable[[F], F]:
+    """An option whose value is a duration; the command gets seconds.
+
+    Args:
+        names: The flag, and the parameter of the command where it has another name.
+        text: What the help says of it.
+        default: Shown in the help; ``None`` = there is none.
+        is_required: Whether it must be given.
+    """
+    shown: dict[str, Any] = {} if default is None else {"default": default, "show_default": True}
+    return click.option(
+        *names,
+        type=DurationParameter(),
+        required=is_required,
+        metavar="DURATION",
+        help=text,
+        **shown,
+    )
 
 
 class EntityParameter(click.ParamType[Entity]):

@@ -22,7 +22,7 @@ from reconciler.cli.options.shared import (
     serving_options,
     where_options,
 )
-from reconciler.cli.options.value_types import DurationParameter
+from reconciler.cli.options.value_types import DurationParameter, duration_option
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
@@ -101,11 +101,8 @@ notify_options: Final = OptionPack(
 @where_options(revisions=True)
 @format_option("text", "json")
 @click.option("--watch", is_flag=True, help="Check repeatedly until stopped; print changes.")
-@click.option(
-    "--interval",
-    type=DurationParameter(),
-    metavar="DURATION",
-    help="Time between two checks  [default: the cluster's interval, 2m].",
+@duration_option(
+    "--interval", text="Time between two checks  [default: the cluster's interval, 2m]."
 )
 @click.option(
     "--confirm-after",

@@ -11,7 +11,7 @@ from reconciler.cli.framework.commands import command
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.options.shared import FILE, serving_options
-from reconciler.cli.options.value_types import DurationParameter
+from reconciler.cli.options.value_types import duration_option
 
 HELP: Final = """Keep every cluster of a project as declared on a branch: fetch, plan and apply until stopped.
 
@@ -57,22 +57,12 @@ Example:
     metavar="FILE",
     help="Project file on this machine, used instead of the one on the branch.",
 )
-@click.option(
+@duration_option(
     "--interval",
-    type=DurationParameter(),
     default="60s",
-    show_default=True,
-    metavar="DURATION",
-    help="Time between two fetches of the branch; clusters are checked at their own spec.interval.",
+    text="Time between two fetches of the branch; clusters are checked at their own spec.interval.",
 )
-@click.option(
-    "--fetch-timeout",
-    type=DurationParameter(),
-    default="2m",
-    show_default=True,
-    metavar="DURATION",
-    help="Longest time for one fetch.",
-)
+@duration_option("--fetch-timeout", default="2m", text="Longest time for one fetch.")
 @click.option(
     "--state-dir",
     required=True,

@@ -10,7 +10,7 @@ from reconciler.cli.framework.commands import command
 from reconciler.cli.framework.console import Console, ProgressLine
 from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.options.shared import FILE, format_option
-from reconciler.cli.options.value_types import DurationParameter
+from reconciler.cli.options.value_types import duration_option
 from reconciler.cli.spark.options import clusters_options, lake_option, window_options
 from reconciler.errors import UsageError
 
@@ -98,17 +98,9 @@ Example:
     metavar="RULE",
     help="Rule for broker ids: label:NAME or regex:NAME:PATTERN  [default: telemetry.brokerId].",
 )
-@click.option(
-    "--step",
-    type=DurationParameter(),
-    metavar="DURATION",
-    help="Time between two samples  [default: telemetry.scrapeStep].",
-)
-@click.option(
-    "--max-gap",
-    type=DurationParameter(),
-    metavar="DURATION",
-    help="Longest gap between two samples of one series  [default: telemetry.maxGap].",
+@duration_option("--step", text="Time between two samples  [default: telemetry.scrapeStep].")
+@duration_option(
+    "--max-gap", text="Longest gap between two samples of one series  [default: telemetry.maxGap]."
 )
 @click.option(
     "--publish",
