@@ -1,7 +1,7 @@
-"""Every metric that exists: its name, kind, labels and meaning. Rules, dashboards and docs are checked against this table.
+"""The table of all metrics: name, type, labels and help. Rules, dashboards and docs are checked against it.
 
-No entity, user, client-id or address is ever a label, except in the two families that have to be asked for: names of
-clients are many, and who may read metrics is seldom who may read them.
+No entity, user, client-id or address is a label, except in the two families that are opt-in: clients are many, and
+readers of metrics are often not allowed to read their names.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from typing import Final
 
 
 class MetricKind(StrEnum):
-    """What Prometheus calls the type of a metric; an info is a gauge that is always 1."""
+    """Prometheus' type of a metric; an info is a gauge that is always 1."""
 
     COUNTER = "counter"
     GAUGE = "gauge"
@@ -24,11 +24,11 @@ class MetricFamily:
     """One metric.
 
     Attributes:
-        name: As queries spell it: counters end in ``_total``, infos in ``_info``.
+        name: As in queries: counters end in ``_total``, infos in ``_info``.
         kind: Its type.
         help: One sentence.
-        labels: Names of its labels, in the order in which values are given; for an info those that carry a value come last.
-        info_labels: Labels of an info that carry a value rather than say what it belongs to.
+        labels: Names of its labels, in the order of the values; of an info those that identify it.
+        info_labels: Labels of an info that carry a value.
         buckets: Upper bounds of a histogram.
     """
 
@@ -41,7 +41,7 @@ class MetricFamily:
 
     @property
     def samples(self) -> Mapping[str, frozenset[str]]:
-        """Names of its time series, with their labels."""
+        """The names of its time series, with their labels."""
         labels = frozenset((*self.labels, *self.info_labels))
         if self.kind is MetricKind.HISTOGRAM:
             return {
@@ -64,7 +64,7 @@ STATES: Final = (
     "overridden",
     "foreign",
 )
-"""Values of the label ``state`` of ``PAIRS``. A pair may stand in several of them."""
+"""Values of the label ``state`` of ``PAIRS``. A pair may be in several states."""
 
 RESULTS: Final = ("in_order", "incomplete", "failed")
 """Values of the label ``result`` of ``PASSES``."""
@@ -226,7 +226,7 @@ ENTITY_LIMIT: Final = MetricFamily(
 FAMILIES: Final = tuple(
     family for family in tuple(globals().values()) if isinstance(family, MetricFamily)
 )
-"""All of them, in the order in which they stand above."""
+"""All metrics, in the order above."""
 
 SAMPLES: Final[Mapping[str, frozenset[str]]] = {
     name: labels for family in FAMILIES for name, labels in family.samples.items()

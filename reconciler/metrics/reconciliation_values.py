@@ -1,4 +1,4 @@
-"""What a pass means in numbers. Values in, numbers out; knows no Prometheus."""
+"""Converts a reconciliation into numbers. Independent of Prometheus."""
 
 import re
 from collections import Counter
@@ -17,22 +17,22 @@ from reconciler.quota.results.report import (
 from reconciler.quota.state import QuotaState, set_values
 
 OPERATIONS: Final = ("create", "update", "remove")
-"""Every ``Change.action``."""
+"""Every ``QuotaChange.action``."""
 
 OUTCOMES: Final = ("applied", "rejected", "held", "unknown", "not_sent")
-"""Every ``PairOutcome.word``, as a label value."""
+"""Every ``PairOutcome.status_text``, as a label value."""
 
 
 def states(reconciliation: Reconciliation, plan: Plan, *, foreign: int) -> Mapping[str, int]:
-    """How many pairs stand in each state of ``families.STATES``.
+    """Return the number of pairs in each state of ``families.STATES``.
 
-    Drifted are those that were seen often enough to be spoken of (``Sighting.confirmed``), so that alerts, messages
-    and this number agree.
+    Drifted are those with confirmed drift (``DriftObservation.confirmed``), so that alerts, messages and this number
+    agree.
 
     Args:
-        reconciliation: The pass.
+        reconciliation: The reconciliation.
         plan: Its plan.
-        foreign: Pairs of entity types or keys that we do not know.
+        foreign: Number of pairs with an unknown entity type or key.
     """
     return {
         "declared": plan.desired_pairs,
@@ -49,17 +49,17 @@ def states(reconciliation: Reconciliation, plan: Plan, *, foreign: int) -> Mappi
 
 
 def foreign_pairs(live: QuotaState) -> int:
-    """How many pairs have an entity type or a key that we do not know."""
+    """Return the number of pairs with an unknown entity type or key."""
     unknown_keys = sum(len(values) for values in live.foreign_values.values())
     return unknown_keys + sum(len(values) for _, values in live.foreign_entities)
 
 
 def named_limits(live: QuotaState) -> Iterator[tuple[str, str, str, float]]:
-    """``(user, client-id, key, limit)`` of every live pair that names what it limits; "" for an absent slot.
+    """Yield ``(user, client-id, key, limit)`` of every live pair without default slots; "" for an absent slot.
 
-    Brokers tag their metrics of a client with exactly the slots of the entity that limits it, and leave out an absent
-    one, which to Prometheus is the same as "". What an entity with a default slot limits cannot be joined by name;
-    limits of addresses have no such metric.
+    Brokers tag their metrics of a client with exactly the slots of the entity that limits it, and omit an absent one,
+    which Prometheus treats as "". Clients of an entity with a default slot cannot be joined by name; limits of
+    addresses have no such metric.
     """
     for (user, client_id, ip), limits in live.limits.items():
         if user is None or client_id is None or ip is not False:
@@ -69,7 +69,7 @@ def named_limits(live: QuotaState) -> Iterator[tuple[str, str, str, float]]:
 
 
 def verdict(reconciliation: Reconciliation) -> tuple[str, str]:
-    """``(result, reason)`` of a pass: words of a small set, never a message."""
+    """Return ``(result, reason)`` of a reconciliation: words of a small set, never a message."""
     if reconciliation.error is not None:
         return "failed", _snake_case(type(reconciliation.error).__name__)
     if reconciliation.preview is None:
@@ -82,7 +82,7 @@ def verdict(reconciliation: Reconciliation) -> tuple[str, str]:
 
 
 def _unsuccessful(outcome: Outcome) -> str:
-    """The first of these that is true of an outcome; the worst one stands first."""
+    """Return the first of these that applies to an outcome; the worst is first."""
     for word in ("UNKNOWN", "REJECTED", "HELD"):
         if outcome.count(word):
             return word.lower()
@@ -98,21 +98,21 @@ def _unsuccessful(outcome: Outcome) -> str:
 
 
 def operations(outcome: Outcome) -> Mapping[tuple[str, str], int]:
-    """How many operations of each kind ended how: ``(operation, outcome)`` -> count."""
+    """Return the number of operations by ``(operation, outcome)``."""
     return Counter(
         (pair.change.action, pair.status_text.lower().replace(" ", "_")) for pair in outcome.pairs
     )
 
 
 def corrections(outcome: Outcome) -> int:
-    """How many drifted pairs were set again."""
+    """Return the number of corrected drifted pairs."""
     return sum(
         pair.change.cause is Cause.DRIFT and pair.status_text == "APPLIED" for pair in outcome.pairs
     )
 
 
 def withheld(changes: tuple[WithheldChange, ...]) -> Mapping[str, int]:
-    """How many operations each guard kept back; one that two guards speak against counts for both."""
+    """Return the number of operations that each guard withheld; one withheld by two guards counts for both."""
     return Counter(
         guard
         for withheld_change in changes

@@ -1,4 +1,4 @@
-"""The metrics of one process: our values in, an exposition out. One registry of its own, so that two never mix."""
+"""The metrics of one process and their exposition. Uses its own registry, so that two instances never mix."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -34,17 +34,17 @@ LIMIT_SERIES: Final = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exposition:
-    """An answer to a scrape."""
+    """A response to a scrape."""
 
     body: bytes
     content_type: str
 
 
 class Metrics:
-    """Everything that is counted. Cheap to call, safe from any thread; nothing here waits.
+    """All metrics of a process. Cheap to call from any thread; never blocks.
 
     Args:
-        entity_labels: Also export drifted pairs and live limits by name; then every scraper learns names of clients.
+        entity_labels: Also export drifted pairs and live limits by name; then every scraper sees names of clients.
     """
 
     def __init__(self, *, entity_labels: bool = False) -> None:
@@ -55,7 +55,7 @@ class Metrics:
         self._histograms: dict[str, Histogram] = {}
         self._infos: dict[str, Info] = {}
         for family in families.FAMILIES:
-            # An unlabelled gauge exists from the start with 0, which would read as "not the leader".
+            # An unlabelled gauge exists from the start with 0, which would mean "not the leader".
             if family != families.LEADER:
                 self._add(family)
         ProcessCollector(registry=self._registry)
@@ -70,12 +70,12 @@ class Metrics:
         conflicts: int | None = None,
         foreign: int | None = None,
     ) -> None:
-        """A pass ended. What a failed one could not see keeps its last value.
+        """Record a reconciliation. Values that a failed one could not observe keep their last value.
 
         Args:
-            reconciliation: The pass.
-            conflicts: Pairs that documents rival for, where they were settled before the pass; else the plan's own.
-            foreign: Pairs of entity types or keys that we do not know; else counted in what the pass saw live.
+            reconciliation: The reconciliation.
+            conflicts: Number of conflicting pairs, if resolved before; else the plan's own.
+            foreign: Number of pairs with an unknown entity type or key; else counted in the live state.
         """
         cluster = reconciliation.cluster
         self._begin(cluster)
@@ -105,7 +105,7 @@ class Metrics:
             )
 
     def _begin(self, cluster: str) -> None:
-        """Counters start at 0 before they count: Prometheus' ``increase`` does not see a series that begins at 1."""
+        """Create counters at 0 before they count: Prometheus' ``increase`` ignores a series that begins at 1."""
         self._counter(families.CORRECTIONS, cluster)
         for operation in reconciliation_values.OPERATIONS:
             for outcome in reconciliation_values.OUTCOMES:
@@ -129,7 +129,7 @@ class Metrics:
             sum(observation.fought for observation in reconciliation.observations)
         )
         self._gauge(families.OVERRIDES_EXPIRED, cluster).set(len(reconciliation.expired_overrides))
-        # Only guards that speak now have a series: which ones spoke in another pass is history.
+        # Only guards that withhold now have a series.
         self._remove(families.WITHHELD, cluster)
         for guard, count in reconciliation_values.withheld(reconciliation.withheld).items():
             self._gauge(families.WITHHELD, cluster, guard).set(count)
@@ -155,47 +155,47 @@ class Metrics:
     # ---- single facts -----------------------------------------------------------------------
 
     def interval(self, cluster: str, seconds: float) -> None:
-        """How often a cluster is looked at. Say it before the first pass: alerts compare with it."""
+        """Set the interval of a cluster. Call it before the first reconciliation: alerts compare with it."""
         self._gauge(families.INTERVAL, cluster).set(seconds)
         self._begin(cluster)
 
     def in_progress(self, cluster: str, started_at: float) -> None:
-        """When the reconciliation began that runs now, in seconds since the epoch; 0 = it ended."""
+        """Set when the running reconciliation began, in seconds since the epoch; 0 = it ended."""
         self._gauge(families.IN_PROGRESS, cluster).set(started_at)
 
     def queue(self, cluster: str, depth: int) -> None:
-        """How many events wait."""
+        """Set the number of waiting events."""
         self._gauge(families.QUEUE_DEPTH, cluster).set(depth)
 
     def batch(self, cluster: str, size: int) -> None:  # noqa: ARG002 - one histogram for all clusters
-        """A pass starts for this many events."""
+        """Record the number of events of a reconciliation."""
         self._histogram(families.BATCH_SIZE).observe(size)
 
     def leader(self, leads: bool) -> None:  # noqa: FBT001 - the one fact it reports
-        """Whether this replica holds the lease. Never called where nothing is elected."""
+        """Set whether this replica holds the Lease. Never called without leader election."""
         if families.LEADER.name not in self._gauges:
             self._add(families.LEADER)
         self._gauge(families.LEADER).set(leads)
 
     def watched(self, kind: str, at: float) -> None:
-        """Something of this kind was heard of, in seconds since the epoch."""
+        """Set when an event of this kind was last received, in seconds since the epoch."""
         self._gauge(families.WATCH_LAST_EVENT, kind).set(at)
 
     def kubernetes(self, verb: str, resource: str, code: int) -> None:
-        """The API server answered; 0 stands for no answer."""
+        """Count a response of the API server; code 0 = no response."""
         self._counter(families.KUBERNETES_REQUESTS, verb, resource, str(code)).inc()
 
     def kafka(self, cluster: str, api: str, seconds: float) -> None:
-        """A broker answered."""
+        """Record the latency of a broker's response."""
         self._histogram(families.KAFKA_SECONDS, cluster, api).observe(seconds)
 
     def revision(self, cluster: str, commit: str, *, is_refused: bool) -> None:
-        """Which revision is in force; ``is_refused`` if there is a newer one that could not be taken."""
+        """Set the metrics for the applied revision and for a refused newer revision."""
         self._info(families.REVISION, cluster).info({"revision": commit})
         self._gauge(families.REVISION_REFUSED, cluster).set(is_refused)
 
     def forget(self, cluster: str) -> None:
-        """A cluster is no longer ours: its series end."""
+        """Remove the series of a cluster that is no longer served."""
         for family in families.FAMILIES:
             if "cluster" in family.labels:
                 self._remove(family, cluster)
@@ -203,14 +203,14 @@ class Metrics:
     # ---- out --------------------------------------------------------------------------------
 
     def answer(self, accept: str) -> Exposition:
-        """All metrics in the format that an ``Accept`` header asks for: OpenMetrics, or text."""
+        """Return all metrics in the format that an ``Accept`` header requests: OpenMetrics, or text."""
         encode, content_type = choose_encoder(accept)
         return Exposition(body=encode(_FilteredRegistry(self._registry)), content_type=content_type)
 
     # ---- the registry -----------------------------------------------------------------------
 
     def _add(self, family: MetricFamily) -> None:
-        """The object behind a row of the table; the library adds ``_info`` itself."""
+        """Create the object of a row of the table; the library appends ``_info`` itself."""
         name, registry = family.name, self._registry
         match family.kind:
             case MetricKind.COUNTER:
@@ -241,7 +241,7 @@ class Metrics:
         return info.labels(*values) if values else info
 
     def _remove(self, family: MetricFamily, cluster: str) -> None:
-        """End the series of a cluster."""
+        """Remove the series of a cluster."""
         labels = {"cluster": cluster}
         for metrics_by_name in (self._counters, self._gauges, self._histograms, self._infos):
             if family.name in metrics_by_name:

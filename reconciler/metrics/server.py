@@ -1,6 +1,6 @@
-"""``/healthz``, ``/readyz`` and ``/metrics`` over HTTP: for probes and Prometheus, never for people's data.
+"""Serves ``/healthz``, ``/readyz`` and ``/metrics`` over HTTP, for probes and Prometheus.
 
-Answers of the probes are short and hold no names of entities: every client that reaches the port may read them.
+Responses to probes are short and contain no names of entities: every client that reaches the port may read them.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -14,22 +14,22 @@ from reconciler.errors import ConfigError
 from reconciler.metrics.registry import Metrics
 
 MOST_LINES: Final = 20
-"""Most problems that one answer lists; the rest is counted."""
+"""Maximum number of problems in a response; the rest is counted."""
 
 LONGEST_LINE: Final = 200
-"""Characters of a problem; what is longer is cut."""
+"""Maximum characters of a problem; longer ones are cut."""
 
 _REQUEST_BYTES: Final = 1024
 _KEEP_ALIVE_SECONDS: Final = 75.0  # longer than usual scrape intervals of 15 to 60 s
 _SHUTDOWN_SECONDS: Final = 1.0
 
 Problems = Callable[[], Sequence[str]]
-"""What is wrong right now, one sentence each; empty = fine. Called for every probe, so it must be quick."""
+"""Returns the present problems, one sentence each; empty = none. Called for every probe, so it must be fast."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListenAddress:
-    """Where to listen; port 0 takes a free one."""
+    """The address to listen on; port 0 = a free one."""
 
     host: str
     port: int
@@ -40,7 +40,7 @@ class ListenAddress:
 
 
 def address(text: str) -> ListenAddress:
-    """``HOST:PORT``, ``[IPV6]:PORT`` or ``:PORT`` (every address of this machine) as a value.
+    """Parse ``HOST:PORT``, ``[IPV6]:PORT`` or ``:PORT`` (every address of this machine).
 
     Raises:
         ConfigError: It is none of these.
@@ -58,16 +58,16 @@ def address(text: str) -> ListenAddress:
 
 
 class HealthServer:
-    """The server, as a context: listening inside, closed after it.
+    """The server, as a context: it listens inside and is closed after it.
 
     Args:
-        where: Address to listen on.
-        metrics: What ``/metrics`` answers.
-        healthy: What is wrong so badly that the process should be started anew.
-        ready: What keeps it from doing its work right now.
+        address: Address to listen on.
+        metrics: Served at ``/metrics``.
+        healthy: Returns problems that require a restart of the process.
+        ready: Returns problems that prevent work at present.
 
     Raises:
-        ConfigError: On entering, if the address cannot be listened on.
+        ConfigError: On entering, if the address cannot be bound.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class HealthServer:
 
     @property
     def port(self) -> int:
-        """The port that is listened on, once it is."""
+        """The port, once the server listens."""
         return self._port
 
     async def __aenter__(self) -> Self:

@@ -1,7 +1,7 @@
-"""Messages about drift and recovery to people and their tools: one file per form of message.
+"""Notifications about drift and recovery: one module per format of message.
 
-notifier = Notifier([Post(Shape.WEBHOOK, endpoint("hook", url, key=key), clock=clock, random=random)], state=state)
-delivery = await notifier.notify(drift_of("prod", cluster_id, one_pass.sightings), now=clock.now())
+receiver = HttpReceiver(MessageFormat.WEBHOOK, endpoint("hook", url, key=key), clock=clock, random=random)
+delivery = await Notifier([receiver], state=state).notify(drift_of("prod", cluster_id, observations), now=clock.now())
 """
 
 from reconciler.notify.endpoint import Endpoint, endpoint

@@ -1,4 +1,4 @@
-"""CloudEvents 1.0 in structured mode: the same JSON in the envelope that brokers of events route by."""
+"""CloudEvents 1.0 in structured mode: the webhook's JSON in the envelope that event brokers route by."""
 
 from typing import Final
 from urllib.parse import quote
@@ -14,7 +14,7 @@ SOURCE: Final = "/kafka-quotas/clusters/{cluster}"
 
 
 def request(message: Message, to: Endpoint, *, at: float) -> WebhookRequest:
-    """What is posted. ``id`` is the same at every try, so that a receiver can detect a duplicate."""
+    """Return the POST. ``id`` is the same at every attempt, so that a receiver can detect duplicates."""
     envelope: dict[str, Json] = {
         "specversion": "1.0",
         "id": message.identity,

@@ -1,4 +1,4 @@
-"""Delivering one message over HTTP: what a receiver's answer means, and what of it may be shown."""
+"""Delivers one message over HTTP: retries, interprets the response, and hides secrets in errors."""
 
 from collections.abc import Callable, Iterable
 from typing import Final, TypeAlias
@@ -13,7 +13,7 @@ from reconciler.errors import NotifyError
 from reconciler.notify.endpoint import Endpoint, WebhookRequest
 
 TRY_SECONDS: Final = 10.0
-"""For one try, answer included."""
+"""Maximum seconds of one attempt, response included."""
 
 _ANSWER_BYTES: Final = 2048
 _SHOWN_CHARACTERS: Final = 120
@@ -28,7 +28,7 @@ _HINTS: Final = {
 }
 
 Random: TypeAlias = Callable[[], float]
-"""A number from 0 up to, not including, 1."""
+"""A random number from 0 up to, not including, 1."""
 
 
 async def deliver(
@@ -40,12 +40,12 @@ async def deliver(
     random: Random,
     policy: RetryPolicy = POLICIES[Peer.RECEIVER],
 ) -> None:
-    """Post until the receiver takes it.
+    """Post until the receiver accepts the message.
 
-    Redirects are not followed: a signed message goes to the address that was configured, or nowhere.
+    Redirects are not followed: a signed message is sent only to the configured address.
 
     Raises:
-        NotifyError: The receiver refused it, or did not take it in time.
+        NotifyError: The receiver refused it, or did not accept it in time.
     """
     post = HttpRequest(
         method="POST",
@@ -94,7 +94,7 @@ def _final_error(exhausted: Exhausted) -> NotifyError:
 
 
 def _shown(content: bytes, to: Endpoint) -> str:
-    """What the receiver said, on one line and without our secrets, which some receivers repeat."""
+    """Return the receiver's text on one line and without our secrets, which some receivers repeat."""
     text = content.decode("utf-8", "replace")
     path = to.url.reveal().removeprefix(to.origin)
     secrets = [path.lstrip("/"), *(path.split("/"))]
@@ -107,5 +107,5 @@ def _shown(content: bytes, to: Endpoint) -> str:
 
 
 def _long(parts: Iterable[str]) -> list[str]:
-    """Parts of a path that can be secrets; ``api`` and ``v1`` are ordinary words."""
+    """Return parts of a path that can be secrets; ``api`` and ``v1`` are ordinary words."""
     return [part for part in parts if len(part) >= _LEAST_SECRET]

@@ -1,4 +1,4 @@
-"""Where a message goes, without ever showing more of the address than scheme and host; and what is sent there."""
+"""The address of a receiver, of which messages show only scheme and host; and the request to it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,12 +12,12 @@ from reconciler.errors import ConfigError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """An address that takes messages.
+    """The address of a receiver.
 
     Attributes:
-        name: What we call it in output and state; holds no secret.
+        name: Its name in output and state; contains no secret.
         url: The address; its path is often the only password.
-        key: What messages are signed with, if they are.
+        key: Signs messages; ``None`` = not signed.
     """
 
     name: str
@@ -33,15 +33,15 @@ class Endpoint:
 
     @property
     def is_open(self) -> bool:
-        """Whether the message crosses a network that others may read."""
+        """Whether the message crosses a network without TLS."""
         return is_plain(self.url.reveal())
 
 
 def endpoint(name: str, url: str, *, key: str | None = None) -> Endpoint:
-    """An endpoint whose parts were looked at; blanks around them, as files have them, are taken off.
+    """Return a validated endpoint; surrounding blanks, as in files, are removed.
 
     Raises:
-        ConfigError: The address is none, or the key is empty. The message shows neither.
+        ConfigError: The address is invalid, or the key is empty. The message shows neither.
     """
     url = url.strip()
     try:
@@ -66,7 +66,7 @@ def endpoint(name: str, url: str, *, key: str | None = None) -> Endpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookRequest:
-    """One POST, the same bytes at every try."""
+    """One POST, the same bytes at every attempt."""
 
     body: bytes = field(repr=False)
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)

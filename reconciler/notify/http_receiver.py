@@ -1,4 +1,4 @@
-"""A receiver behind an address: a form of message, and how it is posted. Needs aiohttp, unlike the rest of the package."""
+"""A receiver with an HTTP address: a format of message, and its POST. Needs aiohttp, unlike the rest of the package."""
 
 from collections.abc import Callable, Mapping
 from enum import StrEnum
@@ -13,7 +13,7 @@ from reconciler.notify.message import Message
 
 
 class MessageFormat(StrEnum):
-    """In which form a receiver takes messages."""
+    """Format of a receiver's messages."""
 
     WEBHOOK = "webhook"
     SLACK = "slack"
@@ -28,13 +28,13 @@ SHAPES: Final[Mapping[MessageFormat, Callable[..., WebhookRequest]]] = {
 
 
 class HttpReceiver:
-    """A receiver behind an address.
+    """A receiver with an HTTP address.
 
     Args:
-        shape: The form of its messages.
-        to: Where it is.
+        shape: The format of its messages.
+        to: Its address.
         clock: Time.
-        random: Chance, for pauses.
+        random: Random numbers, for pauses.
     """
 
     def __init__(
@@ -56,10 +56,10 @@ class HttpReceiver:
         return self._to.name
 
     async def take(self, message: Message) -> None:
-        """Post it.
+        """Post a message.
 
         Raises:
-            NotifyError: The receiver refused it, or did not take it in time.
+            NotifyError: The receiver refused it, or did not accept it in time.
         """
         request = SHAPES[self._shape](message, self._to, at=self._clock.now())
         async with HttpClient(seconds=TRY_SECONDS) as client:

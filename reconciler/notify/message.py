@@ -1,4 +1,4 @@
-"""The message about drift: values without any secret, their digest, and the JSON that receivers read."""
+"""The message about drift: values without secrets, their digest, and the JSON for receivers."""
 
 import hashlib
 import json
@@ -17,10 +17,10 @@ from reconciler.render.json_values import Json, value_json
 from reconciler.render.units import instant
 
 FORMAT: Final = 1
-"""Grows when an old reader could misread a new message."""
+"""Increased when an old reader could misread a new message."""
 
 MOST_PAIRS: Final = 100
-"""Pairs that a message lists; the rest is counted. A message stays far below what receivers accept."""
+"""Maximum number of pairs in a message; the rest is counted. A message stays far below receivers' limits."""
 
 
 class DriftEvent(StrEnum):
@@ -37,13 +37,13 @@ class DriftedPair:
     """One pair that was changed outside kquota.
 
     Attributes:
-        entity: Whose quota.
-        key: Which key.
-        expected: What we applied last.
-        live: What was found; ``None`` = it was removed.
-        since: When it was first seen, in seconds since the epoch.
-        fought: Whether it was corrected so often that we gave up.
-        corrections: When it was corrected within the last while, and the foreign value that was there instead.
+        entity: The entity.
+        key: The key.
+        expected: The value applied last.
+        live: The observed value; ``None`` = it was removed.
+        since: When it was first observed, in seconds since the epoch.
+        fought: Whether it was corrected so often that corrections stopped.
+        corrections: Times of recent corrections, with the foreign values that they replaced.
         is_expired_override: Whether the live value is that of an override, which ended at ``since``.
     """
 
@@ -59,11 +59,11 @@ class DriftedPair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterDrift:
-    """What drifts on one cluster now; empty = nothing.
+    """The present drift of one cluster; may be empty.
 
     Attributes:
-        cluster: What we call it.
-        cluster_id: What it calls itself.
+        cluster: Our name of the cluster.
+        cluster_id: Kafka's cluster id.
         pairs: By entity and column.
     """
 
@@ -73,7 +73,7 @@ class ClusterDrift:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of what drifts, without times: equal digests mean that there is nothing new to say."""
+        """SHA-256 of the drift, without times: equal digests mean that there is nothing new to report."""
         facts = [
             [
                 entity_json(drifted.entity),
@@ -94,11 +94,11 @@ class Message:
 
     Attributes:
         event: What happened.
-        drift: What drifts now; nothing if it ended.
-        at: When it was found, in seconds since the epoch.
-        since: When the drift that is spoken of was first seen.
-        digest: Of what drifts, or of what did.
-        resolved: How many pairs are no longer drifted, where it ended.
+        drift: The present drift; empty if it ended.
+        at: When it was observed, in seconds since the epoch.
+        since: When the reported drift was first observed.
+        digest: Of the present drift, or of the ended one.
+        resolved: Number of pairs that are no longer drifted, if it ended.
     """
 
     event: DriftEvent
@@ -114,7 +114,7 @@ class Message:
 
     @property
     def identity(self) -> str:
-        """Equal for every try to deliver this message, and different for every other message."""
+        """Equal for every attempt to deliver this message, and different for every other message."""
         text = f"{self.digest} {self.event} {self.at:.3f}"
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
@@ -125,7 +125,7 @@ def drift_of(
     observations: Sequence[DriftObservation],
     expired_overrides: Sequence[ExpiredOverride] = (),
 ) -> ClusterDrift:
-    """The confirmed sightings and the expired overrides of a cluster, as the content of a message."""
+    """Return the confirmed observations and the expired overrides of a cluster, as the content of a message."""
     pairs = [
         DriftedPair(
             entity=expired.override.entity,
@@ -155,7 +155,7 @@ def drift_of(
 
 
 def document(message: Message) -> dict[str, Json]:
-    """The message as receivers get it."""
+    """Return the message as JSON for receivers."""
     pairs = message.drift.pairs
     return {
         "kind": "kquota-drift-message",

@@ -1,4 +1,4 @@
-"""A message in words: a headline and one line per pair, for receivers that people read."""
+"""A message as text: a headline and one line per pair, for people."""
 
 from typing import Final
 
@@ -8,11 +8,11 @@ from reconciler.quota.entity_forms import entity_text
 from reconciler.render.units import age, count, instant, limit
 
 MOST_LINES: Final = 20
-"""Pairs that people are shown; the rest is counted."""
+"""Maximum number of pairs in the text; the rest is counted."""
 
 LONGEST_NAME: Final = 120
 MOST_TIMES: Final = 3
-"""Corrections of one pair that people are shown, the newest ones."""
+"""Maximum number of shown corrections of one pair, the newest ones."""
 
 _CHANGES: Final = {
     DriftEvent.BEGAN: "changed outside kquota",
@@ -22,7 +22,7 @@ _CHANGES: Final = {
 
 
 def headline(message: Message) -> str:
-    """The message in one line."""
+    """Return the message in one line."""
     cluster = escaped(message.drift.cluster)
     if message.event is DriftEvent.ENDED:
         lasted = age(max(message.at - message.since, 0.0))
@@ -41,7 +41,7 @@ def headline(message: Message) -> str:
 
 
 def lines(message: Message) -> list[str]:
-    """One line per pair, the first ``MOST_LINES`` only, and how many more there are."""
+    """Return one line per pair, at most ``MOST_LINES``, and how many more there are."""
     pairs = message.drift.pairs
     visible_lines = [_line(drifted) for drifted in pairs[:MOST_LINES]]
     if len(pairs) > MOST_LINES:
@@ -59,7 +59,7 @@ def _line(drifted: DriftedPair) -> str:
 
 
 def _correction_history(drifted: DriftedPair) -> str:
-    """How often another writer undid our corrections: values and times point to who it is."""
+    """Return how often another writer undid our corrections: values and times help to identify it."""
     if not drifted.fought:
         return ""
     undone = ", ".join(

@@ -1,4 +1,4 @@
-"""What was sent to each receiver last, so that nothing is sent twice and recovery is sent to receivers of the drift."""
+"""What was last sent to each receiver, so that nothing is sent twice and recovery is sent only to receivers of the drift."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -14,13 +14,13 @@ FORMAT: Final = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentMessage:
-    """The last message about drift that a receiver took.
+    """The last message about drift that a receiver accepted.
 
     Attributes:
-        digest: Of what drifted.
+        digest: Of the drift.
         sent_at: When it was sent, in seconds since the epoch.
-        since: When that drift was first seen.
-        pairs: How many pairs it was.
+        since: When that drift was first observed.
+        pairs: Number of pairs.
     """
 
     digest: str
@@ -35,18 +35,18 @@ _Key: TypeAlias = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotificationState:
-    """What was sent to whom. Immutable: each delivery makes a new one."""
+    """What was sent to each receiver. Immutable: each delivery returns a new one."""
 
     entries: Mapping[_Key, SentMessage] = field(default_factory=dict[_Key, SentMessage])
 
     def due(
         self, receiver: str, drift: ClusterDrift, *, now: float, remind_after: float
     ) -> Message | None:
-        """What has to be sent to a receiver, if anything.
+        """Return the message that has to be sent to a receiver, if any.
 
         Args:
             receiver: Its name.
-            drift: What drifts now.
+            drift: The present drift.
             now: Seconds since the epoch.
             remind_after: Seconds after which the same drift is sent again.
         """
@@ -67,7 +67,7 @@ class NotificationState:
         return Message(event=event, drift=drift, at=now, since=since, digest=drift.digest)
 
     def after(self, receiver: str, message: Message) -> "NotificationState":
-        """What is remembered once a receiver took a message."""
+        """Return the state after a receiver accepted a message."""
         key = (receiver, message.drift.cluster)
         remaining_entries = {
             entry_key: entry for entry_key, entry in self.entries.items() if entry_key != key
@@ -95,7 +95,7 @@ def _event(
 
 
 def notification_state_text(state: NotificationState) -> str:
-    """The memory as a file, so that it outlives the process."""
+    """Return the state as a file, so that it survives a restart."""
     rows: list[Json] = [
         {
             "receiver": receiver,
@@ -111,10 +111,10 @@ def notification_state_text(state: NotificationState) -> str:
 
 
 def read_notification_state(text: str, *, location: str) -> NotificationState:
-    """The memory of an earlier process.
+    """Parse the state of an earlier process.
 
     Raises:
-        ConfigError: It is damaged or of another kind; to begin anew sends every drift once more.
+        ConfigError: It is damaged or of another kind; without it every drift would be sent once more.
     """
     fields = load(text, kind=KIND, format_version=FORMAT, location=location).fields(
         "kind", "format", "told"

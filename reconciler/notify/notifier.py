@@ -1,4 +1,4 @@
-"""Telling every receiver what is new: who is due, all at once; a failure of one is no failure of another. No I/O here."""
+"""Sends news to every receiver that is due, concurrently; a failure of one does not affect others. No I/O here."""
 
 import asyncio
 from collections.abc import Sequence
@@ -14,30 +14,30 @@ REMIND_AFTER: Final = 24 * 3600.0
 
 
 class Receiver(Protocol):
-    """A receiver of messages. What is no POST of one request (an issue of a code host) implements this elsewhere."""
+    """A receiver of messages. One that is not a single POST (an issue of a code host) is implemented elsewhere."""
 
     @property
     def name(self) -> str:
-        """What it is called in output and in the memory; holds no secret."""
+        """Its name in output and state; contains no secret."""
         ...
 
     async def take(self, message: Message) -> None:
-        """Hand the message over.
+        """Deliver the message.
 
         Raises:
-            NotifyError: It was not taken; it will be offered again at the next look.
+            NotifyError: It was not accepted; it is sent again after the next observation.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """What became of the messages of one look.
+    """The deliveries after one observation.
 
     Attributes:
-        state: What has been sent to every receiver by now.
-        delivered: Who took which message.
-        failures: Why others did not; they are notified at the next look.
+        state: What has been sent to every receiver.
+        delivered: Receivers with their accepted messages.
+        failures: Why others failed; they are notified after the next observation.
     """
 
     state: NotificationState
@@ -49,12 +49,12 @@ class Notifier:
     """All receivers of one process.
 
     Args:
-        receivers: Who is notified.
+        receivers: The receivers.
         remind_after: Seconds after which the same drift is sent again.
-        state: What was sent before this process.
+        state: What was sent by earlier processes.
 
     Attributes:
-        state: What has been sent by now.
+        state: What has been sent.
     """
 
     def __init__(
@@ -69,11 +69,11 @@ class Notifier:
         self.state = NotificationState() if state is None else state
 
     async def notify(self, drift: ClusterDrift, *, now: float) -> Delivery:
-        """Send what a look found to each receiver that is due; never raises for what a receiver does.
+        """Send an observation to each receiver that is due; errors of receivers are returned, never raised.
 
         Args:
-            drift: What drifts on one cluster now.
-            now: When it was looked, in seconds since the epoch.
+            drift: The present drift of one cluster.
+            now: Time of the observation, in seconds since the epoch.
         """
         due = [
             (receiver, message)

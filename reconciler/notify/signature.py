@@ -1,4 +1,4 @@
-"""Signing what is sent, so that a receiver knows who sent it and when. HMAC-SHA256 over time and body."""
+"""Signs messages, so that a receiver can verify sender and time. HMAC-SHA256 over time and body."""
 
 import hashlib
 import hmac
@@ -11,9 +11,9 @@ HEADER: Final = "X-Kquota-Signature"
 
 
 def signature(body: bytes, key: Secret, *, at: float) -> str:
-    """The value of ``HEADER``.
+    """Return the value of ``HEADER``.
 
-    The time is inside, so that a receiver can refuse what is old: a message that was overheard is no use later.
+    It covers the time, so that a receiver can refuse old messages: a recorded message cannot be replayed later.
     """
     time = str(int(at))
     mac = hmac.new(key.reveal().encode(), time.encode() + b"." + body, hashlib.sha256)

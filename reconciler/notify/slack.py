@@ -16,7 +16,7 @@ _SIGNS: Final = {
 
 
 def request(message: Message, to: Endpoint, *, at: float) -> WebhookRequest:  # noqa: ARG001 - one shape for all
-    """What is posted; nothing is signed, the address itself is the password."""
+    """Return the POST; it is not signed, because the address itself is the password."""
     text = f"{_SIGNS[message.event]} {_plain(headline(message))}"
     message_lines = lines(message)
     if message_lines:
@@ -27,9 +27,9 @@ def request(message: Message, to: Endpoint, *, at: float) -> WebhookRequest:  # 
 
 
 def _plain(text: str) -> str:
-    """Text in which nothing is markup: no link, no mention, no end of the block.
+    """Escape text so that it contains no link, no mention and no end of the block.
 
-    Slack reads only ``& < >`` as markup in what programs post; its look-alikes also notify people at ``@all``.
+    Slack reads only ``& < >`` as markup in posted messages; compatible servers also notify people at ``@all``.
     """
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return text.replace("`", "\\u0060").replace("@", "@\u200b")

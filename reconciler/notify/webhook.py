@@ -7,12 +7,12 @@ from reconciler.render.json_values import dump
 
 
 def request(message: Message, to: Endpoint, *, at: float) -> WebhookRequest:
-    """What is posted.
+    """Return the POST.
 
     Args:
-        message: What to send.
-        to: Where; its key signs.
-        at: When it is sent, in seconds since the epoch.
+        message: The message.
+        to: The address; its key signs.
+        at: Time of sending, in seconds since the epoch.
     """
     body = dump(document(message)).encode()
     headers = {

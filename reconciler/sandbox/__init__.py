@@ -1,8 +1,7 @@
-"""An embedded broker for quotas: Kafka's rules and words without a Kafka, over TCP or offline.
+"""An embedded broker for quotas: Kafka's rules and error messages without a Kafka, over TCP or offline.
 
-``Sandbox`` serves tests, ``serve`` the command line, ``validate`` a plan that wants to know what a broker would say.
-Rules are pure (``rules``, ``filters``, ``image``); only ``server``, ``connection``, ``resolving``, ``state_file``
-and ``serving`` touch the world.
+``Sandbox`` serves tests, ``serve`` the command line, ``validate`` plans offline. The rules are pure
+(``broker_rules``); only ``server``, ``connection``, ``host_lookup``, ``state_file`` and ``service`` do I/O.
 """
 
 from reconciler.sandbox.authorizer import OPEN, READER, RECONCILER, Authorizer, Operation

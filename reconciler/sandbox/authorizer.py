@@ -1,7 +1,7 @@
-"""Who may do what on the sandbox's cluster resource: rights by principal, and the bit field that encodes them.
+"""Permissions on the sandbox's cluster resource: operations by principal, and the bit field that encodes them.
 
-Quotas know two rights on ``Cluster:kafka-cluster``, DescribeConfigs and AlterConfigs; Describe lets a client
-see its own rights and the SCRAM users. Implications and bits are Kafka's (``StandardAuthorizerData``,
+Quotas need two operations on ``Cluster:kafka-cluster``, DescribeConfigs and AlterConfigs; Describe lets a client see
+its own permissions and the SCRAM users. Implications and bits are Kafka's (``StandardAuthorizerData``,
 ``AclEntry.supportedOperations``): AlterConfigs includes DescribeConfigs, Alter includes Describe.
 """
 
@@ -11,7 +11,7 @@ from enum import IntEnum
 from typing import Final
 
 ANONYMOUS: Final = "ANONYMOUS"
-"""The principal of a connection that did not say who it is."""
+"""The principal of a connection without authentication."""
 
 
 class Operation(IntEnum):
@@ -42,11 +42,11 @@ READER: Final = frozenset({Operation.DESCRIBE_CONFIGS, Operation.DESCRIBE})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Authorizer:
-    """Rights by principal name (without ``User:``).
+    """Operations by principal name (without ``User:``).
 
     Attributes:
-        grants: What each named principal was given; implied operations need no mention.
-        default_operations: What every other principal may do.
+        grants: Granted operations of each listed principal; implied operations may be omitted.
+        default_operations: Operations of every other principal.
     """
 
     grants: Mapping[str, frozenset[Operation]] = field(
@@ -55,7 +55,7 @@ class Authorizer:
     default_operations: frozenset[Operation] = frozenset()
 
     def rights(self, principal: str) -> frozenset[Operation]:
-        """Everything the principal may do, implied operations included."""
+        """Return all operations of the principal, implied ones included."""
         granted = self.grants.get(principal, self.default_operations)
         return granted.union(*(_INCLUDES.get(operation, frozenset()) for operation in granted))
 

@@ -1,7 +1,7 @@
-"""The cluster behind the sandbox's doors: one image that alterations change, and what each broker shows of it.
+"""The state of the sandbox's cluster: one image that alterations change, and the image that each broker shows.
 
-The only mutable state of the sandbox besides faults and connections: the controller's image, the one
-before it, what each broker shows, which brokers run. All changes happen on the event loop's thread.
+The only mutable state of the sandbox besides faults and connections: the controller's image, the one before it, what
+each broker shows, which brokers run. All changes happen on the event loop's thread.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from reconciler.sandbox.settings import SandboxSettings
 
 @dataclass(slots=True)
 class SandboxBroker:
-    """One broker: where its listeners are, which image (and how new) it shows, whether it is held back or up."""
+    """One broker: its listeners' ports, the image (and its version) that it shows, whether it is held or running."""
 
     node: int
     visible_image: Image
@@ -29,7 +29,7 @@ class SandboxBroker:
 
 
 def random_cluster_id() -> str:
-    """22 characters as ``Uuid.randomUuid`` prints them; never beginning with a dash, as Kafka's do not."""
+    """Return 22 characters as ``Uuid.randomUuid`` prints them; never beginning with a dash, like Kafka's."""
     while True:
         cluster_id = base64.urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=")
         if not cluster_id.startswith("-"):
@@ -40,7 +40,7 @@ class SandboxCluster:
     """The shared state of a sandbox's brokers."""
 
     def __init__(self, settings: SandboxSettings) -> None:
-        """Loads the state file, or begins one.
+        """Load the state file, or create one.
 
         Raises:
             ConfigError: The state file cannot be read or written, or belongs to another cluster id.
@@ -65,7 +65,7 @@ class SandboxCluster:
             state_file.save(path, self.cluster_id, image)
 
     def commit(self, records: Iterable[QuotaRecord]) -> None:
-        """Applies records as one batch; brokers show it after their lag.
+        """Apply records as one batch; brokers show it after their lag.
 
         Raises:
             ConfigError: The state file cannot be written; nothing has changed then.
@@ -88,20 +88,20 @@ class SandboxCluster:
                 self._show(broker, changed, self.version)
 
     def hold(self, node: int) -> None:
-        """Keeps a broker on what it shows now, as if it had fallen behind."""
+        """Keep a broker on its present image, as if it lagged."""
         self.brokers[node].is_held = True
 
     def release(self, node: int) -> None:
-        """Lets a broker catch up at once."""
+        """Let a broker catch up at once."""
         broker = self.brokers[node]
         broker.is_held = False
         self._show(broker, self.image, self.version)
 
     def live(self) -> list[SandboxBroker]:
-        """Running brokers by id."""
+        """Return running brokers by id."""
         return [self.brokers[node] for node in sorted(self.brokers) if self.brokers[node].running]
 
     def _show(self, broker: SandboxBroker, image: Image, version: int) -> None:
-        """Never goes back: a late image does not replace a newer one."""
+        """Show an image, unless the broker shows a newer one."""
         if not broker.is_held and version > broker.version:
             broker.visible_image, broker.version = image, version

@@ -1,7 +1,7 @@
-"""One connection of the sandbox: frames in, frames out, one request at a time, as a broker's processor does it.
+"""One connection of the sandbox: reads and answers one request at a time, like a broker's processor.
 
 A request that cannot be parsed, an API that the profile does not offer and a version out of range close the
-connection without an answer; only ApiVersions is answered in any version (KIP-511).
+connection without a response; only ApiVersions is answered in any version (KIP-511).
 """
 
 import asyncio
@@ -94,7 +94,7 @@ class ServerConnection:
     writer: asyncio.StreamWriter
 
     async def serve(self) -> None:
-        """Answers requests until either side closes."""
+        """Answer requests until either side closes."""
         settings = self.cluster.settings
         session = None
         if self.listener.protocol.uses_sasl:
@@ -139,7 +139,7 @@ class ServerConnection:
         session: SaslSession,
         effects: tuple[Effect, ...],
     ) -> SaslReply:
-        """What a SASL listener does with a request, given how far the client has come."""
+        """Handle a request on a SASL listener, depending on the stage of authentication."""
         self._check_version(header)
         if session.expired and header.api_key != SASL_HANDSHAKE.key:
             raise _ConnectionClosed
@@ -166,7 +166,7 @@ class ServerConnection:
     async def _reply(
         self, header: RequestHeader, body: bytes, principal: str, effects: tuple[Effect, ...]
     ) -> SaslReply:
-        """What a broker does with a request of a known principal."""
+        """Handle a request of a known principal."""
         self._check_version(header)
         key, version = header.api_key, header.api_version
         if key == SASL_HANDSHAKE.key:
@@ -192,7 +192,7 @@ class ServerConnection:
             raise _ConnectionClosed from None
 
     def _check_version(self, header: RequestHeader) -> None:
-        """Closes on what the profile does not offer."""
+        """Close the connection if the profile does not offer the API or version."""
         lowest, highest = self._offered(header.api_key)
         if header.api_key != API_VERSIONS.key and not lowest <= header.api_version <= highest:
             raise _ConnectionClosed
@@ -204,7 +204,7 @@ class ServerConnection:
         return offered
 
     def _certified(self) -> str:
-        """The principal that the client's certificate names, if it showed one."""
+        """Return the principal of the client's certificate, if it sent one."""
         certificate = self.writer.get_extra_info("peercert")
         return distinguished_name(certificate["subject"]) if certificate else ANONYMOUS
 
@@ -232,7 +232,7 @@ class ServerConnection:
                 await asyncio.sleep(effect.milliseconds / 1000)
 
     async def _drip(self, frame: bytes, slow: Slow) -> bytes:
-        """Sends all but the last piece, slowly; returns the rest."""
+        """Send all but the last piece, slowly; return the rest."""
         while len(frame) > slow.size:
             self.writer.write(frame[: slow.size])
             await self.writer.drain()

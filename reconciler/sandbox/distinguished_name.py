@@ -1,4 +1,4 @@
-"""A certificate's subject as the text that Kafka takes for a principal: Java's RFC 2253 form. Pure."""
+"""A certificate's subject in the form of Kafka's principal: Java's RFC 2253 form. Pure."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -14,13 +14,13 @@ _SHORT: Final = {
     "domainComponent": "DC",
     "userId": "UID",
 }
-"""Keywords of RFC 2253 by OpenSSL's long names; Java writes other attributes by their numbers."""
+"""Keywords of RFC 2253 by OpenSSL's long names; Java writes other attributes by their OIDs."""
 
 _SPECIAL: Final = frozenset(',+"\\<>;=')
 
 
 def distinguished_name(subject: Sequence[Sequence[tuple[str, Any]]]) -> str:
-    """The subject of ``SSLSocket.getpeercert``, most specific part first, as ``CN=alice,O=Acme``."""
+    """Return the subject of ``SSLSocket.getpeercert``, most specific part first, as ``CN=alice,O=Acme``."""
     return ",".join(
         "+".join(f"{_SHORT.get(kind, kind)}={_escaped(str(value))}" for kind, value in part)
         for part in reversed(subject)

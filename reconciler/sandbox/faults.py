@@ -1,7 +1,7 @@
-"""Faults that a test plans ahead: what goes wrong, with which request, how often. No I/O.
+"""Faults that a test configures: their effect, the requests they apply to, how often. No I/O.
 
-A broker takes the faults that fit a request once it has read the request's header; every effect then acts
-at its own point: before the request is judged, on the answer's content, or on the bytes of the answer.
+A broker takes the faults that match a request once it has read the request's header; every effect then applies at its
+own point: before the request is processed, to the response's content, or to its bytes.
 """
 
 from dataclasses import dataclass, field
@@ -13,43 +13,43 @@ from reconciler.sandbox.broker_rules.image import Names
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delay:
-    """Waits before the request is judged; seconds."""
+    """Waits before the request is processed; seconds."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CutBefore:
-    """Closes the connection and forgets the request: nothing is carried out."""
+    """Closes the connection and drops the request without executing it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CutAfter:
-    """Carries the request out, then closes the connection without an answer."""
+    """Executes the request, then closes the connection without a response."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Truncate:
-    """Carries the request out and sends only the first ``keep`` bytes of the answer's frame."""
+    """Executes the request and sends only the first ``keep`` bytes of the response's frame."""
 
     keep: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Throttle:
-    """Answers at once with this throttle time and reads nothing more until it has passed (KIP-219)."""
+    """Responds at once with this throttle time and reads nothing more until it has passed (KIP-219)."""
 
     milliseconds: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refuse:
-    """Answers with an error code.
+    """Responds with an error code.
 
     Attributes:
-        failure: Code and words.
-        names: The entity of an alteration that is refused alone; ``None`` refuses the whole request.
-        applied: Whether the alteration is carried out all the same, as after a time-out on the way.
+        failure: Code and message.
+        names: The entity whose alteration alone is refused; ``None`` refuses the whole request.
+        applied: Whether the alteration is executed nevertheless, as after a time-out.
     """
 
     failure: BrokerFailure
@@ -64,14 +64,14 @@ class Stale:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrongCorrelation:
-    """Answers with the request's correlation id plus ``by``."""
+    """Responds with the request's correlation id plus ``by``."""
 
     by: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slow:
-    """Sends the answer in pieces of ``size`` bytes with a pause of ``seconds`` after each."""
+    """Sends the response in pieces of ``size`` bytes with a pause of ``seconds`` after each."""
 
     size: int
     seconds: float
@@ -90,14 +90,14 @@ FOREVER: Final = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """An effect and the requests that it befalls.
+    """An effect and the requests that it applies to.
 
     Attributes:
-        effect: What goes wrong.
+        effect: The effect.
         api: Key of the API, ``None`` for any.
         node: Id of the broker, ``None`` for any.
-        skip: How many fitting requests pass unharmed first.
-        times: How many fitting requests it then befalls; ``FOREVER`` for all.
+        skip: Number of matching requests that are skipped first.
+        times: Number of matching requests that it then applies to; ``FOREVER`` for all.
     """
 
     effect: Effect
@@ -116,20 +116,20 @@ class _Armed:
 
 @dataclass(slots=True)
 class Faults:
-    """The faults of one sandbox; the only mutable thing here, counted down as requests arrive."""
+    """The faults of one sandbox, counted down as requests arrive."""
 
     _armed: list[_Armed] = field(default_factory=list[_Armed])
 
     def add(self, fault: Fault) -> None:
-        """Arms one more fault; those added first act first."""
+        """Add a fault; those added first apply first."""
         self._armed.append(_Armed(fault=fault, skip=fault.skip, times=fault.times))
 
     def clear(self) -> None:
-        """Disarms everything."""
+        """Remove all faults."""
         self._armed.clear()
 
     def effects_for(self, api: int, node: int) -> tuple[Effect, ...]:
-        """Effects for one request, which count as used by it."""
+        """Return the effects for one request and count it."""
         effects: list[Effect] = []
         for armed in self._armed:
             if armed.fault.api not in (None, api) or armed.fault.node not in (None, node):

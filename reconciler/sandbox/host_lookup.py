@@ -1,4 +1,4 @@
-"""Asking the system about host names, as Kafka's controller does for ip entities. The only look-ups here."""
+"""Resolves host names with the system, as Kafka's controller does for ip entities."""
 
 import asyncio
 import socket
@@ -12,7 +12,7 @@ from reconciler.sandbox.settings import Resolver
 
 
 async def resolvable(names: Iterable[str], resolver: Resolver | None) -> frozenset[str]:
-    """Those of ``names`` that resolve; local names are known without asking."""
+    """Return those of ``names`` that resolve; local names need no lookup."""
     resolved_names: set[str] = set()
     for name in sorted(names):
         if is_scoped_by_name(name):
@@ -27,7 +27,7 @@ async def resolvable(names: Iterable[str], resolver: Resolver | None) -> frozens
 
 
 def interfaces() -> frozenset[str]:
-    """The names of the network interfaces of this machine."""
+    """Return the names of the network interfaces of this machine."""
     try:
         return frozenset(name for _, name in socket.if_nameindex())
     except OSError:

@@ -1,4 +1,4 @@
-"""One request as the answering functions see it, and what an answer may be. Values only."""
+"""One request as the response functions get it. Values only."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from reconciler.sandbox.cluster import SandboxBroker, SandboxCluster
 from reconciler.sandbox.faults import Effect, Refuse, Stale, Throttle
 
 CLUSTER_DENIED: Final = "Cluster authorization failed."
-"""Kafka's generic sentence of code 31."""
+"""Kafka's generic message of code 31."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,12 +18,12 @@ class SandboxRequest:
 
     Attributes:
         cluster: The shared state.
-        broker: Who was asked.
-        listener: Name of the door it came through; advertised addresses are of the same door.
-        principal: Who asks.
+        broker: The broker that received it.
+        listener: Name of its listener; advertised addresses are of the same listener.
+        principal: The client's principal.
         version: Version of the API.
-        body: The request's body, not yet read.
-        effects: Faults planned for this request.
+        body: The request's body, not yet decoded.
+        effects: Faults for this request.
     """
 
     cluster: SandboxCluster
@@ -36,24 +36,24 @@ class SandboxRequest:
 
     @property
     def throttle_ms(self) -> int:
-        """The throttle time in the answer."""
+        """The throttle time in the response."""
         return max((e.milliseconds for e in self.effects if isinstance(e, Throttle)), default=0)
 
     @property
     def refusal(self) -> Refuse | None:
-        """The fault that refuses the whole request, if one is planned."""
+        """The fault that refuses the whole request, if any."""
         return next((e for e in self.effects if isinstance(e, Refuse) and e.names is None), None)
 
     @property
     def failure(self) -> BrokerFailure | None:
-        """What the whole request is answered with, if a fault says so."""
+        """The failure of the whole request, if a fault sets one."""
         return self.refusal.failure if self.refusal is not None else None
 
     @property
     def stale(self) -> bool:
-        """Whether the answer comes from the image before the last alteration."""
+        """Whether the response comes from the image before the last alteration."""
         return any(isinstance(effect, Stale) for effect in self.effects)
 
 
 class NeverAnswered(Exception):
-    """The broker forgets the request and reads nothing more from this connection."""
+    """The broker drops the request and reads nothing more from this connection."""

@@ -1,7 +1,7 @@
-"""Server sides of SASL mechanisms: tokens in, tokens out, and at the end a principal.
+"""Server sides of SASL mechanisms: they process tokens and return a principal.
 
-The mechanisms themselves are ``reconciler.wire.sasl``; here they meet the sandbox's users, and failures get
-Kafka's words (``PlainServerCallbackHandler``, ``SaslServerAuthenticator``).
+The mechanisms are implemented in ``reconciler.wire.sasl``; this module connects them to the sandbox's users, with
+Kafka's error messages (``PlainServerCallbackHandler``, ``SaslServerAuthenticator``).
 """
 
 import hmac
@@ -28,23 +28,23 @@ class SaslExchange(Protocol):
     principal: str | None
 
     def step(self, token: bytes) -> bytes:
-        """The answer to the client's token.
+        """Return the response to the client's token.
 
         Raises:
-            AuthenticationError: The client is not who it says, or broke the mechanism's rules.
+            AuthenticationError: The credentials are wrong, or the client violated the mechanism's rules.
         """
         ...
 
 
 class PlainExchange:
-    """SASL PLAIN: one token with everything in it."""
+    """SASL PLAIN: one token with all credentials."""
 
     def __init__(self, users: Mapping[str, str]) -> None:
         self.principal: str | None = None
         self._users = users
 
     def step(self, token: bytes) -> bytes:
-        """An empty answer, if name and password fit."""
+        """Return an empty response, if name and password match."""
         name, password = read_plain(token)
         expected = self._users.get(name)
         if expected is None or not hmac.compare_digest(expected.encode(), password.encode()):
@@ -65,7 +65,7 @@ class ScramExchange:
         )
 
     def step(self, token: bytes) -> bytes:
-        """The server's next message."""
+        """Return the server's next message."""
         try:
             answer = self._server.receive(token)
         except AuthenticationError as wrong:
@@ -84,10 +84,10 @@ class ScramExchange:
 
 @lru_cache(maxsize=1024)
 def _credential_of(mechanism: str, password: str) -> ServerCredential:
-    """Kept, because making it takes milliseconds."""
+    """Cached, because deriving it takes milliseconds."""
     return make_credential(mechanism, password=password, salt=_SALT, iterations=SCRAM_ITERATIONS)
 
 
 def begin(mechanism: str, users: Mapping[str, str]) -> SaslExchange:
-    """A fresh exchange of one of the mechanisms in ``settings.MECHANISMS``."""
+    """Return a new exchange of one of the mechanisms in ``settings.MECHANISMS``."""
     return PlainExchange(users) if mechanism == PLAIN else ScramExchange(mechanism, users)

@@ -1,8 +1,8 @@
-"""The SASL side of one connection: which requests may come when, and who the client turns out to be.
+"""The SASL side of one connection: the allowed order of requests, and the client's principal.
 
 Source: ``SaslServerAuthenticator`` (3.4 to 4.4): one successful ApiVersions, then SaslHandshake, then
-SaslAuthenticate until the mechanism is done; everything else closes the connection. Where sessions
-have a lifetime (KIP-368) the same dance may be repeated by the same principal with the same mechanism.
+SaslAuthenticate until the mechanism is complete; everything else closes the connection. If sessions have a lifetime
+(KIP-368), the same principal may repeat the sequence with the same mechanism.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,7 +24,7 @@ _LATE: Final = "SaslAuthenticate request received after successful authenticatio
 
 
 class SaslStage(Enum):
-    """How far a connection has come."""
+    """The stage of authentication."""
 
     FRESH = auto()
     GREETED = auto()
@@ -34,10 +34,10 @@ class SaslStage(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SaslReply:
-    """The body of an answer, and whether the connection ends after it.
+    """The body of a response, and whether the connection ends after it.
 
     Attributes:
-        wrong: The credentials were wrong, so that the answer is held back for a while.
+        wrong: The credentials were wrong, so that the response is delayed.
     """
 
     body: bytes
@@ -69,11 +69,11 @@ class SaslSession:
 
     @property
     def expired(self) -> bool:
-        """Whether a known client has let its session run out."""
+        """Whether the session of an authenticated client has expired."""
         return self.stage is SaslStage.KNOWN and 0 < self._expires <= self._clock()
 
     def handshake(self, version: int, body: bytes) -> SaslReply:
-        """The answer to SaslHandshake."""
+        """Return the response to SaslHandshake."""
         mechanism = sasl_handshake.decode_request(version, body).mechanism
         renewing = self.stage is SaslStage.KNOWN and self._lifetime > 0
         if self.stage in (SaslStage.CHOSEN, SaslStage.KNOWN) and not renewing:
@@ -89,7 +89,7 @@ class SaslSession:
         return SaslReply(body=_handshake(version, NONE, self._mechanisms))
 
     def authenticate(self, version: int, body: bytes) -> SaslReply | None:
-        """The answer to SaslAuthenticate; ``None`` closes the connection: no handshake came before."""
+        """Return the response to SaslAuthenticate; ``None`` closes the connection: there was no handshake."""
         token = sasl_authenticate.decode_request(version, body).token
         if self.stage is SaslStage.KNOWN:
             return SaslReply(body=_authenticated(version, ILLEGAL_SASL_STATE, _LATE))
@@ -127,12 +127,12 @@ class SaslSession:
 
 
 def refused_handshake(version: int) -> bytes:
-    """The answer to SaslHandshake on a listener without SASL."""
+    """Return the response to SaslHandshake on a listener without SASL."""
     return _handshake(version, ILLEGAL_SASL_STATE, ())
 
 
 def refused_authenticate(version: int) -> bytes:
-    """The answer to SaslAuthenticate on a listener without SASL."""
+    """Return the response to SaslAuthenticate on a listener without SASL."""
     return _authenticated(version, ILLEGAL_SASL_STATE, _LATE)
 
 

@@ -37,8 +37,8 @@ class Sandbox:
     """A cluster of embedded brokers; use it as an async context manager.
 
     Args:
-        settings: What does not change while it runs.
-        clock: Seconds that never go back, for the lifetime of sessions.
+        settings: The settings, fixed while it runs.
+        clock: Monotonic seconds, for the lifetime of sessions.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Sandbox:
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Reads the state file, if there is one.
+        """Read the state file, if there is one.
 
         Raises:
             ConfigError: The state file cannot be read, or belongs to another cluster.
@@ -59,10 +59,10 @@ class Sandbox:
         self._doors = {node: _BrokerListeners() for node in self.settings.nodes}
 
     async def __aenter__(self) -> Self:
-        """Starts every broker.
+        """Start every broker.
 
         Raises:
-            ConfigError: A port is taken or the host is not ours.
+            ConfigError: A port is in use or the host is not local.
         """
         try:
             for node in self.settings.nodes:
@@ -73,7 +73,7 @@ class Sandbox:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Closes every door and connection."""
+        """Close every listener and connection."""
         await self._stop_all()
 
     @property
@@ -83,27 +83,27 @@ class Sandbox:
 
     @property
     def image(self) -> Image:
-        """What the cluster holds; brokers may show it later."""
+        """The cluster's quotas; brokers may show them later."""
         return self._cluster.image
 
     def port(self, node: int | None = None, listener: str | None = None) -> int:
-        """The port of a broker's listener: by default the first of both."""
+        """Return the port of a broker's listener: by default the first of both."""
         broker = self._cluster.brokers[self.settings.nodes[0] if node is None else node]
         return broker.ports[listener or self.settings.listeners[0].name]
 
     def bootstrap(self, listener: str | None = None) -> str:
-        """``host:port`` of every broker that runs, separated by commas."""
+        """Return ``host:port`` of every running broker, separated by commas."""
         name = listener or self.settings.listeners[0].name
         host = next(door.host for door in self.settings.listeners if door.name == name)
         host_text = f"[{host}]" if ":" in host else host
         return ",".join(f"{host_text}:{broker.ports[name]}" for broker in self._cluster.live())
 
     def fail(self, fault: Fault) -> None:
-        """Plans a fault."""
+        """Add a fault."""
         self.faults.add(fault)
 
     def seed(self, values: Mapping[tuple[Part, ...], Mapping[str, float]]) -> None:
-        """Puts values into the image past all rules, foreign entity types and keys included."""
+        """Put values into the image without any check, foreign entity types and keys included."""
         self._cluster.commit(
             QuotaRecord(names=names_of(parts), key=key, value=value)
             for parts, values_by_key in values.items()
@@ -111,25 +111,25 @@ class Sandbox:
         )
 
     def values(self) -> dict[Names, dict[str, float]]:
-        """A copy of the image as plain dictionaries."""
+        """Return a copy of the image as plain dictionaries."""
         return {
             names: dict(values_by_key)
             for names, values_by_key in self._cluster.image.values.items()
         }
 
     def hold(self, node: int) -> None:
-        """Keeps a broker on the image it shows now."""
+        """Keep a broker on its present image."""
         self._cluster.hold(node)
 
     def release(self, node: int) -> None:
-        """Lets a held broker catch up at once."""
+        """Let a held broker catch up at once."""
         self._cluster.release(node)
 
     async def start(self, node: int) -> None:
-        """Opens the doors of a broker; a broker that was stopped keeps its ports.
+        """Open the listeners of a broker; a stopped broker keeps its ports.
 
         Raises:
-            ConfigError: A port is taken or the host is not ours.
+            ConfigError: A port is in use or the host is not local.
         """
         broker = self._cluster.brokers[node]
         for listener in self.settings.listeners:
@@ -151,7 +151,7 @@ class Sandbox:
         broker.running = True
 
     async def stop(self, node: int) -> None:
-        """Closes the doors and connections of a broker; Metadata does not list it any more."""
+        """Close the listeners and connections of a broker; Metadata no longer lists it."""
         self._cluster.brokers[node].running = False
         doors = self._doors[node]
         for server in doors.servers:
@@ -179,12 +179,12 @@ class Sandbox:
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
     ) -> None:
-        """Takes note of a connection before it is served: the broker may be stopped in between."""
+        """Register a connection before it is served: the broker may be stopped in between."""
         doors = self._doors[broker.node]
         task = asyncio.ensure_future(self._serve(broker, listener, reader, writer))
         doors.tasks.add(task)
         task.add_done_callback(doors.tasks.discard)
-        # Cancelled before it began, a task closes nothing itself.
+        # A task that is cancelled before it starts closes nothing itself.
         task.add_done_callback(lambda _: writer.close())
 
     async def _serve(

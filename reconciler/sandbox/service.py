@@ -1,4 +1,4 @@
-"""``kquota sandbox``: one listener, served until it is cancelled."""
+"""``kquota sandbox``: serves one listener until cancelled."""
 
 import asyncio
 import ssl
@@ -15,12 +15,13 @@ from reconciler.sandbox.settings import Listener, ListenerProtocol, SandboxSetti
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsFiles:
-    """PEM files of the server side.
+    """PEM files of the server.
 
     Attributes:
         certificate: The chain, the server's own certificate first.
         key: Its private key, not encrypted; ``None`` if it is in the same file.
-        client_ca: Authorities whose client certificates name the principal; ``None`` asks for none.
+        client_ca: Authorities of client certificates, which determine the principal; ``None`` = no client
+            certificates.
     """
 
     certificate: Path
@@ -28,10 +29,10 @@ class TlsFiles:
     client_ca: Path | None = None
 
     def context(self) -> ssl.SSLContext:
-        """The TLS context of a listener.
+        """Return the TLS context of a listener.
 
         Raises:
-            ConfigError: A file cannot be read, or is no PEM.
+            ConfigError: A file cannot be read, or is not PEM.
         """
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         try:
@@ -57,22 +58,22 @@ async def serve(
     brokers: int = 1,
     on_ready: Callable[[str], None] | None = None,
 ) -> None:
-    """Serves a sandbox until the task is cancelled.
+    """Serve a sandbox until the task is cancelled.
 
     Args:
         host: Address to listen on and to advertise.
-        port: Port of the first broker; the others take the next ones. 0 takes free ones.
+        port: Port of the first broker; the others use the next ones. 0 = free ones.
         profile: The line of Kafka to behave as.
         users: Passwords by name; if there are any, clients must authenticate (PLAIN or SCRAM).
-        authorizer: Rights of the users.
-        tls: Files of the server side; ``None`` listens without TLS.
-        state_file: Where quotas are kept between runs.
+        authorizer: Permissions of the users.
+        tls: PEM files; ``None`` = without TLS.
+        state_file: Stores quotas between runs.
         cluster_id: 22 characters, or "" for a random one (or that of the state file).
-        brokers: How many brokers share the quotas; their ids count from 1.
+        brokers: Number of brokers that share the quotas; their ids count from 1.
         on_ready: Called once with ``host:port,...`` when every broker listens.
 
     Raises:
-        ConfigError: A port is taken, a file cannot be used, or the settings do not fit together.
+        ConfigError: A port is in use, a file cannot be used, or the settings contradict each other.
     """
     protocol = {
         (False, False): ListenerProtocol.PLAINTEXT,

@@ -1,4 +1,4 @@
-"""How a sandbox is set up: listeners, brokers, users, rights, the line it behaves as. Values only."""
+"""The settings of a sandbox: listeners, brokers, users, permissions, release line. Values only."""
 
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
@@ -14,7 +14,7 @@ from reconciler.sandbox.broker_rules.profiles import NEWEST, BrokerProfile
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 Resolver = Callable[[str], Awaitable[bool]]
-"""Answers whether a host name resolves."""
+"""Returns whether a host name resolves."""
 
 
 class ListenerProtocol(StrEnum):
@@ -38,16 +38,17 @@ class ListenerProtocol(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listener:
-    """One door of every broker.
+    """One listener of every broker.
 
     Attributes:
-        name: How :meth:`Sandbox.bootstrap` is asked for it.
-        protocol: What is spoken there.
+        name: Its name for :meth:`Sandbox.bootstrap`.
+        protocol: Its security protocol.
         host: Address to bind, and to advertise.
-        port: Port of the first broker, the next broker takes the next port; 0 picks free ones.
-        tls: Context of the server side, for the protocols with TLS. A client certificate that it verified
-            names the principal on an SSL listener.
-        mechanisms: What a SASL listener offers.
+        port: Port of the first broker, the next broker uses the next port; 0 = free ones.
+        tls: Context of the server, for the protocols with TLS. A verified client certificate determines the principal
+            on
+            an SSL listener.
+        mechanisms: Mechanisms of a SASL listener.
     """
 
     name: str = "PLAINTEXT"
@@ -71,23 +72,22 @@ class Listener:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxSettings:
-    """Everything about a sandbox that does not change while it runs.
+    """The settings of a sandbox, fixed while it runs.
 
     Attributes:
         profile: The line of Kafka that it behaves as.
         nodes: Ids of its brokers, which share one image.
-        listeners: Doors that each broker has; the first is the one that tools are pointed at.
-        users: Passwords by name, for PLAIN and SCRAM alike.
-        authorizer: Rights on the cluster resource.
-        cluster_id: 22 characters of base64; "" makes a random one (or takes that of the state file).
-        state_file: Where the image is kept between runs, ``None`` for memory only.
+        listeners: Listeners of each broker; the first is the default of tools.
+        users: Passwords by name, for PLAIN and SCRAM.
+        authorizer: Permissions on the cluster resource.
+        cluster_id: 22 characters of base64; "" = a random one (or that of the state file).
+        state_file: Stores the image between runs, ``None`` = memory only.
         session_lifetime: Seconds after which a SASL session must be renewed, 0 for never.
-        lag: Seconds by node id that a broker shows alterations later than they were acknowledged.
-        broker_settings: Static settings shown by DescribeConfigs, for example
-            ``client.quota.callback.class``.
-        failed_authentication_delay: Seconds that the answer to a wrong password waits
+        lag: Seconds by node id by which a broker shows alterations after they were acknowledged.
+        broker_settings: Static settings in DescribeConfigs, for example ``client.quota.callback.class``.
+        failed_authentication_delay: Seconds by which the response to a wrong password is delayed
             (``connection.failed.authentication.delay.ms``).
-        resolver: Resolves host names of ip entities; ``None`` asks the system.
+        resolver: Resolves host names of ip entities; ``None`` = the system.
     """
 
     profile: BrokerProfile = NEWEST

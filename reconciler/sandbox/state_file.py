@@ -1,6 +1,6 @@
-"""The sandbox's state between runs: one JSON file, replaced atomically. Reading and writing only.
+"""The sandbox's state between runs: one JSON file, replaced atomically.
 
-Values that JSON has no number for are kept as text ("NaN", "Infinity"): the lines before 4.4 accept them.
+Values that JSON has no number for are stored as text ("NaN", "Infinity"): the lines before 4.4 accept them.
 """
 
 from collections.abc import Iterator
@@ -17,10 +17,10 @@ FORMAT: Final = 1
 
 
 def load(path: Path) -> tuple[str, Image] | None:
-    """Cluster id and image, or ``None`` if there is no file yet.
+    """Return cluster id and image, or ``None`` if there is no file yet.
 
     Raises:
-        ConfigError: The file is there but cannot be read as a state; it is never overwritten then.
+        ConfigError: The file exists but cannot be read as a state; it is not overwritten then.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -48,7 +48,7 @@ def _records(row: DocumentReader) -> Iterator[QuotaRecord]:
 
 
 def save(path: Path, cluster_id: str, image: Image) -> None:
-    """Writes the state beside the file, then puts it in place; durable when this returns.
+    """Write the state atomically; durable when this returns.
 
     Raises:
         ConfigError: The folder or file cannot be written.

@@ -1,1 +1,1 @@
-"""Use cases that look at clusters and change nothing: checks and the HTML report."""
+"""Use cases that read clusters and change nothing: checks and the HTML report."""

@@ -1,7 +1,7 @@
-"""The questions of ``kquota doctor``. Each gives one or more ``Check``; none changes anything.
+"""The checks of ``kquota doctor``. Each returns one or more ``Check``; none changes anything.
 
-What is not asked of a broker here: its time. Kafka's protocol does not show it, so the clock is held against
-the newest times in our own records, which other machines may have written.
+The brokers' time is not checked: Kafka's protocol does not expose it, so the clock is compared with the newest times
+in our own records, which other machines may have written.
 """
 
 import asyncio
@@ -27,13 +27,13 @@ from reconciler.render.cluster_state import Check, CheckStatus
 from reconciler.render.units import age, count
 
 PATIENCE_SECONDS: Final = 10.0
-"""For one question, unless --timeout says otherwise; a doctor that waits a minute is no help."""
+"""Seconds for one check, unless --timeout is given."""
 
 EXPIRED_OVERRIDES: Final = "expired overrides"
-"""Name of the check of overrides that have ended."""
+"""Name of the check of expired overrides."""
 
 SKEW_SECONDS: Final = 5.0
-"""Records that are newer than our own time by more than this mean that a clock is wrong."""
+"""Records newer than our own time by more than this mean that a clock is wrong."""
 
 _READ_TODO: Final = "kafka-acls --add --cluster --allow-principal User:NAME --operation Describe --operation DescribeConfigs"
 _WRITE_TODO: Final = (
@@ -44,19 +44,19 @@ _WRITE_TODO: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkup:
-    """Every answer about one cluster; ``cluster_id`` is "" if no broker answered."""
+    """All checks of one cluster; ``cluster_id`` is "" if no broker answered."""
 
     cluster_id: str
     checks: tuple[Check, ...]
 
     @property
     def failed(self) -> bool:
-        """Whether something does not work."""
+        """Whether a check failed."""
         return any(check.health is CheckStatus.FAILED for check in self.checks)
 
     @property
     def has_expired_override(self) -> bool:
-        """Whether a value of an override is live although the override has ended."""
+        """Whether a value of an expired override is still live."""
         return any(
             check.name == EXPIRED_OVERRIDES and check.health is CheckStatus.WARNING
             for check in self.checks
@@ -80,7 +80,7 @@ def _failed(name: str, error: KquotaError, advice: str = "") -> Check:
 
 
 async def check_cluster(notices: TextReceiver, target: ClusterTarget) -> Checkup:
-    """Every answer about one cluster, in the order in which things depend on each other."""
+    """Run all checks of one cluster, in the order of their dependencies."""
     try:
         config = target.client_config(notices)
     except KquotaError as error:
@@ -95,7 +95,7 @@ async def check_cluster(notices: TextReceiver, target: ClusterTarget) -> Checkup
 
 
 def unusable(error: KquotaError) -> Checkup:
-    """All that can be said where there is no usable configuration."""
+    """Return the checks without a usable configuration."""
     return Checkup(cluster_id="", checks=(_failed("configuration", error),))
 
 
@@ -107,14 +107,14 @@ async def examine(
     configured: bool = True,
     records: Callable[[QuotaClient, Cluster], AsyncIterator[Check]] | None = None,
 ) -> Checkup:
-    """Every answer that a client with this configuration gets.
+    """Run all checks with a client of this configuration.
 
     Args:
-        config: How to reach the cluster.
-        patience: Seconds for one question.
-        expected: The id that must answer; ``None`` = any.
-        configured: Whether there is a place where an expected id could be written down.
-        records: What else there is to say of the cluster that answered.
+        config: The client configuration.
+        patience: Seconds for one check.
+        expected: The cluster id that must answer; ``None`` = any.
+        configured: Whether there is a configuration in which an expected id could be set.
+        records: Further checks of the cluster that answered.
     """
     checks = [_ok("configuration", _described(config))]
     checks += [check async for check in _addresses(config)]
@@ -146,7 +146,7 @@ def _described(config: ClientConfig) -> str:
 
 
 async def _addresses(config: ClientConfig) -> AsyncIterator[Check]:
-    """Each bootstrap address by itself: a client is content with one, and hides that another is wrong."""
+    """Check each bootstrap address: a client needs only one, and hides that another is wrong."""
     for address in config.bootstrap:
         yield await _address(address)
 
@@ -178,7 +178,7 @@ def _error_text(error: OSError) -> str:
 
 
 class _ConnectionObserver:
-    """What the connection reported while it was set up."""
+    """Records the events of the connection setup."""
 
     def __init__(self) -> None:
         self._connected: Connected | None = None
@@ -191,7 +191,7 @@ class _ConnectionObserver:
         self._authenticated = self._authenticated or event
 
     def checks(self, config: ClientConfig) -> list[Check]:
-        """TLS and SASL, as far as it came; the caller reports what failed."""
+        """Return the checks of TLS and SASL that completed; the caller reports failures."""
         checks: list[Check] = []
         tls = config.protocol in {SecurityProtocol.SSL, SecurityProtocol.SASL_SSL}
         if not tls:
@@ -227,7 +227,7 @@ def _identity(cluster: Cluster, expected: str | None, *, configured: bool) -> li
 
 
 async def _brokers(client: QuotaClient, cluster: Cluster, patience: float) -> AsyncIterator[Check]:
-    """Every broker by its advertised address: verification reads back from each of them."""
+    """Check every broker by its advertised address: verification reads from each of them."""
     probe = exactly(entity(user="kquota-doctor"))
     for node in cluster.nodes:
         name = f"broker {node.id}"
@@ -288,7 +288,7 @@ async def _callback(client: QuotaClient, patience: float) -> Check:
 async def _records(
     target: ClusterTarget, client: QuotaClient, cluster: Cluster
 ) -> AsyncIterator[Check]:
-    """The inventory, expired overrides in it, and our clock against the times in it."""
+    """Check the inventory, its expired overrides, and our clock against its times."""
     from reconciler.app.clusters.record_stores import read_only_inventory
 
     clock = SystemClock()
@@ -320,7 +320,7 @@ async def _overrides(
     owned: OwnershipRecords,
     now: float,
 ) -> Check:
-    """Whether a value of an override is still live although the override has ended."""
+    """Check whether a value of an expired override is still live."""
     from reconciler.reconcile import Observation
     from reconciler.reconcile.drift import expired
 

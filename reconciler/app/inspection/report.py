@@ -1,4 +1,4 @@
-"""One cluster for the HTML report: live quotas, records, what the documents would change, and the history of changes."""
+"""One cluster for the HTML report: live quotas, records, pending changes of the documents, and the history of changes."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,9 +28,9 @@ class PageRequest:
     """A report, apart from its cluster.
 
     Attributes:
-        paths: Manifests, relative to the current folder; empty = what the project configures, if it does.
-        sources: Which records count.
-        snapshot: What the cluster holds; ``None`` = ask it.
+        paths: Manifests, relative to the current folder; empty = those of the project, if any.
+        sources: The records to use.
+        snapshot: Quotas of the cluster; ``None`` = query it.
         history: The audit log to show.
         principals: Further clients to assess.
     """
@@ -45,11 +45,11 @@ class PageRequest:
 async def report_cluster(
     notices: Notices, target: ClusterTarget, request: PageRequest
 ) -> ClusterPage:
-    """What the page shows of a cluster.
+    """Return the page of a cluster.
 
     Raises:
         UsageError: The request contradicts itself.
-        ClientError: The cluster cannot be asked.
+        ClientError: The cluster cannot be queried.
     """
     declared = bool(request.paths or target.project_cluster.manifests)
     if not declared and request.sources.since is not None:
@@ -70,7 +70,7 @@ async def report_cluster(
 
 
 async def _planned(notices: Notices, target: ClusterTarget, request: PageRequest) -> PreparedPlan:
-    """What ``plan`` would show."""
+    """Return the plan of the documents."""
     task = task_for(notices, target, request.paths, PlanLimits(validate="auto"), request.sources)
     return await _prepare(notices, knowing(task, request.principals), request.snapshot)
 
@@ -78,7 +78,7 @@ async def _planned(notices: Notices, target: ClusterTarget, request: PageRequest
 async def _without_documents(
     notices: Notices, target: ClusterTarget, request: PageRequest
 ) -> PreparedPlan:
-    """What is live and what is ours, without documents: nothing is declared, so nothing is planned."""
+    """Return live quotas and records without a plan, as nothing is declared."""
     keeps_records = not request.sources.no_inventory
     orders = orders_for(
         target,

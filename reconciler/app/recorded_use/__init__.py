@@ -1,1 +1,1 @@
-"""Recorded use as use cases: ingest, what-if, recommendations, and the inputs of jobs over many clusters."""
+"""Use cases of recorded use: ingest, what-if, recommendations, and the inputs of jobs over many clusters."""

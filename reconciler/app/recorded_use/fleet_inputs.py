@@ -1,4 +1,4 @@
-"""Documents, records and rules of many clusters, read for a fleet plan: what ``plan`` reads of one, without asking any broker."""
+"""Documents, records and rules of many clusters for a fleet plan, without a request to any broker."""
 
 import asyncio
 from collections.abc import Iterable
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetInputs:
-    """What a fleet plan is made from, by cluster id."""
+    """The inputs of a fleet plan, by cluster id."""
 
     intended: "dict[str, ClusterPlanInput]"
     guards: "dict[str, Guards]"
@@ -37,7 +37,7 @@ def fleet_inputs(notices: TextReceiver, clusters: ClusterSelection) -> FleetInpu
     Two documents that claim one pair are no error here: they become rows.
 
     Raises:
-        UsageError: A cluster was named by its id alone, so nothing says where its documents are.
+        UsageError: A cluster was given by its id alone, so its documents are unknown.
         ManifestErrors: Every problem of every file of every cluster.
         InventoryError: Records cannot be read.
     """
@@ -94,5 +94,5 @@ def _target(cluster: SelectedCluster, clusters: ClusterSelection) -> ClusterTarg
 
 
 def _once(problems: Iterable[Problem]) -> tuple[Problem, ...]:
-    """Files that several clusters share are read for each of them."""
+    """Remove duplicates: files that several clusters share are read for each of them."""
     return tuple(dict.fromkeys(problems))

@@ -1,4 +1,4 @@
-"""Ingest recorded use: sources from project and options, then read, keep, assemble, publish."""
+"""Ingests recorded use: sources from project and options, then read, store, assemble, publish."""
 
 from dataclasses import dataclass, replace
 from datetime import date
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IngestOverrides:
-    """What was typed instead of the project's settings; ``None`` = nothing. Times in seconds."""
+    """Typed replacements of the project's settings; ``None`` = not typed. Times in seconds."""
 
     prometheus: str | None = None
     matchers: str | None = None
@@ -60,7 +60,7 @@ class IngestOverrides:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IngestRequest:
-    """What is to be done; fields as the options say."""
+    """The request, with fields as the options."""
 
     lake: str
     sources: tuple[ClusterSource, ...]
@@ -77,19 +77,19 @@ class IngestRequest:
 
     @property
     def asks(self) -> bool:
-        """Whether a Prometheus is asked: unless files are read, or there is none to read days from again."""
+        """Whether a Prometheus is queried: not if files are read, nor if days are rebuilt without a server."""
         has_server = any(source.prometheus for source in self.sources)
         return not self.files and self.wants_use and (has_server or not self.rebuild)
 
     @property
     def wants_use(self) -> bool:
-        """Whether recorded use is read: looks and logs can also be brought in alone, where no Prometheus is known."""
+        """Whether recorded use is read: snapshots and logs can also be imported alone, without a Prometheus."""
         only_limits = bool(self.snapshots or self.audit_logs)
         return not only_limits or any(source.prometheus for source in self.sources)
 
 
 def source(cluster: SelectedCluster, overrides: IngestOverrides) -> ClusterSource:
-    """Where the recorded use of a cluster comes from: options first, then the project.
+    """Return the source of a cluster's recorded use: options first, then the project.
 
     Raises:
         TelemetryError: A setting cannot be read.
@@ -122,17 +122,17 @@ def source(cluster: SelectedCluster, overrides: IngestOverrides) -> ClusterSourc
 def run_ingest(
     work: IngestRequest, progress: "Progress", clock: "Clock | None" = None
 ) -> IngestSummary:
-    """Run it. What went wrong for one cluster is reported, and the others are done all the same.
+    """Run an ingest. A failure of one cluster is reported, and the others are processed.
 
     Args:
-        work: What is to be done.
-        progress: Receives how far it is.
+        work: The request.
+        progress: Receives the progress.
         clock: Time; ``None`` = that of the machine.
 
     Raises:
         UsageError: Options contradict each other.
-        TelemetryError: A setting, a look or a log cannot be used.
-        LakeError: The lake cannot be opened, or looks and logs not be kept.
+        TelemetryError: A setting, a snapshot or a log cannot be used.
+        LakeError: The lake cannot be opened, or snapshots and logs cannot be stored.
     """
     now = clock or SystemClock()
     if work.rebuild and not (work.files or work.asks or work.publish):
@@ -184,7 +184,7 @@ def run_ingest(
 def _begun_anew(
     lake: Lake, work: IngestRequest, source: ClusterSource, clock: "Clock"
 ) -> list[str]:
-    """What is damaged in the window is given up where its begin was typed; else damage is an error, and nothing is lost."""
+    """Give up damaged units in the window if its begin was typed; otherwise damage is an error, and nothing is lost."""
     if work.window.from_ms is None:
         return []
     begin, end = work.window.span(clock)
@@ -242,7 +242,7 @@ def _ingest_cluster(
 
 
 def _typed(work: IngestRequest, clock: "Clock") -> tuple[int | None, int]:
-    """Begin, ``None`` = where the last run ended, and end."""
+    """Return begin (``None`` = where the last run ended) and end."""
     begin, end = work.window.span(clock)
     return (None if work.window.from_ms is None else begin), end
 
@@ -256,7 +256,7 @@ def _server_options(work: IngestRequest) -> server_import.ServerImportOptions:
 
 
 def _dialects(dialect: str) -> "tuple[DialectTable, str]":
-    """All dialects and the chosen one's name; a file holds one of one's own, which is then the choice if it is alone."""
+    """Return all dialects and the selected name; a file with exactly one own dialect selects it."""
     if "/" not in dialect and not dialect.endswith(".toml"):
         return parser.shipped(), dialect
     custom = parser.read(Path(dialect))
@@ -290,7 +290,7 @@ def _published(
     *,
     check_all: bool,
 ) -> tuple[str, int, int]:
-    """Publishes the evidence up to the last moment that the lake has, which may be long ago."""
+    """Publish the evidence up to the last moment in the lake, which may be long ago."""
     last = max((day.day for day in days), default=None)
     end = None if last is None else _last_moment(lake, source.cluster_id, last)
     if end is None:

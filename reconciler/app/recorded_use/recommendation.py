@@ -1,4 +1,4 @@
-"""Recommended limits: tiers and marks from the project, limits by Spark, documents with their evidence."""
+"""Recommends limits: tiers and pins from the project, limits by Spark, documents with their evidence."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 
 SIZING_LABEL: Final = "kafka-quotas.io/sizing"
 PINNED: Final = "pinned"
-"""The label of a document whose entity is only reported on: ``kafka-quotas.io/sizing: pinned``."""
+"""The label of a document whose entity is only reported: ``kafka-quotas.io/sizing: pinned``."""
 
 WINDOW_MS: Final = 30 * DAY_MS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecommendOptions:
-    """What was typed.
+    """The typed options.
 
     Attributes:
         window: Of evidence; the last week of it is held out.
@@ -65,7 +65,7 @@ class RecommendOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecommendTask:
-    """What is to be done, before Spark begins; everything that people can get wrong was looked at.
+    """The validated inputs before Spark starts.
 
     Attributes:
         declared: What documents say, by name of the cluster; nothing of clusters without a name.
@@ -96,7 +96,7 @@ class RecommendTask:
         )
 
     def texts(self, advised: "RecommendationResult") -> Iterator[tuple[Path, str]]:
-        """Each file with its documents; "" for none."""
+        """Yield each file with its documents; "" for none."""
         notes = {note.cluster_id: note for note in advised.report.evidence}
         for cluster in self.clusters:
             if cluster.name in self.places:
@@ -114,10 +114,10 @@ class RecommendOutput:
 
 
 def run_recommend(notices: TextReceiver, options: RecommendOptions) -> RecommendOutput:
-    """Size, and write documents if that was asked for.
+    """Recommend limits, and write documents if requested.
 
     Raises:
-        KquotaError: A file, the lake, or the session.
+        KquotaError: An error of a file, the lake, or the Spark session.
     """
     needs("spark", "kquota spark recommend")
     from reconciler.evidence.spark.jobs import recommend
@@ -154,11 +154,11 @@ def _work(
 
 
 def task_of(notices: TextReceiver, options: RecommendOptions) -> RecommendTask:
-    """The clusters with their documents, and where proposals go.
+    """Return the clusters with their documents, and the files for proposals.
 
     Raises:
-        ManifestErrors: Something is wrong with a file.
-        UsageError: There is no project, or proposals cannot go there.
+        ManifestErrors: A file is invalid.
+        UsageError: There is no project, or proposals cannot be written there.
     """
     clusters = options.clusters.select()
     names = [cluster.name for cluster in clusters if cluster.name]
@@ -175,13 +175,13 @@ def _targets(project: Path | None) -> dict[str, ClusterTarget]:
 
 
 def declared(notices: TextReceiver, target: ClusterTarget) -> DeclaredDocuments:
-    """What the documents of a cluster say; nothing, where there are none yet.
+    """Return the documents of a cluster; none, if there are none yet.
 
-    A project without manifests, or whose paths are all still empty, is how quotas begin: limits come from recorded
-    use then. Where some paths hold files and others do not, that is a mistake as everywhere.
+    A project without manifests, or whose paths are all still empty, is a valid start: limits come from recorded use
+    then. If only some paths match no file, it is an error as everywhere.
 
     Raises:
-        ManifestErrors: Something is wrong with a file.
+        ManifestErrors: A file is invalid.
     """
     manifests = target.project_cluster.manifests
     nothing = DeclaredDocuments(cluster=target.name)

@@ -1,4 +1,4 @@
-"""Files of ``kquota spark recommend --out``: one per cluster, replaced whole; never a foreign file, never one that a plan reads."""
+"""Files of ``kquota spark recommend --out``: one per cluster, replaced as a whole; never a foreign file or a manifest."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -12,12 +12,12 @@ from reconciler.errors import UsageError
 from reconciler.manifest.files import select
 
 MARK: Final = "# Proposed by kquota spark recommend"
-"""How our files begin; what begins otherwise is not ours."""
+"""The first line of our files; other files are not replaced."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenFiles:
-    """What became of the files.
+    """The changed files.
 
     Attributes:
         removed: Of an earlier run, because nothing is proposed any more.
@@ -30,11 +30,11 @@ class WrittenFiles:
 def places(
     folder: Path, names: Iterable[str], targets: Mapping[str, ClusterTarget]
 ) -> dict[str, Path]:
-    """The file of each cluster, after a look whether it may be written: work begins only then.
+    """Return the file of each cluster, after checking that it may be written, before long work.
 
     Args:
-        folder: Where to; it may be missing.
-        names: The clusters, as the project calls them.
+        folder: The folder; it may be missing.
+        names: The clusters, by their names in the project.
         targets: All clusters of the project, by name.
 
     Raises:
@@ -55,7 +55,7 @@ def places(
 
 
 def put(texts: Mapping[Path, str]) -> WrittenFiles:
-    """Write each file; where there is nothing to say, remove what an earlier run left.
+    """Write each file; without proposals, remove the file of an earlier run.
 
     Raises:
         UsageError: A file there is not ours, before any is written; or one cannot be written.
@@ -95,7 +95,7 @@ def _check_ours(path: Path) -> None:
 
 
 def _check_unread(path: Path, target: ClusterTarget) -> None:
-    """A file among the manifests would declare everything twice, and the next run would take it for what is declared."""
+    """Check that the file is not a manifest: then everything would be declared twice."""
     absolute = os.path.normpath(path.absolute())
     names = [
         Path(absolute).as_posix(),

@@ -1,4 +1,4 @@
-"""Which clusters and which span of time a command about recorded use is about, as it was typed."""
+"""The clusters and time window of a command about recorded use, as typed."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 DAY_MS: Final = 86_400_000
 WINDOW_MS: Final = 14 * DAY_MS
-"""What evidence is about unless another window is asked for."""
+"""Default window of evidence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowOptions:
-    """A span of time as it was typed; negative = so many milliseconds ago, ``None`` = not typed."""
+    """A typed window; negative = milliseconds ago, ``None`` = not typed."""
 
     from_ms: int | None = None
     to_ms: int | None = None
@@ -31,11 +31,11 @@ class WindowOptions:
         return self.from_ms is not None or self.to_ms is not None
 
     def span(self, clock: "Clock", default_ms: int = WINDOW_MS) -> tuple[int, int]:
-        """From and to (not included) in milliseconds since the epoch.
+        """Return from and to (exclusive) in milliseconds since the epoch.
 
         Args:
-            clock: What "ago" and "now" mean.
-            default_ms: How long before its end a window begins that names no begin.
+            clock: Time.
+            default_ms: Length of a window without a begin.
 
         Raises:
             UsageError: It ends before it begins.
@@ -59,13 +59,13 @@ def _absolute(typed: int | None, now: int, default: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectedCluster:
-    """A cluster that recorded use is asked for.
+    """A selected cluster.
 
     Attributes:
-        id: Kafka's cluster id: what the lake calls it.
-        name: What the project calls it; "" where only the id was typed.
-        settings: Its trusted configuration; ``None`` where only the id was typed.
-        root: Folder that paths of the project start from.
+        id: Kafka's cluster id, which the lake uses.
+        name: Its name in the project; "" if only the id was typed.
+        settings: Its trusted configuration; ``None`` if only the id was typed.
+        root: Base folder of the project's paths.
     """
 
     id: str
@@ -75,13 +75,13 @@ class SelectedCluster:
 
     @property
     def display_name(self) -> str:
-        """How to call it in output."""
+        """Its name in output."""
         return self.name or self.id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSelection:
-    """Which clusters a command is about, as it was typed.
+    """The clusters of a command, as typed.
 
     Attributes:
         project: The project file; ``None`` = ``kquota.yaml`` here.
@@ -103,14 +103,14 @@ class ClusterSelection:
 
     @property
     def is_given(self) -> bool:
-        """Whether anything says which."""
+        """Whether any cluster was typed."""
         return bool(self.every or self.names or self.ids)
 
     def check(self, ids: Collection[str]) -> None:
-        """Whether files are about the clusters that were typed; where none was typed, all are welcome.
+        """Check that files belong to the typed clusters; without typed clusters all are accepted.
 
         Raises:
-            UsageError: One is about another cluster, or a cluster that was named has none.
+            UsageError: A file belongs to another cluster, or a typed cluster has no file.
             KquotaError: As :meth:`select`.
         """
         if not self.is_given:
@@ -130,12 +130,12 @@ class ClusterSelection:
             )
 
     def select(self) -> tuple[SelectedCluster, ...]:
-        """The clusters, sorted by name or id.
+        """Return the clusters, sorted by name or id.
 
         Raises:
-            UsageError: Nothing says which, or there is no project file.
-            ConfigError: A cluster is unknown, or the project does not say which id it has.
-            ManifestErrors: The project file is wrong.
+            UsageError: No cluster was chosen, or there is no project file.
+            ConfigError: A cluster is unknown, or the project does not contain its id.
+            ManifestErrors: The project file is invalid.
         """
         if self.ids:
             return tuple(SelectedCluster(id=cluster_id) for cluster_id in sorted(set(self.ids)))
@@ -156,7 +156,7 @@ class ClusterSelection:
 
 
 def _identified(cluster: "ProjectCluster", path: str, root: Path) -> SelectedCluster:
-    """A cluster of a project with its id; a series of another cluster must never count as its own."""
+    """Return a cluster of a project with its id; series of another cluster must never count as its own."""
     cluster_id = cluster.cluster.expected_cluster_id
     if cluster_id is None:
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""A simulation of new limits on recorded use: limits to come from manifests, plans or snapshots, and an engine to replay use under them."""
+"""Simulates new limits on recorded use: limits from manifests, plans or snapshots, replayed by an engine."""
 
 import uuid
 from collections import defaultdict
@@ -28,20 +28,20 @@ if TYPE_CHECKING:
     from reconciler.usage.impact.tier_policy import WhatIfPolicy
 
 SWITCH_ROWS: Final = 4_000_000
-"""Up to so many samples ``--engine auto`` leaves to the core.
+"""Maximum number of samples that ``--engine auto`` leaves to the core.
 
 By whole commands on a lake of a million (``python -m tests.bench.spark_simulate switch``), the core took an eighth of
-what Spark took, JVM start and files included, so it is ahead beyond four million, too; but it holds them in memory, about
-250 bytes each.
+Spark's time, JVM start and files included, so it is faster beyond four million, too; but it needs about 250 bytes of
+memory per sample.
 """
 
 NO_LIMITS: Final = PlanLimits(validate="none", correct_drift=True)
-"""A simulation writes nothing: guards are reported by ``plan`` and ``apply``."""
+"""A simulation writes nothing: ``plan`` and ``apply`` report guards."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulateOptions:
-    """What was typed.
+    """The typed options.
 
     Attributes:
         clusters: Which clusters of the project; with files, whose these have to be.
@@ -73,7 +73,7 @@ class SimulateOptions:
 
 
 def opened(address: str) -> "Lake":
-    """The lake.
+    """Open the lake.
 
     Raises:
         LakeError: There is none.
@@ -85,10 +85,10 @@ def opened(address: str) -> "Lake":
 
 
 def simulated(notices: Notices, options: SimulateOptions) -> "Simulation":
-    """Simulate on the engine that fits.
+    """Simulate on the suitable engine.
 
     Raises:
-        KquotaError: A file, the lake, or the session.
+        KquotaError: An error of a file, the lake, or the Spark session.
     """
     needs("usage", "kquota spark simulate")
     from reconciler.evidence.spark.usage import candidate_plans
@@ -140,15 +140,15 @@ def policy_for(
     project_path: Path | None,
     declared: "Mapping[str, Sequence[Declaration]]",
 ) -> "WhatIfPolicy":
-    """The what-if policy of the project, if there is a project, with the tiers that documents say they belong to.
+    """Return the what-if policy of the project, if any, with the tiers that documents refer to.
 
     Args:
-        notices: Where warnings go.
-        project_path: The project file; ``None`` = the one here, if there is one.
+        notices: Receives warnings.
+        project_path: The project file; ``None`` = the one here, if it exists.
         declared: Documents by cluster id.
 
     Raises:
-        UsageError: The policy is in itself wrong, or a project was named and is not there.
+        UsageError: The policy is invalid, or the given project does not exist.
     """
     from reconciler.app.clusters.project_files import project_path as located
     from reconciler.app.clusters.targets import read_project
@@ -163,10 +163,10 @@ def policy_for(
 def task_of(
     notices: Notices, project: Path | None, cluster: str, paths: Sequence[str]
 ) -> "PlanTask":
-    """The documents of one cluster of the project.
+    """Return the documents of one cluster of the project.
 
     Raises:
-        ManifestErrors: Something is wrong with a file.
+        ManifestErrors: A file is invalid.
         UsageError: There is no project.
     """
     (target,) = offline_targets(TargetRequest(project=project, cluster=cluster), paths)
@@ -176,7 +176,7 @@ def task_of(
 def _of_manifests(
     notices: Notices, options: SimulateOptions, lake: "Lake", window: tuple[int, int]
 ) -> "tuple[tuple[CandidateLimits, ...], Mapping[str, Sequence[Declaration]]]":
-    """What the documents would make of the last look at each cluster, and the documents by cluster id."""
+    """Plan the documents against the last quota snapshot of each cluster; return also the documents by cluster id."""
     from reconciler.app.change.offline_plan import OfflineCluster, plan_on
     from reconciler.app.event_loop import run
     from reconciler.evidence.spark.usage.candidate_plans import CandidateLimits

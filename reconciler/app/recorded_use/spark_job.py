@@ -1,4 +1,4 @@
-"""One job on Spark: where it runs, and a session of its own."""
+"""Runs one Spark job in its own session."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkOptions:
-    """Where a job runs, as it was typed."""
+    """Where a job runs, as typed."""
 
     master: str | None = None
     remote: str | None = None
@@ -20,10 +20,10 @@ class SparkOptions:
     brief: bool = False
 
     def settings(self) -> "SessionSettings":
-        """The session.
+        """Return the session settings.
 
         Raises:
-            ConfigError: They contradict each other, or one is not what it should be.
+            ConfigError: They contradict each other, or one is invalid.
         """
         from reconciler.evidence.spark.runtime.session import SessionSettings
 

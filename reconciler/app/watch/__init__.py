@@ -1,1 +1,1 @@
-"""Follow a branch of a git repository and keep its clusters as declared, without Kubernetes."""
+"""Follows a branch of a git repository and applies it to its clusters, without Kubernetes."""

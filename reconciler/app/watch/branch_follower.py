@@ -1,4 +1,4 @@
-"""Following a branch: each new commit is taken whole or refused whole, and the last good one stays in force meanwhile."""
+"""Follows a branch: each new commit is accepted or refused as a whole, and the last good one stays applied meanwhile."""
 
 import asyncio
 import logging
@@ -29,10 +29,10 @@ class BranchFollower:
 
     Args:
         mirror: The branch.
-        places: Where project and manifests are in it.
-        state: What is remembered over restarts.
-        take: Called with each revision that is in force from now on.
-        telemetry: Receives the revision in force, and whether a newer one was refused.
+        places: Paths of project and manifests in it.
+        state: State that survives restarts.
+        take: Called with each newly applied revision.
+        telemetry: Receives the applied revision, and whether a newer one was refused.
         clock: Time.
 
     Attributes:
@@ -60,7 +60,7 @@ class BranchFollower:
         self._complaint = ""
 
     async def restore(self) -> None:
-        """Put the last good revision in force again, without a request to the source, which may be unavailable."""
+        """Apply the last good revision again, without a request to the source, which may be unavailable."""
         commit = self._state.now.commit
         if not commit:
             return
@@ -77,7 +77,7 @@ class BranchFollower:
         _LOG.info("%s is in force, as before", commit[:12])
 
     async def work(self, wake: LoopTrigger) -> LoopOutcome:  # noqa: ARG002 - why does not matter: the branch is looked at whole
-        """Look at the branch, and judge what is new."""
+        """Fetch the branch, and judge a new commit."""
         try:
             commit = await self._mirror.fetch()
         except GitError as error:
@@ -103,7 +103,7 @@ class BranchFollower:
         return read_revision(self._mirror.tree(commit), self._places)
 
     def _trusted(self) -> str | None:
-        """The text of the trusted project file, which may change while no commit comes."""
+        """Return the text of the trusted project file, which may change without a new commit."""
         if self._places.trusted is None:
             return None
         try:
@@ -135,7 +135,7 @@ class BranchFollower:
             _LOG.info("%s stays in force; its settings are read anew", commit[:12])
 
     def _compare(self, old: str, new: str) -> None:
-        """A branch that does not grow out of what was in force was rewritten; people should know."""
+        """Warn if the history of the branch was rewritten: the new commit does not descend from the applied one."""
         if self._mirror.follows(new, old):
             return
         if self._mirror.follows(old, new):

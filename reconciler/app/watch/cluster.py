@@ -1,4 +1,4 @@
-"""One cluster of a watched repository: its connection, its passes, and what is reported about them."""
+"""One cluster of a watched repository: its session, its reconciliations, and their metrics and logs."""
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
@@ -21,7 +21,7 @@ from reconciler.quota.results.report import Reconciliation, RunOrigin
 from reconciler.reconcile import ReconcileOptions, ReconcilePorts
 
 LEAST_INTERVAL: Final = 1.0
-"""Seconds; a shorter ``spec.interval`` would do nothing but ask."""
+"""Minimum of ``spec.interval`` in seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,9 +29,9 @@ class ClusterSession:
     """An open connection to one cluster, with its records.
 
     Attributes:
-        ports: The outside world.
-        disconnect: Called after each pass, so that others may write the records until the next one.
-        own_principal: Who we are to the cluster, as far as the login says.
+        ports: The ports.
+        disconnect: Called after each reconciliation, so that others may write the records until the next one.
+        own_principal: Our principal in the cluster, if the login shows it.
     """
 
     ports: ReconcilePorts
@@ -40,23 +40,23 @@ class ClusterSession:
 
 
 Opener: TypeAlias = Callable[[Revision, str], AbstractAsyncContextManager[ClusterSession]]
-"""``opener(revision, cluster)``: a session, open inside the context. May raise ``KquotaError`` on entering."""
+"""``opener(revision, cluster)`` opens a session for a context. May raise ``KquotaError`` on entering."""
 
 
 class WatchedCluster:
     """The work of the loop over one cluster.
 
     Args:
-        name: Of the cluster.
-        revision: The revision in force, asked anew for each pass.
-        passes: Its passes, with their memory.
-        opener: Makes sessions.
-        telemetry: Receives each pass.
+        name: Name of the cluster.
+        revision: Returns the applied revision; called for each reconciliation.
+        passes: Runs its reconciliations.
+        opener: Opens sessions.
+        telemetry: Receives each reconciliation.
         clock: Time.
-        who: Who runs this, for the audit log.
+        principal: Who runs this, for the audit log.
 
     Attributes:
-        last: The newest pass; ``None`` = none yet.
+        last: The latest reconciliation; ``None`` = none yet.
     """
 
     def __init__(
@@ -80,15 +80,15 @@ class WatchedCluster:
 
     @property
     def settings(self) -> QuotaCluster:
-        """The cluster's trusted configuration, as it is in force."""
+        """The cluster's trusted configuration in the applied revision."""
         return self._revision().project.cluster(self.name).cluster
 
     def pace(self) -> LoopIntervals:
-        """Its rhythm."""
+        """Return the intervals of the loop."""
         return LoopIntervals(interval=max(self.settings.interval, LEAST_INTERVAL))
 
     async def work(self, wake: LoopTrigger) -> LoopOutcome:
-        """One pass."""
+        """Reconcile once."""
         self._telemetry.batch(self.name, len(wake.keys))
         self._telemetry.queue(self.name, 0)
         reconciliation = await self._passed(self._revision())
@@ -100,7 +100,7 @@ class WatchedCluster:
         return turn_of(reconciliation)
 
     async def close(self) -> None:
-        """End the session; the next pass opens another one, with what files and environment say then."""
+        """Close the session; the next reconciliation opens another one with the then current files and environment."""
         self._session = None
         await self._open.aclose()
 
@@ -141,7 +141,7 @@ class WatchedCluster:
 
 
 def _needs_new_session(error: KquotaError | None) -> bool:
-    """A refused login is final for a client; files with other credentials are read by the next one."""
+    """Whether the error is final for a client: a new one reads the credentials again."""
     return isinstance(error, ConfigError) or (
         isinstance(error, ClientError) and not error.retriable
     )

@@ -1,4 +1,4 @@
-"""What a pass says to a log: what happened, and what stands as it should not, each once and not at every pass."""
+"""Logs reconciliations: what happened, and lasting conditions once instead of at every reconciliation."""
 
 import logging
 from collections.abc import Iterable, Iterator
@@ -13,11 +13,11 @@ from reconciler.render.units import quantity
 _LOG: Final = logging.getLogger("reconciler.loop")
 
 MOST_LINES: Final = 20
-"""Of one kind in one pass; the rest is counted."""
+"""Maximum lines of one kind per reconciliation; the rest is counted."""
 
 
 class ConditionLog:
-    """What stood after the last pass of one cluster, so that only news is logged.
+    """The conditions after the last reconciliation of one cluster, so that only new ones are logged.
 
     Args:
         cluster: Its name.
@@ -28,11 +28,11 @@ class ConditionLog:
         self._before: frozenset[str] = frozenset()
 
     def log(self, reconciliation: Reconciliation) -> None:
-        """Log what the pass did, and what is new of what stands."""
+        """Log the outcome of a reconciliation, and its new conditions."""
         if reconciliation.outcome is not None and reconciliation.outcome.pairs:
             _LOG.info("%s: %s", self._cluster, _outcome_text(reconciliation.outcome))
         if reconciliation.preview is None:
-            return  # Nothing was seen, so nothing is known to be over.
+            return  # Nothing was observed, so no condition is known to be over.
         now = list(_condition_lines(reconciliation))
         for line in now:
             if line not in self._before:

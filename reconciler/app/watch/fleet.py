@@ -1,4 +1,4 @@
-"""The loops of all clusters of the revision in force; begun anew when its settings change, woken when its documents do."""
+"""The loops of all clusters of the applied revision; restarted when its settings change, woken when its documents do."""
 
 import asyncio
 from collections.abc import Coroutine, Mapping
@@ -20,20 +20,20 @@ from reconciler.errors import KquotaError
 
 
 class WatchedFleet:
-    """All clusters.
+    """All clusters of a watched repository.
 
-    What passes remember of drift outlives a change of the settings; connections do not.
+    Drift observations survive a change of the settings; connections do not.
 
     Args:
-        opener: Makes sessions.
-        state: Keeps the removals.
+        opener: Opens sessions.
+        state: Stores the removals.
         telemetry: Receives every event.
         clock: Time.
         random: For jitter.
-        who: Who runs this, for the audit log.
+        principal: Who runs this, for the audit log.
 
     Attributes:
-        clusters: What is looked after now, by name.
+        clusters: The present clusters, by name.
         loops: Their loops.
     """
 
@@ -51,14 +51,14 @@ class WatchedFleet:
         self.loops: dict[str, ClusterLoop] = {}
         self._opener, self._state, self._telemetry = opener, state, telemetry
         self._clock, self._random, self._who = clock, random, principal
-        # What clusters work by, and what has come since: with other settings it waits for the loops to end.
+        # The revision in use, and the latest one: if its settings differ it waits for the loops to end.
         self._current: Revision | None = None
         self._newest: Revision | None = None
         self._renewed = asyncio.Event()
         self._passes: dict[str, ReconcileRunner] = {}
 
     def take(self, revision: Revision) -> None:
-        """From now on this revision is in force."""
+        """Apply this revision from now on."""
         is_unchanged = revision.has_settings_of(self._newest) and not self._renewed.is_set()
         self._newest = revision
         if is_unchanged:
@@ -68,13 +68,13 @@ class WatchedFleet:
             self._renewed.set()
 
     def wake(self, key: str) -> None:
-        """Ask every cluster for a pass."""
+        """Request a reconciliation of every cluster."""
         for name, loop in self.loops.items():
             loop.mailbox.put(key)
             self._telemetry.queue(name, loop.mailbox.depth)
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Look after the clusters until ``stop`` is set.
+        """Reconcile the clusters until ``stop`` is set.
 
         Raises:
             TaskDied: A loop ended by itself.
@@ -90,7 +90,7 @@ class WatchedFleet:
 
     def _revision(self) -> Revision:
         if self._current is None:
-            raise KquotaError("no revision is in force")  # No caller asks before that.
+            raise KquotaError("no revision is in force")  # Not called before a revision is applied.
         return self._current
 
     def _assemble(self, revision: Revision) -> None:
@@ -132,7 +132,7 @@ class WatchedFleet:
         return runner
 
     async def _epoch(self, stop: asyncio.Event) -> None:
-        """Run the loops until all is to stop or settings have changed; then they end, and sessions are closed."""
+        """Run the loops until ``stop`` is set or settings have changed; then end them and close the sessions."""
         over = asyncio.Event()
         loops: Mapping[str, Coroutine[Any, Any, None]] = {
             f"cluster {name}": loop.run(over) for name, loop in self.loops.items()
@@ -155,7 +155,7 @@ class WatchedFleet:
 
 
 async def _first(*waits: Coroutine[Any, Any, object]) -> None:
-    """Wait for the first of several, and leave none of the others behind."""
+    """Wait for the first of several coroutines, and cancel the others."""
     tasks = [asyncio.ensure_future(waiter) for waiter in waits]
     try:
         _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

@@ -6,57 +6,57 @@ from reconciler.quota.results.report import Reconciliation
 
 
 class WatchMetrics(Protocol):
-    """As much of ``metrics.Metrics`` as a loop over git uses."""
+    """The part of ``metrics.Metrics`` that a loop over git uses."""
 
     def passed(self, reconciliation: Reconciliation, /) -> None:
-        """A pass ended."""
+        """Record the end of a reconciliation."""
         ...
 
     def interval(self, cluster: str, seconds: float) -> None:
-        """How often a cluster is looked at."""
+        """Set the interval of a cluster."""
         ...
 
     def queue(self, cluster: str, depth: int) -> None:
-        """How many messages wait."""
+        """Set the number of waiting keys."""
         ...
 
     def batch(self, cluster: str, size: int) -> None:
-        """How many messages a pass answers."""
+        """Record the number of keys of a reconciliation."""
         ...
 
     def kafka(self, cluster: str, api: str, seconds: float) -> None:
-        """A broker answered."""
+        """Record the latency of a broker's response."""
         ...
 
     def revision(self, cluster: str, commit: str, *, is_refused: bool) -> None:
-        """Which revision is in force, and whether a newer one was refused."""
+        """Set the metrics for the applied revision and for a refused newer revision."""
         ...
 
     def forget(self, cluster: str) -> None:
-        """A cluster is no longer looked after."""
+        """Remove the series of a cluster that is no longer served."""
         ...
 
 
 class NoWatchMetrics:
-    """No measurements. Implements ``WatchMetrics``."""
+    """Records nothing. Implements ``WatchMetrics``."""
 
     def passed(self, reconciliation: Reconciliation, /) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def interval(self, cluster: str, seconds: float) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def queue(self, cluster: str, depth: int) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def batch(self, cluster: str, size: int) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def kafka(self, cluster: str, api: str, seconds: float) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def revision(self, cluster: str, commit: str, *, is_refused: bool) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def forget(self, cluster: str) -> None:
-        """Nothing."""
+        """Do nothing."""

@@ -1,4 +1,4 @@
-"""What a commit asks for: its project file and its manifests, read whole or refused whole."""
+"""A commit's project file and manifests, accepted or refused as a whole."""
 
 import posixpath
 from collections.abc import Mapping
@@ -32,12 +32,12 @@ _REF_INVENTORY: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RevisionPaths:
-    """Where things are in a commit.
+    """The paths of project and manifests in a commit.
 
     Attributes:
-        folder: Folder that the project's paths start from, relative to the top; "" = the top.
+        folder: Base folder of the project's paths, relative to the top; "" = the top.
         project: The project file, relative to that folder.
-        trusted: A project file on this machine that is believed instead; ``None`` = the commit's own.
+        trusted: A project file on this machine that is used instead; ``None`` = the commit's own.
     """
 
     folder: str = ""
@@ -50,20 +50,20 @@ class RevisionPaths:
                 raise ConfigError(f"{name!r} is no path inside of the repository")
 
     def within(self, name: str) -> str:
-        """A path of the project as the commit calls it."""
+        """Return a path of the project as a path in the commit."""
         return posixpath.normpath(posixpath.join(self.folder, name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Revision:
-    """One commit, understood.
+    """The parsed content of one commit.
 
     Attributes:
         commit: Its id.
         project: Clusters, guards, policies.
-        desired: Cluster -> what its documents ask for.
-        properties: Cluster -> client properties as written; hidden, because they may hold secrets.
-        warnings: What is legal and odd.
+        desired: Cluster -> desired state of its documents.
+        properties: Cluster -> client properties as written; hidden, because they may contain secrets.
+        warnings: Valid but suspicious content.
     """
 
     commit: str
@@ -73,7 +73,7 @@ class Revision:
     warnings: tuple[Problem, ...] = field(default=(), repr=False)
 
     def has_settings_of(self, previous: "Revision | None") -> bool:
-        """Whether nothing but documents differs, so that everything that runs can go on."""
+        """Whether only documents differ, so that running loops can continue."""
         return (
             previous is not None
             and self.project.documents == previous.project.documents
@@ -81,10 +81,10 @@ class Revision:
         )
 
     def client_config(self, name: str) -> ClientConfig:
-        """How to reach a cluster; references to the environment and to files are followed now.
+        """Return the client configuration of a cluster; references to the environment and to files are resolved now.
 
         Raises:
-            ConfigError: A setting is wrong, or something that is referred to is not there.
+            ConfigError: A setting is invalid, or a reference cannot be resolved.
         """
         return ClientConfig.from_mapping(
             self.properties[name], location=f"{self.project.path}, cluster {name}", allowed=ANYTHING
@@ -92,12 +92,12 @@ class Revision:
 
 
 def read_revision(tree: CommitTree, places: RevisionPaths) -> Revision:
-    """The revision that a commit holds.
+    """Return the revision of a commit.
 
     Raises:
         GitError: There is no project file, or a file cannot be read.
         ConfigError: A properties file cannot be read.
-        ManifestErrors: Everything that is wrong with the files, conflicts included.
+        ManifestErrors: All problems of the files, conflicts included.
     """
     project = _project(tree, places)
     problems: list[Problem] = []
@@ -133,10 +133,10 @@ def read_revision(tree: CommitTree, places: RevisionPaths) -> Revision:
 
 
 def check_clients(revision: Revision) -> None:
-    """Nothing, if every cluster's client settings are in order.
+    """Check the client settings of every cluster.
 
     Raises:
-        ConfigError: Those of one are not.
+        ConfigError: Those of one are invalid.
     """
     for name in revision.project.names:
         _ = revision.client_config(name)
@@ -172,7 +172,7 @@ def _documents(
     project_cluster: ProjectCluster,
     problems: list[Problem],
 ) -> tuple[DesiredState, tuple[Problem, ...]]:
-    """What one cluster's documents ask for, and warnings; what is wrong is added to ``problems``."""
+    """Return the desired state of one cluster, and warnings; problems are added to ``problems``."""
     if not project_cluster.manifests:
         words = f"nothing says where the manifests of {project_cluster.name} are (spec.manifests)"
         problems.append(Problem(project.path, project_cluster.line, 1, words))
@@ -201,7 +201,7 @@ def _documents(
 def _properties(
     tree: CommitTree, places: RevisionPaths, project_cluster: ProjectCluster
 ) -> Mapping[str, str]:
-    """What ``propertiesFile`` holds, at the commit unless it is absolute, under what the cluster itself says."""
+    """Return ``propertiesFile`` (at the commit unless it is absolute), overridden by the cluster's own properties."""
     name = project_cluster.cluster.properties_file
     if name is None:
         return project_cluster.cluster.properties

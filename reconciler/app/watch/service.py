@@ -1,4 +1,4 @@
-"""A branch watched until a signal comes: its clusters, what is remembered, probes, and how it ends."""
+"""Watches a branch until a signal is received: clusters, state, probes, and shutdown."""
 
 import asyncio
 import contextlib
@@ -41,13 +41,13 @@ _LOG: Final = logging.getLogger("reconciler.watch")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchOptions:
-    """What to watch, as it was typed.
+    """What to watch, as typed.
 
     Attributes:
         mirror: The branch.
-        places: Where project and manifests are in it.
-        interval: Seconds between two looks at the branch.
-        state_dir: Where everything is kept.
+        places: Paths of project and manifests in it.
+        interval: Seconds between two fetches of the branch.
+        state_dir: Folder of all state.
         serving: Metrics and probes.
     """
 
@@ -59,13 +59,13 @@ class WatchOptions:
 
 
 def watch_branch(notices: TextReceiver, options: WatchOptions) -> signal.Signals:
-    """Serve until a signal comes; which one it was.
+    """Serve until a signal is received; return the signal.
 
     Raises:
         InventoryLocked: Another process uses the folder.
-        InventoryError: What is remembered there cannot be read or written.
-        TaskDied: Something ended that must not.
-        KeyboardInterrupt: A second signal came.
+        InventoryError: The state cannot be read or written.
+        TaskDied: A loop ended or failed.
+        KeyboardInterrupt: A second signal was received.
     """
     clock = SystemClock()
     make_folder(options.state_dir)
@@ -77,7 +77,7 @@ def watch_branch(notices: TextReceiver, options: WatchOptions) -> signal.Signals
 
 
 class _WatchService:
-    """Everything that runs, and what it reports about itself."""
+    """The loops of a watch, their metrics and probes."""
 
     def __init__(self, notices: TextReceiver, options: WatchOptions, clock: Clock) -> None:
         self._notices, self._options, self._clock = notices, options, clock
@@ -118,7 +118,7 @@ class _WatchService:
         self._stop = asyncio.Event()
 
     async def serve(self) -> signal.Signals:
-        """Run until a signal comes."""
+        """Run until a signal is received."""
         with self._listening():
             async with served(
                 self._notices,
@@ -145,7 +145,7 @@ class _WatchService:
 
     @contextlib.contextmanager
     def _listening(self) -> Iterator[None]:
-        """SIGTERM and Ctrl-C end it in good order, a second one at once; SIGHUP asks for a look."""
+        """Handle signals: SIGTERM and Ctrl-C stop gracefully, a second one at once; SIGHUP requests a fetch."""
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
 
         def stop(which: signal.Signals) -> None:
@@ -172,11 +172,11 @@ class _WatchService:
     # -- probes ---------------------------------------------------------------------------------------
 
     def healthy(self) -> Sequence[str]:
-        """Loops that hang."""
+        """Return loops that hang."""
         return hung_loops((self._branch, *self._fleet.loops.values()), self._clock.now())
 
     def ready(self) -> Sequence[str]:
-        """A late branch, late clusters, or nothing to apply yet."""
+        """Return a late branch, late clusters, or that no revision is applied yet."""
         now, problems = self._clock.now(), []
         if is_late(self._follower.last_fetched or self._began, self._options.interval, now):
             problems.append("the branch cannot be fetched")
@@ -186,12 +186,12 @@ class _WatchService:
 
 
 class ClusterSessions:
-    """Real connections and real records.
+    """Opens connections and records of clusters.
 
     Args:
-        state_dir: Folder that relative paths of the project start from.
+        state_dir: Base of relative paths of the project.
         clock: Time.
-        telemetry: Receives how long brokers take.
+        telemetry: Receives the latency of brokers.
     """
 
     def __init__(self, state_dir: Path, *, clock: Clock, telemetry: WatchMetrics) -> None:
@@ -199,18 +199,19 @@ class ClusterSessions:
 
     @contextlib.asynccontextmanager
     async def open(self, revision: Revision, name: str) -> AsyncIterator[ClusterSession]:
-        """A session with one cluster.
+        """Open a session with one cluster.
 
         Raises:
-            ConfigError: A client setting is wrong.
-            InventoryError: A folder cannot be made.
+            ConfigError: A client setting is invalid.
+            InventoryError: A folder cannot be created.
         """
         config = revision.client_config(name)
         for warning in config.warnings:
             _LOG.warning("%s: %s", escaped(name), escaped(warning))
         project_cluster = revision.project.cluster(name)
         audit = self._placed(project_cluster.audit_log)
-        # The same writer as `kquota apply` and `kquota override` of this project: they share the records in turn.
+        # The same writer id as `kquota apply` and `kquota override` of this project: they take turns with the
+        # records.
         inventory = FileInventory(
             self._placed(str(project_cluster.inventory.file)),
             clock=self._clock,

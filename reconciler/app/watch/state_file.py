@@ -1,4 +1,4 @@
-"""What ``kquota watch`` must not forget: the revision in force, the refused one, and removals of the last while."""
+"""The state of ``kquota watch`` across restarts: the applied revision, the refused one, and recent removals."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,13 +12,13 @@ from reconciler.quota.planner.removal_budgets import RemovalCount
 
 
 class WatchState:
-    """The file, read once and replaced whole. Only one process may use it; the lock is the caller's.
+    """The state file, read once and replaced as a whole. Only one process may use it; the caller locks it.
 
     Args:
-        path: The file; made by the first change.
+        path: The file; created by the first change.
 
     Raises:
-        InventoryError: It exists and cannot be read; never an empty state instead.
+        InventoryError: It exists and cannot be read; an empty state is never used instead.
     """
 
     def __init__(self, path: Path) -> None:
@@ -27,14 +27,14 @@ class WatchState:
 
     @property
     def now(self) -> WatchStateContent:
-        """What is remembered."""
+        """The present state."""
         return self._now
 
     def remember(self, **changed: Any) -> None:  # noqa: ANN401 - fields of WatchStateContent, checked by it
-        """Change some fields, on disk before this returns; what changes nothing writes nothing.
+        """Change some fields, durably before this returns; an unchanged state is not written.
 
         Raises:
-            InventoryError: The file cannot be written; then nothing is remembered.
+            InventoryError: The file cannot be written; then the state is unchanged.
         """
         after = replace(self._now, **changed)
         if after != self._now:
@@ -42,7 +42,7 @@ class WatchState:
             self._now = after
 
     def removals(self, cluster: str) -> "ClusterRemovals":
-        """The part that counts one cluster's removals."""
+        """Return the store of one cluster's removals."""
         return ClusterRemovals(state=self, cluster=cluster)
 
 
@@ -54,11 +54,11 @@ class ClusterRemovals:
     cluster: str
 
     async def load(self) -> Sequence[RemovalCount]:
-        """All counts of the cluster."""
+        """Return all counts of the cluster."""
         return self.state.now.removals.get(self.cluster, ())
 
     async def save(self, counts: Sequence[RemovalCount]) -> None:
-        """Put these in place of the old ones, durably."""
+        """Replace the counts durably."""
         self.state.remember(removals={**self.state.now.removals, self.cluster: tuple(counts)})
 
 

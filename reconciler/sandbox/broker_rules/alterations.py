@@ -1,9 +1,8 @@
-"""What a Kafka controller says to alterations: the checks in their order, in Kafka's words. Pure.
+"""A Kafka controller's checks of alterations, in its order and with its messages. Pure.
 
-Source: ``ClientQuotaControlManager`` of the line's newest release, and what its broker answered. The
-order within one alteration: is the entity or a key there twice; every part of the entity; the
-combination of parts; the address; then each operation, in the order of Java's hash map. Removals are
-not checked at all. Only what changes something becomes a record.
+Source: ``ClientQuotaControlManager`` of the line's newest release, and its broker's responses. The order within one
+alteration: duplicate entity or key; every part of the entity; the combination of parts; the address; then each
+operation, in the order of Java's hash map. Removals are not checked. Only actual changes become records.
 """
 
 import math
@@ -34,7 +33,7 @@ from reconciler.wire.messages.alter_client_quotas import Alteration, Operation
 from reconciler.wire.messages.entry_layout import Part
 
 MAX_RECORDS: Final = 10_000
-"""``QuorumController.MAX_RECORDS_PER_USER_OP``, and the most that one atomic batch holds."""
+"""``QuorumController.MAX_RECORDS_PER_USER_OP``, and the maximum of one atomic batch."""
 
 SCRAM_MECHANISMS: Final = frozenset({"SCRAM-SHA-256", "SCRAM-SHA-512"})
 
@@ -50,7 +49,7 @@ _IP_KEYS: Final = frozenset({Key.CONNECTION_CREATION_RATE})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerFailure:
-    """An error code with the broker's words."""
+    """An error code with the broker's message."""
 
     code: int
     message: str | None
@@ -59,7 +58,7 @@ class BrokerFailure:
 TOO_MANY: Final = BrokerFailure(
     code=POLICY_VIOLATION, message="Request parameters do not satisfy the configured policy."
 )
-"""The generic sentence of the code: whole-request failures lose their own words on the way."""
+"""The generic message of the code: failures of the whole request lose their own message."""
 
 BATCH_FAILED: Final = BrokerFailure(
     code=UNKNOWN_SERVER_ERROR,
@@ -69,13 +68,13 @@ BATCH_FAILED: Final = BrokerFailure(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlterationVerdicts:
-    """What a controller decided about one request.
+    """A controller's decision about one request.
 
     Attributes:
-        results: The result of each entity, ``None`` for success. An entity that is given twice in the
-            request gets the result that it was ignored, although its first alteration counts.
-        records: What to apply, all of it or nothing; empty if the whole failed.
-        request_failure: Why the whole request failed; every entry of the request gets this then.
+        results: The result of each entity, ``None`` for success. An entity that occurs twice in the request gets the
+            result that it was ignored, although its first alteration is applied.
+        records: The records to apply atomically; empty if the whole request failed.
+        request_failure: Why the whole request failed; then every entry of the request gets this.
     """
 
     results: dict[Names, BrokerFailure | None]
@@ -84,7 +83,7 @@ class AlterationVerdicts:
 
 
 def names_to_resolve(alterations: Iterable[Alteration]) -> frozenset[str]:
-    """Names of ip entities that are no literal address, so that they must be resolved."""
+    """Return names of ip entities that are not literal addresses, so that they must be resolved."""
     return frozenset(
         name
         for parts, _ in alterations
@@ -101,21 +100,21 @@ def alter(
     resolvable: Collection[str],
     validate_only: bool,
 ) -> AlterationVerdicts:
-    """The verdicts of the active controller on one request.
+    """Return the active controller's verdicts on one request.
 
     Args:
-        profile: The line whose rules and words count.
-        image: What the cluster holds before the request.
-        alterations: As on the wire, duplicates and nonsense included.
+        profile: The line whose rules and messages apply.
+        image: The image before the request.
+        alterations: As on the wire, duplicates and invalid ones included.
         resolvable: Those of :func:`names_to_resolve` that could be resolved.
-        validate_only: Asked only; the caller drops the records.
+        validate_only: Whether the request only validates; the caller drops the records.
     """
     results: dict[Names, BrokerFailure | None] = {}
     records: list[QuotaRecord] = []
     for parts, operations in alterations:
         names = names_of(parts)
         if names in results or len({key for key, _ in operations}) < len(operations):
-            # A key that is given twice is reported with the words for an entity that is given twice.
+            # A duplicate key is reported with the message for a duplicate entity.
             results[names] = BrokerFailure(
                 code=INVALID_REQUEST, message=f"Ignoring duplicate entity {java_text(parts)}"
             )
@@ -137,7 +136,7 @@ def alter(
 def _changes(
     names: Names, present: Values, operations: Sequence[Operation]
 ) -> Iterable[QuotaRecord]:
-    """Records for what differs from what is there."""
+    """Yield records for operations that change the present values."""
     for key, value in operations:
         if (key in present) if value is None else not same_double(present.get(key), value):
             yield QuotaRecord(names=names, key=key, value=value)
@@ -146,7 +145,7 @@ def _changes(
 def _entity_failure(
     profile: BrokerProfile, parts: Sequence[Part], resolvable: Collection[str]
 ) -> BrokerFailure | None:
-    """What is wrong with the entity: each part, then the combination, then the address."""
+    """Return the entity's failure: each part, then the combination, then the address."""
     names_by_type = dict(parts)
     if not names_by_type:
         return _invalid("Invalid empty client quota entity")
@@ -175,7 +174,7 @@ def _ip_failure(
 def _first_wrong(
     profile: BrokerProfile, names_by_type: dict[str, str | None], operations: Sequence[Operation]
 ) -> BrokerFailure | None:
-    """The first operation that fails, in the order of Java's map; removals cannot fail."""
+    """Return the failure of the first invalid operation, in the order of Java's map; removals cannot fail."""
     values = dict(operations)
     for key in hash_ordered(values, capacity=len(operations)):
         value = values[key]

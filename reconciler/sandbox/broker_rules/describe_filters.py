@@ -1,7 +1,7 @@
-"""What a Kafka broker says to a filter: the checks in their order, in Kafka's words, then who matches. Pure.
+"""A Kafka broker's checks of a filter, in its order and with its messages, and the matching entities. Pure.
 
-Source: ``ClientQuotasImage.describe`` (3.4 to 4.4 answer alike): components are checked one after the
-other, each for its type, then its match; the combination comes last.
+Source: ``ClientQuotasImage.describe`` (identical from 3.4 to 4.4): components are checked one after the other, each
+for its type, then its match; the combination comes last.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -42,13 +42,13 @@ _MATCH_RULES: Final[dict[int, _Wrong]] = {
         else None
     ),
 }
-"""What is wrong with a match string, by match type."""
+"""The message for an invalid match string, by match type."""
 
 
 def check(
     components: Sequence[Component], entity_types: Collection[str] = ENTITY_TYPES
 ) -> BrokerFailure | None:
-    """Why a broker that knows these types refuses the filter, or ``None``."""
+    """Return why a broker with these entity types refuses the filter, or ``None``."""
     seen_types: set[str] = set()
     for component in components:
         failure = _component_failure(component, seen_types, entity_types)
@@ -61,10 +61,10 @@ def check(
 
 
 def matching(image: Image, components: Sequence[Component], *, strict: bool) -> list[Entry]:
-    """Entities of ``image`` that a legal filter selects, with their values, in the image's order.
+    """Return entities of ``image`` that a valid filter selects, with their values, in the image's order.
 
-    Components combine with *and*. Strict counts types: it admits entities with exactly as many as the
-    filter names, so an empty strict filter selects nothing.
+    Components combine with *and*. Strict compares the number of types: it admits entities with exactly as many as the
+    filter has, so an empty strict filter selects nothing.
     """
     return [
         (names, tuple(values.items()))

@@ -1,9 +1,9 @@
-"""The order in which a Java ``HashMap`` of strings is walked. Pure.
+"""The iteration order of a Java ``HashMap`` of strings. Pure.
 
-Kafka keeps the operations of one alteration in a ``HashMap`` and reports the first one that fails, so
-which of two wrong keys is named follows from their hash codes (``ClientQuotaControlManager``,
-3.4 to 4.4). It also prints a duplicate entity as its map does. Buckets that Java would turn into trees
-need eight collisions; the keys of one alteration do not have them.
+Kafka stores the operations of one alteration in a ``HashMap`` and reports the first one that fails, so which of two
+invalid keys is reported follows from their hash codes (``ClientQuotaControlManager``, 3.4 to 4.4). It also prints a
+duplicate entity in the order of its map. Buckets that Java would convert to trees need eight collisions; the keys of
+one alteration do not have them.
 """
 
 import struct
@@ -27,10 +27,10 @@ def string_hash(text: str) -> int:
 
 
 def hash_ordered(keys: Iterable[str], *, capacity: int = DEFAULT_CAPACITY) -> list[str]:
-    """Distinct keys in the order of a ``HashMap(capacity)`` into which they were put one by one.
+    """Return distinct keys in the order of a ``HashMap(capacity)`` after inserting them one by one.
 
-    The table has the next power of two of ``capacity`` and doubles when it is filled beyond three
-    quarters; within a bucket the order of insertion stays.
+    The table has the next power of two of ``capacity`` and doubles beyond a load of three quarters; within a bucket
+    the order of insertion stays.
     """
     distinct_keys = list(dict.fromkeys(keys))
     if len(distinct_keys) < 2:

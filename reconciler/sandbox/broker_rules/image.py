@@ -1,7 +1,7 @@
-"""What the sandbox's cluster holds: an immutable image, the records that change it, and how an entity is keyed. Pure.
+"""The quotas of the sandbox's cluster: an immutable image, the records that change it, and the key of an entity. Pure.
 
-Like Kafka's ``ClientQuotasImage``: a request is judged against one image, its records are applied together,
-and every broker shows one image at a time. An entity without values does not exist.
+Like Kafka's ``ClientQuotasImage``: a request is judged against one image, its records are applied together, and every
+broker shows one image at a time. An entity without values does not exist.
 """
 
 import math
@@ -15,7 +15,7 @@ from reconciler.sandbox.broker_rules.hash_order import hash_ordered
 from reconciler.wire.messages.entry_layout import Part
 
 Names: TypeAlias = tuple[Part, ...]
-"""An entity as the image keys it: each type once, sorted by type; name None is the default."""
+"""The key of an entity in the image: each type once, sorted by type; name None is the default."""
 
 Values: TypeAlias = Mapping[str, float]
 
@@ -38,7 +38,7 @@ class Image:
     values: Mapping[Names, Values] = field(default_factory=dict[Names, Values])
 
     def applied(self, records: Iterable[QuotaRecord]) -> "Image":
-        """The image after ``records``, in order; an entity that loses its last value is gone."""
+        """Return the image after ``records``, in order; an entity that loses its last value is removed."""
         values = dict(self.values)
         changed: dict[Names, dict[str, float]] = {}
         for record in records:
@@ -59,12 +59,12 @@ EMPTY: Final = Image()
 
 
 def names_of(parts: Iterable[Part]) -> Names:
-    """The key of an entity; of a type that is named twice the last name counts, as in Kafka's map."""
+    """Return the key of an entity; of a duplicate type the last name applies, as in Kafka's map."""
     return tuple(sorted(dict(parts).items()))
 
 
 def java_text(parts: Iterable[Part]) -> str:
-    """The entity as ``ClientQuotaEntity.toString`` prints it, in the order of Java's map."""
+    """Return the entity as ``ClientQuotaEntity.toString`` prints it, in the order of Java's map."""
     entity_parts = tuple(parts)
     names_by_type = dict(entity_parts)
     ordered_types = (
@@ -75,7 +75,7 @@ def java_text(parts: Iterable[Part]) -> str:
 
 
 def same_double(old: float | None, new: float) -> bool:
-    """``Double.equals``: NaN equals itself, and 0.0 differs from -0.0."""
+    """Compare like ``Double.equals``: NaN equals itself, and 0.0 differs from -0.0."""
     if old is None:
         return False
     if math.isnan(old) or math.isnan(new):
@@ -84,5 +84,5 @@ def same_double(old: float | None, new: float) -> bool:
 
 
 def scattered(names: Names) -> int:
-    """A sort key without meaning: answers come in no order that a client could lean on."""
+    """Return an arbitrary sort key, so that clients cannot depend on the order of responses."""
     return crc32(repr(names).encode("utf-8", "surrogatepass"))

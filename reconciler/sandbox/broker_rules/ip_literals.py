@@ -1,8 +1,8 @@
-"""Which texts Kafka takes for an address: the literals of ``InetAddress.getByName``, and whether a name is worth a look-up. Pure.
+"""Texts that Kafka accepts as an address: the literals of ``InetAddress.getByName``, and names worth a lookup. Pure.
 
-Source: what the brokers of 3.4.1 to 4.4.0 on Java 17 answered (``ClientQuotaControlManager.isValidIpEntity``
-calls ``InetAddress.getByName``). Java reads one to four decimal numbers as IPv4, the last one filling
-the rest of the address, leading zeros meaning nothing; IPv6 may stand in brackets, IPv4 may not.
+Source: responses of the brokers of 3.4.1 to 4.4.0 on Java 17 (``ClientQuotaControlManager.isValidIpEntity`` calls
+``InetAddress.getByName``). Java reads one to four decimal numbers as IPv4, the last one filling the rest of the
+address, ignoring leading zeros; IPv6 may be in brackets, IPv4 may not.
 """
 
 import re
@@ -10,13 +10,13 @@ from ipaddress import AddressValueError, IPv6Address
 from typing import Final
 
 LOCAL_NAMES: Final = frozenset({"localhost"})
-"""Names that every machine resolves by itself."""
+"""Names that every machine resolves itself."""
 
 NEVER_RESOLVED: Final = (".invalid",)
-"""RFC 6761: no resolver may find a name under these, so no look-up is needed."""
+"""RFC 6761: no resolver may resolve a name under these, so no lookup is needed."""
 
 _LAST_LIMIT: Final = {1: 2**32, 2: 2**24, 3: 2**16, 4: 2**8}
-"""How much the last of n numbers may hold, exclusive."""
+"""Limit of the last of n numbers, exclusive."""
 
 _NUMBER: Final = re.compile(r"[0-9]{1,10}")
 _HOST_NAME: Final = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?")
@@ -36,9 +36,9 @@ def is_literal(text: str) -> bool:
 
 
 def may_be_name(text: str) -> bool:
-    """Whether ``text`` could be the name of a host, so that a resolver may be asked.
+    """Whether ``text`` could be a host name, so that a lookup makes sense.
 
-    Anything else (blanks, CIDR, a port, an asterisk) fails in Java's resolver, too.
+    Anything else (blanks, CIDR, a port, an asterisk) also fails in Java's resolver.
     """
     return (
         len(text) <= _MAX_HOST_NAME
@@ -66,10 +66,10 @@ def _is_ipv4(text: str) -> bool:
 
 
 def _is_ipv6(text: str) -> bool:
-    """As ``ipaddress`` reads it, plus what Java adds.
+    """Whether ``ipaddress`` or Java reads the text as IPv6.
 
-    Java allows leading zeros in groups and in an embedded IPv4 address, and a numeric scope; the name
-    of an interface is looked up on the machine (:func:`is_scoped_by_name`), so it is no literal.
+    Java allows leading zeros in groups and in an embedded IPv4 address, and a numeric scope; the name of an interface
+    is looked up on the machine (:func:`is_scoped_by_name`), so it is not a literal.
     """
     address, percent, scope = text.partition("%")
     if ":" not in address or (percent and _SCOPE.fullmatch(scope) is None):

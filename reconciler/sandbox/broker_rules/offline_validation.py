@@ -1,4 +1,4 @@
-"""What a broker would say to alterations, asked offline: the rules of a line, applied to plain values. Pure."""
+"""Validates alterations offline by the rules of a release line. Pure."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -17,16 +17,15 @@ def validate(
     *,
     resolvable: Collection[str] = LOCAL_NAMES,
 ) -> Mapping[Entity, Applied | Rejected]:
-    """What a broker of that line would answer to each entity, as validate-only does.
+    """Return the response of a broker of that line for each entity, as validate-only does.
 
-    Every entity is judged as if it stood in a request of its own, so that the
-    limit of 10,000 records per request never shows: how a plan is cut into requests is its sender's affair.
-    Nothing that brokers check depends on what the cluster holds.
+    Every entity is judged in a request of its own, so the limit of 10,000 records per request does not apply: the
+    sender divides a plan into requests. No check of brokers depends on the cluster's present quotas.
 
     Args:
-        profile: The line whose rules and words count.
-        alterations: What would be sent; an entity that is given twice is refused as brokers refuse it.
-        resolvable: Host names of ip entities that count as known; there is no look-up.
+        profile: The line whose rules and messages apply.
+        alterations: The alterations; a duplicate entity is refused as brokers refuse it.
+        resolvable: Host names of ip entities that count as known; there is no lookup.
     """
     alterations_by_entity: dict[Entity, list[Alteration]] = {}
     for alteration in alterations:

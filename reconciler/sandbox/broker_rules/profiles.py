@@ -1,7 +1,7 @@
-"""What differs between the lines of Kafka that the sandbox can behave as: one frozen value per line, nothing else.
+"""The differences between the Kafka lines that the sandbox can behave as: one frozen value per line.
 
-A line is what its newest release does on KRaft: 3.4 is 3.4.1, 3.9 is 3.9.1, 4.3 is 4.3.1, 4.x is 4.4.0. Every field
-was read off those brokers; the contract suite asks both sides the same questions. 4.0, 4.1 and 4.2 are other names
+A line is the behaviour of its newest release on KRaft: 3.4 is 3.4.1, 3.9 is 3.9.1, 4.3 is 4.3.1, 4.x is 4.4.0. Every
+field was observed on those brokers; the contract suite sends the same requests to both. 4.0, 4.1 and 4.2 are aliases
 of 4.3: the contract suite finds no difference between 4.0.1 and 4.3.1.
 """
 
@@ -18,12 +18,12 @@ from reconciler.wire.apis import BY_KEY
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureLevel:
-    """A feature level of KIP-584: what the broker supports and what the cluster runs with.
+    """A feature level of KIP-584: what the broker supports and the cluster's level.
 
     Attributes:
         lowest: Lowest level that the broker supports; 0 is shown from ApiVersions v4 on only.
         highest: Highest level that the broker supports.
-        finalized: Level that the cluster runs with; 0 means that it is not finalized.
+        finalized: Level of the cluster; 0 means that it is not finalized.
     """
 
     name: str
@@ -37,24 +37,29 @@ _CLIENT_KEYS: Final[frozenset[str]] = frozenset(Key) - {Key.CONNECTION_CREATION_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerProfile:
-    """The rules, words and version ranges of one line.
+    """The rules, messages and version ranges of one line.
 
     Attributes:
-        name: How ``--behave-as`` calls it.
-        versions: API key -> lowest and highest version offered, both inclusive. DescribeConfigs v0
-            (offered up to 3.9) is left out: no client of this century asks for it.
-        features: What ApiVersions v3 and later answers about features.
-        checks_numbers: Values are checked in the order of ``validateQuotaKeyValue`` (KAFKA-14943, 3.5):
-            greater than zero, within the type, whole. Before, LONG and INT keys only had to be near a
-            whole number and DOUBLE keys could be anything.
-        refuses_non_finite: NaN and the infinities are refused by name. True from 4.4; 3.5 to 4.3 accept
-            NaN for every key and +Infinity for the DOUBLE ones.
-        knows_scram_keys: SCRAM mechanisms are configuration keys of a user beside the quotas, so that
-            setting one fails with an unknown server error instead of "Invalid configuration key".
-        records_in_validation: More than 10,000 records are a policy violation, also under validate-only
-            (KAFKA-14996, 3.5). Before, only a request that is carried out fails, with -1.
-        checks_cluster: ApiVersions v5 compares the cluster and node that the client means (4.4).
-        entity_types: Types of entities that it knows (KIP-546 leaves them open).
+        name: Its name for ``--behave-as``.
+        versions: API key -> lowest and highest version offered, both inclusive. DescribeConfigs v0 (offered up to
+            3.9) is
+            omitted: no current client uses it.
+        features: Features in ApiVersions v3 and later.
+        checks_numbers: Values are checked in the order of ``validateQuotaKeyValue`` (KAFKA-14943, 3.5): greater than
+            zero,
+            within the type, whole. Before, LONG and INT keys only had to be near a whole number and DOUBLE keys could
+            be
+            anything.
+        refuses_non_finite: NaN and the infinities are refused with their own message. True from 4.4; 3.5 to 4.3
+            accept NaN
+            for every key and +Infinity for the DOUBLE ones.
+        knows_scram_keys: SCRAM mechanisms are configuration keys of a user beside the quotas, so that setting one
+            fails
+            with an unknown server error instead of "Invalid configuration key".
+        records_in_validation: More than 10,000 records are a policy violation, also under validate-only (KAFKA-14996,
+            3.5). Before, only a request that is executed fails, with -1.
+        checks_cluster: ApiVersions v5 compares the cluster and node of the client's request (4.4).
+        entity_types: Known types of entities (KIP-546 leaves them open).
         client_keys: Keys of entities without an ip.
     """
 
@@ -91,7 +96,7 @@ _COMMON: Final = {
     49: (0, 1),
     DESCRIBE_CLUSTER: (0, 0),
 }
-"""What every line offers; a line states only what it adds or widens."""
+"""What every line offers; a line lists only what it adds or widens."""
 
 
 def _versions(*changed: tuple[int, int, int]) -> Mapping[int, tuple[int, int]]:
@@ -170,16 +175,16 @@ PROFILES: Final[Mapping[str, BrokerProfile]] = MappingProxyType(
 """Every line by name, oldest first."""
 
 ALIASES: Final[Mapping[str, str]] = MappingProxyType({"4.0": "4.3", "4.1": "4.3", "4.2": "4.3"})
-"""Other names of a line."""
+"""Aliases of a line."""
 
 NEWEST: Final = LINE_4
 
 
 def profile_named(name: str) -> BrokerProfile:
-    """The profile of that name.
+    """Return the profile of that name.
 
     Raises:
-        ConfigError: There is none; the hint lists what there is.
+        ConfigError: There is none; the hint lists all names.
     """
     try:
         return REDPANDA if name == REDPANDA.name else PROFILES[ALIASES.get(name, name)]

@@ -1,7 +1,7 @@
-"""Answers about the cluster: ApiVersions, Metadata, DescribeCluster, DescribeConfigs, SCRAM users.
+"""Responses about the cluster: ApiVersions, Metadata, DescribeCluster, DescribeConfigs, SCRAM users.
 
-Each function reads the body of one request and writes the body of its answer; a body that cannot be read
-raises ``DecodeError``, on which a broker closes the connection. Words and codes are those of 3.4.1 to 4.4.0.
+Each function decodes the body of one request and encodes the body of its response; a body that cannot be decoded
+raises ``DecodeError``, on which a broker closes the connection. Messages and codes are those of 3.4.1 to 4.4.0.
 """
 
 import re
@@ -41,7 +41,7 @@ _TOPIC_NAME: Final = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}")
 
 
 def api_versions_answer(call: SandboxRequest) -> bytes:
-    """The ranges and features of the profile; an unknown version is answered in the layout of v0."""
+    """Return the ranges and features of the profile; an unknown version is answered in the layout of v0."""
     profile = call.cluster.settings.profile
     lowest, highest = profile.versions[API_VERSIONS.key]
     if not lowest <= call.version <= highest:
@@ -79,7 +79,7 @@ def api_versions_answer(call: SandboxRequest) -> bytes:
 
 
 def _request_error_code(call: SandboxRequest, request: api_versions.ApiVersionsRequest) -> int:
-    """The code for a client that names itself badly (KIP-511) or means another broker (KIP-1242)."""
+    """Return the code for a client with an invalid software name (KIP-511) or for another broker (KIP-1242)."""
     texts = (request.software_name, request.software_version) if call.version >= 3 else ()
     if not all(map(api_versions.is_valid_software, texts)):
         return INVALID_REQUEST
@@ -94,13 +94,13 @@ def _request_error_code(call: SandboxRequest, request: api_versions.ApiVersionsR
 
 
 def api_versions_out_of_turn(version: int) -> bytes:
-    """The answer on a connection that has begun with SASL; brokers close it afterwards."""
+    """Return the response on a connection that has begun with SASL; brokers close it afterwards."""
     response = api_versions.ApiVersionsResponse(error_code=ILLEGAL_SASL_STATE, apis=())
     return api_versions.encode_response(version, response)
 
 
 def metadata_answer(call: SandboxRequest) -> bytes:
-    """Live brokers at the addresses of the same listener; the sandbox has no topics."""
+    """Return live brokers at the addresses of the same listener; the sandbox has no topics."""
     request = metadata.decode_request(call.version, call.body)
     operations = metadata.OPERATIONS_NOT_ASKED
     if request.include_cluster_operations:
@@ -132,7 +132,7 @@ def _unknown_topic(topic: metadata.RequestTopic) -> metadata.Topic:
 
 
 def addresses(call: SandboxRequest) -> list[tuple[int, str, int]]:
-    """Node id, host and port of every live broker, as this listener advertises them."""
+    """Return node id, host and port of every live broker, as this listener advertises them."""
     host = next(
         listener.host
         for listener in call.cluster.settings.listeners
@@ -142,7 +142,7 @@ def addresses(call: SandboxRequest) -> list[tuple[int, str, int]]:
 
 
 def describe_cluster_answer(call: SandboxRequest) -> bytes:
-    """Cluster id, brokers and what the caller may do; only brokers have an endpoint here."""
+    """Return cluster id, brokers and the caller's permissions; only broker endpoints exist here."""
     request = describe_cluster.decode_request(call.version, call.body)
     failure = call.failure or _endpoint_failure(request.endpoint_type)
     if failure is not None:
@@ -185,11 +185,12 @@ def _endpoint_failure(endpoint_type: int) -> BrokerFailure | None:
 
 
 def scram_users_answer(call: SandboxRequest) -> bytes:
-    """Users with SCRAM credentials; an empty list asks for all, like null.
+    """Return users with SCRAM credentials; an empty list requests all, like null.
 
     Raises:
-        NeverAnswered: Null without the right to Describe: brokers trip over the null while they word
-            the refusal and never answer (seen on 3.9.1, 4.0.1, 4.3.1 and 4.4.0).
+        NeverAnswered: Null without the permission to Describe: brokers fail on the null while they build the refusal
+            and
+            never respond (observed on 3.9.1, 4.0.1, 4.3.1 and 4.4.0).
     """
     requested_users = describe_user_scram_credentials.decode_request(call.version, call.body).users
     settings = call.cluster.settings
@@ -210,7 +211,7 @@ def scram_users_answer(call: SandboxRequest) -> bytes:
 def _scram_refused(
     call: SandboxRequest, code: int, message: str | None, requested_users: tuple[str, ...]
 ) -> bytes:
-    """Every user that was asked for becomes a nameless one with the code."""
+    """Return a nameless user with the code for every requested user."""
     users = tuple(
         describe_user_scram_credentials.ScramUser(name="", error_code=code) for _ in requested_users
     )

@@ -1,7 +1,7 @@
-"""Answers of DescribeConfigs: the few broker settings that say something about quotas.
+"""Responses to DescribeConfigs: the few broker settings that are relevant for quotas.
 
-The sandbox knows its own node's settings only; it has no topics. Any other kind of resource fails the
-whole request, as an unknown kind does on a broker.
+The sandbox has its own node's settings only, and no topics. Any other type of resource fails the whole request, as an
+unknown type does on a broker.
 """
 
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ _TOPIC_DENIED: Final = BrokerFailure(code=29, message="Topic authorization faile
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownSetting:
-    """A setting that the sandbox shows: Kafka's default and the code of its ``ConfigType``."""
+    """A setting that the sandbox has: Kafka's default and the code of its ``ConfigType``."""
 
     default: str | None
     config_type: int
@@ -47,7 +47,7 @@ KNOWN: Final = {
 
 
 def describe_configs_answer(call: SandboxRequest) -> bytes:
-    """One result per resource, in the order asked."""
+    """Return one result per resource, in the requested order."""
     request = wire.decode_request(call.version, call.body)
     failure = call.failure
     if any(
@@ -89,7 +89,7 @@ def _result(
 
 
 def _refusal(call: SandboxRequest, resource: wire.ConfigResource) -> BrokerFailure | None:
-    """Rights first, then what is wrong with the name."""
+    """Check permissions first, then the name."""
     allowed = call.cluster.settings.authorizer.allows(call.principal, Operation.DESCRIBE_CONFIGS)
     if resource.resource_type == wire.TOPIC:
         return _UNKNOWN_TOPIC if allowed else _TOPIC_DENIED

@@ -1,4 +1,4 @@
-"""Answers about quotas: DescribeClientQuotas and AlterClientQuotas, between the wire and the rules."""
+"""Responses to DescribeClientQuotas and AlterClientQuotas: decodes, applies the rules, encodes."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -21,7 +21,7 @@ from reconciler.wire.messages.alter_client_quotas import Alteration, Result
 
 
 def describe_answer(call: SandboxRequest) -> bytes:
-    """One snapshot of what this broker shows; a refusal has a code for the whole and no entries."""
+    """Return one snapshot of this broker's image; a refusal has a code for the whole and no entries."""
     request = describe_client_quotas.decode_request(call.version, call.body)
     authorizer = call.cluster.settings.authorizer
     failure = call.failure
@@ -49,7 +49,7 @@ def describe_answer(call: SandboxRequest) -> bytes:
 
 
 async def alter_answer(call: SandboxRequest) -> bytes:
-    """One result per entity, and the records applied unless the request only asks."""
+    """Return one result per entity, and apply the records unless the request only validates."""
     request = alter_client_quotas.decode_request(call.version, call.body)
     settings = call.cluster.settings
     if not settings.authorizer.allows(call.principal, Operation.ALTER_CONFIGS):
@@ -81,7 +81,7 @@ async def alter_answer(call: SandboxRequest) -> bytes:
 def _with_refusals(
     verdicts: AlterationVerdicts, refusals: dict[Names, Refuse]
 ) -> AlterationVerdicts:
-    """The verdicts with single entities refused by faults; their records are dropped unless applied."""
+    """Replace the verdicts on single entities by faults; their records are dropped unless ``applied``."""
     if not refusals:
         return verdicts
     results = {
@@ -97,7 +97,7 @@ def _with_refusals(
 
 
 def _everyone(alterations: Iterable[Alteration], failure: BrokerFailure) -> list[Result]:
-    """A whole-request failure is copied into every entry as it was asked, duplicates included."""
+    """Copy a failure of the whole request into every requested entry, duplicates included."""
     return [(parts, failure.code, failure.message) for parts, _ in alterations]
 
 
