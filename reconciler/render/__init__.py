@@ -1,1 +1,1 @@
-"""Plans, outcomes and states in words. Pure: values in, text out; colour, width and time are arguments."""
+"""Renders plans, outcomes and states as text. Pure: values in, text out; colour, width and time are arguments."""

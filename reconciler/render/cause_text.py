@@ -1,4 +1,4 @@
-"""Why a pair is in a plan, in a sentence, and in which section it stands. Tables; nothing may branch on the words."""
+"""The reason of a pair in a plan as a sentence, and its section. Tables; code must not depend on the texts."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ class SectionKind:
         title: Heading for people.
         mark: One character for the table.
         colour: For terminals.
-        description: What it means, in a sentence.
+        description: Its meaning, as a sentence.
     """
 
     name: str
@@ -120,7 +120,7 @@ SECTIONS: Final = (
         description="Live, declared nowhere, not ours: shown and left alone.",
     ),
 )
-"""In the order in which people should read them."""
+"""In display order."""
 
 _BY_CAUSE: Final[Mapping[Cause, str]] = {
     Cause.DRIFT: "drift",
@@ -136,7 +136,7 @@ _BY_CAUSE: Final[Mapping[Cause, str]] = {
 
 
 def section_of(finding: Finding) -> str:
-    """The section that a finding stands in; each stands in exactly one."""
+    """Return the only section of a finding."""
     if finding.ignored:
         return "ignored"
     if finding.action is Action.ORPHAN:
@@ -147,7 +147,7 @@ def section_of(finding: Finding) -> str:
 
 
 def sections(plan: Plan) -> Mapping[str, tuple[Finding, ...]]:
-    """All findings of a plan by section, in plan order; every section is there."""
+    """Return all findings of a plan by section, in plan order; every section is present."""
     findings_by_kind: dict[str, list[Finding]] = {kind.name: [] for kind in SECTIONS}
     for finding in plan.findings:
         findings_by_kind[section_of(finding)].append(finding)
@@ -155,7 +155,7 @@ def sections(plan: Plan) -> Mapping[str, tuple[Finding, ...]]:
 
 
 def counts(preview: Preview) -> Mapping[str, int]:
-    """How many of everything."""
+    """Return the number of changes and findings by kind."""
     plan = preview.plan
     actions = [change.action for change in plan.changes]
     return {
@@ -176,7 +176,7 @@ def counts(preview: Preview) -> Mapping[str, int]:
 
 
 def waits_text(subject: Entity, waits_for: Iterable[Entity]) -> str:
-    """What a held entity waits for; an earlier write of its own is not another entity."""
+    """Return the text of what a held entity waits for; an earlier write of its own is not another entity."""
     return "waits for " + "; ".join(
         "an earlier write of its own that may still land (up to 65 s)"
         if entity == subject

@@ -28,7 +28,7 @@ PLAIN = Style()
 
 
 def state_text(state: QuotaState, *, style: Style = PLAIN) -> str:
-    """What is live, one line per pair; foreign entities and keys at the end, marked as such."""
+    """Return live quotas, one line per pair; foreign entities and keys at the end, marked as such."""
     rows: list[list[Cell | str]] = [
         [
             entity_text(subject) if at == 0 else "",
@@ -64,7 +64,7 @@ def state_text(state: QuotaState, *, style: Style = PLAIN) -> str:
 
 
 def principal_text(principal: Principal) -> str:
-    """``user=alice client-id=shop``."""
+    """Return ``user=alice client-id=shop``."""
     principal_parts = (
         ("user", principal.user),
         ("client-id", principal.client_id),
@@ -74,7 +74,7 @@ def principal_text(principal: Principal) -> str:
 
 
 def resolutions_text(resolutions: Sequence[Resolution], *, style: Style = PLAIN) -> str:
-    """Effective limits with their level, source, bucket and what they override."""
+    """Return effective limits with their level, source, bucket and what they override."""
     lines: list[str] = []
     for resolution in resolutions:
         rows: list[list[Cell | str]] = [
@@ -113,7 +113,7 @@ def _effective_limit(effective: EffectiveLimit) -> str:
 
 
 def unknown_warnings(resolutions: Iterable[Resolution]) -> tuple[str, ...]:
-    """One warning per limit that is not certain, with the reason: spellings of an address that disagree, or foreign types."""
+    """Return one warning per unknown limit, with the reason: contradicting spellings of an address, or foreign types."""
     return tuple(
         sentence
         for resolution in resolutions
@@ -152,7 +152,7 @@ def _source(effective: EffectiveLimit) -> tuple[OverriddenLimit, ...]:
 
 
 def _bucket(effective: EffectiveLimit) -> str:
-    """Who draws on the same limit: the metric tags that are set."""
+    """Return the clients that share the limit, by the metric tags that are set."""
     if effective.source is None:
         return UNSET
     if len(effective.bucket) == 1:
@@ -164,7 +164,7 @@ def _bucket(effective: EffectiveLimit) -> str:
 
 
 def resolutions_document(resolutions: Iterable[Resolution], *, cluster_id: str) -> dict[str, Json]:
-    """The same as JSON."""
+    """Return the same as JSON."""
     return {
         "kind": "kquota-resolutions",
         "format": 1,
@@ -216,7 +216,7 @@ def _effective(effective: EffectiveLimit) -> dict[str, Json]:
 
 
 SHOWN_DRIFT: Final = 1_000
-"""More drift than this is counted, not listed."""
+"""Maximum number of listed drifted limits; more are counted."""
 
 
 def drift_text(
@@ -227,7 +227,7 @@ def drift_text(
     style: Style = PLAIN,
     verbose: bool = False,
 ) -> str:
-    """Drift and expired overrides, each with its age; ``verbose`` shows long lists in full."""
+    """Return drift and expired overrides, each with its age; ``verbose`` shows long lists in full."""
     drift = _drift_lines(findings, now=now, style=style, verbose=verbose)
     expired = _expired_lines(expired_overrides, now=now, style=style, verbose=verbose)
     between = [""] if drift and expired else []
@@ -301,7 +301,7 @@ def _more(omitted: int) -> list[str]:
 
 
 class CheckStatus(StrEnum):
-    """How a check went."""
+    """The result of a check."""
 
     OK = "ok"
     NOTE = "note"
@@ -321,12 +321,12 @@ _COLOURS: Mapping[CheckStatus, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One thing that ``doctor`` looked at.
+    """One check of ``doctor``.
 
     Attributes:
-        name: In a word or two: ``reachable``, ``permissions``.
-        health: How it went.
-        observation: What was seen, in a sentence.
+        name: One or two words: ``reachable``, ``permissions``.
+        health: The result.
+        observation: What was observed, as a sentence.
         advice: What to do, or "".
     """
 
@@ -337,7 +337,7 @@ class Check:
 
 
 def checks_text(checks: Sequence[Check], *, style: Style = PLAIN) -> str:
-    """The checks, one after the other, with what to do about those that failed."""
+    """Return the checks, with advice for those that failed."""
     lines: list[str] = []
     width = max((len(item.name) for item in checks), default=0)
     hang = 7 + 2 + width + 2
@@ -352,7 +352,7 @@ def checks_text(checks: Sequence[Check], *, style: Style = PLAIN) -> str:
 
 
 def checks_document(checks: Sequence[Check], *, cluster_id: str) -> dict[str, Json]:
-    """The same as JSON."""
+    """Return the same as JSON."""
     return {
         "kind": "kquota-checks",
         "format": 1,

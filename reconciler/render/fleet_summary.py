@@ -1,4 +1,4 @@
-"""The table at the end of a run over several clusters: what came of each, and how long it took."""
+"""The table at the end of a run over several clusters: the result and duration of each."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ _HEADS: Final = ("CLUSTER", "RESULT", "CHANGES", "DRIFT", "REFUSED", "DURATION")
 
 
 class FleetOutcome(StrEnum):
-    """What came of one cluster."""
+    """The result of one cluster."""
 
     OK = "ok"
     REFUSED = "refused"
@@ -29,11 +29,11 @@ class FleetRow:
 
     Attributes:
         cluster: Its name.
-        outcome: What came of it.
-        changes: Changes that are planned, or that were applied; ``None`` = not known.
-        drift: Limits that were changed outside kquota.
-        refused: Violations of guards and refusals of the broker.
-        seconds: How long it took, without the time in which it waited for its turn.
+        outcome: Its result.
+        changes: Number of planned or applied changes; ``None`` = unknown.
+        drift: Number of limits changed outside kquota.
+        refused: Number of guard violations and refusals of the broker.
+        seconds: Duration, without the time spent waiting for a free slot.
     """
 
     cluster: str
@@ -45,7 +45,7 @@ class FleetRow:
 
     @property
     def cells(self) -> list[str]:
-        """What the table shows."""
+        """The cells of the table."""
         numbers = (self.changes, self.drift, self.refused)
         return [
             escaped(self.cluster),
@@ -56,7 +56,7 @@ class FleetRow:
 
 
 def fleet_sentence(rows: Sequence[FleetRow]) -> str:
-    """All clusters in one line: ``500 clusters: 470 ok, 5 refused, 25 unreachable; 12 changes, 3 drifted``."""
+    """Return one line: ``500 clusters: 470 ok, 5 refused, 25 unreachable; 12 changes, 3 drifted``."""
     outcomes = Counter(row.outcome for row in rows)
     words = [f"{outcomes[outcome]:,} {outcome}" for outcome in FleetOutcome if outcomes[outcome]]
     changes = sum(row.changes or 0 for row in rows)
@@ -65,13 +65,13 @@ def fleet_sentence(rows: Sequence[FleetRow]) -> str:
 
 
 def fleet_summary_text(rows: Sequence[FleetRow], *, style: Style) -> str:
-    """The table and its last line, for people."""
+    """Return the table and its summary line, for people."""
     lines = table([row.cells for row in rows], heads=_HEADS, style=style)
     return "\n".join([*lines, fleet_sentence(rows)])
 
 
 def fleet_summary_markdown(rows: Sequence[FleetRow]) -> str:
-    """The table for a comment, without durations: equal runs give equal comments."""
+    """Return the table for a comment, without durations: equal runs give equal comments."""
     heads = "| " + " | ".join(head.capitalize() for head in _HEADS[:-1]) + " |"
     lines = [heads, "| --- | --- | ---: | ---: | ---: |"]
     lines += ["| " + " | ".join([markdown(row.cluster), *row.cells[1:-1]]) + " |" for row in rows]
@@ -79,7 +79,7 @@ def fleet_summary_markdown(rows: Sequence[FleetRow]) -> str:
 
 
 def fleet_summary_document(rows: Sequence[FleetRow]) -> list[Json]:
-    """The rows for programs, without durations: equal runs give equal documents."""
+    """Return the rows for programs, without durations: equal runs give equal documents."""
     return [
         {
             "cluster": row.cluster,

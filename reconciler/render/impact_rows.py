@@ -1,4 +1,4 @@
-"""Rows about the clients whose limits a plan changes, and about limits that can never apply after it."""
+"""Rows about clients whose limits a plan changes, and about limits that can never apply after it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -46,7 +46,7 @@ SHARING: Final[Mapping[BucketSharing, str]] = {
 
 
 def unlisted(preview: Preview) -> tuple[AffectedPrincipal, ...]:
-    """Known clients with another limit or bucket, without those of whom the row of a change says the same."""
+    """Return known clients with another limit or bucket, except those that the row of a change already describes."""
     if preview.impact is None:
         return ()
     listed = {
@@ -61,12 +61,12 @@ def unlisted(preview: Preview) -> tuple[AffectedPrincipal, ...]:
 
 
 def affected_rows(preview: Preview, *, max_rows: int | None = None) -> tuple[DisplayRow, ...]:
-    """Rows of :func:`unlisted`; the first ``max_rows`` of them."""
+    """Return rows of :func:`unlisted`; at most ``max_rows``."""
     return tuple(map(_affected, unlisted(preview)[:max_rows]))
 
 
 def never_rows(preview: Preview, *, max_rows: int | None = None) -> tuple[DisplayRow, ...]:
-    """Limits that could apply before and cannot after the plan; the first ``max_rows`` of them."""
+    """Return rows of limits that could apply before and cannot after the plan; at most ``max_rows``."""
     impact = preview.impact
     if impact is None:
         return ()
@@ -85,7 +85,7 @@ def never_rows(preview: Preview, *, max_rows: int | None = None) -> tuple[Displa
 
 
 def warning_sentences(live: QuotaState, changes: Sequence[QuotaChange]) -> tuple[str, ...]:
-    """What a reviewer should see of a plan: changes that look like bits for bytes, limits that are unknown."""
+    """Return warnings for a reviewer: changes that look like bits for bytes, limits that are unknown."""
     slips = (
         f"{entity_text(change.entity)}: {change.key} changes by a factor of exactly 8; limits are in bytes per second, not in bits"
         for change in bit_slips(changes)
@@ -99,7 +99,7 @@ def warning_sentences(live: QuotaState, changes: Sequence[QuotaChange]) -> tuple
 
 
 def client_entity(principal: Principal) -> Entity:
-    """A client written like an entity that names just what is known of it."""
+    """Return a client as an entity with exactly its known names."""
     names = (principal.user, principal.client_id, principal.ip)
     user, client_id, ip = map(_slot, names)
     return Entity((user, client_id, ip))

@@ -1,4 +1,4 @@
-"""Values and documents as JSON: one spelling for all documents. `reconciler.codecs` reads them back."""
+"""Values and documents as JSON: one form for all documents. `reconciler.codecs` reads them."""
 
 import json
 import math
@@ -12,10 +12,10 @@ from reconciler.render.units import json_number
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 
 SPECIAL: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf, "-0.0": -0.0}
-"""Values that a cluster may hold and JSON cannot say; written as these strings."""
+"""Values that a cluster may have and JSON cannot represent; written as these strings."""
 
 _EXACT: Final = 2.0**53
-"""Up to here float64 holds every whole number."""
+"""Up to this value float64 represents every whole number."""
 
 _ENCODE: Final = compact(sort_keys=True)
 _SMALL: Final = json.JSONEncoder(
@@ -30,7 +30,7 @@ class JsonText(str):
 
 
 def dump(document: Mapping[str, Json]) -> str:
-    """The document as text: one field per line, long arrays with one item per line, sorted, ASCII.
+    """Return the document as text: one field per line, long arrays with one item per line, sorted, ASCII.
 
     So a line of a diff is a fact that changed, and 30,000 rows are written at the speed of the C encoder.
     """
@@ -47,12 +47,12 @@ def dump(document: Mapping[str, Json]) -> str:
 
 
 def text_of(value: Json) -> JsonText:
-    """A value as :func:`dump` writes it inside of an array."""
+    """Return a value as :func:`dump` writes it inside an array."""
     return JsonText(_ENCODE(value))
 
 
 def value_json(value: float | None) -> float | int | str | None:
-    """A quota value, exactly; ``None`` is "not set"."""
+    """Return a quota value, exactly; ``None`` = not set."""
     if value is None:
         return None
     if 0 < value <= _EXACT:

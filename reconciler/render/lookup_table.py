@@ -1,8 +1,8 @@
-"""What a page holds once and its rows call by number: entities, values and words. No layout, no markup.
+"""Values that a page contains once and its rows refer to by number: entities, values and texts.
 
-A page of 10,000 entities says the same document, reason and limit thousands of times; by number a row is some twenty
-characters. Words are escaped here (``names``), so that no name reorders or hides anything; markup is no question,
-because the page shows text only as text.
+A page of 10,000 entities repeats the same document, reason and limit thousands of times; by number a row is some
+twenty characters. Texts are escaped here (``escaping``), so that no name reorders or hides anything; markup needs no
+escaping, because the page sets text only.
 """
 
 from reconciler.base.escaping import escaped
@@ -19,7 +19,7 @@ _ABSENT_JSON = 0
 
 
 class PageLookup:
-    """Collects what rows refer to; the numbers are those of the first mention."""
+    """Collects what rows refer to; numbers are in order of first use."""
 
     def __init__(self) -> None:
         self._words: dict[str, int] = {}
@@ -29,11 +29,11 @@ class PageLookup:
         self._value_rows: list[Json] = []
 
     def text_number(self, text: str) -> int:
-        """The number of a text, which is shown on one line."""
+        """Return the number of a text, which is shown on one line."""
         return self._words.setdefault(escaped(text), len(self._words))
 
     def entity(self, subject: Entity) -> int:
-        """The number of an entity."""
+        """Return the number of an entity."""
         at = self._entities.get(subject)
         if at is None:
             at = self._entities[subject] = len(self._entity_rows)
@@ -41,14 +41,14 @@ class PageLookup:
         return at
 
     def client(self, principal: Principal) -> int:
-        """The number of a client, written like an entity that names just what is known of it."""
+        """Return the number of a client, written as an entity with exactly its known names."""
         return self.entity(client_entity(principal))
 
     def value(self, key: Key, value: float | None) -> int | None:
-        """The number of a value of a key; ``None`` where it is not set."""
+        """Return the number of a value of a key; ``None`` if it is not set."""
         if value is None:
             return None
-        # By its text: not a number is equal to nothing, and zero to minus zero.
+        # By its text: NaN equals nothing, and zero equals minus zero.
         name = (key, repr(value))
         at = self._values.get(name)
         if at is None:
@@ -59,7 +59,7 @@ class PageLookup:
         return at
 
     def document(self) -> dict[str, Json]:
-        """The lists that the numbers count in."""
+        """Return the lists that the numbers refer to."""
         return {
             "words": list(self._words),
             "entities": self._entity_rows,
@@ -68,7 +68,7 @@ class PageLookup:
 
 
 def _entity_row(subject: Entity) -> list[Json]:
-    """``[user, client-id, ip]``, and its text where that is not simply made of the names."""
+    """Return ``[user, client-id, ip]``, and the text if it is not simply the names."""
     row: list[Json] = [_slot(slot) for slot in subject]
     text = entity_text(subject)
     plain = ",".join(

@@ -1,6 +1,6 @@
-"""What recorded use says to a plan, as plain sentences and rows; how a terminal, Markdown and a page show them.
+"""The effect of a plan by recorded use, as sentences and rows, and their display in a terminal, Markdown and a page.
 
-Nothing here knows where they come from (``whatif_words``), so a plan without evidence loads none of the models of use.
+Independent of their source, so that a plan without evidence loads none of the models of use.
 """
 
 from dataclasses import dataclass
@@ -26,12 +26,12 @@ class UseRow:
 
     Attributes:
         bucket: The bucket; names are quoted, not escaped for any format.
-        limit_name: What is limited.
-        before: The limit of today.
-        after: The limit to come.
-        description: What happens, one sentence or two.
-        broker: The worst broker, and on how many.
-        mark: ``!`` = it gets worse, ``?`` = not known, "" = nothing to look at.
+        limit_name: The limited resource.
+        before: The present limit.
+        after: The new limit.
+        description: The effect, in one or two sentences.
+        broker: The worst broker, and the number of affected ones.
+        mark: ``!`` = worse, ``?`` = unknown, "" = nothing to check.
     """
 
     bucket: str
@@ -45,7 +45,7 @@ class UseRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToleranceViolation:
-    """A figure that the policy does not tolerate, and the pair that it comes from; no entity = no limit."""
+    """A value that violates the policy's tolerance, and its pair; no entity = no limit."""
 
     entity: Entity | None
     key: Key
@@ -57,12 +57,12 @@ class RecordedUse:
     """The whole section.
 
     Attributes:
-        headline: One sentence for all of it.
-        evidence: What it rests on: one sentence per cluster.
+        headline: A summary in one sentence.
+        evidence: Its basis: one sentence per cluster.
         rows: Tenants, worst first.
-        left_out: How many rows of brokers are only counted.
+        left_out: Number of rows of brokers that are only counted.
         refusals: What the policy refuses.
-        notes: What has to be known beside it.
+        notes: Further notes.
     """
 
     headline: str
@@ -74,17 +74,17 @@ class RecordedUse:
 
 
 def refused_title(amount: int) -> str:
-    """The heading of what the policy refuses."""
+    """Return the heading of what the policy refuses."""
     return f"Refused for what recorded use says ({amount:,})"
 
 
 def recorded_text(recorded: RecordedUse, *, style: Style, max_rows: int | None) -> list[str]:
-    """Lines for a terminal.
+    """Return lines for a terminal.
 
     Args:
         recorded: The section.
         style: Colours and width.
-        max_rows: So many tenants; ``None`` = all.
+        max_rows: Maximum number of tenants; ``None`` = all.
     """
     lines = ["", style.paint(TITLE, "bold", "cyan"), escaped(recorded.headline)]
     lines += [style.paint(escaped(sentence), "dim") for sentence in recorded.evidence]
@@ -101,7 +101,7 @@ def recorded_text(recorded: RecordedUse, *, style: Style, max_rows: int | None) 
         ]
         for visible_row in visible_rows
     ]
-    # The sentence is what people look for, so it has a line of its own.
+    # The sentence has a line of its own, because it is the most important part.
     table_lines = row_lines(rows, style=style, indent="  ")
     for line, use_row in zip(table_lines, visible_rows, strict=True):
         lines += [*line, f"       {escaped(use_row.description)}"]
@@ -124,14 +124,14 @@ _COLOURS: Final = {"!": "red", "?": "yellow"}
 
 
 def left_out_sentences(recorded: RecordedUse, indent: str) -> list[str]:
-    """How many rows are only counted, if any."""
+    """Return the number of rows that are only counted, if any."""
     if not recorded.left_out:
         return []
     return [f"{indent}and {count(recorded.left_out, 'row')} of brokers, only counted"]
 
 
 def recorded_facts(recorded: RecordedUse, lookup: PageLookup) -> dict[str, Json]:
-    """What a page shows. A row: who, what, limit now, then, what happens, where, mark; all of them words."""
+    """Return the content of a page. A row: tenant, resource, limit before, after, effect, broker, mark; all as texts."""
     word = lookup.text_number
     return {
         "headline": word(recorded.headline),

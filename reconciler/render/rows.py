@@ -47,17 +47,17 @@ class DisplayRow:
     """One line about one pair.
 
     Attributes:
-        mark: One character: what happens.
+        mark: One character: the action.
         colour: For terminals.
-        entity: As :func:`~reconciler.quota.entity_forms.entity_text` writes it.
+        entity: As written by :func:`~reconciler.quota.entity_forms.entity_text`.
         key: Kafka's name.
-        before: What is live; for drift, what is expected.
-        after: What will be; for drift, what is live; for other findings, what is declared or was applied, in words.
-        meaning: What it means for clients, or since when.
+        before: The live value; for drift, the expected one.
+        after: The new value; for drift, the live one; for other findings, the declared or applied one, as text.
+        meaning: The effect on clients, or since when.
         has_arrow: Whether ``before`` became or becomes ``after``.
         reason: In one or two words.
         place: ``path:line`` or the document.
-        note: More, or "".
+        note: Further text, or "".
     """
 
     mark: str
@@ -75,12 +75,12 @@ class DisplayRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """Rows under a heading, with a sentence that says what they are.
+    """Rows under a heading, with a sentence that explains them.
 
     Attributes:
-        kind: Which section.
+        kind: The section.
         rows: The findings, or the first of them.
-        left_out: How many findings have no row.
+        left_out: Number of findings without a row.
     """
 
     kind: SectionKind
@@ -89,14 +89,14 @@ class Section:
 
     @property
     def total(self) -> int:
-        """How many findings the section has, shown or not."""
+        """The number of findings of the section, shown or not."""
         return len(self.rows) + self.left_out
 
 
 def change_rows(
     preview: Preview, *, max_rows: int | None = None, exclusive: bool | None = None
 ) -> tuple[DisplayRow, ...]:
-    """The changes of :func:`selected_changes` as rows."""
+    """Return the changes of :func:`selected_changes` as rows."""
     return tuple(
         _change(change, effect)
         for change, effect in selected_changes(preview, max_rows=max_rows, exclusive=exclusive)
@@ -106,12 +106,12 @@ def change_rows(
 def selected_changes(
     preview: Preview, *, max_rows: int | None = None, exclusive: bool | None = None
 ) -> tuple[tuple[QuotaChange, Effect | None], ...]:
-    """The changes with their effects, in plan order.
+    """Return the changes with their effects, in plan order.
 
     Args:
         preview: The plan.
-        max_rows: Number of changes; removals and changes with a remark are selected before all others.
-        exclusive: Only removals of what is not ours, or all but these; ``None`` = all.
+        max_rows: Maximum number of changes; removals and changes with a remark are selected first.
+        exclusive: Only removals of limits that we do not own, or all but these; ``None`` = all.
     """
     effects = preview.impact.effects if preview.impact is not None else ()
     changes = preview.plan.changes
@@ -132,11 +132,11 @@ def _is_plain(change: QuotaChange) -> bool:
 def finding_sections(
     preview: Preview, *, max_rows_of: Callable[[SectionKind], int] | None = None
 ) -> tuple[Section, ...]:
-    """The findings by section, in the order in which people should read them; empty ones are left out.
+    """Return the findings by section, in display order; empty ones are omitted.
 
     Args:
         preview: The plan.
-        max_rows_of: How many rows of a section are made; ``None`` = all.
+        max_rows_of: Maximum number of rows of a section; ``None`` = all.
     """
     findings_by_kind, made_sections = sections(preview.plan), list[Section]()
     notes = hiding_notes(preview)
@@ -158,7 +158,7 @@ def finding_rows(
     now: float,
     notes: Mapping[tuple[Entity, Key], str],
 ) -> tuple[DisplayRow, ...]:
-    """Findings of one section; ``notes`` is what :func:`hiding_notes` says."""
+    """Return rows of findings of one section; ``notes`` from :func:`hiding_notes`."""
     return tuple(
         _finding(finding, kind, now, notes.get((finding.entity, finding.key), ""))
         for finding in findings
@@ -166,7 +166,7 @@ def finding_rows(
 
 
 def hiding_notes(preview: Preview) -> Mapping[tuple[Entity, Key], str]:
-    """For each orphan that rules lose to: which ones, with their places."""
+    """Return, for each orphan that takes precedence over rules, these rules with their places."""
     if preview.impact is None:
         return {}
     return {(hiding.entity, hiding.key): _hiding(hiding) for hiding in preview.impact.hiding}
@@ -184,7 +184,7 @@ def _hiding(hiding: HidingOrphan) -> str:
 
 
 def headline(preview: Preview) -> str:
-    """The first line: which cluster, and who was asked whether it would accept the plan."""
+    """Return the first line: the cluster, and who validated the plan."""
     source = preview.verdict.source
     counted = {
         "broker": "validated by the broker",
@@ -200,7 +200,7 @@ def headline(preview: Preview) -> str:
 
 
 def cluster_text(preview: Preview) -> str:
-    """The cluster as the project calls it, with its id: ``demo (cluster id lkc-1)``."""
+    """Return the cluster's name in the project with its id: ``demo (cluster id lkc-1)``."""
     name, cluster_id = preview.origin.cluster, preview.plan.cluster_id
     if not cluster_id:
         return f"{name} (cluster id unknown)" if name else "no known cluster"
@@ -217,7 +217,7 @@ _ATTENTION: Final[Mapping[str, str]] = {
 
 
 def summary(preview: Preview) -> str:
-    """The second line: how many of what, or that there is nothing to do."""
+    """Return the second line: counts, or that there is nothing to do."""
     numbers, plan = counts(preview), preview.plan
     written = [
         f"{numbers[name]:,} to {name}" for name in ("create", "update", "remove") if numbers[name]
@@ -238,7 +238,7 @@ def summary(preview: Preview) -> str:
 
 
 def impact_lines(preview: Preview) -> tuple[str, ...]:
-    """What the plan means, in sentences without names."""
+    """Return the effect of the plan, in sentences without names."""
     impact = preview.impact
     if impact is None or not preview.plan.changes:
         return ()
@@ -271,14 +271,14 @@ def impact_lines(preview: Preview) -> tuple[str, ...]:
 
 
 def outcome_rows(outcome: Outcome) -> tuple[DisplayRow, ...]:
-    """What became of each change, in plan order."""
+    """Return the outcome of each change, in plan order."""
     return tuple(_outcome(pair) for pair in outcome.pairs)
 
 
 def trouble_rows(outcome: Outcome, *, max_rows: int) -> tuple[tuple[DisplayRow, ...], int]:
-    """What did not go well, in plan order, and how many of these are left out.
+    """Return rows of changes that were not fully applied, in plan order, and the number of omitted ones.
 
-    Where more than ``max_rows`` did not, refused ones stay before unknown, held, doubtful and unsent ones.
+    Beyond ``max_rows`` refused ones are kept before unknown, held, doubtful and unsent ones.
     """
     trouble = [pair for pair in outcome.pairs if not pair.is_done]
     if len(trouble) <= max_rows:
@@ -299,7 +299,7 @@ _OUTCOME_COLOURS: Final = {
 
 
 def outcome_note(pair: PairOutcome) -> str:
-    """What became of a change that is not simply applied, in words: ``REJECTED; INVALID_REQUEST: …``."""
+    """Return the outcome of a change that is not simply applied: ``REJECTED; INVALID_REQUEST: …``."""
     row = _outcome(pair)
     return "; ".join(part for part in (row.reason, row.meaning, row.note) if part)
 
@@ -360,7 +360,7 @@ def _meaning(effect: Effect | None) -> str:
 
 
 def by_how_much(direction: Direction, factor: float | None) -> str:
-    """``tightened -50 %``, ``loosened x4``, ``newly limited``; "" where nothing changes."""
+    """Return ``tightened -50 %``, ``loosened x4``, ``newly limited``; "" if nothing changes."""
     if direction is Direction.UNCHANGED:
         return ""
     if factor is None:
@@ -372,7 +372,7 @@ def by_how_much(direction: Direction, factor: float | None) -> str:
 
 
 _DRIFTED: Final = frozenset({Cause.DRIFT, Cause.CHANGED_BY_ANOTHER})
-"""Findings that compare what kquota expects with what is live."""
+"""Causes that compare the expected value with the live one."""
 
 
 def _finding(finding: Finding, kind: SectionKind, now: float, remark: str) -> DisplayRow:

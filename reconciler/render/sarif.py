@@ -41,11 +41,11 @@ class SarifResult:
     """One result.
 
     Attributes:
-        path: File, relative to the repository; "" = the finding has no place.
+        path: File, relative to the repository; "" = no place.
         line: From 1; 0 = the whole file.
         column: From 1; 0 = the whole line.
         rule: One of ``RULES``.
-        message: Sentences for people; names in it are escaped by its author or harmless.
+        message: Sentences for people; names in it must be escaped or harmless.
     """
 
     path: str
@@ -60,7 +60,7 @@ class SarifResult:
 
 
 def findings_of(problems: Iterable[Problem], *, rule: str = "manifest") -> tuple[SarifResult, ...]:
-    """Problems of files as findings of one rule."""
+    """Return problems of files as results of one rule."""
     return tuple(
         SarifResult(
             path=problem.path,
@@ -74,7 +74,7 @@ def findings_of(problems: Iterable[Problem], *, rule: str = "manifest") -> tuple
 
 
 def plan_findings(preview: Preview, recorded: RecordedUse | None = None) -> tuple[SarifResult, ...]:
-    """What reviewers of changed lines should see of a plan: what stands in its way, and each change at its rule."""
+    """Return results for reviewers of changed lines: what prevents a plan, and each change at its rule."""
     results: list[SarifResult] = [] if recorded is None else _refused_by_use(preview, recorded)
     for conflict in preview.plan.conflicts:
         pair = f"{entity_text(conflict.entity)} {conflict.key}"
@@ -116,7 +116,7 @@ def plan_findings(preview: Preview, recorded: RecordedUse | None = None) -> tupl
 
 
 def _refused_by_use(preview: Preview, recorded: RecordedUse) -> list[SarifResult]:
-    """What recorded use says against a plan, at the rules that ask for it; a limit that falls away has no place."""
+    """Return refusals by recorded use, at the rules of their limits; a removed limit has no place."""
     places = {
         (change.entity, change.key): change.claim.place(change.key)
         for change in preview.plan.changes
@@ -135,7 +135,7 @@ def _at(place: str, rule: str, message: str) -> SarifResult:
 
 
 def sarif_document(findings: Sequence[SarifResult], *, tool_version: str) -> dict[str, Json]:
-    """One run with all findings, sorted."""
+    """Return one run with all results, sorted."""
     order = list(RULES)
     return {
         "$schema": SCHEMA,
@@ -173,7 +173,7 @@ def sarif_document(findings: Sequence[SarifResult], *, tool_version: str) -> dic
 
 
 def _message(text: str) -> str:
-    r"""A plain-text message without embedded links: ``[text](target)`` is one, unless ``\`` stands before the brackets (SARIF 2.1.0, 3.11.6)."""
+    r"""Return a plain-text message without embedded links (SARIF 2.1.0, 3.11.6): brackets are escaped with ``\``."""
     return _EMBEDDED_LINK.sub(r"\\\g<0>", escaped(text))
 
 

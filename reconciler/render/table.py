@@ -1,6 +1,6 @@
-"""Aligned tables, folded lines and colours for terminals. Cells arrive escaped (``names``); widths count screen columns.
+"""Aligned tables, folded lines and colours for terminals. Cells are escaped already; widths count screen columns.
 
-Nothing is ever cut. Where a terminal is too narrow, the last columns of a row move to lines of their own below it.
+Text is never cut. If a terminal is too narrow, the last columns of a row move to separate lines below it.
 """
 
 import re
@@ -21,13 +21,13 @@ _CODES: Final[Mapping[str, str]] = {
 }
 
 MAX_ALIGNED: Final = 60
-"""Widest cell that other rows leave room for; a wider one shifts the rest of its own row only."""
+"""Maximum width that a column reserves; a wider cell shifts only the rest of its own row."""
 
 _HANGING: Final = 4
-"""Columns by which continued lines of a row are indented further."""
+"""Columns by which continued lines of a row are indented."""
 
 _LEAST_WIDTH: Final = 40
-"""On a terminal narrower than this lines are folded as if it had this many columns."""
+"""Minimum width: on a narrower terminal lines are folded to this width."""
 
 _PARTS: Final = re.compile(r"\x1b\[[0-9;]*m|[ ]+|[^ \x1b]+")
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
@@ -35,10 +35,10 @@ _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Style:
-    """How text may look.
+    """Colours and width of text.
 
     Attributes:
-        colour: Whether ANSI colours are written; the caller knows about terminals and ``NO_COLOR``.
+        colour: Whether ANSI colours are written; the caller checks the terminal and ``NO_COLOR``.
         width: Columns of the terminal, 0 = never fold.
     """
 
@@ -46,7 +46,7 @@ class Style:
     width: int = 0
 
     def paint(self, text: str, *names: str) -> str:
-        """The text in these colours, or as it is."""
+        """Return the text in these colours, or unchanged."""
         if not self.colour or not names or not text:
             return text
         codes = ";".join(_CODES[name] for name in names)
@@ -58,10 +58,10 @@ class Cell:
     """One cell.
 
     Attributes:
-        text: What it holds.
+        text: Its text.
         colours: Its colours.
-        right: Whether it is aligned at the right edge of its column.
-        joined: Whether it is always on the same line as the cell before it, as an arrow between two values is.
+        right: Whether it is right-aligned.
+        joined: Whether it is always on the same line as the cell before it, such as an arrow between two values.
     """
 
     text: str
@@ -71,7 +71,7 @@ class Cell:
 
 
 def columns_of(text: str) -> int:
-    """Screen columns that a text takes: wide East Asian characters two, combining marks none."""
+    """Return the screen columns of a text: wide East Asian characters take two, combining marks none."""
     if text.isascii():
         return len(text)
     return sum(
@@ -87,7 +87,7 @@ def table(
     style: Style = Style(),
     indent: str = "",
 ) -> list[str]:
-    """Lines of an aligned table with two spaces between columns and none at the end of a line.
+    """Return the lines of an aligned table with two spaces between columns and none at the end of a line.
 
     With a width, columns that do not fit on one line are aligned on further lines below their row.
     """
@@ -103,7 +103,7 @@ def row_lines(
     style: Style = Style(),
     indent: str = "",
 ) -> list[list[str]]:
-    """The lines of :func:`table`, by row; the heads are the first row."""
+    """Return the lines of :func:`table`, by row; the heads are the first row."""
     cells = [[cell if isinstance(cell, Cell) else Cell(text=cell) for cell in row] for row in rows]
     if heads:
         cells.insert(0, [Cell(text=head, colours=("bold",)) for head in heads])
@@ -135,7 +135,7 @@ def row_lines(
 
 
 def _blocks(widths: Sequence[int], joined: Sequence[bool], room: int) -> Iterator[range]:
-    """The columns of each line of a row; ``room`` 0 = all on one line."""
+    """Yield the columns of each line of a row; ``room`` 0 = all on one line."""
     starts = [at for at in range(len(widths)) if not (at and joined[at])]
     first, used = 0, 0
     for at, following in pairwise([*starts, len(widths)]):
@@ -158,7 +158,7 @@ def _line(row: Sequence[Cell], widths: Sequence[int], rights: Sequence[bool], st
 
 
 def folded_lines(lines: Iterable[str], style: Style) -> list[str]:
-    """Lines of sentences, folded to the width of the style; continued lines are indented by two more columns."""
+    """Return lines of sentences, folded to the width of the style; continued lines are indented by two more columns."""
     return [
         part
         for line in lines
@@ -167,10 +167,10 @@ def folded_lines(lines: Iterable[str], style: Style) -> list[str]:
 
 
 def folded(line: str, width: int, *, hang: int) -> list[str]:
-    """A line as lines of at most ``width`` columns: broken at spaces, and inside of a word only where it must be.
+    """Fold a line to at most ``width`` columns: at spaces, and inside a word only if necessary.
 
     Args:
-        line: May have colour codes, which take no columns.
+        line: May contain colour codes, which take no columns.
         width: Columns of the terminal, 0 = never fold.
         hang: Spaces in front of continued lines.
     """

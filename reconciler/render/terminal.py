@@ -1,4 +1,4 @@
-"""Plans and outcomes for a terminal: aligned tables, colour where the style says so, every name on one line."""
+"""Plans and outcomes for a terminal: aligned tables, optional colour, every name on one line."""
 
 from collections.abc import Sequence
 from itertools import islice
@@ -34,16 +34,16 @@ from reconciler.render.table import Cell, Style, folded_lines, table
 from reconciler.render.units import PER_BROKER, count
 
 SHOWN_UNMANAGED: Final = 10
-"""Unmanaged pairs are others' business; more than this many are counted, not listed."""
+"""Maximum number of listed unmanaged pairs, which belong to others; more are counted."""
 
 SHOWN: Final = 100
-"""Maximum number of lines of a list that a person only has to agree with; counts are always whole."""
+"""Maximum number of lines of a list that only needs approval; counts are always complete."""
 
 SHOWN_AFFECTED: Final = 20
-"""Clients and hidden rules follow from the changes, so fewer of them are shown."""
+"""Maximum number of clients and hidden rules: they follow from the changes, so fewer of them are shown."""
 
 SHOWN_TROUBLE: Final = 1_000
-"""Of what is wrong this much is shown: it is read, and searched, line by line."""
+"""Maximum number of listed problems, which people read and search line by line."""
 
 PLAIN: Final = Style()
 
@@ -55,13 +55,13 @@ def plan_text(
     verbose: bool = False,
     recorded: RecordedUse | None = None,
 ) -> str:
-    """A plan.
+    """Return a plan.
 
     Args:
         preview: The plan and what belongs to it.
         style: Colours and width.
-        verbose: Whether long lists are shown whole.
-        recorded: What recorded use says; ``None`` = not requested.
+        verbose: Whether long lists are complete.
+        recorded: The effect by recorded use; ``None`` = not requested.
     """
     lines = [style.paint(escaped(headline(preview)), "bold"), summary(preview)]
     max_rows = None if verbose else SHOWN
@@ -100,7 +100,7 @@ def plan_text(
 
 
 def plan_summary_text(preview: Preview, *, style: Style = PLAIN) -> str:
-    """A plan without its rows, for a person who reviewed them before; what stands in its way is listed."""
+    """Return a plan without its rows, after a review of them; what prevents it is listed."""
     lines = [style.paint(escaped(headline(preview)), "bold"), summary(preview)]
     lines += _paragraph(impact_lines(preview))
     lines += _conflicts(preview, style, SHOWN_TROUBLE)
@@ -110,7 +110,7 @@ def plan_summary_text(preview: Preview, *, style: Style = PLAIN) -> str:
 
 
 def outcome_text(outcome: Outcome, *, style: Style = PLAIN, verbose: bool = False) -> str:
-    """What became of a plan; what went well is only counted unless ``verbose``, what did not is listed."""
+    """Return an outcome; applied changes are only counted unless ``verbose``, others are listed."""
     done_count = sum(pair.is_done for pair in outcome.pairs)
     lines: list[str] = []
     if outcome.pairs or not outcome.bookkeeping:
@@ -148,7 +148,7 @@ def outcome_text(outcome: Outcome, *, style: Style = PLAIN, verbose: bool = Fals
 
 
 def _summary(outcome: Outcome) -> str:
-    """One line with every count, for the end of a run that is not complete."""
+    """Return one line with every count, for the end of an incomplete run."""
     words = ("APPLIED", "REJECTED", "UNKNOWN", "HELD", "NOT SENT")
     return ", ".join(f"{outcome.count(word):,} {word.lower()}" for word in words)
 
@@ -198,7 +198,7 @@ def _text(cell: Cell | str) -> str:
 def _block(  # noqa: PLR0917 - what a heading is made of
     title: str, description: str, rows: Sequence[DisplayRow], total: int, style: Style, colour: str
 ) -> list[str]:
-    """Rows under a heading; nothing where there are none."""
+    """Return rows under a heading; nothing without rows."""
     if not rows:
         return []
     heading = style.paint(f"{title} ({total:,})", "bold", colour)
@@ -206,7 +206,7 @@ def _block(  # noqa: PLR0917 - what a heading is made of
 
 
 def _meaning(preview: Preview, style: Style, *, max_rows: int | None) -> list[str]:
-    """Which client gets what, and what can no longer apply to any client."""
+    """Return rows of affected clients, and of limits that can no longer apply."""
     impact = preview.impact
     if impact is None:
         return []
@@ -230,7 +230,7 @@ def _shown_of(kind: SectionKind) -> int:
 
 
 def _more(left_out: int) -> list[str]:
-    """The line that stands for rows that are not shown."""
+    """Return the line in place of rows that are not shown."""
     if not left_out:
         return []
     return [f"  and {left_out:,} more (--verbose shows all; --format json and --out have all)"]

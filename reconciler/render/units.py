@@ -1,4 +1,4 @@
-"""Numbers as people write them: quota values with units, shares, ages. The exact number always stands beside."""
+"""Numbers for people: quota values with units, fractions, ages. The exact number is always shown beside."""
 
 import math
 from collections.abc import Sequence
@@ -35,18 +35,18 @@ __all__ = [
 _AGES: Final = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
 PER_BROKER: Final = "Limits hold per broker (controller_mutation_rate: at the active controller)."
-"""Said wherever a number could be read as a total of the cluster."""
+"""Shown wherever a number could be read as a total of the cluster."""
 
 
 def json_number(value: float | None) -> float | int | None:
-    """The same for JSON: whole numbers that float64 holds exactly become integers; all others stay."""
+    """Return the number for JSON: whole numbers that float64 represents exactly become integers."""
     if value is not None and abs(value) <= 2**53 and value.is_integer():
         return int(value)
     return value
 
 
 def quantities(key: Key, before: float | None, after: float | None) -> tuple[str, str]:
-    """Two values of a key in one unit, without exact numbers: ``≈ 4.77 MiB/s`` and ``10 MiB/s``.
+    """Return two values of a key in one unit, without exact numbers: ``≈ 4.77 MiB/s`` and ``10 MiB/s``.
 
     The unit is the one in which the new value is round (else the old one), as large as keeps both above 0.01.
     """
@@ -67,7 +67,7 @@ def _has_unit(value: float | None) -> TypeGuard[float]:
 
 
 def _round_units(value: float) -> Sequence[tuple[str, int]]:
-    """The family of units in which :func:`byte_rate` writes a value exactly; empty = in none."""
+    """Return the family of units in which :func:`byte_rate` writes a value exactly; empty = in none."""
     text = byte_rate(value)
     return next(
         (
@@ -86,7 +86,7 @@ def _in_unit(value: float, name: str, size: int) -> str:
 
 
 def age(seconds: float) -> str:
-    """``3 d``, ``2 h``, ``5 min``, ``40 s``; never negative."""
+    """Return ``3 d``, ``2 h``, ``5 min``, ``40 s``; never negative."""
     for size, name in _AGES:
         if seconds >= size:
             return f"{seconds // size:.0f} {name}"
@@ -94,10 +94,10 @@ def age(seconds: float) -> str:
 
 
 def instant(when: float) -> str:
-    """Seconds since the epoch as ``2025-11-21T12:00:00Z``."""
+    """Return seconds since the epoch as ``2025-11-21T12:00:00Z``."""
     return datetime.fromtimestamp(when, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def count(amount: int, noun: str, plural: str = "") -> str:
-    """``1 change``, ``2 changes``."""
+    """Return ``1 change``, ``2 changes``."""
     return f"{amount:,} {noun if amount == 1 else plural or noun + 's'}"

@@ -1,6 +1,6 @@
-"""What a page shows of one cluster, as rows of numbers into a ledger: changes, clients, quotas, findings, history.
+"""The content of a page about one cluster, as rows that refer to a lookup table: changes, clients, quotas, findings, history.
 
-The order of the fields of a row is the order in which ``page/sections.js`` reads them; both name each other.
+The order of the fields of a row is the order in which ``page/sections.js`` reads them; both refer to each other.
 """
 
 from collections.abc import Mapping
@@ -43,13 +43,13 @@ class ClusterPage:
     """One cluster as a page shows it.
 
     Attributes:
-        name: What people call the cluster.
+        name: Display name of the cluster.
         preview: The plan, with everything that belongs to it.
-        live: What the cluster has, or what stands for it.
-        owned: Our records; ``None`` where none were kept.
-        history: What the audit log contains; ``None`` where no log was given.
-        declared: Whether there were documents at all; without them a plan says nothing.
-        recorded: What recorded use says; ``None`` = not requested.
+        live: The live quotas, or those of the snapshot.
+        owned: Our records; ``None`` if there are none.
+        history: The content of the audit log; ``None`` if no log was given.
+        declared: Whether there were documents; without them a plan is meaningless.
+        recorded: The effect by recorded use; ``None`` = not requested.
     """
 
     name: str
@@ -62,7 +62,7 @@ class ClusterPage:
 
 
 def cluster_facts(cluster_page: ClusterPage, lookup: PageLookup) -> dict[str, Json]:
-    """Everything that a page shows of a cluster."""
+    """Return the content of a page about a cluster."""
     preview, word = cluster_page.preview, lookup.text_number
     plan = preview.plan
     taken_at = preview.snapshot_at
@@ -148,7 +148,7 @@ def cluster_facts(cluster_page: ClusterPage, lookup: PageLookup) -> dict[str, Js
 
 
 def _changes(preview: Preview, lookup: PageLookup) -> list[Json]:
-    """Entity, column, action, before, after, direction, meaning, cause, reason, flag, place, document, note."""
+    """Return rows: entity, column, action, before, after, direction, meaning, cause, reason, flag, place, document, note."""
     effects = preview.impact.effects if preview.impact is not None else ()
     rows: list[Json] = []
     for at, (change, row) in enumerate(
@@ -187,7 +187,7 @@ def _directions(impact: Impact | None) -> Mapping[str, int]:
 
 
 def _affected(impact: Impact | None, lookup: PageLookup) -> list[Json]:
-    """Client, column, direction, by how much, before (value, level, source), after (the same), what its bucket becomes."""
+    """Return rows: client, column, direction, factor, before (value, level, source), after (the same), sharing of the bucket."""
     if impact is None:
         return []
     return [_affected_row(affected, lookup) for affected in impact.affected]
@@ -211,7 +211,7 @@ def _side(effective: EffectiveLimit, lookup: PageLookup) -> list[Json]:
 
 
 def _shadows(cluster_page: ClusterPage, lookup: PageLookup) -> list[Json]:
-    """Entity, column, value, the entity that is closer, whether it could apply before: as it will be after the plan."""
+    """Return rows: entity, column, value, the more specific entity, whether it could apply before; after the plan."""
     after = apply_to(cluster_page.live, cluster_page.preview.plan.changes)
     impact = cluster_page.preview.impact
     new = set() if impact is None else set(impact.new_shadows)
@@ -230,7 +230,7 @@ def _shadows(cluster_page: ClusterPage, lookup: PageLookup) -> list[Json]:
 def _section(
     kind: SectionKind, findings: tuple[Finding, ...], preview: Preview, lookup: PageLookup
 ) -> dict[str, Json]:
-    """Entity, column, live, declared (or applied), first seen, age, place or document, note, reason."""
+    """Return rows: entity, column, live, declared (or applied), first seen, age, place or document, note, reason."""
     word = lookup.text_number
     now, notes = preview.created_at, hiding_notes(preview)
     rows: list[Json] = []
@@ -260,7 +260,7 @@ def _section(
 
 
 def _quotas(cluster_page: ClusterPage, lookup: PageLookup) -> list[Json]:
-    """Entity, one value per column, whose it is in a word, and the document that asked for it last."""
+    """Return rows: entity, one value per column, ownership in a word, and the document that declared it last."""
     state_of: dict[Entity, str] = {}
     for kind in reversed(SECTIONS):
         word = _WHOSE.get(kind.name)
@@ -297,11 +297,11 @@ _WHOSE: Mapping[str, str] = {
     "frozen": "frozen",
     "unmanaged": "unmanaged",
 }
-"""Sections of findings that say how a live entity stands, the first of them that has it."""
+"""Sections of findings that describe a live entity; the first that contains it applies."""
 
 
 def _unranked(live: QuotaState) -> list[Json]:
-    """Text, parts and columns of limits whose entity types are not Kafka's: for their clients the lookup says unknown."""
+    """Return text, parts and columns of limits with entity types that are not Kafka's: their clients' limits are unknown."""
     return [
         [
             parts_text(entity_parts),
@@ -313,7 +313,7 @@ def _unranked(live: QuotaState) -> list[Json]:
 
 
 def _foreign(live: QuotaState, lookup: PageLookup) -> list[Json]:
-    """Entity, key, value and kind of what this program keeps its hands off, as words."""
+    """Return entity, key, value and kind of what this program never changes, as texts."""
     word = lookup.text_number
     rows: list[Json] = [
         [word(entity_text(subject)), word(name), word(number(value)), word("foreign key")]
@@ -329,7 +329,7 @@ def _foreign(live: QuotaState, lookup: PageLookup) -> list[Json]:
 
 
 def _history(history: ChangeHistory, lookup: PageLookup) -> list[Json]:
-    """Time, who, commit, entity, column, before, after, cause, document, outcome, words; newest first."""
+    """Return rows: time, author, commit, entity, column, before, after, cause, document, outcome, note; newest first."""
     word = lookup.text_number
     return [
         [

@@ -1,4 +1,4 @@
-"""What an audit log contains of one cluster, as a page shows it."""
+"""The entries of an audit log about one cluster, as a page shows it."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -7,25 +7,25 @@ from reconciler.quota.entity import Entity
 from reconciler.quota.keys import Key
 
 KEPT: Final = 5_000
-"""So many of the newest entries stand in a page; a log of years would make it unusable."""
+"""Maximum number of entries in a page, the newest ones; a log of years would make it unusable."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastChange:
-    """One change of long ago.
+    """One past change.
 
     Attributes:
-        time: When, as the log has it (ISO 8601 with zone).
+        time: Time in the log (ISO 8601 with zone).
         author: A person or a pipeline.
         commit: Of the manifests, or "".
-        entity: Whose quota.
-        key: Which key.
+        entity: The entity.
+        key: The key.
         before: Value before, ``None`` = not set.
-        after: Value asked for, ``None`` = removed.
+        after: Intended value, ``None`` = removed.
         cause: The row of the three-way table.
         document: ``namespace/name``, or "".
         outcome: ``APPLIED``, ``REJECTED``, ``HELD``, ``UNKNOWN``, ``NOT SENT``, ``NOT LANDED`` or ``INTENDED``.
-        note: What the broker said, or a note.
+        note: The broker's message, or a note.
     """
 
     time: str
@@ -43,11 +43,11 @@ class PastChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeHistory:
-    """What a log contains of a cluster.
+    """The entries of a log about a cluster.
 
     Attributes:
         entries: The newest :data:`KEPT`, newest first.
-        left_out: How many older ones there are.
+        left_out: Number of older ones.
     """
 
     entries: tuple[PastChange, ...] = ()

@@ -1,8 +1,8 @@
-"""One self-contained HTML page from facts: a template, a style, a script and one block of JSON that nothing can leave.
+"""One self-contained HTML page: a template, a style, a script and one block of JSON that cannot be escaped from.
 
-Pure: the files of ``page/`` are read by the caller and handed in. No name ever becomes markup here or in the script,
-which sets text only. The content security policy names the hashes of style and script and allows nothing else, no
-connection at all: a page may be opened from a mail or a build's artifacts without trusting what it shows.
+Pure: the caller reads the files of ``page/``. No name becomes markup here or in the script, which sets text only. The
+content security policy allows the hashes of style and script and nothing else, no connection at all: a page may be
+opened from a mail or a build's artifacts without trusting its content.
 """
 
 import base64
@@ -37,7 +37,7 @@ _UNSAFE: Final = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageFiles:
-    """The parts of every page, as they stand in ``page/``.
+    """The parts of every page, from ``page/``.
 
     Attributes:
         template: HTML with ``{{policy}}``, ``{{title}}``, ``{{style}}``, ``{{facts}}`` and ``{{script}}``.
@@ -58,14 +58,14 @@ def page_html(
     made_at: float,
     tool_version: str,
 ) -> str:
-    """A page.
+    """Return a page.
 
     Args:
-        cluster_pages: The clusters; people choose between several.
+        cluster_pages: The clusters; the reader selects one of several.
         files: The parts of every page.
         page: ``plan`` or ``report``.
-        made_at: When, in seconds since the epoch.
-        tool_version: Of this program.
+        made_at: Creation time, in seconds since the epoch.
+        tool_version: Version of this program.
     """
     document = page_document(cluster_pages, page=page, made_at=made_at, tool_version=tool_version)
     # In Python rather than in the page: one scope for all files, nothing left on `window`.
@@ -89,7 +89,7 @@ def page_html(
 def page_document(
     cluster_pages: Sequence[ClusterPage], *, page: str, made_at: float, tool_version: str
 ) -> dict[str, Json]:
-    """The facts of a page; equal facts give equal documents."""
+    """Return the content of a page; equal content gives equal documents."""
     lookup = PageLookup()
     clusters: list[Json] = [cluster_facts(cluster_page, lookup) for cluster_page in cluster_pages]
     return {
@@ -109,7 +109,7 @@ def page_document(
 
 
 def _policy(style: str, script: str) -> str:
-    """The content security policy: these two texts and nothing else."""
+    """Return the content security policy, which allows only this style and script."""
     return (
         "default-src 'none'; "
         f"script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:; "

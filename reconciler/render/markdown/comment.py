@@ -1,7 +1,7 @@
-"""What the comments about a plan and about an outcome share: their surroundings, their verdict line, a table that fits.
+"""The common parts of comments about plans and outcomes: context, verdict line, a table that fits.
 
 A comment fits on one screen: at most :data:`MOST_ROWS` rows of a table and :data:`MOST_REASONS` lines of a list, then
-counts. Every name goes through ``names.markdown`` or ``names.prose``, so nothing in a name is markup here.
+counts. Every name is escaped by ``escaping.markdown`` or ``escaping.prose``, so no name is markup here.
 """
 
 import re
@@ -14,21 +14,21 @@ from reconciler.base.escaping import markdown, prose
 from reconciler.render.units import count
 
 GITHUB_LIMIT: Final = 65_536
-"""Characters of a comment on GitHub; GitLab takes a million."""
+"""Characters of a comment on GitHub; GitLab allows a million."""
 
 MOST_ROWS: Final = 25
-"""Changes that a comment lists."""
+"""Maximum number of changes in a comment."""
 
 MOST_REASONS: Final = 10
-"""Lines of each list of a comment."""
+"""Maximum number of lines of each list of a comment."""
 
 _COMMIT_DIGITS: Final = 12
 _CLUSTER_NAME: Final = re.compile(r"[a-z0-9][a-z0-9.-]{0,252}")
-"""A name of a cluster that needs no quotes in a shell; documents of other runs may hold anything."""
+"""A name of a cluster that needs no quotes in a shell; documents of other runs may contain anything."""
 
 
 class Icon(Enum):
-    """What the verdict line begins with; code hosts show these characters in colour."""
+    """The first character of the verdict line; code hosts show these characters in colour."""
 
     READY = "✅"
     ATTENTION = "⚠️"
@@ -37,16 +37,16 @@ class Icon(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommentContext:
-    """What surrounds a comment and is in no document.
+    """The context of a comment that is not in a document.
 
     Attributes:
         label: The environment; "" = there is only one.
-        title: What the comment is about, instead of the cluster's name.
-        marker: A hidden line that finds the comment again; an HTML comment.
-        commit: Commit to name, instead of the one in the document.
+        title: The subject of the comment, instead of the cluster's name.
+        marker: A hidden line that identifies the comment; an HTML comment.
+        commit: Commit to show, instead of the one in the document.
         run_url: Address of the run; checked by the caller.
         artifact_url: Address of the uploaded page or outcome; checked by the caller.
-        file: Name of the document that was read; commands name it.
+        file: Name of the document that was read; used in commands.
     """
 
     label: str = ""
@@ -61,7 +61,7 @@ class CommentContext:
 def verdict_line(
     icon: Icon, words: str, context: CommentContext, *, cluster: str, cluster_id: str
 ) -> list[str]:
-    """The marker and the heading: an icon, the verdict, and the name of the cluster."""
+    """Return the marker and the heading: an icon, the verdict, and the name of the cluster."""
     cluster_text = f"cluster {cluster_id}" if cluster_id else "no known cluster"
     title = context.title or f"Kafka quotas of {cluster or cluster_text}"
     if context.label and context.label != cluster and not context.title:
@@ -71,41 +71,41 @@ def verdict_line(
 
 
 def cluster_option(cluster: str) -> str | None:
-    """`` --cluster NAME`` for a command that a person copies; ``None`` where the name is unknown or odd."""
+    """Return `` --cluster NAME`` for a command to copy; ``None`` if the name is unknown or needs quotes."""
     return f" --cluster {cluster}" if _CLUSTER_NAME.fullmatch(cluster) else None
 
 
 def commit_text(context: CommentContext, commit: str) -> str:
-    """`` commit `0123456789ab` ``; "" where it is not known."""
+    """Return `` commit `0123456789ab` ``; "" if it is unknown."""
     commit_digits = (context.commit or commit)[:_COMMIT_DIGITS]
     return f"commit {markdown(commit_digits)}" if commit_digits else ""
 
 
 def footer(context: CommentContext, *parts: str) -> list[str]:
-    """The last line: the run, and what the comment adds; empty parts are left out."""
+    """Return the last line: the run, and further parts; empty parts are omitted."""
     run = f"[run]({context.run_url})" if context.run_url else ""
     return ["", f"<sub>{' · '.join(part for part in (run, *parts) if part)}</sub>"]
 
 
 def bullets(lines: Sequence[str]) -> list[str]:
-    """A list of at most ``MOST_REASONS`` lines, and how many are left out."""
+    """Return a list of at most ``MOST_REASONS`` lines, and the number of omitted ones."""
     visible_lines = [f"- {line}" for line in lines[:MOST_REASONS]]
     missing = len(lines) - len(visible_lines)
     return [*visible_lines, f"- … and {missing:,} more"] if missing else visible_lines
 
 
 def cell(entity: str, key: str) -> str:
-    """The first cell of a row: narrow enough for a phone, because the key is below the entity."""
+    """Return the first cell of a row: narrow enough for a phone, because the key is below the entity."""
     return f"{markdown(entity)}<br>{markdown(key)}"
 
 
 def size(lines: Iterable[str]) -> int:
-    """Characters of lines, each with its line feed."""
+    """Return the characters of lines, each with its line feed."""
     return sum(len(line) + 1 for line in lines)
 
 
 def fitting(lines: Iterable[str], room: int) -> list[str]:
-    """The first lines that have room together; lines behind them are not looked at."""
+    """Return the first lines that fit together."""
     visible_lines: list[str] = []
     for line in lines:
         room -= len(line) + 1
@@ -125,16 +125,16 @@ def fitted(
     remainder: str,
     limit: int,
 ) -> str:
-    """The whole text, with as many rows as fit.
+    """Return the whole text, with as many rows as fit.
 
     Args:
         head: Lines above the table.
         table: Its two lines of headings.
         rows: Its rows.
         foot: Lines below it.
-        total: Number of rows that there are, with those that are not in ``rows``.
-        remainder: Where the missing rows are.
-        limit: Most characters.
+        total: Number of all rows, those not in ``rows`` included.
+        remainder: Where the omitted rows are.
+        limit: Maximum number of characters.
     """
     room = limit - size([*head, *table, *foot]) - len(remainder) - 40
     visible_rows = fitting(rows, room)

@@ -1,7 +1,7 @@
 """Drift as the text of an issue: a table that fits.
 
-Ages would change with every look; an issue says when something was first seen and when it was looked at, so that its
-text changes only with the facts.
+Ages would change with every observation; an issue shows when something was first observed and when it was checked, so
+that its text changes only with the facts.
 """
 
 from collections.abc import Sequence
@@ -29,13 +29,13 @@ _OVERRIDE_ADVICE: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriftReport:
-    """What ``kquota drift --format json`` said.
+    """The output of ``kquota drift --format json``.
 
     Attributes:
-        cluster_id: Which cluster.
-        checked_at: When it was looked at, as text.
-        findings: What differs, in document order; ignored pairs are not in it.
-        expired_overrides: Overrides that have ended and whose value is still live.
+        cluster_id: The cluster id.
+        checked_at: Time of the observation, as text.
+        findings: The differences, in document order, without ignored pairs.
+        expired_overrides: Overrides that have expired and whose value is still live.
     """
 
     cluster_id: str
@@ -45,12 +45,12 @@ class DriftReport:
 
     @property
     def rows(self) -> tuple[str, ...]:
-        """Rows of the issue's table."""
+        """The rows of the issue's table."""
         return (*map(_row, self.findings), *map(_expired_row, self.expired_overrides))
 
     @property
     def facts(self) -> str:
-        """What decides whether the issue has to change."""
+        """The facts that decide whether the issue has to change."""
         drift = [
             f"{entity_text(finding.entity)} {finding.key} {finding.applied!r} {finding.live!r}"
             for finding in self.findings
@@ -63,17 +63,17 @@ class DriftReport:
 
 
 def issue_title(label: str, report: DriftReport) -> str:
-    """The title, on one line; without numbers, so that it stays the same while the issue is open."""
+    """Return the title on one line; without numbers, so that it stays the same while the issue is open."""
     return f"Kafka quotas drifted: {escaped(label or report.cluster_id)}"
 
 
 def issue_markdown(report: DriftReport, *, head: str, limit_characters: int, details: str) -> str:
-    """The text of the issue.
+    """Return the text of the issue.
 
     Args:
-        report: What was found.
-        head: Hidden lines that it begins with.
-        limit_characters: Most characters of the whole text.
+        report: The drift.
+        head: Hidden lines at its begin.
+        limit_characters: Maximum number of characters.
         details: A Markdown link to the run, or "".
     """
     opening = [
@@ -108,7 +108,7 @@ def _summary(report: DriftReport) -> str:
 
 
 def recovered_markdown(report: DriftReport, *, details: str) -> str:
-    """What is said before the issue is closed."""
+    """Return the comment before the issue is closed."""
     sentence = f"No drift any more: at {prose(report.checked_at)} every value was as applied."
     return f"{sentence} {details}".rstrip() + "\n"
 

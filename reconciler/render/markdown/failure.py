@@ -1,6 +1,6 @@
-"""A command that failed before it had anything to show: what CI keeps of it, and how it is shown instead of a plan.
+"""A command that failed before it had a result: what CI stores of it, and the comment shown instead of a plan.
 
-Without this a comment about an earlier commit would stay and look as if it spoke of the newest one.
+Without it a comment about an earlier commit would stay and seem to be about the newest one.
 """
 
 from dataclasses import dataclass, replace
@@ -14,13 +14,13 @@ MAX_LINE: Final = 2000
 
 MAX_FORK_LINES: Final = 20
 MAX_FORK_LINE: Final = 300
-"""Of the words of a fork only so much is shown: enough for an error with its place."""
+"""Maximum characters of a line from a fork: enough for an error with its place."""
 
 SENTENCES: Final = {
     "plan": "Planning failed. What was shown here before no longer counts.",
     "apply": "Nothing was applied, or it is not known what was.",
 }
-"""What is said of a failure, by command."""
+"""The sentence about a failure, by command."""
 
 _MEANS: Final = {
     1: "",
@@ -32,13 +32,13 @@ _MEANS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandFailure:
-    """What is known of a failure.
+    """A failed command.
 
     Attributes:
         command: ``plan`` or ``apply``.
         exit_code: Of the command.
-        messages: What it said, line by line.
-        fork: The fork whose run wrote it, and may have written what it likes; "" = our own repository.
+        messages: Its output, line by line.
+        fork: The fork whose run wrote it, so that it is not trustworthy; "" = our own repository.
     """
 
     command: str
@@ -48,13 +48,13 @@ class CommandFailure:
 
 
 def failed_plan(exit_code: int, message: str) -> CommandFailure:
-    """A plan that failed, from what it said on standard error; long lines and long texts are cut."""
+    """Return a failed plan from its standard error; long lines and long texts are cut."""
     lines = tuple(line[:MAX_LINE] for line in message.splitlines()[:MAX_LINES])
     return CommandFailure(command="plan", exit_code=exit_code, messages=lines)
 
 
 def from_fork(failure: CommandFailure, fork: str) -> CommandFailure:
-    """The same, as words of a fork: shortened, and shown with where they come from."""
+    """Return the failure as text of a fork: shortened, and shown with its origin."""
     lines = tuple(line[:MAX_FORK_LINE] for line in failure.messages[:MAX_FORK_LINES])
     return replace(failure, messages=lines, fork=fork)
 
@@ -62,13 +62,13 @@ def from_fork(failure: CommandFailure, fork: str) -> CommandFailure:
 def failure_markdown(
     failure: CommandFailure, *, limit: int, title: str, marker: str, details: str
 ) -> str:
-    """A failure as Markdown of at most ``limit`` characters.
+    """Return a failure as Markdown of at most ``limit`` characters.
 
     Args:
-        failure: What is known.
-        limit: Most characters of the whole text.
+        failure: The failure.
+        limit: Maximum number of characters.
         title: Heading; escaped here.
-        marker: Hidden line that it begins with.
+        marker: Hidden line at its begin.
         details: A Markdown link to the run, or "".
     """
     sentence = f"**{SENTENCES[failure.command]}** {_MEANS.get(failure.exit_code, '')}".rstrip()

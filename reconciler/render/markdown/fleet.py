@@ -1,4 +1,4 @@
-"""One comment for a pull request that touches many clusters: a table of all of them, then the plans that change something."""
+"""One comment for a pull request about many clusters: a table of all of them, then the plans with changes."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from reconciler.render.recorded_use import RecordedUse
 from reconciler.render.units import count
 
 _LEAST_ROOM: Final = 1_500
-"""Characters without which a plan is left to the document."""
+"""Minimum characters for a plan; with less room it is omitted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +23,7 @@ class PostedPlan:
     Attributes:
         cluster: Its name.
         preview: Its plan.
-        recorded: What recorded use said; ``None`` = not asked for.
+        recorded: The effect by recorded use; ``None`` = not requested.
     """
 
     cluster: str
@@ -45,14 +45,14 @@ class PostedFleet:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether no cluster has anything to say."""
+        """Whether no cluster has anything to report."""
         return all(row.outcome is FleetOutcome.OK for row in self.rows) and all(
             plan.preview.is_quiet for plan in self.plans
         )
 
     @property
     def outputs(self) -> dict[str, str]:
-        """Facts for the next step of a pipeline."""
+        """Return outputs for the next step of a pipeline."""
         changed = [plan for plan in self.plans if plan.preview.plan.changes]
         failed = [row for row in self.rows if row.outcome is not FleetOutcome.OK]
         return {
@@ -66,13 +66,13 @@ class PostedFleet:
 def fleet_markdown(
     fleet: PostedFleet, *, limit: int, max_rows: int, context: CommentContext
 ) -> str:
-    """The comment, of at most ``limit`` characters unless the table alone is longer.
+    """Return the comment, of at most ``limit`` characters unless the table alone is longer.
 
     Args:
         fleet: The clusters and their plans.
-        limit: Most characters of the whole text.
-        max_rows: Most rows of the table of one plan.
-        context: What surrounds the comment.
+        limit: Maximum number of characters.
+        max_rows: Maximum number of rows of the table of one plan.
+        context: The context of the comment.
     """
     outcomes = {row.outcome for row in fleet.rows}
     icon, words = Icon.READY, "Ready"
@@ -98,7 +98,7 @@ def fleet_markdown(
 
 
 def _details(plans: Sequence[PostedPlan], room: int, max_rows: int) -> Iterable[str]:
-    """The plans that have room, each folded away under the name of its cluster."""
+    """Yield the plans that fit, each folded under the name of its cluster."""
     for plan in plans:
         frame = ["", "<details>", f"<summary>{prose(plan.cluster)}</summary>", "", "</details>"]
         left_room = room - sum(len(line) + 1 for line in frame)

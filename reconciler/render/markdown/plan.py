@@ -1,6 +1,6 @@
-"""A plan, and what became of it, as a comment on a pull request: a verdict, at most 25 changes, and counts.
+"""A plan or an outcome as a comment on a pull request: a verdict, at most 25 changes, and counts.
 
-It shows what the pull request does and nothing about quotas of others: findings outside of the changes are counted,
+It shows the effect of the pull request and not the quotas of others: findings outside of the changes are counted,
 never listed. The HTML page has all of them, with exact numbers.
 """
 
@@ -44,10 +44,10 @@ _FLAG_SENTENCES: Final[Mapping[Cause, str]] = {
     Cause.OVERRIDE: "values of an override are written",
     Cause.OVERRIDE_EXPIRED: "an override ends, and the declared values are written",
 }
-"""What a reviewer has to know of a change besides its values."""
+"""What a reviewer has to notice about a change besides its values."""
 
 _RECORDED_ROOM: Final = 6_000
-"""Characters of what recorded use says."""
+"""Maximum characters about recorded use."""
 
 
 def plan_markdown(
@@ -58,14 +58,14 @@ def plan_markdown(
     context: CommentContext | None = None,
     recorded: RecordedUse | None = None,
 ) -> str:
-    """A plan as Markdown of at most ``limit`` characters, unless its first lines alone are longer.
+    """Return a plan as Markdown of at most ``limit`` characters, unless its first lines alone are longer.
 
     Args:
         preview: The plan and what belongs to it.
-        limit: Most characters of the whole text.
-        max_rows: Most rows of the table of changes; ``None`` = all.
-        context: What surrounds the comment.
-        recorded: What recorded use says; ``None`` = it was not asked.
+        limit: Maximum number of characters.
+        max_rows: Maximum number of rows of the table of changes; ``None`` = all.
+        context: The context of the comment.
+        recorded: The effect by recorded use; ``None`` = not requested.
     """
     surroundings = context or CommentContext()
     refusals, attention = _refusals(preview, recorded), _attention(preview, recorded)
@@ -133,7 +133,7 @@ def _summary(preview: Preview) -> str:
 
 
 def _validation(preview: Preview) -> str:
-    """Who said whether the changes would be accepted."""
+    """Return who validated the changes."""
     verdict = preview.verdict
     reason = f" ({verdict.reason})" if verdict.reason else ""
     if verdict.source == "none":
@@ -146,7 +146,7 @@ def _validation(preview: Preview) -> str:
 
 
 def _refusals(preview: Preview, recorded: RecordedUse | None) -> list[str]:
-    """What keeps the plan from being applied, one line each."""
+    """Return what prevents the plan from being applied, one line each."""
     lines = [
         f"{markdown(entity_text(conflict.entity))} {markdown(str(conflict.key))} is declared more than once: "
         + ", ".join(markdown(claim.place(conflict.key)) for claim in conflict.claims)
@@ -166,7 +166,7 @@ def _refusals(preview: Preview, recorded: RecordedUse | None) -> list[str]:
 
 
 def _attention(preview: Preview, recorded: RecordedUse | None) -> list[str]:
-    """What a reviewer has to look at before a merge, one line each."""
+    """Return what a reviewer has to check before a merge, one line each."""
     touched = preview.touched_documents
     plan, lines = preview.plan, [prose(warning) for warning in preview.warnings]
     if not plan.cluster_id:
@@ -227,7 +227,7 @@ def _change_row(change: QuotaChange, effect: Effect | None) -> str:
 
 
 def _further(preview: Preview) -> list[str]:
-    """One line each: who gets a different limit, what is only counted, what a merge does, how to plan again."""
+    """Return one line each: clients with a different limit, counts, the effect of a merge, how to plan again."""
     return [
         *_affected(preview),
         *_counted_findings_text(preview),
@@ -257,7 +257,7 @@ def _affected(preview: Preview) -> list[str]:
 
 
 def _counted_findings_text(preview: Preview) -> list[str]:
-    """What the page lists and a comment only counts: findings may be quotas of others."""
+    """Return counts of findings that the page lists: they may be quotas of others."""
     numbers = counts(preview)
     parts = [
         f"{kind.title.lower()} {numbers[kind.name]:,}" for kind in SECTIONS if numbers[kind.name]
@@ -300,13 +300,13 @@ def outcome_markdown(
     max_rows: int = MOST_ROWS,
     context: CommentContext | None = None,
 ) -> str:
-    """An outcome as Markdown: what was applied, by whom, at which commit, and how to undo it.
+    """Return an outcome as Markdown: what was applied, by whom, at which commit, and how to undo it.
 
     Args:
-        outcome: What became of a plan.
-        limit: Most characters of the whole text.
-        max_rows: Most rows; changes that were not applied are selected first.
-        context: What surrounds the comment.
+        outcome: The outcome of a plan.
+        limit: Maximum number of characters.
+        max_rows: Maximum number of rows; changes that were not applied are selected first.
+        context: The context of the comment.
     """
     surroundings = context or CommentContext()
     icon, words = _outcome_verdict(outcome)
@@ -391,12 +391,12 @@ def _undo(outcome: Outcome, context: CommentContext) -> list[str]:
 
 
 def _joined(lines: Sequence[str]) -> list[str]:
-    """Lines as paragraphs of their own."""
+    """Return lines as separate paragraphs."""
     return [part for line in lines for part in (line, "")][:-1]
 
 
 def _within(lines: Sequence[str], room: int) -> list[str]:
-    """The lines that fit: names may be long, and a text above the limit of a host cannot be posted at all."""
+    """Return the lines that fit: names may be long, and a text above the limit of a host cannot be posted."""
     visible_lines = fitting(lines, room)
     more = (
         ["- … and more; the plan document has all of it."]

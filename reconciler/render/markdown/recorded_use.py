@@ -1,4 +1,4 @@
-"""What recorded use says to a plan, as lines of a comment."""
+"""The effect of a plan by recorded use, as lines of a comment."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -20,7 +20,7 @@ OPEN_ROWS: Final = 10
 
 
 def recorded_markdown(recorded: RecordedUse, *, room: int) -> list[str]:
-    """Lines of a comment, of at most ``room`` characters: what is refused, then the tenants, worst first."""
+    """Return lines of a comment, of at most ``room`` characters: refusals, then the tenants, worst first."""
     lines: list[str] = []
     if recorded.refusals:
         lines += ["", f"**{refused_title(len(recorded.refusals))}**", ""]
@@ -63,7 +63,7 @@ def _row(use_row: UseRow) -> str:
 
 
 def _cut(lines: Sequence[str], room: int) -> list[str]:
-    """The lines that fit, and how many do not."""
+    """Return the lines that fit, and the number of omitted ones."""
     if size(lines) <= room:
         return list(lines)
     visible_lines = fitting(lines, room - 60)
