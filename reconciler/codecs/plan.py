@@ -254,7 +254,7 @@ def _load(text: str, location: str) -> DocumentReader:
             raise StalePlan(str(error), differences=(error.message,), hint=error.hint) from error
         raise
     if "documentDigest" not in top:  # no default: without it, the time of a plan could be edited
-        message = "its time has no digest, so an earlier version of kquota made it"
+        message = "its time has no digest: the plan is of an earlier version of kquota"
         raise StalePlan(f"{location}: {message}", differences=(message,), hint="plan again")
     return top
 
