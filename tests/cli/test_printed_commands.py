@@ -111,7 +111,7 @@ OTHER_PROGRAMS = {
     " --require-hashes --storage-driver --tag --volume --wheel-dir",
     "systemctl, git, jq": "--depth --now --quiet",
     "tools that others wrote": "--continuous --dry --unsafemode",
-    "programs of this repository": "--broker --config --days --divide --include --public --recording --scale --variant --write",
+    "programs of this repository": "--broker --config --days --divide --documents --include --public --recording --scale --variant --write",
 }
 """Options that texts name and that are not those of kquota, by the program that has them."""
 
