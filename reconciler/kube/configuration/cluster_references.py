@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Final
 
+from reconciler.base import bounded_json
 from reconciler.client.configuration.keys import KEYS, ValueKind
 from reconciler.kube.api.custom_resources import API_VERSION, Obj, name_of, spec_of
 from reconciler.manifest import explanation
@@ -27,12 +28,12 @@ def schema_problems(obj: Obj) -> tuple[str, ...]:
 
 @lru_cache(maxsize=256)
 def _problems(name: str, spec: str) -> tuple[str, ...]:
-    """The same of a spec as text: each reconciliation asks, and the spec is nearly always the same."""
+    """Return the problems of a spec given as JSON text, which each reconciliation repeats and which seldom changes."""
     bare = {
         "apiVersion": API_VERSION,
         "kind": CLUSTER,
         "metadata": {"name": name},
-        "spec": json.loads(spec),
+        "spec": bounded_json.parse(spec, most_bytes=len(spec) * 4),
     }
     problems = explanation.problems(CLUSTER, nodes.from_json(bare), "")
     return tuple(problem.message for problem in problems)
