@@ -168,7 +168,7 @@ def _unquoted(error: "ConfigException") -> str:
 
 
 def _usual_kubeconfig() -> Path | None:
-    """Return ``KUBECONFIG`` (one file), or outside of pods ``~/.kube/config``."""
+    """Return ``KUBECONFIG``, which the client splits into files and merges, or outside of pods ``~/.kube/config``."""
     variable = os.environ.get("KUBECONFIG")
     if variable:
         return Path(variable)

@@ -63,6 +63,19 @@ def test_the_variable_is_looked_at_before_the_home_folder(
     assert loaded()[0].host == "http://127.0.0.1:1"
 
 
+def test_the_variable_may_list_several_files_that_are_merged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = json.loads(kubeconfig(tmp_path / "first").read_text("utf-8"))
+    users = [{"name": "u", "user": {"token": PLANTED}}]
+    second = {"apiVersion": "v1", "kind": "Config", "users": users}
+    (tmp_path / "first").write_text(json.dumps({**first, "users": []}), "utf-8")
+    (tmp_path / "second").write_text(json.dumps(second), "utf-8")
+    monkeypatch.setenv("KUBECONFIG", f"{tmp_path / 'first'}:{tmp_path / 'second'}")
+    api_access, authorization = loaded()
+    assert (api_access.host, authorization) == ("http://127.0.0.1:1", f"Bearer {PLANTED}")
+
+
 def pod(folder: Path, monkeypatch: pytest.MonkeyPatch, ca: Path) -> Path:
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "fd00::1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
