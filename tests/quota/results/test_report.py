@@ -60,6 +60,15 @@ def test_a_preview_is_wrong_if_documents_conflict_or_the_broker_would_refuse():
     assert preview(CHANGE, refused=True).errored
 
 
+def test_a_preview_is_quiet_if_it_has_no_change_no_refusal_and_no_warning():
+    assert preview().is_quiet
+    assert not preview(CHANGE).is_quiet
+    assert not preview(conflict=True).is_quiet
+    assert not preview(violation=True).is_quiet
+    assert not preview(refused=True).is_quiet
+    assert not replace(preview(), warnings=("the broker is throttled",)).is_quiet
+
+
 def test_documents_that_a_proposal_touches_are_those_that_it_changes_or_else_those_that_are_written_for():
     declaration = Declaration(document="payments/alice", entity=ALICE, limits=(1.0, *(None,) * 4))
     planned = preview(replace(CHANGE, claim=declaration), replace(CHANGE, entity=BOB))
