@@ -284,7 +284,7 @@ def _lent(
     origin: pa.Array,
     names: tuple[pa.Array, ...],
 ) -> pa.Array:
-    """Return which points of other replicas fill in series that the selected one lacks in an hour; one replica each."""
+    """Return which points of the replica with most fill in series that the selected one lacks in an hour."""
     place = pc.coalesce(rows, spare)
     usable = pc.is_valid(place)
     place, has_own_row = pc.fill_null(place, 0), pc.is_valid(rows)

@@ -147,9 +147,9 @@ class PrometheusClient:
     async def raw(self, selector: str, from_ms: int, to_ms: int) -> tuple[RecordedSeries, ...]:
         """Return stored samples with ``from_ms <= time < to_ms``.
 
-        Uses an instant query with a range selector, because a range query interpolates. Range selectors exclude their
-        left bound in Prometheus 3 and include it in Prometheus 2: the query includes one millisecond more, which is
-        removed here.
+        Uses an instant query with a range selector, because a range query repeats values (look-back). Range selectors
+        exclude their left bound in Prometheus 3 and include it in Prometheus 2: the query includes one millisecond
+        more, which is removed here.
 
         Raises:
             ResponseTooLarge: It is too much for one query, or takes too long (:class:`ResponseTooSlow`).
