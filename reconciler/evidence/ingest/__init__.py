@@ -1,1 +1,1 @@
-"""Recorded use from outside: readers, the table of dialects, and what becomes of it. No Spark."""
+"""Imports recorded use: readers, metric dialects, and the assembly of samples. Does not use Spark."""

@@ -1,4 +1,4 @@
-"""What we wrote: entries of the audit log of ``kquota apply`` as rows of apply_log."""
+"""Imports audit log entries of ``kquota apply`` as rows of ``apply_log``."""
 
 from collections.abc import Iterable, Mapping
 from datetime import date, datetime
@@ -21,19 +21,19 @@ _Row = Mapping[str, object]
 def keep(
     lake: Lake, cluster_ids: Iterable[str], entries: Iterable[Mapping[str, object]], *, source: str
 ) -> tuple[int, int]:
-    """Brings entries into the lake; those that are there already change nothing.
+    """Add entries to the lake; entries that it already has change nothing.
 
     Args:
-        lake: Where to.
-        cluster_ids: Of these clusters; entries of others are counted and left.
-        entries: As :func:`reconciler.inventory.audit_log.read_entries` gives them.
+        lake: The lake.
+        cluster_ids: Ids of the clusters to import; entries of other clusters are only counted.
+        entries: As returned by :func:`reconciler.inventory.audit_log.read_entries`.
         source: The log, for errors.
 
     Returns:
-        How many are new, and how many are of other clusters.
+        The number of new entries, and of entries of other clusters.
 
     Raises:
-        TelemetryError: An entry lacks what every entry has.
+        TelemetryError: An entry lacks a required field or has an invalid one.
         LakeError: The lake cannot be read or written.
     """
     known_ids, foreign_count = set(cluster_ids), 0

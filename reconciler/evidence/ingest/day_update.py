@@ -1,8 +1,8 @@
-"""One reading of a day on its way into the lake: replaced, spliced hour by hour, or left as it is.
+"""Writes one reading of a day to the lake: replaces the stored day, merges it hour by hour, or leaves it unchanged.
 
-Points are not stored. What a day was made from stands in its manifests, with the number of points of each hour. So a
-reading that has less of an hour than the one before (a source past its retention, a server that lost its data, a file
-of a part of the day) never replaces that hour, in whatever order and by however many writers days are written.
+Points are not stored. The manifests of a day record its inputs, with the number of points per hour. A reading with
+fewer points of an hour than the one before (a source past its retention, a server that lost data, a file with a part of
+the day) never replaces that hour, whatever the order and number of writers.
 """
 
 import hashlib
@@ -29,26 +29,26 @@ from reconciler.usage.tables import BROKER_SAMPLE, TARGET_UP, USAGE_SAMPLE, Tabl
 HOUR_MS: Final = 3_600_000
 
 OVERLAP_MS: Final = HOUR_MS
-"""What a day needs of the day before: where counters stood, and which buckets were named. Kafka removes the metrics of a
-client after an hour without traffic, so a bucket that was not named in the last hour is not known at midnight."""
+"""How much of the previous day is needed: counter values, and the buckets that had metrics. Kafka removes the metrics
+of a client after an hour without traffic, so a bucket without a value in the last hour is unknown at midnight."""
 
 CURSOR: Final = "fetched_to_ms"
-"""Up to where a Prometheus was read without a hole since the first time."""
+"""Manifest input: the time up to which a Prometheus was read without a gap since the first run."""
 
 DIALECT: Final = "dialect"
-"""The dialect that points were read in."""
+"""Manifest input: the dialect of the points."""
 
 HOURS: Final = "points_by_hour"
-"""How many points a day was made from, separated by blanks: those of the hour before it, then those of each hour."""
+"""Manifest input: number of points, separated by spaces: of the hour before the day, then of each hour."""
 
 LIMITS: Final = "limits"
-"""Digest of the limits that a day was made with."""
+"""Manifest input: digest of the limits that the day was assembled with."""
 
 LIMITS_ASKED: Final = "limits_asked"
-"""Digest of the limits that were known when the source had nothing to add to the day."""
+"""Manifest input: digest of the limits known at the last reading that kept stored hours of the day."""
 
 MISSING: Final = "missing"
-"""What could not be read of the day, as JSON."""
+"""Manifest input: sentences about what could not be read of the day, as JSON."""
 
 TABLES: Final[tuple[tuple[Table, Callable[[AssembledDay], pa.Table]], ...]] = (
     (BROKER_SAMPLE, lambda day: day.brokers),
@@ -62,9 +62,9 @@ class DayReading:
     """What was read of a day.
 
     Attributes:
-        points: Rows of ``point`` of the day and of :data:`OVERLAP_MS` before it; others are not used.
-        cursor_ms: Up to where everything was fetched once this day is written; ``None`` = it comes from files.
-        partial: What could not be read of it, in sentences.
+        points: Rows of ``point`` of the day and of :data:`OVERLAP_MS` before it; others are ignored.
+        cursor_ms: The time up to which everything is fetched once this day is written; ``None`` for files.
+        partial: Sentences about what could not be read.
     """
 
     points: pa.Table
@@ -74,11 +74,11 @@ class DayReading:
 
 
 class UpToDateError(Exception):
-    """The unit is what it should be."""
+    """Raised if a unit already has the right content."""
 
 
 class DayUpdate:
-    """One reading of a day on its way into the units of the day."""
+    """Writes one reading of a day to the units of the day."""
 
     def __init__(
         self,
@@ -102,11 +102,11 @@ class DayUpdate:
         self.is_written = False
 
     def unit(self, table: Table) -> Unit:
-        """One of the units of the day."""
+        """Return the unit of a table for the day."""
         return Unit(table=table, cluster_id=self._cluster_id, day=self._day)
 
     def new_points(self, after: Manifest | None) -> int:
-        """By how many points this reading has more than a unit was made from."""
+        """Return by how many points, summed over hours, this reading exceeds what a unit was made from."""
         old = _hours_of(after)
         return sum(
             max(0, new - before) for new, before in zip(self._hours[1:], old[1:], strict=True)
@@ -115,7 +115,7 @@ class DayUpdate:
     def maker(
         self, rows: Callable[[AssembledDay], pa.Table], pace: Cadence
     ) -> Callable[[Manifest | None], UnitContent]:
-        """What :meth:`Lake.update` calls for one unit."""
+        """Return the callback of :meth:`Lake.update` for one unit."""
 
         def make(after: Manifest | None) -> UnitContent:
             self.is_written = False
@@ -155,10 +155,10 @@ class DayUpdate:
         return make
 
     def _kept_hours(self, after: Manifest | None, pace: Cadence) -> frozenset[int] | None:
-        """Hours of the day, from 1 on, that stay as they are; ``None`` = all of them do.
+        """Return the hours of the day (1 to 24) to keep as stored; ``None`` = all of them.
 
-        A reading that has no hour with fewer points than the stored day replaces it. Any other is a fragment, and only
-        gives the hours of which it has more.
+        A reading with at least as many points in every hour replaces the stored day. Any other reading replaces only
+        the hours of which it has more points, and none if the stored day has another scrape interval.
         """
         if after is None or LOST in after.inputs:
             return frozenset()
@@ -172,13 +172,12 @@ class DayUpdate:
         return None if len(kept) == 24 or has_other_pace else kept
 
     def _kept_of_version_before(self, after: Manifest, pace: Cadence) -> frozenset[int] | None:
-        """A day of the version before does not say its points: it stays unless as much of it is covered, or it goes on."""
+        """Return the same for a day without point counts (previous version): replaced if no coverage is lower."""
         new = self._day_tables(pace).coverage
         is_covered = all(new.get(broker, 0) >= share for broker, share in after.coverage.items())
         return frozenset() if is_covered and self._points.num_rows else None
 
     def _inputs(self, after: Manifest | None, pace: Cadence) -> dict[str, str]:
-        """What the rows of the day are made from."""
         old = after.inputs if after else {}
         hours = [max(both) for both in zip(self._hours, _hours_of(after), strict=True)]
         if LOST in old:
@@ -200,12 +199,12 @@ class DayUpdate:
     def _cursor(self, old: Mapping[str, str]) -> dict[str, str]:
         reached = int(old.get(CURSOR, -1))
         if self._reading.cursor_ms is not None:
-            # A run that dies before the next day must not claim to have fetched it.
+            # A run that is killed before the next day must not claim to have fetched it.
             reached = max(reached, min(self._reading.cursor_ms, bounds(self._day)[1]))
         return {CURSOR: str(reached)} if reached >= 0 else {}
 
     def _left(self, after: Manifest) -> UnitContent:
-        """The unit as it is: the source had nothing to add."""
+        """Return the unit unchanged, with new cursor and limits: the source had nothing to add."""
         inputs = {**after.inputs, **self._cursor(after.inputs), LIMITS_ASKED: self._limits_name}
         return self._moved_cursor(after, inputs)
 
@@ -231,7 +230,7 @@ class DayUpdate:
         return self._assembled[1]
 
     def _spliced(self, after: Manifest, new_rows: pa.Table, kept_hours: Iterable[int]) -> pa.Table:
-        """Rows of which some hours are the stored ones."""
+        """Return the new rows, with the stored rows in the kept hours."""
         table = after.unit.table
         old_rows = self._lake.read([after], table=table)
         kept = row_codes.integers(sorted(kept_hours))
@@ -247,13 +246,13 @@ class DayUpdate:
 
 
 def between(points: pa.Table, begin_ms: int, end_ms: int) -> pa.Table:
-    """The points of a span of time, the end excluded."""
+    """Return the points of a time range, the end excluded."""
     ts = points["ts_ms"]
     return points.filter(pc.and_(pc.greater_equal(ts, begin_ms), pc.less(ts, end_ms)))
 
 
 def bounds(day: date) -> tuple[int, int]:
-    """The first millisecond of a day, and of the next."""
+    """Return the first millisecond of a day and of the next day."""
     return start_of(day), start_of(day) + DAY_MS
 
 
@@ -264,18 +263,18 @@ def _by_hour(points: pa.Table, begin_ms: int) -> tuple[int, ...]:
 
 
 def _hours_of(manifest: Manifest | None) -> tuple[int, ...]:
-    """How many points each hour of a unit was made from; of the version before it is not known."""
+    """Return the numbers of points in :data:`HOURS` of a unit; zeros for units of the previous version."""
     text = manifest.inputs.get(HOURS, "") if manifest else ""
     return tuple(int(number) for number in text.split()) or (0,) * 25
 
 
 def origin(inputs: Mapping[str, str]) -> dict[str, str]:
-    """What a unit was made from, without how far the source was asked."""
+    """Return what determined the content of a unit, without progress of fetching and losses."""
     return {name: text for name, text in inputs.items() if name not in {CURSOR, LIMITS_ASKED, LOST}}
 
 
 def _digest(*tables: pa.Table) -> str:
-    """A short name of the points that a day is made from."""
+    """Return a short digest of the points of a day."""
     content = hashlib.sha256()
     for table in tables:
         content.update(f"{table.num_rows}".encode())

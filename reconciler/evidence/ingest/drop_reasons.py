@@ -1,4 +1,4 @@
-"""What becomes of series, points and samples: every one that is not simply used is counted here by name."""
+"""Counts series, points and samples by what happened to them: dropped, changed or doubtful."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
@@ -7,7 +7,7 @@ from typing import Final
 
 
 class DropReason(StrEnum):
-    """A named state of what the noun in its sentence says; first those of reading, then those of assembling a day."""
+    """Why a series, point or sample is counted: reasons of reading, then of assembly; see :data:`SENTENCES`."""
 
     SERIES = "series"
     POINTS = "points"
@@ -129,59 +129,59 @@ SENTENCES: Final[dict[DropReason, str]] = {
     DropReason.QUOTA_CHANGED: "samples between two looks at the limits that differ: whether they are censored is unknown",
     DropReason.QUOTA_UNKNOWN: "samples before any look at the limits: whether throttled ones are censored is unknown",
 }
-"""What is counted, for people."""
+"""The sentence of each reason for people; its first noun is what is counted."""
 
 PARTIAL: Final = frozenset({DropReason.TRUNCATED, DropReason.WARNINGS, DropReason.BAD_LINE})
-"""Reasons that make a result partial: something was there that we could not get."""
+"""Reasons that make a result partial: existing input could not be read."""
 
 EXAMPLES: Final = 5
-"""So many places are remembered per reason."""
+"""Number of examples that are kept per reason."""
 
 
 class DropCounts(Counter[DropReason]):
-    """How often each reason was counted; it grows while a reader works. Nothing at all leaves no trace."""
+    """Number of occurrences per reason, updated while a reader works; a reason that never occurred has no entry."""
 
     def __init__(self, initial_counts: Mapping[DropReason, int] | None = None) -> None:
         super().__init__(initial_counts)
         self._examples: dict[DropReason, list[str]] = {}
 
     def add(self, reason: DropReason, number: int = 1, example: str = "") -> None:
-        """Count something.
+        """Count occurrences of a reason.
 
         Args:
-            reason: What it was.
-            number: How often.
-            example: Where, such as ``file:12: …``; the first few are kept.
+            reason: The reason.
+            number: The number of occurrences.
+            example: The place, such as ``file:12: …``; the first :data:`EXAMPLES` are kept.
         """
         if number:
             self[reason] += number
             self._remember(reason, [example] if example else [])
 
     def merge(self, counts: "DropCounts") -> None:
-        """Add other counts, with their examples."""
+        """Add other counts with their examples."""
         for reason, number in counts.items():
             self[reason] += number
             self._remember(reason, counts.examples(reason))
 
     def only(self, reasons: Collection[DropReason]) -> "DropCounts":
-        """Some of the reasons, without their examples."""
+        """Return the counts of some reasons, without examples."""
         return DropCounts({reason: self[reason] for reason in reasons if reason in self})
 
     def examples(self, reason: DropReason) -> tuple[str, ...]:
-        """The first few places where it was counted, as far as they were given."""
+        """Return the first examples of a reason."""
         return tuple(self._examples.get(reason, ()))
 
     @property
     def partial(self) -> bool:
-        """Whether something was there that could not be had."""
+        """Whether existing input could not be read."""
         return not PARTIAL.isdisjoint(self)
 
     def by_name(self) -> dict[str, int]:
-        """By name, in the order of :class:`DropReason`."""
+        """Return counts by name, in the order of :class:`DropReason`."""
         return {reason.value: self[reason] for reason in DropReason if self[reason]}
 
     def lines(self) -> tuple[str, ...]:
-        """One line for people per reason: ``12 bad_user: series whose …``."""
+        """Return one line per reason: ``12 bad_user: series whose …``."""
         return tuple(
             f"{number} {name}: {SENTENCES[DropReason(name)]}"
             for name, number in self.by_name().items()

@@ -1,4 +1,4 @@
-"""Recorded use from files: saved answers of Prometheus, OpenMetrics text, Parquet and CSV exports; several clusters may be in one."""
+"""Imports recorded use from files: saved Prometheus responses, OpenMetrics, Parquet and CSV; of one or more clusters."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,10 +38,10 @@ from reconciler.evidence.store.lake import Lake
 from reconciler.usage.samples import DAY_MS
 
 ALWAYS: Final = (0, 2**62)
-"""The window of everything."""
+"""The unlimited window."""
 
 MOST_POINTS: Final = 4_000_000
-"""So many points are read at once, some 300 MB; files with more days are read several times."""
+"""Maximum number of points in memory, about 300 MB; files with points of more days are read several times."""
 
 _OF_POINTS: Final = frozenset(
     {
@@ -53,11 +53,11 @@ _OF_POINTS: Final = frozenset(
         DropReason.TIME_BACKWARDS,
     }
 )
-"""What is counted by point: of files that are read several times, everything else is counted the first time only."""
+"""Reasons counted per point. If files are read several times, other reasons are counted only the first time."""
 
 
 class FileFormat(StrEnum):
-    """How a file is written."""
+    """The format of a file."""
 
     AUTO = "auto"
     PROMETHEUS_JSON = "prometheus-json"
@@ -88,13 +88,13 @@ _ENDINGS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileImportRequest:
-    """What is to be read.
+    """What to read.
 
     Attributes:
-        dialects: Those that may be spoken.
-        dialect: The name of the one that is; "" = found out.
-        unit: How times are written; answers of Prometheus always count seconds.
-        rebuild: Whether days take the cadence that is set now.
+        dialects: The dialects to select from.
+        dialect: The name of the dialect; "" = detected.
+        unit: Unit of timestamps; Prometheus responses always use seconds.
+        rebuild: Whether stored days are assembled again with the current scrape interval.
     """
 
     paths: tuple[Path, ...]
@@ -108,11 +108,11 @@ class FileImportRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileImportResult:
-    """What came of files.
+    """The result of an import.
 
     Attributes:
-        counts: What became of all series, also those of no cluster.
-        failures: Which files, or parts of the lake, could not be used; of no single cluster.
+        counts: Drop reasons of all series, also of those without a cluster.
+        failures: Files or units of the lake that could not be read or written, of no single cluster.
     """
 
     arrived: Mapping[str, ClusterArrivals]
@@ -121,10 +121,10 @@ class FileImportResult:
 
 
 def form_of(path: Path) -> FileFormat:
-    """How a file is written, by its ending.
+    """Return the format of a file by its extension.
 
     Raises:
-        TelemetryError: The ending says nothing.
+        TelemetryError: The extension is unknown.
     """
     name = path.name.removesuffix(".gz")
     file_format = _ENDINGS.get(Path(name).suffix.lower())
@@ -145,20 +145,20 @@ def read(
     clock: Clock,
     progress: Progress | None = None,
 ) -> FileImportResult:
-    """Reads files and writes the days that they have something of.
+    """Read files and write the days that they contain points of.
 
-    A file that cannot be read is a failure in the result, and the others are read all the same. Every day that the run
-    writes says which files were not read whole: what they hold of that day is not known.
+    A file that cannot be read is a failure in the result; the other files are still read. Each day that the run writes
+    lists the files that were not read completely, because they may contain points of that day.
 
     Args:
-        lake: Where to.
-        sources: Whose series may be in them.
+        lake: The lake.
+        sources: Clusters whose series may be in the files.
         files: What to read.
-        clock: Points from later than now come from a clock that is wrong.
+        clock: Points more than :data:`~reconciler.evidence.ingest.point_rows.AHEAD_MS` after now are dropped.
         progress: Called once per file.
 
     Raises:
-        TelemetryError: They speak no dialect that we know, or have several clusters that nothing distinguishes.
+        TelemetryError: No known dialect is found, nothing can be read, or no label distinguishes several clusters.
         LakeError: The lake cannot be read.
     """
     arrived = {source.cluster_id: ClusterArrivals() for source in sources}
@@ -184,12 +184,12 @@ def read(
 
 
 def day_groups(points_by_day: Mapping[int, int]) -> list[tuple[int, int]]:
-    """Spans of time that are read at once, which bounds memory: whole days of at most :data:`MOST_POINTS`, or one day.
+    """Split days into time ranges to read at once, with at most :data:`MOST_POINTS` points or a single day each.
 
-    The first begins with the earliest point there may be and the last never ends, so that wrong times are counted.
+    The first range has no lower bound and the last no upper bound, so that points with wrong times are counted.
 
     Args:
-        points_by_day: How many points there are by day since the epoch.
+        points_by_day: Number of points by day since the epoch.
     """
     begins: list[int] = []
     gathered = 0
@@ -204,7 +204,7 @@ def day_groups(points_by_day: Mapping[int, int]) -> list[tuple[int, int]]:
 
 
 class _FileImport:
-    """Files, one after another and span after span."""
+    """Reads time ranges of all files one after another."""
 
     def __init__(
         self,
@@ -233,7 +233,6 @@ class _FileImport:
         failures: dict[Path, str],
         progress: Progress | None,
     ) -> None:
-        """Reads a span of all files and writes its days."""
         collector = PointCollector(
             self._clusters, self._dialect, read_ms=round(self._clock.now() * 1000)
         )
@@ -271,7 +270,6 @@ class _FileImport:
 
 
 def _within(series: RecordedSeries, begin_ms: int, end_ms: int) -> RecordedSeries:
-    """The points of a series in a span of time."""
     points = PointArray.of(series.points)
     if not len(points) or (begin_ms <= min(points.times) and max(points.times) < end_ms):
         return replace(series, points=points)
@@ -285,13 +283,13 @@ def _series(path: Path, files: FileImportRequest, counts: DropCounts) -> Iterato
 
 
 def _spoken_before(lake: Lake, sources: Sequence[ClusterSource]) -> str:
-    """The dialect in which these clusters were read last, if it is one."""
+    """Return the dialect in which these clusters were last read, if it is the same for all."""
     dialect_names = {last_dialect(lake, source.cluster_id) for source in sources} - {""}
     return dialect_names.pop() if len(dialect_names) == 1 else ""
 
 
 class _NamesInFiles:
-    """A first look at files: which metrics and labels they have, whether several clusters are mixed, how many points a day."""
+    """Reads all files once to collect metric names, labels, cluster labels, and the number of points per day."""
 
     def __init__(self, files: FileImportRequest, failures: dict[Path, str]) -> None:
         self.points_by_day: Counter[int] = Counter()
@@ -315,23 +313,23 @@ class _NamesInFiles:
             self.points_by_day[pair["values"]] += pair["counts"]
         if self._files.dialects.interesting(series.name):
             labels.update(series.labels)
-            # Not `up`: other jobs are scraped, too.
+            # `up` does not count, because other jobs are scraped, too.
             if any(
                 dialect.speaks(series.name, series.labels) for dialect in self._files.dialects.all
             ):
                 self._label_sets.add(tuple((name, series.label(name)) for name in CLUSTER_LABELS))
 
     def dialect(self, clusters: ClusterMatcher, before: Callable[[], str]) -> tuple[Dialect, str]:
-        """Which dialect is spoken, and a remark where it is only remembered.
+        """Return the dialect, and a remark if it is only assumed from the last run.
 
         Raises:
-            TelemetryError: None is known, or there are several clusters that nothing distinguishes.
+            TelemetryError: No dialect is found, or no label distinguishes several clusters.
         """
         if self._files.dialect:
             selected = self._files.dialects.get(self._files.dialect), ""
         else:
             names = {name: frozenset(labels) for name, labels in self._labels.items()}
-            # Where something could not be read, clients may stand there.
+            # What could not be read may contain client metrics.
             is_complete = not self._failures and not self._counts.partial
             selected = self._files.dialects.select(names, before if is_complete else str)
         clusters.check(dict(label_pairs) for label_pairs in self._label_sets)

@@ -1,4 +1,4 @@
-"""From series to rows of the table `point`: whose they are, what they mean, from which replica; doubles and wrong clocks out."""
+"""Converts series to rows of ``point``: cluster, meaning and replica; drops duplicates and points with wrong times."""
 
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,19 +28,19 @@ from reconciler.evidence.store.files import arrow_tables
 from reconciler.usage.tables import POINT, Measure
 
 REPLICA_LABELS: Final = ("prometheus_replica", "__replica__", "replica")
-"""Labels by which the servers of a pair that record the same differ; the first that a series has counts."""
+"""Labels that distinguish Prometheus replicas of the same targets; the first one that a series has is used."""
 
 AHEAD_MS: Final = 300_000
-"""How far a clock may be ahead of ours."""
+"""How far the clock of a source may be ahead of the local clock."""
 
 EARLIEST_MS: Final = 1_262_304_000_000
-"""2010: nothing was recorded of Kafka before, but seconds taken for milliseconds lie in 1970."""
+"""2010: before Kafka had recorded metrics, and later than seconds that were taken for milliseconds (1970)."""
 
 SLOT_MS: Final = 300_000
-"""Where ``telemetry.brokerId`` names a broker, each series says so once per so many milliseconds."""
+"""With ``telemetry.brokerId`` set, each scrape target gets one ``BROKER_ID`` row per this many milliseconds."""
 
 _ABOUT_SOFTWARE: Final = frozenset({"version", "commit_id", "commitId", "commitid", "commit"})
-"""Labels of app-info that says what runs: then its value is the 1 of every info metric, and no broker id."""
+"""Labels of app-info with the software version: its value is then 1, as in every info metric, and not a broker id."""
 
 _KEYS: Final = tuple(name for name in POINT.names if name not in {"ts_ms", "value", "day"})
 _Key = tuple[str, ...]
@@ -48,19 +48,19 @@ _PLACES: Final = tuple(_KEYS.index(name) for name in POINT.key if name != "ts_ms
 
 
 class PointCollector:
-    """Takes series in and gives the rows of each cluster.
+    """Collects series and returns the point rows of each cluster.
 
-    What a point was scraped from is kept whole, its job too (:class:`ScrapeTarget`): an instance alone may be a host with
-    other exporters, or a federation with several brokers behind it.
+    The whole scrape target of a point is kept, including the job (:class:`ScrapeTarget`): one instance may be a host
+    with other exporters, or a federation endpoint of several brokers.
 
-    With ``telemetry.brokerId`` set, and where it gives an id, the id is part of that, and rows of
-    :attr:`Measure.BROKER_ID` are made from it; app-info is not needed. Else app-info alone says which broker it is.
+    If ``telemetry.brokerId`` is set and gives an id, the id is part of the target and rows of :attr:`Measure.BROKER_ID`
+    are created from it; app-info is not needed. Otherwise only app-info identifies the broker.
 
     Args:
-        clusters: Whose series may come.
-        dialect: What they mean.
-        read_ms: When they were read; later points come from a clock that is wrong.
-        replica_labels: Instead of :data:`REPLICA_LABELS`.
+        clusters: Clusters whose series are accepted.
+        dialect: The dialect of the series.
+        read_ms: Time of reading; points more than :data:`AHEAD_MS` later are dropped.
+        replica_labels: Replaces :data:`REPLICA_LABELS`.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class PointCollector:
         self._slots: set[tuple[int, int]] = set()
 
     def add(self, series: RecordedSeries) -> None:
-        """Take a series, or count why not."""
+        """Collect a series, or count the reason why it is dropped."""
         self.counts.add(DropReason.SERIES)
         meaning = self._dialect.meaning(series.name, series.labels)
         if isinstance(meaning, DropReason):
@@ -112,10 +112,9 @@ class PointCollector:
         self._rows.add(self._key(source, target, replica, meaning), points.times, values)
 
     def tables(self) -> dict[str, pa.Table]:
-        """The rows of each cluster id, by the key of the table; what was taken in is then forgotten.
+        """Return the rows of each cluster id, sorted by the table's key, and clear the collected points.
 
-        Doubles with the same value are dropped and counted; with another value the larger is kept and they are
-        counted, too.
+        Duplicates are dropped and counted; if their values differ, the largest is kept.
         """
         keys = sorted(self._keys, key=_in_order)
         rank = {self._keys[key]: at for at, key in enumerate(keys)}
@@ -164,7 +163,7 @@ class PointCollector:
         return self._keys.setdefault(key, len(self._keys))
 
     def _say_broker(self, source: ClusterSource, target: ScrapeTarget, points: PointArray) -> None:
-        """Record that this target reported more than `up`, and which broker the rule says it is."""
+        """Add rows with a target's id by ``telemetry.brokerId``; they also show that it has more than `up`."""
         if not target.broker:
             return
         key = self._key(source, target, "", SeriesMeaning(measure=Measure.BROKER_ID))
@@ -201,7 +200,7 @@ class PointCollector:
 
 
 class _PointColumns:
-    """Columns that grow: which key, when, what."""
+    """Growing columns: key, time, value."""
 
     def __init__(self) -> None:
         self._key, self._ts, self._value = array("i"), array("q"), array("d")
@@ -222,7 +221,7 @@ class _PointColumns:
 
 
 def _backwards(points: PointArray) -> int:
-    """How many points are older than the one before them."""
+    """Return the number of points that are older than the point before them."""
     if len(points) < 2:
         return 0
     times = pa.array(points.times, pa.int64())
@@ -240,7 +239,7 @@ def _in_order(key: _Key) -> _Key:
 
 
 def _is_text(*parts: str) -> bool:
-    """Whether these are Unicode: half of a surrogate pair, which JSON can spell, is not."""
+    """Whether the strings are valid Unicode; JSON can contain unpaired surrogates, which are not."""
     try:
         "".join(parts).encode()
     except UnicodeEncodeError:
@@ -253,7 +252,7 @@ def _id_of(value: float) -> str | None:
 
 
 def seen_labels(series: Iterable[Mapping[str, str]], dialect: Dialect) -> list[Mapping[str, str]]:
-    """Those label sets (``__name__`` included) that say something of quotas: what :meth:`Clusters.check` looks at."""
+    """Return the label sets (with ``__name__``) about quotas, for :meth:`ClusterMatcher.check`."""
     label_sets = []
     for labels in series:
         meaning = dialect.meaning(labels.get("__name__", ""), labels)
@@ -266,7 +265,7 @@ _ORDER: Final = [("code", "ascending"), ("ts_ms", "ascending"), ("value", "desce
 
 
 def once(rows: pa.Table, counts: DropCounts) -> pa.Table:
-    """Rows sorted by ``code`` and time, without doubles; ``code`` stands for everything else of the key."""
+    """Return rows sorted by ``code`` and time, without duplicates; ``code`` represents the rest of the key."""
     rows = rows.take(pc.sort_indices(rows, sort_keys=_ORDER)).combine_chunks()
     if rows.num_rows < 2:
         return rows
@@ -289,6 +288,6 @@ def once(rows: pa.Table, counts: DropCounts) -> pa.Table:
 
 
 def finished(rows: pa.Table) -> pa.Table:
-    """Rows with their day and exactly the columns of the table."""
+    """Return rows with their day and exactly the columns of ``point``."""
     day = pc.cast(rows["ts_ms"], pa.timestamp("ms", "UTC")).cast(pa.date32())
     return arrow_tables.conformed(POINT, rows.append_column("day", day).select(list(POINT.names)))

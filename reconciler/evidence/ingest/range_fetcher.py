@@ -1,7 +1,7 @@
-"""Fetching a span of time from a Prometheus: window by window, several queries at once, split where one is too large, resumable.
+"""Fetches a time range from Prometheus by window, with parallel queries that are split if too large; resumable.
 
-A part that is too large is split by `=~` and `!~` of the same label values, so that no series falls between
-the parts. Raw samples are those with from <= time < to, whichever end the server's version includes.
+A query is split by `=~` and `!~` on the same label values, so that every series is in exactly one part. Raw samples
+have from <= time < to, whichever bound the server's version includes.
 """
 
 import asyncio
@@ -26,24 +26,24 @@ from reconciler.evidence.ingest.readers.series import (
 )
 
 WINDOW_MS: Final = 7_200_000
-"""What one chunk covers: a block of Prometheus' storage."""
+"""Length of one chunk: a block of Prometheus' storage."""
 
 LEAST_WINDOW_MS: Final = 60_000
-"""Shorter spans are not asked for; from here on series are split by a label."""
+"""Minimum length of a time range; shorter queries are split by a label instead."""
 
 PARALLEL: Final = 4
-"""Queries under way at once; a Prometheus runs 20 in all by default."""
+"""Maximum number of concurrent queries; Prometheus allows 20 in total by default."""
 
 _AT_ONCE: Final = 20
-"""Selectors of one question about labels."""
+"""Selectors per request for series labels."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeriesSelector:
-    """Series that are asked for together.
+    """Series that are queried together.
 
     Attributes:
-        without: Labels that series do not have: of single topics nothing is asked, where only totals are read.
+        without: Labels that the series must not have; excludes per-topic series, of which only totals are read.
     """
 
     metric: str
@@ -52,7 +52,7 @@ class SeriesSelector:
 
     @property
     def selector(self) -> str:
-        """As it stands in a query. The name is a label here, so that any name can be asked for."""
+        """The PromQL selector; the metric name is a label matcher, so that any name is possible."""
         name = LabelMatcher(label="__name__", operator="=", value=self.metric)
         absent = (LabelMatcher(label=label, operator="=", value="") for label in self.without)
         return selector("", (name, *self.matchers, *absent))
@@ -60,13 +60,13 @@ class SeriesSelector:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchedChunk:
-    """Everything of one window.
+    """All series of one window.
 
     Attributes:
         from_ms: Inclusive.
-        to_ms: Exclusive; where to go on from once this chunk is kept.
-        series: Stretches; one series may be there several times, with other times.
-        partial: Whether something is missing: the server warned, or a part of its answer cannot be read.
+        to_ms: Exclusive; the start to resume from once this chunk is stored.
+        series: One series may occur several times, with different times.
+        partial: Whether input is missing: the server warned, or a part of its response cannot be read.
     """
 
     from_ms: int
@@ -77,12 +77,12 @@ class FetchedChunk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiscoveredSeries:
-    """What a source has that any dialect knows.
+    """The series of a source whose metric is known to a dialect.
 
     Attributes:
-        labels: Metric name -> names of the labels that its series have.
-        series: Labels of each series, ``__name__`` included, but those with a label that no dialect reads.
-        partial: Whether the server warned that something is missing.
+        labels: Label names by metric name.
+        series: Labels of each series with ``__name__``, except series with labels that no dialect reads.
+        partial: Whether the server warned that series are missing.
     """
 
     labels: dict[str, frozenset[str]]
@@ -97,10 +97,10 @@ async def discovered(
     from_ms: int,
     to_ms: int,
 ) -> DiscoveredSeries:
-    """Which known metrics there are, and with which labels.
+    """Return the known metrics of a server and their labels.
 
     Raises:
-        TelemetryError: The server refuses, or does not answer.
+        TelemetryError: The server rejects the request or does not answer.
     """
     warned = server.counts[DropReason.WARNINGS]
     fitting = selector("", matchers) if matchers else '{__name__!=""}'
@@ -138,7 +138,7 @@ async def discovered(
 async def _series_of(
     server: PrometheusClient, selectors: Sequence[str], from_ms: int, to_ms: int
 ) -> list[dict[str, str]]:
-    """Labels of series, some of them twice; in halves of the selectors, then of time, where that is too much at once."""
+    """Return labels of series, possibly with duplicates; splits selectors, then time, if it is too much."""
     try:
         return list(await server.series(selectors, from_ms, to_ms))
     except ResponseTooLarge:
@@ -165,14 +165,14 @@ async def chunks(
     window_ms: int = WINDOW_MS,
     parallel: int = PARALLEL,
 ) -> AsyncGenerator[FetchedChunk, None]:
-    """All samples of a span, in chunks in the order of time; the next is fetched while one is worked on.
+    """Yield all samples of a time range in chunks by time; the next chunk is fetched while one is processed.
 
-    To go on after an interruption, begin at the ``to_ms`` of the last chunk that was kept: windows lie on multiples
-    of ``window_ms``, so the same chunks come again.
+    To resume, start at the ``to_ms`` of the last stored chunk: windows start at multiples of ``window_ms``, so the
+    following chunks are the same.
 
     Raises:
-        TelemetryError: The server refuses; or one series alone is too large for it.
-        TelemetryAway: It does not answer any more.
+        TelemetryError: The server rejects a request, or a single series is too large for it.
+        TelemetryUnavailable: The server no longer answers.
     """
     fetch = _RangeFetch(server, asyncio.Semaphore(parallel))
     spans = list(_spans(from_ms, to_ms, window_ms))
@@ -229,14 +229,14 @@ class _RangeFetch:
     async def _series(
         self, selector: SeriesSelector, from_ms: int, to_ms: int
     ) -> list[RecordedSeries]:
-        """The series of one metric; in halves of time, then of a label's values, where that is too much at once."""
+        """Return the series of one selector; splits time, then the values of a label, if the response is too large."""
         try:
             async with self._places:
                 return list(await self._server.raw(selector.selector, from_ms, to_ms))
         except ResponseTooLarge as large:
             halved = to_ms - from_ms >= 2 * LEAST_WINDOW_MS
             if isinstance(large, ResponseTooSlow) and not halved:
-                raise  # a server that cannot give one minute is away
+                raise  # a server that cannot return one minute is unavailable
             self._server.counts.add(DropReason.SPLITS)
             if halved:
                 middle = (from_ms + to_ms) // 2
@@ -254,7 +254,7 @@ class _RangeFetch:
     async def _halves(
         self, selector: SeriesSelector, from_ms: int, to_ms: int, large: ResponseTooLarge
     ) -> tuple[SeriesSelector, SeriesSelector]:
-        """The same series as two sets that nothing can fall between: those with one of some values, and all others.
+        """Split a selector into two: series with some values of a label, and all others.
 
         Raises:
             TelemetryError: There is only one series.
@@ -298,12 +298,12 @@ class _RangeFetch:
 
 
 def _count_missing(counts: DropCounts) -> int:
-    """How often something was there that could not be had."""
+    """Return how often existing input could not be read."""
     return sum(counts[word] for word in PARTIAL)
 
 
 def _literal(text: str) -> str:
-    """A text as an expression of RE2 that fits itself alone; ``re.escape`` escapes more than RE2 takes."""
+    """Return an RE2 expression that matches exactly a text; ``re.escape`` escapes more than RE2 accepts."""
     return "".join(
         f"\\{character}" if character in r"\.+*?()|[]{}^$" else character for character in text
     )

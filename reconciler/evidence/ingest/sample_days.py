@@ -1,4 +1,4 @@
-"""The days of samples of a cluster: written from readings, reported, and which of them have to be read again."""
+"""Writes the sample days of a cluster from readings, reports them, and finds days that must be read again."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -29,21 +29,21 @@ from reconciler.usage.samples import Cadence
 from reconciler.usage.tables import POINT, USAGE_SAMPLE
 
 REFETCH_MS: Final = 3 * HOUR_MS
-"""How far behind the last run the next one begins, because remote writes and replicas deliver late."""
+"""How far before the end of the last run the next run starts, because remote writes and replicas are late."""
 
 SETTLED: Final = "left as it was: limits that were brought in later are not applied; read the day again if its source still has it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DayReport:
-    """One day as it stands after a run.
+    """The state of one day after a run.
 
     Attributes:
         day: UTC.
         samples: Rows of ``usage_sample``.
-        new_points: By how many points this run has more of it than was known.
-        counts: What became of its points, by :class:`~reconciler.evidence.ingest.drop_reasons.DropReason`.
-        coverage: For each broker the share of the day that it answered, in millionths.
+        new_points: By how many points the reading of this run exceeds the stored ones.
+        counts: Number of points and samples by :class:`~reconciler.evidence.ingest.drop_reasons.DropReason`.
+        coverage: The share of the day in which each broker answered scrapes, in millionths.
     """
 
     day: date
@@ -57,12 +57,12 @@ class DayReport:
 
 @dataclass(slots=True, kw_only=True)
 class ClusterArrivals:
-    """What a run brought for one cluster; grows while it goes on.
+    """The result of a run for one cluster, updated while it runs.
 
     Attributes:
-        days: The days that were written, or could have been.
-        failures: Why the run did not get all that it wanted; empty = it did.
-        remarks: What else people should know.
+        days: Reports of the days that the run read.
+        failures: Why the run is incomplete; empty if it is complete.
+        remarks: Other messages for people.
     """
 
     counts: DropCounts = field(default_factory=DropCounts)
@@ -72,12 +72,12 @@ class ClusterArrivals:
 
     @property
     def new(self) -> dict[date, int]:
-        """Points by day of which the lake had no samples."""
+        """The number of new points by day."""
         return {day: report.new_points for day, report in sorted(self.days.items())}
 
 
 def stored_days(lake: Lake, cluster_id: str) -> tuple[Manifest, ...]:
-    """The days of samples of a cluster, in order of time.
+    """Return the manifests of the sample days of a cluster, sorted by day.
 
     Raises:
         LakeError: The lake cannot be read.
@@ -86,12 +86,12 @@ def stored_days(lake: Lake, cluster_id: str) -> tuple[Manifest, ...]:
 
 
 def _read_days(lake: Lake, cluster_id: str) -> tuple[Manifest, ...]:
-    """What says how far a cluster was read, and how. The version before kept that beside points."""
+    """Return the manifests with cursor and dialect; the previous version stored them in ``point``."""
     return (*lake.manifests(POINT, [cluster_id]), *stored_days(lake, cluster_id))
 
 
 def cursor(lake: Lake, cluster_id: str) -> int | None:
-    """Up to where a cluster was fetched without a hole; ``None`` = it never was.
+    """Return the time up to which a cluster was fetched without a gap; ``None`` if it never was.
 
     Raises:
         LakeError: The lake cannot be read.
@@ -101,7 +101,7 @@ def cursor(lake: Lake, cluster_id: str) -> int | None:
 
 
 def last_dialect(lake: Lake, cluster_id: str) -> str:
-    """The dialect in which a cluster was read last; "" = it never was.
+    """Return the dialect in which a cluster was last read; "" if it never was.
 
     Raises:
         LakeError: The lake cannot be read.
@@ -118,10 +118,10 @@ class SampleDays:
     """Writes the days of one cluster.
 
     Args:
-        lake: Where to.
-        cluster_id: Of which cluster.
-        pace: How often its brokers are read. Days that there are already keep the cadence that they were made with.
-        rebuild: Whether they take the present one instead.
+        lake: The lake.
+        cluster_id: Kafka's cluster id.
+        pace: The scrape interval of its brokers. Stored days keep the one that they were assembled with.
+        rebuild: Whether stored days use ``pace`` instead.
     """
 
     def __init__(
@@ -133,13 +133,13 @@ class SampleDays:
         self._digests = LimitDigests(())
 
     def write(self, day: date, reading: DayReading) -> DayReport | None:
-        """Makes a day from a reading and what the lake has of it; the same reading again changes nothing.
+        """Update a day from a reading; the same reading again changes nothing.
 
         Returns:
-            The day as it stands then; ``None`` = there is nothing of it, and nothing is known to be missing.
+            The state of the day; ``None`` if there is no input for it and none is known to be missing.
 
         Raises:
-            LakeConflict: Others were quicker again and again.
+            LakeConflict: Other writers committed first on every attempt.
             LakeError: The lake cannot be read or written.
         """
         limits = self._limits(day)
@@ -172,7 +172,7 @@ class SampleDays:
         return replace(report, new_points=new_points)
 
     def reports(self, written: Mapping[date, DayReport]) -> tuple[DayReport, ...]:
-        """Every day as it stands, oldest first.
+        """Return the state of every stored day, oldest first.
 
         Raises:
             LakeError: The lake cannot be read.
@@ -186,9 +186,9 @@ class SampleDays:
         )
 
     def first_stale(self, since: date) -> date | None:
-        """The first day from one on that has to be read again, if the source was not asked for it in vain.
+        """Return the first day from ``since`` on that must be read again.
 
-        It was made with other limits than are known now, or its units are not of one reading, because a run was killed.
+        It was assembled with other limits, or a run was killed; and it was not yet read again with the current limits.
 
         Raises:
             LakeError: The lake cannot be read.

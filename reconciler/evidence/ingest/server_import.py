@@ -1,4 +1,4 @@
-"""Recorded use from a Prometheus: whole days from where the last run ended, fetched chunk by chunk, each written once it is over."""
+"""Imports recorded use from Prometheus: whole days from the end of the last run, each written once it is fetched."""
 
 import asyncio
 import contextlib
@@ -46,21 +46,21 @@ from reconciler.usage.samples import DAY_MS, day_of, start_of
 from reconciler.usage.tables import POINT
 
 FETCHED: Final = "minutes fetched"
-"""How far a run is goes in minutes of recorded time: ``minutes fetched: 120 of 20,160``."""
+"""Name of the progress in minutes of recorded time: ``minutes fetched: 120 of 20,160``."""
 
 MINUTE_MS: Final = 60_000
 FIRST_MS: Final = 14 * DAY_MS
-"""How far back the first run reads: what evidence is about."""
+"""How far back the first run reads: the window of evidence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerImportOptions:
-    """How a Prometheus is asked.
+    """How a Prometheus is read.
 
     Attributes:
-        dialects: Those that may be spoken.
-        dialect: The name of the one that is; "" = found out.
-        neighbours: Clusters that read from the same address: a series that is also one of theirs is rejected.
+        dialects: The dialects to select from.
+        dialect: The name of the dialect; "" = detected.
+        neighbours: Clusters that read from the same address: a series that also matches one of them is rejected.
     """
 
     dialects: DialectTable
@@ -73,12 +73,12 @@ class ServerImportOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchWindow:
-    """What is to be fetched.
+    """The time range to fetch.
 
     Attributes:
         from_ms: Inclusive.
         to_ms: Exclusive.
-        follows: Whether there is no hole between what was fetched before and this.
+        follows: Whether there is no gap after what was fetched before.
     """
 
     from_ms: int
@@ -86,22 +86,22 @@ class FetchWindow:
     follows: bool
 
     def minutes_to(self, at_ms: int) -> tuple[int, int]:
-        """How many minutes lie before a moment, and how many there are; parts of one count as one."""
+        """Return the minutes from the start to ``at_ms``, and in total, both rounded up."""
         return -(-(at_ms - self.from_ms) // MINUTE_MS), -(-(self.to_ms - self.from_ms) // MINUTE_MS)
 
 
 def stretch(
     days: SampleDays, from_ms: int | None, to_ms: int, *, rebuild: bool = False
 ) -> FetchWindow:
-    """What a run has to fetch: whole days, from where the last run ended and what may have come late.
+    """Return what a run must fetch: whole days, from the end of the last run and :data:`REFETCH_MS` before it.
 
-    Days of the last two weeks whose limits are known better now are read again, too.
+    Starts earlier at a day of the last two weeks that must be read again (:meth:`SampleDays.first_stale`).
 
     Args:
-        days: The days of the cluster; they say where the last run ended.
-        from_ms: Where to begin instead.
-        to_ms: Where to end.
-        rebuild: Whether everything that evidence is about is read again.
+        days: The days of the cluster, with the end of the last run.
+        from_ms: Start to use instead.
+        to_ms: End.
+        rebuild: Whether to start :data:`FIRST_MS` before the end.
 
     Raises:
         LakeError: The lake cannot be read.
@@ -127,15 +127,15 @@ async def fetched(
     clock: Clock,
     progress: Progress | None = None,
 ) -> ClusterArrivals:
-    """Fetches a span of a cluster and writes its days, each once it is over.
+    """Fetch a time range of a cluster and write each day once it is complete.
 
-    Days that are written stay, whatever happens later; a server that fails half-way, or a lake, is a failure in the
-    result, and the next run goes on from there. Where the server warns that something is missing the
-    next run begins again, for as long as it may be evidence.
+    Written days remain. If the server or the lake fails later, the result has a failure and the next run resumes there.
+    If the server warns that its answers are incomplete, the next run reads again from that time, but not from earlier
+    than :data:`FIRST_MS` before the end.
 
     Raises:
-        TelemetryError: The server cannot be asked at all, speaks no dialect that we know, has series of several
-            clusters without matchers that distinguish them, or warns and has nothing.
+        TelemetryError: The server cannot be queried, has no known dialect, has series of several clusters that the
+            matchers do not distinguish, or warns and returns no series.
         LakeError: The lake cannot be read.
     """
     arrived = ClusterArrivals()
@@ -191,11 +191,11 @@ async def _write_chunks(
     arrived: ClusterArrivals,
     progress: Progress | None,
 ) -> None:
-    """Takes chunk after chunk, and writes each day once it is over, until there are no more or the server fails."""
+    """Process all chunks and write each day once it is complete; record a failure of the server."""
     span = work.span
     try:
         async for chunk in fetching:
-            # Series that were not discovered are not asked for: then every chunk lacks them.
+            # Series that were not discovered are not queried: every chunk lacks them.
             await work.add_chunk(chunk, partial=chunk.partial or discovered_series.partial)
             if progress is not None and chunk.to_ms > span.from_ms:
                 progress(FETCHED, *span.minutes_to(chunk.to_ms))
@@ -215,14 +215,14 @@ def _dialect(
     asking: ServerImportOptions,
     arrived: ClusterArrivals,
 ) -> Dialect:
-    """The dialect that is spoken; where brokers name no client, the one of the last time."""
+    """Return the dialect of the series; if no client has metrics, the one of the last run."""
     if asking.dialect:
         dialect = asking.dialects.get(asking.dialect)
         arrived.remarks.extend(_excluded_metrics_notes(discovered_series, dialect))
         return dialect
 
     def before() -> str:
-        # While a store is away, a cluster at rest and missing data look the same.
+        # While a store is unavailable, an idle cluster and missing data look the same.
         return "" if discovered_series.partial else last_dialect(lake, source.cluster_id)
 
     try:
@@ -241,7 +241,7 @@ def _dialect(
 
 
 def _excluded_metrics_notes(discovered_series: DiscoveredSeries, dialect: Dialect) -> list[str]:
-    """Which metrics have no series that is read. Those that are refused by a label are never fetched, nor counted."""
+    """Return a remark about metrics whose series all have refused labels; they are not fetched and not counted."""
     read_metrics = {series_labels.get("__name__", "") for series_labels in discovered_series.series}
     names = [
         name
@@ -283,11 +283,11 @@ def _selectors(
 
 
 class _ServerImport:
-    """What was fetched and not yet written: the day that is under way.
+    """The fetched points of the day that is not yet written.
 
     Attributes:
-        reached: Up to where chunks are here.
-        written_to: Up to where days are written.
+        reached: End of the last chunk.
+        written_to: End of the last written day.
     """
 
     def __init__(
@@ -310,12 +310,12 @@ class _ServerImport:
         self._missing: list[tuple[int, int]] = []
 
     async def add_chunk(self, chunk: FetchedChunk, *, partial: bool) -> None:
-        """A chunk is there."""
+        """Collect a chunk, and write the day if it is complete."""
         for series in chunk.series:
             self._collector.add(series)
         if partial:
             self._missing.append((self.reached, chunk.to_ms))
-            # What is older than evidence is not waited for; else a store that never comes back would cost more each day.
+            # Do not wait for input older than evidence; a store that never returns would cost more each day.
             if self._hole is None and chunk.to_ms > self.span.to_ms - FIRST_MS:
                 self._hole = max(self.reached, self.span.from_ms)
         self.reached = chunk.to_ms
@@ -323,10 +323,10 @@ class _ServerImport:
             await self.write_day()
 
     async def write_day(self, missing: tuple[tuple[int, int], ...] = ()) -> None:
-        """Writes the day that is under way; of the hour before the first day the points are only remembered.
+        """Write the current day; points of the hour before the first day are only kept for assembly.
 
         Args:
-            missing: What is known not to come any more.
+            missing: Time ranges that could not be fetched.
         """
         points = self._collector.tables().get(self._cluster_id, self._before.slice(0, 0))
         if self.reached > self.written_to:
@@ -349,7 +349,7 @@ class _ServerImport:
 
 
 def _not_whole(spans: Iterable[tuple[int, int]], day_begin: int) -> Iterator[str]:
-    """What of a day the server did not give whole, for people."""
+    """Yield a sentence per time range of a day that the server returned incompletely."""
     for span_begin, span_end in spans:
         begin, end = max(span_begin, day_begin), min(span_end, day_begin + DAY_MS)
         if begin < end:

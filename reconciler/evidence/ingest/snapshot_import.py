@@ -1,4 +1,4 @@
-"""Looks at limits: documents of ``kquota snapshot`` into the lake without loss, and out of it as limits over time."""
+"""Imports documents of ``kquota snapshot`` into the lake without loss, and reads them back as limits over time."""
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,7 +30,7 @@ _FOREIGN: Final = ("foreign", "foreign", "foreign")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotDocument:
-    """One look, as ``kquota snapshot --taken-at`` wrote it."""
+    """A quota snapshot, as written by ``kquota snapshot --taken-at``."""
 
     cluster_id: str
     observed_ms: int
@@ -38,24 +38,24 @@ class SnapshotDocument:
 
     @property
     def snapshot_id(self) -> str:
-        """The same look has the same name, however often it is brought in."""
+        """A digest of its content: importing the same snapshot again gives the same id."""
         rows = sorted(map(repr, _entries(self.state)))
         text = repr((self.cluster_id, self.observed_ms, rows))
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
     @property
     def day(self) -> date:
-        """The unit that it is kept in."""
+        """The day of its unit."""
         return day_of(self.observed_ms)
 
 
 def read(text: str, *, source: str) -> SnapshotDocument:
-    """The look that a document holds.
+    """Parse a document of ``kquota snapshot``.
 
     Raises:
-        ConfigError: It is no whole document of ``kquota snapshot``.
-        TelemetryError: It does not say when it was taken, or which cluster it is of. A filtered answer
-            (``kquota describe``) never says when: it would look as if all other limits were gone.
+        ConfigError: It is not a complete document of ``kquota snapshot``.
+        TelemetryError: It has no time or cluster id. Output of ``kquota describe``, which may be filtered, never has a
+            time; as a snapshot it would seem that all other limits were removed.
     """
     cluster_id, taken_at, state = read_state(text, location=source)
     if not taken_at:
@@ -80,12 +80,12 @@ def read(text: str, *, source: str) -> SnapshotDocument:
 
 
 def keep(lake: Lake, looks: Iterable[SnapshotDocument]) -> int:
-    """Brings looks of any clusters into the lake; those that are there already change nothing.
+    """Add snapshots of any clusters to the lake; snapshots that it already has change nothing.
 
-    Entries are committed before the row that says they are complete, so a look that was cut short is none.
+    Entries are committed before the row that marks them as complete, so an interrupted import leaves no snapshot.
 
     Returns:
-        How many are new.
+        The number of new snapshots.
 
     Raises:
         LakeError: The lake cannot be read or written.
@@ -162,7 +162,7 @@ _Entry = tuple[_Slots, _Slots, str, str, float]
 
 
 def _entries(state: QuotaState) -> Iterable[_Entry]:
-    """Every pair, also of keys and types that we do not know."""
+    """Yield all values, also of unknown keys and entity types."""
     for subject in state.entities():
         foreign = state.foreign_values.get(subject, ())
         known_values = [(key.value, value) for key, value in set_values(state.limits[subject])]
@@ -181,7 +181,7 @@ def _names(subject: Entity) -> _Slots:
 def _meaning(key: str, value: float) -> dict[str, object]:
     kind = TYPE_OF[Key(key)] if key in set(Key) else None
     if kind is None:
-        # Of a key that we do not know nothing can be computed.
+        # Nothing can be computed for an unknown key.
         return {"quota_units": None, "value_state": ValueState.INVALID.value}
     state = limit_state(kind, value)
     units = limit_units(kind, value) if state is ValueState.FINITE else None
@@ -191,13 +191,12 @@ def _meaning(key: str, value: float) -> dict[str, object]:
 def limit_snapshots(
     lake: Lake, cluster_id: str, since: date | None = None
 ) -> tuple[LimitSnapshot, ...]:
-    """The complete looks at a cluster, in order of time; equal neighbours share one state.
+    """Return the complete snapshots of a cluster by time; equal consecutive snapshots share one state.
 
     Args:
-        lake: Where they are.
-        cluster_id: Of which cluster.
-        since: The first day that is asked about: earlier looks are left out but for the last one before it, which holds
-            then. ``None`` = all looks.
+        lake: The lake.
+        cluster_id: Kafka's cluster id.
+        since: The first day; of earlier snapshots only the last one before it is returned. ``None`` = all.
 
     Raises:
         LakeError: A table cannot be read.

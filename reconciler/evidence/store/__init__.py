@@ -1,1 +1,1 @@
-"""Stored tables: units that are committed whole, files that are named by content, evidence for previews."""
+"""Stores tables as units that are committed atomically, files named by their content, and the evidence for previews."""

@@ -1,4 +1,4 @@
-"""What is removed from a lake, and when: units past their time, superseded generations, files that no manifest names."""
+"""Removes expired units, superseded generations and unreferenced files from a lake."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,20 +26,21 @@ KEEP_DAYS: Final[dict[str, int]] = {
     "apply_log": MONTHS_25,
     "quota_change": MONTHS_25,
 }
-"""For how many days each table is kept: what is raw, and results, a month; five minutes 13 months; history 25 months."""
+"""Retention in days by table: raw data and results 30 days, five-minute tables 13 months, history 25 months."""
 
 GRACE_MS: Final = DAY_MS
-"""So long a superseded generation, and a file that no manifest names, may still be in use."""
+"""How long a superseded generation, or a file without a manifest, may still be in use."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableExpiry:
-    """What was removed of one table.
+    """What was removed from one table.
 
     Attributes:
-        table: Its name; "" = of all tables.
-        units: Days of clusters that were past their time.
-        files: Files that no manifest names any more, or ever named.
+        table: Its name; "" = all tables.
+        units: Number of expired units, each of one cluster and day.
+        files: Number of files that no manifest references.
+        size: Bytes.
     """
 
     table: str = ""
@@ -49,7 +50,7 @@ class TableExpiry:
     size: int = 0
 
     def __add__(self, more: "TableExpiry") -> "TableExpiry":
-        """Both, under the name of the first."""
+        """Add the numbers; keep the name of the first."""
         return TableExpiry(
             table=self.table,
             units=self.units + more.units,
@@ -61,12 +62,12 @@ class TableExpiry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpiryReport:
-    """What was removed.
+    """The result of :func:`expired`.
 
     Attributes:
-        tables: Those of which something was removed, sorted.
-        dry_run: Whether it only would have been.
-        failures: By table: why it was left alone, or only begun.
+        tables: Tables from which something was removed, sorted.
+        dry_run: Whether nothing was actually removed.
+        failures: Errors by table; nothing, or only a part, was removed from it.
     """
 
     tables: tuple[TableExpiry, ...]
@@ -75,29 +76,29 @@ class ExpiryReport:
 
     @property
     def total(self) -> TableExpiry:
-        """All of it."""
+        """Return the sum over all tables."""
         return sum(self.tables, TableExpiry())
 
 
 def expired(
     store: FileStore, now_ms: int, keep: Mapping[str, int] = KEEP_DAYS, *, dry_run: bool = False
 ) -> ExpiryReport:
-    """Removes units past their time, superseded generations, and files that no manifest names.
+    """Remove expired units, superseded generations and files that no manifest references.
 
-    Generations and files stay for a day after they fell out of use. A run that is killed in between leaves a readable
-    lake: old generations go before new ones, manifests before files.
+    A generation is removed a day after its successor was committed, an unreferenced file when it is a day old. If the
+    run is interrupted, the lake stays readable: old generations go before new ones, manifests before files.
 
-    What is wrong with one table does not keep the others: it is reported in :attr:`ExpiryReport.failures`. Where a manifest that
-    stays cannot be read, nothing of its table is removed, since it is not known what it names.
+    An error in one table does not stop the others (:attr:`ExpiryReport.failures`). If a manifest that is kept cannot be
+    read, nothing is removed from its table, because the files that it references are unknown.
 
     Args:
-        store: Where.
+        store: The store of the lake.
         now_ms: Now.
-        keep: Days by table; a table that is not named keeps its units.
+        keep: Retention in days by table; units of tables that are not listed do not expire.
         dry_run: Whether to count only.
 
     Raises:
-        LakeError: A table is not known, or a number of days is less than one.
+        LakeError: A table is unknown, or its retention is less than one day.
     """
     for name, days in keep.items():
         if name not in TABLES or days < 1:
@@ -119,7 +120,7 @@ def expired(
 def _steps(
     store: FileStore, name: str, now_ms: int, keep_days: int | None, *, dry_run: bool
 ) -> Iterator[TableExpiry]:
-    """Removes what is past its time of one table: step by step, each given once it is over."""
+    """Remove what is expired from one table; yield the result of each step when it is complete."""
     stored_files = store.stored(name)
     units: defaultdict[str, list[StoredFile]] = defaultdict(list)
     for file in stored_files:  # sorted by path, so generations ascend
@@ -133,7 +134,7 @@ def _steps(
         for file, successor in pairwise(generations)
         if successor.modified_ms <= now_ms - GRACE_MS
     ]
-    # The newest generation of a unit goes last: else an old state would be back if the run is killed in between.
+    # Remove the newest generation of a unit last; otherwise an interrupted run would bring back an older one.
     first = [*superseded, *(file for folder in old_units for file in units[folder][:-1])]
     last = [units[folder][-1] for folder in old_units]
     manifests = [file for generations in units.values() for file in generations]
@@ -170,7 +171,7 @@ def _without(files: Iterable[StoredFile], excluded: Iterable[StoredFile]) -> lis
 
 
 def _unit_of(path: str) -> str:
-    """The folder of a manifest; "" = it is something else."""
+    """Return the folder of a manifest; "" for any other path."""
     folder, _, _ = path.rpartition("/")
     parts = folder.split("/")
     is_manifest = (
@@ -183,7 +184,7 @@ def _unit_of(path: str) -> str:
 
 
 def _is_past(folder: str, now_ms: int, keep_days: int | None) -> bool:
-    """Whether the day of a unit ended more than so many days ago."""
+    """Whether the day of a unit ended at least ``keep_days`` days ago."""
     day = manifests_.day_in(folder)
     if day is None or keep_days is None:
         return False
@@ -191,7 +192,7 @@ def _is_past(folder: str, now_ms: int, keep_days: int | None) -> bool:
 
 
 def _referenced_paths(store: FileStore, manifests: Sequence[StoredFile]) -> set[str]:
-    """The files that manifests name; of one that is gone by now, none."""
+    """Return the files that manifests reference; a manifest that was removed meanwhile references none."""
 
     def named(manifest_file: StoredFile) -> list[str]:
         content = store.find(manifest_file.path)

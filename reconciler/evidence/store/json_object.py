@@ -1,4 +1,4 @@
-"""JSON objects read strictly: every field once, of its type, and none that is unknown."""
+"""Strict JSON objects: each field once, of the expected type, and no unknown field."""
 
 from collections.abc import Mapping
 from datetime import date
@@ -8,11 +8,11 @@ from reconciler.base import bounded_json
 from reconciler.errors import LakeDamaged
 
 MOST_BYTES: Final = 4 * 1024 * 1024
-"""Longest description of evidence or of a unit: 250 bytes for each file, and a year of evidence has 1,500."""
+"""Maximum size of a manifest or of ``LATEST.json``: 250 bytes per file; a year of evidence has 1,500 files."""
 
 
 class JsonObject:
-    """The fields of one JSON object; each is asked for once, then :meth:`end` finds what is left."""
+    """The fields of one JSON object. Each field is read once; :meth:`end` rejects fields that were not read."""
 
     def __init__(self, members: Mapping[str, object], path: str) -> None:
         self._left = dict(members)
@@ -20,10 +20,10 @@ class JsonObject:
 
     @classmethod
     def parsed(cls, content: bytes, path: str) -> "JsonObject":
-        """The object that a file holds.
+        """Parse the content of a file.
 
         Raises:
-            LakeDamaged: It is not JSON, no object, or a name stands in it twice.
+            LakeDamaged: The content is not JSON, not an object, too large, or has a duplicate name.
         """
 
         def once(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -45,37 +45,37 @@ class JsonObject:
         return cls(parsed_value, path)
 
     def text(self, name: str) -> str:
-        """A text.
+        """Return a string field.
 
         Raises:
-            LakeDamaged: It is missing or something else, as in every method here.
+            LakeDamaged: The field is missing or has another type; the same for every method here.
         """
         value = self._take(name)
         return value if isinstance(value, str) else self._wrong(name, "a text")
 
     def number(self, name: str) -> int:
-        """A whole number that is not negative."""
+        """Return an integer field that is at least 0."""
         value = self._take(name)
         if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
             return value
         return self._wrong(name, "a whole number from 0")
 
     def day(self, name: str) -> date:
-        """A date as YYYY-MM-DD."""
+        """Return a date field (YYYY-MM-DD)."""
         try:
             return date.fromisoformat(self.text(name))
         except ValueError:
             return self._wrong(name, "a date")
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """A list of texts."""
+        """Return a field that is a list of strings."""
         value = self._take(name)
         if isinstance(value, list) and all(isinstance(element, str) for element in value):
             return tuple(value)
         return self._wrong(name, "a list of texts")
 
     def numbers(self, name: str) -> dict[str, int]:
-        """Whole numbers by name."""
+        """Return a field that is an object of integers that are at least 0."""
         value = self._take(name)
         if isinstance(value, dict):
             inner = JsonObject(value, self.path)
@@ -83,7 +83,7 @@ class JsonObject:
         return self._wrong(name, "an object of whole numbers")
 
     def texts_by_name(self, name: str) -> dict[str, str]:
-        """Texts by name."""
+        """Return a field that is an object of strings."""
         value = self._take(name)
         if isinstance(value, dict):
             inner = JsonObject(value, self.path)
@@ -91,17 +91,17 @@ class JsonObject:
         return self._wrong(name, "an object of texts")
 
     def objects(self, name: str) -> tuple["JsonObject", ...]:
-        """A list of objects."""
+        """Return a field that is a list of objects."""
         value = self._take(name)
         if isinstance(value, list) and all(isinstance(element, dict) for element in value):
             return tuple(JsonObject(element, self.path) for element in value)
         return self._wrong(name, "a list of objects")
 
     def end(self) -> None:
-        """Called after the last field.
+        """Check that all fields were read; called last.
 
         Raises:
-            LakeDamaged: There is a field that was not asked for.
+            LakeDamaged: The object has an unknown field.
         """
         if self._left:
             raise LakeDamaged(

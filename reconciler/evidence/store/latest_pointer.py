@@ -1,4 +1,4 @@
-"""``LATEST.json``: which files are the evidence of a cluster, over which window, how good it is. Values, JSON, a strict reader."""
+"""``LATEST.json``: the files, window and quality of a cluster's published evidence; values, writer and strict reader."""
 
 import json
 from collections.abc import Mapping
@@ -26,10 +26,10 @@ FORMAT_VERSION: Final = 1
 NAME: Final = "LATEST.json"
 
 LATEST_MOMENT_MS: Final = 253_402_300_799_000
-"""The end of the year 9999, after which Python has no dates."""
+"""The end of the year 9999, the last year of Python's ``datetime``."""
 
 MOST_ROWS_READ: Final = 5_000_000
-"""Rows of all tables but the samples together: they are read whole, and need 200 bytes each."""
+"""Maximum number of rows of all tables except samples; they are read completely and need 200 bytes each."""
 
 _BUCKET: Final = ("quota_type", "group_kind", "user", "client_id", "ip")
 
@@ -44,13 +44,13 @@ BUCKET_SEEN: Final = Table(
     ),
     key=("cluster_id", *_BUCKET, "broker_id"),
 )
-"""How many samples of each bucket a broker has on a day: a preview learns from it who was there, and reads no samples for that."""
+"""Number of samples per bucket, broker and day: a preview lists the recorded buckets without reading samples."""
 
 BEYOND: Final = "ways_beyond"
-"""Stands before a key among the counts: its clients were counted in more ways than the files of limits say."""
+"""Prefix of a key in ``counts``: its clients were counted in more ways than the published limits show."""
 
 TABLES: Final = {table.name: table for table in (USAGE_SAMPLE, TARGET_UP, QUOTA_ENTRY, BUCKET_SEEN)}
-"""What evidence is made of."""
+"""The tables of evidence, by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,9 +58,9 @@ class EvidenceFile:
     """One file of the evidence.
 
     Attributes:
-        file: Its path, from the root of the store, size, rows and digest.
-        source: Digest of what it was made from: equal = it need not be made again.
-        end_sha256: Of the end of the file, for readers that do not fetch the whole.
+        file: Path from the root of the store, size, rows and SHA-256.
+        source: Digest of the inputs; if it is equal, the file need not be created again.
+        end_sha256: SHA-256 of the Parquet footer, for readers that do not fetch the whole file.
     """
 
     file: UnitFile
@@ -72,7 +72,7 @@ class EvidenceFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetiredFile:
-    """A file that evidence named until ``since_ms``; a reader may still use it."""
+    """A file that ``LATEST.json`` listed until ``since_ms``; a reader may still use it."""
 
     path: str
     since_ms: int
@@ -80,13 +80,13 @@ class RetiredFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatestPointer:
-    """What was published last of a cluster.
+    """The last publication of a cluster.
 
     Attributes:
-        to_ms: Its end, not included.
-        coverage_ppm: The share of the window in which the broker that was seen least answered.
-        snapshot_id: The look at the limits that were in force at the end; "" = no look.
-        measured: Types of which any bucket was recorded.
+        to_ms: End of the window, exclusive.
+        coverage_ppm: Lowest share of the window, over brokers, in which the broker answered scrapes; in millionths.
+        snapshot_id: The quota snapshot in effect at the end of the window; "" if there is none.
+        measured: Quota types with any recorded bucket.
         retired: Files of earlier publications that are not removed yet.
     """
 
@@ -106,11 +106,11 @@ class LatestPointer:
     retired: tuple[RetiredFile, ...] = ()
 
     def of(self, table: Table) -> tuple[EvidenceFile, ...]:
-        """The files of one table, by day."""
+        """Return the files of one table, sorted by day."""
         return tuple(evidence_file for evidence_file in self.parts if evidence_file.table is table)
 
     def json(self) -> bytes:
-        """Its text."""
+        """Return the content of the file."""
         content = {
             "format": FORMAT,
             "format_version": FORMAT_VERSION,
@@ -149,15 +149,15 @@ class LatestPointer:
 
 
 def folder(cluster_id: str) -> str:
-    """Where the evidence of a cluster is."""
+    """Return the folder of a cluster's evidence."""
     return manifests_.safe(cluster_id)
 
 
 def read(content: bytes, path: str, cluster_id: str) -> LatestPointer:
-    """What a file says.
+    """Parse ``LATEST.json``.
 
     Raises:
-        LakeDamaged: It is damaged, of a version that this program does not read, or of another cluster.
+        LakeDamaged: It is damaged, of an unsupported version or another cluster, or lists too many rows.
     """
     top = JsonObject.parsed(content, path)
     manifests_.check_format(top, FORMAT, FORMAT_VERSION)

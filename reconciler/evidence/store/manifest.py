@@ -1,4 +1,4 @@
-"""Manifests: which files make up a unit, in which generation, by whom, from what. Values, their JSON, a strict reader."""
+"""Manifests: the files, generation, writer and inputs of a unit; values, JSON writer and strict reader."""
 
 import json
 import re
@@ -16,10 +16,10 @@ from reconciler.usage.tables import SCHEMA_VERSION, TABLES, Table
 FORMAT: Final = "kquota-lake-manifest"
 FORMAT_VERSION: Final = 1
 UNITS: Final = "_units"
-"""Folder of the manifests; engines that list folders skip names that begin with an underscore."""
+"""Folder of the manifests; engines that list folders skip names that start with an underscore."""
 
 _COVERED: Final = "covered_ppm "
-"""Stands before the id of a broker among the counts of a manifest: the share of the day that it answered."""
+"""Prefix of a broker id in ``counts``: the share of the day in which the broker answered scrapes."""
 
 _NAME: Final = re.compile(r"(\d{10})\.json")
 _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
@@ -27,11 +27,10 @@ _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """What is committed at once: a table's rows of one cluster and day.
+    """The unit of a commit: the rows of one table, cluster and UTC day.
 
     Attributes:
         cluster_id: Kafka's cluster id, never "".
-        day: UTC.
     """
 
     table: Table
@@ -53,7 +52,7 @@ class Unit:
         return f"{self.table.name}/{safe(self.cluster_id)}/{self.day.isoformat()}"
 
     def generation(self, number: int) -> str:
-        """The path of one of its manifests."""
+        """Return the path of the manifest of a generation."""
         return f"{self.manifests}/{number:010d}.json"
 
     def __str__(self) -> str:
@@ -62,12 +61,12 @@ class Unit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitFile:
-    """One file.
+    """One file of a unit.
 
     Attributes:
         path: From the root of the store.
-        size: In bytes.
-        sha256: Of its bytes, hexadecimal.
+        size: Bytes.
+        sha256: Hexadecimal.
     """
 
     path: str
@@ -87,10 +86,10 @@ class Manifest:
     """One generation of a unit.
 
     Attributes:
-        generation: 1, 2, …; the highest counts.
-        files: Its files; none = the unit has no rows.
-        counts: Named states of what went in, and the coverage of brokers; :attr:`states` and :attr:`coverage` are these apart.
-        inputs: What it was made from, by name: generations, digests, moments.
+        generation: 1, 2, …; the highest is current.
+        files: Its files; empty = no rows.
+        counts: Named counts of the input and the coverage of brokers; see :attr:`states` and :attr:`coverage`.
+        inputs: Provenance by name: generations, digests, times.
     """
 
     unit: Unit
@@ -105,22 +104,22 @@ class Manifest:
 
     @property
     def path(self) -> str:
-        """Where it is kept."""
+        """Its path in the store."""
         return self.unit.generation(self.generation)
 
     @property
     def rows(self) -> int:
-        """How many rows its files hold."""
+        """The number of rows of its files."""
         return sum(file.rows for file in self.files)
 
     @property
     def states(self) -> dict[str, int]:
-        """The named states of what went in, for people."""
+        """The named counts of the input, for display."""
         return states_of(self.counts)
 
     @property
     def coverage(self) -> dict[str, int]:
-        """For each broker the share of the day that it answered, in millionths."""
+        """The share of the day in which each broker answered scrapes, in millionths."""
         return {
             name.removeprefix(_COVERED): share
             for name, share in self.counts.items()
@@ -128,7 +127,7 @@ class Manifest:
         }
 
     def json(self) -> bytes:
-        """Its text."""
+        """Return the content of the file."""
         return (
             json.dumps(
                 {
@@ -162,19 +161,19 @@ class Manifest:
 
 
 def counts_of(states: Mapping[str, int], coverage: Mapping[str, int]) -> dict[str, int]:
-    """What a manifest keeps of a day: its named states, and the coverage of brokers beside them."""
+    """Merge named counts and the coverage of brokers into ``Manifest.counts``."""
     return {**states, **{f"{_COVERED}{broker}": share for broker, share in coverage.items()}}
 
 
 def states_of(counts: Mapping[str, int]) -> dict[str, int]:
-    """The named states among the counts of a manifest, without coverage, which is no number of anything, and without zeros."""
+    """Return the named counts of a manifest, without coverage (which is not a count) and zeros."""
     return {
         name: amount for name, amount in counts.items() if amount and not name.startswith(_COVERED)
     }
 
 
 def states_of_all(manifests: Iterable[Manifest]) -> dict[str, int]:
-    """The named states of several days of one table, added. Tables that were made together count the same things."""
+    """Add the named counts of several days of one table; tables that were assembled together have the same counts."""
     total: Counter[str] = Counter()
     for manifest in manifests:
         total.update(manifest.states)
@@ -182,15 +181,15 @@ def states_of_all(manifests: Iterable[Manifest]) -> dict[str, int]:
 
 
 def read(content: bytes, path: str, expected: Unit | None = None) -> Manifest:
-    """The manifest that a file holds.
+    """Parse a manifest.
 
     Args:
         content: The file.
         path: Its name, for errors.
-        expected: Of which unit it has to be; any by default.
+        expected: The unit that it must be of; any by default.
 
     Raises:
-        LakeDamaged: It is no manifest, damaged, of a version that this program does not read, or of another unit.
+        LakeDamaged: It is not a manifest, damaged, of an unsupported version, or of another unit.
     """
     top = JsonObject.parsed(content, path)
     check_format(top, FORMAT, FORMAT_VERSION)
@@ -227,10 +226,10 @@ def _file(row: JsonObject) -> UnitFile:
 
 
 def check_format(top: JsonObject, name: str, version: int) -> None:
-    """Whether a file says that it is what we want to read.
+    """Check the format name and version of a file.
 
     Raises:
-        LakeDamaged: It is something else, or of a newer version.
+        LakeDamaged: The format is different or newer.
     """
     format_name = top.text("format")
     if format_name != name:
@@ -245,10 +244,10 @@ def check_format(top: JsonObject, name: str, version: int) -> None:
 
 
 def schema_version(top: JsonObject) -> int:
-    """The version of the tables that a file speaks of: ours, or the one before.
+    """Return the schema version of the tables: the current or the previous one.
 
     Raises:
-        LakeDamaged: It is newer or older.
+        LakeDamaged: The version is newer or older.
     """
     version = top.number("schema_version")
     if version > SCHEMA_VERSION:
@@ -269,13 +268,13 @@ def schema_version(top: JsonObject) -> int:
 
 
 def number_of(path: str) -> int | None:
-    """The generation that a manifest's path names; ``None`` = it is something else."""
+    """Return the generation in the path of a manifest; ``None`` for any other path."""
     match = _NAME.fullmatch(path.rpartition("/")[2])
     return int(match[1]) if match else None
 
 
 def newest(paths: Iterable[str]) -> dict[str, str]:
-    """The path of the highest generation by folder; whatever is no manifest is left out."""
+    """Return the path of the highest generation in each folder; other files are ignored."""
     newest_paths: dict[str, str] = {}
     for path in paths:
         if number_of(path) is not None:
@@ -285,7 +284,7 @@ def newest(paths: Iterable[str]) -> dict[str, str]:
 
 
 def day_in(folder: str) -> date | None:
-    """The day of the folder of a unit's manifests; ``None`` = it is another folder."""
+    """Return the day of a folder of manifests; ``None`` for any other folder."""
     match = _DAY.fullmatch(folder.rpartition("/")[2])
     try:
         return date.fromisoformat(match[0]) if match else None
@@ -294,26 +293,26 @@ def day_in(folder: str) -> date | None:
 
 
 def is_within(folder: str, from_day: date | None, to_day: date | None) -> bool:
-    """Whether the folder of a unit's manifests is of a day between two, both included."""
+    """Whether a folder of manifests is of a day in the range, both ends inclusive."""
     day = day_in(folder)
     return day is not None and (from_day or day) <= day <= (to_day or day)
 
 
 def cluster_manifests(table: Table, cluster_id: str) -> str:
-    """The folder of all manifests of a cluster."""
+    """Return the folder of all manifests of a cluster."""
     return f"{table.name}/{UNITS}/{safe(cluster_id)}"
 
 
 def safe(name: str) -> str:
-    """A name as one part of a path that every store, Spark and every shell take alike; different names stay different.
+    """Encode a name as one path segment that stores, Spark and shells accept; different names stay different.
 
-    Percent-encoding with ``~`` in place of ``%``: a percent sign means itself to some readers and an escape to others.
-    What Spark would skip (a leading ``_`` or ``.``) is encoded, too.
+    Percent-encoding with ``~`` instead of ``%``, because some readers treat a percent sign as an escape and some do
+    not. A leading ``_`` or ``.``, which Spark would skip, is also encoded.
     """
     encoded = quote(name, safe="", errors="surrogatepass").replace("~", "%7E").replace("%", "~")
     return encoded if encoded[:1] not in {"_", "."} else f"~{ord(encoded[0]):02X}{encoded[1:]}"
 
 
 def is_inside(path: str) -> bool:
-    """Whether a path stays below the root: no ``..``, nothing empty, no beginning slash."""
+    """Whether a path stays below the root: no ``..``, ``.`` or empty segment, no leading slash."""
     return all(part not in {"", ".", ".."} for part in path.split("/"))

@@ -1,4 +1,4 @@
-"""Published evidence as a preview reads it: who was seen, under which limits, and the series of a few buckets, without a JVM."""
+"""Reads published evidence for previews without a JVM: buckets, limits, and the series of a few buckets."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -34,15 +34,15 @@ from reconciler.usage.tables import QUOTA_ENTRY, USAGE_SAMPLE
 from reconciler.usage.tags import Bucket, GroupKind
 
 AHEAD_MS: Final = 600_000
-"""How far the clock of the publisher may be ahead of ours."""
+"""Maximum difference by which the publisher's clock may be ahead of the local clock."""
 
 AT_ONCE: Final = 8
 MOST_SAMPLES: Final = 10_000_000
-"""Samples of all buckets that one plan asks about; each needs 100 bytes while it is read."""
+"""Maximum number of samples of all buckets that one plan reads; each needs 100 bytes while it is read."""
 
 _UNITS: Final = ((3_600_000, "hours"), (60_000, "minutes"), (1_000, "seconds"), (1, "milliseconds"))
 UNKNOWN_PACE: Final = cadence(30_000)
-"""Of evidence that holds nothing."""
+"""The cadence of empty evidence."""
 
 _BUCKET: Final = ("group_kind", "user", "client_id", "ip")
 _PLACE: Final = ("quota_type", *_BUCKET)
@@ -53,11 +53,11 @@ Seen = Mapping[QuotaType, Mapping[str, frozenset[Bucket]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedEvidence:
-    """The evidence of one cluster; where :attr:`note` says why it counts as none, it holds nothing.
+    """The evidence of one cluster; empty if :attr:`note` states why it cannot be used.
 
     Attributes:
-        state: The limits in force at the end of the window; ``None`` = no look.
-        recorded: The limits under which the window was recorded; ``None`` = no look.
+        state: The limits in effect at the end of the window; ``None`` if there is no snapshot.
+        recorded: The limits under which the window was recorded; ``None`` if there is no snapshot.
     """
 
     note: EvidenceNote
@@ -69,24 +69,24 @@ class PublishedEvidence:
     _files: tuple[RowGroupFile, ...] = ()
 
     def measured(self, kind: QuotaType) -> bool:
-        """Whether any bucket of this type was recorded: else silence says nothing."""
+        """Whether any bucket of this type was recorded; if not, missing samples do not mean that there was no use."""
         return kind in self._measured
 
     def buckets_by_broker(self, kind: QuotaType) -> Mapping[str, frozenset[Bucket]]:
-        """The buckets that each broker recorded, by broker id."""
+        """Return the recorded buckets by broker id."""
         return self._buckets.get(kind, {})
 
     def series(
         self, kind: QuotaType, buckets: Collection[Bucket]
     ) -> dict[Bucket, dict[str, SampleSeries]]:
-        """The samples of some buckets by broker; buckets and brokers without any are left out.
+        """Return the samples of some buckets by broker; buckets and brokers without samples are left out.
 
-        Only row groups that may hold them are fetched. The moments at which a broker answered and a bucket was silent
-        are samples of zero, as the days were assembled.
+        Only row groups that may contain the buckets are fetched. Where the broker answered and the bucket had no value,
+        the assembled days have samples of zero.
 
         Raises:
-            LakeError: A file is damaged, or cannot be fetched.
-            QuotaValueError: A sample is there twice or out of range.
+            LakeError: A file is damaged or cannot be fetched, or there are more than :data:`MOST_SAMPLES` samples.
+            QuotaValueError: A sample is duplicated or out of range.
         """
         unique_buckets = sorted(set(buckets))
         if not unique_buckets or not self._files:
@@ -122,17 +122,17 @@ class PublishedEvidence:
 
 
 class _SampleBudget:
-    """Counts the samples of one question, over all files."""
+    """Limits the samples that one query reads from all files."""
 
     def __init__(self) -> None:
         self._left = MOST_SAMPLES
         self._lock = Lock()
 
     def take(self, samples: int) -> None:
-        """Takes as many off.
+        """Subtract ``samples`` from the budget.
 
         Raises:
-            LakeError: So many are not read.
+            LakeError: The budget is exceeded.
         """
         with self._lock:
             self._left -= samples
@@ -144,25 +144,25 @@ class _SampleBudget:
 
 
 def _matching(rows: pa.Table, keys: Sequence[tuple[str, ...]]) -> pa.Table:
-    """The rows of the wanted buckets, with the number of the bucket in place of its name."""
+    """Return the rows of the requested buckets, with the index of the bucket in place of its name."""
     numbers = matches(rows, _PLACE, keys)
     return rows.select(_VALUES).append_column("number", numbers).filter(numbers.is_valid())
 
 
 def opened(store: FileStore, cluster_id: str, now_ms: int, max_age_ms: int) -> PublishedEvidence:
-    """The evidence that was published last of a cluster.
+    """Open the evidence that was last published for a cluster; series are not read yet.
 
-    Evidence that is absent, too old, damaged or of a newer version is no error: it holds nothing, and its note says
-    why. Its series are not read yet.
+    Evidence that is missing, too old, damaged or of a newer version is no error: the result is empty and its note
+    states the reason.
 
     Args:
-        store: Where evidence is kept.
-        cluster_id: Of which cluster.
+        store: The store that contains the evidence.
+        cluster_id: Kafka's cluster id.
         now_ms: Now.
-        max_age_ms: How old its end may be.
+        max_age_ms: Maximum age of the end of the window.
 
     Raises:
-        LakeError: It may not be read, or the store does not answer.
+        LakeError: The store denies access or does not answer.
     """
     path = f"{latest_.folder(cluster_id)}/{latest_.NAME}"
     location = store.display_path(path)
@@ -183,7 +183,7 @@ def opened(store: FileStore, cluster_id: str, now_ms: int, max_age_ms: int) -> P
         return _load_evidence(store, latest, note)
     except LakeDamaged as error:
         return _none(cluster_id, location, _reason(error), note)
-    except ValueError as error:  # a word that no enumeration has
+    except ValueError as error:  # an enumeration does not have the value
         return _none(
             cluster_id, location, f"a file of it says what is not known here: {error}", note
         )
@@ -192,7 +192,7 @@ def opened(store: FileStore, cluster_id: str, now_ms: int, max_age_ms: int) -> P
 def _load_evidence(
     store: FileStore, latest: LatestPointer, note: EvidenceNote
 ) -> PublishedEvidence:
-    """Everything small, and the ends of the files of samples."""
+    """Load the small tables and the Parquet footers of the sample files."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
         files = pool.map(
             lambda evidence_file: RowGroupFile(
@@ -212,7 +212,7 @@ def _load_evidence(
             latest.of(QUOTA_ENTRY),
         )
         states = {name: state_of(rows, latest.cluster_id) for name, rows in limits}
-        if latest.snapshot_id:  # a look that found no limits has no file
+        if latest.snapshot_id:  # a snapshot without limits has no file
             _ = states.setdefault(latest.snapshot_id, QuotaState())
         return PublishedEvidence(
             note=note,
@@ -226,7 +226,7 @@ def _load_evidence(
 
 
 def _recorded(latest: LatestPointer, states: Mapping[str, QuotaState]) -> RecordedLimits | None:
-    """The limits of the window by the looks that have a file."""
+    """Return the limits of the window from the snapshots that have a file."""
     overflowing_keys = frozenset(key for key in Key if latest.counts.get(f"{latest_.BEYOND} {key}"))
     return (
         RecordedLimits(states=tuple(states.values()), beyond=overflowing_keys) if states else None
@@ -241,7 +241,7 @@ def _small(store: FileStore, part: EvidenceFile) -> pa.Table:
 
 
 def _observed_buckets(days: Iterable[pa.Table]) -> Seen:
-    """Who was seen on any day; buckets are made once for all brokers and days."""
+    """Return the buckets seen on any day, by type and broker; each bucket is created once."""
     rows = pa.concat_tables([arrow_tables.schema(BUCKET_SEEN).empty_table(), *days])
     once = rows.group_by(["quota_type", "broker_id", *_BUCKET]).aggregate([])
     columns = (once.column(name).to_pylist() for name in ("quota_type", "broker_id", *_BUCKET))
@@ -271,7 +271,7 @@ def _note(latest: LatestPointer, source: str) -> EvidenceNote:
         coverage_ppm=latest.coverage_ppm,
         snapshot_id=latest.snapshot_id,
         partial=latest.partial,
-        counts={  # earlier publications counted coverage and zeros, too
+        counts={  # earlier publications also have coverage and zeros
             name: amount
             for name, amount in states_of(latest.counts).items()
             if not name.startswith(latest_.BEYOND)
@@ -289,7 +289,7 @@ def _too_old(latest: LatestPointer, now_ms: int, max_age_ms: int) -> str:
 
 
 def _ages(age_ms: int, allowed_ms: int) -> str:
-    """``72 hours ago; 48 are allowed``: in the largest unit in which the limit is a whole number and the two differ."""
+    """Return ``72 hours ago; 48 are allowed``, in the largest unit in which the limit is whole and the two differ."""
     size, name = next(
         (size, name)
         for size, name in _UNITS

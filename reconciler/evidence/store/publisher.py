@@ -1,4 +1,4 @@
-"""Publishing evidence: a window of one cluster as files named by their content, and LATEST.json last."""
+"""Publishes evidence: a window of one cluster as files named by their SHA-256, then ``LATEST.json``."""
 
 import hashlib
 from collections import Counter
@@ -30,7 +30,7 @@ from reconciler.usage.tables import QUOTA_ENTRY, SCHEMA_VERSION, TARGET_UP, USAG
 
 WINDOW_DAYS: Final = 14
 GRACE_MS: Final = 7 * DAY_MS
-"""So long a file stays after evidence stopped naming it."""
+"""How long a file is kept after ``LATEST.json`` stopped listing it."""
 
 MOST_SENTENCES: Final = 20
 
@@ -46,23 +46,23 @@ def publish(
     now_ms: int,
     check_all: bool = False,
 ) -> LatestPointer:
-    """Publishes a window of a cluster; only files that are not there yet, or not whole, are uploaded.
+    """Publish a window of a cluster; upload only files that are missing or damaged at the destination.
 
-    Files of before are checked: small ones whole, samples by their end, and whole if they were written since evidence
-    was published last.
+    Existing files are checked: small tables by their whole content; samples by their Parquet footer, or by their whole
+    content if they are newer than the last publication.
 
     Args:
-        lake: Where the samples are.
-        cluster_id: Of which cluster.
-        to: Where evidence is kept; each cluster has a folder.
-        from_ms: Begin of the window, rounded down to a UTC day; ``None`` = :data:`WINDOW_DAYS` before its end.
-        to_ms: Its end, not included.
-        pace: How often brokers are read, where no day of the window says how often they were.
+        lake: The lake that contains the samples.
+        cluster_id: Kafka's cluster id.
+        to: The destination; each cluster has a folder.
+        from_ms: Start of the window, rounded down to a UTC day; ``None`` = :data:`WINDOW_DAYS` before the end.
+        to_ms: End of the window, exclusive.
+        pace: Scrape interval to use if no day of the window has one.
         now_ms: Now.
-        check_all: Whether samples of before are read whole in any case.
+        check_all: Whether existing samples are always checked by their whole content.
 
     Raises:
-        LakeError: The lake cannot be read, the place not written, or the window is empty.
+        LakeError: The lake cannot be read, the destination cannot be written, or the window is empty.
     """
     begin = to_ms - WINDOW_DAYS * DAY_MS if from_ms is None else from_ms
     begin = max(begin, 0) // DAY_MS * DAY_MS
@@ -96,7 +96,7 @@ def publish(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PublishedDay:
-    """What the lake has of one day."""
+    """The manifests of one day."""
 
     day: date
     samples: Manifest | None
@@ -104,17 +104,17 @@ class _PublishedDay:
 
     @property
     def is_missing(self) -> bool:
-        """Whether there are no samples: a day whose broker nothing identifies is committed without rows."""
+        """Whether the day has no samples; a day without an identifiable broker is committed without rows."""
         return self.samples is None or not self.samples.rows
 
     @property
     def is_silent(self) -> bool:
-        """Whether there are samples, and nothing says when brokers answered."""
+        """Whether the day has samples but no rows of ``target_up``."""
         return not self.is_missing and (self.up is None or not self.up.rows)
 
 
 class _Publication:
-    """One run: what was published before, what is there, what the lake has."""
+    """One publication: the previous ``LATEST.json``, the files at the destination, the manifests of the lake."""
 
     def __init__(
         self, lake: Lake, cluster_id: str, to: FileStore, from_ms: int, to_ms: int
@@ -149,7 +149,7 @@ class _Publication:
         ]
 
     def pace(self) -> Cadence | None:
-        """As the days of the window were recorded; ``None`` = none says."""
+        """Return the scrape interval recorded with the days of the window; ``None`` if no day has one."""
         return pace_.of(day.samples for day in self.days if day.samples).get(self.cluster_id)
 
     def _before(self) -> LatestPointer | None:
@@ -158,15 +158,15 @@ class _Publication:
         try:
             return latest_.read(content, path, self.cluster_id) if content else None
         except LakeError:
-            return None  # damaged, or of another version: it is replaced, and all is made anew
+            return None  # damaged or of another version: replaced, and all files are created again
 
     def daily_files(self, table: Table) -> list[EvidenceFile]:
-        """A file of each day that has rows."""
+        """Return the file of each day that has rows."""
         units = [(day.day, day.up if table is TARGET_UP else day.samples) for day in self.days]
         return [part for day, unit in units if unit and (part := self._part(table, day, unit))]
 
     def limits(self, observed: ObservedLimits) -> list[EvidenceFile]:
-        """The limits in force at the end, then those of the window that counted clients otherwise."""
+        """Return the limits in effect at the end, then those of the window that counted clients differently."""
         if observed.snapshot is None:
             return []
         looks = [
@@ -180,7 +180,7 @@ class _Publication:
         ]
 
     def _part(self, table: Table, day: date, made_from: Manifest) -> EvidenceFile | None:
-        """A file of one day, from the publication before if nothing changed; ``None`` = the day has no rows."""
+        """Return the file of one day, the published one if unchanged; ``None`` if the day has no rows."""
         end = min(self.to_ms, start_of(day) + DAY_MS)
         digests = [str(SCHEMA_VERSION), str(end), *(file.sha256 for file in made_from.files)]
         source = hashlib.sha256(" ".join(digests).encode()).hexdigest()
@@ -196,7 +196,7 @@ class _Publication:
         return self._store_rows(table, day, rows, source)
 
     def _whole_file(self, made_from: Manifest, end: int) -> bytes | None:
-        """The one file of a unit, if evidence would look the same: a day of a large cluster is not decoded for nothing."""
+        """Return the only file of a unit if it can be published as it is, so that a large day is not decoded."""
         if len(made_from.files) != 1:
             return None
         (file,) = made_from.files
@@ -208,7 +208,7 @@ class _Publication:
         return content if is_unchanged else None
 
     def _count_samples(self, made_from: Manifest, end: int) -> pa.Table:
-        """How many samples each bucket has on each broker; row group by row group, since a day can be large."""
+        """Count the samples of each bucket and broker, one row group at a time because a day can be large."""
         names = list(BUCKET_SEEN.key)
         tables = [arrow_tables.schema(BUCKET_SEEN).empty_table().select([*names, "samples"])]
         for file in made_from.files:
@@ -254,7 +254,7 @@ class _Publication:
         return evidence_file
 
     def _is_there(self, part: EvidenceFile) -> bool:
-        """Whether the place has a file, and whole: else it would be reported as damaged for as long as its day is shown."""
+        """Whether the destination has the file undamaged; otherwise every later preview would reject it."""
         file, stored_file = part.file, self.there.get(part.file.path)
         if stored_file is None or stored_file.size != file.size:
             return False
@@ -272,14 +272,14 @@ class _Publication:
         return True
 
     def _rows(self, part: EvidenceFile, columns: Sequence[str] | None = None) -> pa.Table:
-        """The rows of a small file, which was made or checked just now."""
+        """Return the rows of a small table, whose content was created or checked in this run."""
         path = part.file.path
         return parquet_files.read(
             part.table, self.small[path], path=self.to.display_path(path), columns=columns
         )
 
     def coverage_ppm(self, parts: Iterable[EvidenceFile]) -> int:
-        """The share of the window in which the broker that was seen least answered."""
+        """Return the lowest share of the window, over brokers, in which the broker answered scrapes; in millionths."""
         covered: Counter[str] = Counter()
         for evidence_file in parts:
             rows = self._rows(evidence_file)
@@ -294,7 +294,7 @@ class _Publication:
         return min(MILLION, least * MILLION // (self.to_ms - self.from_ms))
 
     def measured(self, bucket_files: Iterable[EvidenceFile]) -> tuple[QuotaType, ...]:
-        """The types of which any bucket was recorded: without any quota of a type brokers keep no rates for it."""
+        """Return the quota types with any recorded bucket; brokers have no rate metrics for a type without quotas."""
         quota_types: set[str] = set()
         for evidence_file in bucket_files:
             rows = self._rows(evidence_file, ["quota_type"])
@@ -302,7 +302,7 @@ class _Publication:
         return tuple(kind for kind in QuotaType if str(kind) in quota_types)
 
     def partial(self, limits: ObservedLimits) -> tuple[str, ...]:
-        """What is missing."""
+        """Return at most :data:`MOST_SENTENCES` sentences about missing input, and the number of further ones."""
         missing = [day.day.isoformat() for day in self.days if day.is_missing]
         sentences = [_days_missing(missing, len(self.days))] if missing else []
         silent = [day.day.isoformat() for day in self.days if day.is_silent]
@@ -324,7 +324,7 @@ class _Publication:
         return tuple(sentences)
 
     def counts(self, limits: ObservedLimits) -> Mapping[str, int]:
-        """The named states of all days, added; of the samples alone, for ``target_up`` was made with them and counts the same."""
+        """Return the state counts of all days, added up; of samples only, because ``target_up`` has the same counts."""
         state_counts = {
             "quota_changes": limits.changes,
             "days": len(self.days),
@@ -336,7 +336,7 @@ class _Publication:
         )
 
     def retired(self, parts: Sequence[EvidenceFile], now_ms: int) -> tuple[RetiredFile, ...]:
-        """Files that were named until now, and those of before whose time is not over."""
+        """Return files that are no longer listed and that were retired less than :data:`GRACE_MS` ago."""
         if self.before is None:
             return ()
         published_paths = {evidence_file.file.path for evidence_file in parts}
@@ -350,7 +350,7 @@ class _Publication:
         )
 
     def sweep(self, latest: LatestPointer, now_ms: int) -> None:
-        """Removes files that no published evidence has named for long enough."""
+        """Remove files that are neither listed nor retired and are older than :data:`GRACE_MS`."""
         retained_paths = {evidence_file.file.path for evidence_file in latest.parts} | {
             retired_file.path for retired_file in latest.retired
         }
@@ -364,13 +364,12 @@ class _Publication:
 
 
 def _look_of(rows: pa.Table) -> tuple[str, int, pa.Table]:
-    """Id, moment and rows of a look that has any."""
+    """Return the id, time and rows of a snapshot that has rows."""
     name, at = (rows.column(column)[0].as_py() for column in ("snapshot_id", "observed_at_ms"))
     return name, at, rows
 
 
 def _limit_warnings(limits: ObservedLimits, to_ms: int) -> list[str]:
-    """What is missing of the limits."""
     sentences: list[str] = []
     if limits.snapshot is None:
         sentences.append("the lake has no complete snapshot of the limits")

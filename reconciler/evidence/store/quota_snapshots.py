@@ -1,4 +1,4 @@
-"""Looks at the limits of a cluster: from rows of ``quota_entry`` back to a state without loss, and what changed between two."""
+"""Reads quota snapshots from the lake: ``quota_entry`` rows to quota states, and changes between snapshots."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ from reconciler.usage.samples import DAY_MS, day_of
 from reconciler.usage.tables import QUOTA_ENTRY, SNAPSHOT
 
 FRESH_MS: Final = 2 * DAY_MS
-"""So old the last look may be at the end of a window without a word: as old as evidence may be by default."""
+"""Maximum age of the last snapshot at the end of a window without a warning: the default maximum age of evidence."""
 
 _MOSTLY: Final = timedelta(days=7)
 _KNOWN: Final = {str(key): key for key in COLUMNS}
@@ -28,7 +28,7 @@ _VALUES: Final = ("snapshot_id", "entity_json", "quota_key", "value")
 
 
 class SnapshotHeader(NamedTuple):
-    """One complete look."""
+    """The header of one complete quota snapshot."""
 
     observed_at_ms: int
     snapshot_id: str
@@ -37,16 +37,16 @@ class SnapshotHeader(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedLimits:
-    """What was seen of the limits up to the end of a window.
+    """The quota snapshots that describe a window.
 
     Attributes:
-        snapshot: The last complete look before the end; ``None`` = no look.
+        snapshot: The last complete snapshot before the end of the window; ``None`` if there is none.
         entries: Its rows of ``quota_entry``.
-        changes: How many limits were set, altered or removed between two looks, since the last look before the window.
-        earlier: Of looks that hold inside the window, one for each way of counting clients; none equals the last one.
-        beyond: Keys that were counted in more ways than that.
-        incomplete: Looks whose rows are not all there; they count as none.
-        lost_days: What is lost of the looks of the window's days, in sentences.
+        changes: Limits set, altered or removed between consecutive snapshots, starting with the last before the window.
+        earlier: Rows of earlier snapshots, one per way of counting clients inside the window; none equals ``entries``.
+        beyond: Keys with more ways of counting than are kept.
+        incomplete: Ids of snapshots with missing rows; they are not used.
+        lost_days: Sentences about snapshots of the window's days that were lost.
     """
 
     snapshot: SnapshotHeader | None
@@ -58,7 +58,7 @@ class ObservedLimits:
     lost_days: tuple[str, ...] = ()
 
     def aged(self, to_ms: int) -> str:
-        """That the last look is long ago, in a sentence; "" = it is not, or there is none."""
+        """Return a warning that the last snapshot is older than :data:`FRESH_MS`; "" if it is not or there is none."""
         age_ms = 0 if self.snapshot is None else to_ms - self.snapshot.observed_at_ms
         if self.snapshot is None or age_ms <= FRESH_MS:
             return ""
@@ -70,7 +70,7 @@ class ObservedLimits:
 
     @property
     def untold(self) -> tuple[str, ...]:
-        """Sentences about keys and looks of which nothing can be said."""
+        """Warnings about keys and snapshots for which nothing can be stated."""
         keys = (
             f"{key}: limits changed so often that who was counted with whom is not known"
             for key in sorted(self.beyond)
@@ -78,24 +78,24 @@ class ObservedLimits:
         return (*keys, *self.lost_days)
 
     def recorded(self, path: str = "") -> RecordedLimits:
-        """Under which limits the window was recorded.
+        """Return the limits under which the window was recorded.
 
         Raises:
-            LakeDamaged: A row cannot be true.
+            LakeDamaged: A row is invalid.
         """
         states = tuple(state_of(table, path) for table in (*self.earlier, self.entries))
         return RecordedLimits(states=states, beyond=self.beyond)
 
 
 def state_of(rows: pa.Table, path: str = "") -> QuotaState:
-    """The state that rows of one look say.
+    """Return the quota state of the rows of one snapshot.
 
     Args:
-        rows: With ``entity_json``, ``quota_key`` and ``value``.
-        path: Where they come from, for errors.
+        rows: With the columns ``entity_json``, ``quota_key`` and ``value``.
+        path: Source of the rows, for errors.
 
     Raises:
-        LakeDamaged: A row cannot be true, or stands there twice.
+        LakeDamaged: A row is invalid or duplicated.
     """
     names = ("entity_json", "quota_key", "value")
     of: dict[str, dict[str, float]] = {}
@@ -134,13 +134,13 @@ def _quotas_by_key(values: Mapping[str, float]) -> dict[Key, float]:
 
 
 def limits_seen(lake: Lake, cluster_id: str, from_ms: int, to_ms: int) -> ObservedLimits:
-    """The limits in force at the end of a window, and how often they changed inside it.
+    """Return the limits in effect at the end of a window and the number of changes inside it.
 
     Args:
-        lake: Where the looks are.
-        cluster_id: Of which cluster.
-        from_ms: Begin of the window.
-        to_ms: Its end, not included.
+        lake: The lake that contains the snapshots.
+        cluster_id: Kafka's cluster id.
+        from_ms: Start of the window.
+        to_ms: End of the window, exclusive.
 
     Raises:
         LakeError: A table cannot be read.
@@ -176,7 +176,7 @@ def limits_seen(lake: Lake, cluster_id: str, from_ms: int, to_ms: int) -> Observ
 
 
 class _ChangeCounter:
-    """Counts how limits change from look to look; equal looks are detected by Arrow, without a Python value."""
+    """Counts changes of limits between consecutive snapshots; Arrow compares equal snapshots without Python values."""
 
     def __init__(self) -> None:
         self.changes = 0
@@ -191,7 +191,7 @@ class _ChangeCounter:
 
 
 class _DistinctSnapshots:
-    """Keeps one look for each way of counting; who has a limit decides that, so a look that only has other numbers is not taken apart."""
+    """Keeps one snapshot per way of counting clients; decodes only those with other (entity, key) pairs."""
 
     def __init__(self, path: str) -> None:
         self.ways = CountingWays()
@@ -212,14 +212,14 @@ class _DistinctSnapshots:
                 self._tables.append(rows)
 
     def unlike(self, last: pa.Table) -> tuple[pa.Table, ...]:
-        """Those that do not say the same as the last one."""
+        """Return the kept snapshots that differ from ``last``."""
         last_pairs = sorted(_pairs(last))
         return tuple(table for table in self._tables if sorted(_pairs(table)) != last_pairs)
 
 
 def _pairs(rows: pa.Table) -> Iterable[tuple[tuple[str, str], str]]:
     entities, keys, values = (rows.column(name).to_pylist() for name in _VALUES[1:])
-    # As text: NaN is a value that brokers of old took, and it does not equal itself.
+    # As text: NaN is a value that old brokers accepted, and NaN does not equal itself.
     return (
         ((entity, key), repr(value))
         for entity, key, value in zip(entities, keys, values, strict=True)
@@ -227,11 +227,11 @@ def _pairs(rows: pa.Table) -> Iterable[tuple[tuple[str, str], str]]:
 
 
 class CompleteSnapshots:
-    """The complete looks of a window and the one that holds at its begin, in order.
+    """The complete snapshots of a window in order, preceded by the one in effect at its start.
 
     Attributes:
-        incomplete: Looks in the window that say themselves that they are not complete.
-        lost_days: What is lost of the looks of the window's days, in sentences.
+        incomplete: Ids of snapshots in the window marked as incomplete.
+        lost_days: Sentences about snapshots of the window's days that were lost.
     """
 
     def __init__(
@@ -244,12 +244,12 @@ class CompleteSnapshots:
         self._rows: tuple[date, pa.Table] | None = None
 
     def read(self) -> Iterator[tuple[SnapshotHeader, pa.Table | None]]:
-        """Each look with its rows of ``quota_entry``; ``None`` = they are not all there, so it is none."""
+        """Yield each snapshot with its ``quota_entry`` rows; ``None`` if rows are missing, so it must not be used."""
         for header in self.headers:
             yield header, self.entries_of(header)
 
     def entries_of(self, header: SnapshotHeader) -> pa.Table | None:
-        """The rows of a look; those of its day are read once, as long as looks of one day follow each other."""
+        """Return the rows of a snapshot; the rows of the last requested day are cached."""
         day = day_of(header.observed_at_ms)
         if self._rows is None or self._rows[0] != day:
             of_day = [self._entries[day]] if day in self._entries else []
@@ -266,17 +266,17 @@ def complete_snapshots(
     to_ms: int | None = None,
     columns: Sequence[str] | None = None,
 ) -> CompleteSnapshots:
-    """The complete looks of a window, with the last one before it whose rows are all there.
+    """Return the complete snapshots of a window and the last earlier one whose rows are all present.
 
-    Looks of 25 months may be there and those of a few days matter: days are read from the newest to the one that holds
-    a look from before the begin. It is mostly found within a week, or else among all.
+    Up to 25 months of snapshots are stored and a few days matter: days are read from the newest back to the one with a
+    snapshot from before the start. The last 7 days before the start are tried first, then all days.
 
     Args:
-        lake: Where they are.
-        cluster_id: Of which cluster.
-        from_ms: Begin of the window; ``None`` = all looks.
-        to_ms: Its end, not included; ``None`` = up to the newest.
-        columns: Of ``quota_entry``, ``snapshot_id`` among them; all by default.
+        lake: The lake that contains the snapshots.
+        cluster_id: Kafka's cluster id.
+        from_ms: Start of the window; ``None`` = all snapshots.
+        to_ms: End of the window, exclusive; ``None`` = up to the newest.
+        columns: Columns of ``quota_entry``, including ``snapshot_id``; all by default.
 
     Raises:
         LakeError: A table cannot be read.
@@ -296,7 +296,7 @@ def _since(
     columns: Sequence[str] | None,
     first: date | None,
 ) -> tuple[CompleteSnapshots, bool]:
-    """The same of days from ``first`` on; and whether the look before the begin is among them."""
+    """Return the same from day ``first`` on, and whether the snapshot in effect at the start is included."""
     from_ms, to_ms = window
     last = None if to_ms is None else day_of(max(to_ms - 1, 0))
     manifests = lake.manifests(SNAPSHOT, [cluster_id], first, last)
@@ -318,7 +318,7 @@ def _since(
 def _add_day(
     snapshots: CompleteSnapshots, rows: pa.Table, from_ms: int | None, to_ms: int | None
 ) -> bool:
-    """Puts the looks of a day before those of later days; whether one of them holds as the window begins."""
+    """Prepend the snapshots of a day; return whether one of them is in effect at the start of the window."""
     headers: list[SnapshotHeader] = []
     for row in rows.to_pylist():
         header = SnapshotHeader(row["observed_at_ms"], row["snapshot_id"], row["entries"])

@@ -1,4 +1,4 @@
-"""Recorded use of one cluster as a lake keeps it: a window with its limits, and what a change does to it, without a JVM."""
+"""Reads a recorded window of a cluster from the lake and computes the impact of a change, without a JVM."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -39,10 +39,10 @@ class RecordedWindow:
     """A window of a cluster.
 
     Attributes:
-        to_ms: End, not included.
-        samples: The days of ``usage_sample``.
-        limits: What was seen of the limits up to the end.
-        reason: Why it counts for nothing, "" = it counts.
+        to_ms: End, exclusive.
+        samples: Manifests of the ``usage_sample`` days.
+        limits: The quota snapshots up to the end.
+        reason: Why the window cannot be used; "" if it can.
     """
 
     cluster_id: str
@@ -56,16 +56,16 @@ class RecordedWindow:
 
     @property
     def rows(self) -> int:
-        """How many samples the days hold."""
+        """The number of samples of all days."""
         return sum(manifest.rows for manifest in self.samples)
 
     def note(self, source: str, made_ms: int, coverage_ppm: int) -> EvidenceNote:
-        """What a report says of it.
+        """Return the evidence note for a report.
 
         Args:
-            source: The lake, without secrets.
+            source: Address of the lake without credentials.
             made_ms: Now.
-            coverage_ppm: The share of the window that samples cover, of the broker that was seen least.
+            coverage_ppm: Lowest share of the window, over brokers, in which the broker answered scrapes; in millionths.
         """
         partial = [sentence for manifest in self.samples for sentence in manifest.partial]
         if aged := self.limits.aged(self.to_ms):
@@ -93,7 +93,7 @@ class RecordedWindow:
 
 
 def opened(lake: Lake, cluster_id: str, from_ms: int, to_ms: int) -> RecordedWindow:
-    """A window of a cluster; samples are not read yet.
+    """Open a window of a cluster; samples are not read yet.
 
     Raises:
         LakeError: The lake cannot be read.
@@ -120,12 +120,12 @@ def opened(lake: Lake, cluster_id: str, from_ms: int, to_ms: int) -> RecordedWin
 
 
 def coverage_ppm(lake: Lake, window: RecordedWindow) -> int:
-    """The share of the window in which brokers answered, of the one that was seen least; 0 = none was asked."""
+    """Return the lowest share of the window, over brokers, in which the broker answered scrapes; 0 without brokers."""
     first, last = day_of(window.from_ms), day_of(window.to_ms - 1)
     days = lake.manifests(TARGET_UP, [window.cluster_id], first, last)
     in_window = (pc.field("ts_ms") >= window.from_ms) & (pc.field("ts_ms") < window.to_ms)
     rows = lake.read(days, ["broker_id", "dt_ms", "ts_ms", "up"], in_window, table=TARGET_UP)
-    # A broker that was asked and never answered counts, with nothing.
+    # A broker that never answered has coverage 0.
     lasted = pc.if_else(rows.column("up"), rows.column("dt_ms"), 0)
     rows_by_broker = rows.append_column("lasted_ms", lasted).group_by("broker_id")
     sums = rows_by_broker.aggregate([("lasted_ms", "sum")]).column("lasted_ms_sum").to_pylist()
@@ -136,7 +136,7 @@ def coverage_ppm(lake: Lake, window: RecordedWindow) -> int:
 def asked_of(
     lake: Lake, window: RecordedWindow, after: QuotaState, callback: str | None = None
 ) -> tuple[ImpactQuery, pa.Table]:
-    """What a change asks of a window, and all samples of the window.
+    """Return the impact query of a change, and all samples of the window.
 
     Raises:
         LakeError: A file cannot be read.
@@ -170,10 +170,10 @@ def impacts(
     min_delay_ms: int = MIN_DELAY_MS,
     consumers: ConsumerFetches = NOT_STATED,
 ) -> tuple[ImpactRow, ...]:
-    """One row for each bucket that changes on each broker (``usage.impact.replay.judged``).
+    """Return one row for each changed bucket and broker (``usage.impact.replay.judged``).
 
     Raises:
-        QuotaValueError: Samples are twice there or out of range.
+        QuotaValueError: A sample is duplicated or out of range.
     """
     return judged(
         question, series(rows, question.reads), cadence.max_gap_ms, min_delay_ms, consumers
@@ -181,10 +181,10 @@ def impacts(
 
 
 def series(rows: pa.Table, buckets_by_type: Mapping[QuotaType, Iterable[Bucket]]) -> Series:
-    """The series of some buckets by broker.
+    """Return the series of some buckets by quota type, bucket and broker.
 
     Raises:
-        QuotaValueError: Samples are twice there or out of range.
+        QuotaValueError: A sample is duplicated or out of range.
     """
     series_by_type: dict[QuotaType, dict[Bucket, dict[str, SampleSeries]]] = {}
     for kind, buckets in buckets_by_type.items():

@@ -1,4 +1,4 @@
-"""Samples in Arrow tables as series of columns, which is what the kernel computes with."""
+"""Converts samples in Arrow tables to the column series that the kernel computes with."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
@@ -21,14 +21,14 @@ _WORDS: Final = pa.array([str(word) for word in CENSORED])
 def series_by(
     rows: pa.Table, names: Sequence[str]
 ) -> Iterator[tuple[tuple[Any, ...], SampleSeries]]:
-    """The series of a table, each with its values of some columns.
+    """Yield the series of a table with its values of the columns ``names``.
 
     Args:
         rows: Columns of ``usage_sample``; rows in any order.
-        names: The columns that distinguish series.
+        names: Columns that identify a series.
 
     Raises:
-        QuotaValueError: A sample is there twice or out of range.
+        QuotaValueError: A sample is duplicated or out of range.
     """
     columns = {name: rows.column(name) for name in (*names, *COLUMNS)}
     columns["throttle_ms"] = pc.fill_null(columns["throttle_ms"], NOT_RECORDED)
@@ -42,5 +42,5 @@ def series_by(
 
 
 def _codes(words: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The places of words in :data:`CENSORED`; a word that is not known says nothing."""
+    """Return the index of each word in :data:`CENSORED`; unknown words become :data:`UNKNOWN`."""
     return pc.fill_null(pc.index_in(words, _WORDS), UNKNOWN)

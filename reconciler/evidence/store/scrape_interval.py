@@ -1,4 +1,4 @@
-"""How often the brokers of a unit were read: written beside its samples, so that no later job has to guess."""
+"""The scrape interval of a unit, stored in the manifest of its samples so that later jobs need not infer it."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -13,18 +13,18 @@ GAP: Final = "max_gap_ms"
 
 
 def inputs(pace: Cadence) -> dict[str, str]:
-    """What a manifest of samples says of it."""
+    """Return the entries for ``Manifest.inputs``."""
     return {STEP: str(pace.step_ms), GAP: str(pace.max_gap_ms)}
 
 
 def of(manifests: Iterable[Manifest]) -> dict[str, Cadence]:
-    """The cadence of each cluster: the step of the newest of its days that says one, the longest gap of them all.
+    """Return the cadence of each cluster: the step of the newest day that has one, and the longest gap of all days.
 
-    A window may hold days that were recorded at another step. With the gap of the quicker ones every sample of the
-    slower would be a session of its own, and no backlog would ever be carried on.
+    Days of a window can have different steps. With the shorter gap of the faster days, each sample of the slower days
+    would be a session of its own and no backlog would carry over.
 
     Raises:
-        LakeError: A manifest says something that is no cadence.
+        LakeError: A manifest has an invalid step or gap.
     """
     cadences: dict[str, Cadence] = {}
     for day_manifest in sorted(manifests, key=lambda manifest: manifest.unit.day):

@@ -1,4 +1,4 @@
-"""Units that rows are added to, and those whose files are damaged: begun anew on demand, the loss recorded until as many rows came again."""
+"""Adds rows to units, and recreates units with damaged files; the loss is recorded until as many rows exist again."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -21,18 +21,18 @@ from reconciler.usage.tables import (
 )
 
 BROUGHT: Final = (BROKER_SAMPLE, TARGET_UP, USAGE_SAMPLE, SNAPSHOT, QUOTA_ENTRY, APPLY_LOG)
-"""Tables of what was read or brought in, which nothing in the lake can make again."""
+"""Tables with imported data, which cannot be computed from other tables."""
 
 LOST: Final = "lost_rows"
-"""How many rows a unit had before its files were damaged."""
+"""Name of the manifest input with the number of rows before files were damaged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepairedUnit:
-    """A unit that was begun anew.
+    """A unit that was recreated from its intact files.
 
     Attributes:
-        unit: Which unit.
+        lost_rows: Number of rows before the repair; ``retained_rows`` are in intact files.
     """
 
     unit: Unit
@@ -46,14 +46,14 @@ class RepairedUnit:
 def given_up(
     lake: Lake, table: Table, cluster_id: str, from_day: date, to_day: date
 ) -> tuple[RepairedUnit, ...]:
-    """Begins units anew whose files are missing or have other bytes; intact files and intact units stay.
+    """Recreate units with missing or modified files; intact files and intact units are kept.
 
     Args:
-        lake: Where.
+        lake: The lake.
         table: One of :data:`BROUGHT`.
-        cluster_id: Of which cluster.
+        cluster_id: Kafka's cluster id.
         from_day: The first day.
-        to_day: The last day, included.
+        to_day: The last day, inclusive.
 
     Raises:
         LakeConflict: Another writer committed such a unit meanwhile.
@@ -67,12 +67,12 @@ def given_up(
 
 
 def regained(inputs: Mapping[str, str], rows: int) -> dict[str, str]:
-    """What a unit was made from, once it has these rows: nothing is lost any more if as many as before are there again."""
+    """Return the inputs for a unit with this many rows, without :data:`LOST` if the lost rows were replaced."""
     return {name: text for name, text in inputs.items() if name != LOST or rows < int(inputs[LOST])}
 
 
 def sentences(inputs: Mapping[str, str]) -> tuple[str, ...]:
-    """What is lost of a unit, for people; nothing = nothing is."""
+    """Return the warning about lost rows of a unit, if any."""
     if LOST not in inputs:
         return ()
     return (f"{int(inputs[LOST]):,} rows were damaged, and not as many came again",)
@@ -99,7 +99,7 @@ def _begun_anew(lake: Lake, manifest: Manifest) -> RepairedUnit:
 
 
 def _is_intact(lake: Lake, manifest: Manifest) -> list[bool]:
-    """For each file of a unit whether it is as it was committed."""
+    """Return whether each file of a unit is as it was committed."""
     checks: list[bool] = []
     for file in manifest.files:
         try:
@@ -112,22 +112,22 @@ def _is_intact(lake: Lake, manifest: Manifest) -> list[bool]:
 
 
 class NoNewRowsError(Exception):
-    """Raised inside :meth:`Lake.update`: the unit says all of it already, so nothing is committed."""
+    """Raised inside :meth:`Lake.update` if the unit already has all rows, so that nothing is committed."""
 
 
 def added(lake: Lake, unit: Unit, missing: Callable[[pa.Table], pa.Table]) -> int:
-    """Adds rows to a unit, and makes the unit if there is none.
+    """Add rows to a unit; create the unit if it does not exist.
 
     Args:
-        lake: Where.
-        unit: Which unit.
-        missing: From the rows that are there to those that have to come; may be called several times.
+        lake: The lake.
+        unit: The unit.
+        missing: Maps the existing rows to the rows to add; may be called several times.
 
     Returns:
-        How many rows came.
+        The number of added rows.
 
     Raises:
-        LakeConflict: Others were quicker again and again.
+        LakeConflict: Other writers committed first on every attempt.
         LakeError: The lake cannot be read or written.
     """
     count = 0

@@ -1,1 +1,1 @@
-"""The assembly of one day of one cluster: from points to samples."""
+"""Assembles the samples of one day and cluster from points."""

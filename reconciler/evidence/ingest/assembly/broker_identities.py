@@ -1,4 +1,4 @@
-"""Which broker a target is, whether two instances with one id can be one broker, and which node is the active controller."""
+"""Determines the broker id of scrape targets, detects duplicate broker ids, and finds the active controller."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +21,7 @@ MAX_ID = 2**31
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdentityPeriod:
-    """A time in which a target was seen with one id and no other."""
+    """A period in which only one broker id was seen for a target."""
 
     broker: str
     from_ms: int
@@ -29,17 +29,18 @@ class IdentityPeriod:
 
 
 class BrokerIdentities:
-    """Who each target is over a day.
+    """The broker id of each target over a day.
 
-    A target that ``telemetry.brokerId`` names is that broker. Else app-info of the same job says it; where that job has
-    none, app-info of the same instance.
+    A target with an id from ``telemetry.brokerId`` is that broker. Otherwise app-info of the same job gives the id; if
+    that job has none, app-info of the same instance.
 
-    A target keeps its id before the first and after the last sight of the day. If it changes, because an address
-    was given to another broker, nothing is known between the last sight of one id and the first of the next.
+    A target keeps its first id before the first sighting of the day and its last id after the last one. If the id
+    changes, because the address was assigned to another broker, it is unknown between the last sighting of one id and
+    the first of the next.
 
     Args:
         sightings: ``(target, milliseconds, id)`` in any order; several replicas may have seen the same.
-        tally: Where ids that are none are counted.
+        tally: Counts invalid ids.
     """
 
     def __init__(
@@ -69,11 +70,11 @@ class BrokerIdentities:
         }
 
     def knows(self, target: ScrapeTarget) -> bool:
-        """Whether anything says who a target is."""
+        """Whether the broker id of a target is known at any time."""
         return bool(target.broker) or self._known_target(target) in self._stretches
 
     def of(self, target: ScrapeTarget, ts_ms: int) -> str | DropReason:
-        """The broker that a target is at a moment, or why that is not known."""
+        """Return the broker id of a target at a time, or why it is unknown."""
         if target.broker:
             return target.broker
         known_target = self._known_target(target)
@@ -92,7 +93,7 @@ class BrokerIdentities:
 
 
 def _shared(targets: Iterable[ScrapeTarget]) -> set[ScrapeTarget]:
-    """Instances that several brokers are behind."""
+    """Return the instances that serve metrics of several brokers."""
     jobs_by_instance: dict[str, set[str]] = {}
     for target in targets:
         if target.broker:
@@ -114,19 +115,19 @@ def _stretches(sightings: list[tuple[int, int]]) -> tuple[IdentityPeriod, ...]:
 HOUR_MS: Final = 3_600_000
 
 LIKE: Final = 4
-"""Means of an hour that differ by more than one part in so many are of two brokers. One broker that is scraped twice has
-other readings each time, and nearly the same mean."""
+"""Hourly means that differ by more than 1/LIKE of the larger one are of two brokers. A broker that is scraped twice has
+different readings each time, but nearly the same mean."""
 
 _Line = tuple[str, str, str, str, str]
 
 
 class DuplicateBrokerCheck:
-    """Readings of a day by who made them; looked at only where two instances have one id.
+    """Compares the rates of a day by origin, to detect two brokers with the same id.
 
     Args:
-        origins: By the number that readings have.
-        numbers: Of the origin of each reading.
-        names: Measure, quota type, user, client id and ip of each.
+        origins: The origins, by index.
+        numbers: Index of the origin of each reading.
+        names: Columns measure, quota type, user, client id and ip of the readings.
         times: Milliseconds.
         values: As recorded.
     """
@@ -143,10 +144,10 @@ class DuplicateBrokerCheck:
         self._times, self._values = times, values
 
     def alike(self, first: SampleOrigin, second: SampleOrigin, hour: int) -> bool | None:
-        """Whether at least half of what was used by the first or the second of them has the same mean with both.
+        """Return whether at least half of the series used by either origin have the same mean in both.
 
-        Only types of quota that both report are compared, because one broker may have two exporters; and only what was
-        used at all. ``None`` = there is nothing of that.
+        Compares only quota types that both report, because one broker may have two exporters, and only series with use.
+        ``None`` = nothing to compare.
         """
         first_means, its = self._means.get((first, hour), {}), self._means.get((second, hour), {})
         kinds = {line[:2] for line in first_means} & {line[:2] for line in its}
@@ -179,7 +180,7 @@ class DuplicateBrokerCheck:
 
 
 class MutationScrape(NamedTuple):
-    """A kept scrape of a node that recorded mutations at some time of the day.
+    """A selected scrape of a node that recorded controller mutations on that day.
 
     Attributes:
         total: Mutations per second of all buckets.
@@ -192,11 +193,11 @@ class MutationScrape(NamedTuple):
 
 
 def reign(sights: Iterable[MutationScrape], step_ms: int) -> tuple[int, ...]:
-    """The rows at which the node that was scraped was the active controller, ascending in time.
+    """Return the rows of scrapes of the active controller, in ascending order of time.
 
-    No metric says who is active, but only the active controller counts mutations. So a node takes over where it shows
-    some while the one before shows none, or was not seen for two steps. Until a node shows some it is the first
-    that will.
+    No metric identifies the active controller, but only the active controller counts mutations. A node becomes active
+    when it has mutations while the last active node has none, or was not scraped for two steps. Before that, the first
+    node that has mutations is active.
     """
     order = sorted(sights)
     if not order:
@@ -213,9 +214,7 @@ def reign(sights: Iterable[MutationScrape], step_ms: int) -> tuple[int, ...]:
         ):
             active = scrape.node
             if ruled and ruled[-1].total <= 0 and scrape.ts_ms - ruled[-1].ts_ms < LEAST_STEP_MS:
-                _ = (
-                    ruled.pop()
-                )  # the old one showed nothing any more: what the new one shows counts
+                _ = ruled.pop()  # the old node has no mutations at this time: use the new one
         if scrape.node == active and (not ruled or scrape.ts_ms - ruled[-1].ts_ms >= LEAST_STEP_MS):
             ruled.append(scrape)
     return tuple(scrape.row for scrape in ruled)
@@ -228,10 +227,10 @@ def _is_over(old: MutationScrape | None, new: MutationScrape, step_ms: int) -> b
 def sights(
     totals: Mapping[int, float], nodes: Mapping[str, Sequence[int]], times: Sequence[int]
 ) -> list[MutationScrape]:
-    """All kept scrapes of some nodes.
+    """Return the selected scrapes of some nodes.
 
     Args:
-        totals: Mutations per second by row; none = 0.
+        totals: Mutations per second by row; 0 if missing.
         nodes: The rows of each node.
         times: Milliseconds of all rows.
     """

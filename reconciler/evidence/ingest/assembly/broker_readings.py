@@ -1,4 +1,4 @@
-"""A day's points as readings of buckets and brokers at the moments that count; and what the next day has to know of it."""
+"""Converts a day's points to readings at the selected scrapes, and to the carry-over to the next day."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ from reconciler.usage.tags import Bucket, GroupKind, bucket_of
 
 
 class BrokerBucket(NamedTuple):
-    """A bucket on a broker, in the order of the key of ``usage_sample``; without a type it is the broker itself."""
+    """A bucket on a broker, in the order of the key of ``usage_sample``; without a quota type, the broker itself."""
 
     quota_type: str
     group_kind: str
@@ -32,17 +32,17 @@ class BrokerBucket(NamedTuple):
 
     @property
     def bucket(self) -> Bucket:
-        """The bucket."""
+        """The bucket without the broker."""
         return bucket_of(self.user, self.client_id, self.ip)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DayCarryover:
-    """What a day leaves to the next one. It depends on the points of that day alone, never on the day before it.
+    """What a day passes on to the next one; depends on the points of that day only.
 
     Attributes:
-        last: The last kept moment of each broker.
-        tracks: The buckets that were named on each broker.
+        last: Time of the last selected scrape of each broker.
+        tracks: The buckets with values on each broker.
         counters: The last reading of each counter: ``(milliseconds, value)``.
     """
 
@@ -54,7 +54,7 @@ class DayCarryover:
 
 
 class TrackValues(NamedTuple):
-    """Readings of some tracks: which, at which row, what."""
+    """Readings of some tracks: index of the track, row of the scrape, value."""
 
     tracks: pa.Int64Array
     rows: pa.Int64Array
@@ -63,18 +63,18 @@ class TrackValues(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerReadings:
-    """What was read at the moments that count.
+    """The readings at the selected scrapes of a day.
 
     Attributes:
-        moments: Kept scrapes that succeeded; the place is the row. Those of the active controller come once more, as
+        moments: Selected successful scrapes; the index is the row. Those of the active controller are repeated as
             :data:`~reconciler.usage.samples.CONTROLLER`.
-        failed: Scrapes that failed, by broker.
-        tracks: Buckets on brokers; the place is their number.
-        rates: In Kafka's own units per second.
-        throttles: Mean delays in ms; not a number = none was throttled.
-        totals: Of brokers, per second: rows and values by gauge's measure.
-        surmised: Rows of moments that no ``up`` covers.
-        contested: Broker ids that several brokers have, and the instances of these.
+        failed: Times of failed scrapes, by broker.
+        tracks: Buckets on brokers; the index is their number.
+        rates: Per second, in Kafka's unit of the quota type.
+        throttles: Mean delay, or growth of the counter, in ms; NaN = no request was throttled.
+        totals: Rows and values of broker metrics, by gauge: rates per second, or a share (``request_idle``).
+        surmised: Rows of scrapes that are inferred from points, without ``up``.
+        contested: Broker ids that several brokers have, with their instances.
     """
 
     moments: tuple[ScrapeTime, ...]
@@ -109,13 +109,13 @@ _GAUGES: Final = (
 def readings(
     points: pa.Table, pace: Cadence, before: DayCarryover, tally: DropCounts
 ) -> BrokerReadings:
-    """The readings of one cluster and day.
+    """Return the readings of one cluster and day.
 
     Args:
-        points: Its rows of ``point``, in any order, no two with one key.
-        pace: How often brokers are read.
-        before: What the day before left.
-        tally: Where everything that is not used is counted.
+        points: Its rows of ``point``, in any order, with unique keys.
+        pace: The scrape interval.
+        before: The carry-over of the previous day.
+        tally: Counts everything that is not used.
     """
     assigned = scrape_assignment.placed(points, pace.step_ms, tally)
     lines = _BrokerSeries(assigned)
@@ -123,7 +123,7 @@ def readings(
     last: dict[tuple[str, BrokerBucket], tuple[int, float]] = {}
 
     def counted(measure: Measure) -> tuple[TrackValues, TrackValues]:
-        """Rates, and growth, of the counters of a measure."""
+        """Return rates and growth of the counters of a measure."""
         these = lines.of(measure)
         readings_before = {
             number: before.counters[measure, track]
@@ -180,7 +180,7 @@ def readings(
 
 
 def _either(first: TrackValues | None, second: TrackValues) -> TrackValues:
-    """Both; where a counter and a gauge measure the same, the counter comes first and counts."""
+    """Concatenate both; where a counter and a gauge measure the same, the counter comes first and is used."""
     if first is None or not len(first.tracks):
         return second
     return TrackValues(
@@ -192,7 +192,7 @@ def _either(first: TrackValues | None, second: TrackValues) -> TrackValues:
 
 
 class _BrokerSeries:
-    """Series of brokers: which track and measure each point has."""
+    """The points of a day with the track and measure of their series."""
 
     def __init__(self, assigned: AssignedPoints) -> None:
         moments = assigned.scrapes.moments
@@ -221,11 +221,9 @@ class _BrokerSeries:
         self._tracks = row_codes.integers(of_line).take(lines.codes)
 
     def of(self, measure: Measure) -> TrackValues:
-        """The points of a measure."""
         return self._select([name == measure for name in self._measures])
 
     def bucket_points(self) -> TrackValues:
-        """All points of buckets."""
         of_bucket = [name not in _OF_BROKER for name in self._measures]
         return self._select(of_bucket)
 
@@ -244,7 +242,7 @@ _OF_BROKER: Final = frozenset(
 
 
 class _ActiveController:
-    """Moves the mutations of the active controller to a broker of their own, and drops those of the others."""
+    """Moves mutations of the active controller to the pseudo-broker ``CONTROLLER`` and drops those of others."""
 
     def __init__(
         self, assigned: AssignedPoints, lines: _BrokerSeries, rates: TrackValues, step_ms: int
@@ -280,7 +278,7 @@ class _ActiveController:
         self._track = row_codes.integers(moved_tracks)
 
     def moved(self, values: TrackValues) -> TrackValues:
-        """The readings with those of the active controller as the cluster's."""
+        """Return the readings with those of the active controller moved."""
         if not any(self._moves):
             return values
         moves = pa.array(self._moves, pa.bool_()).take(values.tracks)
@@ -303,10 +301,10 @@ class CounterRates:
     """Rates of counters.
 
     Attributes:
-        series: Which counter.
-        values: What it counted per second.
-        grown: What it counted in all.
-        last: The last reading of each counter, ``(milliseconds, value)``: the next day begins there.
+        series: Index of the counter.
+        values: Increase per second.
+        grown: Increase.
+        last: The last reading of each counter, ``(milliseconds, value)``, for the next day.
     """
 
     series: pa.Int64Array
@@ -326,20 +324,19 @@ def rate_counters(
     before: Mapping[int, tuple[int, float]],
     tally: DropCounts,
 ) -> CounterRates:
-    """The rates of counters, one per reading but the first.
+    """Return the rates of counters: one per reading except the first.
 
-    A counter that is lower than before began again: what it shows was counted since then, so the rate is at least
-    that. A reading that is not a number gives nothing and is passed over; so does an interval above ``max_gap_ms``, in
-    which much may have happened at any time.
+    A value below the previous one is a reset: the counter counted at least that value since then. Readings that are not
+    finite are ignored. Intervals above ``max_gap_ms`` give no rate, because the time of the increase is unknown.
 
     Args:
-        series: Which counter.
-        rows: The moment of each reading, by its place in ``times``.
-        values: What was read.
-        times: Milliseconds of all moments; ascending within a series.
+        series: Index of the counter of each reading.
+        rows: Index in ``times`` of each reading.
+        values: The readings.
+        times: Milliseconds of all rows; ascending within a series.
         max_gap_ms: The longest interval.
-        before: The last reading of the day before.
-        tally: Where first readings, resets and gaps are counted.
+        before: The last readings of the previous day.
+        tally: Counts first readings, resets and gaps.
     """
     real = pc.is_finite(values)
     table = pa.table({"series": series, "row": rows, "value": values}).filter(real)

@@ -1,6 +1,6 @@
-"""Which samples record less than their clients wanted, for whole columns of samples.
+"""Determines which samples are censored (record less than the clients demanded), column-wise.
 
-A law holds it to the same decision sample by sample (``censored`` of ``tests.usage.reference``).
+A property test compares it with the same decision per sample (``censored`` of ``tests.usage.reference``).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,24 +36,24 @@ _UNTOLD: Final = 2
 _UNDER_REQUEST: Final = frozenset(
     {QuotaType.PRODUCE.value, QuotaType.FETCH.value, QuotaType.CONTROLLER_MUTATION.value}
 )
-"""Types whose clients a request quota may hold back, too."""
+"""Quota types whose clients a request quota may also throttle."""
 
 
 def censored(
     samples: SampleGrid, times: Sequence[int], limits: LimitHistory, tally: DropCounts
 ) -> pa.Array:
-    """``no``, ``yes`` or ``unknown`` for each sample.
+    """Return ``no``, ``yes`` or ``unknown`` for each sample; ``no`` for filled samples.
 
-    The throttle time alone does not say so: it is a mean over a minute and lingers, so the rate must also be near the
-    limit. And where bytes and request time are both over, only the quota with the longer delay records it, so a
-    client held back by its request quota looks content here. A consumer that is held back need not come near its limit: a
-    fetch that does not fit is answered empty and its bytes are taken off the record. Throttled and far from the limit says nothing.
+    The throttle time is a mean over a minute and decays slowly, so the rate must also be at least 90 % of the limit. If
+    byte rate and request time are both too high, only the quota with the longer delay records it: a client throttled by
+    its request quota has no throttle time here. A throttled consumer need not reach its limit, because a fetch that
+    does not fit is answered empty and its bytes are subtracted: throttled far from the limit is unknown.
 
     Args:
         samples: The samples.
         times: Milliseconds of all rows.
-        limits: In force, as far as looks show.
-        tally: Where samples with limits in doubt are counted.
+        limits: The limits over time.
+        tally: Counts samples with uncertain limits.
     """
     spans = sorted({limits.at(ts) for ts in times})
     place = {span: number for number, span in enumerate(spans)}
@@ -69,7 +69,7 @@ def censored(
     throttle = samples.throttles
     throttled = row_codes.sure(pc.greater(throttle, 0))
     untold = pc.is_null(throttle)
-    # A consumer that is held back need not come near its limit.
+    # A throttled consumer need not reach its limit.
     fetch = pa.array([track.quota_type == QuotaType.FETCH for track in samples.tracks], pa.bool_())
     far = pc.and_(fetch.take(samples.number), pc.equal(state, _LIMITED))
     is_throttled, maybe = _RequestCensoring(samples, limits, spans, of_row).columns(case)
@@ -103,7 +103,7 @@ def _limit(limits: LimitHistory, span: int, track: BrokerBucket) -> tuple[int, i
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _RequestThrottling:
-    """When a request bucket of a broker was throttled, and when that was not recorded."""
+    """Rows at which a request bucket of a broker was throttled, and rows without a recorded throttle time."""
 
     bucket: Bucket
     throttled: pa.Int64Array
@@ -111,7 +111,7 @@ class _RequestThrottling:
 
 
 class _RequestCensoring:
-    """Which samples are of clients that a request quota held back at that moment on that broker."""
+    """Finds samples of clients that a request quota throttled at the same scrape on the same broker."""
 
     def __init__(
         self, samples: SampleGrid, limits: LimitHistory, spans: Sequence[int], of_row: pa.Int64Array
@@ -123,7 +123,7 @@ class _RequestCensoring:
         self._maybe: list[pa.Array] = []
 
     def columns(self, case: pa.Int64Array) -> tuple[pa.Array, pa.Array]:
-        """Whether the request quota held them back, and whether that cannot be determined."""
+        """Return two columns: whether the request quota throttled the client, and whether that is unknown."""
         modes = [
             self._mode(number, track, at, span)
             for number, track in enumerate(self._samples.tracks)
@@ -145,7 +145,7 @@ class _RequestCensoring:
             return _NEVER
         throttling_by_bucket = self._held.get(track.broker)
         if throttling_by_bucket is None or isinstance(covering, UnknownLimit):
-            return _UNTOLD  # it is not recorded, or not known, what request quotas did
+            return _UNTOLD  # the throttling by request quotas was not recorded, or the request quota is unknown
         self._keyed(number, at, covering, throttling_by_bucket)
         return _KEYED
 
@@ -187,7 +187,7 @@ class _RequestCensoring:
 
 
 def _request_throttling(samples: SampleGrid) -> dict[str, dict[Bucket, _RequestThrottling]]:
-    """The request buckets of each broker that records how request quotas throttle."""
+    """Return the request buckets of each broker that records throttle times of request quotas."""
     throttling_by_broker: dict[str, dict[Bucket, _RequestThrottling]] = {}
     of_request = [
         number

@@ -1,7 +1,7 @@
-"""A day of one cluster: from its points to rows of usage_sample, target_up and broker_sample, with everything counted by name.
+"""Assembles rows of ``usage_sample``, ``target_up`` and ``broker_sample`` from the points of one day and cluster.
 
-A pure function of the day's points, of what the points of the day before leave (:class:`DayCarryover`), and of the looks at the
-limits around it. So a rebuild, late points and a second replica all come to the same rows.
+A pure function of the day's points, the carry-over of the previous day (:class:`DayCarryover`) and the surrounding
+quota snapshots: a rebuild, late points and a second replica give the same rows.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -41,21 +41,21 @@ from reconciler.usage.series import spans
 from reconciler.usage.tables import BROKER_SAMPLE, TARGET_UP, USAGE_SAMPLE, Measure
 
 VERSION = 4
-"""Of the rules in this package: days that were assembled by others are assembled anew."""
+"""Version of the assembly rules: a day that is read again is assembled again if its version differs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssembledDay:
-    """What a day comes to.
+    """The result of assembling a day.
 
     Attributes:
         day: UTC.
         usage: Rows of ``usage_sample``, sorted by its key.
         up: Rows of ``target_up``.
         brokers: Rows of ``broker_sample``.
-        counts: Everything that was not simply used, by name.
-        coverage: For each broker the share of the day that kept scrapes stand for, in millionths.
-        doubts: What makes the day partial, in sentences.
+        counts: Number of points and samples by drop reason.
+        coverage: The share of the day that the scrapes of each broker cover, in millionths.
+        doubts: Sentences about why the day is partial.
     """
 
     day: date
@@ -77,15 +77,15 @@ def assembled(
     before: DayCarryover | None = None,
     looks: Iterable[LimitSnapshot] = (),
 ) -> AssembledDay:
-    """The rows of a day.
+    """Assemble the rows of a day.
 
     Args:
-        cluster_id: Of which cluster.
+        cluster_id: Kafka's cluster id.
         day: UTC.
-        points: All its rows of ``point``, in any order, no two with one key.
-        pace: How often its brokers are read.
-        before: What the day before left; ``None`` = there are no points of it.
-        looks: At its limits; more than :func:`reconciler.evidence.ingest.assembly.limit_history.relevant` change nothing.
+        points: All its rows of ``point``, in any order, with unique keys.
+        pace: The scrape interval.
+        before: The carry-over of the previous day; ``None`` if it has no points.
+        looks: Quota snapshots; those that :func:`.limit_history.relevant` omits have no effect.
     """
     tally = DropCounts()
     previous_carry = before or DayCarryover()
@@ -109,7 +109,7 @@ def assembled(
 
 
 def left_by(points: pa.Table, pace: Cadence) -> DayCarryover:
-    """What a day leaves to the next one, without its rows."""
+    """Return the carry-over of a day without assembling its rows."""
     return readings(points, pace, DayCarryover(), DropCounts()).carry
 
 
@@ -142,12 +142,12 @@ def _usage(
 
 
 def same(text: str, count: int) -> pa.DictionaryArray:
-    """A column of one text."""
+    """Return a column with one repeated string."""
     return pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int8()), count), [text])
 
 
 def coverage(up: pa.Table) -> dict[str, int]:
-    """For each broker of ``target_up`` the share of the day that it answered, in millionths."""
+    """Return the share of the day in which each broker of ``target_up`` answered scrapes, in millionths."""
     answered = up.filter(up["up"])
     summed = answered.group_by("broker_id", use_threads=False).aggregate([("dt_ms", "sum")])
     return {
@@ -159,7 +159,7 @@ def coverage(up: pa.Table) -> dict[str, int]:
 
 
 def split(points: pa.Table) -> dict[date, pa.Table]:
-    """Points by the UTC day of their time, whatever their column ``day`` says; sorted by day."""
+    """Split points by the UTC day of ``ts_ms``, regardless of their column ``day``; sorted by day."""
     numbers = pc.divide(row_codes.combine_column(points["ts_ms"]), DAY_MS)
     return {
         day_of(unique_number * DAY_MS): points.filter(pc.equal(numbers, unique_number))
@@ -179,7 +179,7 @@ _COLUMNS: Final = {
 def target_up(
     cluster_id: str, day: date, day_readings: BrokerReadings, before: DayCarryover, pace: Cadence
 ) -> pa.Table:
-    """When each broker was asked and whether it answered, sorted. A scrape stands for the time since the one before it."""
+    """Return the scrapes of each broker and their results, sorted; a scrape covers the time since the one before it."""
     values_by_column: dict[str, list[object]] = {name: [] for name in TARGET_UP.names}
     for broker in sorted({*day_readings.rows, *day_readings.failed} - {CONTROLLER}):
         answered = [day_readings.moments[row].ts_ms for row in day_readings.rows.get(broker, ())]
@@ -199,7 +199,7 @@ def target_up(
 def broker_samples(
     cluster_id: str, day: date, day_readings: BrokerReadings, before: DayCarryover, pace: Cadence
 ) -> pa.Table:
-    """What each broker did, per second, at each moment of which anything is known, sorted."""
+    """Return the readings of each broker at each scrape with any value, sorted."""
     read = {name: _by_row(day_readings, measure) for name, measure in _COLUMNS.items()}
     values_by_column: dict[str, list[object]] = {name: [] for name in BROKER_SAMPLE.names}
     for broker, rows in sorted(day_readings.rows.items()):
@@ -225,7 +225,7 @@ def _by_row(day_readings: BrokerReadings, measure: Measure) -> Mapping[int, int]
 def _whole_numbers(
     rows: Sequence[int], values: Sequence[float], scale: int, max_value: int
 ) -> dict[int, int]:
-    """By row; what is not a number is not known. A counter comes before a gauge and counts."""
+    """Return scaled values by row without NaN; of two values of a row the first, a counter's, is used."""
     values_by_row: dict[int, int] = {}
     for row, value in zip(rows, values, strict=True):
         if value == value:  # noqa: PLR0124 - not a number is never equal to itself
@@ -234,21 +234,21 @@ def _whole_numbers(
 
 
 LEAST: Final = 20
-"""So many distances of scrapes say how often a broker is read; fewer say nothing."""
+"""Minimum number of intervals to determine the usual scrape interval of a broker."""
 
 _NEAR: Final = 4
-"""A distance that is off by more than one part in so many is another one."""
+"""Intervals that differ by more than 1/_NEAR of the configured step are reported."""
 
 _SHOWN: Final = 5
 
 
 def doubts(day_readings: BrokerReadings, up: pa.Table, pace: Cadence) -> tuple[str, ...]:
-    """What people have to know of a day before they believe it.
+    """Return sentences about duplicate broker ids and unexpected scrape intervals.
 
     Args:
-        day_readings: What was read.
+        day_readings: The readings of the day.
         up: Rows of ``target_up``, sorted.
-        pace: What the day was assembled with.
+        pace: The scrape interval that the day was assembled with.
     """
     return (*_shared(day_readings.contested), *_paces(up, pace))
 

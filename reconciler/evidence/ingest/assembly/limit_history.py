@@ -1,4 +1,4 @@
-"""The limits in force over a day, as looks at them show: known, changed somewhere between two looks, or never looked at."""
+"""The limits over a day from quota snapshots: known, changed between two snapshots, or unknown."""
 
 import hashlib
 from bisect import bisect_right
@@ -12,12 +12,12 @@ from reconciler.usage.samples import KEY_OF, QuotaType, ValueState, limit_state,
 from reconciler.usage.tags import Bucket, GroupKind, KeyLimits, book, bucket_of, limit_of, tags_of
 
 _NO_LIMIT: Final = 2**31 - 1
-"""Kafka's word for an address without a limit (`UnlimitedQuota`); connection rates are whole numbers of 32 bits."""
+"""Kafka's value for an ip without a limit (``UnlimitedConnectionCreationRate``), the largest 32-bit integer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitSnapshot:
-    """What a cluster was seen to have."""
+    """A quota snapshot of a cluster."""
 
     observed_ms: int
     snapshot_id: str
@@ -25,30 +25,30 @@ class LimitSnapshot:
 
 
 class UnknownLimit(Enum):
-    """Why a limit is not known."""
+    """Why a limit is unknown."""
 
-    CHANGED = "changed"  # two looks differ, and the moment lies between them
-    UNSEEN = "unseen"  # no look before it, or a value that cannot be computed with
+    CHANGED = "changed"  # two consecutive snapshots differ, and the time is between them
+    UNSEEN = "unseen"  # no snapshot before it, or an invalid value
 
 
 class RequestQuotaCover(Enum):
-    """What is known of the request quota that holds the clients of a bucket."""
+    """Special cases of the request quota that applies to the clients of a bucket."""
 
-    NONE = "none"  # there is no request quota at all
-    PARTS = "parts"  # several buckets may hold some of them
+    NONE = "none"  # there is no request quota
+    PARTS = "parts"  # several request buckets may apply to some of the clients
 
 
 Covering = RequestQuotaCover | Bucket | UnknownLimit
-"""A bucket: it holds all of them."""
+"""A bucket applies to all clients."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitPeriod:
-    """A time in which the same looks hold.
+    """A period in which the same snapshots apply; ends where the next one starts.
 
     Attributes:
-        from_ms: Its begin; it ends where the next one begins.
-        states: None = no look before it; one = known; two = either.
+        from_ms: Start.
+        states: Empty = no snapshot yet; one = known; two = one of them.
     """
 
     from_ms: int
@@ -58,11 +58,11 @@ class LimitPeriod:
 class LimitHistory:
     """Limits over time.
 
-    A look holds until the next one. Where two looks differ, what was between them is not known: either may hold. That
-    may be the same for a bucket, and then it is known for that bucket.
+    A snapshot applies until the next one. If two consecutive snapshots differ, either may apply between them. Where
+    both give the same limit for a bucket, that limit is known.
 
     Args:
-        looks: In any order; none = nothing is known.
+        looks: Snapshots in any order; if empty, all limits are unknown.
     """
 
     def __init__(self, looks: Iterable[LimitSnapshot]) -> None:
@@ -73,30 +73,30 @@ class LimitHistory:
         self._books: dict[tuple[int, QuotaType], tuple[KeyLimits, ...]] = {}
 
     def at(self, ts_ms: int) -> int:
-        """Which of :attr:`spans` a moment lies in."""
+        """Return the index in :attr:`spans` of a time."""
         return bisect_right(self._starts, ts_ms) - 1
 
     def measured(self, span: int, kind: QuotaType) -> bool | None:
-        """Whether brokers count by this type at all: without any limit of it they count no client.
+        """Whether brokers record metrics of this quota type; they do not if there is no limit of it.
 
-        True where every look that bounds the span saw a limit; ``None`` where there is no look. A limit that one of two
-        looks did not see may have gone at any time between them, so that is no.
+        True if all snapshots of the span have a limit of the type; ``None`` without a snapshot. If only one of two
+        snapshots has one, it may have been removed at any time between them, so the result is False.
         """
         return _everywhere(rules.measured for rules in self._of(span, kind))
 
     def is_ip_counted(self, span: int, ip: Bucket) -> bool | None:
-        """Whether brokers count an address: only under a limit of its own or the default's. As :meth:`measured`."""
+        """Whether brokers record an ip, which needs an own or default limit; result as for :meth:`measured`."""
         return _everywhere(_counts(rules, ip) for rules in self._of(span, QuotaType.IP))
 
     def limit(self, span: int, kind: QuotaType, bucket: Bucket) -> int | UnknownLimit | None:
-        """The limit that a bucket is held to, in units; ``None`` = unlimited."""
+        """Return the limit of a bucket in units; ``None`` = unlimited."""
         possible_limits = {_limit(kind, rules, bucket) for rules in self._of(span, kind)}
         if len(possible_limits) > 1:
             return UnknownLimit.CHANGED
         return next(iter(possible_limits), UnknownLimit.UNSEEN)
 
     def request(self, span: int, bucket: Bucket) -> Covering:
-        """Which request quota the clients of a bucket are held to."""
+        """Return the request quota that applies to the clients of a bucket."""
         possible_covers = {_covering(rules, bucket) for rules in self._of(span, QuotaType.REQUEST)}
         if len(possible_covers) > 1:
             return UnknownLimit.CHANGED
@@ -116,7 +116,7 @@ def _everywhere(answers: Iterable[bool]) -> bool | None:
 
 
 def _counts(rules: KeyLimits, ip: Bucket) -> bool:
-    """Kafka counts an address unless its limit is the largest of a whole number, which stands for none."""
+    """Whether Kafka records an ip: it does not if the limit is the maximum of a 32-bit integer."""
     effective_limit = limit_of(rules, ip)
     return effective_limit is not None and effective_limit[1] < _NO_LIMIT
 
@@ -160,7 +160,7 @@ def _covering(rules: KeyLimits, bucket: Bucket) -> Covering:
 
 
 def may_share(first: Bucket, second: Bucket) -> bool:
-    """Whether some client may be counted in both."""
+    """Whether a client may be counted in both buckets."""
     return all(
         not first_name or not yours or first_name == yours
         for first_name, yours in ((first.user, second.user), (first.client_id, second.client_id))
@@ -168,7 +168,7 @@ def may_share(first: Bucket, second: Bucket) -> bool:
 
 
 def relevant(looks: Iterable[LimitSnapshot], from_ms: int, to_ms: int) -> tuple[LimitSnapshot, ...]:
-    """The looks that decide what holds in a span of time: those in it, the last one before and the first one after."""
+    """Return the snapshots that determine the limits in a range: those in it, the last before, the first after."""
     order = sorted(looks, key=lambda snapshot: (snapshot.observed_ms, snapshot.snapshot_id))
     before = [snapshot for snapshot in order if snapshot.observed_ms <= from_ms][-1:]
     within = [snapshot for snapshot in order if from_ms < snapshot.observed_ms < to_ms]
@@ -177,10 +177,10 @@ def relevant(looks: Iterable[LimitSnapshot], from_ms: int, to_ms: int) -> tuple[
 
 
 class LimitDigests:
-    """Short names of what looks show of spans of time. Each state is looked through once, however many days it holds.
+    """Digests of the limits in time ranges; the digest of each state is cached.
 
     Args:
-        looks: All looks; they must not change meanwhile.
+        looks: All snapshots; must not change.
     """
 
     def __init__(self, looks: Sequence[LimitSnapshot]) -> None:
@@ -188,9 +188,9 @@ class LimitDigests:
         self._names: dict[int, str] = {}
 
     def of(self, from_ms: int, to_ms: int) -> str:
-        """Other limits in this span, or other moments at which they changed, have another name.
+        """Return a digest that differs if limits, or the times of their changes, in the range differ.
 
-        Looks that saw the same as the one before do not count, so that looking often makes nothing anew.
+        A snapshot with the same limits as the one before has no effect, so frequent snapshots cause no new assembly.
         """
         digest = hashlib.sha256()
         for span in LimitHistory(relevant(self._looks, from_ms, to_ms)).spans:

@@ -1,6 +1,6 @@
-"""Columns as whole numbers: rows that agree in some columns get one number. Arrow does the work, not Python loops.
+"""Encodes rows as integers by their values in some columns, with Arrow instead of Python loops.
 
-Texts repeat a lot, so they are looked at once per distinct value, and everything after that compares integers.
+Strings repeat: each distinct one is processed once, and later steps compare integers.
 """
 
 import math
@@ -12,28 +12,28 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 LARGEST: Final = 2**62
-"""Products of cardinalities stay below this; larger ones are made dense in between."""
+"""Upper bound of products of cardinalities; columns are re-encoded densely before it is exceeded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowCodes:
-    """Rows by number.
+    """Rows as integers.
 
     Attributes:
-        codes: One per row, from 0 on without holes, in the order of first appearance.
-        firsts: For each number the first row that has it.
+        codes: One per row: 0, 1, … in the order of first appearance.
+        firsts: The first row of each code.
     """
 
     codes: pa.Int64Array
     firsts: pa.Int64Array
 
     def __len__(self) -> int:
-        """How many numbers there are."""
+        """Return the number of distinct codes."""
         return len(self.firsts)
 
 
 def combine_column(column: pa.ChunkedArray | pa.Array) -> pa.Array:
-    """A column in one piece; texts as dictionaries, because they repeat."""
+    """Return a column as one array; strings as dictionaries."""
     text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
     if text:
         column = column.dictionary_encode()
@@ -46,7 +46,7 @@ def combine_column(column: pa.ChunkedArray | pa.Array) -> pa.Array:
 
 
 def coded(columns: Sequence[pa.Array]) -> RowCodes:
-    """Numbers for the rows of these columns (integers or texts without nulls), which are equally long.
+    """Encode the rows of columns of equal length (integers or strings without nulls).
 
     Args:
         columns: At least one.
@@ -66,34 +66,34 @@ def coded(columns: Sequence[pa.Array]) -> RowCodes:
 
 
 def dense(column: pa.Array) -> tuple[pa.Int64Array, int]:
-    """Numbers from 0 on for the values of a column, and how many there are."""
+    """Return codes from 0 for the values of a column, and their number."""
     encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     return encoded.indices.cast(pa.int64()), len(encoded.dictionary)
 
 
 def paired(high: pa.Array, low: pa.Array, size: int) -> pa.Int64Array:
-    """Two numbers as one: ``high * size + low``, where ``low < size``."""
+    """Return ``high * size + low``, where ``low < size``."""
     return pc.add(pc.multiply(high.cast(pa.int64()), pa.scalar(size)), low.cast(pa.int64()))
 
 
 def integers(values: Sequence[int]) -> pa.Int64Array:
-    """Whole numbers as a column."""
+    """Return integers as a column."""
     return pa.array(values, pa.int64())
 
 
 def shifted(column: pa.Array, first: object = None) -> pa.Array:
-    """The value of the row before; ``first`` for the first row."""
+    """Return the value of the previous row; ``first`` for the first row."""
     head = pa.array([first], column.type)
     return pa.concat_arrays([head, column.slice(0, max(0, len(column) - 1))]).slice(0, len(column))
 
 
 def sure(mask: pa.Array) -> pa.BooleanArray:
-    """A mask in which what is not known is not so."""
+    """Return the mask with nulls as false."""
     return pc.fill_null(mask, fill_value=False)
 
 
 def count(mask: pa.Array) -> int:
-    """How many rows are true."""
+    """Return the number of true rows."""
     return int(pc.sum(mask).as_py() or 0)
 
 
@@ -103,7 +103,7 @@ def half_up(values: pa.Array) -> pa.Int64Array:
 
 
 def units(rates: pa.Array, scales: pa.Array, max_units: int) -> pa.Int64Array:
-    """Column form of a recorded rate in units, cut to 0 and ``max_units``; null where a rate is not a number."""
+    """Return recorded rates in units, clamped to 0 and ``max_units``; null where a rate is NaN."""
     scaled = pc.multiply(rates, scales)
     numbers = pc.if_else(pc.is_nan(scaled), pa.scalar(None, pa.float64()), scaled)
     cut = pc.min_element_wise(numbers, pa.scalar(float(max_units)), skip_nulls=False)
@@ -111,5 +111,5 @@ def units(rates: pa.Array, scales: pa.Array, max_units: int) -> pa.Int64Array:
 
 
 def is_whole(value: float, below: int) -> bool:
-    """Whether a value is a whole number from 0 on and below a bound."""
+    """Whether a value is an integer from 0 to ``below - 1``."""
     return math.isfinite(value) and value.is_integer() and 0 <= value < below

@@ -1,4 +1,4 @@
-"""Every moment at which something is known of a bucket: what was read, and zero where the broker answered without it.
+"""Builds the samples of all buckets: the readings, and zeros where the broker answered without the bucket.
 
 Tests compare it row by row with ``filled`` and ``timed`` of ``tests.usage.reference``.
 """
@@ -24,14 +24,14 @@ from reconciler.usage.samples import MAX_UNITS, SCALE, Cadence, QuotaType
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleGrid:
-    """Samples but for their censoring, sorted by track and time.
+    """Samples without their censoring, sorted by track and time.
 
     Attributes:
-        tracks: The buckets on brokers, sorted; those that the day before named come in, too.
-        spans: The time that it stands for, in ms.
+        tracks: Buckets on brokers, sorted, including those of the previous day.
+        spans: The time that a sample covers, in ms.
         throttles: Mean delay in ms; null = not recorded.
-        read: Whether it was read, and not filled.
-        size: How many rows there are: ``number * size + row`` is a key.
+        read: Whether the sample was read; otherwise it was filled.
+        size: Number of rows: ``number * size + row`` is a unique key.
     """
 
     tracks: tuple[BrokerBucket, ...]
@@ -44,7 +44,7 @@ class SampleGrid:
     size: int
 
     def keys(self) -> pa.Int64Array:
-        """One number per sample."""
+        """Return a unique integer per sample."""
         return row_codes.paired(self.number, self.rows, self.size)
 
 
@@ -55,22 +55,23 @@ def grid(
     pace: Cadence,
     tally: DropCounts,
 ) -> SampleGrid:
-    """The samples of a day.
+    """Return the samples of a day.
 
-    A bucket is known from its first mention on that day, or from midnight if the day before named it on that broker.
-    From then on every kept scrape that succeeded says something of it: nothing used where it is not named. But
-    only if the broker measured: the looks around it saw a limit of the type, or it named some other bucket of the
-    type. Where a look says that there was no limit, it must have shown some use: newer brokers stop counting when the
-    last limit of a type goes (KAFKA-19282), and their series then stand at zero for an hour.
+    A bucket is known from its first value on the day, or from midnight if it had a value on that broker at the end of
+    the previous day. From then on each successful selected scrape gives a sample: zero where the bucket has no value.
+    This requires that the broker measured the type: the surrounding snapshots have a limit of it or, without a
+    snapshot, another bucket of it has a value. If a snapshot has no limit of the type, one must have a rate above zero:
+    newer brokers stop counting when the last limit of a type is removed (KAFKA-19282); its metrics stay at zero for an
+    hour.
 
-    Where there is no ``up``, a single moment without the bucket is no silence: its series may only have come late.
+    Without ``up``, a single scrape without the bucket gives no sample, because the point may only be late.
 
     Args:
-        day_readings: What was read.
-        before: What the day before left.
-        limits: In force, as far as looks show.
-        pace: How often brokers are read.
-        tally: Where what is filled, cut or left out is counted.
+        day_readings: The readings.
+        before: The carry-over of the previous day.
+        limits: The limits over time.
+        pace: The scrape interval.
+        tally: Counts filled, clamped and omitted samples.
     """
     tracks = tuple(
         sorted(
@@ -134,7 +135,7 @@ def grid(
 
 
 def _firsts(day_readings: BrokerReadings, renumber: pa.Array) -> Mapping[int, int]:
-    """The first row at which each track was named."""
+    """Return the first row with a value of each track."""
     table = pa.table(
         {
             "track": renumber.take(day_readings.occurrences.tracks),
@@ -148,7 +149,7 @@ def _firsts(day_readings: BrokerReadings, renumber: pa.Array) -> Mapping[int, in
 def _late(
     day_readings: BrokerReadings, number: pa.Array, row: pa.Array, is_named: pa.Array
 ) -> pa.BooleanArray:
-    """Single moments without a bucket, where only points show when the broker answered."""
+    """Return which scrapes inferred from points lack a bucket that has values in both neighbouring scrapes."""
     if not day_readings.surmised:
         return pa.repeat(pa.scalar(value=False), len(row))
     surmised = pc.is_in(row, value_set=row_codes.integers(sorted(day_readings.surmised)))
@@ -163,7 +164,7 @@ def _late(
 
 
 def _delays(values: pa.Array) -> pa.Int64Array:
-    """Whole ms: not a number is 0 (no request was throttled), and a delay that rounds to 0 is still one."""
+    """Return integer ms: NaN is 0 (no request was throttled), and a positive delay is at least 1."""
     known_delays = pc.if_else(pc.is_nan(values), 0.0, values)
     cut = pc.min_element_wise(known_delays, pa.scalar(float(MAX_UNITS)), skip_nulls=False)
     least = pc.if_else(pc.greater(cut, 0.0), pc.max_element_wise(cut, 1.0, skip_nulls=False), 0.0)
@@ -193,7 +194,7 @@ def _spans(
 
 
 class _MeasuredRows:
-    """The rows at which each type was measured on each broker."""
+    """The rows at which each quota type was measured on each broker."""
 
     def __init__(
         self, day_readings: BrokerReadings, limits: LimitHistory, tally: DropCounts
@@ -226,7 +227,7 @@ class _MeasuredRows:
             self._ips(busy, of_ip, self._used_track)
 
     def rows(self, track: BrokerBucket, begin: int) -> pa.Int64Array:
-        """The rows from ``begin`` on at which a bucket would have been named, had it used anything."""
+        """Return the rows from ``begin`` on at which the bucket would have a value if it was used."""
         if track.quota_type == QuotaType.IP:
             return self._of_ip(track, begin)
         kind = (track.broker, track.quota_type)
@@ -260,7 +261,7 @@ class _MeasuredRows:
         named_rows: set[int],
         used: set[int],
     ) -> bool:
-        """Whether a zero at a row would be one, by what looks show of its time; ``None`` = no look."""
+        """Whether a missing value at a row is zero use, by the limits at its time; ``None`` = no snapshot."""
         is_measured = is_measured_by_span[self._span[row]]
         return is_measured or row in (named_rows if is_measured is None else used)
 
@@ -276,7 +277,7 @@ class _MeasuredRows:
             rows_by_track.setdefault(self._found.tracks[number], set()).add(row)
 
     def _of_ip(self, track: BrokerBucket, begin: int) -> pa.Int64Array:
-        """An address is counted only while it has a limit of its own or the default's."""
+        """Return the same for an ip, which is measured only while an own or default limit applies to it."""
         named_rows = self._of_track.get(track, set())
         used = self._used_track.get(track, set())
         is_counted_by_span = {
@@ -294,6 +295,5 @@ class _MeasuredRows:
 
 
 def _busy(rates: TrackValues) -> TrackValues:
-    """Those rates that are above zero."""
     mask = row_codes.sure(pc.greater(rates.values, 0.0))
     return TrackValues(*(column.filter(mask) for column in rates))

@@ -1,4 +1,4 @@
-"""Points of a day at the moments that count: which scrape of which broker each belongs to, and which are not used, by name."""
+"""Assigns the points of a day to selected scrapes of brokers, and counts the points that are not used by reason."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -22,13 +22,13 @@ from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
 from reconciler.usage.tables import Measure
 
 SHIFT: Final = 2**42
-"""Above every time in milliseconds (the year 2109)."""
+"""More than any time in milliseconds until the year 2109."""
 
 NAMES: Final = ("measure", "quota_type", "user", "client_id", "ip")
-"""What a series of a broker is known by, besides the broker."""
+"""The columns that identify a series of a broker."""
 
 COLUMNS: Final = (*NAMES, "instance", "replica", "ts_ms", "value")
-"""The columns of ``point`` that assembling reads."""
+"""The columns of ``point`` that the assembly reads."""
 
 _FATES: Final = tuple(DropReason)
 _OTHERS: Final = (DropReason.OTHER_REPLICA, DropReason.OTHER_INSTANCE)
@@ -36,7 +36,7 @@ _OTHERS: Final = (DropReason.OTHER_REPLICA, DropReason.OTHER_INSTANCE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssignedPoints:
-    """Points at kept moments, one per series and moment.
+    """Points at selected scrapes, one per series and scrape.
 
     Attributes:
         names: The columns of :data:`NAMES`, one value per point.
@@ -48,7 +48,7 @@ class AssignedPoints:
     values: pa.DoubleArray
 
     def filter_rows(self, mask: pa.Array) -> "AssignedPoints":
-        """Some of the points."""
+        """Return the points where the mask is true."""
         return AssignedPoints(
             scrapes=self.scrapes,
             rows=self.rows.filter(mask),
@@ -58,19 +58,19 @@ class AssignedPoints:
 
 
 def is_one_of(column: pa.DictionaryArray, texts: Sequence[str]) -> pa.Array:
-    """Which rows of a column of texts have one of these."""
+    """Return whether each row of a string column has one of the texts."""
     dictionary_texts = column.dictionary.to_pylist()
     matching_codes = [at for at, text in enumerate(dictionary_texts) if text in texts]
     return pc.is_in(column.indices, value_set=pa.array(matching_codes, column.indices.type))
 
 
 def placed(points: pa.Table, step_ms: int, tally: DropCounts) -> AssignedPoints:
-    """Points of one cluster and day at the moments that count.
+    """Assign the points of one cluster and day to selected scrapes.
 
     Args:
-        points: Columns of ``point``; no two rows share its key.
-        step_ms: Usual distance of two scrapes.
-        tally: Where what is not used is counted.
+        points: Columns of ``point``, with unique keys.
+        step_ms: The scrape interval.
+        tally: Counts points that are not used.
     """
     column = {name: row_codes.combine_column(points.column(name)) for name in COLUMNS}
     origin_codes = row_codes.coded([column["instance"], column["replica"]])
@@ -147,7 +147,7 @@ def placed(points: pa.Table, step_ms: int, tally: DropCounts) -> AssignedPoints:
 
 
 def _adopted(origins: Sequence[SampleOrigin]) -> list[SampleOrigin]:
-    """Series without the label that names the broker (`up`, as a rule) belong to the one broker that their target names."""
+    """Assign series without the broker label (usually `up`) to the only broker of their target, if there is one."""
     brokers: dict[ScrapeTarget, set[str]] = {}
     for origin in origins:
         if origin.target.broker:
@@ -181,17 +181,17 @@ def _weighed(
     identities: BrokerIdentities,
     tally: DropCounts,
 ) -> None:
-    """Leaves scrapes of brokers only.
+    """Keep only scrapes of brokers.
 
-    A target that reports nothing but ``up`` may be anything on the broker's host, or beside it. That it answers says nothing
-    of the broker. That it does not is all that is known of a broker that never answers; ``telemetry.brokerId`` has to
-    name it, and others of its job have to be brokers.
+    A target with no metric but ``up`` may be any process on the broker's host. A successful scrape of it is not used. A
+    failed one is the only information about a broker that never answers; it is used if ``telemetry.brokerId`` gives its
+    id and other targets of its job are brokers.
 
     Args:
-        up_by_origin: When each origin was scraped; others are taken out.
-        telling: Targets that reported more than ``up``.
-        identities: Who targets are.
-        tally: Where scrapes that are not used are counted.
+        up_by_origin: Scrape results of each origin; those of other targets are removed.
+        telling: Targets with more metrics than ``up``.
+        identities: Broker ids of the targets.
+        tally: Counts scrapes that are not used.
     """
     jobs = {target.job for target in telling}
     for origin in list(up_by_origin):
@@ -222,7 +222,7 @@ def _gathered(
     lone: Iterable[int],
     step_ms: int,
 ) -> pa.Int64Array:
-    """The time of each point's scrape. Origins without ``up`` (a file that has only rates) answered where they gave a value."""
+    """Return the scrape time of each point; origins without ``up`` answered where they have points."""
     gathered_times = times
     for number in lone:
         is_of_origin = pc.equal(origin, number)
@@ -250,7 +250,7 @@ def _sorted_out(
     is_moved: pa.Array,
     tally: DropCounts,
 ) -> AssignedPoints:
-    """Points by their places; what the chosen replica lacks is taken from another one."""
+    """Assign points to their slots; series that the selected replica lacks are taken from another one."""
     rows = pa.array([slot.row for slot in places], pa.int64()).take(at)
     fate_of = [None if slot.fate is None else _FATES.index(slot.fate) for slot in places]
     fates = pa.array(fate_of, pa.int8()).take(at)
@@ -284,7 +284,7 @@ def _lent(
     origin: pa.Array,
     names: tuple[pa.Array, ...],
 ) -> pa.Array:
-    """Points of other replicas whose series the chosen one lacks in that hour: from one replica each, which has most."""
+    """Return which points of the replica with most fill in series that the selected one lacks in an hour."""
     place = pc.coalesce(rows, spare)
     usable = pc.is_valid(place)
     place, has_own_row = pc.fill_null(place, 0), pc.is_valid(rows)
@@ -313,7 +313,7 @@ def _lent(
 
 
 def _once(points: AssignedPoints) -> AssignedPoints:
-    """One point per series and moment: where two were counted for one scrape, the larger."""
+    """Return one point per series and scrape: of two points the larger."""
     if not len(points.rows):
         return points
     series = row_codes.coded([points.rows, *points.names])

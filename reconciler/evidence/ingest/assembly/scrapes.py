@@ -1,4 +1,4 @@
-"""Which scrapes of a day count: the broker of each, one replica per broker and hour, none sooner than the window is over."""
+"""Selects the scrapes of a day: their broker, one replica per broker and hour, and a minimum distance."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -20,17 +20,17 @@ HOUR_MS: Final = 3_600_000
 
 
 LIVE_MS: Final = 300_000
-"""Two instances that answer side by side for longer are both alive: a series that is gone goes on for so long in range queries."""
+"""Minimum overlap of two instances that are both alive: a range query returns a stale series for this long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScrapeSlot:
-    """Where the points of one scrape belong.
+    """The selected scrape that the points of one scrape belong to.
 
     Attributes:
-        row: The kept moment of a broker (:attr:`DayScrapes.moments`); ``None`` = none.
-        fate: Why it is none, or what is odd about it; ``None`` = nothing.
-        spare: The kept moment that it would be, were its series not seen by the chosen replica.
+        row: Index in :attr:`DayScrapes.moments`; ``None`` = none.
+        fate: Why there is none, or a remark; ``None`` = no remark.
+        spare: The row to use for series that the selected replica lacks.
     """
 
     row: int | None = None
@@ -39,7 +39,7 @@ class ScrapeSlot:
 
 
 class ScrapeTime(NamedTuple):
-    """A scrape of a broker that counts."""
+    """The broker and time of a selected scrape."""
 
     broker: str
     ts_ms: int
@@ -50,12 +50,12 @@ class DayScrapes:
     """The scrapes of all brokers on one day.
 
     Attributes:
-        moments: Kept scrapes that succeeded, sorted by broker and time; the place in this list is the *row* of a moment.
+        moments: Selected successful scrapes, sorted by broker and time; the index is the *row*.
         rows: The rows of each broker, ascending.
-        failed: Scrapes that failed and are not beside one that succeeded, by broker, ascending.
-        places: Where the points of each scrape belong.
-        surmised: Rows of moments that no ``up`` covers: some point was there.
-        contested: Broker ids that several brokers have, and the instances of these.
+        failed: Times of failed scrapes that are not near a successful one, by broker, ascending.
+        places: The slot of each scrape.
+        surmised: Rows of scrapes that are inferred from points, without ``up``.
+        contested: Broker ids that several brokers have, with their instances.
     """
 
     moments: tuple[ScrapeTime, ...]
@@ -68,7 +68,7 @@ class DayScrapes:
 
 @dataclass(slots=True)
 class _OriginHour:
-    """What one origin saw of a broker within an hour."""
+    """The scrapes of a broker by one origin within an hour."""
 
     answered: list[int] = field(default_factory=list[int])
     failed: list[int] = field(default_factory=list[int])
@@ -83,16 +83,16 @@ def select_scrapes(
     surmised: Collection[SampleOrigin],
     alike: Callable[[SampleOrigin, SampleOrigin, int], bool | None],
 ) -> DayScrapes:
-    """The scrapes that count.
+    """Select the scrapes of a day.
 
     Args:
-        up_by_origin: When each origin was scraped, and whether it answered.
-        read: When each origin has points of use or of the broker.
-        identities: Who the targets are.
-        step_ms: Usual distance of two scrapes; points within half of it belong to a scrape.
-        surmised: Origins of which only their points show when they answered.
-        alike: Whether two origins of different instances can be the same broker in an hour (since the epoch), by what
-            they recorded; ``None`` = nothing that could be compared.
+        up_by_origin: Times and results of the scrapes of each origin.
+        read: Times of the points of each origin.
+        identities: Broker ids of the targets.
+        step_ms: The scrape interval; points within half of it belong to a scrape.
+        surmised: Origins whose scrapes are inferred from points.
+        alike: Whether two origins of different instances can be the same broker in an hour (since the epoch), by their
+            readings; ``None`` = nothing to compare.
     """
     hours: dict[tuple[str, int], dict[SampleOrigin, _OriginHour]] = {}
     unknown: dict[tuple[SampleOrigin, int], DropReason] = {}
@@ -161,11 +161,11 @@ def _contested(
     hours: Mapping[tuple[str, int], Mapping[SampleOrigin, _OriginHour]],
     alike: Callable[[SampleOrigin, SampleOrigin, int], bool | None],
 ) -> dict[str, frozenset[str]]:
-    """Instances that cannot be the one broker whose id they have, by id.
+    """Return the instances that cannot be one broker although they have the same broker id.
 
-    Two clusters that no label distinguishes, or an exporter that gives every broker the same id, would otherwise be
-    mixed into one. They are alive side by side and their series are not alike. One broker may be scraped under two
-    names; under three hardly.
+    Two clusters without a distinguishing label, or an exporter with the same id for all brokers, would be mixed. Such
+    instances answer at the same time with different readings. A broker may be scraped as two instances; if three answer
+    at the same time, all are rejected.
     """
     contested_brokers: dict[str, frozenset[str]] = {}
     for (broker, hour), origin_hours in hours.items():
@@ -194,9 +194,9 @@ def _contested(
 
 
 def _select_origins(hours_by_origin: Mapping[SampleOrigin, _OriginHour]) -> set[SampleOrigin]:
-    """The origins whose scrapes count in an hour: the one that saw most, and others that do not overlap it.
+    """Return the origins to use in an hour: the one with most scrapes, and others that do not overlap it.
 
-    Replicas overlap for the whole hour. An instance that was replaced does not: its successor begins when it ended.
+    Replicas overlap for the whole hour. The successor of a replaced instance does not: it starts when the other ended.
     """
     order = sorted(
         hours_by_origin,
@@ -235,7 +235,7 @@ def _moment_rows(
 
 
 def _apart(times: Sequence[int], reference_times: Sequence[int]) -> tuple[int, ...]:
-    """Those of ``times`` that stand clear of each other and of all ``reference_times``, as thinning does it."""
+    """Return the ``times`` at the minimum distance from each other, as in thinning, and from ``reference_times``."""
     return tuple(
         ts
         for ts in thinned(times)
@@ -253,8 +253,6 @@ def _nearest(times: Sequence[int], ts: int) -> int | None:
 
 
 class _SlotFinder:
-    """Finds the place of a scrape's points."""
-
     def __init__(
         self,
         moments: Sequence[ScrapeTime],
@@ -290,7 +288,7 @@ class _SlotFinder:
         return self._at(origin, ts) if up else ScrapeSlot(fate=DropReason.SCRAPE_FAILED)
 
     def _beside(self, origin: SampleOrigin, ts: int) -> ScrapeSlot:
-        """Points with times of their own: they belong to the scrape that is near."""
+        """Return the slot for points with their own times: that of the nearest scrape."""
         broker_id = self._identities.of(origin.target, ts)
         if isinstance(broker_id, DropReason):
             return ScrapeSlot(fate=broker_id)
@@ -306,7 +304,7 @@ class _SlotFinder:
 
     def _at(self, origin: SampleOrigin, ts: int) -> ScrapeSlot:
         broker = self._identities.of(origin.target, ts)
-        assert isinstance(broker, str)  # noqa: S101 - unknown ones were sorted out before
+        assert isinstance(broker, str)  # noqa: S101 - unknown brokers were handled before
         fate = self._dropped.get((origin, ts))
         if fate is not None:
             near = _nearest(self._kept.get(broker, ()), ts)
@@ -318,19 +316,19 @@ class _SlotFinder:
 
 
 _PARTS: Final = 20
-"""A scrape ends a twentieth before the next point of the same series is due."""
+"""A scrape ends 1/_PARTS of the interval before the next point of the same series."""
 
 
 def reach(series: pa.Array, times: pa.Array, step_ms: int) -> int:
-    """How long after the first point of a scrape others may belong to it.
+    """Return how long after the first point of a scrape other points may belong to it.
 
-    Half a step, or the time within which two scrapes would overlap; but less than the usual distance of two points of
-    one series, so that these stay apart.
+    Half a step, or the minimum distance of scrapes if that is longer; but less than the usual distance of two points of
+    a series, so that they stay separate.
 
     Args:
-        series: Which series each point is of.
+        series: The series of each point.
         times: Milliseconds.
-        step_ms: Usual distance of two scrapes.
+        step_ms: The scrape interval.
     """
     longest_reach_ms = max(step_ms // 2, LEAST_STEP_MS)
     table = pa.table({"series": series, "ts": times})
@@ -346,7 +344,7 @@ def reach(series: pa.Array, times: pa.Array, step_ms: int) -> int:
 
 
 def gathered(times: Iterable[int], reach_ms: int) -> dict[int, int]:
-    """The scrape of each time: the first of those that lie within reach of it."""
+    """Map each time to its scrape: the first of the times within ``reach_ms``."""
     scrape_by_time: dict[int, int] = {}
     first: int | None = None
     for ts in sorted(times):

@@ -1,1 +1,1 @@
-"""What a series means and whose it is: dialects of exporters, label matchers, sources of clusters, targets."""
+"""The meaning and cluster of a series: dialects of exporters, label matchers, cluster sources, scrape targets."""

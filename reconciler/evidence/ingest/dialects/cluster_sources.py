@@ -1,4 +1,4 @@
-"""Where the recorded use of a cluster comes from: `telemetry` of a QuotaCluster, read and checked; and whose a series is."""
+"""Sources of recorded use: parses ``telemetry`` of a QuotaCluster, and matches series to clusters."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -14,7 +14,7 @@ from reconciler.usage import samples
 from reconciler.usage.samples import Cadence
 
 MAX_EVIDENCE_AGE_MS: Final = 48 * 3_600_000
-"""Older evidence counts as none, unless ``maxEvidenceAge`` says otherwise."""
+"""Maximum age of evidence, if ``maxEvidenceAge`` is not set."""
 
 CLUSTER_LABELS: Final = (
     "kafka_cluster_id",
@@ -29,25 +29,25 @@ CLUSTER_LABELS: Final = (
     "namespace",
     "job",
 )
-"""Labels that usually distinguish clusters. Two values of one of them, and no matchers: whose is what is not known."""
+"""Labels that usually distinguish clusters: if one of them has two values, matchers are required."""
 
 _BROKER_ID: Final = re.compile(r"0|[1-9][0-9]{0,9}")
 _LABEL: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 
 
 def broker_id(text: str) -> str | None:
-    """A broker id as Kafka writes it; ``None`` = the text is none."""
+    """Return a broker id as Kafka writes it; ``None`` if the text is not one."""
     return text if _BROKER_ID.fullmatch(text) and int(text) < 2**31 else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerIdRule:
-    """How a broker's id is read from the labels of its series: ``label:NAME`` or ``regex:NAME:PATTERN``.
+    """How the broker id is read from labels: ``label:NAME`` or ``regex:NAME:PATTERN``.
 
-    Nothing is evaluated. The pattern must fit the whole value and has one group, which is the id.
+    The pattern must match the whole value and has one group, the id.
 
     Attributes:
-        pattern: With one group; ``None`` = the value itself is the id.
+        pattern: With one group; ``None`` = the value is the id.
     """
 
     label: str
@@ -55,10 +55,10 @@ class BrokerIdRule:
 
     @classmethod
     def parsed(cls, text: str) -> "BrokerIdRule":
-        """The rule that was written.
+        """Parse a rule.
 
         Raises:
-            TelemetryError: It is none.
+            TelemetryError: The rule is invalid.
         """
         kind, _, rule_argument = text.strip().partition(":")
         label, _, pattern = rule_argument.partition(":")
@@ -88,7 +88,7 @@ class BrokerIdRule:
         return cls(label=label, pattern=compiled)
 
     def of(self, labels: Mapping[str, str]) -> str | None:
-        """The id that labels give, ``None`` if they give none."""
+        """Return the broker id; ``None`` if the labels give none."""
         value = labels.get(self.label, "")
         if self.pattern is None:
             return broker_id(value)
@@ -98,16 +98,16 @@ class BrokerIdRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSource:
-    """Where the recorded use of one cluster comes from.
+    """The source of the recorded use of one cluster.
 
     Attributes:
-        prometheus: Address of the HTTP API, "" = none is set.
-        matchers: What a series of this cluster fits; empty = not set.
+        prometheus: Address of the HTTP API; "" = not set.
+        matchers: Matchers of the series of this cluster; empty = not set.
         broker_rule: How labels give broker ids; ``None`` = only app-info does.
-        scrape_ms: How often brokers are scraped; ``None`` = not set.
-        max_gap_ms: The longest gap within a session; ``None`` = five steps, at most five minutes.
-        evidence_uri: Where evidence is published, "" = nowhere.
-        max_evidence_age_ms: Older evidence counts as none.
+        scrape_ms: Scrape interval of the brokers; ``None`` = not set.
+        max_gap_ms: Longest gap within a session; ``None`` = five scrape intervals, at most five minutes.
+        evidence_uri: Where evidence is published; "" = not set.
+        max_evidence_age_ms: Maximum age of evidence.
     """
 
     cluster: str
@@ -122,10 +122,10 @@ class ClusterSource:
 
     @property
     def cadence(self) -> Cadence:
-        """How often brokers are read.
+        """The scrape interval and the longest gap.
 
         Raises:
-            TelemetryError: It is not set, or cannot be.
+            TelemetryError: It is not set or invalid.
         """
         if self.scrape_ms is None:
             raise TelemetryError(
@@ -145,7 +145,7 @@ class ClusterSource:
         """The address of the HTTP API.
 
         Raises:
-            TelemetryError: None is set.
+            TelemetryError: It is not set.
         """
         if not self.prometheus:
             raise TelemetryError(
@@ -156,14 +156,14 @@ class ClusterSource:
 
 
 def source_of(cluster: QuotaCluster, cluster_id: str | None = None) -> ClusterSource:
-    """What a QuotaCluster says of its telemetry.
+    """Parse the telemetry of a QuotaCluster.
 
     Args:
-        cluster: As configured.
-        cluster_id: The id that the cluster itself gave; ``None`` = ``expectedClusterId``.
+        cluster: The configuration.
+        cluster_id: The id that the cluster returned; ``None`` = use ``expectedClusterId``.
 
     Raises:
-        TelemetryError: A value cannot be read, or no cluster id is known.
+        TelemetryError: A value is invalid, or the cluster id is unknown.
     """
     resolved_id = cluster_id or cluster.expected_cluster_id
     if not resolved_id:
@@ -192,13 +192,13 @@ def _milliseconds(spec: Mapping[str, Any], name: str) -> int | None:
 
 
 class ClusterMatcher:
-    """Whose a series is, among the clusters whose series may be mixed in one place.
+    """Finds the cluster of a series among clusters that read from the same source.
 
     Args:
-        sources: All clusters that read from there; a file or a Prometheus may hold several.
+        sources: All clusters that read from the same file or Prometheus.
 
     Raises:
-        TelemetryError: There are several, and one has no matchers: everything would be its own.
+        TelemetryError: One of several clusters has no matchers, so every series would match it.
     """
 
     def __init__(self, sources: Iterable[ClusterSource]) -> None:
@@ -211,7 +211,7 @@ class ClusterMatcher:
             )
 
     def of(self, labels: Mapping[str, str]) -> ClusterSource | DropReason:
-        """The cluster of a series, or why it has none."""
+        """Return the cluster of a series, or why it has none."""
         matching_sources = [
             source for source in self.sources if label_matchers.fits(source.matchers, labels)
         ]
@@ -224,13 +224,13 @@ class ClusterMatcher:
                 return DropReason.TWO_CLUSTERS
 
     def check(self, label_sets: Iterable[Mapping[str, str]]) -> None:
-        """Whether series of brokers can all be of the one cluster that takes everything.
+        """Check that the series can all be of a single cluster without matchers.
 
         Args:
-            label_sets: Labels of the series that say something of quotas or brokers.
+            label_sets: Labels of the series about quotas or brokers.
 
         Raises:
-            TelemetryError: They look like several clusters, and no matchers say which is meant.
+            TelemetryError: The series seem to be of several clusters and there are no matchers.
         """
         if len(self.sources) != 1 or self.sources[0].matchers:
             return
@@ -256,12 +256,12 @@ _BROKER: Final = "broker "
 
 
 class ScrapeTarget(NamedTuple):
-    """What Prometheus scraped. Several may share an instance: two jobs on one host, or brokers behind one federation.
+    """A Prometheus scrape target; two jobs on a host, or brokers behind a federation, share an instance.
 
     Attributes:
         instance: The label ``instance``.
-        job: The label ``job``, "" = none.
-        broker: The id that ``telemetry.brokerId`` gave, "" = none: then app-info says who it is.
+        job: The label ``job``; "" = none.
+        broker: The id by ``telemetry.brokerId``; "" = none, then app-info gives it.
     """
 
     instance: str
@@ -270,7 +270,7 @@ class ScrapeTarget(NamedTuple):
 
     @property
     def text(self) -> str:
-        """As a point holds it; without job and broker it is the instance alone."""
+        """The form stored in points; without job and broker it is the instance."""
         parts = [self.instance.replace(_APART, " ")]
         if self.job:
             parts.append(_JOB + self.job.replace(_APART, " "))
@@ -280,7 +280,7 @@ class ScrapeTarget(NamedTuple):
 
     @classmethod
     def read(cls, text: str) -> "ScrapeTarget":
-        """The inverse of :attr:`text`."""
+        """Parse the form of :attr:`text`."""
         instance, *fields = text.split(_APART)
         job = next((target_field for target_field in fields if target_field.startswith(_JOB)), "")
         broker = next(
@@ -290,7 +290,7 @@ class ScrapeTarget(NamedTuple):
 
 
 class SampleOrigin(NamedTuple):
-    """Who saw what: a target as one replica of Prometheus scraped it."""
+    """The origin of a sample: a target as scraped by one replica of Prometheus."""
 
     target: ScrapeTarget
     replica: str

@@ -1,4 +1,4 @@
-"""Dialects: which metric and labels say what, as a table (dialects.toml) says; and which dialect a source speaks."""
+"""Dialects: the meaning of metrics and labels, as defined in dialects.toml; and detection of the dialect of a source."""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -21,10 +21,10 @@ ABOUT_QUOTAS: Final = frozenset(
         Measure.UTILIZATION,
     }
 )
-"""Measures of one bucket; the others are of a broker."""
+"""Measures of a bucket; all others are of a broker."""
 
 _ASKABLE: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
-"""Names of labels that every PromQL reads without quotes."""
+"""Label names that PromQL accepts without quotes."""
 
 _RATES: Final = frozenset({Measure.RATE, Measure.RATE_TOTAL})
 _BAD: Final[dict[str, DropReason]] = {
@@ -36,14 +36,14 @@ _BAD: Final[dict[str, DropReason]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeriesMeaning:
-    """What the values of a series are.
+    """The meaning of the values of a series.
 
     Attributes:
-        quota_type: Of which quota; "" where it is the broker's.
+        quota_type: The quota type; "" for metrics of a broker.
         user: Decoded, or "".
         client_id: Decoded, or "".
         ip: Canonical, or "".
-        broker_id: The id that labels give, where the series identifies the broker of an instance; "" = its value does.
+        broker_id: The broker id in the labels of an identity series; "" = the value is the id.
     """
 
     measure: Measure
@@ -57,7 +57,7 @@ class SeriesMeaning:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricRule:
-    """One line of the table: a name and what it means. The words are explained in dialects.toml."""
+    """A metric name and its meaning; dialects.toml explains the fields."""
 
     name: re.Pattern[str]
     measure: Measure
@@ -67,14 +67,14 @@ class MetricRule:
     factor: float = 1.0
 
     def fits(self, name: str, labels: Collection[str]) -> re.Match[str] | None:
-        """Whether a series is of this metric: the match of its name, if it also has the labels."""
+        """Return the match of the metric name if the series has the required labels, otherwise ``None``."""
         match = self.name.fullmatch(name)
         return match if match and all(label in labels for label in self.needs) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameRule:
-    """Where a user, a client id or an ip stands, and how it is written."""
+    """The labels with a user, client id or ip, and their encoding."""
 
     labels: tuple[str, ...]
     decoder: str
@@ -83,7 +83,7 @@ class NameRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaTypeLabel:
-    """Where the quota type stands, if not in the metric's name."""
+    """The label with the quota type, if it is not in the metric name."""
 
     label: str
     unlisted: str = ""
@@ -92,17 +92,17 @@ class QuotaTypeLabel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """One way in which brokers are exported.
+    """One way in which exporters name the metrics of brokers.
 
     Attributes:
-        name: What ``--dialect`` calls it.
-        metrics: Its own lines, then those that every dialect has.
-        names: By ``user``, ``client_id`` and ``ip``.
-        type_label: Where the quota type stands; ``None`` = in the metric's name.
-        refuse: Labels whose presence means that a series is not read, and the word it is counted under.
-        proof: Names that only this dialect has, among those that share its metrics.
-        unless: Names that it never has.
-        unread: Names that have a client spelled out in them.
+        name: The value of ``--dialect``.
+        metrics: Its own rules, then the common ones.
+        names: Rules for ``user``, ``client_id`` and ``ip``.
+        type_label: The label with the quota type; ``None`` = in the metric name.
+        refuse: Labels whose presence drops a series, with the drop reason.
+        proof: Metric names that only this dialect has, among dialects with the same metrics.
+        unless: Metric names that it never has.
+        unread: Metric names that contain client names.
     """
 
     name: str
@@ -117,7 +117,7 @@ class Dialect:
     unread: tuple[re.Pattern[str], ...] = field(default=(), repr=False)
 
     def meaning(self, name: str, labels: Mapping[str, str]) -> SeriesMeaning | DropReason:
-        """What a series says, or the word that it is counted under."""
+        """Return the meaning of a series, or why it is dropped."""
         metric, match = self._metric(name, labels)
         if metric is None or match is None:
             is_unread = any(pattern.fullmatch(name) for pattern in self.unread)
@@ -132,21 +132,21 @@ class Dialect:
         return self._of_quota(metric, match, labels)
 
     def is_needed(self, name: str) -> bool:
-        """Whether series of this name have to be read."""
+        """Whether series with this metric name must be read."""
         return any(metric.name.fullmatch(name) for metric in self.metrics)
 
     def excluded(self) -> tuple[str, ...]:
-        """Labels without which a series has to be, as a query can say it."""
+        """Return the refused labels that a query can exclude."""
         return tuple(label for label in sorted(self.refuse) if _ASKABLE.fullmatch(label))
 
     def speaks(self, name: str, labels: Collection[str]) -> bool:
-        """Whether this metric, with labels of these names, gives rates of quotas in this dialect."""
+        """Whether this metric with these label names is a quota rate in this dialect."""
         return any(
             metric.measure in _RATES and metric.fits(name, labels) for metric in self.metrics
         )
 
     def tells_of_quotas(self, name: str) -> bool:
-        """Whether this metric may say something of buckets, whatever its labels are."""
+        """Whether this metric name is about buckets, whatever its labels."""
         return any(
             metric.measure in ABOUT_QUOTAS and metric.name.fullmatch(name) is not None
             for metric in self.metrics
@@ -222,12 +222,12 @@ def _identity(metric: MetricRule, labels: Mapping[str, str]) -> SeriesMeaning | 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DialectTable:
-    """All dialects that are known."""
+    """All known dialects."""
 
     all: tuple[Dialect, ...]
 
     def get(self, name: str) -> Dialect:
-        """The dialect of this name.
+        """Return the dialect with this name.
 
         Raises:
             TelemetryError: There is none.
@@ -238,34 +238,34 @@ class DialectTable:
         raise TelemetryError(f"no dialect is called {name!r}", hint=self._choices_text())
 
     def interesting(self, name: str) -> bool:
-        """Whether any dialect, or any rule about lost names, knows this metric."""
+        """Whether a dialect, or a rule about unreadable names, matches this metric name."""
         return any(
             dialect.is_needed(name) or any(pattern.fullmatch(name) for pattern in dialect.unread)
             for dialect in self.all
         )
 
     def excluded(self, name: str) -> tuple[str, ...]:
-        """Labels without which a series of this metric has to be, whichever dialect is spoken."""
+        """Return the labels that all dialects with this metric exclude in queries."""
         label_sets = [set(dialect.excluded()) for dialect in self.all if dialect.is_needed(name)]
         return tuple(sorted(set.intersection(*label_sets))) if label_sets else ()
 
     def select(
         self, labels_by_metric: Mapping[str, Collection[str]], before: Callable[[], str]
     ) -> tuple[Dialect, str]:
-        """The dialect of a source; where no client is named, the one of the last time.
+        """Return the dialect of a source; if no client has metrics, the one of the last run.
 
-        Brokers forget a client after an hour without traffic. So a cluster at rest shows `up`, app-info and totals
-        alone, which is zero use and no error.
+        Brokers remove the metrics of a client after an hour without traffic. An idle cluster therefore has only `up`,
+        app-info and totals: that is zero use and not an error.
 
         Args:
-            labels_by_metric: As for :meth:`detected`.
-            before: Gives the name of the dialect of the last time, "" = not known; asked only where it is needed.
+            labels_by_metric: As in :meth:`detected`.
+            before: Returns the dialect of the last run, "" = unknown; called only if needed.
 
         Returns:
-            The dialect, and a remark if it was not found but remembered.
+            The dialect, and a remark if it is the one of the last run.
 
         Raises:
-            TelemetryError: As for :meth:`detected`.
+            TelemetryError: As in :meth:`detected`.
         """
         try:
             return self.detected(labels_by_metric), ""
@@ -287,13 +287,13 @@ class DialectTable:
             raise
 
     def detected(self, labels_by_metric: Mapping[str, Collection[str]]) -> Dialect:
-        """The dialect of a source.
+        """Detect the dialect of a source.
 
         Args:
-            labels_by_metric: Names of metrics, each with the names of all labels that its series have.
+            labels_by_metric: Label names of all series, by metric name.
 
         Raises:
-            TelemetryError: None fits, or more than one does.
+            TelemetryError: No dialect matches, or more than one.
         """
         fitting = [
             dialect

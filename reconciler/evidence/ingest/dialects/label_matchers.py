@@ -1,4 +1,4 @@
-"""Label matchers in PromQL's own words, and which series fit them."""
+"""Label matchers in PromQL syntax."""
 
 import re
 from collections.abc import Mapping
@@ -26,10 +26,10 @@ _HINT: Final = 'write it as in PromQL, such as cluster="orders",job=~"kafka.*"'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelMatcher:
-    """One condition on one label.
+    """A condition on one label.
 
     Attributes:
-        label: Its name; an absent label is an empty one.
+        label: Its name; an absent label equals an empty one.
         operator: ``=``, ``!=``, ``=~`` or ``!~``; expressions are anchored at both ends, as in Prometheus.
     """
 
@@ -50,7 +50,7 @@ class LabelMatcher:
         object.__setattr__(self, "_pattern", pattern)
 
     def fits(self, labels: Mapping[str, str]) -> bool:
-        """Whether a series with these labels fits."""
+        """Whether a series with these labels matches."""
         actual_value = labels.get(self.label, "")
         is_match = (
             self._pattern.fullmatch(actual_value) is not None
@@ -64,26 +64,26 @@ class LabelMatcher:
 
 
 def quoted(text: str) -> str:
-    """A text as a string of PromQL."""
+    """Return a PromQL string literal."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
 
 
 def fits(matchers: tuple[LabelMatcher, ...], labels: Mapping[str, str]) -> bool:
-    """Whether a series fits all of them; none at all fits everything."""
+    """Whether a series matches all matchers; without matchers, every series does."""
     return all(matcher.fits(labels) for matcher in matchers)
 
 
 def selector(metric: str, matchers: tuple[LabelMatcher, ...]) -> str:
-    """A metric with matchers, as it stands in a query."""
+    """Return a PromQL selector."""
     return f"{metric}{{{','.join(str(matcher) for matcher in matchers)}}}"
 
 
 def parsed(text: str) -> tuple[LabelMatcher, ...]:
-    """The matchers in a text such as ``cluster="orders",job=~"kafka.*"``, with or without braces.
+    """Parse matchers such as ``cluster="orders",job=~"kafka.*"``, with or without braces.
 
     Raises:
-        TelemetryError: It says something else.
+        TelemetryError: The text is invalid.
     """
     inner = text.strip()
     if inner.startswith("{") and inner.endswith("}"):

@@ -1,4 +1,4 @@
-"""How brokers and exporters write names into labels, and back: percent-encoded users, quoted client ids, addresses."""
+"""Decodes names in labels as Kafka and exporters write them: percent-encoded users, quoted client ids, addresses."""
 
 import ipaddress
 import re
@@ -7,20 +7,19 @@ from typing import Final
 from urllib.parse import quote, unquote
 
 _USER: Final = re.compile(r"(?:[A-Za-z0-9._-]|%[0-9A-Fa-f]{2})*", re.ASCII)
-"""What Sanitizer.sanitize can give: URLEncoder's alphabet, with ``*`` and blanks encoded, too."""
+"""Output of Sanitizer.sanitize: the alphabet of URLEncoder, but ``*`` and spaces are percent-encoded."""
 
 _PLAIN_CLIENT_ID: Final = re.compile(r"[A-Za-z0-9_%. \t-]*", re.ASCII)
-"""What Sanitizer.jmxSanitize leaves without quotes; everything else is quoted by ObjectName.quote."""
+"""Client ids that Sanitizer.jmxSanitize does not quote; all others are quoted with ObjectName.quote."""
 
 _QUOTED: Final = re.compile(r'"((?:[^"*?\\\n]|\\["*?\\n])*)"', re.DOTALL)
 _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 
 
 def percent_decoded(text: str) -> str | None:
-    """The user that Kafka encoded (``Sanitizer.sanitize``); ``None`` = it cannot have come from there.
+    """Decode a user encoded by Kafka (``Sanitizer.sanitize``); return ``None`` if Kafka cannot have written it.
 
-    Kafka encodes UTF-8 byte by byte and has one spelling for each name. Another spelling, or what is no UTF-8, was
-    never made by it.
+    Kafka encodes UTF-8 bytes and has one encoding for each name. Other encodings and invalid UTF-8 are rejected.
     """
     if not _USER.fullmatch(text):
         return None
@@ -34,10 +33,10 @@ def percent_decoded(text: str) -> str | None:
 
 
 def unquoted(text: str) -> str | None:
-    """The client id behind a JMX property value (``ObjectName.quote``); ``None`` = it cannot be one.
+    """Decode a client id in a JMX property value (``ObjectName.quote``); return ``None`` if it is invalid.
 
-    Kafka quotes exactly the ids that have something special in them. A special character outside of quotes
-    was therefore cut out of a longer value by a greedy rule of an exporter: ``y"`` from ``"x, client-id=y"``.
+    Kafka quotes only ids with special characters. A special character without quotes means that a greedy exporter rule
+    cut it out of a longer value: ``y"`` from ``"x, client-id=y"``.
     """
     if _PLAIN_CLIENT_ID.fullmatch(text):
         return text
@@ -49,7 +48,7 @@ def unquoted(text: str) -> str | None:
 
 
 def address(text: str) -> str | None:
-    """An ip in its canonical spelling, JMX quotes taken off; ``None`` = it is none."""
+    """Return an ip in canonical form, without JMX quotes; ``None`` if it is invalid."""
     plain = unquoted(text)
     try:
         return str(ipaddress.ip_address(plain if plain is not None else text))
@@ -58,7 +57,7 @@ def address(text: str) -> str | None:
 
 
 def as_it_is(text: str) -> str | None:
-    """The name itself."""
+    """Return the text unchanged."""
     return text
 
 
@@ -68,4 +67,4 @@ DECODERS: Final[dict[str, Callable[[str], str | None]]] = {
     "address": address,
     "plain": as_it_is,
 }
-"""Decoders by the name that a dialect gives them; each answers ``None`` for what cannot be right."""
+"""Decoders by their name in a dialect; each returns ``None`` for invalid text."""

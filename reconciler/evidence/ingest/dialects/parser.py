@@ -1,4 +1,4 @@
-"""Reading tables of dialects: ours, and files of others in the same words. Every slip is named with its place."""
+"""Parses dialect tables (TOML): the shipped one, and files of users. Errors have the place of the fault."""
 
 import functools
 import importlib.resources
@@ -34,7 +34,7 @@ _KINDS: Final = frozenset({"user", "client_id", "ip"})
 
 @functools.cache
 def shipped() -> DialectTable:
-    """The dialects that come with the program."""
+    """Return the dialects that come with the program."""
     text = (
         importlib.resources.files("reconciler.evidence.ingest")
         .joinpath("dialects.toml")
@@ -44,10 +44,10 @@ def shipped() -> DialectTable:
 
 
 def read(path: Path) -> DialectTable:
-    """A file of one's own, put before what is shipped; a dialect of the same name replaces the shipped one.
+    """Read a file of dialects, followed by the shipped ones; a dialect of the same name replaces the shipped one.
 
     Raises:
-        TelemetryError: It cannot be read, or says something that means nothing.
+        TelemetryError: The file cannot be read or is invalid.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -63,15 +63,15 @@ def read(path: Path) -> DialectTable:
 
 
 def parsed(text: str, source: str, common: DialectTable | None = None) -> DialectTable:
-    """A table.
+    """Parse a table of dialects.
 
     Args:
         text: TOML.
-        source: What to call it in errors.
-        common: Whose common lines hold where the text has none.
+        source: Its name in errors.
+        common: Dialects whose common rules are added to those of the text.
 
     Raises:
-        TelemetryError: It says something that means nothing.
+        TelemetryError: The table is invalid.
     """
     try:
         table = tomllib.loads(text)
@@ -107,7 +107,7 @@ def parsed(text: str, source: str, common: DialectTable | None = None) -> Dialec
 
 
 class _DialectFile:
-    """One file: every reader of a part, and the error that names the file."""
+    """Parses the parts of one file; errors have the file as location."""
 
     def __init__(self, source: str) -> None:
         self._where = source

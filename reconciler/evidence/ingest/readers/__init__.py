@@ -1,1 +1,1 @@
-"""Readers of recorded series: the Prometheus HTTP API and files in its formats."""
+"""Readers of recorded series: the Prometheus HTTP API and files."""

@@ -1,4 +1,4 @@
-"""Parquet and CSV exports in the long form: one row per point, with columns for time, metric, labels and value."""
+"""Reads Parquet and CSV exports in long form: one row per point, with columns for time, metric, labels and value."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,10 +32,10 @@ VALUES: Final = ("value", "sample_value")
 LABELS: Final = ("labels", "tags")
 _ROWS: Final = 65_536
 MOST_VALUES: Final = 1 << 21
-"""Labels of the rows of a Parquet file that are read together."""
+"""Maximum number of label values of the Parquet rows that are read together."""
 
 MOST_LABELS: Final = 1 << 24
-"""Bytes of labels of the rows whose labels are unpacked together."""
+"""Maximum bytes of labels that are decoded together."""
 
 _WITH_UNIT: Final = "_ms"
 _Labels = dict[str, str]
@@ -43,7 +43,7 @@ _Labels = dict[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ColumnLayout:
-    """Which column is what."""
+    """The role of each column."""
 
     time: str
     metric: str
@@ -56,21 +56,21 @@ class _ColumnLayout:
 def parquet(
     path: Path, counts: DropCounts, unit: TimeUnit = TimeUnit.AUTO
 ) -> Iterator[RecordedSeries]:
-    """The series of a Parquet file, whatever it is called; arguments and errors as for :func:`csv`."""
+    """Read the series of a Parquet file with any extension; arguments and errors as in :func:`csv`."""
     return _read(_parquet, path, counts, unit)
 
 
 def csv(path: Path, counts: DropCounts, unit: TimeUnit = TimeUnit.AUTO) -> Iterator[RecordedSeries]:
-    """The series of a CSV file with a header, in stretches of some ten thousand rows.
+    """Read the series of a CSV file with a header; a series may be yielded in several parts.
 
     Args:
-        path: Text, or ``.gz`` of it.
-        counts: ``bad_line`` for rows that have too few columns, no metric or labels that are none; ``not_a_time``
-            and ``bad_value`` for points.
-        unit: How times are written.
+        path: Text, or ``.gz``.
+        counts: Counts ``bad_line`` (wrong number of columns, no metric, invalid labels), ``not_a_time`` and
+            ``bad_value``.
+        unit: The unit of times.
 
     Raises:
-        TelemetryError: A column is missing, or the file is damaged or half-written.
+        TelemetryError: A column is missing, or the file is damaged or incomplete.
     """
     return _read(_csv, path, counts, unit)
 
@@ -102,7 +102,7 @@ def _parquet(path: Path, counts: DropCounts) -> Iterator[pa.RecordBatch]:
 
 
 def _batch_rows(metadata: pq.FileMetaData) -> int:
-    """Rows that are read together: fewer where a row holds many labels, each of which is a value of its column."""
+    """Return the number of rows to read together: fewer if rows have many labels, each of which is a value."""
     rows = _ROWS
     for group in map(metadata.row_group, range(metadata.num_row_groups)):
         values = max((group.column(at).num_values for at in range(group.num_columns)), default=0)
@@ -112,12 +112,12 @@ def _batch_rows(metadata: pq.FileMetaData) -> int:
 
 
 def _in_pieces(batch: pa.RecordBatch, labels: str, path: Path) -> Iterator[pa.RecordBatch]:
-    """Parts of a batch whose labels take at most :data:`MOST_LABELS` bytes when each row has its own copy.
+    """Yield parts of a batch whose decoded labels take at most :data:`MOST_LABELS` bytes.
 
-    Only labels in a map or a struct are copied. A column of texts is decoded once for each text (:func:`_texts`).
+    Applies to labels in a map or struct; a string column is decoded once per distinct value (:func:`_texts`).
 
     Raises:
-        TelemetryError: One row takes more.
+        TelemetryError: A single row takes more.
     """
     size = (
         unpacked_size(batch.column(labels))
@@ -147,7 +147,7 @@ def _csv(path: Path, counts: DropCounts) -> Iterator[pa.RecordBatch]:
         )
         return "skip"
 
-    # Looked through before: Arrow's handler of bad rows cannot take what is no UTF-8.
+    # Read once before: Arrow's handler of invalid rows fails on invalid UTF-8.
     with TextFile(path) as file:
         size = 0
         while block := file.read():
@@ -163,7 +163,7 @@ def _csv(path: Path, counts: DropCounts) -> Iterator[pa.RecordBatch]:
             invalid_row_handler=lambda _: "skip", newlines_in_values=True
         )
         header = pyarrow.csv.open_csv(stream, parse_options=anything).schema.names
-    # Every column is read as text: 007 is a client id and no number.
+    # Read every column as strings: 007 is a client id and not a number.
     options = pyarrow.csv.ConvertOptions(
         column_types={name: pa.string() for name in header}, strings_can_be_null=False
     )
@@ -247,7 +247,7 @@ def _series(
 def _own_labels(
     batch: pa.RecordBatch, layout: _ColumnLayout, path: Path
 ) -> Callable[[int], _Labels | None]:
-    """Labels of a row from the one column that holds them all: a map, a struct or JSON."""
+    """Return a function from row to labels, for the column with all labels: a map, a struct or JSON."""
     if not layout.labels:
         nothing: _Labels = {}
         return lambda _: nothing
@@ -283,7 +283,7 @@ def _from_json(text: str) -> _Labels | None:
 
 
 def _mapping(raw_labels: Mapping[Any, Any]) -> _Labels | None:
-    """Sorted labels, those without a value left out; ``None`` if one is no text."""
+    """Return sorted labels without empty ones; ``None`` if a name or value is not a string."""
     present_labels = {name: value for name, value in raw_labels.items() if value is not None}
     if not all(
         isinstance(name, str) and isinstance(value, str) for name, value in present_labels.items()
@@ -293,7 +293,7 @@ def _mapping(raw_labels: Mapping[Any, Any]) -> _Labels | None:
 
 
 def _texts(column: pa.Array) -> list[str]:
-    """A text for each row, "" for null. Rows with the same entry of a dictionary share one text."""
+    """Return a string per row, "" for null; rows with the same dictionary entry share one string."""
     if pa.types.is_dictionary(column.type):
         entries = [text or "" for text in column.dictionary.cast(pa.string()).to_pylist()]
         return ["" if at is None else entries[at] for at in column.indices.to_pylist()]
@@ -318,7 +318,7 @@ def _values(column: pa.Array, name: str, path: Path) -> list[float | None]:
 def _times(column: pa.Array, unit: TimeUnit, path: Path) -> list[int | None]:
     kind = column.type
     if pa.types.is_timestamp(kind):
-        # Parquet without a zone means UTC for all known writers.
+        # Timestamps without a time zone are UTC in files of all known Parquet writers.
         return list(column.cast(pa.timestamp("ms"), safe=False).cast(pa.int64()).to_pylist())
     if _is_text(kind):
         return [_from_text(text, unit) for text in _texts(column)]
@@ -336,7 +336,7 @@ def _from_text(text: str, unit: TimeUnit) -> int | None:
         parsed_time = datetime.fromisoformat(text)
     except ValueError:
         return None
-    # Without a zone it could be any time of the day.
+    # A time without a zone is ambiguous.
     return None if parsed_time.tzinfo is None else round(parsed_time.timestamp() * 1000)
 
 

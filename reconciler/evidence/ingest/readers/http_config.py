@@ -1,4 +1,4 @@
-"""How to speak to a Prometheus: the words of its own `http_config` (authorization, TLS, headers), from a file. Secrets stay inside."""
+"""Reads Prometheus' `http_config` (authorization, TLS, headers) from a file; secrets are redacted from all output."""
 
 import base64
 import re
@@ -36,22 +36,22 @@ _TENANTS: Final = frozenset(
         "accept-language",
     }
 )
-"""Headers that name a caller and prove nothing. Every other one may be a key, and counts as a credential."""
+"""Headers that identify a tenant or client; all others may contain a secret and count as credentials."""
 
 _HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _LEAST_SECRET: Final = 4
-"""Shorter ones are not looked for in texts: they would be found everywhere."""
+"""Shorter secrets are not redacted: they would match everywhere."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpConfig:
-    """What goes along with every request.
+    """HTTP settings for all requests.
 
     Attributes:
-        tls: ``None`` = the system's authorities, as always.
-        server_name: Instead of the host's, in TLS; "" = the host's.
-        proxy: Through which proxy, "" = what the environment says.
-        authorized: Whether a secret goes along, which wants TLS: authorization, or any header but those of tenants.
+        tls: ``None`` = the system's certificate authorities.
+        server_name: TLS server name; "" = the host of the URL.
+        proxy: Proxy URL; "" = as set in the environment.
+        authorized: Whether requests contain a credential (any header but :data:`_TENANTS`), which requires TLS.
     """
 
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -65,16 +65,16 @@ class HttpConfig:
         remember(*self.secrets)
 
     def hidden_in(self, text: str) -> str:
-        """A text without our secrets."""
+        """Return the text with secrets redacted."""
         scrub = SecretScrubber(secret for secret in self.secrets if len(secret) >= _LEAST_SECRET)
         return redact_urls(scrub(text))
 
 
 def read(path: Path) -> HttpConfig:
-    """The configuration in a file, YAML or JSON. Files that it names are looked up beside it.
+    """Read the configuration from a YAML or JSON file; paths in it are relative to its folder.
 
     Raises:
-        TelemetryError: It cannot be read, or has a word that we do not know. No value of it is in the message.
+        TelemetryError: It cannot be read, or has an unknown field. The message contains no value of the file.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -150,7 +150,7 @@ class _ConfigReader:
         return f"Bearer {self._value(top, 'bearer_token', 'the file')}"
 
     def _value(self, table: Mapping[str, Any], name: str, description: str) -> str:
-        """A value that stands there or in a file of its own."""
+        """Return a value that is inline or in a file of its own."""
         file = self._optional(table, f"{name}_file")
         if name in table and file:
             raise self.wrong(f"{description}: {name} and {name}_file exclude each other")

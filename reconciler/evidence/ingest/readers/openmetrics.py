@@ -1,4 +1,4 @@
-"""OpenMetrics text, the classic exposition format with times, and `promtool tsdb dump`: samples as series."""
+"""Reads OpenMetrics, the classic Prometheus text format with timestamps, and output of `promtool tsdb dump`."""
 
 import re
 from collections.abc import Iterator
@@ -33,33 +33,33 @@ _LABEL: Final = re.compile(
 _ESCAPE: Final = re.compile(r"\\(.)")
 _ESCAPES: Final = {"\\": "\\", '"': '"', "n": "\n"}
 _MANY: Final = 1_000_000
-"""So many points are gathered before stretches of series are given away."""
+"""Number of points after which the series read so far are yielded."""
 
 _MANY_CHARACTERS: Final = 1 << 23
-"""Names and labels of as many characters are gathered, too; in memory they have about five times as much."""
+"""The same for characters of names and labels; in memory they take about five times as much."""
 
 LONGEST_LINE: Final = 256 * 1024
-"""In characters. A name of Kafka has 32,767 bytes at most, and a line has a handful of labels."""
+"""In characters. Kafka names have at most 32,767 bytes, and a line has few labels."""
 
 _REST: Final = re.compile(r"\s*+")
 
 _SECONDS: Final = 100_000_000_000
-"""Seconds reach this in the year 5138, milliseconds did in 1973."""
+"""Timestamps below this are seconds: it is the year 5138 in seconds, and 1973 in milliseconds."""
 
 
 def read(
     path: Path, counts: DropCounts, unit: TimeUnit = TimeUnit.AUTO
 ) -> Iterator[RecordedSeries]:
-    """The series of a file; a long one comes in stretches.
+    """Read the series of a file; a long series may be yielded in several parts.
 
     Args:
-        path: Text, or ``.gz`` of it.
-        counts: ``truncated`` where OpenMetrics ends without ``# EOF`` or any file in the middle of a line;
-            ``bad_line`` with file and line; ``no_time`` for samples without a time of their own.
-        unit: How times are written. OpenMetrics counts seconds, the classic format milliseconds; decided by size.
+        path: Text, or ``.gz``.
+        counts: Counts ``truncated`` (no ``# EOF`` in OpenMetrics, or an incomplete last line), ``bad_line`` with file
+            and line, and ``no_time`` (samples without a timestamp).
+        unit: The unit of times; auto distinguishes seconds (OpenMetrics) from milliseconds (classic format) by size.
 
     Raises:
-        TelemetryError: The file cannot be read, or nothing in it is a sample.
+        TelemetryError: The file cannot be read, or contains no sample.
     """
     gathered = _SeriesBuilder(str(path), counts, unit)
     with TextFile(path) as file:
@@ -101,7 +101,7 @@ def _check_length(line: str, path: Path, number: int) -> None:
 
 
 class _SeriesBuilder:
-    """Points by series, while lines come in."""
+    """Collects points by series from lines."""
 
     def __init__(self, source: str, counts: DropCounts, unit: TimeUnit) -> None:
         self.points = 0
@@ -117,7 +117,7 @@ class _SeriesBuilder:
 
     @property
     def is_full(self) -> bool:
-        """Whether it is time to give away what was gathered."""
+        """Whether the collected series should be yielded."""
         return self.points >= _MANY or self._characters >= _MANY_CHARACTERS
 
     def take_series(self) -> Iterator[RecordedSeries]:
@@ -153,7 +153,7 @@ class _SeriesBuilder:
         self.points += 1
 
     def _again(self, line: str) -> bool:
-        """The usual line, quickly: labels that were read before, a value and a time. Whether it was one."""
+        """Read a line with known labels, a value and a time on a fast path; return whether it was one."""
         end = line.rfind("} ")
         head = self._heads.get(line[: end + 1])
         if head is None:
@@ -199,7 +199,7 @@ class _SeriesBuilder:
 
 
 def labels_of(head: str) -> tuple[str, dict[str, str]] | None:
-    """Name and labels of what stands before a value; ``None`` = it cannot be read."""
+    """Parse name and labels before a value; ``None`` if they are invalid."""
     name_match = _NAME.match(head)
     name = name_match[0] if name_match else ""
     remaining_text = head[len(name) :]

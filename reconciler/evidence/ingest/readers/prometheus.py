@@ -1,4 +1,4 @@
-"""A client of the Prometheus HTTP API: what there is, and raw samples. What is too much, what is too slow; the server's own words."""
+"""Client of the Prometheus HTTP API: metric names, series and raw samples, with limits on size and time."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -34,7 +34,7 @@ _SPLIT_WORDS: Final = (
 _SLOW_STATUSES: Final = frozenset({408, 504})
 _SLOW_WORDS: Final = ("timed out", "timeout", "deadline exceeded")
 _SLOW_TRIES: Final = 3
-"""So many tries in a row, of whatever query, may take too long before the query is held to be too much."""
+"""Number of consecutive timeouts, of any query, after which a query is considered too large."""
 
 _HINTS: Final[dict[int, str]] = {
     400: "the server could not read the query: check telemetry.matchers",
@@ -46,26 +46,26 @@ _MOST_WORDS: Final = 300
 
 
 class ResponseTooLarge(TelemetryError):
-    """The answer, or the work for it, is more than the server or we allow: ask for less at once."""
+    """The response, or the work for it, exceeds a limit of the server or client: request less at once."""
 
 
 class ResponseTooSlow(ResponseTooLarge, TelemetryUnavailable):
-    """It took longer than the server or we wait, again and again: ask for less at once, or later."""
+    """Requests timed out repeatedly: request less at once, or later."""
 
 
 class _AttemptTimeout(TelemetryUnavailable):
-    """One try took too long."""
+    """One attempt timed out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrometheusLimits:
-    """What one client may cost.
+    """Limits of one client.
 
     Attributes:
-        total_seconds: For one try, answer included.
-        wait_seconds: Longest single wait that a server may ask for.
-        answer_bytes: Largest answer; a larger one is asked for in parts.
-        answer_items: Most arrays, objects and values in it (three for each sample), likewise.
+        total_seconds: Timeout of one attempt, including the response.
+        wait_seconds: Longest wait that a server may request (Retry-After).
+        answer_bytes: Largest response; larger ones are split.
+        answer_items: Maximum number of arrays, objects and values in it (three per sample); larger ones are split.
     """
 
     connect_seconds: float = 10.0
@@ -79,14 +79,14 @@ BOUNDS: Final = PrometheusLimits()
 
 
 class PrometheusClient:
-    """A server between ``__aenter__`` and ``__aexit__``. Thanos, Mimir, Cortex and VictoriaMetrics speak the same.
+    """An async context manager for a server; also for Thanos, Mimir, Cortex and VictoriaMetrics.
 
     Args:
-        address: Base address, ``/api/v1`` not included.
-        clock: Time as an argument.
+        address: Base address without ``/api/v1``.
+        clock: The clock.
         config: Authorization, TLS and headers.
-        bounds: What it may cost.
-        counts: Where retries, warnings and everything that is left out is counted.
+        bounds: Limits.
+        counts: Counts retries, warnings and everything that is dropped.
     """
 
     def __init__(
@@ -123,10 +123,10 @@ class PrometheusClient:
         await self._http.close()
 
     async def names(self, matches: Sequence[str], from_ms: int, to_ms: int) -> tuple[str, ...]:
-        """Names of the metrics that have series in this time, sorted.
+        """Return the names of metrics with series in a time range, sorted.
 
         Args:
-            matches: Selectors such as ``{cluster="orders"}``; none = all metrics.
+            matches: Selectors such as ``{cluster="orders"}``; empty = all metrics.
             from_ms: Inclusive.
             to_ms: Exclusive.
         """
@@ -136,7 +136,7 @@ class PrometheusClient:
     async def series(
         self, matches: Sequence[str], from_ms: int, to_ms: int
     ) -> tuple[dict[str, str], ...]:
-        """Labels of all series that fit one of the selectors, ``__name__`` included."""
+        """Return the labels, with ``__name__``, of all series that match a selector."""
         raw_series = await self._list("series", matches, from_ms, to_ms)
         return tuple(
             {str(name): str(value) for name, value in label_set.items()}
@@ -145,16 +145,16 @@ class PrometheusClient:
         )
 
     async def raw(self, selector: str, from_ms: int, to_ms: int) -> tuple[RecordedSeries, ...]:
-        """The samples as they are stored, ``from_ms <= time < to_ms``.
+        """Return stored samples with ``from_ms <= time < to_ms``.
 
-        An instant query with a range selector, because a range query makes up values where there are none. Ranges
-        of Prometheus 3 leave their left end out and those of 2 have it in, so we ask for one millisecond more and
-        take it off here.
+        Uses an instant query with a range selector, because a range query repeats values (look-back). Range selectors
+        exclude their left bound in Prometheus 3 and include it in Prometheus 2: the query includes one millisecond
+        more, which is removed here.
 
         Raises:
-            TooLarge: It is too much for one query, or takes too long (:class:`ResponseTooSlow`).
-            TelemetryError: The server refuses.
-            TelemetryAway: It does not answer.
+            ResponseTooLarge: It is too much for one query, or takes too long (:class:`ResponseTooSlow`).
+            TelemetryError: The server rejects the query.
+            TelemetryUnavailable: The server does not answer.
         """
         query = f"{selector}[{to_ms - from_ms}ms]"
         answer = await self._query("query", {"query": query, "time": _seconds(to_ms - 1)})
@@ -176,7 +176,7 @@ class PrometheusClient:
             "start": _seconds(from_ms),
             "end": _seconds(to_ms - 1),
         }
-        # Label values cannot be asked for by POST.
+        # The label values API has no POST.
         method = "GET" if path.startswith("label/") else "POST"
         answer = await self._query(path, parameters, method=method)
         elements = answer.get("data")
@@ -187,7 +187,7 @@ class PrometheusClient:
     async def _query(
         self, path: str, parameters: Mapping[str, str | Sequence[str]], *, method: str = "POST"
     ) -> dict[str, Any]:
-        """The decoded answer; warnings and remarks counted."""
+        """Return the decoded response; count warnings and infos."""
         pairs = [
             (name, element)
             for name, value in parameters.items()
@@ -216,7 +216,7 @@ class PrometheusClient:
         )
 
     def _failure(self, error: TelemetryError, wait: float = 0.0) -> Failure:
-        """Whether a try may be repeated. One that took too long again and again is too much at once."""
+        """Return whether to retry; repeated timeouts become :class:`ResponseTooSlow`, which is not retried."""
         if isinstance(error, _AttemptTimeout):
             self._late += 1
             if self._late >= _SLOW_TRIES:
@@ -248,12 +248,12 @@ class PrometheusClient:
                 )
             decoded = bounded_json.parse(response.body, most_bytes=bounded_json.DOCUMENT)
         except bounded_json.InvalidJson:
-            # A proxy that loses its upstream ends the body as if it were complete.
+            # A proxy that loses its upstream ends the body as if it was complete.
             return self._away(path, "answered with a body that is no JSON or ends too early")
         return self._accepted(path, decoded)
 
     def _unsent(self, path: str, answer: NoResponse) -> TelemetryError:
-        """Why there is no answer at all."""
+        """Return the error for a request without a response."""
         words = self._config.hidden_in(answer.text)
         match answer.kind:
             case NoResponseKind.TOO_LARGE:
@@ -329,7 +329,7 @@ def _checked(address: str, config: HttpConfig) -> str:
         split = urlsplit(address)
         host = split.hostname
         _ = split.port
-    except ValueError:  # Its words quote a piece of the address.
+    except ValueError:  # Its message quotes a part of the address.
         raise TelemetryError("telemetry.prometheus is no address", hint=_HINT_ADDRESS) from None
     if split.scheme not in {"http", "https"} or not host:
         raise TelemetryError("telemetry.prometheus is no HTTP address", hint=_HINT_ADDRESS)
@@ -352,7 +352,7 @@ def _seconds(at_ms: int) -> str:
 
 
 def _within(series: RecordedSeries, from_ms: int, to_ms: int) -> RecordedSeries:
-    """The series without the millisecond that Prometheus 2 gives in addition."""
+    """Return the series without the additional millisecond of Prometheus 2."""
     times = [at for at, _ in series.points]
     if times and from_ms <= min(times) and max(times) < to_ms:
         return series
@@ -361,7 +361,7 @@ def _within(series: RecordedSeries, from_ms: int, to_ms: int) -> RecordedSeries:
 
 
 def _server_words(body: bytes) -> str:
-    """What the server says is wrong, on one line; "" where it answers with a page for people."""
+    """Return the server's error message on one line; "" for HTML pages."""
     try:
         parsed_body = bounded_json.parse(body, most_bytes=bounded_json.ANSWER)
     except bounded_json.InvalidJson:

@@ -1,4 +1,4 @@
-"""Saved answers of Prometheus: query and query_range, one or several after another, read element by element."""
+"""Reads saved Prometheus responses of query and query_range, one or several in a file, element by element."""
 
 import itertools
 import json
@@ -18,35 +18,35 @@ from reconciler.evidence.ingest.readers.text_files import BLOCK, TextFile
 
 _BLANKS: Final = " \t\r\n"
 _MOST: Final = 1 << 23
-"""The longest element, in characters: a series of 30 days with a sample every 10 seconds."""
+"""Maximum length of an element in characters: a series of 30 days with a sample every 10 seconds."""
 
 _MOST_ITEMS: Final = 1_500_000
-"""The arrays, objects and values of such an element: three for each sample."""
+"""Maximum number of arrays, objects and values of an element: three per sample."""
 
 _MOST_FIELDS: Final = 1_000
-"""Fields of an object that is no result."""
+"""Maximum number of fields of an object other than results."""
 
 _SHORT: Final = 12
-"""Longer than any literal or number that the end of a file may have cut."""
+"""More characters than any literal that the end of a block may split."""
 
 
 class _TruncatedFile(Exception):
-    """The file ends in the middle."""
+    """The file ends in the middle of an element."""
 
 
 def read(path: Path, counts: DropCounts) -> Iterator[RecordedSeries]:
-    """The series of a file, as they come.
+    """Read the series of a file one by one.
 
-    The file holds answers (``{"status": …, "data": {"result": […]}}``), or only results, or one element per line.
-    Memory is needed for one element. What a range query made up is counted as ``resampled``: on an even grid of
-    whole seconds it repeats the last value for up to five minutes, as if the series were alive.
+    The file contains responses (``{"status": …, "data": {"result": […]}}``), only results, or one element per line.
+    Memory is bounded by one element. Values that a range query repeated are counted as ``resampled``: on a grid of
+    whole seconds it repeats the last value for up to five minutes, as if the series was alive.
 
     Args:
-        path: JSON, or ``.gz`` of it.
-        counts: ``truncated`` where the file ends too early; what came before is given.
+        path: JSON, or ``.gz``.
+        counts: Counts ``truncated`` if the file ends too early; series before that are yielded.
 
     Raises:
-        TelemetryError: It is no JSON, no answer of Prometheus, or the answer is an error.
+        TelemetryError: The file is not JSON, not a Prometheus response, or an error response.
     """
     grid = _GridCheck()
     with TextFile(path) as file:
@@ -71,7 +71,7 @@ def read(path: Path, counts: DropCounts) -> Iterator[RecordedSeries]:
 
 
 class _ResponseReader:
-    """Pulls elements out of a file whose documents may be larger than memory."""
+    """Yields the elements of a file whose documents may be larger than memory."""
 
     def __init__(self, file: TextFile, source: str, counts: DropCounts) -> None:
         self.answers = 0
@@ -96,7 +96,7 @@ class _ResponseReader:
                 raise self._wrong("holds something that is neither an answer nor a result")
 
     def _object(self, *, top: bool) -> Iterator[Any]:
-        """An object: an answer, its data, or an element by itself. Only its results are not kept whole."""
+        """Parse an object: a response, its data, or an element; results are yielded one by one."""
         fields: dict[str, Any] = {}
         self._take("{")
         while self._need() != "}":
@@ -145,7 +145,7 @@ class _ResponseReader:
         self._at += 1
 
     def _value(self) -> Any:  # noqa: ANN401 - any JSON
-        """The value here, decoded; reads on until it is whole."""
+        """Return the value at the current position; reads more until it is complete."""
         self._need()
         size = BLOCK
         while True:
@@ -154,12 +154,12 @@ class _ResponseReader:
             except json.JSONDecodeError as wrong:
                 if not self._may_be_cut(wrong):
                     raise self._wrong("is no JSON", wrong.pos) from wrong
-            except ValueError as wrong:  # a number of more digits than Python reads
+            except ValueError as wrong:  # a number with more digits than Python accepts
                 raise self._wrong("has a number that is too long") from wrong
             except RecursionError as deep:
                 raise self._wrong("is nested too deeply") from deep
             else:
-                # A number at the very end may go on in the next block.
+                # A number at the very end may continue in the next block.
                 if end < len(self._text) or self._ended:
                     self._at = end
                     return value
@@ -169,7 +169,7 @@ class _ResponseReader:
             size = min(size * 2, _MOST)
 
     def _read_on(self, size: int) -> None:
-        """More of the element here, which is not whole yet; within bounds on what it takes in memory."""
+        """Read more of an incomplete element, within bounds on its size in memory."""
         if len(self._text) - self._at > _MOST:
             raise self._wrong(f"has an element of more than {_MOST:,} characters")
         self._more(size)
@@ -185,7 +185,7 @@ class _ResponseReader:
         )
 
     def _peek(self) -> str:
-        """The next character that is no blank; "" at the end."""
+        """Return the next character that is not whitespace; "" at the end."""
         while True:
             while self._at < len(self._text):
                 if self._text[self._at] not in _BLANKS:
@@ -219,9 +219,9 @@ class _ResponseReader:
 
 
 class _GridCheck:
-    """Whether all points of a file lie on one even grid of whole seconds, and how many repeat the one before.
+    """Detects points on a grid of whole seconds, and counts values that repeat the one before.
 
-    Scrapes have an offset of their own per target, in milliseconds; a range query has one grid for everything.
+    Scrapes have an offset in milliseconds per target; a range query has one grid for all series.
     """
 
     def __init__(self) -> None:

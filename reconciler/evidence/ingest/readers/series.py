@@ -1,4 +1,4 @@
-"""What every reader gives: series of points as they were recorded, and numbers and times as sources write them."""
+"""The output of all readers: series of points as recorded; and parsing of numbers and times."""
 
 import math
 from array import array
@@ -11,10 +11,10 @@ from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
 
 
 class PointArray(Sequence[tuple[int, float]]):
-    """Points as two columns: a tenth of the memory that a list of tuples takes.
+    """Points as two columns, in a tenth of the memory of a list of tuples.
 
     Attributes:
-        times: Milliseconds since the epoch, as read.
+        times: Milliseconds since the epoch.
     """
 
     __slots__ = ("times", "values")
@@ -25,13 +25,13 @@ class PointArray(Sequence[tuple[int, float]]):
 
     @classmethod
     def of(cls, points: Sequence[tuple[int, float]]) -> "PointArray":
-        """These points as columns."""
+        """Return points as columns."""
         if isinstance(points, PointArray):
             return points
         return cls((at for at, _ in points), (value for _, value in points))
 
     def append(self, at: int, value: float) -> None:
-        """One more point, while the series is still being read."""
+        """Append a point."""
         self.times.append(at)
         self.values.append(value)
 
@@ -51,7 +51,7 @@ class PointArray(Sequence[tuple[int, float]]):
         return zip(self.times, self.values, strict=True)
 
     def __eq__(self, other: object) -> bool:
-        """Whether the points are the same; NaN is never the same."""
+        """Whether the points are equal; NaN never equals NaN."""
         return isinstance(other, Sequence) and list(self) == list(other)
 
     def __hash__(self) -> int:
@@ -63,12 +63,12 @@ class PointArray(Sequence[tuple[int, float]]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedSeries:
-    """One recorded series, or a stretch of it.
+    """One recorded series, or a part of it.
 
     Attributes:
-        name: Of the metric; ``__name__`` is not among the labels.
-        labels: As recorded; an absent label and an empty one are the same.
-        points: Milliseconds since the epoch and value, in the order in which they were read.
+        name: Name of the metric; ``__name__`` is not in ``labels``.
+        labels: As recorded; an absent label equals an empty one.
+        points: Milliseconds since the epoch and value, in the order of reading.
     """
 
     name: str
@@ -76,7 +76,7 @@ class RecordedSeries:
     points: Sequence[tuple[int, float]]
 
     def label(self, name: str) -> str:
-        """The value of a label, "" if there is none."""
+        """Return the value of a label; "" if absent."""
         return self.labels.get(name, "")
 
 
@@ -84,14 +84,14 @@ NOTHING: Final = PointArray()
 
 
 def series_of(element: object, counts: DropCounts) -> RecordedSeries | None:
-    """One element of a result; ``None`` where it has no points of numbers.
+    """Parse one element of a result; ``None`` if it has no points.
 
-    Three shapes are read: ``values`` (matrix), ``value`` (vector), and ``values`` beside ``timestamps`` in
-    milliseconds, which is how VictoriaMetrics exports.
+    Accepts ``values`` (matrix), ``value`` (vector), and ``values`` with ``timestamps`` in milliseconds (VictoriaMetrics
+    export).
 
     Args:
-        element: As decoded from JSON.
-        counts: Where everything that is left out is counted.
+        element: Decoded JSON.
+        counts: Counts everything that is dropped.
     """
     if not isinstance(element, dict) or not isinstance(element.get("metric"), dict):
         counts.add(DropReason.BAD_LINE)
@@ -121,7 +121,7 @@ def _points(element: Mapping[str, Any], counts: DropCounts) -> PointArray:
 
 
 def pairs(raw_pairs: Sequence[Any], counts: DropCounts) -> PointArray:
-    """``[[seconds, "value"], …]`` as points."""
+    """Parse ``[[seconds, "value"], …]``."""
     try:
         times = array("q", [round(at * 1000) for at, _ in raw_pairs])
         texts = [text for _, text in raw_pairs]
@@ -133,7 +133,7 @@ def pairs(raw_pairs: Sequence[Any], counts: DropCounts) -> PointArray:
 
 
 def _careful(raw_pairs: Sequence[Any], counts: DropCounts) -> PointArray:
-    """The same, one by one, because one of them is wrong."""
+    """Parse pairs one by one, because at least one is invalid or unusual."""
     points = PointArray()
     for raw_pair in raw_pairs:
         match raw_pair:
@@ -154,7 +154,7 @@ def _careful(raw_pairs: Sequence[Any], counts: DropCounts) -> PointArray:
 
 
 def number_of(text: str) -> float | None:
-    """A number as Prometheus writes it: ``NaN``, ``+Inf`` and ``-Inf`` are numbers, too; ``None`` = it is none."""
+    """Parse a number as Prometheus writes it, including ``NaN``, ``+Inf`` and ``-Inf``; ``None`` if invalid."""
     if "_" in text:
         return None
     try:
@@ -164,7 +164,7 @@ def number_of(text: str) -> float | None:
 
 
 def milliseconds(seconds: float) -> int | None:
-    """Seconds since the epoch in milliseconds; ``None`` = no time that fits into 64 bits."""
+    """Convert seconds since the epoch to milliseconds; ``None`` if it does not fit 64 bits."""
     try:
         rounded_ms = round(seconds * 1000)
     except (ValueError, OverflowError):
@@ -177,7 +177,7 @@ def _seconds_of(at: object) -> object:
 
 
 class TimeUnit(StrEnum):
-    """How times are written; ``auto`` distinguishes seconds, milliseconds, micro- and nanoseconds by their size."""
+    """The unit of times; ``auto`` distinguishes seconds, milliseconds, micro- and nanoseconds by size."""
 
     AUTO = "auto"
     SECONDS = "s"
@@ -196,7 +196,7 @@ _PER_MS: Final = {
 
 
 def moment(number: float, unit: TimeUnit) -> int | None:
-    """A time in milliseconds; ``None`` = it is none in this unit."""
+    """Return a time in milliseconds; ``None`` if it is invalid in this unit."""
     if unit is TimeUnit.ISO or not math.isfinite(number):
         return None
     if unit is TimeUnit.AUTO:
@@ -209,7 +209,7 @@ def moment(number: float, unit: TimeUnit) -> int | None:
 
 
 def _by_size(number: float) -> TimeUnit:
-    """The present is about 1.8 times 10^9 s; a thousand times more is the next unit."""
+    """Return the unit by size: now is about 1.8 times 10^9 s, and each finer unit is 1000 times larger."""
     if number < 1e11:
         return TimeUnit.SECONDS
     if number < 1e14:

@@ -1,4 +1,4 @@
-"""Reading large text files block by block, plain or gzip: what ends in the middle is reported, not raised."""
+"""Reads large text files in blocks, plain or gzip; a truncated file is reported, not raised."""
 
 import codecs
 import gzip
@@ -12,10 +12,10 @@ BLOCK: Final = 1 << 20
 
 
 class TextFile:
-    """A UTF-8 file between ``__enter__`` and ``__exit__``; ``.gz`` is unpacked on the way.
+    """A UTF-8 file as a context manager; ``.gz`` is decompressed.
 
     Attributes:
-        truncated: Whether the file ended in the middle of a character or of its compression.
+        truncated: Whether the file ended in the middle of a character or of the compressed data.
     """
 
     def __init__(self, path: Path) -> None:
@@ -39,10 +39,10 @@ class TextFile:
             self._file.close()
 
     def read(self, size: int = BLOCK) -> str:
-        """The next characters; "" = there are no more.
+        """Return the next characters; "" at the end.
 
         Raises:
-            TelemetryError: The file cannot be read, or is no UTF-8.
+            TelemetryError: The file cannot be read, or is not UTF-8.
         """
         assert self._file is not None, "used outside its context"  # noqa: S101 - our own slip
         while not self._ended:

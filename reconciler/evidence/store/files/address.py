@@ -1,4 +1,4 @@
-"""Where tables are kept, as an address: its parts, how it is shown without secrets, and how Spark calls it."""
+"""Addresses of stores: their parts, their text without credentials, and the form that Spark uses."""
 
 import os
 import re
@@ -25,25 +25,25 @@ SCHEMES: Final[dict[str, str]] = {
     "https": "https",
     "http": "http",
 }
-"""What may be typed, and what it means."""
+"""Accepted schemes and their canonical form."""
 
 KNOWN: Final = "a folder, file://, s3://, gs://, az://, memory://, or https:// for reading"
 
 ACCOUNTS: Final = ("AZURE_STORAGE_ACCOUNT_NAME", "AZURE_ACCOUNT_NAME")
-"""Where object stores look for the account of ``az://CONTAINER/…``."""
+"""Environment variables with the storage account for ``az://CONTAINER/…``, as object store clients use them."""
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?=//|/)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LakeAddress:
-    """A place for files.
+    """The address of a store.
 
     Attributes:
         scheme: One of the values of :data:`SCHEMES`.
-        root: An absolute path for folders, else what follows the scheme, without a slash at its end. Of a web
-            address it may hold a password: show :attr:`redacted_text` instead.
-        redacted_text: The whole for people, without credentials.
+        root: For folders an absolute path, otherwise the text after the scheme, without a trailing slash. A web address
+            may contain a password: display :attr:`redacted_text` instead.
+        redacted_text: The whole address for display, without credentials.
     """
 
     scheme: str
@@ -51,10 +51,10 @@ class LakeAddress:
     redacted_text: str
 
     def spark(self, path: str, environ: Mapping[str, str] = os.environ) -> str:
-        """What Spark reads this file as; Hadoop takes names as they are, so nothing is escaped.
+        """Return the URI of a file for Spark; nothing is escaped, because Hadoop takes names literally.
 
         Raises:
-            LakeError: Spark cannot read from here.
+            LakeError: Spark cannot read from this address.
         """
         match self.scheme:
             case "file":
@@ -85,10 +85,10 @@ class LakeAddress:
 
 
 def parsed(uri: str) -> LakeAddress:
-    """The address as it was typed.
+    """Parse an address.
 
     Raises:
-        LakeError: It is empty, of an unknown scheme, or names no bucket.
+        LakeError: It is empty, has an unknown scheme or no bucket, or contains credentials where none may be.
     """
     if not uri.strip():
         raise LakeError("the address is empty", hint=f"give {KNOWN}")
@@ -121,7 +121,7 @@ def parsed(uri: str) -> LakeAddress:
             hint="object stores take them from the environment, for example AWS_ACCESS_KEY_ID",
         )
     if scheme not in WEB and ":" not in parts.netloc:
-        redacted = uri  # A bucket and a folder, in which "@" is a letter as any other.
+        redacted = uri  # a bucket and folder, in which "@" is an ordinary character
     return LakeAddress(
         scheme=scheme, root=uri[match.end() + 2 :].rstrip("/"), redacted_text=redacted.rstrip("/")
     )

@@ -1,4 +1,4 @@
-"""Tables as Arrow knows them: the schema of each, and rows brought into it or refused by file and column."""
+"""Arrow schemas of the tables; converts rows to them or rejects them with file and column."""
 
 from typing import Final
 
@@ -25,10 +25,10 @@ ASK_FOR_WHOLE: Final = "run ingest with --from this day (samples), or the job th
 
 
 def open_content(content: bytes) -> pa.BufferReader:
-    """A reader of a copy of these bytes in Arrow's own memory.
+    """Return a reader of a copy of the bytes in Arrow's own memory.
 
-    Threads of Arrow's pools may release the memory of a reader after the call that used it has returned. Memory of
-    Python needs the interpreter for that, and a process that ends meanwhile is aborted
+    Threads of Arrow's pools may release the memory of a reader after the call that used it has returned. For memory
+    owned by Python they need the interpreter, and a process that exits meanwhile is aborted
     (https://github.com/apache/arrow/issues/36389).
     """
     buffer = pa.allocate_buffer(len(content))
@@ -37,7 +37,7 @@ def open_content(content: bytes) -> pa.BufferReader:
 
 
 def schema(table: Table) -> pa.Schema:
-    """The columns of a table in order, with exact nullability; name and schema version stand in the metadata."""
+    """Return the columns of a table in order, with exact nullability; the metadata has name and schema version."""
     return pa.schema(
         [
             pa.field(column.name, TYPES[column.kind], nullable=column.null)
@@ -48,13 +48,13 @@ def schema(table: Table) -> pa.Schema:
 
 
 def conformed(table: Table, rows: pa.Table, path: str = "") -> pa.Table:
-    """The same rows with exactly the columns of a table.
+    """Return the same rows with exactly the columns of a table.
 
-    Nullable columns that are missing become null: a table of the version before has none of those that came since.
-    Other spellings of one type (dictionaries, large and view texts) are taken; other types never are.
+    Missing nullable columns become null: the previous schema version lacks columns added later. Other encodings of the
+    same type (dictionaries, large strings, string views) are accepted; other types are not.
 
     Raises:
-        LakeDamaged: A column is missing, unknown, of another type, or null where it may not be.
+        LakeDamaged: A column is missing, unknown, of another type, or null where nulls are not allowed.
     """
     check_columns(table, rows.schema, path)
     columns = [_column(column, rows, path) for column in table.columns]
@@ -62,10 +62,10 @@ def conformed(table: Table, rows: pa.Table, path: str = "") -> pa.Table:
 
 
 def check_columns(table: Table, actual_schema: pa.Schema, path: str = "") -> None:
-    """Whether rows of this schema can be rows of a table.
+    """Check that rows of a schema fit a table.
 
     Raises:
-        LakeDamaged: A column is missing, unknown, twice there, or of another type.
+        LakeDamaged: A column is missing, unknown, duplicated, or of another type.
     """
     columns_by_name = {column.name: column for column in table.columns}
     names = list(actual_schema.names)
@@ -102,7 +102,7 @@ def _column(column: Column, rows: pa.Table, path: str) -> pa.ChunkedArray:
     values = rows.column(column.name)
     holes = values.null_count
     if pa.types.is_dictionary(values.type) and not holes:
-        holes = pc.sum(pc.is_null(values)).as_py() or 0  # a null may also stand in the dictionary
+        holes = pc.sum(pc.is_null(values)).as_py() or 0  # the dictionary may contain a null, too
     if holes and not column.null:
         raise LakeDamaged(
             f"{holes} of {rows.num_rows} values in the column {column.name!r} are null, which none may be",

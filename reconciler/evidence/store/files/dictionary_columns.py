@@ -1,7 +1,7 @@
-"""Parquet files whose texts stay dictionaries, and how large such texts become when each row has its own copy.
+"""Opens Parquet files with strings kept as dictionaries, and computes the size of the strings when decoded.
 
-In a file, a row that repeats a text costs a bit or less, and an item of a list the same. Code that unpacks a file asks
-here first, so that its size in memory is known before it is taken.
+In a file, a row that repeats a string, or an item of a list, costs a bit or less. Callers compute the size in memory
+here before they decode a file.
 """
 
 from typing import Final
@@ -11,14 +11,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 ITEM_BYTES: Final = 64
-"""What an item of a list or a map costs beside its text."""
+"""Size of an item of a list or map in addition to its string."""
 
 
 def open_parquet(source: str | pa.NativeFile) -> pq.ParquetFile:
-    """A Parquet file whose texts are read as dictionaries, those in lists, maps and structs too.
+    """Open a Parquet file with all strings read as dictionaries, also those in lists, maps and structs.
 
     Raises:
-        pa.ArrowException: It is no whole Parquet file.
+        pa.ArrowException: It is not a complete Parquet file.
         OSError: It cannot be read.
     """
     metadata = pq.read_metadata(source)
@@ -36,7 +36,7 @@ def open_parquet(source: str | pa.NativeFile) -> pq.ParquetFile:
 
 
 def unpacked_size(column: pa.Array | pa.ChunkedArray) -> int:
-    """Bytes of all texts of a column, each counted in every row that has it, and of the items of lists."""
+    """Return the bytes of all strings of a column, counted once per row, and of the items of lists."""
     kind = column.type
     if isinstance(column, pa.ChunkedArray):
         return sum(map(unpacked_size, column.chunks))

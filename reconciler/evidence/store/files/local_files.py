@@ -1,6 +1,6 @@
-"""Files on disks: written beside, synced, then linked or renamed to their name, so that no half of one is ever seen.
+"""Writes files on disks atomically: to a temporary name, synced, then linked or renamed.
 
-The object store's own writer for disks syncs nothing, and what it leaves behind when it is killed is in no listing.
+The object store's own writer for disks does not sync, and its left-over temporary files are in no listing.
 """
 
 import contextlib
@@ -13,29 +13,27 @@ from typing import Final
 from reconciler.errors import LakeConflict, LakeError
 
 BESIDE: Final = ".new"
-"""Ending of files that are being written; a writer that died leaves one, and ``expire`` removes it a day later."""
+"""Suffix of files that are being written; a crashed writer leaves one, and ``expire`` removes it a day later."""
 
 
 def write(path: Path, content: bytes, *, create: bool) -> None:
-    """Makes a file, whole and durable, and the folders above it.
+    """Write a file atomically and durably; create its parent folders.
 
     Args:
-        path: Where.
-        content: What.
-        create: Whether there must not be one yet; else it is replaced.
+        path: The file.
+        content: Its content.
+        create: Whether the file must not exist; otherwise it is replaced.
 
     Raises:
-        LakeConflict: There is one (``create``).
-        LakeError: The disk refuses.
+        LakeConflict: The file exists and ``create`` is set.
+        LakeError: The file cannot be written.
     """
     temporary_path = path.with_name(f".{path.name}.{secrets.token_hex(6)}{BESIDE}")
     try:
         _write_beside(temporary_path, content)
         try:
             if create:
-                os.link(
-                    temporary_path, path
-                )  # the one way to name a file that fails if the name is taken
+                os.link(temporary_path, path)  # unlike rename, fails if the name exists
             else:
                 _ = temporary_path.replace(path)
         finally:
@@ -51,16 +49,16 @@ def write(path: Path, content: bytes, *, create: bool) -> None:
 
 
 def remove(path: Path, root: Path) -> None:
-    """Removes a file, and the folders below ``root`` that are empty then; one that is not there is fine.
+    """Remove a file, if it exists, and folders below ``root`` that become empty.
 
     Raises:
-        LakeError: The disk refuses.
+        LakeError: The file cannot be removed.
     """
     try:
         path.unlink(missing_ok=True)
     except OSError as error:
         raise storage_error(path, error) from error
-    with contextlib.suppress(OSError):  # the first that is not empty ends it
+    with contextlib.suppress(OSError):  # stops at the first folder that is not empty
         for folder in path.parents:
             if folder == root or not folder.is_relative_to(root):
                 return
@@ -68,7 +66,7 @@ def remove(path: Path, root: Path) -> None:
 
 
 def _write_beside(temporary_path: Path, content: bytes) -> None:
-    """Writes the file that will be named, again if its empty folder was removed meanwhile."""
+    """Write the temporary file; retry if its empty folder was removed meanwhile."""
     for last in (False, False, True):
         _make_folders(temporary_path.parent)
         try:
@@ -121,7 +119,7 @@ _HINTS: Final[dict[int, str]] = {
 
 
 def storage_error(path: Path, error: OSError) -> LakeError:
-    """What the disk said, in words."""
+    """Return the error for a failed system call, with a hint."""
     return LakeError(
         f"cannot be written: {error.strerror or error}",
         path=str(path),

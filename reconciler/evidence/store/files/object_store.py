@@ -1,6 +1,6 @@
-"""Where files are kept: a folder, memory, or an object store, behind six verbs. The only door to ``obstore``.
+"""Stores files in a folder, memory, or an object store; the only module that imports ``obstore``.
 
-"Create, unless it exists" is what everything else stands on: a link on a disk, ``If-None-Match: *`` in object stores.
+Commits depend on an atomic "create unless it exists": a hard link on a disk, ``If-None-Match: *`` in object stores.
 """
 
 import base64
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 CONNECT: Final = timedelta(seconds=5)
 WHOLE: Final = timedelta(minutes=10)
-"""One request with its body: a day of a large cluster over a slow line."""
+"""Timeout of one request with its body: a day of a large cluster over a slow connection."""
 SILENCE: Final = timedelta(seconds=60)
 PLAIN_HTTP: Final = ("AWS_ALLOW_HTTP", "AZURE_ALLOW_HTTP", "GOOGLE_ALLOW_HTTP")
-"""Object stores on ``http://``, as development servers are, have to be allowed in the environment."""
+"""Environment variables, one of which must be set for object stores on ``http://``, such as development servers."""
 LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
 PIECE: Final = 256 * 1024
 """Bytes of a file that are read at once."""
@@ -44,11 +44,11 @@ TRIED_FOR: Final = timedelta(seconds=45)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredFile:
-    """A file as a listing shows it.
+    """A file in a listing.
 
     Attributes:
-        size: In bytes.
-        modified_ms: When it was written, by the store's clock.
+        size: Bytes.
+        modified_ms: Time of the last write by the store's clock.
     """
 
     path: str
@@ -57,7 +57,7 @@ class StoredFile:
 
 
 class FileStore:
-    """Files by their path; parts of a path are separated by ``/`` and contain no ``..``."""
+    """Files by path; segments are separated by ``/`` and are never ``..``."""
 
     def __init__(self, at: address.LakeAddress, objects: "ObjectStore") -> None:
         self._at = at
@@ -66,36 +66,36 @@ class FileStore:
 
     @property
     def redacted_address(self) -> str:
-        """Its address for people, without credentials."""
+        """Its address for display, without credentials."""
         return self._at.redacted_text
 
     @property
     def folder(self) -> Path | None:
-        """Where it is on this machine's disks, ``None`` if it is not."""
+        """Its path on the local disk; ``None`` for other stores."""
         return self._folder
 
     def display_path(self, path: str) -> str:
-        """A file's address for people."""
+        """Return the address of a file for display."""
         return f"{self._at.redacted_text.removesuffix('/')}/{path}"
 
     def uri(self, path: str) -> str:
-        """What Spark reads this file as.
+        """Return the URI of a file for Spark.
 
         Raises:
-            LakeError: Spark cannot read from here.
+            LakeError: Spark cannot read from this address.
         """
         return self._at.spark(path)
 
     def find(self, path: str, *, max_bytes: int | None = None) -> bytes | None:
-        """A file, ``None`` if there is none.
+        """Return the content of a file; ``None`` if it does not exist.
 
         Args:
-            path: Which one.
-            max_bytes: Bytes that it may have; more are not read, whatever size the store says it has.
+            path: The file.
+            max_bytes: Maximum size; more bytes are never read, whatever size the store reports.
 
         Raises:
-            LakeDamaged: It has more bytes.
-            LakeError: It may not be read, or the store does not answer.
+            LakeDamaged: The file is larger.
+            LakeError: The store denies access or does not answer.
         """
         try:
             response = obstore.get(self._objects, path)
@@ -116,11 +116,11 @@ class FileStore:
             raise storage_errors.storage_error(error, self.display_path(path)) from error
 
     def get(self, path: str, *, max_bytes: int | None = None) -> bytes:
-        """A file; arguments as for :meth:`find`.
+        """Return the content of a file; arguments as in :meth:`find`.
 
         Raises:
-            LakeDamaged: There is none, or it has more bytes.
-            LakeError: It may not be read, or the store does not answer.
+            LakeDamaged: The file does not exist or is larger.
+            LakeError: The store denies access or does not answer.
         """
         content = self.find(path, max_bytes=max_bytes)
         if content is None:
@@ -128,11 +128,11 @@ class FileStore:
         return content
 
     def get_range(self, path: str, start: int, end: int) -> bytes:
-        """Some bytes of a file, ``end`` not included; fewer where the file ends before.
+        """Return a byte range of a file, ``end`` exclusive; shorter if the file ends before.
 
         Raises:
-            LakeDamaged: There is none, or it ends before ``start``.
-            LakeError: It may not be read, or the store does not answer.
+            LakeDamaged: The file does not exist or ends before ``start``.
+            LakeError: The store denies access or does not answer.
         """
         if start >= end:
             return b""
@@ -142,16 +142,16 @@ class FileStore:
             raise storage_errors.storage_error(error, self.display_path(path)) from error
 
     def put(self, path: str, content: bytes, *, create: bool = False) -> None:
-        """Writes a file: whole or not at all, even if the process dies meanwhile.
+        """Write a file atomically, even if the process is killed.
 
         Args:
-            path: Where.
-            content: What.
-            create: Whether there must not be one yet.
+            path: The file.
+            content: Its content.
+            create: Whether the file must not exist.
 
         Raises:
-            LakeConflict: There is one (``create``), with another content.
-            LakeError: It cannot be written.
+            LakeConflict: The file exists (``create``); in object stores only if its content differs.
+            LakeError: The file cannot be written.
         """
         self._must_write(path)
         try:
@@ -163,16 +163,16 @@ class FileStore:
                 _ = obstore.put(self._objects, path, content)
         except storage_errors.EXCEPTIONS as error:
             storage_failure = storage_errors.storage_error(error, self.display_path(path))
-            # An answer can get lost: then the second try of the same request meets its own first.
+            # If a response is lost, the client's retry of the same request conflicts with its own first attempt.
             if isinstance(storage_failure, LakeConflict) and self.find(path) == content:
                 return
             raise storage_failure from error
 
     def stored(self, prefix: str = "") -> tuple[StoredFile, ...]:
-        """Every file below a folder, sorted by path; none if there is no such folder.
+        """Return all files below a folder, sorted by path; empty if the folder does not exist.
 
         Raises:
-            LakeError: It may not be listed, or the store does not answer.
+            LakeError: The store denies access, cannot list (web addresses), or does not answer.
         """
         if self._at.scheme in address.WEB:
             raise LakeError("files of a web address cannot be listed", path=self.redacted_address)
@@ -192,18 +192,18 @@ class FileStore:
         return tuple(sorted(stored_files, key=lambda file: file.path))
 
     def paths(self, prefix: str = "") -> list[tuple[str, int]]:
-        """``(path, size)`` of every file below a folder, sorted.
+        """Return ``(path, size)`` of all files below a folder, sorted.
 
         Raises:
-            LakeError: As :meth:`stored`.
+            LakeError: As in :meth:`stored`.
         """
         return [(file.path, file.size) for file in self.stored(prefix)]
 
     def delete(self, paths: Iterable[str]) -> None:
-        """Removes files; those that are not there are fine.
+        """Remove files; missing files are ignored.
 
         Raises:
-            LakeError: One may not be removed.
+            LakeError: A file cannot be removed.
         """
         sorted_paths = sorted(set(paths))
         if not sorted_paths:
@@ -236,17 +236,17 @@ class FileStore:
 
 
 def opened(uri: str, *, create: bool = False) -> FileStore:
-    """The store at an address.
+    """Open the store at an address.
 
-    Credentials and endpoints of object stores come from the environment, by the names that their own tools use
-    (``AWS_…``, ``GOOGLE_…``, ``AZURE_STORAGE_…``).
+    Credentials and endpoints of object stores come from the environment variables of their own tools (``AWS_…``,
+    ``GOOGLE_…``, ``AZURE_STORAGE_…``).
 
     Args:
         uri: A folder, ``file://``, ``memory://`` (a new one each time), ``s3://``, ``gs://``, ``az://``, ``https://``.
-        create: Whether a folder that is not there is made.
+        create: Whether to create a missing folder.
 
     Raises:
-        LakeError: The scheme is unknown, the folder is missing, or the environment lacks something.
+        LakeError: The scheme is unknown, the folder is missing, or the environment is incomplete.
     """
     at = address.parsed(uri)
     if at.scheme == address.MEMORY:
@@ -255,7 +255,7 @@ def opened(uri: str, *, create: bool = False) -> FileStore:
         return FileStore(at, _folder(at, create=create))
     client: ClientConfig = {"connect_timeout": CONNECT, "timeout": WHOLE, "read_timeout": SILENCE}
     retries: RetryConfig = {"max_retries": TRIES, "retry_timeout": TRIED_FOR}
-    # Options that are given here replace what obstore would find in the environment itself.
+    # Options that are set here override the environment variables that obstore reads.
     if at.scheme == "http" or any(
         os.environ.get(name, "").lower() in {"1", "true"} for name in PLAIN_HTTP
     ):
@@ -274,7 +274,7 @@ def opened(uri: str, *, create: bool = False) -> FileStore:
 
 
 def _without_login(at: address.LakeAddress) -> tuple[str, dict[str, str]]:
-    """A web address without user and password, and the header that says them: obstore would drop them."""
+    """Return a web address without user and password, and the header with them, because obstore drops them."""
     host, slash, below = at.root.partition("/")
     login, _, host = host.rpartition("@")
     if not login:

@@ -1,4 +1,4 @@
-"""Rows as Parquet files: sorted by the table's key, so that readers can skip; the same rows give the same bytes."""
+"""Rows as Parquet files, sorted by the table's key so that readers can skip row groups; equal rows give equal bytes."""
 
 import hashlib
 from collections.abc import Sequence
@@ -17,17 +17,16 @@ from reconciler.evidence.store.files.dictionary_columns import (
 from reconciler.usage.tables import ColumnKind, Table
 
 ROW_GROUP: Final = 65_536
-"""Rows that are read or skipped together: a bucket's day on six brokers is one or two of these."""
+"""Rows that are read or skipped together: one day of a bucket on six brokers needs one or two row groups."""
 
 MOST_TEXT: Final = 2**30
-"""Bytes of all texts that are unpacked together (a file, or a row group of one that is read with a filter), each counted
-in every row that has it."""
+"""Maximum bytes of strings decoded together (a file, or a row group if read with a filter), counted once per row."""
 
 WRITE_ANEW: Final = "run ingest with --from this day (samples, looks) or --publish --rebuild (evidence), or the job that made it"
 
 
 def write_parquet(table: Table, rows: pa.Table) -> bytes:
-    """The file of these rows.
+    """Return the content of a Parquet file with these rows.
 
     Raises:
         LakeError: The rows do not fit the table.
@@ -54,16 +53,16 @@ def _sorting(table: Table) -> list[pq.SortingColumn]:
 
 
 def is_as_written(table: Table, content: bytes, before: tuple[str, int], path: str) -> bool:
-    """Whether a file is as :func:`write_parquet` would make it: columns of this version, sorted by the key, by its own word.
+    """Whether a file has the schema and sorting columns of :func:`write_parquet`, by its metadata.
 
     Args:
-        table: What it holds.
+        table: Its table.
         content: The whole file.
-        before: A column and a number that all of its values must lie below.
+        before: A column and an exclusive upper bound for all its values.
         path: Its name, for errors.
 
     Raises:
-        LakeDamaged: It is damaged or cut off.
+        LakeDamaged: The file is damaged or truncated.
     """
     try:
         parquet_file = pq.ParquetFile(arrow_tables.open_content(content))
@@ -84,7 +83,7 @@ def is_as_written(table: Table, content: bytes, before: tuple[str, int], path: s
 
 
 def in_order(table: Table, rows: pa.Table) -> pa.Table:
-    """Rows sorted by the key of their table, ties by the other columns: one order for one set of rows."""
+    """Sort rows by the key of their table, then by the other columns, so that equal sets of rows have one order."""
     non_key_columns = (
         column.name
         for column in table.columns
@@ -104,9 +103,9 @@ def in_order(table: Table, rows: pa.Table) -> pa.Table:
 
 
 def _ranks(column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray | None:
-    """Numbers in the order of the values; ``None`` where all are equal.
+    """Return numbers in the order of the values; ``None`` if all are equal.
 
-    Texts repeat a lot: to sort the few that differ and then whole numbers takes a fraction of the time.
+    Strings repeat: sorting the distinct ones and then integers takes a fraction of the time.
     """
     if not pa.types.is_string(column.type):
         return column
@@ -128,18 +127,18 @@ def read(
     row_filter: pc.Expression | None = None,
     rows: int | None = None,
 ) -> pa.Table:
-    """The rows of a file.
+    """Return the rows of a file.
 
     Args:
-        table: What it holds.
+        table: Its table.
         content: The whole file.
         path: Its name, for errors.
-        columns: Which columns, in this order; all by default.
-        row_filter: Which rows; row groups whose statistics exclude them are not decoded.
-        rows: How many it has to have, by its description; nothing is decoded of one that has others.
+        columns: Column names in this order; all by default.
+        row_filter: A filter on rows; row groups that it excludes by statistics are not decoded.
+        rows: Number of rows by its manifest; a file with another number is rejected before decoding.
 
     Raises:
-        LakeError: The file is damaged or cut off, does not fit the table, or a column is unknown.
+        LakeError: The file is damaged, truncated, does not fit the table, or a column is unknown.
     """
     unknown = [name for name in columns or () if name not in table.names]
     if unknown:
@@ -179,7 +178,7 @@ def _some_rows(
     groups = fragment.subset(row_filter, schema=schema).row_groups
     parts = [schema.empty_table().select(list(names))]
     size = 0
-    for group in groups:  # One at a time: only the rows that pass the filter stay.
+    for group in groups:  # One row group at a time: only rows that pass the filter stay in memory.
         rows = file.read_row_group(group.id)
         _check_size(size + _texts_size(rows), path)
         rows = _with_columns(table, rows, table.names).cast(schema).filter(row_filter)
@@ -196,7 +195,7 @@ def _open(table: Table, content: bytes, path: str) -> pq.ParquetFile:
 
 
 def _with_columns(table: Table, rows: pa.Table, names: Sequence[str]) -> pa.Table:
-    """The named columns in this order; those that the file does not have are null."""
+    """Return these columns in this order; columns that the file does not have are null."""
     schema = arrow_tables.schema(table)
     return pa.table(
         {
@@ -213,7 +212,7 @@ def _texts_size(rows: pa.Table) -> int:
 
 
 def _check_size(size: int, path: str) -> None:
-    """Refuses texts that are repeated until they fill the memory."""
+    """Raise LakeDamaged for repeated strings that would fill the memory."""
     if size > MOST_TEXT:
         raise LakeDamaged(
             f"has {size:,} bytes of text when it is unpacked; {MOST_TEXT:,} are allowed",
@@ -240,10 +239,10 @@ def _checked_rows(table: Table, rows: pa.Table, path: str) -> pa.Table:
 
 
 def count(content: bytes, path: str) -> int:
-    """How many rows a file holds, by its end.
+    """Return the number of rows of a file, from its footer.
 
     Raises:
-        LakeDamaged: It is damaged or cut off.
+        LakeDamaged: The file is damaged or truncated.
     """
     try:
         return int(pq.read_metadata(arrow_tables.open_content(content)).num_rows)
@@ -252,16 +251,16 @@ def count(content: bytes, path: str) -> int:
 
 
 def end_of(content: bytes) -> bytes:
-    """The end of a file: schema, places and statistics, which no checksum of Parquet's covers; b"" if it is none."""
+    """Return the footer (schema, offsets, statistics), which Parquet's checksums do not cover; b"" if there is none."""
     size = int.from_bytes(content[-8:-4], "little") + 8
     return content[-size:] if content[-4:] == b"PAR1" and size <= len(content) else b""
 
 
 def check_same(content: bytes, *, size: int, sha256: str, path: str) -> None:
-    """Whether a file is the one that was committed.
+    """Check that a file is the committed one.
 
     Raises:
-        LakeDamaged: It is not.
+        LakeDamaged: Its size or SHA-256 differs.
     """
     if len(content) != size:
         raise LakeDamaged(
@@ -278,6 +277,6 @@ def check_same(content: bytes, *, size: int, sha256: str, path: str) -> None:
 
 
 def damaged(path: str, error: Exception) -> LakeDamaged:
-    """What to say of a file that Arrow cannot read."""
+    """Return the error for a file that Arrow cannot read."""
     first = str(error).strip().partition("\n")[0][:200]
     return LakeDamaged(f"is no whole Parquet file ({first})", path=path, hint=WRITE_ANEW)

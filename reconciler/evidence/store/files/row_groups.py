@@ -1,4 +1,4 @@
-"""Reading a few row groups of a large file: by ranges, with checksums, and only those whose statistics allow a hit."""
+"""Reads some row groups of a large file by byte ranges, with checksums, and only those that match by statistics."""
 
 import hashlib
 import io
@@ -16,20 +16,20 @@ from reconciler.evidence.store.manifest import UnitFile
 from reconciler.usage.tables import ColumnKind, Table
 
 TAIL: Final = 1 << 18
-"""What is fetched of a file's end at once: its footer, unless it has thousands of row groups."""
+"""Bytes fetched at first from the end of a file: contains the footer unless it has thousands of row groups."""
 
 LARGEST_GAP: Final = 1 << 16
-"""Bytes between two column chunks that are fetched along, because another request would cost more."""
+"""Maximum gap between two column chunks that are fetched in one request, because another request would cost more."""
 
 Wanted = Collection[tuple[str, ...]]
-"""Values of the first columns that are asked for, one text per column."""
+"""Requested values of the first columns, one string per column."""
 
 
 class _RangeFile(io.RawIOBase):
-    """A file of a store as Python knows files; its end is kept, since Parquet begins there.
+    """A file of a store as a Python file object; its end is cached, because Parquet readers start there.
 
-    Arrow may use it on the calling thread only. A thread of Arrow's pools that calls Python while the interpreter
-    ends aborts the process (https://github.com/apache/arrow/issues/36389).
+    Arrow may use it on the calling thread only. A thread of Arrow's pools that calls Python while the interpreter exits
+    aborts the process (https://github.com/apache/arrow/issues/36389).
     """
 
     def __init__(self, store: FileStore, path: str, size: int) -> None:
@@ -42,12 +42,12 @@ class _RangeFile(io.RawIOBase):
         self.failed: LakeError | None = None
 
     def fetch(self, ranges: Collection[tuple[int, int]]) -> None:
-        """Fetches byte ranges (start, end) with as few requests as their gaps allow; they replace those fetched before."""
+        """Fetch byte ranges (start, end), merged over small gaps; replaces the ranges fetched before."""
         self._blocks = []
         spans: list[tuple[int, int]] = []
         for start, end in sorted(ranges):
             if start < 0:
-                continue  # a damaged footer; Arrow names the fault when it reads there
+                continue  # a damaged footer; Arrow reports the fault when it reads there
             if start >= self._tail_from:
                 break
             if spans and start - spans[-1][1] <= LARGEST_GAP:
@@ -60,11 +60,11 @@ class _RangeFile(io.RawIOBase):
         try:
             return self._store.get_range(self._path, start, end)
         except LakeError as error:
-            self.failed = error  # Arrow turns it into an error of its own, without our words
+            self.failed = error  # Arrow replaces it with its own error, without our message
             raise OSError(str(error)) from error
 
     def end(self) -> bytes:
-        """The end of the file as :func:`parquet.end_of` has it; the whole of it is kept from then on."""
+        """Return the footer as :func:`parquet_files.end_of` does; it is cached completely from then on."""
         size = int.from_bytes(self._tail[-8:-4], "little") + 8
         begin = self._size - size
         if 0 <= begin < self._tail_from:
@@ -102,7 +102,7 @@ class _RangeFile(io.RawIOBase):
 
 
 class RowGroupFile:
-    """A Parquet file whose end is read and whose rows are not yet."""
+    """A Parquet file of which the footer is read and rows are read on request."""
 
     def __init__(
         self,
@@ -113,17 +113,17 @@ class RowGroupFile:
         *,
         most_at_once: int | None = None,
     ) -> None:
-        """Reads the end.
+        """Read the footer.
 
         Args:
-            store: Where it is.
-            file: Which one.
-            table: What it holds.
-            end_sha256: Digest of its end, where it is known: statistics that were altered would hide rows.
-            most_at_once: Most rows of one row group, which is what is decoded together.
+            store: The store that contains the file.
+            file: The file.
+            table: Its table.
+            end_sha256: SHA-256 of the footer, if known: modified statistics would hide rows.
+            most_at_once: Maximum number of rows of a row group, which is decoded as a whole.
 
         Raises:
-            LakeDamaged: The file is missing, cut off, damaged, or does not fit its table.
+            LakeDamaged: The file is missing, truncated, damaged, or does not fit its table.
             LakeError: It cannot be fetched.
         """
         self._shown = store.display_path(file.path)
@@ -163,17 +163,17 @@ class RowGroupFile:
             )
         arrow_tables.check_columns(table, self._file.schema_arrow, self._shown)
         self._places = {metadata.schema.column(at).path: at for at in range(metadata.num_columns)}
-        self._leaves: dict[str, list[int]] = {}  # a list has its leaf at NAME.list.element
+        self._leaves: dict[str, list[int]] = {}  # the leaf of a list column is NAME.list.element
         for path, at in self._places.items():
             self._leaves.setdefault(path.partition(".")[0], []).append(at)
 
     @property
     def rows(self) -> int:
-        """How many there are."""
+        """The number of rows."""
         return int(self._file.metadata.num_rows)
 
     def groups(self, names: Sequence[str], keys: Wanted) -> list[int]:
-        """The row groups that may hold one of these values of these columns."""
+        """Return the row groups that may contain one of the keys in these columns."""
         return [
             at
             for at in range(self._file.metadata.num_row_groups)
@@ -181,7 +181,7 @@ class RowGroupFile:
         ]
 
     def equal_rows(self, at: int, names: Sequence[str]) -> int:
-        """The rows of a row group if all have the same values in these columns, by its statistics; else 0."""
+        """Return the number of rows of a row group if its statistics show equal values in these columns; otherwise 0."""
         group = self._file.metadata.row_group(at)
         statistics_of_columns = (group.column(self._places[name]).statistics for name in names)
         equal = all(
@@ -196,7 +196,7 @@ class RowGroupFile:
         for place, name in enumerate(names):
             statistics = group.column(self._places[name]).statistics
             if statistics is None or not statistics.has_min_max:
-                continue  # names of many KiB have none
+                continue  # values of many KiB have no statistics
             low, high = statistics.min, statistics.max
             candidate_keys = [key for key in candidate_keys if low <= key[place] <= high]
             if not candidate_keys:
@@ -204,10 +204,10 @@ class RowGroupFile:
         return True
 
     def read(self, groups: Sequence[int], columns: Sequence[str]) -> pa.Table:
-        """Some row groups, texts as dictionaries that all groups share.
+        """Return the rows of some row groups; strings are dictionaries shared by all chunks.
 
         Raises:
-            LakeError: They are damaged, or cannot be fetched.
+            LakeError: They are damaged or cannot be fetched.
         """
         try:
             self._ranges.fetch(self._chunks(groups, columns))
@@ -219,7 +219,7 @@ class RowGroupFile:
         return rows.unify_dictionaries()
 
     def _chunks(self, groups: Sequence[int], columns: Sequence[str]) -> list[tuple[int, int]]:
-        """First byte, and the byte after the last, of the chunks of these columns in these row groups."""
+        """Return the byte ranges (start, exclusive end) of these columns in these row groups."""
         chunks = []
         for group in groups:
             metadata = self._file.metadata.row_group(group)
@@ -232,10 +232,10 @@ class RowGroupFile:
         return chunks
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """All rows, row group by row group.
+        """Yield all rows, one row group at a time.
 
         Raises:
-            LakeError: As :meth:`read`.
+            LakeError: As in :meth:`read`.
         """
         for at in range(self._file.metadata.num_row_groups):
             yield self.read([at], columns)
@@ -245,14 +245,14 @@ class RowGroupFile:
 
 
 def matches(rows: pa.Table, names: Sequence[str], keys: Sequence[tuple[str, ...]]) -> pa.Array:
-    """For each row, which of the wanted tuples its columns are; null = none.
+    """Return for each row the index of the key that equals its columns; null if none does.
 
-    Texts are compared once per entry of a dictionary, not per row; the rest is arithmetic on whole numbers.
+    Strings are compared once per dictionary entry, not per row; the rest is integer arithmetic.
 
     Args:
-        rows: With dictionaries that all chunks share, at least one row.
+        rows: With dictionaries shared by all chunks, at least one row.
         names: The columns.
-        keys: Tuples of as many values, no two equal, at least one.
+        keys: Distinct tuples with one value per column, at least one.
     """
     code: pa.Array | None = None
     wanted_codes = [0] * len(keys)

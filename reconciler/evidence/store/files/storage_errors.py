@@ -1,4 +1,4 @@
-"""What object stores refuse, as errors of ours: a sentence, the file, what to do; no credentials, no debug dumps."""
+"""Converts errors of object stores to :class:`LakeError`: a sentence, the file and a hint, without credentials."""
 
 from typing import Final
 
@@ -8,7 +8,7 @@ from reconciler.base.redaction import redact_urls
 from reconciler.errors import LakeConflict, LakeDamaged, LakeError
 
 EXCEPTIONS: Final = (exceptions.BaseError, OSError, ValueError)
-"""Everything that obstore raises; it has classes of Python's own where there is one, such as FileNotFoundError."""
+"""All exceptions that obstore raises; for some errors these are Python's classes, such as FileNotFoundError."""
 
 RIGHTS: Final = "check the credentials and their rights; object stores also answer so for a missing file where they may not be listed"
 
@@ -23,7 +23,7 @@ _BY_CLASS: Final[tuple[tuple[type[Exception], str, str], ...]] = (
     (exceptions.NotSupportedError, "cannot be done by this kind of store", ""),
 )
 _BY_WORDS: Final[tuple[tuple[str, str, str], ...]] = (
-    # LocalFileSystem and HTTP have one class for nearly everything.
+    # LocalFileSystem and HTTP use one class for nearly all errors.
     ("Permission denied", "may not be read", "check who owns the files"),
     (
         "Unable to canonicalize filesystem root",
@@ -60,17 +60,17 @@ _TOO_SHORT: Final = (
 
 
 def is_absence(error: Exception) -> bool:
-    """Whether it says that there is no such file."""
+    """Whether the error means that the file does not exist."""
     missing = isinstance(error, FileNotFoundError | exceptions.NotFoundError)
     return missing and _NO_BUCKET not in str(error)
 
 
 def storage_error(error: Exception, path: str) -> LakeError:
-    """The error that people see.
+    """Return the error to report.
 
     Args:
-        error: What obstore raised.
-        path: Which file, shown without secrets.
+        error: The exception of obstore.
+        path: The file, without credentials.
     """
     if isinstance(
         error, exceptions.AlreadyExistsError | exceptions.PreconditionError | FileExistsError

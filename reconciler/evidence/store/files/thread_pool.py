@@ -1,4 +1,4 @@
-"""Several files at the same time: object stores answer slowly, one by one."""
+"""Processes several files at the same time, because object stores have a high latency per request."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -8,11 +8,11 @@ A = TypeVar("A")
 B = TypeVar("B")
 
 AT_ONCE: Final = 8
-"""Files that are read at the same time."""
+"""Number of files that are read at the same time."""
 
 
 def each(work: Callable[[A], B], arguments: Sequence[A]) -> list[B]:
-    """The results in order, several made at the same time; the first error is raised."""
+    """Apply ``work`` to the arguments concurrently; return the results in order, or raise the first error."""
     if len(arguments) < 2:
         return [work(argument) for argument in arguments]
     with ThreadPoolExecutor(min(AT_ONCE, len(arguments))) as pool:
