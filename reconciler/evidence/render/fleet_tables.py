@@ -1,4 +1,4 @@
-"""What a job over a fleet reports, as sheets of plain cells: limits of clients, dead limits, plans, changes."""
+"""Reports of fleet jobs as tables of plain cells: limits of clients, unused limits, plans, changes."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -41,7 +41,7 @@ _LOOKS: Final = {
 
 
 def headline(report: FleetReport) -> str:
-    """The one sentence that stands first."""
+    """Return the headline of a report."""
     sentences = [
         count(len(rows) + report.left_out.get(table, 0), *_NOUNS[table])
         for table, rows in _rows(report).items()
@@ -156,7 +156,7 @@ _EFFECTIVE: Final[TableForm[EffectiveRow]] = TableForm(
 
 
 def sheets(report: FleetReport) -> tuple[ReportTable, ...]:
-    """All parts that hold anything, in the order in which they are read."""
+    """Return all tables with content, in display order."""
     left_out = report.left_out
     violations = [(of.cluster_id, sentence) for of in report.clusters for sentence in of.violations]
     tables = (
