@@ -74,9 +74,7 @@ class ValueState(StrEnum):
 
     FINITE = "finite"
     UNLIMITED = "unlimited"  # at or above MAX_UNITS, including infinity: never simulated
-    INVALID = (
-        "invalid"  # NaN, zero or negative: accepted by old brokers, cannot be simulated
-    )
+    INVALID = "invalid"  # NaN, zero or negative: accepted by old brokers, cannot be simulated
 
 
 class Censored(StrEnum):

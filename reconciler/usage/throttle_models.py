@@ -26,9 +26,7 @@ class ThrottleModel(StrEnum):
     BACKLOG = "backlog"  # delayed until it fits: produce and fetch
     TOKENS = "tokens"  # a token bucket: partition mutations, on the active controller
     REJECTED = "rejected"  # closed, not queued: connections of an address
-    APPROXIMATE = (
-        "approximate"  # delayed by at most 1 s: request time; only the time over the limit is forecast
-    )
+    APPROXIMATE = "approximate"  # delayed by at most 1 s: request time; only the time over the limit is forecast
 
 
 MODEL_OF: Final[dict[QuotaType, ThrottleModel]] = {

@@ -21,7 +21,7 @@ class ClusterIngestSummary:
     """The result for one cluster.
 
     Attributes:
-        window: The requested window; ``None`` = files, or no samples.
+        window: The queried window; ``None`` = no Prometheus was queried.
         published: Address and window of the published evidence; ``None`` = not published.
         failures: Errors of this cluster.
     """
@@ -165,7 +165,6 @@ def _day_lines(day: DayReport) -> Iterable[str]:
 
 
 def _examples(counts: DropCounts) -> dict[str, tuple[str, ...]]:
-    """Return recorded examples by drop reason."""
     return {word.value: samples for word in counts if (samples := counts.examples(word))}
 
 

@@ -1,7 +1,7 @@
 """Charts as SVG text without scripts: a curve with its limits, and rows of bars with a mark.
 
 Every chart has a text description (``role="img"`` with a title), takes its colours from CSS classes of the page, and has
-no inline style, so it conforms to a strict content security policy. Texts are escaped here only.
+no inline style, so it conforms to a strict content security policy. Chart texts are escaped here.
 """
 
 import math
@@ -208,7 +208,7 @@ def _axes(scale: _Scale, top: int, tick_text: TickText) -> str:
 
 
 def _ticks(top: int) -> list[int]:
-    """Return zero and up to four round numbers up to the top."""
+    """Return zero and round numbers up to the top, at most four of them unless the top is below 12."""
     step = max(1, top // 4)
     size: int = 10 ** max(0, len(str(step)) - 1)
     step = next(size * n for n in (1, 2, 5, 10) if size * n >= step)

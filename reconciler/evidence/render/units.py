@@ -134,7 +134,7 @@ def between_per_day_text(least_ms: int | None, most_ms: int | None, covered_ms: 
 
 
 def share_text(ppm: int | None) -> str:
-    """Format millionths as per cent: ``12 %``, ``1.2 %``, ``< 0.01 %``; always rounded down, so that only the whole is ``100 %``."""
+    """Format millionths as per cent: ``12 %``, ``1.2 %``, ``< 0.01 %``; always rounded down, so that less than the whole is never ``100 %``."""
     if ppm is None:
         return UNSET
     if ppm < 0:

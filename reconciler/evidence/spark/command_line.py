@@ -182,7 +182,7 @@ def _without_none(hint: object) -> object:
     return hint
 
 
-def _build_settings(of: type[Any], values_by_name: dict[str, Any]) -> Any:  # noqa: ANN401 - an instance of what is asked for
+def _build_settings(of: type[Any], values_by_name: dict[str, Any]) -> Any:  # noqa: ANN401 - an instance of ``of``
     """Build the settings; arguments that were not given keep the default of their field."""
     converted = {
         name: tuple(value) if isinstance(value, list) else value

@@ -81,7 +81,7 @@ class ImpactQuery:
     """The query of a plan on the evidence of one cluster.
 
     Attributes:
-        requests: The future rows, in the order of :func:`judged`.
+        requests: The future rows, in the order of ``impact_row``.
         flipped: Buckets without limits that will be counted under other tags: their history ends.
         unexplained: Series that the current limits cannot have produced.
     """

@@ -159,7 +159,7 @@ def load_ppm(served_units: IntColumn, dt_ms: IntColumn, available: IntColumn) ->
 
 
 def weighted(values: IntColumn, weights: IntColumn, ppm: int) -> int:
-    """Return the smallest of the values, at least one, that is not exceeded in ``ppm`` millionths of the weight."""
+    """Return the smallest of the values (at least one is required) that is not exceeded in ``ppm`` millionths of the weight."""
     order = np.argsort(values, kind="stable")
     passed = np.cumsum(weights[order])
     enough = -(-int(passed[-1]) * ppm // MILLION)

@@ -43,7 +43,7 @@ MOST_UNITS: Final = 2**62
 """Maximum of units that may arrive, or that a limit may allow, in one series: 53 days at 1 TB/s. Sums of it fit 64 bits."""
 
 CLEAR: Final = 500
-"""A limit this far above the peak allows every sample, however short: rounding half up adds less than a unit per 2 ms."""
+"""A limit this far above the peak allows every sample, even of 1 ms, although arrived units are rounded half up."""
 
 
 FIRST_LOOK: Final = 64

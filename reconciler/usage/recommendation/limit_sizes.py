@@ -95,7 +95,7 @@ class SizingCase:
         to_ms: End of the window, exclusive.
         current: Its current limit; ``None`` = unlimited.
         budget: Budget of a broker for clients; ``None`` = unknown.
-        pinned: Annotated ``sizing: pinned``: only reported.
+        pinned: Whether a document has the label ``sizing: pinned``: only reported.
         bumped: Whether its limit was already raised because of this window; prevents repeated raising.
     """
 

@@ -134,7 +134,7 @@ _RANKS: Final[Mapping[type, Callable[[Any], object]]] = {
     TierBreach: lambda row: (row.row.severity, row.row.after_throttled_ms),
     RecommendationRow: lambda row: (row.advice, _moved(row)),
 }
-"""The figures by which rows are ordered (``spark.report_rows``); rows with equal figures are ordered by name."""
+"""The figures by which rows are ordered (``report_rows`` of the Spark jobs); rows with equal figures are ordered by name."""
 
 
 def _name_of(row: Any) -> tuple[str, ...]:  # noqa: ANN401 - a row of any type above

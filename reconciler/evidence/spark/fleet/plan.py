@@ -170,7 +170,7 @@ def _with_document_state(laid: DataFrame, documents: DataFrame, name: str) -> Da
 
 
 def decided(laid: DataFrame, rules: Mapping[str, Rules], *, now: float, day: dt.date) -> DataFrame:
-    """Return the verdicts of ``quota.compare`` on the pairs of :func:`laid_out`: rows of :data:`VERDICT`.
+    """Return the verdicts of ``quota.planner.comparison.compare`` on the pairs of :func:`laid_out`: rows of :data:`VERDICT`.
 
     Args:
         laid: The pairs.

@@ -36,7 +36,7 @@ def verdict_counts(decided: DataFrame) -> DataFrame:
 def totals(sides: PlanFrames, pairs: DataFrame, decided: DataFrame) -> DataFrame:
     """Return the counts of plan and guards: ``cluster_id`` and :data:`TOTALS`, for clusters with anything to count.
 
-    Pairs in sync are the declared pairs that are not among the differences, plus those that ``quota.compare`` found in sync.
+    Pairs in sync are the declared pairs that are not among the differences, plus those that ``quota.planner.comparison.compare`` found in sync.
 
     Args:
         sides: The inputs of the plan.

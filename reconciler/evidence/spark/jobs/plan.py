@@ -1,4 +1,4 @@
-"""The job ``plan``: the changes of all clusters as ``quota.compare`` plans them; writes ``plan_row`` and ``plan_conflict``."""
+"""The job ``plan``: the changes of all clusters as ``quota.planner.comparison.compare`` plans them; writes ``plan_row`` and ``plan_conflict``."""
 
 import datetime as dt
 from collections.abc import Iterable, Mapping

@@ -283,7 +283,6 @@ def _committed(
     *,
     progress: Progress,
 ) -> unit_writer.CommitResult:
-    """Commit all rows to the lake."""
     progress("buckets to size", 0, 0)
     generations: list[unit_writer.NextGeneration] = []
     for window in windows:

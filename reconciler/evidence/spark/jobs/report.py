@@ -54,7 +54,7 @@ def run(
     """Run both jobs and add the results of ``simulate`` and ``recommend`` in the lake.
 
     Raises:
-        UsageError: A capacity is not of its form.
+        UsageError: The window is empty.
         LakeError: The lake cannot be read or written.
     """
     span = TimeWindow(from_ms=settings.from_ms, to_ms=settings.to_ms)

@@ -21,7 +21,7 @@ COLUMNS: Final = ("cluster_id", "user", "client_id", "ip")
 def of_list(
     spark: SparkSession, principals: Iterable[Principal], clusters: Sequence[str]
 ) -> DataFrame:
-    """Return each client of a list in each cluster: ``resolve.CLIENT``."""
+    """Return each client of a list in each cluster: ``effective_limits.CLIENT``."""
     rows = [
         (principal.user or "", principal.client_id or "", principal.ip or "")
         for principal in principals
@@ -72,7 +72,7 @@ def _everywhere(clients: DataFrame, clusters: Sequence[str]) -> DataFrame:
 
 
 def tags_seen(five_minutes: DataFrame) -> DataFrame:
-    """Return the tags with any use or throttling, with ``last_seen_ms``: ``resolve.BUCKET``, each once.
+    """Return the tags with any use or throttling, with ``last_seen_ms``: ``effective_limits.BUCKET``, each once.
 
     Args:
         five_minutes: ``usage_5m`` of the look-back; intervals without use do not count as use.
@@ -82,7 +82,7 @@ def tags_seen(five_minutes: DataFrame) -> DataFrame:
 
 
 def tags_used(hist: DataFrame) -> DataFrame:
-    """Return the tags with any use, with ``last_seen_ms``: the begin of their last day of use. ``resolve.BUCKET``, each once.
+    """Return the tags with any use, with ``last_seen_ms``: the begin of their last day of use. ``effective_limits.BUCKET``, each once.
 
     Args:
         hist: ``usage_hist_d``; histogram bucket 0 means no use.

@@ -44,8 +44,8 @@ class ObservedClients:
     """The clients that were seen, and the quota types with telemetry.
 
     Attributes:
-        clients: ``resolve.CLIENT`` and ``last_seen_ms`` (null = unknown time), each once; ``None`` = no list.
-        buckets: ``resolve.BUCKET`` and ``last_seen_ms``, each once; only read without a list.
+        clients: ``effective_limits.CLIENT`` and ``last_seen_ms`` (null = unknown time), each once; ``None`` = no list.
+        buckets: ``effective_limits.BUCKET`` and ``last_seen_ms``, each once; only read without a list.
         measured: ``cluster_id`` and ``quota_type`` with telemetry in the look-back; only read without a list.
         since_ms: Begin of the look-back; earlier clients only show when a limit applied last.
     """
@@ -116,7 +116,7 @@ def dated(unused_limits: DataFrame, used: DataFrame, limits: DataFrame) -> DataF
 
     Args:
         unused_limits: The result of :func:`dead`.
-        used: ``resolve.BUCKET`` and ``last_seen_ms``, each once, of any age.
+        used: ``effective_limits.BUCKET`` and ``last_seen_ms``, each once, of any age.
         limits: As for :func:`dead`; tags of the past are resolved against current limits.
     """
     last_uses = _won(used, limits).groupBy(*LIMIT).agg(fn.max("last_seen_ms").alias("_used_ms"))

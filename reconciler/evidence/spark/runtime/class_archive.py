@@ -1,6 +1,6 @@
 """The class-data archive of a local JVM: thousands of Spark classes, loaded once and memory-mapped at later starts.
 
-Measured for a process with one tiny aggregation: half the time of a default start (docs/benchmarks.md, T1). An archive
+Measured for a process with one tiny aggregation: 0.57 of the time of a default start (docs/benchmarks.md, T1). An archive
 fits one SPARK_HOME, its jars and one JVM, which determine its name in the cache; the JVM ignores an archive that does
 not fit and starts without it.
 """

@@ -47,11 +47,11 @@ class Job(Generic[S]):
 
 
 def job_option(
-    help: str,  # noqa: A002 - what argparse calls it
+    help: str,  # noqa: A002 - the name in argparse
     *,
     default: Any = dataclasses.MISSING,  # noqa: ANN401 - of the field's type
     metavar: str = "",
-) -> Any:  # noqa: ANN401 - stands for a value of the field's type, as dataclasses.field does
+) -> Any:  # noqa: ANN401 - typed as a value of the field, as dataclasses.field is
     """Define a field of a job's settings that becomes an option, ``--like-this``; required without a default.
 
     Types: str, int, bool, ``datetime.date``, a StrEnum, each also with ``| None``, and ``tuple[str, ...]``, whose

@@ -71,7 +71,7 @@ def start(settings: Mapping[str, str]) -> None:
     Raises:
         SparkError: The JVM ended before it was ready.
     """
-    if SparkContext._gateway is not None:  # noqa: SLF001 - PySpark has no public way to ask
+    if SparkContext._gateway is not None:  # noqa: SLF001 - PySpark has no public API for it
         return
     conf = SparkConf()
     for key, value in settings.items():
@@ -123,7 +123,7 @@ def end() -> None:
         return
     with contextlib.suppress(LOST, OSError):
         gateway.shutdown()
-    SparkContext._gateway = None  # so that another JVM can be started
+    SparkContext._gateway = None  # noqa: SLF001 - so that another JVM can be started
     SparkContext._jvm = None  # noqa: SLF001
     process.stdin.close()  # closing stdin ends the JVM
     try:

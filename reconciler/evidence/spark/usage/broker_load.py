@@ -135,7 +135,6 @@ _SERVED: Final = StructType(
 
 
 def _served(blocks: pa.Table) -> pa.Table:
-    """Compute the served rate for each sample of one series."""
     (row,) = blocks.slice(0, 1).select((*SERIES, "limit_units", "gap_ms")).to_pylist()
     (series,) = series_blocks.series_by(blocks, SERIES).values()
     schema = to_arrow_schema(_SERVED)
@@ -171,7 +170,6 @@ def with_capacities(at: DataFrame, capacities: DataFrame) -> DataFrame:
 
 
 def _capacity_row(at: pa.Table) -> pa.Table:
-    """Compute the row of one broker and direction."""
     (first,) = at.slice(0, 1).select((*BROKER, "promised_units", "day")).to_pylist()
     of_broker = load(_moments(at), _capacity(at))
     limits = [first.pop("promised_units") or 0]

@@ -128,7 +128,7 @@ def unused(
 
 
 def state() -> Column:
-    """Return ``profiles.state_of`` for recorded use; the first state that applies."""
+    """Return the ``UsageState`` of recorded use; the first that applies."""
     max_rate, limit = fn.col("max_rate_units"), fn.col("limit_units")
     return (
         fn.when(max_rate == 0, fn.lit(str(UsageState.UNUSED)))
