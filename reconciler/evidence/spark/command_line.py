@@ -107,7 +107,7 @@ def _parser(job: Job[Any]) -> argparse.ArgumentParser:
         "--output",
         type=Path,
         metavar="FILE",
-        help="write the result here and not to stdout, into which spark-submit mixes progress",
+        help="write the result to FILE instead of stdout, where spark-submit also prints progress",
     )
     group = parser.add_argument_group("where it runs; leave this out under spark-submit")
     for option, metavar, text in (

@@ -14,8 +14,8 @@ SUMMARIES: Final[dict[str, str]] = {
     "recommend": "A limit for every bucket, with its evidence; nothing is applied.",
     "report": "One page: use, capacity, and the newest what-if and recommendations.",
     "resolve": "Which limit each client gets, and which limits apply to no client.",
-    "plan": "What would change on all clusters, as kquota plan says of one.",
-    "history": "What changed, when, and whether we did it.",
+    "plan": "Planned changes of all clusters, as kquota plan shows for one.",
+    "history": "Changes of limits, their time and their cause.",
 }
 """In the order of use; job ``name`` is in the module ``reconciler.evidence.spark.jobs.name``."""
 

@@ -56,7 +56,7 @@ class CapacitySettings:
         metavar=FORM,
     )
     replication_factor: int | None = job_option(
-        "stands for replication where it was not recorded", default=None, metavar="N"
+        "assumed replication factor where replication was not recorded", default=None, metavar="N"
     )
     cluster: tuple[str, ...] = job_option(
         "only this cluster id; may be repeated", default=(), metavar="ID"

@@ -49,7 +49,7 @@ def run(
     snapshots = cluster_sums.snapshots_of(spark, lake, settings.cluster, span)
     looks = cluster_sums.snapshot_times(snapshots, span)
     names, notes = cluster_sums.looked_at(looks, settings.cluster)
-    progress("reading looks", 0, 0)
+    progress("reading snapshots", 0, 0)
     before = fn.col("observed_at_ms") < span.to_ms
     entries = reader.frame(spark, lake, QUOTA_ENTRY, names, to_day=span.last_day)
     validity_periods = limit_validity.quota_validity(

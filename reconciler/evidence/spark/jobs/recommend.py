@@ -125,7 +125,7 @@ def advised(
         LakeConflict: Another run committed the same day of the same cluster in the meantime.
     """
     work = settings
-    progress("looking at the lake", 0, 0)
+    progress("reading the lake", 0, 0)
     recorded_windows = [
         recorded_window.opened(lake, cluster_id, work.from_ms, work.to_ms)
         for cluster_id in work.clusters
@@ -324,7 +324,7 @@ class RecommendSettings:
     project: str | None = job_option("project file with the tiers", default=None, metavar="FILE")
     to_day: dt.date = job_option("last day of the window, included", metavar="DAY")
     days: int = job_option("length of the window in days", default=DAYS, metavar="N")
-    most: int = job_option("so many rows are shown", default=200, metavar="N")
+    most: int = job_option("maximum number of rows to show", default=200, metavar="N")
 
 
 def run(

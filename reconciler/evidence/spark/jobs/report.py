@@ -36,7 +36,7 @@ class ReportSettings:
         metavar=capacity.FORM,
     )
     replication_factor: int | None = job_option(
-        "stands for replication where it was not recorded", default=None, metavar="N"
+        "assumed replication factor where replication was not recorded", default=None, metavar="N"
     )
     cluster: tuple[str, ...] = job_option(
         "only this cluster id; may be repeated", default=(), metavar="ID"

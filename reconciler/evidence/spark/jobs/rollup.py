@@ -38,7 +38,7 @@ class RollupSettings:
     )
     from_day: dt.date | None = job_option("first day", default=None, metavar="DAY")
     to_day: dt.date | None = job_option("last day, included", default=None, metavar="DAY")
-    rebuild: bool = job_option("make all units anew, changed or not", default=False)
+    rebuild: bool = job_option("write all units again, changed or not", default=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -53,7 +53,7 @@ def simulated(
         LakeConflict: Another run committed the same day of the same cluster in the meantime.
     """
     work = settings
-    progress("looking at the lake", 0, 0)
+    progress("reading the lake", 0, 0)
     windows = [
         recorded_window.opened(lake, candidate.cluster_id, work.from_ms, work.to_ms)
         for candidate in work.candidates

@@ -66,7 +66,7 @@ def ready(java_version: str, tell: Callable[[str], None], log4j: str) -> Path | 
         path.parent.mkdir(parents=True, exist_ok=True)
         with _exclusive_lock(path.with_suffix(".lock")):
             if not path.exists():
-                tell("making a class-data archive, once; starts take half the time from then on")
+                tell("making a class-data archive, once; later starts are shorter")
                 _make(path, log4j)
     except (OSError, subprocess.SubprocessError):
         return None
