@@ -48,12 +48,12 @@ def looked_at(
     names = tuple(sorted(looks_ms.keys() & set(cluster_names or looks_ms)))
     if not names:
         raise UsageError(
-            "the lake has no complete look at any of these clusters",
+            "the lake has no complete snapshot of any of these clusters",
             hint="kquota snapshot --taken-at --out prod.json, then kquota spark ingest --snapshot prod.json",
         )
     missing = sorted(set(cluster_names) - set(names))
     return names, tuple(
-        f"{cluster_id}: no complete look in the lake, so nothing is said of it"
+        f"{cluster_id}: no complete snapshot in the lake, so it is not in this report"
         for cluster_id in missing
     )
 

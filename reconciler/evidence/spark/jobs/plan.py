@@ -162,7 +162,7 @@ def _last_document_day(lake: Lake, cluster_id: str, span: TimeWindow) -> dt.date
     manifests = lake.manifests(DESIRED_DOCUMENT, [cluster_id], to_day=span.last_day)
     if not manifests:
         raise LakeError(
-            f"no documents of {cluster_id} are kept, so everything of ours would look undeclared",
+            f"the lake has no documents of {cluster_id}, so every owned quota would appear undeclared",
             hint="kquota spark plan reads manifests and records, and keeps them",
         )
     return max(manifest.unit.day for manifest in manifests)

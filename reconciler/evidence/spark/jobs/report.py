@@ -171,14 +171,14 @@ def _moment(text: str) -> int | None:
     return int(text) if text.isdecimal() else None
 
 
-_RESULTS: Final = {IMPACT_ROW.name: "what-if", RECOMMENDATION.name: "recommendations"}
+_RESULTS: Final = {IMPACT_ROW.name: "what-if results", RECOMMENDATION.name: "recommendations"}
 
 
 def _other_windows(origins: Iterable[ResultOrigin]) -> list[str]:
     """Return a sentence for each kind of result that has another window than the report."""
     amounts = Counter(origin.table for origin in origins if origin.other_window)
     return [
-        f"the {word} of {count(amounts[name], 'cluster')} in this report speaks of another window than the rest"
+        f"the {word} of {count(amounts[name], 'cluster')} in this report cover another window than the rest"
         for name, word in _RESULTS.items()
         if amounts[name]
     ]

@@ -121,7 +121,7 @@ def _table(
         if not generations:
             return table_rollup
     raise LakeConflict(
-        f"others were quicker {TRIES} times with {table.name}",
+        f"{table.name}: another writer committed first {TRIES} times",
         hint="one rollup at a time is enough; run it again",
     )
 

@@ -76,7 +76,7 @@ def spark_error(error: Exception, operation: str) -> KquotaError:
         first += f" ({_CLASS.sub('', causes[-1].removeprefix(_CAUSE))})"
     return SparkError(
         f"{operation}: {first[:_SHOWN]}",
-        hint="units are committed whole, so nothing half-made is visible; mend the cause and run it again",
+        hint="units are committed whole; correct the cause and run it again",
     )
 
 

@@ -82,7 +82,7 @@ def start(settings: Mapping[str, str]) -> None:
         gateway = launch_gateway(conf, {"stdout": writing, "stderr": writing})  # type: ignore[no-untyped-call]  # has no types
     except PySparkRuntimeError as error:
         raise SparkError(
-            "the JVM of Spark ended before it was ready", hint="what it said stands above"
+            "the JVM of Spark ended before it was ready", hint="see its output above"
         ) from error
     finally:
         os.close(writing)

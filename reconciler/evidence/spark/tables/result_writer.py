@@ -56,4 +56,4 @@ def commit_results(
         units = list(
             commit_result.conflicts
         )  # a result does not depend on the unit that it replaces
-    raise LakeConflict(f"others were quicker {TRIES} times with {table.name}")
+    raise LakeConflict(f"{table.name}: another writer committed first {TRIES} times")

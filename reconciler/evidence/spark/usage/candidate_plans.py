@@ -99,9 +99,7 @@ def _add(
     if not candidate.cluster_id:
         raise UsageError(f"{path} does not say of which cluster it is")
     if candidate.cluster_id in candidates_by_cluster:
-        raise UsageError(
-            f"{path} speaks of {candidate.cluster_id}, of which another file speaks, too"
-        )
+        raise UsageError(f"{path} and another file are both about cluster {candidate.cluster_id}")
     candidates_by_cluster[candidate.cluster_id] = candidate
 
 
