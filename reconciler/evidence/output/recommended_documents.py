@@ -168,7 +168,7 @@ def _window_lines(evidence: EvidenceNote) -> list[str]:
     )
     first = (
         f"Evidence: {begin} to {end} UTC of cluster {evidence.cluster_id}, brokers were up"
-        f" {share_text(evidence.coverage_ppm)} of it; limits as of look {evidence.snapshot_id}."
+        f" {share_text(evidence.coverage_ppm)} of it; limits as of snapshot {evidence.snapshot_id}."
     )
     return [first] + [f"Incomplete: {problem}." for problem in evidence.partial[:3]]
 

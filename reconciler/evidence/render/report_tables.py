@@ -212,14 +212,14 @@ EVIDENCE: Final[TableForm[EvidenceNote]] = TableForm(
 ORIGINS: Final[TableForm[ResultOrigin]] = TableForm(
     "origins",
     "Taken from the lake",
-    "The newest results that `kquota spark simulate` and `kquota spark recommend` left. They speak of their own window, and of the limits of then.",
+    "The newest results that `kquota spark simulate` and `kquota spark recommend` left. They use their own window and the limits of that time.",
     (
         name("cluster", lambda origin: origin.cluster_id),
         text("result", lambda origin: _RESULTS.get(origin.table, origin.table)),
         text("window from", lambda origin: _moment(origin.from_ms)),
         text("to", lambda origin: _moment(origin.to_ms)),
         text("made", lambda origin: moment_text(origin.made_ms)),
-        name("limits as of look", lambda origin: origin.snapshot_id or "-"),
+        name("limits as of snapshot", lambda origin: origin.snapshot_id or "-"),
         text(
             "window",
             lambda origin: "another than this report's" if origin.other_window else "the report's",
@@ -300,7 +300,7 @@ USAGE: Final[TableForm[UsageRow]] = TableForm(
         name("broker", lambda row: row.broker_id or "-"),
         text("what", lambda row: type_text(row.quota_type)),
         number("limit", lambda row: units_text(row.quota_type, row.limit_units)),
-        name("whose", lambda row: source_text(row.source_entity)),
+        name("limit of", lambda row: source_text(row.source_entity)),
         number("half the time", lambda row: _units_or_dash(row.quota_type, row.p50_units)),
         number("95 %", lambda row: _units_or_dash(row.quota_type, row.p95_units)),
         number("99 %", lambda row: _units_or_dash(row.quota_type, row.p99_units)),

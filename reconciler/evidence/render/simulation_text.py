@@ -51,7 +51,7 @@ _DOES_NOT: Final = {
 LOSERS: Final = frozenset({QuotaType.PRODUCE})
 """Types whose delays lose records: a producer drops a record after ``delivery.timeout.ms``. Fetches and controller requests wait."""
 
-_AT_LEAST_SAYS: Final = "Held back: where a limit held clients back, they recorded no more than it let them. A tighter one throttles at least as much; no more can be known."
+_AT_LEAST_SAYS: Final = "Held back: clients at their limit recorded no more than it allowed. A tighter limit throttles at least as much; the exact figure is unknown."
 _BLIND_SAYS: Final = {
     ImpactVerdict.NOT_IDENTIFIABLE: "Cannot be known: the change regroups clients that were recorded together, so there is no figure.",
     ImpactVerdict.NO_DATA: 'No data: nothing was recorded that could answer; it does not mean "no impact".',
