@@ -121,7 +121,7 @@ def text(summary: IngestSummary) -> str:
     if summary.snapshots or summary.applies or summary.strange:
         strange = f"; {summary.strange:,} of other clusters left alone" if summary.strange else ""
         lines.append(
-            f"limits: {count(summary.snapshots, 'new look')}, {count(summary.applies, 'new apply', 'new applies')}{strange}"
+            f"limits: {count(summary.snapshots, 'new snapshot')}, {count(summary.applies, 'new apply', 'new applies')}{strange}"
         )
     if summary.counts:
         lines += [
@@ -140,7 +140,7 @@ def _cluster_lines(cluster: ClusterIngestSummary) -> Iterable[str]:
     )
     if cluster.window is not None:
         begin, end = cluster.window
-        yield f"  asked for {instant(begin / 1000)} to {instant(end / 1000)}"
+        yield f"  queried {instant(begin / 1000)} to {instant(end / 1000)}"
     yield f"  {count(sum(cluster.arrived.new.values()), 'new point')}"
     yield from (f"  {escaped(remark)}" for remark in cluster.arrived.remarks)
     yield from _count_lines(cluster.arrived.counts.by_name(), _examples(cluster.arrived.counts))
