@@ -144,7 +144,7 @@ def run_ingest(
         _ = source.cadence  # a cluster without a step is refused before any read
         if work.publish and not source.evidence_uri:
             raise UsageError(
-                f"--publish: nothing says where evidence of {source.cluster} goes",
+                f"--publish: no evidence URI for {source.cluster}",
                 hint="set telemetry.evidenceUri, or name a place: --publish URI",
             )
     lake = Lake(object_store.opened(work.lake, create=True), clock=now)

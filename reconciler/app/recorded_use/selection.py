@@ -97,9 +97,7 @@ class ClusterSelection:
         if self.every and self.names:
             raise UsageError("--all and --cluster contradict each other")
         if self.ids and (self.every or self.names or self.project):
-            raise UsageError(
-                "--cluster-id stands alone; --all, --cluster and --project are about a project file"
-            )
+            raise UsageError("--cluster-id cannot be combined with --all, --cluster or --project")
 
     @property
     def is_given(self) -> bool:

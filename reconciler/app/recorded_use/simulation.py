@@ -62,9 +62,7 @@ class SimulateOptions:
 
     def __post_init__(self) -> None:
         if self.paths and (self.plans or self.after):
-            raise UsageError(
-                "manifests, --plan and --after are three ways to say one thing; choose"
-            )
+            raise UsageError("manifests cannot be combined with --plan or --after")
         if not (self.plans or self.after) and self.clusters.ids:
             raise UsageError(
                 "--cluster-id names no manifests",

@@ -202,4 +202,4 @@ def _beside(names: Pseudonyms, rows: tuple[_Beside, ...]) -> tuple[_Beside, ...]
 
 
 def _withheld(sentences: tuple[str, ...]) -> tuple[str, ...]:
-    return (f"{len(sentences)} withheld, because it may contain names",) if sentences else ()
+    return (f"withheld sentences (may contain names): {len(sentences)}",) if sentences else ()
