@@ -1,1 +1,1 @@
-"""Recorded use: ingest, store, reports and Spark jobs; its models are in ``reconciler.usage``. Nothing here alters a cluster."""
+"""Recorded use: ingest, store, reports and Spark jobs; its models are in ``reconciler.usage``. Never alters a cluster."""

@@ -12,7 +12,7 @@ from reconciler.evidence.spark.runtime import job_runner
 
 
 def main(words: Sequence[str]) -> int:
-    """Run one job and give its exit code."""
+    """Run one job and return its exit code."""
     try:
         command = command_line.parsed(words)
         result = job_runner.run(command.job, command.lake, command.session, command.settings)

@@ -1,1 +1,1 @@
-"""What was used, and what a limit would do to it. Pure: standard library only, integers wherever equality matters."""
+"""Recorded use, and the effect of limits on it. Pure: standard library and NumPy (in ``kernel``), integers wherever equality matters."""

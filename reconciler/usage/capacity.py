@@ -1,7 +1,7 @@
-"""What a broker can give clients, how much of it is promised, and whose use goes beyond a fair share: water-filling.
+"""The budget of a broker for clients, its commitment by limits, and use beyond a fair share by water-filling.
 
-Source of the rule: Cruise Control plans with 0.8 of a network's capacity; what replication takes of it is measured,
-because a factor of replicas holds only for balanced leaders.
+Cruise Control also plans with 0.8 of a network's capacity. Replication traffic is measured, because a replication factor
+is only valid for balanced leaders.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,20 +17,20 @@ HEADROOM_PPM: Final = 800_000
 
 
 class BudgetBasis(StrEnum):
-    """What a budget rests on."""
+    """The basis of a budget."""
 
     MEASURED = "measured"  # replication was recorded
-    REPLICATION_FACTOR = "replication_factor"  # assumed: one factor of replicas; of what comes in, balanced leaders, too
+    REPLICATION_FACTOR = "replication_factor"  # assumed from the replication factor; for ingress also balanced leaders
     NO_DATA = "no_data"
 
 
 MOST_COMMITTED: Final = 2**63 - 1
-"""What a column of 64 bits holds: a few limits near the cut over a budget of a byte are more."""
+"""Maximum of a 64-bit column: a few very large limits over a budget of one byte would exceed it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketUse:
-    """One bucket in one interval: its rate, and its weight, which is the limit in force (1 if it has none)."""
+    """One bucket in one interval: its rate, and its weight, which is its limit (1 without a limit)."""
 
     bucket: Bucket
     rate: int
@@ -45,7 +45,7 @@ class BucketUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FairShare:
-    """What a bucket may use of a budget, and how much it uses beyond that; they add up to its rate."""
+    """The part of a rate within the fair share and the excess; they add up to the rate."""
 
     bucket: Bucket
     fair: int
@@ -53,36 +53,36 @@ class FairShare:
 
 
 def budget(capacity: int, replication: int, headroom_ppm: int = HEADROOM_PPM) -> int:
-    """What is left for clients in bytes/s: the usable part of a capacity less what replication takes; never below 0.
+    """Return the rate left for clients in bytes/s: the usable part of a capacity minus replication; never below 0.
 
     Args:
-        capacity: Of the broker's network, one way.
-        replication: As measured at that moment, the same way.
+        capacity: Capacity of the broker's network in one direction.
+        replication: Measured replication traffic in that direction.
         headroom_ppm: Usable part, in millionths.
     """
     return max(0, capacity * headroom_ppm // MILLION - replication)
 
 
 def committed_ppm(limits: Iterable[int], available: int) -> int | None:
-    """All limits of a broker over its budget, in millionths, at most :data:`MOST_COMMITTED`; ``None`` where there is no budget.
+    """Return the sum of limits over the budget, in millionths, at most :data:`MOST_COMMITTED`; ``None`` if the budget is 0.
 
-    Above one million is normal: not all clients use their limits at once. Alone it is no finding.
+    Above one million is normal: not all clients use their limits at once, so it is no finding by itself.
     """
     return min(MOST_COMMITTED, sum(limits) * MILLION // available) if available else None
 
 
 def shares(uses: Sequence[BucketUse], available: int) -> tuple[FairShare, ...]:
-    """A budget split by water-filling: up to one level per weight every bucket is served, what is above it is excess.
+    """Split a budget by water-filling: each bucket is served up to one level per weight; the rest is its excess.
 
-    The level f is where sum(min(rate, f * weight)) is the budget. Whole units: fair shares are rounded down, and the units
-    that are left go one by one to the largest remainders, then in the order of the buckets. So the excesses add up
-    to exactly what is used beyond the budget.
+    The level f solves sum(min(rate, f * weight)) = budget. Whole units: fair shares are rounded down, and the remaining units
+    go one by one to the largest remainders, then in the order of the buckets. So the excesses add up exactly to the use
+    beyond the budget.
 
     Returns:
-        In the order of the buckets.
+        Shares in the order of the buckets.
 
     Raises:
-        QuotaValueError: The budget is negative, or a bucket stands there twice.
+        QuotaValueError: The budget is negative, or a bucket occurs twice.
     """
     ordered = sorted(uses, key=lambda use: use.bucket)
     if available < 0 or len({use.bucket for use in uses}) < len(uses):
@@ -105,7 +105,7 @@ def shares(uses: Sequence[BucketUse], available: int) -> tuple[FairShare, ...]:
 
 
 def _above(uses: Sequence[BucketUse], available: int) -> tuple[list[BucketUse], int]:
-    """Who uses more than the level gives, and what the others leave for them."""
+    """Return the uses above the level, and the units that the other uses leave for them."""
     remaining_units, weight = available, sum(use.weight for use in uses)
     rising = sorted(uses, key=lambda use: _WeightedRate(use.rate, use.weight))
     for n, rising_use in enumerate(rising):
@@ -118,7 +118,7 @@ def _above(uses: Sequence[BucketUse], available: int) -> tuple[list[BucketUse], 
 
 @dataclass(frozen=True, slots=True)
 class _WeightedRate:
-    """A rate per weight, compared without a fraction."""
+    """A rate per weight, compared without fractions."""
 
     rate: int
     weight: int

@@ -1,20 +1,20 @@
-"""What may be said of a new limit where clients were held back: what a figure is to the truth, and which way a limit goes."""
+"""The relation of a figure to the true value where clients were held back, and the direction in which a limit changes."""
 
 from enum import StrEnum
 
 
 class FigureBound(StrEnum):
-    """What a figure is to the truth."""
+    """The relation of a figure to the true value."""
 
     EXACT = "exact"
     AT_LEAST = "at_least"
     AT_MOST = "at_most"
     BETWEEN = "between"
-    """Of two figures one is the best case and the other one the worst."""
+    """Of two figures one is the best case and the other the worst case."""
 
 
 class LimitMove(StrEnum):
-    """Which way a limit goes; no limit is above every limit."""
+    """The direction in which a limit changes; no limit is above every limit."""
 
     TIGHTER = "tighter"
     EQUAL = "equal"
@@ -22,7 +22,7 @@ class LimitMove(StrEnum):
 
 
 def move(before: int | None, after: int | None) -> LimitMove:
-    """Which way a limit goes, in units; ``None`` = unlimited."""
+    """Return the direction of a change of a limit, in units; ``None`` = unlimited."""
     if before == after:
         return LimitMove.EQUAL
     if before is None:

@@ -1,17 +1,17 @@
-"""How large the fetches of consumers are, and what a limited consumer gets of its limit because of that. Values only.
+"""The sizes of consumer fetches, and the share of its limit that a limited consumer gets because of them. Values only.
 
-A broker records the whole answer to a fetch and then looks at the rate (KafkaApis.handleFetchRequest, 3.4 to 4.4). If
-the rate is above the limit, it takes the bytes off the record again (ClientQuotaManager.unrecordQuotaSensor), answers
-empty, and the client asks again after a delay that was computed as if the bytes had been sent. So a fetch passes only
-where the window has room for all of it. While a consumer has more to read than one fetch holds:
+A broker records the whole response to a fetch and then checks the rate (KafkaApis.handleFetchRequest, 3.4 to 4.4). If the
+rate is above the limit, it subtracts the bytes again (ClientQuotaManager.unrecordQuotaSensor), sends an empty response,
+and the client retries after a delay computed as if the bytes had been sent. So a fetch only passes if the window has
+room for all of it. While a consumer has more to read than one fetch:
 
-- The window holds k fetches, as many as are less than twelve seconds of the limit (SampledStat keeps eleven windows and
-  the one that has begun). The fetch that does not fit costs the time of a whole one, so k of k + 1 parts of the limit
-  are used. A fetch never asks for more than ten seconds of the limit (getMaxValueInQuotaWindow), so k is at least 1:
-  half of the limit.
-- A fetch ends after its bytes, within a record batch. The cut batch is counted and read again: half a batch on average.
+- The window fits k fetches, as many as are less than twelve seconds of the limit (SampledStat keeps eleven windows and
+  the current one). The fetch that does not fit costs the time of a whole one, so k of k + 1 parts of the limit are
+  used. A fetch never requests more than ten seconds of the limit (getMaxValueInQuotaWindow), so k is at least 1: half
+  of the limit.
+- A fetch ends at its maximum of bytes, within a record batch. The cut batch is counted and read again: half a batch on average.
 
-``tests/usage/test_consumer_stepper.py`` steps this request by request, with Kafka's sampled windows.
+``tests/usage/test_consumer_stepper.py`` simulates this request by request, with Kafka's sampled windows.
 """
 
 from dataclasses import dataclass
@@ -20,17 +20,17 @@ from typing import Final, NamedTuple
 from reconciler.errors import QuotaValueError
 
 WINDOW_SECONDS: Final = 12
-"""What the rate of a quota is taken over at most: one more than quota.window.num x quota.window.size.seconds, at their defaults."""
+"""Longest time over which a quota rate is computed: one more than quota.window.num x quota.window.size.seconds, at their defaults."""
 
 DEFAULT_PARTITION_BYTES: Final = 1_048_576
-"""``max.partition.fetch.bytes`` of a consumer."""
+"""Default of ``max.partition.fetch.bytes`` of a consumer."""
 
 DEFAULT_FETCH_BYTES: Final = 52_428_800
-"""``fetch.max.bytes`` of a consumer."""
+"""Default of ``fetch.max.bytes`` of a consumer."""
 
 
 class ObtainedRates(NamedTuple):
-    """What a consumer that is held back gets, in units per second: at least and at most."""
+    """The least and the greatest rate that a consumer gets while it is held back, in units per second."""
 
     least: int
     most: int
@@ -38,12 +38,12 @@ class ObtainedRates(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchSize:
-    """How much one fetch from one broker holds where more is waiting.
+    """The size of one fetch from one broker while more data is waiting.
 
     Attributes:
-        least_bytes: At least; 0 = it may be as small as a record.
-        most_bytes: At most.
-        batch_bytes: A record batch; 0 = small against a fetch.
+        least_bytes: Minimum; 0 = as small as a record.
+        most_bytes: Maximum.
+        batch_bytes: Size of a record batch; 0 = small compared with a fetch.
 
     Raises:
         QuotaValueError: The sizes contradict each other.
@@ -64,7 +64,7 @@ class FetchSize:
             )
 
     def obtained(self, limit: int) -> ObtainedRates:
-        """What of a limit in bytes per second such a consumer gets while more is waiting; at least 1."""
+        """Return the rates that such a consumer gets of a limit in bytes per second while more data is waiting; at least 1."""
         return ObtainedRates(
             least=_obtained(limit, self.most_bytes, self.batch_bytes, self.least_bytes),
             most=_obtained(limit, self.least_bytes, self.batch_bytes, self.most_bytes),
@@ -72,7 +72,7 @@ class FetchSize:
 
 
 def _obtained(limit: int, fetch: int, batch: int, fetch_of_batches: int) -> int:
-    """The part k / (k + 1) of a limit, less the cut batches; a fetch of 0 bytes always fits."""
+    """Return the part k / (k + 1) of a limit, minus the cut batches; a fetch of 0 bytes always fits."""
     cut_at = min(fetch_of_batches, 10 * limit)
     if fetch:
         fetches = max(1, (WINDOW_SECONDS * limit - 1) // fetch)
@@ -83,4 +83,4 @@ def _obtained(limit: int, fetch: int, batch: int, fetch_of_batches: int) -> int:
 
 
 UNSTATED: Final = FetchSize(least_bytes=0, most_bytes=DEFAULT_FETCH_BYTES)
-"""Of consumers that no one described: anything up to the default of ``fetch.max.bytes``."""
+"""For consumers without a rule: anything up to the default of ``fetch.max.bytes``."""

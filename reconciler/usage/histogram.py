@@ -1,9 +1,9 @@
-"""The buckets of integer histograms that merge by addition: they grow by 2^(1/32), weights are whole milliseconds.
+"""The buckets of integer histograms that merge by addition: bounds grow by 2^(1/32), weights are whole milliseconds.
 
-For reports only; sizing looks at the series. Bucket 0 is zero. Bucket i holds the whole numbers x with
+For reports only; sizing reads the series. Bucket 0 is zero. Bucket i contains the whole numbers x with
 BOUNDS[i-1] <= x < BOUNDS[i], where BOUNDS[n] is the smallest whole number not below 2^(n/32). For a whole number that
-is the same as i = 1 + floor(32 * log2(x)), but logarithms differ between machines at the borders: an engine may
-guess by one and has to correct the guess against the bounds. Low buckets that hold no whole number stay empty.
+is i = 1 + floor(32 * log2(x)), but logarithms differ between machines at the bounds: an implementation must correct its
+estimate against BOUNDS. Low buckets without a whole number stay empty.
 """
 
 from math import isqrt
@@ -16,7 +16,7 @@ STEPS: Final = 32
 
 
 def _root_up(power: int) -> int:
-    """The smallest whole number not below 2^(power/32): five square roots, each exact."""
+    """Return the smallest whole number not below 2^(power/32): five exact integer square roots."""
     value = 1 << power
     root = value
     for _ in range(5):
@@ -32,4 +32,4 @@ def _bounds() -> tuple[int, ...]:
 
 
 BOUNDS: Final = _bounds()
-"""The first whole number of each bucket from 1 on, and one more above the largest rate."""
+"""The lowest whole number of each bucket from 1 on, and one more above the largest rate."""

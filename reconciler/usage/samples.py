@@ -1,7 +1,7 @@
-"""Samples of use and their units: rates and limits as whole numbers, how often a broker is read, what a gap is.
+"""Samples of use and their units: rates and limits as integers, the cadence of readings, and gaps.
 
-Rates and limits are whole numbers of *units* (:data:`SCALE`): a byte/s, or a millionth of a percent, of a
-mutation/s, of a connection/s. So sums do not depend on their order, and a second engine can give the same rows.
+Rates and limits are integers in *units* (:data:`SCALE`): a byte/s, or a millionth of a percent, of a mutation/s, of a
+connection/s. So sums do not depend on their order, and all implementations give the same rows.
 """
 
 import math
@@ -18,27 +18,27 @@ DAY_MS: Final = 86_400_000
 _FIRST_DAY: Final = date(1970, 1, 1)
 
 MAX_UNITS: Final = 10_000_000_000_000
-"""Rates are cut to this many units, and a limit that reaches it is no limit.
+"""Rates are capped at this number of units, and a limit at or above it is unlimited.
 
 A unit times the longest gap in milliseconds must fit 64 bits: 10^13 x 300,000 does, 2^63 bytes/s does not.
 """
 
 WINDOW_MS: Final = 11_000
-"""What one reading of a rate covers: 11 windows of 1 s (quota.window.num, quota.window.size.seconds)."""
+"""The time that one reading of a rate covers: 11 windows of 1 s (quota.window.num, quota.window.size.seconds)."""
 
 LEAST_STEP_MS: Final = 9_500
-"""Closer samples are thinned: ten full windows, the least that one reading covers, less half a second of jitter.
+"""Closer samples are thinned: ten full windows, the least that one reading covers, minus half a second of jitter.
 
-Measured against the stepper of the tests, 75 cases: at 10 s every one was within 10 % or a minute; thinned from
-10 s to 20 s, one in fifteen was not; at 1 s, unthinned, short bursts count several times.
+Measured against the broker model of the tests, 75 cases: at 10 s all were within 10 % or a minute; thinned from 10 s to
+20 s, one in fifteen was not; at 1 s, without thinning, short bursts count several times.
 """
 
 MAX_GAP_MS: Final = 300_000
-"""The longest gap that any cadence bridges."""
+"""The largest ``max_gap_ms`` of any cadence."""
 
 
 class QuotaType(StrEnum):
-    """What a broker measures, as usage_sample spells it; one quota key each."""
+    """The quota types that brokers measure, as spelled in ``usage_sample``; each has one quota key."""
 
     PRODUCE = "produce"
     FETCH = "fetch"
@@ -48,7 +48,7 @@ class QuotaType(StrEnum):
 
 
 CONTROLLER: Final = "controller"
-"""The ``broker_id`` of partition mutations: whichever node is the active controller, so that a series outlives a failover."""
+"""The ``broker_id`` of partition mutations, for any active controller, so that a series continues after a failover."""
 
 KEY_OF: Final[dict[QuotaType, Key]] = {
     QuotaType.PRODUCE: Key.PRODUCER_BYTE_RATE,
@@ -66,17 +66,15 @@ SCALE: Final[dict[QuotaType, int]] = {
     QuotaType.CONTROLLER_MUTATION: MILLION,
     QuotaType.IP: MILLION,
 }
-"""How many units one of Kafka's own (byte/s, percent of a thread, mutation/s, connection/s) is."""
+"""Number of units in one of Kafka's units (byte/s, percent of a thread, mutation/s, connection/s)."""
 
 
 class ValueState(StrEnum):
-    """What a stored limit means for arithmetic."""
+    """The meaning of a stored limit for arithmetic."""
 
     FINITE = "finite"
-    UNLIMITED = "unlimited"  # at or above MAX_UNITS, infinity included: never simulated
-    INVALID = (
-        "invalid"  # not a number, zero or less: old brokers took it, nothing can be said about it
-    )
+    UNLIMITED = "unlimited"  # at or above MAX_UNITS, including infinity: never simulated
+    INVALID = "invalid"  # NaN, zero or negative: accepted by old brokers, cannot be simulated
 
 
 class Censored(StrEnum):
@@ -89,11 +87,11 @@ class Censored(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cadence:
-    """How often a broker is read.
+    """The cadence at which a broker is read.
 
     Attributes:
-        step_ms: Usual distance of two samples that are kept.
-        max_gap_ms: A longer distance ends a session: what happened in between is not known.
+        step_ms: Usual distance of two samples after thinning.
+        max_gap_ms: A longer distance ends a session: use in between is unknown.
     """
 
     step_ms: int
@@ -108,12 +106,12 @@ class Cadence:
 
     @property
     def coverage_ppm(self) -> int:
-        """The share of time that readings cover, in millionths: a gauge says nothing of what is older than its window."""
+        """The share of time that readings cover, in millionths: a gauge only covers its window."""
         return min(MILLION, WINDOW_MS * MILLION // self.step_ms)
 
 
 def cadence(scrape_ms: int, max_gap_ms: int | None = None) -> Cadence:
-    """The cadence of samples that are read every ``scrape_ms`` and then thinned (:func:`reconciler.usage.series.thinned`).
+    """Return the cadence of samples that are read every ``scrape_ms`` and then thinned (:func:`reconciler.usage.series.thinned`).
 
     The step is the smallest multiple of the scrape step that thinning keeps; the gap is five steps, at most five
     minutes, unless given.
@@ -129,22 +127,22 @@ def cadence(scrape_ms: int, max_gap_ms: int | None = None) -> Cadence:
 
 
 def half_up(value: float) -> int:
-    """The nearest whole number, halves up: ``floor(value + 0.5)`` in float64, which every engine computes alike."""
+    """Return the nearest integer, halves up: ``floor(value + 0.5)`` in float64, which gives the same result everywhere."""
     return math.floor(value + 0.5)
 
 
 def limit_state(kind: QuotaType, value: float) -> ValueState:
-    """What a stored limit means."""
+    """Return the meaning of a stored limit."""
     if math.isnan(value) or value <= 0:
         return ValueState.INVALID
     return ValueState.UNLIMITED if value * SCALE[kind] >= MAX_UNITS else ValueState.FINITE
 
 
 def limit_units(kind: QuotaType, value: float | None) -> int | None:
-    """A limit in units, at least one; ``None`` = unlimited.
+    """Return a limit in units, at least one; ``None`` = unlimited.
 
     Raises:
-        QuotaValueError: The value is not a number, zero or less (:attr:`ValueState.INVALID`).
+        QuotaValueError: The value is NaN, zero or negative (:attr:`ValueState.INVALID`).
     """
     if value is None:
         return None
@@ -158,15 +156,15 @@ def limit_units(kind: QuotaType, value: float | None) -> int | None:
 
 
 def in_kafka_units(kind: QuotaType, units: int) -> float:
-    """The inverse of :func:`limit_units`: what would be written to Kafka."""
+    """Convert units to the value that is written to Kafka; the inverse of :func:`limit_units`."""
     return units / SCALE[kind]
 
 
 def day_of(ts_ms: int) -> date:
-    """The UTC day of a moment."""
+    """Return the UTC day of a moment."""
     return _FIRST_DAY + timedelta(days=ts_ms // DAY_MS)
 
 
 def start_of(day: date) -> int:
-    """The first millisecond of a UTC day."""
+    """Return the first millisecond of a UTC day."""
     return (day - _FIRST_DAY).days * DAY_MS

@@ -1,4 +1,4 @@
-"""Times of samples: thinned scrapes, and the time that each sample stands for."""
+"""Times of samples: thinned scrapes, and the time that each sample covers."""
 
 from collections.abc import Iterable, Sequence
 
@@ -7,11 +7,11 @@ from reconciler.usage.samples import DAY_MS, LEAST_STEP_MS, Cadence
 
 
 def thinned(scrapes: Iterable[int], least_ms: int = LEAST_STEP_MS) -> tuple[int, ...]:
-    """Which scrapes of a broker are kept, so that two do not overlap: closer ones count the same bytes twice.
+    """Return the scrapes of a broker to keep, so that two do not overlap: closer ones count the same bytes twice.
 
-    Decided for the scrapes of the broker and not series by series, so that its series stay aligned and can be
-    added. It begins anew each UTC day: then a late scrape changes its own day and no other, and a day that is
-    ingested alone equals the day of a rebuild. (Only across midnight two kept scrapes may be closer.)
+    Decided for all scrapes of the broker and not for each series, so that its series stay aligned and can be added.
+    Thinning restarts each UTC day: so a late scrape changes only its own day, and a day that is ingested alone equals the
+    day of a rebuild. (Only across midnight two kept scrapes may be closer.)
 
     Args:
         scrapes: Milliseconds, ascending.
@@ -29,15 +29,15 @@ def thinned(scrapes: Iterable[int], least_ms: int = LEAST_STEP_MS) -> tuple[int,
 
 
 def spans(times: Sequence[int], pace: Cadence, before_ms: int | None = None) -> tuple[int, ...]:
-    """The time that each of these moments stands for: since the one before, or a step where a session begins.
+    """Return the time that each moment covers: since the one before, or a step at the start of a session.
 
     Args:
         times: Milliseconds, strictly ascending.
         pace: Step and gap.
-        before_ms: The moment before the first, if it is known.
+        before_ms: The moment before the first, if known.
 
     Raises:
-        QuotaValueError: Two moments are equal or out of order: a series was read twice or not sorted.
+        QuotaValueError: Two moments are equal or out of order: a series was read twice or is not sorted.
     """
     durations: list[int] = []
     last = before_ms

@@ -1,7 +1,7 @@
-"""The tables of the pipeline: columns, units, keys, order and versions. Every engine takes its schema from here.
+"""The tables of the pipeline: columns, units, keys, order and versions. All schemas are derived from this module.
 
-Units stand in the names. Names that are absent are ``""`` and not null: Kafka's names cannot be empty, and an empty
-client id is counted as none, so equality needs no special case for null in any engine. What may be null says so here.
+Units are part of column names. Absent names are ``""``, not null: Kafka's names cannot be empty, and an empty client id is
+counted as none, so equality needs no special case for null. Nullable columns are marked.
 """
 
 from dataclasses import dataclass
@@ -9,11 +9,11 @@ from enum import StrEnum
 from typing import Final
 
 SCHEMA_VERSION: Final = 1
-"""Of all tables together. Changes only add nullable columns; readers take this version and the one before."""
+"""The version of all tables. Changes only add nullable columns; readers support this version and the one before."""
 
 
 class ColumnKind(StrEnum):
-    """What a column holds."""
+    """The type of a column."""
 
     TEXT = "text"
     LONG = "long"
@@ -26,11 +26,11 @@ class ColumnKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """One column.
+    """A column.
 
     Attributes:
-        name: With its unit, where it has one.
-        null: Whether it may be absent.
+        name: With its unit, if it has one.
+        null: Whether it is nullable.
     """
 
     name: str
@@ -40,11 +40,11 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """One table.
+    """A table.
 
     Attributes:
-        columns: In order. Every table that is kept has ``cluster_id`` and ``day``.
-        key: What no two rows share; also the order of rows within a file, so that readers can skip.
+        columns: In order. Every stored table has ``cluster_id`` and ``day``.
+        key: Unique key; also the order of rows within a file, so that readers can skip.
     """
 
     name: str
@@ -53,12 +53,12 @@ class Table:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of its columns."""
+        """The names of the columns."""
         return tuple(column.name for column in self.columns)
 
 
 def _columns(text: str) -> tuple[Column, ...]:
-    """``name:kind`` separated by blanks; a question mark after the kind = may be null."""
+    """Parse ``name:kind`` separated by blanks; a question mark after the kind = nullable."""
     columns: list[Column] = []
     for word in text.split():
         name, _, kind = word.partition(":")
@@ -84,8 +84,7 @@ POINT: Final = _table(
     " ip:text ts_ms:long value:double day:day",
     "measure quota_type user client_id ip instance replica ts_ms",
 )
-"""What telemetry said, names decoded, nothing thinned or judged; ``measure`` is one of :class:`Measure`. In memory only:
-the version before stored it, and its units expire."""
+"""Points of telemetry with decoded names, before thinning and assembly; ``measure`` is a :class:`Measure`. In memory only: the version before stored it, and its units expire."""
 
 USAGE_SAMPLE: Final = _table(
     "usage_sample",
@@ -93,14 +92,14 @@ USAGE_SAMPLE: Final = _table(
     " censored:text day:day",
     f"cluster_id {_BUCKET_KEY} broker_id ts_ms",
 )
-"""Readings of a bucket on a broker; :class:`reconciler.usage.kernel.series.SampleSeries` has the meaning of each."""
+"""Readings of a bucket on a broker; :class:`reconciler.usage.kernel.series.SampleSeries` documents the columns."""
 
 TARGET_UP: Final = _table(
     "target_up",
     "cluster_id:text broker_id:text ts_ms:long dt_ms:int up:truth day:day",
     "cluster_id broker_id ts_ms",
 )
-"""When a broker was asked, and whether it answered: only then silence of a bucket is zero. Kept (thinned) moments only."""
+"""Whether a broker answered a scrape: only then a silent bucket means zero. Thinned moments only."""
 
 BROKER_SAMPLE: Final = _table(
     "broker_sample",
@@ -108,14 +107,14 @@ BROKER_SAMPLE: Final = _table(
     " replication_out:long? request_idle_ppm:long? day:day",
     "cluster_id broker_id ts_ms",
 )
-"""What a broker did in all, per second."""
+"""The total rates of a broker, per second."""
 
 SNAPSHOT: Final = _table(
     "snapshot",
     "cluster_id:text snapshot_id:text observed_at_ms:long complete:truth entries:int day:day",
     "cluster_id snapshot_id",
 )
-"""One row per look at a cluster: without it "all quotas were removed" would look like "no look was taken"."""
+"""One row per snapshot of a cluster; it distinguishes "all quotas were removed" from "there was no snapshot"."""
 
 QUOTA_ENTRY: Final = _table(
     "quota_entry",
@@ -123,7 +122,7 @@ QUOTA_ENTRY: Final = _table(
     " quota_units:long? value_state:text source:text day:day",
     "cluster_id snapshot_id entity_json quota_key",
 )
-"""One limit of one entity as it was seen. Kinds: ``named``, ``default``, ``absent``, ``foreign``. ``entity_json`` is canonical and lossless."""
+"""One limit of one entity in a snapshot. Kinds: ``named``, ``default``, ``absent``, ``foreign``. ``entity_json`` is canonical and lossless."""
 
 QUOTA_VALIDITY: Final = _table(
     "quota_validity",
@@ -131,10 +130,10 @@ QUOTA_VALIDITY: Final = _table(
     " valid_from_ms:long valid_from_after_ms:long valid_to_ms:long? valid_to_after_ms:long?",
     "cluster_id entity_json quota_key valid_from_ms",
 )
-"""Since when and until when a limit was seen, closed-open.
+"""The period in which a limit was seen, closed-open.
 
-Between ``valid_from_after_ms`` (the look before; 0 = there was none) and ``valid_from_ms`` it may have been either, and
-so between ``valid_to_after_ms`` (the last look that saw it) and ``valid_to_ms``.
+It began between ``valid_from_after_ms`` (the snapshot before; 0 = none) and ``valid_from_ms``, and ended between
+``valid_to_after_ms`` (the last snapshot that has it) and ``valid_to_ms``.
 """
 
 APPLY_LOG: Final = _table(
@@ -143,7 +142,7 @@ APPLY_LOG: Final = _table(
     " before:double? after:double? outcome:text writer:text day:day",
     "cluster_id applied_at_ms entity_json quota_key",
 )
-"""What we wrote, from the audit log of ``kquota apply``."""
+"""Writes of kquota, from the audit log of ``kquota apply``."""
 
 QUOTA_CHANGE: Final = _table(
     "quota_change",
@@ -153,8 +152,8 @@ QUOTA_CHANGE: Final = _table(
 )
 """History of each limit, one row per change; ``cause``: ``applied-by-us``, ``drift-external``, ``flapping``, ``first-seen``.
 
-``manifest-ahead`` is no change yet: what documents ask for (``after``) and the cluster does not have (``before``).
-``day`` is that by which a result is kept.
+``manifest-ahead`` is not applied yet: documents declare ``after``, the cluster has ``before``. ``day`` is the last day of
+the window.
 """
 
 USAGE_5M: Final = _table(
@@ -163,7 +162,7 @@ USAGE_5M: Final = _table(
     " max_rate_units:long throttled_samples:long throttled_ms:long? censored_ms:long day:day",
     f"cluster_id {_BUCKET_KEY} broker_id bucket_ms",
 )
-"""Five minutes of a bucket on a broker; ``sum_units`` is what arrived (a_i of the throttle model), ``throttled_ms`` null where no sample recorded whether it was."""
+"""Five minutes of a bucket on a broker; ``sum_units`` is what arrived (a_i of the throttle model), ``throttled_ms`` null if no sample has a throttle time."""
 
 USAGE_HIST_D: Final = _table(
     "usage_hist_d",
@@ -178,14 +177,14 @@ EFFECTIVE_QUOTA: Final = _table(
     " source_entity:text day:day",
     "cluster_id user client_id ip quota_key",
 )
-"""Which limit holds for each principal; without one, ``value`` and ``level`` are null and ``source_entity`` is "". ``day``: of the look."""
+"""The effective limit of each principal; without one, ``value`` and ``level`` are null and ``source_entity`` is "". ``day``: the last day of the window."""
 
 DEAD_QUOTA: Final = _table(
     "dead_quota",
     "cluster_id:text entity_json:text quota_key:text value:double reason:text last_effective_ms:long? day:day",
     "cluster_id entity_json quota_key",
 )
-"""Limits that held for no client; ``reason``: ``never_seen``, ``shadowed``, ``unlimited_equivalent``, ``no_data``."""
+"""Limits that applied to no client; ``reason``: ``never_seen``, ``shadowed``, ``unlimited_equivalent``, ``no_data``."""
 
 PLAN_ROW: Final = _table(
     "plan_row",
@@ -193,14 +192,14 @@ PLAN_ROW: Final = _table(
     " after:double? document:text path:text line:int day:day",
     "cluster_id entity_json quota_key",
 )
-"""One row for each change; ``day``: of the look that the plan compares with."""
+"""One row for each change; ``day``: the last day of the window of the plan."""
 
 PLAN_CONFLICT: Final = _table(
     "plan_conflict",
     "cluster_id:text entity_json:text quota_key:text value:double document:text path:text line:int day:day",
     "cluster_id entity_json quota_key path line document",
 )
-"""One claim on a pair that two documents claim: nothing is done about such a pair."""
+"""One claim on a pair that several documents claim; such a pair is never changed."""
 
 DESIRED_ENTRY: Final = _table(
     "desired_entry",
@@ -208,14 +207,14 @@ DESIRED_ENTRY: Final = _table(
     " deletion_policy:text halted:truth day:day",
     "cluster_id entity_json quota_key path line document",
 )
-"""One pair that a document asks for; ``halted``: the document is suspended or unusable, so it claims nothing. ``deletion_policy`` "" = unset."""
+"""One pair that a document declares; ``halted``: the document is suspended or unusable, so it claims nothing. ``deletion_policy`` "" = unset."""
 
 DESIRED_DOCUMENT: Final = _table(
     "desired_document",
     "cluster_id:text document:text frozen:truth day:day",
     "cluster_id document",
 )
-"""Every document that exists, those that cannot be used included (``frozen``)."""
+"""Every existing document, including unusable ones (``frozen``)."""
 
 OWNED_ENTRY: Final = _table(
     "owned_entry",
@@ -255,7 +254,7 @@ CAPACITY_ROW: Final = _table(
     " overload_ms:long? unattributed_ppm:long? covered_ms:long basis:text day:day",
     "cluster_id broker_id direction",
 )
-"""What a broker can give and what is promised; ``basis``: ``measured``, ``replication_factor``, ``no_data``."""
+"""The budget of a broker and its commitment; ``basis``: ``measured``, ``replication_factor``, ``no_data``."""
 
 USAGE_ROW: Final = _table(
     "usage_row",
@@ -271,7 +270,7 @@ NOISY_ROW: Final = _table(
     " excess_units:long day:day",
     f"cluster_id broker_id bucket_ms {_BUCKET_KEY}",
 )
-"""Who used more than a fair share of a broker in a hot interval (:func:`reconciler.usage.capacity.shares`)."""
+"""Buckets that used more than a fair share of a broker in a hot interval (:func:`reconciler.usage.capacity.shares`)."""
 
 TABLES: Final[dict[str, Table]] = {
     table.name: table
@@ -304,11 +303,11 @@ TABLES: Final[dict[str, Table]] = {
 
 
 class Measure(StrEnum):
-    """What a point measures. Gauges are rates as read; counters (``_total``) are turned into rates when days are assembled."""
+    """The measures of points. Gauges are rates as read; counters (``_total``) become rates when days are assembled."""
 
     UP = "up"  # 1 = the scrape succeeded
-    BROKER_ID = "broker_id"  # app-info: the id is the value
-    RATE = "rate"  # Kafka's own unit of the quota type per second
+    BROKER_ID = "broker_id"  # app-info: the value is the id
+    RATE = "rate"  # in Kafka's unit of the quota type per second
     RATE_TOTAL = "rate_total"  # a counter of the same
     THROTTLE = "throttle_ms"  # mean delay of throttled requests; NaN = none was
     THROTTLE_TOTAL = "throttle_ms_total"

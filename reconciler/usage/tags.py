@@ -1,9 +1,8 @@
-"""Buckets: the metric tags that Kafka counts a client under, the limit that a tag is held to, and which levels decide it.
+"""Buckets: the metric tags under which Kafka counts a client, the limit of a tag, and the levels that decide the tags.
 
-Two questions that differ. *Under which tags is this client counted?* depends on which levels have any quota of the
-key (:func:`tags_of`). *Which limit holds for these tags?* looks only at the levels that such tags can stand for
-(:func:`limit_of`). Source: ClientQuotaManager.DefaultQuotaCallback, quotaMetricTags and quotaLimit (4.3), compared
-with that class in the tests.
+Two different functions: the tags under which a client is counted depend on the levels that have any quota of the key
+(:func:`tags_of`); the limit of these tags depends only on the levels that such tags can match (:func:`limit_of`). Source:
+ClientQuotaManager.DefaultQuotaCallback, quotaMetricTags and quotaLimit (4.3), compared with that class in the tests.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,13 +17,13 @@ from reconciler.quota.state import QuotaState
 
 
 class GroupKind(StrEnum):
-    """What a bucket is shared by."""
+    """The names that a bucket has."""
 
     USER = "user"
     CLIENT = "client"
     PAIR = "pair"
     IP = "ip"
-    NONE = "none"  # an empty client id that nothing matches: no tags at all
+    NONE = "none"  # an empty client id that no limit matches: no tags at all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -32,7 +31,7 @@ class Bucket:
     """One series of one broker: a group of clients that is counted together, not one client.
 
     Attributes:
-        kind: Which of the other three are named. A missing label means empty, never ``<default>``.
+        kind: Which of the other three are set. A missing label means empty, never ``<default>``.
         user: Decoded name, or "".
         client_id: Unquoted, or "".
         ip: Canonical address, or "".
@@ -45,7 +44,7 @@ class Bucket:
 
     @property
     def columns(self) -> dict[str, str]:
-        """As the columns of a table."""
+        """The bucket as columns of a table."""
         return {
             "group_kind": str(self.kind),
             "user": self.user,
@@ -55,7 +54,7 @@ class Bucket:
 
 
 def bucket_of(user: str = "", client_id: str = "", ip: str = "") -> Bucket:
-    """The bucket of these labels; an ip stands alone, as in Kafka."""
+    """Return the bucket of these labels; an ip excludes the others, as in Kafka."""
     if ip:
         return Bucket(kind=GroupKind.IP, ip=ip)
     return Bucket(kind=_KINDS[bool(user), bool(client_id)], user=user, client_id=client_id)
@@ -85,8 +84,8 @@ class KeyLimits:
     """The limits of one key, and the kinds of level that Kafka has in use for it.
 
     Attributes:
-        in_use: Kinds of level that decide the tags. Brokers before 4.2 keep a kind until they restart, even when
-            its last quota is gone (KAFKA-19282).
+        in_use: Kinds of level that decide the tags. Brokers before 4.2 keep a kind until they restart, even after its last
+          quota is removed (KAFKA-19282).
     """
 
     limits: Mapping[Entity, float]
@@ -94,28 +93,28 @@ class KeyLimits:
 
     @property
     def measured(self) -> bool:
-        """Whether the broker counts anything: without any quota of a key it keeps no rates for it."""
-        return bool(self.in_use or self.limits)  # levels of addresses are no kind that decides tags
+        """Whether the broker records use: without any quota of a key it records no rates for it."""
+        return bool(self.in_use or self.limits)  # levels of addresses do not decide tags
 
 
 def book(state: QuotaState, key: Key, remembered_kinds: Iterable[GroupKind] = ()) -> KeyLimits:
-    """What a state says of one key."""
+    """Return the limits of one key in a state."""
     limits = {subject: value for subject, of, value in state.pairs() if of is key}
     kinds = {_KIND_OF_LEVEL[level(entity)] for entity in limits if entity[2] is ABSENT}
     return KeyLimits(limits=limits, in_use=frozenset(kinds | set(remembered_kinds)))
 
 
 def tags_of(rules: KeyLimits, user: str, client_id: str) -> Bucket:
-    """The bucket that a client is counted in, whether or not it is limited there.
+    """Return the bucket in which a client is counted, limited or not.
 
-    With one kind in use every client is counted by that kind, matched or not. With more it is the closest entity
-    with a quota that decides, and nothing matched means the client id. An empty client id is looked up like any
-    other, though no level with a client id can limit it.
+    With one kind in use every client is counted by that kind, matched or not. With several, the closest entity with a
+    quota decides, and without a match the client id. An empty client id is looked up like any other, though no level with a
+    client id can limit it.
 
     Args:
         rules: The limits of the key.
         user: Name of the principal, never empty.
-        client_id: As sent; may be empty.
+        client_id: As the client sent it; may be empty.
     """
     if len(rules.in_use) < 2:
         (kind,) = rules.in_use or (GroupKind.CLIENT,)
@@ -131,7 +130,7 @@ def tags_of(rules: KeyLimits, user: str, client_id: str) -> Bucket:
 
 
 def entities_of(bucket: Bucket) -> tuple[Entity, ...]:
-    """The entities that can limit these tags, closest first: two for a user or a client id, four for a pair."""
+    """Return the entities that can limit these tags, closest first: two for a user or a client id, four for a pair."""
     match bucket.kind:
         case GroupKind.IP:
             return ip_candidates(bucket.ip)
@@ -147,9 +146,9 @@ def entities_of(bucket: Bucket) -> tuple[Entity, ...]:
 
 
 def limit_of(rules: KeyLimits, bucket: Bucket) -> tuple[Entity, float] | None:
-    """The limit that these tags are held to and where it comes from, ``None`` = unlimited.
+    """Return the limit of these tags and its entity, ``None`` = unlimited.
 
-    Not what a client with these names would get: the bucket of a user alone is never limited by a pair.
+    This is not the limit of a client with these names: the bucket of a user alone is never limited by a pair.
     """
     for subject in entities_of(bucket):
         if subject in rules.limits:

@@ -1,4 +1,4 @@
-"""The throttle models by name, their constants, and what they forecast. The arithmetic is :mod:`reconciler.usage.kernel.throttling`."""
+"""The throttle models, their constants and forecasts. The arithmetic is in :mod:`reconciler.usage.kernel.throttling`."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -7,28 +7,26 @@ from typing import Final
 from reconciler.usage.samples import MILLION, QuotaType
 
 MIN_DELAY_MS: Final = 1_000
-"""A shorter delay is no throttling; without this bound one byte over the limit would count for a whole day."""
+"""A shorter delay is not counted as throttling; without this bound one byte over the limit would count for a whole day."""
 
 DELIVERY_TIMEOUT_MS: Final = 120_000
-"""``delivery.timeout.ms`` of the Java producer: records that wait longer are lost."""
+"""Default ``delivery.timeout.ms`` of the Java producer: records that wait longer are lost."""
 
 BURST_WINDOWS: Final = 11
-"""How many seconds of its limit the controller lets pass at once (controller.quota.window.num x size)."""
+"""Seconds of its limit that the controller allows at once (controller.quota.window.num x size)."""
 
 
 LONGEST_MS: Final = 1_000_000_000_000_000
-"""Delays are cut to this, some 30,000 years: the backlog of a cut rate over a tiny limit would not fit 64 bits."""
+"""Maximum delay, some 30,000 years: the delay of a very large backlog under a tiny limit would not fit 64 bits."""
 
 
 class ThrottleModel(StrEnum):
-    """How the broker treats what is over the limit."""
+    """The broker's treatment of use above the limit."""
 
     BACKLOG = "backlog"  # delayed until it fits: produce and fetch
     TOKENS = "tokens"  # a token bucket: partition mutations, on the active controller
     REJECTED = "rejected"  # closed, not queued: connections of an address
-    APPROXIMATE = (
-        "approximate"  # delayed by 1 s at most: request time; says how long, not how badly
-    )
+    APPROXIMATE = "approximate"  # delayed by at most 1 s: request time; only the time over the limit is forecast
 
 
 MODEL_OF: Final[dict[QuotaType, ThrottleModel]] = {
@@ -42,13 +40,13 @@ MODEL_OF: Final[dict[QuotaType, ThrottleModel]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """What a limit does to one bucket on one broker over all samples.
+    """The effect of a limit on one bucket on one broker over all samples.
 
     Attributes:
-        throttled_ms: Time throttled; where the model is approximate, time over the limit.
-        max_delay_ms: The worst delay; ``None`` where the model knows none.
-        over_timeout_ms: Time with a delay above :data:`DELIVERY_TIMEOUT_MS`; ``None`` as before.
-        delayed_units: What had to wait; refused connections where those are closed.
+        throttled_ms: Throttled time; for the approximate model, time over the limit.
+        max_delay_ms: The worst delay; ``None`` if the model has no delays.
+        over_timeout_ms: Time with a delay above :data:`DELIVERY_TIMEOUT_MS`; ``None`` as for ``max_delay_ms``.
+        delayed_units: Units that had to wait; for the rejecting model, refused connections.
         unfinished: Sessions that end with a backlog: the true figures are higher.
     """
 
@@ -64,10 +62,10 @@ class Forecast:
 
     @property
     def is_lower_bound(self) -> bool:
-        """Whether a backlog outlives the evidence."""
+        """Whether a backlog continues after the evidence."""
         return self.unfinished > 0
 
 
 def share_ppm(part_ms: int, whole_ms: int) -> int:
-    """A share in millionths, rounded up, so that a little is never nothing; 0 of no time at all is 0."""
+    """Return a share in millionths, rounded up, so that a small share is never 0; 0 if the whole is 0."""
     return -(-part_ms * MILLION // whole_ms) if whole_ms else 0

@@ -102,7 +102,7 @@ def test_damaged_looks_can_be_brought_in_again(ingest, export, project):
     done = ingest("--file", export, "--snapshot", look, *FROM)
     assert done.code == 0, done.err
     assert "snapshot of id-o on 2023-11-14 was damaged and begun anew: 0 of 1 rows" in done.out
-    assert "1 new look" in done.out
+    assert "1 new snapshot" in done.out
     assert samples() == before
 
 

@@ -87,7 +87,7 @@ def _read(
 def _target(cluster: SelectedCluster, clusters: ClusterSelection) -> ClusterTarget:
     if not cluster.name:
         raise UsageError(
-            f"nothing says where the documents of {cluster.id} are",
+            f"the location of the documents of {cluster.id} is unknown",
             hint="name a cluster of a project file with --cluster, or take --all",
         )
     return target(TargetRequest(project=clusters.project, cluster=cluster.name))

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IngestOverrides:
-    """Typed replacements of the project's settings; ``None`` = not typed. Times in seconds."""
+    """Replacements of the project's settings from the command line; ``None`` = not given. Times in seconds."""
 
     prometheus: str | None = None
     matchers: str | None = None
@@ -141,10 +141,10 @@ def run_ingest(
             hint="name files (--file) or a Prometheus (--prometheus, telemetry.prometheus)",
         )
     for source in work.sources:
-        _ = source.cadence  # a cluster without a step is refused before anything is read
+        _ = source.cadence  # a cluster without a step is refused before any read
         if work.publish and not source.evidence_uri:
             raise UsageError(
-                f"--publish: nothing says where evidence of {source.cluster} goes",
+                f"--publish: no evidence URI for {source.cluster}",
                 hint="set telemetry.evidenceUri, or name a place: --publish URI",
             )
     lake = Lake(object_store.opened(work.lake, create=True), clock=now)
@@ -184,7 +184,7 @@ def run_ingest(
 def _begun_anew(
     lake: Lake, work: IngestRequest, source: ClusterSource, clock: "Clock"
 ) -> list[str]:
-    """Give up damaged units in the window if its begin was typed; otherwise damage is an error, and nothing is lost."""
+    """Give up damaged units in the window if its begin was given; otherwise damage is an error, and nothing is lost."""
     if work.window.from_ms is None:
         return []
     begin, end = work.window.span(clock)

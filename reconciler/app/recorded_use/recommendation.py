@@ -41,11 +41,11 @@ WINDOW_MS: Final = 30 * DAY_MS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecommendOptions:
-    """The typed options.
+    """The options of the command line.
 
     Attributes:
-        window: Of evidence; the last week of it is held out.
-        folder: Where documents go; ``None`` = nowhere.
+        window: Window of the evidence; its last week is held out.
+        folder: Folder for documents; ``None`` = no documents.
     """
 
     lake: str
@@ -68,8 +68,8 @@ class RecommendTask:
     """The validated inputs before Spark starts.
 
     Attributes:
-        declared: What documents say, by name of the cluster; nothing of clusters without a name.
-        places: Where proposals go, by name of the cluster; empty = nowhere.
+        declared: Documents by name of the cluster; none for clusters without a name.
+        places: Files for proposals by name of the cluster; empty = no files.
     """
 
     clusters: tuple[SelectedCluster, ...]
@@ -107,7 +107,7 @@ class RecommendTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecommendOutput:
-    """What came of it."""
+    """The result of a run."""
 
     advised: "RecommendationResult"
     put: WrittenFiles
@@ -175,10 +175,10 @@ def _targets(project: Path | None) -> dict[str, ClusterTarget]:
 
 
 def declared(notices: TextReceiver, target: ClusterTarget) -> DeclaredDocuments:
-    """Return the documents of a cluster; none, if there are none yet.
+    """Return the documents of a cluster, which may have none yet.
 
-    A project without manifests, or whose paths are all still empty, is a valid start: limits come from recorded use
-    then. If only some paths match no file, it is an error as everywhere.
+    A project without manifests, or whose patterns match no file at all, is valid: limits then come from recorded use. If
+    only some patterns match no file, it is an error as in other commands.
 
     Raises:
         ManifestErrors: A file is invalid.

@@ -1,4 +1,4 @@
-"""Files of ``kquota spark recommend --out``: one per cluster, replaced as a whole; never a foreign file or a manifest."""
+"""Files of ``kquota spark recommend --out``: one per cluster, replaced as a whole; never another file or a manifest."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -20,7 +20,7 @@ class WrittenFiles:
     """The changed files.
 
     Attributes:
-        removed: Of an earlier run, because nothing is proposed any more.
+        removed: Files of an earlier run, because there are no proposals any more.
     """
 
     written: tuple[Path, ...] = ()

@@ -1,4 +1,4 @@
-"""The clusters and time window of a command about recorded use, as typed."""
+"""The clusters and time window of a command about recorded use, from the command line."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -20,14 +20,14 @@ WINDOW_MS: Final = 14 * DAY_MS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowOptions:
-    """A typed window; negative = milliseconds ago, ``None`` = not typed."""
+    """A window from the command line; negative = milliseconds ago, ``None`` = not given."""
 
     from_ms: int | None = None
     to_ms: int | None = None
 
     @property
     def is_given(self) -> bool:
-        """Whether anything was typed."""
+        """Whether begin or end was given."""
         return self.from_ms is not None or self.to_ms is not None
 
     def span(self, clock: "Clock", default_ms: int = WINDOW_MS) -> tuple[int, int]:
@@ -63,8 +63,8 @@ class SelectedCluster:
 
     Attributes:
         id: Kafka's cluster id, which the lake uses.
-        name: Its name in the project; "" if only the id was typed.
-        settings: Its trusted configuration; ``None`` if only the id was typed.
+        name: Its name in the project; "" if only the id was given.
+        settings: Its trusted configuration; ``None`` if only the id was given.
         root: Base folder of the project's paths.
     """
 
@@ -81,7 +81,7 @@ class SelectedCluster:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSelection:
-    """The clusters of a command, as typed.
+    """The clusters of a command line.
 
     Attributes:
         project: The project file; ``None`` = ``kquota.yaml`` here.
@@ -97,20 +97,18 @@ class ClusterSelection:
         if self.every and self.names:
             raise UsageError("--all and --cluster contradict each other")
         if self.ids and (self.every or self.names or self.project):
-            raise UsageError(
-                "--cluster-id stands alone; --all, --cluster and --project are about a project file"
-            )
+            raise UsageError("--cluster-id cannot be combined with --all, --cluster or --project")
 
     @property
     def is_given(self) -> bool:
-        """Whether any cluster was typed."""
+        """Whether any cluster was given."""
         return bool(self.every or self.names or self.ids)
 
     def check(self, ids: Collection[str]) -> None:
-        """Check that files belong to the typed clusters; without typed clusters all are accepted.
+        """Check that files belong to the given clusters; without given clusters all are accepted.
 
         Raises:
-            UsageError: A file belongs to another cluster, or a typed cluster has no file.
+            UsageError: A file belongs to another cluster, or a given cluster has no file.
             KquotaError: As :meth:`select`.
         """
         if not self.is_given:
@@ -133,7 +131,7 @@ class ClusterSelection:
         """Return the clusters, sorted by name or id.
 
         Raises:
-            UsageError: No cluster was chosen, or there is no project file.
+            UsageError: No cluster was given, or there is no project file.
             ConfigError: A cluster is unknown, or the project does not contain its id.
             ManifestErrors: The project file is invalid.
         """

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from reconciler.usage.impact.tier_policy import WhatIfPolicy
 
 SWITCH_ROWS: Final = 4_000_000
-"""Maximum number of samples that ``--engine auto`` leaves to the core.
+"""Maximum number of samples for which ``--engine auto`` selects the core engine.
 
-By whole commands on a lake of a million (``python -m tests.bench.spark_simulate switch``), the core took an eighth of
-Spark's time, JVM start and files included, so it is faster beyond four million, too; but it needs about 250 bytes of
-memory per sample.
+Measured with whole commands on a lake of a million samples (``python -m tests.bench.spark_simulate switch``), the core
+engine took an eighth of Spark's time, including JVM start and files. It is faster above four million too, but needs about
+250 bytes of memory per sample.
 """
 
 NO_LIMITS: Final = PlanLimits(validate="none", correct_drift=True)
@@ -41,13 +41,13 @@ NO_LIMITS: Final = PlanLimits(validate="none", correct_drift=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulateOptions:
-    """The typed options.
+    """The options of the command line.
 
     Attributes:
-        clusters: Which clusters of the project; with files, whose these have to be.
+        clusters: Clusters of the project; with files, the clusters that they must belong to.
         paths: Manifests, instead of those that the project configures.
         engine: ``auto``, ``core`` or ``spark``.
-        most: So many rows are shown; tenants whole, at least one.
+        most: Maximum number of rows; tenants are shown whole, and at least one.
     """
 
     lake: str
@@ -62,9 +62,7 @@ class SimulateOptions:
 
     def __post_init__(self) -> None:
         if self.paths and (self.plans or self.after):
-            raise UsageError(
-                "manifests, --plan and --after are three ways to say one thing; choose"
-            )
+            raise UsageError("manifests cannot be combined with --plan or --after")
         if not (self.plans or self.after) and self.clusters.ids:
             raise UsageError(
                 "--cluster-id names no manifests",
@@ -76,7 +74,7 @@ def opened(address: str) -> "Lake":
     """Open the lake.
 
     Raises:
-        LakeError: There is none.
+        LakeError: There is no lake.
     """
     from reconciler.evidence.store.files.object_store import opened as store_opened
     from reconciler.evidence.store.lake import Lake

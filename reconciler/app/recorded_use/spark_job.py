@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkOptions:
-    """Where a job runs, as typed."""
+    """Where a job runs, from the command line."""
 
     master: str | None = None
     remote: str | None = None
@@ -23,7 +23,7 @@ class SparkOptions:
         """Return the session settings.
 
         Raises:
-            ConfigError: They contradict each other, or one is invalid.
+            ConfigError: The options contradict each other, or one is invalid.
         """
         from reconciler.evidence.spark.runtime.session import SessionSettings
 
@@ -38,7 +38,7 @@ def run(
     running: SparkOptions,
     **settings: Any,  # noqa: ANN401 - fields of the job's settings
 ) -> Any:  # noqa: ANN401 - the job's result
-    """Run a job by its name, with the fields of its settings, and give its result.
+    """Run a job by its name, with the fields of its settings, and return its result.
 
     Raises:
         UsageError: The extra is not installed.
@@ -58,7 +58,7 @@ def run_work(
     running: SparkOptions,
     settings: object = None,
 ) -> Any:  # noqa: ANN401 - what the work gives
-    """Run a function as a job of this name; errors as :func:`run`."""
+    """Run a function as a job of this name; errors as for :func:`run`."""
     needs("spark", f"kquota spark {name}")
     from reconciler.evidence.spark.runtime import job_runner
     from reconciler.evidence.spark.runtime.job import Job

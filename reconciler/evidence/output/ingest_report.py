@@ -1,4 +1,4 @@
-"""What a run of ``kquota spark ingest`` came to: values, text for people, JSON for programs."""
+"""The result of a run of ``kquota spark ingest``: values, text for people, JSON for programs."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -13,17 +13,17 @@ from reconciler.render.units import count, instant
 KIND: Final = "kquota-ingest"
 FORMAT: Final = 1
 MOST_DAYS: Final = 31
-"""So many days stand in the text, the last ones; JSON has all."""
+"""Maximum number of days in the text, the last ones; JSON has all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterIngestSummary:
-    """What became of one cluster.
+    """The result for one cluster.
 
     Attributes:
-        window: What was asked for; ``None`` = files, or nothing.
-        published: Where evidence was published, and of which time; ``None`` = not.
-        failures: Why it did not all work.
+        window: The queried window; ``None`` = no Prometheus was queried.
+        published: Address and window of the published evidence; ``None`` = not published.
+        failures: Errors of this cluster.
     """
 
     display_name: str
@@ -37,12 +37,12 @@ class ClusterIngestSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IngestSummary:
-    """What became of a run.
+    """The result of a run.
 
     Attributes:
-        lake: Where, without secrets.
-        strange: Looks and applies of other clusters: left alone.
-        counts: What became of series in files, also those of no cluster.
+        lake: Address of the lake, without secrets.
+        strange: Number of snapshots and applies of other clusters, which were ignored.
+        counts: Drop reasons of series in files, including series of no cluster.
     """
 
     lake: str
@@ -55,12 +55,12 @@ class IngestSummary:
 
     @property
     def failed(self) -> bool:
-        """Whether something that was wanted was not had."""
+        """Whether any part of the run failed."""
         return bool(self.failures) or any(cluster.failures for cluster in self.clusters)
 
 
 def json(summary: IngestSummary) -> str:
-    """A versioned document."""
+    """Render the summary as a versioned JSON document."""
     return dump(
         {
             "kind": KIND,
@@ -116,12 +116,12 @@ def _day_json(day: DayReport) -> Json:
 
 
 def text(summary: IngestSummary) -> str:
-    """For people: per cluster what came, what is there now, and what was not used and why."""
+    """Render the summary for people: per cluster new points, days, and unused series with reasons."""
     lines = [f"lake {escaped(summary.lake)}"]
     if summary.snapshots or summary.applies or summary.strange:
         strange = f"; {summary.strange:,} of other clusters left alone" if summary.strange else ""
         lines.append(
-            f"limits: {count(summary.snapshots, 'new look')}, {count(summary.applies, 'new apply', 'new applies')}{strange}"
+            f"limits: {count(summary.snapshots, 'new snapshot')}, {count(summary.applies, 'new apply', 'new applies')}{strange}"
         )
     if summary.counts:
         lines += [
@@ -140,7 +140,7 @@ def _cluster_lines(cluster: ClusterIngestSummary) -> Iterable[str]:
     )
     if cluster.window is not None:
         begin, end = cluster.window
-        yield f"  asked for {instant(begin / 1000)} to {instant(end / 1000)}"
+        yield f"  queried {instant(begin / 1000)} to {instant(end / 1000)}"
     yield f"  {count(sum(cluster.arrived.new.values()), 'new point')}"
     yield from (f"  {escaped(remark)}" for remark in cluster.arrived.remarks)
     yield from _count_lines(cluster.arrived.counts.by_name(), _examples(cluster.arrived.counts))
@@ -165,7 +165,6 @@ def _day_lines(day: DayReport) -> Iterable[str]:
 
 
 def _examples(counts: DropCounts) -> dict[str, tuple[str, ...]]:
-    """Where something was counted, as far as it was given."""
     return {word.value: samples for word in counts if (samples := counts.examples(word))}
 
 

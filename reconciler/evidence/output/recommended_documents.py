@@ -1,4 +1,4 @@
-"""Recommendations as ClientQuota documents, each with its evidence as a comment: those that are there with new limits, and new ones."""
+"""Recommendations as ClientQuota documents, each with its evidence as a comment: existing documents with new limits, and new ones."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,11 +22,11 @@ from reconciler.usage.samples import KEY_OF, in_kafka_units
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredDocuments:
-    """What the documents of one cluster say.
+    """The documents of one cluster.
 
     Attributes:
-        declarations: All of them, suspended ones too, as grants let them count; no two active ones declare one pair.
-        written: The same as their files write them, by document.
+        declarations: All of them, including suspended ones, after grants; no two active ones declare the same pair.
+        written: The same as in their files, by document.
     """
 
     cluster: str
@@ -39,7 +39,7 @@ class _DocumentChange:
     """New limits for one document.
 
     Attributes:
-        declaration: The document that is there; ``None`` = a new one.
+        declaration: The existing document; ``None`` = a new one.
         rows: At least one, each with a target.
     """
 
@@ -49,7 +49,7 @@ class _DocumentChange:
 
     @property
     def place(self) -> tuple[str, str, int, str]:
-        """By what documents are sorted."""
+        """The sort key of documents."""
         declaration = self.declaration
         return (
             entity_text(self.subject),
@@ -64,14 +64,14 @@ class _DocumentChange:
 def documents(
     rows: Iterable[RecommendationRow], declared: DeclaredDocuments, evidence: EvidenceNote
 ) -> str:
-    """ClientQuota documents for changes of one cluster, each with its evidence; "" for none.
+    """Render ClientQuota documents for changes of one cluster, each with its evidence; "" for none.
 
-    A limit goes into the document that declares it, else into the first that speaks of its entity; that document is
-    repeated whole, with labels and annotations, and says which one it replaces. For any other entity there is a
-    new one. Comments of a file are not repeated.
+    A limit is added to the document that declares it, else to the first document of its entity; that document is repeated
+    whole, with labels and annotations but without comments of its file, and its comment lists the document it replaces.
+    Other entities get a new document.
 
     Raises:
-        UsageError: A name that was recorded cannot stand in a document.
+        UsageError: A recorded name cannot be written in a document.
     """
     by_entity: defaultdict[Entity, list[Declaration]] = defaultdict(list)
     for declaration in sorted(declared.declarations, key=_preferred):
@@ -98,7 +98,7 @@ def _preferred(declaration: Declaration) -> tuple[bool, str, int, str]:
 
 
 def _owner(declarations: Sequence[Declaration], key: Key) -> Declaration | None:
-    """The document whose limit this is, or to be; a second one would be a second owner of the pair."""
+    """Return the document that declares the limit or may declare it; a second document would be a second owner of the pair."""
     column = COLUMN_OF[key]
     declaring = [
         declaration for declaration in declarations if declaration.limits[column] is not None
@@ -146,12 +146,12 @@ def _origin_text(declaration: Declaration | None) -> str:
 
 
 def _comment_text(text: str) -> str:
-    """A comment cannot end before its line does: names are bytes of strangers."""
+    """Replace characters that could end the comment line: names come from clients and are not trusted."""
     return "".join(each if each.isprintable() else "?" for each in text)
 
 
 def _new_name(subject: Entity, document_names: set[str]) -> str:
-    """A name for a document that no other has; the entity decides, so that a second run gives the same one."""
+    """Return an unused document name, derived from the entity so that a second run gives the same name."""
     base = f"{DEFAULT_NAMESPACE}/{document_name(subject)}"
     name, number = base, 1
     while name in document_names:
@@ -168,7 +168,7 @@ def _window_lines(evidence: EvidenceNote) -> list[str]:
     )
     first = (
         f"Evidence: {begin} to {end} UTC of cluster {evidence.cluster_id}, brokers were up"
-        f" {share_text(evidence.coverage_ppm)} of it; limits as of look {evidence.snapshot_id}."
+        f" {share_text(evidence.coverage_ppm)} of it; limits as of snapshot {evidence.snapshot_id}."
     )
     return [first] + [f"Incomplete: {problem}." for problem in evidence.partial[:3]]
 

@@ -1,7 +1,7 @@
-"""Charts as SVG text, without a script: a curve against its limits, and rows of bars against a mark.
+"""Charts as SVG text without scripts: a curve with its limits, and rows of bars with a mark.
 
-Every chart says in words what it shows (``role="img"`` with a title), takes its colours from classes of the page, and
-has no style of its own, so a strict content security policy holds. Texts are escaped here and nowhere else.
+Every chart has a text description (``role="img"`` with a title), takes its colours from CSS classes of the page, and has
+no inline style, so it conforms to a strict content security policy. Chart texts are escaped here.
 """
 
 import math
@@ -18,15 +18,15 @@ WIDTH: Final = 760
 HEIGHT: Final = 190
 LEFT, RIGHT, TOP, BOTTOM = 92, 12, 14, 26
 NAMES: Final = 250
-"""Columns kept for the names of a bar chart."""
+"""Width of the column for names in a bar chart."""
 
 TickText: TypeAlias = Callable[[int], str]
-"""A value of the vertical axis in words."""
+"""Formats a value of the vertical axis."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Level:
-    """A horizontal line: a limit."""
+    """A horizontal line that marks a limit."""
 
     value: int
     text: str
@@ -35,13 +35,13 @@ class Level:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plot:
-    """What a curve chart shows.
+    """The content of a curve chart.
 
     Attributes:
-        title: In words, for readers who do not see it.
+        title: Text description for screen readers.
         points: ``(begin in ms, mean, largest)``, ascending; at least one.
-        span_ms: Length of a span; a larger distance is drawn as a gap.
-        levels: Limits; those far above the curve are named and not drawn.
+        span_ms: Length of a point; a larger distance is drawn as a gap.
+        levels: Limits; those above three times the peak are listed and not drawn.
     """
 
     title: str
@@ -53,7 +53,7 @@ class Plot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """One bar: its share of the scale's end, its class, and what is written beside it."""
+    """One bar: its share of the scale, its CSS class, and the text beside it."""
 
     share: float
     css: str
@@ -62,11 +62,11 @@ class Bar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BarRow:
-    """One row of a bar chart: a name and one bar under the other.
+    """One row of a bar chart: a name and its bars, one below the other.
 
     Attributes:
-        name: What it is about, shortened in the middle if it is too long.
-        details: Lines under the name, which distinguish rows of one name.
+        name: The name of the row, shortened in the middle if too long.
+        details: Lines below the name, which distinguish rows of equal names.
     """
 
     name: str
@@ -75,12 +75,12 @@ class BarRow:
 
     @property
     def lines(self) -> int:
-        """How many lines it needs."""
+        """The number of lines of the row."""
         return max(1, len(self.bars), 1 + len(self.details))
 
 
 def curve_chart(plot: Plot, tick_text: TickText) -> str:
-    """Mean and largest rate over time against limits."""
+    """Draw the mean and the largest rate over time with limits."""
     peak = max(1, *(maximum for _, _, maximum in plot.points))
     visible_levels = [level for level in plot.levels if level.value <= 3 * peak]
     top = max(peak, *(level.value for level in visible_levels)) if visible_levels else peak
@@ -99,7 +99,7 @@ def curve_chart(plot: Plot, tick_text: TickText) -> str:
     last = TOP - 8.0
     for level_line in sorted(visible_levels, key=lambda level: -level.value):
         y = scale.y(level_line.value)
-        at = max(y - 4, last + 12)  # two texts never lie on one another
+        at = max(y - 4, last + 12)  # texts never overlap
         last = at
         parts.append(
             f'<line class="{level_line.css}" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
@@ -115,9 +115,9 @@ def curve_chart(plot: Plot, tick_text: TickText) -> str:
 
 
 def bar_chart(title: str, rows: Sequence[BarRow], *, mark: float | None = None) -> str:
-    """Rows of bars on one scale; ``mark`` is the share at which a vertical line stands (a limit, a budget).
+    """Draw rows of bars on one scale; ``mark`` is the share at which a vertical line is drawn (a limit, a budget).
 
-    Bars beyond the scale end at its end; their text has the number.
+    Bars beyond the scale are cut at its end; their text has the number.
     """
     room = WIDTH - NAMES - 110
     height = TOP + sum(row.lines * 16 + 10 for row in rows) + 6
@@ -137,7 +137,7 @@ def bar_chart(title: str, rows: Sequence[BarRow], *, mark: float | None = None) 
                 f'<text class="c-tick" x="{NAMES + width + 6:.1f}" y="{y + 16 * n + 10:.1f}">{_text(bar.text)}</text>'
             )
         y += row.lines * 16 + 10
-    if mark is not None:  # first, so that texts lie on it
+    if mark is not None:  # first, so that texts are drawn over it
         x = NAMES + mark * room
         parts.insert(
             0,
@@ -161,7 +161,7 @@ class _Scale:
 
 
 def _runs(plot: Plot) -> list[list[tuple[int, int, int]]]:
-    """The points between gaps."""
+    """Split the points at gaps."""
     runs: list[list[tuple[int, int, int]]] = [[]]
     for point in plot.points:
         if runs[-1] and point[0] - runs[-1][-1][0] > plot.span_ms:
@@ -208,7 +208,7 @@ def _axes(scale: _Scale, top: int, tick_text: TickText) -> str:
 
 
 def _ticks(top: int) -> list[int]:
-    """Zero and up to four round numbers below the top."""
+    """Return zero and round numbers up to the top, at most four of them unless the top is below 12."""
     step = max(1, top // 4)
     size: int = 10 ** max(0, len(str(step)) - 1)
     step = next(size * n for n in (1, 2, 5, 10) if size * n >= step)
@@ -224,7 +224,7 @@ def _svg(title: str, height: float, parts: Sequence[str]) -> str:
 
 
 def _short(name: str, max_length: int = 36) -> str:
-    """Cut in the middle: names of one family differ at their ends."""
+    """Cut a name in the middle: names with a common prefix differ at their ends."""
     half = max_length // 2
     return name if len(name) <= max_length else f"{name[:half]}…{name[half + 1 - max_length :]}"
 

@@ -1,4 +1,4 @@
-"""What a job over a fleet reports, as sheets of plain cells: limits of clients, dead limits, plans, changes."""
+"""Reports of fleet jobs as tables of plain cells: limits of clients, unused limits, plans, changes."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -41,7 +41,7 @@ _LOOKS: Final = {
 
 
 def headline(report: FleetReport) -> str:
-    """The one sentence that stands first."""
+    """Return the headline of a report."""
     sentences = [
         count(len(rows) + report.left_out.get(table, 0), *_NOUNS[table])
         for table, rows in _rows(report).items()
@@ -70,17 +70,17 @@ def _counts(totals: ClusterTotals) -> str:
 _CLUSTERS: Final[TableForm[ClusterTotals]] = TableForm(
     "clusters",
     "Clusters",
-    "The last complete look at each, and what was counted.",
+    "The last complete snapshot of each, and what was counted.",
     (
         name("cluster", lambda totals: totals.cluster_id),
-        text("look", lambda totals: moment_text(totals.look_ms)),
+        text("snapshot", lambda totals: moment_text(totals.look_ms)),
         text("counts", _counts),
     ),
 )
 _VIOLATIONS: Final[TableForm[tuple[str, str]]] = TableForm(
     "violations",
     "Refused",
-    "What guards that count say against a plan; kquota plan asks all guards.",
+    "Violated guards that use counts, and conflicts; kquota plan checks all guards.",
     (name("cluster", lambda row: row[0]), text("violation", lambda row: row[1])),
 )
 _CONFLICTS: Final[TableForm[ConflictRow]] = TableForm(
@@ -107,13 +107,13 @@ _PLANNED: Final[TableForm[PlannedRow]] = TableForm(
         text("before", lambda row: _value(row.quota_key, row.before)),
         text("after", lambda row: _value(row.quota_key, row.after)),
         text("cause", lambda row: row.cause),
-        text("asked by", lambda row: row.document),
+        text("document", lambda row: row.document),
     ),
 )
 _CHANGED: Final[TableForm[LimitChangeRow]] = TableForm(
     QUOTA_CHANGE.name,
     "Changes",
-    "Newest first; a change lies between two looks.",
+    "Newest first; a change lies between two snapshots.",
     (
         name("cluster", lambda row: row.cluster_id),
         name("entity", lambda row: _entity(row.entity_json)),
@@ -129,13 +129,13 @@ _CHANGED: Final[TableForm[LimitChangeRow]] = TableForm(
 _UNUSED: Final[TableForm[UnusedLimitRow]] = TableForm(
     DEAD_QUOTA.name,
     "Limits that apply to no client",
-    "In the look-back; what has no data is not called dead.",
+    "In the look-back; limits without data have the reason no_data.",
     (
         name("cluster", lambda row: row.cluster_id),
         name("entity", lambda row: _entity(row.entity_json)),
         text("limit", lambda row: _limit(row.quota_key, row.value)),
         text("reason", lambda row: row.reason),
-        text("held last", lambda row: _moment(row.last_effective_ms)),
+        text("last applied", lambda row: _moment(row.last_effective_ms)),
     ),
 )
 _EFFECTIVE: Final[TableForm[EffectiveRow]] = TableForm(
@@ -156,7 +156,7 @@ _EFFECTIVE: Final[TableForm[EffectiveRow]] = TableForm(
 
 
 def sheets(report: FleetReport) -> tuple[ReportTable, ...]:
-    """All parts that hold anything, in the order in which they are read."""
+    """Return all tables with content, in display order."""
     left_out = report.left_out
     violations = [(of.cluster_id, sentence) for of in report.clusters for sentence in of.violations]
     tables = (

@@ -1,4 +1,4 @@
-"""A report as one JSON document: every row with all its columns, numbers as they are, versioned."""
+"""A report as one versioned JSON document: all columns of every row, unformatted numbers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
@@ -16,7 +16,7 @@ FORMAT: Final = 1
 
 
 def report_document(report: UsageReport | FleetReport) -> dict[str, Json]:
-    """The whole report. Keys of rows are the columns of their tables, so names carry the units."""
+    """Return the whole report. Keys of rows are the columns of their tables, so names contain the units."""
     return {
         "kind": KINDS[type(report)],
         "format": FORMAT,
@@ -26,7 +26,7 @@ def report_document(report: UsageReport | FleetReport) -> dict[str, Json]:
 
 
 def json_of(value: object) -> Json:
-    """Any value of rows: dataclasses by their fields, limits as Kafka stores them."""
+    """Convert any value of rows: dataclasses by their fields, limits as Kafka stores them."""
     if isinstance(value, Enum):
         return str(value.value)
     if is_dataclass(value) and not isinstance(value, type):
@@ -43,7 +43,7 @@ def json_of(value: object) -> Json:
 
 
 def _row(value: object) -> dict[str, Json]:
-    """A value by its fields; a bucket's stand among those of its row, as in the tables."""
+    """Convert a dataclass by its fields; the columns of a bucket become keys of the row, as in the tables."""
     values_by_name: dict[str, Json] = {}
     for field in fields(value):  # type: ignore[arg-type] # the caller made sure that it is a dataclass
         inner = getattr(value, field.name)

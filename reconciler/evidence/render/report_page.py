@@ -1,7 +1,7 @@
-"""A report of use as one HTML page without a script: sheets as tables, and charts of use, limits, headroom, capacity.
+"""A report of use as one HTML page without scripts: tables, and charts of use, limits, headroom and capacity.
 
-Pure: template and style are handed in. The content security policy allows the one style and nothing else, so a page
-may be opened from a mail or a build's artifacts without trusting what it shows.
+Pure: template and style are arguments. The content security policy allows only this style, so a page from a mail or a
+build's artifacts is safe to open.
 """
 
 import base64
@@ -44,7 +44,7 @@ from reconciler.usage.samples import MILLION
 
 TEMPLATE: Final = "use.html"
 STYLES: Final = ("page.css", "tables.css", "use.css", "print.css")
-"""Files of ``page/``, in order."""
+"""Files of ``page/``, in order of inclusion."""
 
 MOST_BARS: Final = 16
 MOST_CURVES: Final = 24
@@ -52,7 +52,7 @@ MOST_CURVES: Final = 24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsePageFiles:
-    """The parts of every page of use, as they stand in ``page/``.
+    """The constant parts of every page of use, from ``page/``.
 
     Attributes:
         template: HTML with ``{{policy}}``, ``{{title}}``, ``{{style}}`` and ``{{body}}``.
@@ -63,13 +63,13 @@ class UsePageFiles:
 
 
 def use_page(report: UsageReport, files: UsePageFiles, *, made_ms: int, tool_version: str) -> str:
-    """The page.
+    """Render the page.
 
     Args:
-        report: What it shows.
-        files: The parts of every page.
-        made_ms: When, in milliseconds since the epoch.
-        tool_version: Of this program.
+        report: The report.
+        files: The constant parts.
+        made_ms: Time of the report, milliseconds since the epoch.
+        tool_version: Version of this program.
     """
     digest = base64.b64encode(hashlib.sha256(files.style.encode()).digest()).decode()
     parts = {
@@ -120,7 +120,7 @@ def _tone(report: UsageReport) -> str:
 
 
 def _charts(report: UsageReport) -> list[tuple[str, str, str]]:
-    """Charts as ``(anchor, title, HTML)``; parts without rows have none."""
+    """Return charts as ``(anchor, title, HTML)``; parts without rows have none."""
     chart_parts: list[tuple[str, str, str]] = []
     if report.simulation is not None and (rows := _throttled(report.simulation.rows)):
         chart_parts.append(("before-after", "Throttled time now and then", _before_after(rows)))
@@ -218,7 +218,7 @@ def _figure(curve: UsageCurve) -> str:
 
 
 def _bar_labels(row: ImpactRow | UsageRow, *, has_several_clusters: bool) -> list[str]:
-    """What distinguishes bars of one name: the type, the broker if any saw it, the cluster if there are several."""
+    """Return labels that distinguish bars of equal names: the type, the broker if recorded, the cluster if there are several."""
     parts = [type_text(row.quota_type), *([f"broker {row.broker_id}"] if row.broker_id else [])]
     return [" · ".join(parts), *([row.cluster_id] if has_several_clusters else [])]
 

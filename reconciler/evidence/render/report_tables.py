@@ -1,4 +1,4 @@
-"""What a report of use says, as sheets of plain cells: one description, from which text, Markdown and pages are made."""
+"""A report of use as tables of plain cells, the common source of text, Markdown and HTML pages."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -39,17 +39,17 @@ BOUNDS: Final[dict[FigureBound, str]] = {
     FigureBound.AT_MOST: "≤ ",
     FigureBound.BETWEEN: "",
 }
-"""What stands before a figure that is not exact."""
+"""Prefix of a figure that is not exact."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportTable:
-    """One table for people.
+    """A table for people.
 
     Attributes:
-        name: Of the table in the lake; also an anchor.
-        rows: Cells as plain text with names quoted; not escaped for any format.
-        left_out: How many rows are only counted.
+        name: Name of the table in the lake, or of the section; also an anchor.
+        rows: Cells as plain text with quoted names; not escaped for any format.
+        left_out: Number of rows that are counted and not shown.
     """
 
     name: str
@@ -63,7 +63,7 @@ class ReportTable:
 
     @property
     def more(self) -> str:
-        """What is said of the rows that are left out; "" = none is."""
+        """The sentence about rows that are not shown; "" = all are shown."""
         return f"and {count(self.left_out, 'more row')}, in the lake" if self.left_out else ""
 
 
@@ -72,7 +72,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class ReportColumn(Generic[R]):
-    """A column: its heading and the cell of a row; whether cells are foreign names, or numbers that stand at the right."""
+    """A column: its heading, the function of its cells, and whether cells are names from outside or right-aligned numbers."""
 
     head: str
     cell: Callable[[R], str]
@@ -81,23 +81,23 @@ class ReportColumn(Generic[R]):
 
 
 def text(head: str, cell: Callable[[R], str]) -> ReportColumn[R]:
-    """A column of our own words."""
+    """Return a column of texts of this program."""
     return ReportColumn(head, cell)
 
 
 def name(head: str, cell: Callable[[R], str]) -> ReportColumn[R]:
-    """A column of foreign names."""
+    """Return a column of names from outside."""
     return ReportColumn(head, cell, is_name=True)
 
 
 def number(head: str, cell: Callable[[R], str]) -> ReportColumn[R]:
-    """A column of numbers."""
+    """Return a column of numbers."""
     return ReportColumn(head, cell, is_number=True)
 
 
 @dataclass(frozen=True, slots=True)
 class TableForm(Generic[R]):
-    """How rows of one kind become a table; attributes as in :class:`ReportTable`."""
+    """The columns and texts of a kind of table; attributes as in :class:`ReportTable`."""
 
     name: str
     title: str
@@ -105,7 +105,7 @@ class TableForm(Generic[R]):
     columns: tuple[ReportColumn[R], ...]
 
     def of(self, rows: Iterable[R], left_out: int = 0) -> ReportTable:
-        """The table of these rows."""
+        """Return the table of these rows."""
         return ReportTable(
             name=self.name,
             title=self.title,
@@ -119,7 +119,7 @@ class TableForm(Generic[R]):
 
 
 def sheets(report: UsageReport) -> tuple[ReportTable, ...]:
-    """All parts of a report that hold anything, in the order in which they are read."""
+    """Return all tables of a report with content, in display order."""
     origins, left_out, simulation = report.origins, report.left_out, report.simulation
     tables = [EVIDENCE.of(report.evidence), ORIGINS.of(origins, left_out.get("origins", 0))]
     if simulation is not None:
@@ -139,7 +139,7 @@ def sheets(report: UsageReport) -> tuple[ReportTable, ...]:
 def _with_window_title(
     report_table: ReportTable, origins: Sequence[ResultOrigin], description: str = ""
 ) -> ReportTable:
-    """A sheet whose rows were taken from the lake: the title says of which window."""
+    """Add the window to the title of a table whose rows come from the lake."""
     own_origins = [origin for origin in origins if origin.table == report_table.name]
     if not own_origins:
         return report_table
@@ -179,7 +179,7 @@ def _over_timeout(row: ImpactRow) -> str:
 
 
 def _units_or_dash(kind: QuotaType, units: int | None) -> str:
-    """A number that may not be known, unlike a limit, whose absence means none."""
+    """Format a number that may be unknown; for a limit, ``None`` would mean unlimited."""
     return "-" if units is None else units_text(kind, units)
 
 
@@ -207,26 +207,26 @@ EVIDENCE: Final[TableForm[EvidenceNote]] = TableForm(
         text("counted", _counts),
     ),
 )
-"""On what everything else rests."""
+"""The evidence of all other tables."""
 
 ORIGINS: Final[TableForm[ResultOrigin]] = TableForm(
     "origins",
     "Taken from the lake",
-    "The newest results that `kquota spark simulate` and `kquota spark recommend` left. They speak of their own window, and of the limits of then.",
+    "The newest results that `kquota spark simulate` and `kquota spark recommend` left. They use their own window and the limits of that time.",
     (
         name("cluster", lambda origin: origin.cluster_id),
         text("result", lambda origin: _RESULTS.get(origin.table, origin.table)),
         text("window from", lambda origin: _moment(origin.from_ms)),
         text("to", lambda origin: _moment(origin.to_ms)),
         text("made", lambda origin: moment_text(origin.made_ms)),
-        name("limits as of look", lambda origin: origin.snapshot_id or "-"),
+        name("limits as of snapshot", lambda origin: origin.snapshot_id or "-"),
         text(
             "window",
             lambda origin: "another than this report's" if origin.other_window else "the report's",
         ),
     ),
 )
-"""Where what a report did not make itself comes from."""
+"""The origins of results that other jobs committed."""
 
 IMPACT: Final[TableForm[ImpactRow]] = TableForm(
     "impact_row",
@@ -247,7 +247,7 @@ IMPACT: Final[TableForm[ImpactRow]] = TableForm(
         name("why", lambda row: row.why),
     ),
 )
-"""Bucket by bucket and broker by broker, worst first."""
+"""One row per bucket and broker, worst first."""
 
 BREACHES: Final[TableForm[TierBreach]] = TableForm(
     "breaches",
@@ -300,7 +300,7 @@ USAGE: Final[TableForm[UsageRow]] = TableForm(
         name("broker", lambda row: row.broker_id or "-"),
         text("what", lambda row: type_text(row.quota_type)),
         number("limit", lambda row: units_text(row.quota_type, row.limit_units)),
-        name("whose", lambda row: source_text(row.source_entity)),
+        name("limit of", lambda row: source_text(row.source_entity)),
         number("half the time", lambda row: _units_or_dash(row.quota_type, row.p50_units)),
         number("95 %", lambda row: _units_or_dash(row.quota_type, row.p95_units)),
         number("99 %", lambda row: _units_or_dash(row.quota_type, row.p99_units)),

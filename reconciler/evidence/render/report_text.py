@@ -1,4 +1,4 @@
-"""Reports of use and of fleets for terminals and for Markdown, from the same sheets; and the one sentence that stands first."""
+"""Reports of use and of fleets for terminals and as Markdown, from the same tables; and their headline."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -19,7 +19,7 @@ _HELD_BACK: Final = "may get worse (what was recorded was held back)"
 
 
 def headline(report: UsageReport | FleetReport) -> str:
-    """The one sentence for a report: what was found, or why nothing can be said."""
+    """Return the headline of a report: its result, or why there is none."""
     if isinstance(report, FleetReport):
         return fleet_tables.headline(report)
     stale = [evidence for evidence in report.evidence if evidence.stale]
@@ -42,7 +42,7 @@ def headline(report: UsageReport | FleetReport) -> str:
 
 
 def _simulated(simulation: Simulation) -> str:
-    """All rows are counted, shown or not."""
+    """Return the headline of a simulation, which counts all rows, shown or not."""
     if not simulation.verdicts:
         return "no limit that recorded use can speak of changes"
     amounts = simulation.verdicts
@@ -70,7 +70,7 @@ def _simulated(simulation: Simulation) -> str:
 
 
 def report_text(report: UsageReport | FleetReport, *, style: Style = PLAIN) -> str:
-    """The report for a terminal; ends with a line break."""
+    """Render the report for a terminal; ends with a line break."""
     lines = [style.paint(escaped(headline(report)), "bold")]
     lines += [f"note: {escaped(note)}" for note in report.notes]
     for report_table in _tables(report):
@@ -98,7 +98,7 @@ def _tables(report: UsageReport | FleetReport) -> Sequence[ReportTable]:
 
 
 def report_markdown(report: UsageReport | FleetReport, *, max_rows: int | None = None) -> str:
-    """The report as Markdown; of each table at most ``max_rows`` rows (``None`` = all that it holds), and how many there are more."""
+    """Render the report as Markdown; each table shows at most ``max_rows`` rows (``None`` = all its rows) and the number of others."""
     parts = [f"**{prose(headline(report))}**", *(f"> {prose(note)}" for note in report.notes)]
     for report_table in _tables(report):
         parts += [

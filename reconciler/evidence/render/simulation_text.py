@@ -1,4 +1,4 @@
-"""A simulation in words: per tenant one sentence that says what its limit will do to what it used, and how sure that is."""
+"""A simulation as text: one sentence per tenant on the effect of the new limit, and how certain it is."""
 
 from typing import Final
 
@@ -49,15 +49,15 @@ _DOES_NOT: Final = {
     ThrottleModel.APPROXIMATE: "not over the limit",
 }
 LOSERS: Final = frozenset({QuotaType.PRODUCE})
-"""Whose delays lose records: a producer gives a record up after ``delivery.timeout.ms``. A fetch or a request to a controller waits."""
+"""Types whose delays lose records: a producer drops a record after ``delivery.timeout.ms``. Fetches and controller requests wait."""
 
-_AT_LEAST_SAYS: Final = "Held back: where a limit held clients back, they recorded no more than it let them. A tighter one throttles at least as much; no more can be known."
+_AT_LEAST_SAYS: Final = "Held back: clients at their limit recorded no more than it allowed. A tighter limit throttles at least as much; the exact figure is unknown."
 _BLIND_SAYS: Final = {
     ImpactVerdict.NOT_IDENTIFIABLE: "Cannot be known: the change regroups clients that were recorded together, so there is no figure.",
     ImpactVerdict.NO_DATA: 'No data: nothing was recorded that could answer; it does not mean "no impact".',
 }
 MOST_COUNTS: Final = 6
-"""So many named states of the evidence are shown, the largest first; the JSON plan has all."""
+"""Maximum number of evidence counts to show, the largest first; the JSON plan has all."""
 
 _MARKS: Final = {
     ImpactVerdict.WORSE: "!",
@@ -67,11 +67,11 @@ _MARKS: Final = {
 
 
 def recorded_of(simulation: Simulation, *, at: float) -> RecordedUse:
-    """The section.
+    """Render the section of recorded use.
 
     Args:
-        simulation: What was simulated.
-        at: When the plan was made, in seconds since the epoch: evidence is as old as then.
+        simulation: The simulation.
+        at: Time of the plan in seconds since the epoch; the age of the evidence refers to it.
     """
     groups = tenants(simulation.rows)
     return RecordedUse(
@@ -104,7 +104,7 @@ def _headline(groups: tuple[TenantImpact, ...], simulation: Simulation) -> str:
 
 
 def _recorded_text(groups: tuple[TenantImpact, ...]) -> str:
-    """``from 5 min of recorded use: `` before figures of a short recording."""
+    """Return ``from 5 min of recorded use: `` for figures of a short recording, else ""."""
     longest_ms = max((tenant.worst.covered_ms for tenant in groups), default=0)
     return f"from {length_text(longest_ms)} of recorded use: " if 0 < longest_ms < SHORT_MS else ""
 
@@ -114,7 +114,7 @@ def _loses(row: ImpactRow) -> bool:
 
 
 def _evidence(cluster_evidence: EvidenceNote, at: float) -> str:
-    """``14 d until 2026-11-21 18:00 UTC (3 h old), ...``; why it does not count goes first."""
+    """Return ``14 d until 2026-11-21 18:00 UTC (3 h old), ...``, preceded by the reason if the evidence does not count."""
     if not cluster_evidence.to_ms:
         return f"no evidence of cluster {quoted(cluster_evidence.cluster_id)}: {cluster_evidence.stale}"
     old = age(max(0.0, at - cluster_evidence.to_ms / 1000))
@@ -195,10 +195,10 @@ def _figures(row: ImpactRow) -> str:
 
 
 def _without_figures(row: ImpactRow) -> str:
-    """Of a client that the replay throttles neither today nor then. "Never" is said only where nothing speaks against it.
+    """Return the text for a client without throttling before and after; "never" only if no recorded fact contradicts it.
 
-    A client that its limit holds back all day records just less than the limit, and replayed under that limit or one
-    a little tighter it looks content.
+    A client that its limit held back all day recorded just less than the limit, so a replay under that limit, or one a
+    little tighter, shows no throttling.
     """
     does = _DOES[row.model].split(",")[0]
     if row.after_units is None:
@@ -221,7 +221,7 @@ def _without_figures(row: ImpactRow) -> str:
 
 
 def _observed(row: ImpactRow, *, least_ms: int = 60_000) -> str:
-    """What the broker was seen to do goes beside what the model says of today, where they differ by so much a day."""
+    """Return what the broker recorded besides the model's figure: throttled time above ``least_ms`` a day, and censored time."""
     observed_ms = row.observed_throttled_ms
     parts: list[str] = []
     if observed_ms and observed_ms * DAY_MS > least_ms * row.covered_ms:

@@ -1,4 +1,4 @@
-"""Words for recorded use: buckets, rates and limits in units, lengths of time, shares. For every kind of output."""
+"""Texts for recorded use in every output: buckets, rates and limits with units, lengths of time, shares."""
 
 from datetime import UTC, datetime
 from typing import Final
@@ -20,16 +20,16 @@ _LENGTHS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000,
 
 
 def type_text(kind: QuotaType) -> str:
-    """What is limited, in words."""
+    """Return the name of a quota type."""
     return _TYPES[kind]
 
 
 def bucket_text(bucket: Bucket, *, any_name: bool = False) -> str:
-    """Who is counted together: ``user=alice,client-id=app``; names are quoted as everywhere.
+    """Return the clients that are counted together: ``user=alice,client-id=app``; names are quoted.
 
     Args:
         bucket: The bucket.
-        any_name: Whether its empty names stand for any other name.
+        any_name: Whether empty names mean any other name.
     """
     match bucket.kind:
         case GroupKind.NONE:
@@ -51,22 +51,22 @@ def _name(name: str, any_name: bool) -> str:  # noqa: FBT001 - private, two call
 
 
 def source_text(entity_json: str) -> str:
-    """An entity from its canonical JSON; "" = no limit."""
+    """Return an entity from its canonical JSON; "" = no limit."""
     return entity_text(read_canonical(entity_json)) if entity_json else "no limit"
 
 
 def units_text(kind: QuotaType, units: int | None) -> str:
-    """A limit or a rate for people: ``10 MiB/s``, ``50 %``, ``5/s``; ``None`` = no limit."""
+    """Format a limit or a rate: ``10 MiB/s``, ``50 %``, ``5/s``; ``None`` = no limit."""
     return quantity(KEY_OF[kind], None if units is None else in_kafka_units(kind, units))
 
 
 def length_text(length_ms: int | None, *, unlike: int | None = None) -> str:
-    """A length of time with two parts at most: ``2 h 5 min``, ``45 s``, ``0 s``; ``None`` = not known.
+    """Format a length of time with at most two parts: ``2 h 5 min``, ``45 s``, ``0 s``; ``None`` = unknown.
 
     Args:
-        length_ms: In milliseconds.
-        unlike: A length that is shown beside it. Where two parts are the same of both and they differ, all are shown:
-            ``1 min 900 ms`` beside ``1 min``.
+        length_ms: Milliseconds.
+        unlike: A length to distinguish from. If both would read the same and differ, all parts are shown:
+          ``1 min 900 ms`` beside ``1 min``.
     """
     if length_ms is None:
         return UNSET
@@ -81,7 +81,7 @@ def length_text(length_ms: int | None, *, unlike: int | None = None) -> str:
         if amount:
             parts.append(f"{amount:,} {name}")
         elif parts:
-            break  # "2 d 5 s" says more than is known
+            break  # "2 d 5 s" would suggest too much precision
         if len(parts) == 2:
             break
     return " ".join(parts) or "0 s"
@@ -98,18 +98,18 @@ def _whole_length(length_ms: int) -> str:
 
 
 SHORT_MS: Final = DAY_MS // 2
-"""What rests on less recorded time is given as a part of that time, and not for a day."""
+"""Figures from less recorded time are shown as a part of that time, not per day."""
 
 
 def per_day_ms(length_ms: int | None, covered_ms: int) -> int | None:
-    """A length of time for each day of evidence, rounded up; ``None`` where there is none."""
+    """Return a length of time per day of evidence, rounded up; ``None`` if it is unknown or without evidence."""
     if length_ms is None or covered_ms <= 0:
         return None
     return -(-length_ms * DAY_MS // covered_ms)
 
 
 def per_day_text(length_ms: int | None, covered_ms: int) -> str:
-    """``12 min a day``; of a short recording ``2 min of the 5 min recorded``, for that says nothing about a day."""
+    """Return ``12 min a day``, or ``2 min of the 5 min recorded`` for a recording too short for a figure per day."""
     daily = per_day_ms(length_ms, covered_ms)
     if length_ms is None or daily is None:
         return UNSET
@@ -119,13 +119,13 @@ def per_day_text(length_ms: int | None, covered_ms: int) -> str:
 
 
 def between_text(least_ms: int | None, most_ms: int | None) -> str:
-    """``between 3 min and 8 min``; the first length alone where there is no second one, or both read the same."""
+    """Return ``between 3 min and 8 min``; only the first length if there is no second one, or both read the same."""
     least, most = length_text(least_ms), length_text(most_ms)
     return least if most_ms is None or most == least else f"between {least} and {most}"
 
 
 def between_per_day_text(least_ms: int | None, most_ms: int | None, covered_ms: int) -> str:
-    """``between 3 min and 8 min a day``; see :func:`between_text` and :func:`per_day_text`."""
+    """Return ``between 3 min and 8 min a day``; see :func:`between_text` and :func:`per_day_text`."""
     most = per_day_text(most_ms, covered_ms)
     if least_ms is None or most_ms is None or most == per_day_text(least_ms, covered_ms):
         return per_day_text(least_ms, covered_ms)
@@ -134,7 +134,7 @@ def between_per_day_text(least_ms: int | None, most_ms: int | None, covered_ms: 
 
 
 def share_text(ppm: int | None) -> str:
-    """Millionths as per cent: ``12 %``, ``1.2 %``, ``< 0.01 %``; always rounded down, so that only the whole is ``100 %``."""
+    """Format millionths as per cent: ``12 %``, ``1.2 %``, ``< 0.01 %``; always rounded down, so that less than the whole is never ``100 %``."""
     if ppm is None:
         return UNSET
     if ppm < 0:
@@ -144,7 +144,7 @@ def share_text(ppm: int | None) -> str:
     if abs(ppm - MILLION) < MILLION // 100:
         rounded = (
             ppm // 1_000 * 1_000
-        )  # near the whole a tenth of a per cent says whether anything is missing or too much
+        )  # near 100 % a tenth of a per cent shows whether anything is missing or too much
     elif ppm >= MILLION // 10:
         rounded = ppm // 10_000 * 10_000
     else:
@@ -159,10 +159,10 @@ def share_text(ppm: int | None) -> str:
 
 
 def moment_text(at_ms: int) -> str:
-    """``2026-11-21 18:30 UTC``."""
+    """Return ``2026-11-21 18:30 UTC``."""
     return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def day_text(at_ms: int) -> str:
-    """``11-21``: a day of an axis."""
+    """Return ``11-21``: a day of an axis."""
     return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%m-%d")

@@ -1,1 +1,1 @@
-"""The definitions of the quota model and of the usage models over whole fleets, on Spark. No network code."""
+"""Runs the quota model and the usage models for whole fleets on Spark. No network code."""

@@ -1,4 +1,4 @@
-"""The command line of ``python -m reconciler.spark``: arguments made from the fields of a job's settings."""
+"""The command line of ``python -m reconciler.spark``; arguments are derived from the fields of a job's settings."""
 
 import argparse
 import dataclasses
@@ -21,7 +21,7 @@ PROGRAM: Final = "python -m reconciler.spark"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobCommand:
-    """A command line, understood."""
+    """A parsed command line."""
 
     job: Job[Any]
     lake: str
@@ -31,18 +31,18 @@ class JobCommand:
 
 
 class _JobArgumentParser(argparse.ArgumentParser):
-    """Wrong arguments are errors of ours: the same words and exit code as everywhere."""
+    """Raises :class:`UsageError` for wrong arguments, with the message format and exit code of all commands."""
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(message, hint=f"{self.prog} --help")
 
 
 def parsed(words: Sequence[str]) -> JobCommand:
-    """Understand a command line.
+    """Parse a command line.
 
     Raises:
-        UsageError: It is wrong.
-        SystemExit: It asked for help, which was printed.
+        UsageError: The command line is wrong.
+        SystemExit: Help was requested and has been printed.
     """
     parser = _JobArgumentParser(
         prog=PROGRAM,
@@ -57,7 +57,7 @@ def parsed(words: Sequence[str]) -> JobCommand:
     values_by_name = vars(_parser(job).parse_args(words[1:]))
     output: Path | None = values_by_name.pop("output")
     if output is not None and (output.is_dir() or not output.parent.is_dir()):
-        # Asked here, because a job of hours would end without a result.
+        # Checked before the run: a job of hours must not end without a place for its result.
         raise UsageError(f"--output {output}: no file can be written there")
     return JobCommand(
         job=job,
@@ -107,7 +107,7 @@ def _parser(job: Job[Any]) -> argparse.ArgumentParser:
         "--output",
         type=Path,
         metavar="FILE",
-        help="write the result here and not to stdout, into which spark-submit mixes progress",
+        help="write the result to FILE instead of stdout, where spark-submit also prints progress",
     )
     group = parser.add_argument_group("where it runs; leave this out under spark-submit")
     for option, metavar, text in (
@@ -135,7 +135,7 @@ def _parser(job: Job[Any]) -> argparse.ArgumentParser:
 
 
 def _add(parser: argparse.ArgumentParser, field: "dataclasses.Field[Any]", hint: object) -> None:
-    """One argument of one field. A list is gathered by argparse and made a tuple when the settings are built."""
+    """Add the argument of a settings field. argparse collects a list; :func:`_build_settings` makes it a tuple."""
     option = f"--{field.name.replace('_', '-')}"
     required = field.default is dataclasses.MISSING
     options: dict[str, Any] = {
@@ -162,7 +162,7 @@ def _day(text: str) -> dt.date:
     return dt.date.fromisoformat(text)
 
 
-_day.__name__ = "day (YYYY-MM-DD)"  # argparse names the type in its complaint
+_day.__name__ = "day (YYYY-MM-DD)"  # argparse puts this name into its error message
 
 _READERS: Final[dict[object, Any]] = {str: str, int: int, dt.date: _day}
 
@@ -182,8 +182,8 @@ def _without_none(hint: object) -> object:
     return hint
 
 
-def _build_settings(of: type[Any], values_by_name: dict[str, Any]) -> Any:  # noqa: ANN401 - an instance of what is asked for
-    """The settings; what was not typed is the default of the field."""
+def _build_settings(of: type[Any], values_by_name: dict[str, Any]) -> Any:  # noqa: ANN401 - an instance of ``of``
+    """Build the settings; arguments that were not given keep the default of their field."""
     converted = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in values_by_name.items()

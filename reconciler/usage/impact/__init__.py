@@ -1,1 +1,1 @@
-"""What a change of limits does to recorded use: query, bucket mapping, verdict, policy of tiers and result rows."""
+"""The effect of changed limits on recorded use: query, bucket mapping, verdict, tier policy and result rows."""

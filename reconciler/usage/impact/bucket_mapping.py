@@ -1,13 +1,13 @@
-"""Which recorded series say what a bucket will use once limits change: exactly, at most, not at all, or nothing was seen.
+"""Which recorded series determine the use of a bucket after a change of limits: exactly, as a bound, or not at all.
 
 A broker records groups, not clients, so a change of limits regroups traffic whose parts were not recorded. Each old
-bucket stands for all the clients that it *can* hold. Those are looked at one by one where some entity names them,
-and once for "any other name", since limits do not distinguish unnamed clients. Then a new bucket is
+bucket stands for all the clients that it *can* contain: one by one if an entity names them, and once for "any other
+name", since limits do not distinguish unnamed clients. Then a new bucket is
 
-- EXACT if it is made of whole old buckets: its series is their sum, moment by moment;
-- BOUND if some old bucket falls into it only in part: the sum is at most what it will use too much;
-- NOT_IDENTIFIABLE if not even that can be said of any one tenant;
-- NO_DATA if no bucket with a client of it was seen.
+- EXACT if it consists of whole old buckets: its series is their sum, moment by moment;
+- BOUND if it gets only a part of some old bucket: the sum is an upper bound of its use;
+- NOT_IDENTIFIABLE if there is not even a bound for any one tenant;
+- NO_DATA if no bucket with one of its clients was recorded.
 """
 
 from collections import defaultdict
@@ -22,7 +22,7 @@ from reconciler.usage.tags import Bucket, GroupKind, KeyLimits, bucket_of, limit
 
 
 class Identifiability(StrEnum):
-    """How much the recorded series say about a bucket."""
+    """How far the recorded series determine the use of a bucket."""
 
     EXACT = "exact"
     BOUND = "bound"
@@ -35,13 +35,13 @@ class MappedBucket:
     """One bucket after the change, on one broker.
 
     Attributes:
-        bucket: The bucket; where ``any_name`` is set, the part of its kind without a name stands for every other name.
-        any_name: Whether this speaks of many buckets that only traffic will name: of all that have no row of their own.
-        parts: Old buckets that were seen, sorted; their sum is its series, or a bound of it.
-        limit: In Kafka's own unit, ``None`` = unlimited.
-        changed: Whether clients in it get another limit or other company than before.
-        relieved: Whether all of the change is that clients may leave it: same limit, no new clients, never worse.
-        reason: One sentence, "" where the answer is exact.
+        bucket: The bucket; with ``any_name``, an empty name of its kind means every other name.
+        any_name: Whether this is any of the many buckets with a name that has no row of its own.
+        parts: Recorded old buckets, sorted; their sum is its series, or a bound of it.
+        limit: In Kafka's unit, ``None`` = unlimited.
+        changed: Whether its clients get another limit or share it with other clients than before.
+        relieved: Whether the only change is that clients may leave it: same limit, no new clients, never worse.
+        reason: One sentence, "" if the answer is exact.
     """
 
     bucket: Bucket
@@ -57,13 +57,13 @@ class MappedBucket:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketRegrouping:
-    """What a change of limits of one key does to the buckets of one broker.
+    """The effect of changed limits of one key on the buckets of one broker.
 
     Attributes:
-        mapped: Every bucket after the change, sorted by name; named ones first.
+        mapped: Every bucket after the change, sorted by name; those with ``any_name`` last.
         flipped: Buckets without a limit before and after that will be counted under other tags: their history ends.
-        unexplained: Series that the limits before cannot have made: older limits, a kind of level that a broker
-            before 4.2 remembers, a clock. Whatever may share a client with them is not identifiable.
+        unexplained: Series that the limits before cannot have produced: older limits, a kind of level that a broker
+          before 4.2 remembers, a clock. Buckets that may share a client with them are not identifiable.
     """
 
     mapped: tuple[MappedBucket, ...]
@@ -72,9 +72,9 @@ class BucketRegrouping:
 
     @property
     def changed(self) -> tuple[MappedBucket, ...]:
-        """The buckets that a preview has to speak of; their parts are the series that it has to read.
+        """The buckets that a preview reports; their parts are the series to read.
 
-        Without those that are only relieved: one user who is taken out of a crowd relieves every client id.
+        Without buckets that are only relieved: removing one user from a group relieves every client id.
         """
         return tuple(
             mapped_bucket
@@ -95,13 +95,13 @@ FOREIGN_ENTITIES: Final = "entities of an unknown type may decide what is counte
 def regroup(
     before: KeyLimits, after: KeyLimits, seen_buckets: Iterable[Bucket], *, blind: str = ""
 ) -> BucketRegrouping:
-    """Where the traffic of each bucket goes.
+    """Map the traffic of each bucket to the buckets after the change.
 
     Args:
-        before: The limits of one key under which the series were recorded, all through.
-        after: The limits to come.
+        before: The limits of one key under which all series were recorded.
+        after: The limits after the change.
         seen_buckets: Buckets with any sample on this broker.
-        blind: Why no mapping holds at all (:data:`CUSTOM_CALLBACK`, :data:`FOREIGN_ENTITIES`), "" = it does.
+        blind: Why no mapping is valid (:data:`CUSTOM_CALLBACK`, :data:`FOREIGN_ENTITIES`), "" = it is valid.
     """
     old = sorted(set(seen_buckets))
     crowd = _ClientPopulation(before, after, old)
@@ -126,7 +126,7 @@ def regroup(
     limited_entities |= {
         effective_limit[0] for image in fed if (effective_limit := limit_of(after, image))
     }
-    for subject in crowd.changed:  # a limit that changes is spoken of, seen or not
+    for subject in crowd.changed:  # a changed limit is reported, with or without samples
         image = crowd.meeting(subject)
         effective_limit = limit_of(after, image)
         if not crowd.is_open(image) or limited_entities.isdisjoint(
@@ -147,7 +147,7 @@ def regroup(
 
 
 class _ClientPopulation:
-    """The clients that a bucket can hold: those that some entity names, and a stranger for all others."""
+    """The clients that a bucket can contain: those that an entity names, and one placeholder for all others."""
 
     def __init__(self, before: KeyLimits, after: KeyLimits, old: Collection[Bucket]) -> None:
         self.before, self.after = before, after
@@ -178,22 +178,22 @@ class _ClientPopulation:
                 self.users_of[client].add(user)
             elif user is DEFAULT and isinstance(client, str):
                 self.clients_of_all.add(client)
-        # Who had an entity of his own for all client ids was never counted by client id.
+        # Users that had their own entity for all client ids were never counted by client id.
         self.new_users = _wide(after) - _wide(before)
 
     def clients(self, user: str) -> set[str]:
-        """Client ids of a user that may be counted unlike those of no name."""
+        """Return client ids of a user that may be counted differently from unnamed ones."""
         user_entity = Entity((user, ABSENT, ABSENT))
         if user_entity in self.before.limits and user_entity in self.after.limits:
             return self.clients_of[user]
         return self.clients_of[user] | self.clients_of_all
 
     def users(self, client_id: str) -> set[str]:
-        """Users of a client id that may be counted unlike those of no name."""
+        """Return users of a client id that may be counted differently from unnamed ones."""
         return self.users_of[client_id] | self.new_users
 
     def images(self, old: Bucket) -> set[Bucket]:
-        """Where its clients will be counted; empty if it cannot hold any."""
+        """Return the buckets in which its clients will be counted; empty if it cannot contain any."""
         if old.kind is GroupKind.IP:
             return {old}
         return {
@@ -209,16 +209,16 @@ class _ClientPopulation:
                     yield old.user, client
             case GroupKind.PAIR:
                 yield old.user, old.client_id
-            case _:  # by client id, or without any
+            case _:  # by client id, or without one
                 for user in (self.user, *self.users(old.client_id)):
                     yield user, old.client_id
 
     def is_open(self, image: Bucket) -> bool:
-        """Whether a bucket stands for many."""
+        """Whether a bucket represents many buckets."""
         return image.user == self.user or image.client_id == self.client or image.ip == self.address
 
     def meeting(self, subject: Entity) -> Bucket:
-        """The bucket in which a client of this entity will be counted."""
+        """Return the bucket in which a client of this entity will be counted."""
         user, client, ip = (
             slot if isinstance(slot, str) else stranger
             for slot, stranger in zip(subject, (self.user, self.client, self.address), strict=True)
@@ -231,7 +231,7 @@ class _ClientPopulation:
         parts: dict[Bucket, bool],
         fed: dict[Bucket, dict[Bucket, bool]],
     ) -> None:
-        """Adds to a named bucket what strangers may bring: any name may turn out to be this one."""
+        """Add to a named bucket what unnamed clients may contribute: any of them may have this name."""
         if self.is_open(image):
             return
         users = (image.user, self.user) if image.user else ("",)
@@ -244,7 +244,7 @@ class _ClientPopulation:
                     _ = parts.setdefault(old, False)
 
     def _is_known(self, old: Bucket, image: Bucket) -> bool:
-        """Whether the client of this name was looked at by itself."""
+        """Whether the client of this name was considered separately."""
         if old.kind is GroupKind.USER:
             return image.client_id in self.clients(old.user)
         return image.user in self.users(old.client_id)
@@ -259,7 +259,7 @@ def _wide(rules: KeyLimits) -> set[str]:
 
 
 def _stranger(names: Iterable[object]) -> str:
-    """A name that no client has."""
+    """Return a placeholder that is not a name of any client."""
     used_names = set(names)
     placeholder = "\0"
     while placeholder in used_names:
@@ -268,7 +268,7 @@ def _stranger(names: Iterable[object]) -> str:
 
 
 class _EvidenceJudge:
-    """What the evidence for each new bucket is worth."""
+    """Determines how far the recorded series support each new bucket."""
 
     def __init__(
         self,
@@ -326,7 +326,7 @@ class _EvidenceJudge:
 
 
 def _may_share(first: Bucket, second: Bucket, crowd: _ClientPopulation) -> bool:
-    """Whether some client can be in both, as far as their names say."""
+    """Whether a client can be in both, according to their names."""
     if (first.kind is GroupKind.IP) != (second.kind is GroupKind.IP):
         return False
     return all(

@@ -1,7 +1,7 @@
-"""What a plan asks of recorded use: the rows to come, all that is known of them without a sample, and the series to read.
+"""The query of a plan on recorded use: its future rows with all facts that need no sample, and the series to read.
 
-Only what a plan changes is asked for. Every pair that changes is spoken of: where nothing was seen, or no client is held to
-a limit, a row says that.
+Only changes of a plan are queried. Every changed pair gets a row, including pairs without samples and limits that apply to
+no client.
 """
 
 from collections import defaultdict
@@ -44,7 +44,7 @@ INVALID_LIMIT: Final = "a limit that is not above zero, or not a number, cannot 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketInput:
-    """An old bucket that is to be read, and the limit that it has today in units; ``None`` = unlimited."""
+    """An old bucket to read, and its current limit in units; ``None`` = unlimited."""
 
     bucket: Bucket
     limit: int | None
@@ -52,16 +52,16 @@ class BucketInput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImpactRequest:
-    """One row to come: everything about it that needs no sample.
+    """A future row with all facts that need no sample.
 
     Attributes:
-        any_name: Whether it speaks of many buckets that only traffic will name.
-        broker_id: Where; "" = no broker saw it.
-        answer: How far the parts say what the bucket will use.
-        parts: What has to be read; nothing where no figure could come of it.
-        before_units: The lowest limit of the parts today; ``None`` = unlimited, or no number.
-        source_entity: Whose limit that will be (:func:`~reconciler.quota.entity_forms.canonical_text`).
-        reason: One sentence, "" where the answer is exact.
+        any_name: Whether it represents many buckets whose names are unknown.
+        broker_id: The broker; "" = no broker recorded it.
+        answer: How far the parts determine the use of the bucket.
+        parts: Buckets to read; empty if there can be no figure.
+        before_units: The lowest current limit of the parts; ``None`` = unlimited, or not a number.
+        source_entity: The entity of the new limit (:func:`~reconciler.quota.entity_forms.canonical_text`).
+        reason: One sentence, "" if the answer is exact.
     """
 
     quota_type: QuotaType
@@ -78,12 +78,12 @@ class ImpactRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImpactQuery:
-    """What a plan asks of the evidence of one cluster.
+    """The query of a plan on the evidence of one cluster.
 
     Attributes:
-        requests: The rows to come, sorted as :func:`judged` gives them.
+        requests: The future rows, in the order of ``impact_row``.
         flipped: Buckets without limits that will be counted under other tags: their history ends.
-        unexplained: Series that the limits of today cannot have made.
+        unexplained: Series that the current limits cannot have produced.
     """
 
     cluster_id: str
@@ -94,7 +94,7 @@ class ImpactQuery:
 
     @property
     def reads(self) -> dict[QuotaType, tuple[Bucket, ...]]:
-        """The buckets whose series are needed, by type, sorted; nothing else has to be read."""
+        """The buckets whose series are needed, by type, sorted."""
         buckets_by_type: dict[QuotaType, set[Bucket]] = {}
         for request in self.requests:
             if request.parts:
@@ -118,16 +118,16 @@ def impact_query(
     callback: str | None = None,
     recorded: RecordedLimits | None = None,
 ) -> ImpactQuery:
-    """What has to be read to compute what a change of limits does.
+    """Determine what to read to compute the effect of a change of limits.
 
     Args:
-        cluster_id: Which cluster.
-        before: The limits of today.
-        after: The limits to come.
-        buckets_by_type: Which buckets each broker recorded, by type.
-        measured: The types that the brokers measured at all.
+        cluster_id: The cluster.
+        before: The current limits.
+        after: The limits after the change.
+        buckets_by_type: The buckets that each broker recorded, by type.
+        measured: The types that brokers measured.
         callback: A custom quota callback of the brokers; ``None`` or "" = Kafka's own rules.
-        recorded: The limits under which the series were recorded, all through; ``None`` = those of today.
+        recorded: The limits under which the series were recorded; ``None`` = the current ones.
     """
     requests: list[ImpactRequest] = []
     flipped: set[tuple[str, QuotaType, Bucket]] = set()
@@ -168,12 +168,12 @@ def impact_query(
 
 
 def _order(request: ImpactRequest) -> tuple[QuotaType, Bucket, bool, str]:
-    """The key of ``impact_row``."""
+    """Return the sort key of ``impact_row``."""
     return request.quota_type, request.bucket, request.any_name, request.broker_id
 
 
 def _changed(before: QuotaState, after: QuotaState) -> dict[Key, tuple[Entity, ...]]:
-    """Whose limit of which key changes, sorted by entity. What is not a number equals itself."""
+    """Return the entities whose limit of a key changes, sorted. NaN equals itself."""
     changed_entities: defaultdict[Key, list[Entity]] = defaultdict(list)
     entities = before.limits.keys() | after.limits.keys()
     differ = [
@@ -188,7 +188,7 @@ def _changed(before: QuotaState, after: QuotaState) -> dict[Key, tuple[Entity, .
 
 
 def _blind(key: str, states: Iterable[QuotaState], callback: str | None) -> str:
-    """Why nothing can be said of who is counted with whom, "" = it can."""
+    """Return why grouping of clients is unknown, "" = it is known."""
     if callback:
         return CUSTOM_CALLBACK
     foreign = (values for state in states for _, values in state.foreign_entities)
@@ -211,7 +211,7 @@ class _KeyChange:
     subjects: tuple[Entity, ...]
 
     def regrouped(self, buckets: Collection[Bucket]) -> BucketRegrouping:
-        """What becomes of the buckets of one broker."""
+        """Map the buckets of one broker to those after the change."""
         regrouping = regroup(self.before, self.after, buckets, blind=self.blind)
         broken = self.past.broken(self.before, buckets)
         if not broken:
@@ -230,7 +230,7 @@ class _KeyChange:
         )
 
     def rows(self, groups: Mapping[str, BucketRegrouping], unseen: str) -> list[ImpactRequest]:
-        """The rows of every broker, then those that no broker has, then what no row has spoken of."""
+        """Return the rows of every broker, then rows without a broker, then rows for entities that have none."""
         reported_buckets: list[tuple[str, MappedBucket]] = []
         silent: dict[tuple[Bucket, bool], MappedBucket] = {}
         seen_keys: set[tuple[Bucket, bool]] = set()
@@ -272,7 +272,7 @@ class _KeyChange:
         reported_buckets: Iterable[tuple[str, MappedBucket]],
         groups: Mapping[str, BucketRegrouping],
     ) -> list[tuple[str, MappedBucket]]:
-        """Buckets for which nothing changes though the limit that holds for them does: it gives way to an equal one."""
+        """Return unchanged buckets whose effective limit is replaced by an equal one."""
         remaining_subjects = set(self.subjects)
         for _, mapped_bucket in reported_buckets:
             remaining_subjects -= self._sources(mapped_bucket)
@@ -320,7 +320,7 @@ class _KeyChange:
         )
 
     def _unheard(self, subject: Entity, reason: str) -> ImpactRequest:
-        """A pair that no row of a broker speaks of."""
+        """Return the row of an entity that no row of a broker covers."""
         user, client, ip = (slot if isinstance(slot, str) else "" for slot in subject)
         bucket = Bucket(
             kind=_KIND_OF[tuple(slot is not ABSENT for slot in subject)],
@@ -344,7 +344,7 @@ class _KeyChange:
         )
 
     def _sources(self, mapped_bucket: MappedBucket) -> set[Entity]:
-        """Whose limits it speaks of: those of the bucket before and after, and those of its parts."""
+        """Return the entities of its limits: of the bucket before and after, and of its parts."""
         representative_bucket = _representative_bucket(mapped_bucket)
         effective_limits = [
             limit_of(self.before, representative_bucket),
@@ -358,13 +358,13 @@ class _KeyChange:
         return self._units(effective_limit[1] if effective_limit else None)
 
     def _units(self, value: float | None) -> tuple[int | None, bool]:
-        """A limit in units, and whether it is one that arithmetic can use."""
+        """Return a limit in units, and whether it can be simulated."""
         if value is not None and limit_state(self.kind, value) is ValueState.INVALID:
             return None, False
         return limit_units(self.kind, value), True
 
     def notes(self, rows: Collection[ImpactRequest]) -> list[str]:
-        """What there is to say of the type as a whole."""
+        """Return sentences about the type as a whole."""
         key = KEY_OF[self.kind]
         sentences: list[str] = []
         if self.before.measured and not self.after.measured:
@@ -399,7 +399,7 @@ def _representative_bucket(mapped_bucket: MappedBucket) -> Bucket:
 
 
 def _stand_in(bucket: Bucket) -> Bucket:
-    """The same with a name that no client has wherever its kind wants one."""
+    """Replace each empty name of the bucket's kind with a name that no client has."""
     match bucket.kind:
         case GroupKind.USER:
             return bucket_of(bucket.user or NOBODY)
@@ -414,4 +414,4 @@ def _stand_in(bucket: Bucket) -> Bucket:
 
 
 NOBODY: Final = "\0" * 3
-"""A name that no entity has: Kafka's own tools cannot write it."""
+"""A name that no entity has: Kafka's tools cannot write it."""

@@ -1,7 +1,7 @@
-"""Under which limits a window was recorded, as far as that decides who was counted with whom: which series hold whom all through.
+"""The limits under which a window was recorded, as far as they determine grouping: which series had the same clients throughout.
 
-A window can span many looks. Numbers decide nothing here, and with one kind of level in use neither do names; so of all
-looks only one is needed for each way of counting, and there are few. Where there are too many, nothing is known.
+A window can span many snapshots. Values of limits do not affect grouping, and if only one kind of level is in use neither
+do names; so one snapshot per way of counting is enough. With too many ways, grouping is unknown.
 """
 
 from collections.abc import Collection, Hashable, Iterable, Iterator
@@ -14,7 +14,7 @@ from reconciler.usage.impact.bucket_mapping import Identifiability, regroup
 from reconciler.usage.tags import Bucket, KeyLimits, book, limit_of
 
 MOST_WAYS: Final = 24
-"""So many ways of counting in one window are looked at, for each key."""
+"""Maximum number of ways of counting in one window, for each key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,8 +22,8 @@ class RecordedLimits:
     """The limits of a window.
 
     Attributes:
-        states: For each way of counting that was seen at least one state, in any order; numbers are those of one look.
-        beyond: Keys that were counted in more than :data:`MOST_WAYS` ways: not all of them are in ``states``.
+        states: At least one state for each way of counting, in any order, each with the values of one snapshot.
+        beyond: Keys with more than :data:`MOST_WAYS` ways of counting: not all are in ``states``.
     """
 
     states: tuple[QuotaState, ...] = ()
@@ -35,7 +35,7 @@ class KeyLimitHistory:
     """The limits of one key in a window.
 
     Attributes:
-        books: Of each look that is kept; those that limit no client are left out, for then brokers record no use.
+        books: Limits of each kept snapshot; those without any limit are dropped, because brokers then record no use.
         beyond: Whether there were more ways of counting than these.
     """
 
@@ -43,7 +43,7 @@ class KeyLimitHistory:
     beyond: bool = False
 
     def broken(self, now: KeyLimits, buckets: Collection[Bucket]) -> set[Bucket]:
-        """Buckets of one broker that the limits of today would fill with other clients than those that were recorded."""
+        """Return buckets of one broker that would contain other clients under current limits than were recorded."""
         if self.beyond:
             return set(buckets)
         broken_buckets: set[Bucket] = set()
@@ -63,7 +63,7 @@ class KeyLimitHistory:
         return broken_buckets
 
     def otherwise(self, now: KeyLimits, buckets: Iterable[Bucket]) -> int:
-        """How many buckets were held to another limit than today's in any of the looks that are kept."""
+        """Return the number of buckets that had another limit than now in any kept snapshot."""
         return sum(
             any(limit_of(book, bucket) != limit_of(now, bucket) for book in self.books)
             for bucket in buckets
@@ -71,7 +71,7 @@ class KeyLimitHistory:
 
 
 def past(recorded: RecordedLimits | None, key: Key) -> KeyLimitHistory:
-    """What a window says of one key; ``None`` = its limits were those of today."""
+    """Return the history of one key in a window; ``None`` = its limits were the current ones."""
     if recorded is None:
         return KeyLimitHistory()
     books = (book(state, key) for state in recorded.states)
@@ -82,12 +82,12 @@ def past(recorded: RecordedLimits | None, key: Key) -> KeyLimitHistory:
 
 
 def _grouping(rules: KeyLimits) -> Hashable:
-    """What decides under which tags a client is counted: the kinds of level, and with several of them who has a limit."""
+    """Return what determines the tags of a client: the kinds of level, and with several of them the entities that have a limit."""
     return rules.in_use if len(rules.in_use) < 2 else frozenset(rules.limits)
 
 
 def ways(state: QuotaState) -> Iterator[tuple[Key, Hashable]]:
-    """The way in which each key's clients are counted; a key without any limit is not counted at all."""
+    """Return the way of counting of each key; a key without any limit is not counted."""
     foreign = {name for _, values in state.foreign_entities for name, _ in values}
     for key in COLUMNS:
         rules = book(state, key)
@@ -96,14 +96,14 @@ def ways(state: QuotaState) -> Iterator[tuple[Key, Hashable]]:
 
 
 class CountingWays:
-    """Which of many looks have to be kept, look by look."""
+    """Selects the snapshots to keep, one by one."""
 
     def __init__(self) -> None:
         self._seen: dict[Key, set[Hashable]] = {}
         self.beyond: set[Key] = set()
 
     def add(self, state: QuotaState) -> bool:
-        """Whether a state counts clients of any key in a way that none before did, and is to be kept."""
+        """Whether a state counts clients of any key in a new way and must be kept."""
         new = False
         for key, way in ways(state):
             seen_ways = self._seen.setdefault(key, set())

@@ -1,4 +1,4 @@
-"""A change of limits replayed on recorded series: the facts of each bucket on each broker, and the row that is made of them."""
+"""Replays recorded series under changed limits: the facts of each bucket on each broker, and its row."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,17 +24,17 @@ def judged(
     min_delay_ms: int = MIN_DELAY_MS,
     consumers: ConsumerFetches = NOT_STATED,
 ) -> tuple[ImpactRow, ...]:
-    """One row for each bucket that changes on each broker, in the order of the question.
+    """Return one row for each affected bucket on each broker, in the order of the query.
 
     Args:
-        question: What is asked.
+        question: The query.
         series: The samples of each broker, of every bucket that :attr:`ImpactQuery.reads` lists.
-        max_gap_ms: A longer gap begins a session.
-        min_delay_ms: A shorter delay is no throttling.
-        consumers: How large the fetches of consumers are.
+        max_gap_ms: A longer gap starts a new session.
+        min_delay_ms: A shorter delay is not counted as throttling.
+        consumers: The sizes of consumer fetches.
 
     Raises:
-        QuotaValueError: Rates that cannot be counted.
+        QuotaValueError: Rates are out of range, or a limit cannot be simulated.
     """
     return tuple(
         replayed(
@@ -63,18 +63,18 @@ def replayed(
     *,
     consumers: ConsumerFetches = NOT_STATED,
 ) -> ImpactRow:
-    """One row: the old buckets under their limits of today, and their sum under the limit to come.
+    """Return one row: the old buckets under current limits, and their sum under the new limit.
 
     Args:
-        cluster_id: Which cluster.
-        request: What is asked.
-        parts: The samples of the old buckets on the broker, in the order of its parts.
-        max_gap_ms: A longer gap begins a session.
-        min_delay_ms: A shorter delay is no throttling.
-        consumers: How large the fetches of consumers are.
+        cluster_id: The cluster.
+        request: The future row.
+        parts: The samples of the old buckets on the broker, in the order of the request's parts.
+        max_gap_ms: A longer gap starts a new session.
+        min_delay_ms: A shorter delay is not counted as throttling.
+        consumers: The sizes of consumer fetches.
 
     Raises:
-        QuotaValueError: Rates that cannot be counted, or a limit that cannot be simulated.
+        QuotaValueError: Rates are out of range, or a limit cannot be simulated.
     """
     buckets = [
         OldBucket(
@@ -98,7 +98,7 @@ def replayed(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OldBucket:
-    """An old bucket: its samples, the limit that it has now, in units (``None`` = unlimited), and what its consumers fetch."""
+    """An old bucket: its samples, its current limit in units (``None`` = unlimited), and the fetch size of its consumers."""
 
     samples: SampleSeries
     limit: int | None
@@ -115,19 +115,19 @@ def impact(
     min_delay_ms: int = MIN_DELAY_MS,
     fetch: FetchSize | None = None,
 ) -> BucketImpact:
-    """What a limit will do to a bucket on one broker.
+    """Compute the effect of a limit on a bucket on one broker.
 
     Args:
-        kind: What is limited.
-        answer: How far the parts say what the bucket will use (:func:`~reconciler.usage.impact.bucket_mapping.regroup`).
-        parts: The old buckets that it is made of, with the samples of this broker.
-        limit: To come, in units; ``None`` = unlimited.
-        max_gap_ms: A longer gap begins a session.
-        min_delay_ms: A shorter delay is no throttling.
-        fetch: How large the fetches of the bucket are; ``None`` where nothing is fetched.
+        kind: The quota type.
+        answer: How far the parts determine the use of the bucket (:func:`~reconciler.usage.impact.bucket_mapping.regroup`).
+        parts: The old buckets it consists of, with the samples of this broker.
+        limit: The new limit in units; ``None`` = unlimited.
+        max_gap_ms: A longer gap starts a new session.
+        min_delay_ms: A shorter delay is not counted as throttling.
+        fetch: The fetch size of the bucket; ``None`` for types other than fetch.
 
     Raises:
-        QuotaValueError: Rates that cannot be counted, or a limit that cannot be simulated.
+        QuotaValueError: Rates are out of range, or a limit cannot be simulated.
     """
     combined = summed([part.samples for part in parts])
     readable = len(combined) > 0 and answer in (Identifiability.EXACT, Identifiability.BOUND)
@@ -160,17 +160,17 @@ def forecasts(
     fetch: FetchSize | None,
     min_delay_ms: int = MIN_DELAY_MS,
 ) -> ForecastRange:
-    """The best and the worst that a limit can do to one bucket on one broker; the same where all is known.
+    """Return the best and the worst forecast of a limit for one bucket on one broker; equal if all is known.
 
     Args:
-        kind: What is limited.
-        demand: What was recorded.
-        limit: In units; ``None`` = unlimited.
-        fetch: How large the fetches are; ``None`` where nothing is fetched.
-        min_delay_ms: A shorter delay is no throttling.
+        kind: The quota type.
+        demand: The recorded demand.
+        limit: Units; ``None`` = unlimited.
+        fetch: The fetch size; ``None`` for types other than fetch.
+        min_delay_ms: A shorter delay is not counted as throttling.
 
     Raises:
-        QuotaValueError: A limit that cannot be simulated.
+        QuotaValueError: The limit cannot be simulated.
     """
     if fetch is None or limit is None:
         forecast = simulate(kind, demand, limit, min_delay_ms)

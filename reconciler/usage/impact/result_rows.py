@@ -1,6 +1,6 @@
-"""What the pipeline reports: rows about impact and sizing, the evidence they rest on, and whole reports. Values only.
+"""The results of the pipeline: rows of impact and sizing, their evidence, and whole reports. Values only.
 
-The same rows come from the core and from Spark; renderers and tests know only these.
+Previews and Spark jobs return the same rows; renderers depend only on these.
 """
 
 from collections import Counter
@@ -23,21 +23,21 @@ from reconciler.usage.tags import Bucket
 from reconciler.usage.throttle_models import ThrottleModel
 
 BLIND: Final = frozenset({ImpactVerdict.NO_DATA, ImpactVerdict.NOT_IDENTIFIABLE})
-"""Verdicts that say that nothing can be said."""
+"""Verdicts without a judgement."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceNote:
-    """What a report rests on.
+    """The evidence of a report.
 
     Attributes:
-        source: Where it was read from, without secrets.
-        to_ms: Its end, not included.
-        coverage_ppm: The share of the window that samples cover, of the broker that was seen least.
-        snapshot_id: Which look at the quotas it was recorded under.
-        partial: What is missing of it, in sentences; empty = nothing.
-        counts: Named states of what was read: gaps, resets, refused series and the like.
-        stale: Why it counts as none, "" = it counts.
+        source: Address of the samples, without secrets.
+        to_ms: End of the window, exclusive.
+        coverage_ppm: The covered share of the window, of the broker with the lowest coverage.
+        snapshot_id: The snapshot of the limits.
+        partial: What is missing, as sentences; empty = nothing.
+        counts: Counts by state of the input: gaps, resets, refused series and the like.
+        stale: Why it does not count as evidence, "" = it counts.
     """
 
     cluster_id: str
@@ -57,22 +57,22 @@ class EvidenceNote:
 class ImpactRow:
     """One bucket on one broker, before and after; the columns of ``impact_row``.
 
-    "Same" for a client that was throttled is no verdict on a tighter limit: such a row ranks above what gets
-    better, is not judged and is not enough (`may_be_worse`).
+    For a client that was throttled, "same" is no verdict on a tighter limit: such a row ranks above "better", is not judged
+    and is not enough (`may_be_worse`).
 
     Attributes:
-        any_name: Whether it speaks of many buckets that only traffic will name.
-        broker_id: Where; "" where no broker saw it.
-        before_units: The limit of today, in units (of several old buckets the lowest); ``None`` = unlimited.
-        source_entity: Whose limit that will be, as canonical JSON; "" = none.
-        answer: How far the series say what the bucket will use.
-        bound: What the figures after are to the truth.
-        before_throttled_ms: Simulated under the limit of today; ``None`` = no figure.
-        observed_throttled_ms: What the broker was seen to do; ``None`` = not recorded.
+        any_name: Whether it represents many buckets whose names are unknown.
+        broker_id: The broker; "" if no broker recorded it.
+        before_units: The current limit, in units (the lowest of several old buckets); ``None`` = unlimited.
+        source_entity: The entity of the new limit as canonical JSON; "" = none.
+        answer: How far the series determine the use of the bucket.
+        bound: The relation of the figures after the change to the true values.
+        before_throttled_ms: Simulated under the current limit; ``None`` = no figure.
+        observed_throttled_ms: Throttled time recorded by the broker; ``None`` = not recorded.
         after_over_timeout_ms: Time with a delay above 120 s: records are lost.
-        censored_ms: The part of it in which clients wanted more than was recorded.
-        why: One sentence, "" where the answer is exact.
-        worst_throttled_ms: ``after_throttled_ms`` in the worst case, where the bound is "between"; otherwise ``None``.
+        censored_ms: The part of ``covered_ms`` in which clients wanted more than was recorded.
+        why: One sentence, "" if the answer is exact.
+        worst_throttled_ms: ``after_throttled_ms`` in the worst case if the bound is "between"; otherwise ``None``.
     """
 
     cluster_id: str
@@ -103,15 +103,15 @@ class ImpactRow:
 
     @property
     def held_back_ms(self) -> int:
-        """For how long the clients were seen throttled or wanted more than was recorded: of the two the longer."""
+        """The time in which clients were throttled or wanted more than was recorded: the longer of the two."""
         return max(self.censored_ms, self.observed_throttled_ms or 0)
 
     @property
     def may_be_worse(self) -> bool:
-        """Whether "the same" only says that clients who were held back record no more than their limit.
+        """Whether "same" may only mean that clients were held back and recorded no more than their limit.
 
-        A tighter limit on censored samples gives a lower bound, and a lower bound that is near the
-        figure of today shows no change in either direction. As everywhere, a minute a day is nothing.
+        A tighter limit on censored samples gives a lower bound, and a lower bound near the current figure shows no change in
+        either direction. Up to a minute a day is ignored, as in other verdicts.
         """
         return (
             self.verdict is ImpactVerdict.SAME
@@ -122,12 +122,12 @@ class ImpactRow:
 
     @property
     def judged(self) -> bool:
-        """Whether the verdict says what will happen."""
+        """Whether the verdict predicts the effect."""
         return self.verdict not in BLIND and not self.may_be_worse
 
     @property
     def severity(self) -> int:
-        """How soon it needs a look; what may be worse comes after what is blind, and before what gets better."""
+        """Display priority; "may be worse" ranks below rows without a judgement and above "better"."""
         return MAY_BE_WORSE if self.may_be_worse else SEVERITIES[self.verdict]
 
 
@@ -138,7 +138,7 @@ MAY_BE_WORSE: Final = SEVERITIES[ImpactVerdict.BETTER] + 1
 
 
 def verdicts_of(rows: Iterable[ImpactRow]) -> dict[ImpactVerdict, int]:
-    """How many rows have which verdict; nothing of those that none has."""
+    """Return the number of rows by verdict, without zeros."""
     verdict_counts = Counter(impact_row.verdict for impact_row in rows)
     return {
         verdict: verdict_counts[verdict] for verdict in ImpactVerdict if verdict_counts[verdict]
@@ -147,7 +147,7 @@ def verdicts_of(rows: Iterable[ImpactRow]) -> dict[ImpactVerdict, int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TierBreach:
-    """A figure beyond what the policy of a tier tolerates."""
+    """A figure beyond the tolerance of a tier."""
 
     row: ImpactRow
     tier: str
@@ -156,17 +156,17 @@ class TierBreach:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Simulation:
-    """What a change of limits would have done to recorded use.
+    """The effect of changed limits on recorded use.
 
     Attributes:
         evidence: One per cluster, sorted.
-        rows: Worst first; the most telling ones only if ``left_out`` is not 0.
-        left_out: How many rows are only counted.
-        left_blind: How many of those could not be judged.
-        verdicts: How many of all rows, shown or not, have which verdict. May be left away where all are shown.
+        rows: Worst first; only the worst if ``left_out`` is not 0.
+        left_out: Number of rows that are only counted.
+        left_blind: Number of those without a judgement.
+        verdicts: Number of all rows, shown or not, by verdict. May be omitted if all rows are shown.
         flipped: Buckets without limits that will be counted under other tags: ``(cluster, type, bucket)``.
-        unexplained: Series that the limits in force cannot have made.
-        notes: Sentences about the whole: what could not be looked at and why.
+        unexplained: Series that the limits in force cannot have produced.
+        notes: Sentences about the whole: what could not be checked and why.
 
     Raises:
         QuotaValueError: The counts contradict the rows.
@@ -201,23 +201,23 @@ class Simulation:
 
     @property
     def blind(self) -> int:
-        """How many of all rows could not be judged."""
+        """The number of all rows without a judgement."""
         return self.left_blind + sum(not impact_row.judged for impact_row in self.rows)
 
     @property
     def may_be_worse(self) -> int:
-        """How many of all rows may be worse (:attr:`ImpactRow.may_be_worse`)."""
+        """The number of all rows that may be worse (:attr:`ImpactRow.may_be_worse`)."""
         return self.blind - sum(self.verdicts.get(verdict, 0) for verdict in BLIND)
 
     @property
     def enough(self) -> bool:
-        """Whether every row could be judged and every evidence counts: otherwise exit code 5 under ``--require-evidence``."""
+        """Whether every row is judged and all evidence counts: otherwise exit code 5 with ``--require-evidence``."""
         return not self.blind and not any(note.stale for note in self.evidence)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecommendationRow:
-    """A limit for one bucket with its evidence; the columns of ``recommendation``, numbers as in :class:`~reconciler.usage.recommendation.limit_sizes.Recommendation`."""
+    """A recommended limit for one bucket with its evidence; the columns of ``recommendation``, see :class:`~reconciler.usage.recommendation.limit_sizes.Recommendation`."""
 
     cluster_id: str
     quota_type: QuotaType

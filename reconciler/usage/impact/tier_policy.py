@@ -1,4 +1,4 @@
-"""Tiers and consumers: who belongs to which, how much worse a change may make it for them, how their limits are sized, how large their fetches are. Values only."""
+"""Tiers and consumers: membership, tolerance of changes, sizing of limits, and fetch sizes. Values only."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -14,14 +14,14 @@ from reconciler.usage.samples import MILLION, QuotaType
 from reconciler.usage.tags import Bucket, GroupKind, entities_of
 
 LABEL: Final = "kafka-quotas.io/tier"
-"""The label of a document that puts its entity into a tier."""
+"""The label of a document that assigns its entity to a tier."""
 
 ELASTIC: Final = frozenset({QuotaType.FETCH})
-"""Consumers read what waits for them: what they would use is what they are let, so their delay is no damage by itself."""
+"""Consumers catch up with waiting data and use all that they are allowed, so their delay alone is no damage."""
 
 
 class ElasticHandling(StrEnum):
-    """What is done about types that are elastic."""
+    """The handling of elastic types."""
 
     REPORT = "Report"  # shown, never refused
     IGNORE = "Ignore"  # counted, not shown
@@ -29,12 +29,12 @@ class ElasticHandling(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TierRule:
-    """One tier.
+    """A tier.
 
     Attributes:
-        tier: How its limits are sized, without bounds.
-        floors: Smallest limit by type, in units; 1 where nothing is said.
-        ceilings: Largest limit by type; none where nothing is said.
+        tier: Sizing of its limits, without bounds.
+        floors: Smallest limit by type, in units; default 1.
+        ceilings: Largest limit by type; default none.
     """
 
     name: str
@@ -49,29 +49,29 @@ class TierRule:
             _ = self.sized(kind)
 
     def sized(self, kind: QuotaType) -> Tier:
-        """How limits of a type are sized.
+        """Return the sizing parameters for limits of a type.
 
         Raises:
-            QuotaValueError: Its floor is above its ceiling; a rule that raises this cannot be built.
+            QuotaValueError: The floor is above the ceiling; such a rule cannot be constructed.
         """
         return replace(self.tier, floor=self.floors.get(kind, 1), ceiling=self.ceilings.get(kind))
 
 
 NO_TOLERANCE: Final = Tolerance()
-"""Everything is reported and nothing refused."""
+"""Reports everything and refuses nothing."""
 
 USUAL: Final = tuple(
     TierRule(name=tier.name, tolerance=NO_TOLERANCE, tier=tier) for tier in (GOLD, SILVER, BATCH)
 )
-"""The tiers that exist without being written down."""
+"""The default tiers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerRule:
-    """Consumers of which the size of their fetches is stated.
+    """Consumers with a configured fetch size.
 
     Attributes:
-        entities: Who; none = all.
+        entities: Entities of the consumers; none = all.
     """
 
     entities: tuple[EntityPattern, ...]
@@ -80,12 +80,12 @@ class ConsumerRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerFetches:
-    """What is stated of consumers; of several rules that match, the first counts."""
+    """The configured fetch sizes; of several matching rules, the first applies."""
 
     rules: tuple[ConsumerRule, ...] = ()
 
     def of(self, kind: QuotaType, bucket: Bucket) -> FetchSize | None:
-        """How large the fetches of a bucket are; ``None`` for what is not fetched."""
+        """Return the fetch size of a bucket; ``None`` for types other than fetch."""
         if kind is not QuotaType.FETCH:
             return None
         entity = own_entity(bucket)
@@ -98,19 +98,19 @@ class ConsumerFetches:
 
 
 NOT_STATED: Final = ConsumerFetches()
-"""Of no consumer it is stated how large its fetches are."""
+"""No fetch sizes are configured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhatIfPolicy:
-    """When a change of limits is refused for what recorded use says.
+    """The policy by which recorded use refuses a change of limits.
 
     Attributes:
-        rules: The tiers; of several that match, the first counts.
+        rules: The tiers; of several matching ones, the first applies.
         usual: The tier of clients that match no rule.
-        labelled: Tiers by label of the document, by cluster id and entity: a document speaks of its own cluster alone.
-            What the trusted configuration says goes before it, and is for every cluster.
-        consumers: How large the fetches of consumers are, where that is stated.
+        labelled: Tiers by label of documents, by cluster id and entity: a document applies to its own cluster only.
+          Rules of the trusted configuration have precedence and apply to every cluster.
+        consumers: The configured fetch sizes of consumers.
     """
 
     rules: tuple[TierRule, ...] = USUAL
@@ -128,15 +128,15 @@ class WhatIfPolicy:
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """Labels that name no tier, sorted."""
+        """Labels whose tier does not exist, sorted."""
         labelled_tiers = {tier for tiers in self.labelled.values() for tier in tiers.values()}
         return tuple(sorted(labelled_tiers.difference(self.names)))
 
     def tier_of(self, cluster_id: str, subject_or_bucket: Entity | Bucket) -> TierRule:
-        """The tier of an entity of a cluster, or of the clients of a bucket there.
+        """Return the tier of an entity of a cluster, or of the clients of a bucket.
 
-        A label comes from the same hands as the limits, so it may choose how limits are sized, and a gate that is
-        stricter than the usual one, never a weaker one.
+        The authors of a label also write the limits. So a label may choose the sizing, and a stricter tolerance than the usual
+        one, but never a weaker one.
         """
         subjects = (
             _entities(subject_or_bucket)
@@ -158,19 +158,19 @@ class WhatIfPolicy:
         return self.usual
 
     def tolerance_of(self, cluster_id: str, kind: QuotaType, bucket: Bucket) -> Tolerance:
-        """How much worse a change may make it for the clients of a bucket of a cluster."""
+        """Return the tolerance for the clients of a bucket of a cluster."""
         tolerance = self.tier_of(cluster_id, bucket).tolerance
         return replace(tolerance, elastic=True) if kind in ELASTIC else tolerance
 
 
 def own_entity(bucket: Bucket) -> Entity | None:
-    """The entity that limits these clients and no others; ``None`` where no entity does."""
+    """Return the entity that limits exactly these clients; ``None`` if there is none."""
     bucket_entities = _entities(bucket)
     return bucket_entities[0] if bucket_entities and is_legal(bucket_entities[0]) else None
 
 
 def _entities(bucket: Bucket) -> tuple[Entity, ...]:
-    """Who may have a say in a bucket, closest first; names that it lacks stand for the default."""
+    """Return the entities that may limit a bucket, closest first; missing names become the default."""
     if bucket.kind is GroupKind.NONE:
         return ()
     slots_by_kind: dict[GroupKind, tuple[Slot, Slot, Slot]] = {
@@ -198,5 +198,5 @@ def _least(first: int | None, second: int | None) -> int | None:
 
 
 def share_ms_per_day(share_ppm: int) -> int:
-    """The time of a day that a share in millionths is, rounded down."""
+    """Return the time per day of a share in millionths, rounded down."""
     return share_ppm * 86_400_000 // MILLION

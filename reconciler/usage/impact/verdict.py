@@ -1,8 +1,8 @@
-"""What a change of limits means for one bucket on one broker, in one word with its evidence; and the what-if policy.
+"""The effect of changed limits on one bucket on one broker: a verdict with its evidence; and the tolerance of a policy.
 
-Every figure says what it is to the truth. The recursion grows with demand, so recorded use, which is at most the
-demand, gives a lower bound wherever it is censored; and the sum of series that hold other clients too gives an upper
-one. Where both would be needed there is no figure.
+Every figure has a bound. The recursion grows with demand, and recorded use is at most the demand, so use gives a lower bound
+where it is censored; and the sum of series that include other clients gives an upper bound. If both would be needed,
+there is no figure.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ MINUTES_PER_DAY: Final = 1_440
 
 
 class ImpactVerdict(StrEnum):
-    """What to report."""
+    """The verdict on a bucket."""
 
     WORSE = "worse"
     BETTER = "better"
@@ -37,7 +37,7 @@ SEVERITY: Final = (
     ImpactVerdict.NOT_IDENTIFIABLE,
     ImpactVerdict.WORSE,
 )
-"""From what needs no look to what needs one first."""
+"""In ascending order of display priority."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,12 +45,12 @@ class BucketImpact:
     """One bucket on one broker before and after.
 
     Attributes:
-        bound: What ``after`` is to the truth.
-        before: The limits of today over the whole time; of several parts the one that is throttled longest, never a sum.
-        observed_throttled_ms: What the broker was seen to do, of several parts the longest; ``None`` = not recorded.
-        after: The limit to come, in the best case; ``None`` = no figure can be given.
-        worst: The same in the worst case; ``None`` where there is one figure only.
-        censored_ms: The part of it in which the clients wanted more than was recorded.
+        bound: The relation of ``after`` to the true value.
+        before: The forecast under current limits; of several parts the one throttled longest, never a sum.
+        observed_throttled_ms: Throttled time recorded by the broker, of several parts the longest; ``None`` = not recorded.
+        after: The forecast under the new limit in the best case; ``None`` = no figure is possible.
+        worst: The same in the worst case; ``None`` if there is only one figure.
+        censored_ms: The part of ``covered_ms`` in which the clients wanted more than was recorded.
     """
 
     verdict: ImpactVerdict
@@ -64,7 +64,7 @@ class BucketImpact:
 
 
 class ForecastRange(NamedTuple):
-    """What a limit does in the best and in the worst case; equal where all is known."""
+    """The forecasts of a limit in the best and in the worst case; equal if all is known."""
 
     best: Forecast
     worst: Forecast
@@ -72,14 +72,14 @@ class ForecastRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImpactFacts:
-    """What has to be known of the samples to judge them.
+    """The facts of samples that a verdict needs.
 
     Attributes:
-        samples: How many moments the sum of the parts has.
-        censored_ms: The part of it in which clients wanted more than was recorded.
-        may_have_wanted_more: Whether they ever did, or it is not known.
-        observed_ms: For how long the broker was seen to throttle each part; ``None`` = not recorded.
-        after: Of the sum of the parts under the limit to come; ``None`` where the answer allows no figure.
+        samples: Number of moments in the sum of the parts.
+        censored_ms: The part of ``covered_ms`` in which clients wanted more than was recorded.
+        may_have_wanted_more: Whether they ever did, or may have.
+        observed_ms: Throttled time of each part as recorded by the broker; ``None`` = not recorded.
+        after: Forecasts of the sum of the parts under the new limit; ``None`` if the answer allows no figure.
     """
 
     kind: QuotaType
@@ -94,7 +94,7 @@ class ImpactFacts:
 
 
 def no_facts(kind: QuotaType) -> ImpactFacts:
-    """Of a bucket whose samples are not read."""
+    """Return the facts of a bucket whose samples are not read."""
     return ImpactFacts(
         kind=kind,
         samples=0,
@@ -111,13 +111,13 @@ def no_facts(kind: QuotaType) -> ImpactFacts:
 def weighed(
     answer: Identifiability, limits: Sequence[int | None], limit: int | None, facts: ImpactFacts
 ) -> BucketImpact:
-    """The verdict on what was found.
+    """Return the verdict on the facts.
 
     Args:
-        answer: How far the parts say what the bucket will use.
-        limits: Of the parts today, in units; ``None`` = unlimited.
-        limit: To come.
-        facts: Of the parts, in the order of ``limits``, and of their sum.
+        answer: How far the parts determine the use of the bucket.
+        limits: Current limits of the parts, in units; ``None`` = unlimited.
+        limit: The new limit.
+        facts: Facts of the parts, in the order of ``limits``, and of their sum.
     """
     longest = max(facts.before, key=lambda forecasts: _length(forecasts.best), default=None)
     judged: Judged
@@ -148,7 +148,7 @@ def weighed(
 
 
 Judged: TypeAlias = tuple[ImpactVerdict, FigureBound, Forecast | None]
-"""Verdict, what the figure is to the truth, and the figure."""
+"""Verdict, the relation of the figure to the true value, and the figure."""
 
 
 def _exactly(
@@ -158,7 +158,7 @@ def _exactly(
     after: ForecastRange,
     limit_move: LimitMove | None,
 ) -> Judged:
-    """The series is the bucket's own. Under a looser limit a censored one says "better" and no number."""
+    """Judge a bucket by its own series. Under a looser limit a censored series gives "better" without a figure."""
     best = after.best
     if limit_move is LimitMove.LOOSER and limit is not None and facts.wanted_more:
         return ImpactVerdict.BETTER, FigureBound.AT_MOST, None
@@ -173,7 +173,7 @@ def _exactly(
 
 
 def _by_bound(facts: ImpactFacts, limit: int | None, forecast_range: ForecastRange) -> Judged:
-    """Safe if even all of it together would not be throttled; a sum of censored rates bounds nothing."""
+    """Return "safe by bound" if the sum would not be throttled; a sum of censored rates is no bound."""
     after = forecast_range.worst
     bounded = limit is None or not facts.may_have_wanted_more
     if bounded and not after.throttled_ms and not after.is_lower_bound:
@@ -186,7 +186,7 @@ def _length(forecast: Forecast) -> tuple[int, int]:
 
 
 def compared(before: Forecast, after: Forecast) -> ImpactVerdict:
-    """Better or worse only by more than a minute a day and more than a tenth; anything less is the same."""
+    """Compare forecasts: better or worse only by more than a minute a day and more than a tenth, else the same."""
     additional_ms = after.throttled_ms - before.throttled_ms
     if (
         abs(additional_ms) * MINUTES_PER_DAY <= after.covered_ms
@@ -198,12 +198,12 @@ def compared(before: Forecast, after: Forecast) -> ImpactVerdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tolerance:
-    """How much worse a change may make it for a tier of clients.
+    """The tolerance of a tier of clients.
 
     Attributes:
         new_throttled_ms_per_day: Additional throttled time per day; ``None`` = any.
         max_delay_ms: The worst delay; ``None`` = any.
-        elastic: Clients that catch up with what waits for them, like consumers: reported, never refused.
+        elastic: Whether clients catch up with waiting data, as consumers do: reported, never refused.
     """
 
     new_throttled_ms_per_day: int | None = None
@@ -213,7 +213,7 @@ class Tolerance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToleranceBreach:
-    """One figure beyond what is tolerated, both in milliseconds (per day where it is a time)."""
+    """A figure beyond the tolerance, both in milliseconds (per day for throttled time)."""
 
     what: str
     found_ms: int

@@ -1,4 +1,4 @@
-"""What a plan does to recorded use: one row for each bucket that changes on each broker, tenants made of them, the policy's word."""
+"""The impact of a plan on recorded use: one row for each affected bucket on each broker, tenants, and breaches of the policy."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -66,20 +66,20 @@ REASONS: Final = frozenset(
         FOREIGN_ENTITIES,
     }
 )
-"""Every sentence that a row of a preview may give for itself."""
+"""All reasons that a row of a preview may have."""
 
 MOST_ROWS: Final = 200
 """Maximum number of rows in a preview; the rest is counted."""
 
 CONSUMERS: Final = "tenants are consumers, which use what they are let, and are not shown"
-"""The note where elastic types are ignored."""
+"""The note if elastic types are ignored."""
 
 MOST_NAMES: Final = 50
-"""So many buckets that are only noticed are named."""
+"""Maximum number of flipped and of unexplained buckets to list."""
 
 
 def unread(question: ImpactQuery, reason: str) -> tuple[ImpactRow, ...]:
-    """The rows of a question whose series are not read, for one reason; what has a better reason keeps it."""
+    """Return the rows of a query whose series are not read, with the reason; requests without parts keep their own reason."""
     return tuple(
         row_of(
             question.cluster_id,
@@ -100,15 +100,15 @@ def _without_parts(request: ImpactRequest, reason: str) -> ImpactRequest:
 def portions(
     question: ImpactQuery, *, at_once: int, max_buckets: int
 ) -> tuple[tuple[ImpactQuery, ...], ImpactQuery]:
-    """A question in parts that are read one after the other, so that a large one needs no more memory than a small one.
+    """Split a query into parts that are read one after the other, to bound memory.
 
     Args:
-        question: What is asked.
-        at_once: How many series (of a bucket on a broker) one part may read; a single row may need more.
-        max_buckets: How many may be read in all.
+        question: The query.
+        at_once: Maximum number of series (a bucket on a broker) in one part; a single row may need more.
+        max_buckets: Maximum number of series in all parts.
 
     Returns:
-        The parts, and what goes beyond ``max_buckets``.
+        The parts, and the requests beyond ``max_buckets``.
     """
     parts: list[list[ImpactRequest]] = [[]]
     unread_requests: list[ImpactRequest] = []
@@ -131,7 +131,7 @@ def portions(
 
 
 def row_of(cluster_id: str, request: ImpactRequest, bucket_impact: BucketImpact) -> ImpactRow:
-    """What was asked with what came of it; what cannot be identified stays that, seen or not."""
+    """Combine a request with its impact; requests that are not identifiable stay so."""
     if request.answer is Identifiability.NOT_IDENTIFIABLE:
         bucket_impact = replace(
             bucket_impact, verdict=ImpactVerdict.NOT_IDENTIFIABLE, bound=FigureBound.EXACT
@@ -172,11 +172,11 @@ def row_of(cluster_id: str, request: ImpactRequest, bucket_impact: BucketImpact)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenantImpact:
-    """One bucket on all brokers: the worst one and how many, never a sum of minutes.
+    """One bucket on all brokers: the worst broker and the number of brokers, never a sum of minutes.
 
     Attributes:
         worst: The row of the worst broker; the lowest id of equal ones.
-        throttled: How many of them will throttle it, as far as is known.
+        throttled: Number of brokers with a figure that will throttle it.
     """
 
     worst: ImpactRow
@@ -185,7 +185,7 @@ class TenantImpact:
 
 
 def tenants(rows: Iterable[ImpactRow]) -> tuple[TenantImpact, ...]:
-    """The rows by tenant, worst first; equal ones by cluster and name."""
+    """Return the rows by tenant, worst first; equal ones by cluster and name."""
     return tuple(_tenant(group) for group in _grouped(rows))
 
 
@@ -198,7 +198,7 @@ def _tenant(group: Sequence[ImpactRow]) -> TenantImpact:
 
 
 def _grouped(rows: Iterable[ImpactRow]) -> list[list[ImpactRow]]:
-    """The rows of each tenant, worst broker first, and the worst tenant first."""
+    """Return the rows of each tenant, worst broker first, and the worst tenant first."""
     rows_by_tenant: defaultdict[tuple[str, QuotaType, Bucket, bool], list[ImpactRow]] = defaultdict(
         list
     )
@@ -220,7 +220,7 @@ def _worst_first(impact_row: ImpactRow) -> tuple[int, int, int, str]:
 
 
 class QueryWarnings(NamedTuple):
-    """How many buckets lose their history, and how many series limits cannot explain: :class:`ImpactQuery` names them."""
+    """The numbers of flipped and unexplained buckets (:class:`ImpactQuery`)."""
 
     flipped: int
     unexplained: int
@@ -236,16 +236,16 @@ def summarize(
     noticed: QueryWarnings | None = None,
     max_rows: int = MOST_ROWS,
 ) -> Simulation:
-    """What is to be shown of a simulation, and what the policy refuses of it.
+    """Return the shown part of a simulation, and its breaches of the policy.
 
     Args:
-        rows: Of all clusters.
-        evidence: One per cluster.
+        rows: Rows of all clusters.
+        evidence: One note per cluster.
         policy: The tiers.
-        questions: What was asked, for what they noticed on the way.
+        questions: The queries, for their flipped and unexplained buckets and notes.
         notes: More sentences about the whole.
-        noticed: How much was noticed in all, where questions name only a part of it; ``None`` = what they name.
-        max_rows: Whole tenants are shown up to so many rows, at least one; those that the policy refuses come first.
+        noticed: The numbers of flipped and unexplained buckets if questions list only a part; ``None`` = all are listed.
+        max_rows: Maximum number of rows; tenants are shown whole, and at least one; those that the policy refuses come first.
     """
     elastic = policy.elastic is ElasticHandling.IGNORE
     groups = _grouped(rows)
@@ -298,7 +298,7 @@ def _count_phrases(*counts: tuple[int, str]) -> list[str]:
 def _split(
     groups: Sequence[list[ImpactRow]], policy: WhatIfPolicy
 ) -> tuple[list[list[ImpactRow]], int]:
-    """The tenants that are not elastic, and how many are."""
+    """Return the tenants that are not elastic, and the number of elastic ones."""
     relevant_groups = [
         group
         for group in groups
@@ -310,7 +310,7 @@ def _split(
 
 
 def _tier_breaches(group: Sequence[ImpactRow], policy: WhatIfPolicy) -> list[TierBreach]:
-    """What is refused of one tenant: of every figure the worst broker's."""
+    """Return the breaches of one tenant: for each figure that of the worst broker."""
     first = group[0]
     tier = policy.tier_of(first.cluster_id, first.bucket)
     tolerance = policy.tolerance_of(first.cluster_id, first.quota_type, first.bucket)
@@ -327,10 +327,10 @@ def _tier_breaches(group: Sequence[ImpactRow], policy: WhatIfPolicy) -> list[Tie
 
 
 def breaches(row: ImpactRow, tolerance: Tolerance) -> tuple[ToleranceBreach, ...]:
-    """What a policy refuses about an impact.
+    """Return the breaches of a policy by an impact.
 
-    Only what the change makes worse, and only figures: an impact that is not known is printed, not refused, and
-    neither is an approximate one. Otherwise the gate would be switched off in its first week.
+    Only figures that the change makes worse: unknown and approximate impacts are printed, not refused, because a gate that
+    refuses on uncertain figures would soon be disabled.
     """
     before_ms, after_ms = row.before_throttled_ms, row.after_throttled_ms
     if (

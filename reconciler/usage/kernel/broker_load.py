@@ -1,7 +1,7 @@
-"""How much of a broker's budget was used at one time: what all clients together were served, moment by moment.
+"""The load of a broker relative to its budget: the rate served to all clients together, moment by moment.
 
-Served, and not wanted: a backlog drains after its peak, so the smaller of rate and limit would hide load that comes
-later (:func:`reconciler.usage.kernel.throttling.served`). All arithmetic is in whole numbers.
+Served rate, not demand: a backlog drains after its peak, so the smaller of rate and limit would hide later load
+(:func:`reconciler.usage.kernel.throttling.served`). All arithmetic uses integers.
 """
 
 from dataclasses import dataclass
@@ -16,24 +16,24 @@ from reconciler.usage.kernel.series import NOT_RECORDED, IntColumn
 from reconciler.usage.samples import MILLION
 
 COINCIDENT_PPM: Final = 999_000
-"""The share of time that the coincident load covers: all but a thousandth."""
+"""The share of time that the coincident load covers: 99.9 %."""
 
 MOST_PPM: Final = 1_000 * MILLION
-"""A load is reported up to a thousand times the budget; a budget of nothing is that."""
+"""Maximum reported load, a thousand times the budget; also the load over a budget of 0."""
 
 _MOST: Final = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerMoments:
-    """Moments of a broker, one way, in any order. What is not recorded is :data:`NOT_RECORDED`.
+    """Moments of a broker in one direction, in any order. Values that were not recorded are :data:`NOT_RECORDED`.
 
     Attributes:
-        served_units: What all buckets together were served in that time.
-        recorded_units: What all buckets together were recorded with, in units per second.
-        broker_units: What the broker took or gave in all without replication, per second.
-        replication_units: What replication took, the same way, per second.
-        copied_units: Of what a broker gives: what clients brought it per second, which followers copy.
+        served_units: Units served to all buckets together in the time of each moment.
+        recorded_units: Recorded rate of all buckets together, in units per second.
+        broker_units: Total rate of the broker without replication, per second.
+        replication_units: Rate of replication in the same direction, per second.
+        copied_units: For egress: the rate of produced bytes per second, which followers copy.
     """
 
     dt_ms: IntColumn
@@ -51,12 +51,12 @@ class BrokerMoments:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerCapacity:
-    """What is known of the network of a broker, one way.
+    """The network capacity of a broker in one direction.
 
     Attributes:
         units: Bytes/s; ``None`` = not configured.
-        replication_factor: What stands for replication where it was not recorded; ``None`` = nothing.
-        outward: Whether it is about what the broker gives.
+        replication_factor: Estimates replication that was not recorded; ``None`` = no estimate.
+        outward: Whether the direction is egress.
     """
 
     units: int | None
@@ -73,13 +73,13 @@ class BrokerCapacity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerLoad:
-    """One broker, one way, over a window. Shares are millionths.
+    """The load of one broker in one direction over a window. Shares are millionths.
 
     Attributes:
-        budget_units: The smallest budget of the window, bytes/s; ``None`` = capacity not known.
-        coincident_ppm: Served over budget, not exceeded in 99.9 % of the time.
-        overload_ms: Time in which more than the budget was served.
-        unattributed_ppm: Bytes that no bucket accounts for, of all bytes; ``None`` where the broker's total is not recorded.
+        budget_units: The smallest budget of the window, bytes/s; ``None`` = unknown capacity.
+        coincident_ppm: Served rate over budget, not exceeded in 99.9 % of the time.
+        overload_ms: Time in which the served rate exceeded the budget.
+        unattributed_ppm: Bytes of no bucket, of all bytes; ``None`` if the broker's total is not recorded.
     """
 
     budget_units: int | None
@@ -91,12 +91,12 @@ class BrokerLoad:
 
 
 def budgets(moments: BrokerMoments, capacity: BrokerCapacity) -> IntColumn:
-    """What is left for clients at each moment, bytes/s; :data:`NOT_RECORDED` = not known.
+    """Return the rate left for clients at each moment, bytes/s; :data:`NOT_RECORDED` = unknown.
 
-    Where replication was not recorded, a factor of replicas may stand for it, and that is labelled. Of what a broker
-    takes, one part in so many comes from clients; that holds only for balanced leaders. What it gives is not divided
-    so: every follower fetches what clients brought once, whatever consumers fetch, and where that was not recorded
-    nothing is known.
+    Replication that was not recorded is estimated from the replication factor, and the result is labelled. Of ingress, one
+    part in ``replication_factor`` comes from clients; that is only valid for balanced leaders. Egress is not divided: every
+    follower fetches produced bytes once, independent of consumers; if produced bytes were not recorded, the budget is
+    unknown.
     """
     unknown = np.full(len(moments.dt_ms), NOT_RECORDED, np.int64)
     if capacity.units is None:
@@ -115,7 +115,7 @@ def budgets(moments: BrokerMoments, capacity: BrokerCapacity) -> IntColumn:
 
 
 def load(moments: BrokerMoments, capacity: BrokerCapacity) -> BrokerLoad:
-    """The load of a window."""
+    """Compute the load of a window."""
     available = budgets(moments, capacity)
     is_known = available != NOT_RECORDED
     covered, unattributed = int(moments.dt_ms.sum()), unattributed_ppm(moments)
@@ -142,16 +142,16 @@ def load(moments: BrokerMoments, capacity: BrokerCapacity) -> BrokerLoad:
 
 
 def load_ppm(served_units: IntColumn, dt_ms: IntColumn, available: IntColumn) -> IntColumn:
-    """Served over budget in millionths, rounded down, at most :data:`MOST_PPM`; anything over no budget is the most.
+    """Return the served rate over the budget in millionths, rounded down, at most :data:`MOST_PPM`, also for use of a budget of 0.
 
     Args:
-        served_units: In the time of each moment.
-        dt_ms: That time.
-        available: The budget of each, bytes/s; not above the largest capacity.
+        served_units: Units served in the time of each moment.
+        dt_ms: The time of each moment.
+        available: The budget of each moment, bytes/s; at most the largest capacity.
     """
     rate = served_units * 1000 // dt_ms
     some = np.maximum(available, 1)
-    # A quotient first: a rate times a million may not fit 64 bits.
+    # Divides first: a rate times a million may not fit 64 bits.
     quotient, remainder = np.divmod(rate, some)
     ppm = np.minimum(quotient, 1_000) * MILLION + remainder * MILLION // some
     nothing = np.where(served_units > 0, MOST_PPM, 0)
@@ -159,7 +159,7 @@ def load_ppm(served_units: IntColumn, dt_ms: IntColumn, available: IntColumn) ->
 
 
 def weighted(values: IntColumn, weights: IntColumn, ppm: int) -> int:
-    """The smallest of some values, at least one, that so many millionths of the weight do not exceed."""
+    """Return the smallest of the values (at least one is required) that is not exceeded in ``ppm`` millionths of the weight."""
     order = np.argsort(values, kind="stable")
     passed = np.cumsum(weights[order])
     enough = -(-int(passed[-1]) * ppm // MILLION)
@@ -167,9 +167,9 @@ def weighted(values: IntColumn, weights: IntColumn, ppm: int) -> int:
 
 
 def unattributed_ppm(moments: BrokerMoments) -> int | None:
-    """Bytes that no bucket accounts for, of all bytes of the broker, in millionths; ``None`` if those are not recorded.
+    """Return the bytes of no bucket, of all bytes of the broker, in millionths; ``None`` if the total is not recorded or 0.
 
-    Gauges of buckets and of the broker cover different windows, so buckets may record more; that is nothing.
+    Gauges of buckets and of the broker cover different windows, so buckets may record more; that counts as 0.
     """
     is_known = moments.broker_units != NOT_RECORDED
     spans = moments.dt_ms[is_known]

@@ -1,4 +1,4 @@
-"""Runs of samples as bytes: how the samples of a series travel, a run at a time."""
+"""Runs of samples as bytes, the form in which Spark moves the samples of a series."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
@@ -8,15 +8,15 @@ import numpy as np
 from reconciler.usage.kernel.series import COLUMNS, IntColumn, SampleSeries, series_of
 
 TYPES: Final = dict(zip(COLUMNS, ("<i8", "<i4", "<i8", "<i8", "<i1"), strict=True))
-"""How the values of a column are written: little-endian, in the smallest type that holds any of them."""
+"""Binary types of the columns: little-endian, each the smallest that fits all values."""
 
 
 def beginnings(rows: int, changes: Iterable[Any]) -> IntColumn:
-    """Where runs begin.
+    """Return the indexes at which runs begin.
 
     Args:
-        rows: How many samples there are, at least one.
-        changes: For each column that distinguishes series, whether each sample but the first differs in it from the one before.
+        rows: Number of samples, at least one.
+        changes: For each column that distinguishes series, whether each sample except the first differs in it from the one before.
     """
     begins = np.ones(rows, dtype=bool)
     begins[1:] = False
@@ -26,17 +26,17 @@ def beginnings(rows: int, changes: Iterable[Any]) -> IntColumn:
 
 
 def written(name: str, values: Any, begins: IntColumn) -> tuple[Any, Any]:  # noqa: ANN401 - any array that NumPy reads
-    """The values of a column as bytes, and the offsets of its runs in them: one more than there are runs, 32 bits each."""
+    """Return the values of a column as bytes, and the 32-bit offsets of its runs: one more than there are runs."""
     column = np.ascontiguousarray(values, dtype=TYPES[name])
     ends = np.append(begins, column.size)
     return column, (ends * column.itemsize).astype(np.int32)
 
 
 def read(runs: Sequence[Sequence[bytes]]) -> SampleSeries:
-    """The series of some runs, each with the bytes of every column.
+    """Return the series of some runs, each with the bytes of every column.
 
     Raises:
-        QuotaValueError: A sample is there twice or out of range.
+        QuotaValueError: A sample is duplicated or out of range.
     """
     return series_of(
         {

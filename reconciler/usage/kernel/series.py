@@ -1,4 +1,4 @@
-"""Samples of one bucket on one broker as columns; spans of them, sums of several, and the time they stand for."""
+"""Samples of one bucket on one broker as columns; time spans and sums of series."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,10 +15,10 @@ IntColumn: TypeAlias = npt.NDArray[np.int64]
 COLUMNS: Final = ("ts_ms", "dt_ms", "rate_units", "throttle_ms", "censored")
 
 NOT_RECORDED: Final = -1
-"""Stands for a null of ``throttle_ms``."""
+"""Replaces null in ``throttle_ms``."""
 
 CENSORED: Final = (Censored.NO, Censored.UNKNOWN, Censored.YES)
-"""In a column, each word is its place in this tuple; so the largest number is the worst."""
+"""A column contains the index of each state in this tuple; so the largest number is the worst."""
 
 UNKNOWN: Final = CENSORED.index(Censored.UNKNOWN)
 _YES: Final = CENSORED.index(Censored.YES)
@@ -29,11 +29,11 @@ class SampleSeries:
     """The samples of one bucket on one broker in time order: columns of equal length.
 
     Attributes:
-        ts_ms: When each was read, milliseconds since the epoch, strictly ascending.
-        dt_ms: The time that it stands for: since the reading before, or the scrape step where a session begins.
+        ts_ms: Time of each reading, milliseconds since the epoch, strictly ascending.
+        dt_ms: The time that it covers: since the reading before, or the scrape step at the start of a session.
         rate_units: The rate, in units per second.
         throttle_ms: Mean delay of throttled requests; 0 = none was throttled (Kafka's NaN), :data:`NOT_RECORDED`.
-        censored: Whether the client wanted more than it got, as places in :data:`CENSORED`.
+        censored: Whether the client wanted more than it got, as indexes of :data:`CENSORED`.
 
     Raises:
         QuotaValueError: Samples do not strictly ascend, or a rate or time is out of its range.
@@ -61,7 +61,7 @@ class SampleSeries:
         return self.ts_ms.size
 
     def between(self, from_ms: int, to_ms: int) -> "SampleSeries":
-        """The samples of a span of time, its end not included. Its first sample begins a session."""
+        """Return the samples of a time span, its end exclusive. Its first sample starts a session."""
         begin, end = np.searchsorted(self.ts_ms, (from_ms, to_ms))
         return self._each(lambda column: column[begin:end])
 
@@ -70,12 +70,12 @@ class SampleSeries:
 
     @property
     def covered_ms(self) -> int:
-        """The time that the samples stand for."""
+        """The time that the samples cover."""
         return int(self.dt_ms.sum())
 
     @property
     def censored_ms(self) -> int:
-        """The part of it in which the client wanted more than it got."""
+        """The part of :attr:`covered_ms` in which the client wanted more than it got."""
         return int(self.dt_ms[self.censored == _YES].sum())
 
     @property
@@ -85,15 +85,15 @@ class SampleSeries:
 
     @property
     def may_have_wanted_more(self) -> bool:
-        """Whether it ever did, or it is not known."""
+        """Whether the client ever wanted more than it got, or may have."""
         return bool((self.censored >= UNKNOWN).any())
 
     @property
     def throttled_ms(self) -> int | None:
-        """The time in which the broker was seen to throttle; ``None`` if it was never recorded whether it does.
+        """The time in which the broker recorded throttling; ``None`` if throttle times were never recorded.
 
-        throttle-time is the mean delay of throttled requests over a minute. It is no share of time, so a sample with
-        any is throttled as a whole, and it lingers for up to a minute.
+        throttle-time is the mean delay of throttled requests over a minute, not a share of time. So a sample with a positive
+        value counts as throttled as a whole, and the value persists for up to a minute.
         """
         if len(self) and (self.throttle_ms == NOT_RECORDED).all():
             return None
@@ -101,18 +101,18 @@ class SampleSeries:
 
     @property
     def peak(self) -> int:
-        """The largest rate; 0 of no sample."""
+        """The largest rate; 0 without samples."""
         return int(self.rate_units.max(initial=0))
 
 
 def series_of(columns: Mapping[str, Any]) -> SampleSeries:
-    """Columns of any kind that NumPy can read (arrays of Arrow without nulls, lists, buffers) as a series, put in order of time.
+    """Convert columns that NumPy can read (Arrow arrays without nulls, lists, buffers) to a series, sorted by time.
 
     Args:
-        columns: With the names of :data:`COLUMNS`; ``throttle_ms`` and ``censored`` as numbers.
+        columns: Columns by the names of :data:`COLUMNS`; ``throttle_ms`` and ``censored`` as numbers.
 
     Raises:
-        QuotaValueError: As :class:`SampleSeries`.
+        QuotaValueError: As for :class:`SampleSeries`.
     """
     arrays = {name: np.asarray(columns[name], dtype=np.int64) for name in COLUMNS}
     ts_ms = arrays["ts_ms"]
@@ -123,15 +123,15 @@ def series_of(columns: Mapping[str, Any]) -> SampleSeries:
 
 
 NOTHING: Final = series_of(dict.fromkeys(COLUMNS, ()))
-"""No sample."""
+"""A series without samples."""
 
 
 def summed(parts: Sequence[SampleSeries]) -> SampleSeries:
-    """Several buckets of one broker as one: what a bucket that is made of them will be recorded as.
+    """Sum several buckets of one broker to the series of a bucket that consists of them.
 
-    Rates add up where the moments are the same. A part without a sample there used nothing: days are assembled so that
-    silence is a sample of zero, and scrapes of one broker are thinned together. The worst throttling and censoring of any part
-    holds for the sum; the time is the longest that any part gives, and they agree unless one begins there.
+    Rates of equal moments are added. A part without a sample at a moment had no use: assembled days contain a zero sample for
+    each silent moment, and scrapes of one broker are thinned together. The sum gets the worst throttling and censoring of
+    its parts, and the longest time of a moment; times are equal unless a part starts there.
     """
     filled = [part for part in parts if len(part)]
     if len(filled) < 2:

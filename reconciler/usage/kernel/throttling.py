@@ -1,23 +1,23 @@
-"""What a limit does to recorded use: the backlog recursion, and the other three models, for a whole series at once.
+"""The effect of a limit on recorded use: the backlog recursion and the other three models, for whole series.
 
 For one bucket on one broker, samples in time order, q the limit in units (``div`` rounds down)::
 
-    a_i = (r_i * dt_i + 500) div 1000               what arrived
-    g_i = (q * dt_i) div 1000                       what the limit lets pass
+    a_i = (r_i * dt_i + 500) div 1000               units that arrived
+    g_i = (q * dt_i) div 1000                       units that the limit allows
     B_i = max(0, B_(i-1) + a_i - g_i)               the backlog; 0 before each session
     served_i  = a_i + B_(i-1) - B_i                 delayed_i = min(B_i, a_i)
     delay_i   = (B_i div q) * 1000 + ((B_i mod q) * 1000) div q                     milliseconds
     throttled = 1000 * B_i >= q * min_delay         which is delay_i >= min_delay
 
-The recursion with a floor of zero is the distance of the running sum S = sum(a - g) from its lowest value so far. A session
-begins with an empty backlog; for that, S falls by all that arrived in the session before, which is at least its backlog.
+The recursion with a floor of zero is the distance of the running sum S = sum(a - g) from its minimum so far. A session
+begins with an empty backlog; for that, S is reduced by all that arrived in the session before, at least its backlog.
 
-A consumer that is held back gets less than its limit (:mod:`reconciler.usage.fetches`). It is not held back before its
-rate is above the limit. So there the recursion begins with a sample of which more arrives than the limit lets pass, uses
-what the consumer gets in place of q, and ends with the backlog.
+A consumer that is held back gets less than its limit (:mod:`reconciler.usage.fetches`), but only once its rate exceeds
+the limit. So its recursion begins with a sample of which more arrives than the limit allows, uses the rate that the
+consumer gets in place of q, and ends with the backlog.
 
-Source: Kafka delays by X = (O - T) / T * W and never caps it for bytes (ClientQuotaManager.throttleTime), so in the
-long run a client gets its limit and waits for the rest. Credit for a burst is left out on purpose: with it, this
+Source: Kafka delays by X = (O - T) / T * W without a maximum for bytes (ClientQuotaManager.throttleTime), so in the
+long run a client gets its limit and waits for the rest. There is deliberately no credit for a burst: with it, this
 model was worse in every comparison with the sampled windows of a broker (tests/usage/test_stepper.py).
 """
 
@@ -40,22 +40,22 @@ from reconciler.usage.throttle_models import (
 )
 
 MOST_UNITS: Final = 2**62
-"""So much a limit may let pass, and so much may arrive, in one series: 53 days at 1 TB/s. Sums of it fit 64 bits."""
+"""Maximum of units that may arrive, or that a limit may allow, in one series: 53 days at 1 TB/s. Sums of it fit 64 bits."""
 
 CLEAR: Final = 500
-"""A limit so far above the peak lets every sample pass, however short: rounding half up adds less than a unit of 2 ms."""
+"""A limit this far above the peak allows every sample, even of 1 ms, although arrived units are rounded half up."""
 
 
 FIRST_LOOK: Final = 64
-"""So many samples are searched at first for the end of a backlog, then twice as many, and so on."""
+"""Number of samples first searched for the end of a backlog; doubled each time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Demand:
-    """A series ready for any limit: what can be worked out without one is worked out once.
+    """A series prepared for any limit: values that do not depend on a limit are computed once.
 
     Attributes:
-        peak: The largest rate; 0 of no sample.
+        peak: The largest rate; 0 without samples.
     """
 
     dt_ms: IntColumn
@@ -67,22 +67,22 @@ class Demand:
 
     @property
     def covered_ms(self) -> int:
-        """The time that the samples stand for."""
+        """The time that the samples cover."""
         return int(self.dt_ms.sum())
 
     @property
     def arrived_units(self) -> int:
-        """What arrived in all."""
+        """The units that arrived in total."""
         return int(self.arrived_by_session.sum())
 
     @property
     def ends(self) -> IntColumn:
-        """The places at which sessions end."""
+        """The indexes at which sessions end."""
         return np.append(self.begins[1:], self.units.size) - 1
 
 
 def demand_of(series: SampleSeries, max_gap_ms: int) -> Demand:
-    """A series, ready for any limit. A gap above ``max_gap_ms`` begins a session.
+    """Prepare a series for any limit. A gap above ``max_gap_ms`` starts a session.
 
     Raises:
         QuotaValueError: More arrived than :data:`MOST_UNITS`.
@@ -104,7 +104,7 @@ def demand_of(series: SampleSeries, max_gap_ms: int) -> Demand:
 
 
 def _check_countable(amount: int, rate: int, covered_ms: int) -> None:
-    """Nothing, if 64 bits hold an amount and sums of it."""
+    """Raise QuotaValueError if an amount or sums of it exceed 64 bits."""
     if amount >= MOST_UNITS:
         raise QuotaValueError(
             f"{rate:,} units per second over {covered_ms:,} ms cannot be counted: no broker moves so much",
@@ -119,17 +119,17 @@ def simulate(
     min_delay_ms: int = MIN_DELAY_MS,
     obtained: int | None = None,
 ) -> Forecast:
-    """What a limit does to one bucket on one broker.
+    """Compute the effect of a limit on one bucket on one broker.
 
     Args:
-        kind: What was measured.
-        demand: Of one bucket on one broker.
+        kind: The quota type.
+        demand: The demand of one bucket on one broker.
         limit: In units, at least 1 and below :data:`~reconciler.usage.samples.MAX_UNITS`; ``None`` = unlimited.
-        min_delay_ms: A shorter delay is no throttling; at least 1; only the backlog has a use for it.
-        obtained: What clients get while they are held back, from 1 to the limit; ``None`` = the limit. For backlogs.
+        min_delay_ms: A shorter delay is not counted as throttling; at least 1; only used for backlogs.
+        obtained: The rate that clients get while they are held back, from 1 to the limit; ``None`` = the limit. For backlogs.
 
     Raises:
-        QuotaValueError: The limit or the delay is out of its range, or the limit lets pass more than :data:`MOST_UNITS`.
+        QuotaValueError: The limit or the delay is out of range, or the limit allows more than :data:`MOST_UNITS`.
     """
     if (limit is not None and not 0 < limit < MAX_UNITS) or min_delay_ms < 1:
         raise QuotaValueError(
@@ -149,7 +149,7 @@ def simulate(
             worst = delay_ms(int(waits.max()), drained)
             late = -(-(DELIVERY_TIMEOUT_MS + 1) * drained // 1000)
             over = int(demand.dt_ms[waits >= late].sum())
-            # A backlog of any size outlives its session; a debt of tokens only if it is a delay, of a millisecond at least.
+            # A backlog of any size outlives its session; a debt of tokens only if it means a delay of at least a millisecond.
             outlives = 1 if model is ThrottleModel.BACKLOG else -(-limit // 1000)
             unfinished = int((waits[demand.ends] >= outlives).sum())
     return Forecast(
@@ -168,15 +168,15 @@ def simulate(
 def waiting(
     model: ThrottleModel, demand: Demand, limit: int, obtained: int | None = None
 ) -> IntColumn:
-    """What has to wait after each sample, was refused in it, or is over the limit.
+    """Return the units that wait after each sample, were refused in it, or exceed the limit.
 
-    - Backlog: B_i; of clients that get less than the limit while they are held back, :func:`held_backlogs`.
-    - Tokens: U_i, the same recursion, is how much of the burst is used; what is beyond the burst waits. The bucket
-      starts full and holds :data:`BURST_WINDOWS` seconds of the limit; nothing is queued by the broker, but a client that obeys
-      waits (TokenBucket, ControllerMutationQuotaManager).
-    - Rejected: what exceeds the limit is closed and forgotten; nothing carries over (SocketServer.ConnectionQuotas takes a
-      refused connection off the record).
-    - Approximate: the delay is capped at one window, so only the time over the limit means anything
+    - Backlog: B_i; for clients that get less than the limit while they are held back, :func:`held_backlogs`.
+    - Tokens: U_i, by the same recursion, is the used part of the burst; use beyond the burst waits. The bucket starts full
+      with :data:`BURST_WINDOWS` seconds of the limit; the broker queues nothing, but a client that obeys waits
+      (TokenBucket, ControllerMutationQuotaManager).
+    - Rejected: connections above the limit are closed, and nothing carries over (SocketServer.ConnectionQuotas removes a
+      refused connection from the recorded rate).
+    - Approximate: the delay is capped at one window, so only the time over the limit is meaningful
       (ClientRequestQuotaManager.throttleTime).
     """
     if model in (ThrottleModel.REJECTED, ThrottleModel.APPROXIMATE):
@@ -194,12 +194,12 @@ def waiting(
 
 
 def backlogs(demand: Demand, limit: int) -> IntColumn:
-    """B_i after each sample. Where nothing can be throttled, 0 without arithmetic.
+    """Return B_i after each sample; zeros if the limit can throttle nothing.
 
     Raises:
-        QuotaValueError: The limit lets pass more than :data:`MOST_UNITS`.
+        QuotaValueError: The limit allows more than :data:`MOST_UNITS`.
     """
-    # With q >= r + 500 and dt >= 1, g = (q * dt) div 1000 >= (r * dt + 500) div 1000 = a: nothing ever waits.
+    # With q >= r + 500 and dt >= 1, g = (q * dt) div 1000 >= (r * dt + 500) div 1000 = a: there is never a backlog.
     if limit >= demand.peak + CLEAR or not demand.units.size:
         return np.zeros_like(demand.units)
     _check_countable(limit * demand.covered_ms // 1000, limit, demand.covered_ms)
@@ -214,10 +214,10 @@ def backlogs(demand: Demand, limit: int) -> IntColumn:
 
 
 def held_backlogs(demand: Demand, limit: int, obtained: int) -> IntColumn:
-    """B_i of clients that get ``obtained`` units while they are held back, and are held back only once they are over the limit.
+    """Return B_i of clients that get ``obtained`` units per second while they are held back, which starts once they exceed the limit.
 
     Raises:
-        QuotaValueError: The limit lets pass more than :data:`MOST_UNITS`.
+        QuotaValueError: The limit allows more than :data:`MOST_UNITS`.
     """
     backlog = np.zeros_like(demand.units)
     if not backlogs(demand, limit).any():
@@ -244,7 +244,7 @@ def held_backlogs(demand: Demand, limit: int, obtained: int) -> IntColumn:
 
 
 def served(demand: Demand, limit: int | None) -> IntColumn:
-    """What passed in the time of each sample under a limit on bytes; all that arrived under none. Errors as :func:`backlogs`."""
+    """Return the units served in the time of each sample under a limit on bytes; all that arrived if unlimited. Errors as for :func:`backlogs`."""
     if limit is None:
         return demand.units
     after = backlogs(demand, limit)
@@ -255,5 +255,5 @@ def served(demand: Demand, limit: int | None) -> IntColumn:
 
 
 def delay_ms(units: int, limit: int) -> int:
-    """How long a backlog waits under a limit: ``1000 * units div limit``, at most :data:`LONGEST_MS`."""
+    """Return the delay of a backlog under a limit: ``1000 * units div limit``, at most :data:`LONGEST_MS`."""
     return min(LONGEST_MS, 1000 * units // limit)

@@ -1,1 +1,1 @@
-"""Recommended limits: candidate limits, trials on evidence, and the smallest limit that keeps the promise of a tier."""
+"""Recommended limits: candidate limits, trials on evidence, and the smallest limit that meets the promise of a tier."""

@@ -1,8 +1,8 @@
-"""Which limits sizing tries: whole numbers from one table, so that every engine tries the same, and the search among them.
+"""The limits that sizing tries, derived from one integer table so that all implementations try the same, and the search among them.
 
 First round: ``ceil(peak * 2^(-k/8))``, k = 0..23, from the peak down to a seventh of it. Second: ten equal steps
-between the smallest candidate that holds and the next one below, which are 9 % apart. A larger limit never throttles
-more, so what holds, holds from some candidate upwards.
+between the smallest candidate that passes and the next one below, which are 9 % apart. A larger limit never throttles
+more, so all candidates above a passing one pass.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ FINE: Final = 10
 
 
 def coarse(peak: int) -> tuple[int, ...]:
-    """The first round, from the peak down; ``-(-a // b)`` rounds up. Small peaks repeat themselves.
+    """Return the first round, from the peak down; ``-(-a // b)`` rounds up. Small peaks give duplicates.
 
     Args:
         peak: Largest rate in units, above 0.
@@ -28,23 +28,23 @@ def coarse(peak: int) -> tuple[int, ...]:
 
 
 def fine(below: int, holds: int) -> tuple[int, ...]:
-    """The second round, ascending; the last is ``holds`` itself.
+    """Return the second round, ascending; the last is ``holds`` itself.
 
     Args:
-        below: A candidate that does not hold.
-        holds: The next larger one, which does.
+        below: A candidate that fails.
+        holds: The next larger one, which passes.
     """
     return tuple(below - (below - holds) * step // FINE for step in range(1, FINE + 1))
 
 
 def second_round(peak: int, holds: Callable[[int], bool]) -> tuple[int, ...]:
-    """What the first round leaves to try, ascending; one that holds if nothing is left, none if nothing holds.
+    """Return the candidates left by the first round, ascending; only one if none is between, none if all fail.
 
-    Where the peak itself fails, which only its rounding can cause, that one unit more is tried.
+    If the peak itself fails, which only its rounding can cause, one unit more is tried.
 
     Args:
         peak: Largest rate in units, above 0.
-        holds: Whether a limit of the first round keeps its promise; true for every limit above one for which it is.
+        holds: Whether a limit passes; must be true for every limit above a passing one.
     """
     first = coarse(peak)
     if not holds(first[0]):
@@ -56,13 +56,13 @@ def second_round(peak: int, holds: Callable[[int], bool]) -> tuple[int, ...]:
 
 
 def smallest(peak: int, holds: Callable[[int], bool]) -> int | None:
-    """The smallest candidate that holds; ``None`` if not even one unit above the peak does; arguments as above."""
+    """Return the smallest candidate that passes; ``None`` if even one unit above the peak fails. Arguments as for :func:`second_round`."""
     second = second_round(peak, holds)[::-1]
     return second[_last(second, holds)] if second else None
 
 
 def _last(descending: Sequence[int], holds: Callable[[int], bool]) -> int:
-    """Where the last candidate that holds stands; the first one does."""
+    """Return the index of the last candidate that passes; the first one does."""
     low, high = 0, len(descending)
     while high - low > 1:
         middle = (low + high) // 2
@@ -74,6 +74,6 @@ def _last(descending: Sequence[int], holds: Callable[[int], bool]) -> int:
 
 
 def three_digits(value: int, *, up: bool) -> int:
-    """The nearest number with three significant digits that is not below (``up``), or not above."""
+    """Round to three significant digits, up or down."""
     step: int = 10 ** max(0, len(str(value)) - 3)
     return -(-value // step) * step if up else value // step * step

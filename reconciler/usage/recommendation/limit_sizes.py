@@ -1,8 +1,8 @@
-"""Right-sizing: the smallest limit that keeps a tier's promise on every broker, what rules make of it, and its own proof.
+"""Right-sizing: tiers, cases and results, and the rules of a tier applied to the smallest limit that meets its promise.
 
-Each broker is simulated by itself: the largest rate over brokers at each moment would pile the peaks of different brokers
-into a backlog that never drains. The last week is held out; the reported figures are those of the final number, after all
-rules, on both parts. Nothing decays, because weights would be fractions.
+Each broker is simulated separately: the largest rate over brokers at each moment would combine the peaks of different
+brokers into a backlog that never drains. The last week is held out; the reported figures are those of the final limit,
+after all rules, on both parts. Older samples are not weighted less, because weights would be fractions.
 """
 
 from dataclasses import dataclass
@@ -21,16 +21,16 @@ LEAST_SAMPLES: Final = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tier:
-    """What is promised to a group of entities, and how its limits are set.
+    """The promise to a group of entities, and the rules for their limits.
 
     Attributes:
         share_ppm: Largest share of time that may be throttled, in millionths.
         max_delay_ms: Worst delay; ``None`` = any.
-        bump_percent: Added where demand was censored more than the share; 0 = never.
+        bump_percent: Added if more demand was censored than the share; 0 = never.
         floor: Smallest limit, in units.
         ceiling: Largest limit; ``None`` = none.
-        ignore_percent: A smaller change is not worth one.
-        cut_percent: The largest cut at once: producers time out when a limit falls sharply.
+        ignore_percent: Smaller changes are not recommended.
+        cut_percent: The largest reduction at once: producers time out when a limit drops sharply.
     """
 
     name: str
@@ -68,16 +68,16 @@ BATCH: Final = Tier(name="batch", share_ppm=10_000, max_delay_ms=None, bump_perc
 
 
 class Advice(StrEnum):
-    """What came of sizing."""
+    """The result of sizing."""
 
     CHANGE = "change"
-    KEEP = "keep"  # what it has is near enough, or its number is pinned
+    KEEP = "keep"  # the current limit is near enough, or it is pinned
     INSUFFICIENT = "insufficient"  # too little evidence, or no use at all
-    REFUSED = "refused"  # the number breaks its promise on the week that it had not seen
+    REFUSED = "refused"  # the target breaks the promise in the held-out week
 
 
 class SizingRule(StrEnum):
-    """A rule that changed the number."""
+    """A rule that changed the target."""
 
     BUMP = "bump"
     FLOOR = "floor"
@@ -89,14 +89,14 @@ class SizingRule(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizingCase:
-    """One bucket to be sized.
+    """One bucket to size.
 
     Attributes:
-        to_ms: Its end, not included.
-        current: Its limit today; ``None`` = unlimited.
-        budget: What a broker can still give; ``None`` = not known.
-        pinned: Annotated ``sizing: pinned``: only reported.
-        bumped: It has a limit that was already raised on account of this window; so that raising never feeds on itself.
+        to_ms: End of the window, exclusive.
+        current: Its current limit; ``None`` = unlimited.
+        budget: Budget of a broker for clients; ``None`` = unknown.
+        pinned: Whether a document has the label ``sizing: pinned``: only reported.
+        bumped: Whether its limit was already raised because of this window; prevents repeated raising.
     """
 
     kind: QuotaType
@@ -111,18 +111,18 @@ class SizingCase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recommendation:
-    """A limit with its evidence. Numbers are units; they are ``None`` where there is nothing to go by.
+    """A limit with its evidence. Numbers are units; ``None`` without enough evidence.
 
     Attributes:
-        needed: The smallest that keeps the promise, before any rule.
-        lower: The smallest that keeps it at twice the share.
-        upper: The smallest that keeps it at half the share.
-        worst_week: What the worst single week would have needed.
-        peak: Largest rate seen before the held-out week.
-        train: What the target does on what it was sized by.
-        confidence_ppm: Covered share of the window, in millionths, of the broker that was seen least.
-        censored_ppm: Share of the seen time in which demand was higher than recorded, in millionths.
-        rules: What changed the number, in order.
+        needed: The smallest limit that meets the promise, before any rule.
+        lower: The smallest that meets it at twice the share.
+        upper: The smallest that meets it at half the share.
+        worst_week: The largest limit that a single week needed.
+        peak: Largest rate before the held-out week.
+        train: The result of the target on the weeks used for sizing.
+        confidence_ppm: Covered share of the window, in millionths, of the broker with the lowest coverage.
+        censored_ppm: Share of the covered time in which demand was higher than recorded, in millionths.
+        rules: The rules that changed the target, in order.
         evidence_ms: Time from the first sample to the end of the last.
     """
 
@@ -146,20 +146,20 @@ class Recommendation:
 def priced(
     needed: int, tier: Tier, case: SizingCase, censored_ppm: int
 ) -> tuple[int, tuple[SizingRule, ...]]:
-    """What the rules of a tier make of the limit that is needed, in the order of :class:`SizingRule`.
+    """Apply the rules of a tier to the needed limit, in the order of :class:`SizingRule`.
 
-    A limit is raised for censored demand once per window. While that window lasts, what it was raised to is kept as far as
-    raising would go from here; else a run would take back what the one before had raised. What a broker can give goes
-    before the floor; a cut goes in steps even then. Rounding is up to three significant digits, down where up would break the budget or the ceiling.
+    A limit is raised for censored demand once per window. Within that window a raised limit is kept, up to the value that
+    raising would give now; otherwise a run would undo the raise of the run before. The budget of a broker has precedence over
+    the floor; reductions are still limited to steps. Rounds up to three significant digits, or down if up exceeds budget or ceiling.
 
     Args:
-        needed: In units.
-        tier: Its rules.
+        needed: Units.
+        tier: The tier with its rules.
         case: Current limit, budget, marks.
         censored_ppm: The share of time in which demand was higher than recorded.
 
     Returns:
-        The limit, and which rules changed it.
+        The limit, and the rules that changed it.
     """
     rules: list[SizingRule] = []
     value = _percent(needed, 100 + tier.margin_percent)

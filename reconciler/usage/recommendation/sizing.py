@@ -1,4 +1,4 @@
-"""Right-sizing of one bucket from its series: limits are tried on every span of the evidence, and the result is proven."""
+"""Right-sizing of one bucket from its series: tries limits on each span of the evidence and verifies the result."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -20,10 +20,10 @@ from reconciler.usage.samples import MILLION, QuotaType
 
 
 def recommend(case: SizingCase, tier: Tier, brokers: Iterable[SampleSeries]) -> Recommendation:
-    """A limit for one bucket, with its evidence; no limit where there is too little to go by.
+    """Return a limit for one bucket with its evidence; no limit without enough evidence.
 
     Raises:
-        QuotaValueError: Rates that cannot be counted.
+        QuotaValueError: Rates are out of range.
     """
     split = case.to_ms - WEEK_MS
     recorded = [series.between(case.from_ms, case.to_ms) for series in brokers]
@@ -33,7 +33,7 @@ def recommend(case: SizingCase, tier: Tier, brokers: Iterable[SampleSeries]) -> 
         return trial(case.kind, series, from_ms, to_ms, case.max_gap_ms)
 
     train, test = tried(case.from_ms, split), tried(split, case.to_ms)
-    # The weeks before the held-out one, counted back from there; the first is the most recent.
+    # The weeks before the held-out one, the most recent first.
     weeks = [tried(end - WEEK_MS, end) for end in range(split, case.from_ms, -WEEK_MS)]
     promise = ThrottlePromise(share_ppm=tier.share_ppm, max_delay_ms=tier.max_delay_ms)
     spans = (train, *weeks[:1])
@@ -63,7 +63,7 @@ def recommend(case: SizingCase, tier: Tier, brokers: Iterable[SampleSeries]) -> 
 
 
 def _evidence(case: SizingCase, brokers: Sequence[SampleSeries]) -> Recommendation:
-    """What there is to go by, before any limit is tried: so far it is insufficient."""
+    """Return the evidence before any limit is tried, with the advice "insufficient"."""
     window_ms = case.to_ms - case.from_ms
     begins = (int(series.ts_ms[0] - series.dt_ms[0]) for series in brokers)
     covered_ms = [series.covered_ms for series in brokers]
@@ -79,12 +79,12 @@ def _evidence(case: SizingCase, brokers: Sequence[SampleSeries]) -> Recommendati
 
 
 def _ratio(part: int, total: int) -> int:
-    """In millionths, rounded down, at most all."""
+    """Return a share in millionths, rounded down, at most one million."""
     return min(MILLION, part * MILLION // total) if total > 0 else 0
 
 
 def _needed(trials: Sequence[LimitTrial], promise: ThrottlePromise) -> int | None:
-    """The largest of what the spans need; ``None`` if the first needs nothing."""
+    """Return the largest of the smallest limits of the spans; ``None`` if the first span has none."""
     smallest_limits = [span_trial.smallest(promise) for span_trial in trials]
     return max(limit or 0 for limit in smallest_limits) if smallest_limits[0] is not None else None
 
@@ -92,10 +92,10 @@ def _needed(trials: Sequence[LimitTrial], promise: ThrottlePromise) -> int | Non
 def trial(
     kind: QuotaType, series: Sequence[SampleSeries], from_ms: int, to_ms: int, max_gap_ms: int
 ) -> LimitTrial:
-    """A trial of what each broker saw in a span of time, its end not included.
+    """Return a trial of the series of each broker in a time span, its end exclusive.
 
     Raises:
-        QuotaValueError: Rates that cannot be counted.
+        QuotaValueError: Rates are out of range.
     """
     spans = (broker_series.between(from_ms, to_ms) for broker_series in series)
     demands = [demand_of(span, max_gap_ms) for span in spans if len(span)]

@@ -1,4 +1,4 @@
-"""Trials of a limit on a span of evidence, broker by broker: whether it keeps a promise, and what it does."""
+"""Trials of a limit on a span of evidence, broker by broker: whether it meets a promise, and its effect."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,12 +10,12 @@ from reconciler.usage.throttle_models import Forecast, share_ppm
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialResult:
-    """What a number does on one part of the evidence: the worst broker of each.
+    """The effect of a limit on one part of the evidence: for each figure that of the worst broker.
 
     Attributes:
         share_ppm: Throttled share of the time, in millionths, rounded up.
-        max_delay_ms: Worst delay; ``None`` where the model knows none.
-        covered_ms: Time that all brokers together were seen.
+        max_delay_ms: Worst delay; ``None`` if the model has no delays.
+        covered_ms: Covered time, summed over brokers.
     """
 
     share_ppm: int
@@ -25,14 +25,14 @@ class TrialResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThrottlePromise:
-    """How much of the time may be throttled, as ``share_ppm / parts`` millionths, and how long a delay may be."""
+    """The maximum share of throttled time, ``share_ppm / parts`` millionths, and the maximum delay."""
 
     share_ppm: int
     parts: int = 1
     max_delay_ms: int | None = None
 
     def is_met_by(self, forecast: Forecast) -> bool:
-        """Whether a forecast keeps it; compared as whole numbers. A model that knows no delay keeps any."""
+        """Whether a forecast meets the promise; integer comparison. A model without delays meets any maximum delay."""
         share = forecast.throttled_ms * MILLION * self.parts <= self.share_ppm * forecast.covered_ms
         return share and (
             self.max_delay_ms is None or (forecast.max_delay_ms or 0) <= self.max_delay_ms
@@ -41,11 +41,11 @@ class ThrottlePromise:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitTrial:
-    """A span of the evidence of one bucket, ready for any limit. Each limit is simulated once.
+    """A span of the evidence of one bucket, prepared for any limit. Each limit is simulated once.
 
     Attributes:
-        peak: The largest rate on any of them; 0 where nothing was used.
-        simulated: What a limit does on each broker; ``None`` = unlimited.
+        peak: The largest rate on any broker; 0 without use.
+        simulated: Forecasts of a limit on each broker; ``None`` = unlimited.
     """
 
     brokers: int
@@ -56,22 +56,22 @@ class LimitTrial:
     )
 
     def forecasts(self, limit: int) -> tuple[Forecast, ...]:
-        """What a limit does on each broker; one that reaches the cut of all rates is none."""
+        """Return the forecasts of a limit on each broker; a limit of at least :data:`MAX_UNITS` is unlimited."""
         if limit not in self._forecasts:
             self._forecasts[limit] = self.simulated(limit if limit < MAX_UNITS else None)
         return self._forecasts[limit]
 
     def keeps(self, limit: int, promise: ThrottlePromise) -> bool:
-        """Whether a limit keeps a promise on every broker; a larger one then does too."""
+        """Whether a limit meets a promise on every broker; a larger one then does too."""
         return all(map(promise.is_met_by, self.forecasts(limit)))
 
     def smallest(self, promise: ThrottlePromise) -> int | None:
-        """The smallest candidate that keeps a promise; ``None`` where nothing was used."""
+        """Return the smallest candidate that meets a promise; ``None`` without use or if none meets it."""
         peak = self.peak
         return smallest(peak, lambda limit: self.keeps(limit, promise)) if peak else None
 
     def proof(self, limit: int) -> TrialResult | None:
-        """What a limit does on the worst broker of each figure; ``None`` without any broker."""
+        """Return the effect of a limit, for each figure that of the worst broker; ``None`` without any broker."""
         broker_forecasts = self.forecasts(limit)
         if not broker_forecasts:
             return None

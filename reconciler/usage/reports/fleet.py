@@ -1,6 +1,6 @@
-"""What is reported of a whole fleet's limits: who gets which, what holds for no client, what a plan would change, what changed. Values only.
+"""Reports on the limits of a fleet: effective limits, unused limits, changes of a plan, history of changes. Values only.
 
-Rows have the columns of their tables. What is reported is bounded; everything is in the lake.
+Rows have the columns of their tables. Reports are bounded; all rows are in the lake.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ class EffectiveRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnusedLimitRow:
-    """A limit that holds for no client; the columns of ``dead_quota``."""
+    """A limit that applies to no client; the columns of ``dead_quota``."""
 
     cluster_id: str
     entity_json: str
@@ -66,7 +66,7 @@ class ConflictRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitChangeRow:
-    """One change of a limit as looks saw it; the columns of ``quota_change``."""
+    """One change of a limit between snapshots; the columns of ``quota_change``."""
 
     cluster_id: str
     entity_json: str
@@ -83,12 +83,12 @@ class LimitChangeRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterTotals:
-    """One cluster of a fleet in numbers.
+    """The counts of one cluster of a fleet.
 
     Attributes:
-        look_ms: When the look was taken that everything is compared with.
-        counts: Numbers by what they count, such as ``removals`` or ``drift-external``.
-        violations: What guards say against its plan, in sentences.
+        look_ms: Time of the last complete snapshot, milliseconds since the epoch.
+        counts: Counts by name, such as ``removals`` or ``drift-external``.
+        violations: Guards that its plan violates, as sentences.
     """
 
     cluster_id: str
@@ -99,13 +99,13 @@ class ClusterTotals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetReport:
-    """What a job over a fleet reports.
+    """The report of a fleet job.
 
     Attributes:
         about: ``resolve``, ``plan`` or ``history``.
-        clusters: One per cluster that was looked at, sorted.
-        left_out: Table -> how many rows are only in the lake.
-        notes: Sentences about the whole: what could not be looked at and why.
+        clusters: One per cluster with a complete snapshot, sorted.
+        left_out: Number of rows that are only in the lake, by table.
+        notes: Sentences about the whole: what could not be checked and why.
     """
 
     about: str
@@ -120,5 +120,5 @@ class FleetReport:
 
     @property
     def is_refused(self) -> bool:
-        """Whether guards speak against a plan, or documents against one another."""
+        """Whether a plan violates guards or documents conflict."""
         return any(cluster.violations for cluster in self.clusters)

@@ -1,14 +1,14 @@
-"""How a bucket stands to its limit, in one word."""
+"""The states of the use of a bucket relative to its limit."""
 
 from enum import StrEnum
 
 
 class UsageState(StrEnum):
-    """How a bucket stands to its limit on one broker."""
+    """The use of a bucket on one broker relative to its limit."""
 
-    UNUSED = "unused"  # a limit, a broker that counts, and no use
-    IDLE = "idle"  # used, and never above a tenth of its limit
+    UNUSED = "unused"  # recorded, without any use
+    IDLE = "idle"  # used, never above a tenth of its limit
     USED = "used"
-    NEAR_LIMIT = "near_limit"  # at nine tenths of its limit or above, and not seen throttled
+    NEAR_LIMIT = "near_limit"  # at nine tenths of its limit or above, and not throttled
     THROTTLED = "throttled"
-    NO_DATA = "no_data"  # the broker does not count this at all
+    NO_DATA = "no_data"  # the broker does not record this type

@@ -1,10 +1,10 @@
-"""Names behind a keyed hash: reports that may be shown outside, in which the same client still has one name.
+"""Pseudonyms by a keyed hash, for reports to be shown outside: the same client has the same pseudonym everywhere.
 
-A keyed hash (HMAC-SHA-256) and not a plain one: user names are few and guessable, so a reader of the page could try them
-all. Without the key that is not possible; with it the owner can look a name up.
+The hash is keyed (HMAC-SHA-256) because user names are few and guessable, so a reader could try them all with a plain
+hash. With the key, the owner can look up a name.
 
-The order of rows must not reveal names, either. What figures order stays as it was; rows that only their real names put in
-an order are put in that of their pseudonyms.
+The order of rows must not reveal names either. The order by figures is kept; rows that only their real names order are
+sorted by pseudonym.
 """
 
 import hmac
@@ -40,17 +40,17 @@ T = TypeVar("T")
 LEAST_KEY_BYTES: Final = 16
 _DIGITS: Final = 12
 _DOCUMENTATION: Final = int(IPv6Address("2001:db8::"))
-"""Addresses become some of those reserved for documentation (RFC 3849), so that they stay addresses."""
+"""Addresses become addresses of the range for documentation (RFC 3849)."""
 
 
 class Pseudonyms:
-    """Pseudonyms under one key; equal names of one kind have equal ones.
+    """Pseudonyms under one key; equal names of one kind have equal pseudonyms.
 
     Args:
         key: At least 16 bytes, kept secret.
 
     Raises:
-        QuotaValueError: The key is shorter.
+        QuotaValueError: The key is too short.
     """
 
     __slots__ = ("_key",)
@@ -61,10 +61,10 @@ class Pseudonyms:
         self._key = key
 
     def name(self, kind: str, name: str) -> str:
-        """The pseudonym of a name: ``user-1a2b…``; "" stays.
+        """Return the pseudonym of a name: ``user-1a2b…``; "" stays "".
 
         Args:
-            kind: ``user``, ``client-id``, ``ip``, or any other word that keeps kinds apart.
+            kind: ``user``, ``client-id``, ``ip``, or any other word that distinguishes kinds.
             name: The name.
         """
         if not name:
@@ -75,7 +75,7 @@ class Pseudonyms:
         return f"{kind}-{digest.hex()[:_DIGITS]}"
 
     def bucket(self, bucket: Bucket) -> Bucket:
-        """The same bucket with other names."""
+        """Return the bucket with pseudonyms."""
         return replace(
             bucket,
             user=self.name("user", bucket.user),
@@ -84,7 +84,7 @@ class Pseudonyms:
         )
 
     def source(self, entity_json: str) -> str:
-        """The same entity with other names; defaults stay, "" stays."""
+        """Return the entity with pseudonyms; defaults and "" stay."""
         if not entity_json:
             return ""
         slots: list[Slot] = [
@@ -95,7 +95,7 @@ class Pseudonyms:
         return canonical_text(Entity((user, client_id, ip)))
 
     def report(self, report: UsageReport) -> UsageReport:
-        """The same report without a real name or an order by them; sentences, which may hold some, are withheld and counted."""
+        """Return the report without real names and without an order by them; sentences, which may contain names, are replaced by their number."""
         renamed_report = _walked(self, report)
         rows: list[ImpactRow | UsageRow] = [*renamed_report.usage]
         rows[:0] = renamed_report.simulation.rows if renamed_report.simulation else ()
@@ -134,7 +134,7 @@ _RANKS: Final[Mapping[type, Callable[[Any], object]]] = {
     TierBreach: lambda row: (row.row.severity, row.row.after_throttled_ms),
     RecommendationRow: lambda row: (row.advice, _moved(row)),
 }
-"""The figures that rows are ordered by (``spark.report_rows``); among rows where they are equal, names decide."""
+"""The figures by which rows are ordered (``report_rows`` of the Spark jobs); rows with equal figures are ordered by name."""
 
 
 def _name_of(row: Any) -> tuple[str, ...]:  # noqa: ANN401 - a row of any type above
@@ -147,7 +147,7 @@ def _name_of(row: Any) -> tuple[str, ...]:  # noqa: ANN401 - a row of any type a
 
 
 def _reordered(before: tuple[Any, ...], after: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Rows in the order of their figures and then of their pseudonyms; anything else as it was."""
+    """Sort rows with equal figures by pseudonym; other values stay as they are."""
     rank = _RANKS.get(type(before[0])) if before else None
     if rank is None:
         return after
@@ -158,7 +158,7 @@ def _reordered(before: tuple[Any, ...], after: tuple[Any, ...]) -> tuple[Any, ..
 
 
 def _walked(names: Pseudonyms, value: T) -> T:
-    """A value with every bucket, source and cluster id replaced, however deep."""
+    """Replace every bucket, source and cluster id of a value at any depth."""
     renamed: Any = value
     if isinstance(value, Bucket):
         renamed = names.bucket(value)
@@ -197,9 +197,9 @@ _Beside: TypeAlias = tuple[str, QuotaType, Bucket]
 
 
 def _beside(names: Pseudonyms, rows: tuple[_Beside, ...]) -> tuple[_Beside, ...]:
-    """Cluster, type and bucket, of which the cluster stands there without a field's name; ordered by nothing else."""
+    """Replace the cluster ids in tuples of cluster, type and bucket, and sort them."""
     return tuple(sorted((names.name("cluster", row[0]), *row[1:]) for row in rows))
 
 
 def _withheld(sentences: tuple[str, ...]) -> tuple[str, ...]:
-    return (f"{len(sentences)} withheld, because it may contain names",) if sentences else ()
+    return (f"withheld sentences (may contain names): {len(sentences)}",) if sentences else ()

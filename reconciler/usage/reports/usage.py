@@ -1,4 +1,4 @@
-"""What a report of use holds beside a simulation: use against limits, capacity, noisy neighbours, curves. Values only."""
+"""The parts of a use report besides simulations: use against limits, capacity, noisy neighbours, curves. Values only."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from reconciler.usage.tags import Bucket
 
 
 class TrafficDirection(StrEnum):
-    """Which way bytes go, as clients see a broker."""
+    """The direction of bytes, from the view of the broker."""
 
     INGRESS = "ingress"
     EGRESS = "egress"
@@ -27,12 +27,12 @@ class UsageRow:
     """Use of one bucket on one broker over a window; the columns of ``usage_row``.
 
     Attributes:
-        broker_id: Where; "" where no broker saw it.
+        broker_id: The broker; "" if no broker recorded it.
         limit_units: The limit in force at the end of the window; ``None`` = unlimited.
-        source_entity: Whose limit that is, as canonical JSON; "" = none.
-        p50_units: The rate that was not exceeded in half of the time, at most one histogram bucket too high.
-        throttled_ms: Time in which the broker was seen to throttle; ``None`` = not recorded.
-        censored_ms: Time in which more was wanted than recorded.
+        source_entity: The entity of that limit as canonical JSON; "" = none.
+        p50_units: The rate not exceeded in half of the time, at most one histogram bucket too high.
+        throttled_ms: Throttled time recorded by the broker; ``None`` = not recorded.
+        censored_ms: Time in which clients wanted more than was recorded.
     """
 
     cluster_id: str
@@ -53,14 +53,14 @@ class UsageRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CapacityRow:
-    """One broker, one way; the columns of ``capacity_row``. Shares are millionths of the budget.
+    """One broker and direction; the columns of ``capacity_row``. Shares are millionths of the budget.
 
     Attributes:
-        budget_units: What is left for clients, bytes/s: the smallest of the window; ``None`` = capacity not configured.
-        committed_ppm: All limits over the budget; above one million is normal.
-        coincident_ppm: What was served at the same time, at the 99.9th percentile of time.
-        overload_ms: Time in which more than the budget was served.
-        unattributed_ppm: Bytes that no bucket accounts for, of all bytes.
+        budget_units: The smallest rate left for clients in the window, bytes/s; ``None`` = capacity not configured or unknown.
+        committed_ppm: Sum of all limits over the budget; above one million is normal.
+        coincident_ppm: Rate served to all clients at the same time, at the 99.9th percentile of time.
+        overload_ms: Time in which the served rate exceeded the budget.
+        unattributed_ppm: Bytes of no bucket, in millionths of all bytes.
     """
 
     cluster_id: str
@@ -77,7 +77,7 @@ class CapacityRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoisyRow:
-    """A bucket in five minutes in which its broker was over budget; the columns of ``noisy_row``, bytes/s."""
+    """A bucket in a five-minute interval with its broker over budget; the columns of ``noisy_row``, bytes/s."""
 
     cluster_id: str
     broker_id: str
@@ -92,13 +92,13 @@ class NoisyRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageCurve:
-    """Use of one bucket on one broker over time, with its limits; what a chart is drawn from.
+    """Use of one bucket on one broker over time, with its limits; the data of a chart.
 
     Attributes:
         points: ``(begin in ms, mean rate, largest rate)`` of equal spans, ascending; a missing span is a gap.
-        before_units: The limit of today; ``None`` = unlimited.
-        after_units: The limit to come, the same as before where nothing changes.
-        throttled: Begins of the spans in which the broker was seen to throttle.
+        before_units: The current limit; ``None`` = unlimited.
+        after_units: The new limit; equal to ``before_units`` without a change.
+        throttled: Begins of the spans in which the broker recorded throttling.
     """
 
     cluster_id: str
@@ -114,13 +114,13 @@ class UsageCurve:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultOrigin:
-    """Where rows come from that a report did not make itself: the newest result of a cluster that the lake holds.
+    """The origin of rows that another job committed: the newest result of a cluster in the lake.
 
     Attributes:
-        from_ms: Begin of the window that they speak of; ``None`` = they do not say.
-        to_ms: Its end, not included.
-        snapshot_id: The look at the limits that they were made under; "" = they do not say.
-        other_window: Whether that window has other days than the report's.
+        from_ms: Begin of the window of the rows; ``None`` = not recorded.
+        to_ms: End of the window, exclusive.
+        snapshot_id: The snapshot of the limits; "" = not recorded.
+        other_window: Whether that window has other days than the report.
     """
 
     table: str
@@ -134,13 +134,13 @@ class ResultOrigin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageReport:
-    """Everything that one page shows. Parts that were not asked for are empty.
+    """The content of one page. Parts that were not requested are empty.
 
     Attributes:
-        evidence: One per cluster, sorted.
-        origins: Where simulation and recommendations were taken from; empty = they were made just now.
-        curves: At most some dozens.
-        left_out: How many rows of each table are only counted, by the name of the table.
+        evidence: One note per cluster, sorted.
+        origins: Origins of simulation and recommendations in the lake; empty = results of this run.
+        curves: At most a few dozen.
+        left_out: Number of rows of each table that are only counted, by table name.
     """
 
     evidence: tuple[EvidenceNote, ...] = ()

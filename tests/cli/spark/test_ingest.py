@@ -116,7 +116,7 @@ def test_a_prometheus_is_asked_where_no_file_is_named(kquota, project):
     with Served() as server:
         done = ingest(kquota, "--prometheus", server.url, *WINDOW)
     assert done.code == 0, done.err
-    assert "asked for 2023-11-14T00:00:00Z to 2023-11-15T06:00:00Z" in done.out
+    assert "queried 2023-11-14T00:00:00Z to 2023-11-15T06:00:00Z" in done.out
     assert "480 new points" in done.out
 
 
@@ -151,7 +151,7 @@ def test_looks_come_in_alone_and_turn_doubt_into_knowledge_when_the_days_are_rea
     )
     done = ingest(kquota, "--snapshot", look, "--snapshot", other_path)
     assert done.code == 0, done.err
-    assert "1 new look, 0 new applies; 1 of other clusters left alone" in done.out
+    assert "1 new snapshot, 0 new applies; 1 of other clusters left alone" in done.out
     assert "PARTIAL: left as it was: limits that were brought in later" in done.out
     done = ingest(kquota, "--file", export)
     assert "2023-11-14 80 samples, assembled" in done.out
@@ -257,7 +257,7 @@ def test_what_we_applied_comes_in(kquota, project):
     log.write_text(json.dumps(entry) + "\n")
     done = ingest(kquota, "--audit-log", log)
     assert done.code == 0, done.err
-    assert "0 new looks, 1 new apply" in done.out
+    assert "0 new snapshots, 1 new apply" in done.out
 
 
 def test_of_all_clusters_those_without_telemetry_are_left_out_and_named(kquota, folder, export):

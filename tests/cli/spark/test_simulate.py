@@ -172,7 +172,7 @@ def test_three_ways_to_say_one_thing_are_one_too_many(
     project(folder, 500)
     found = kquota("spark", "simulate", "quotas", "--lake", lake, "--plan", "plan.json", *WINDOW)
     assert found.code == 1
-    assert "choose" in found.err
+    assert "cannot be combined" in found.err
     found = kquota("spark", "simulate", "--lake", lake, "--cluster-id", CLUSTER, *WINDOW)
     assert found.code == 1
     assert "--plan or --after" in found.err

@@ -317,7 +317,7 @@ def test_sides_that_were_kept_give_the_same_plan_by_the_rules_of_a_project_file(
         )
     )
     settings = plan.PlanSettings(to_ms=NOW, project=str(project))
-    with pytest.raises(LakeError, match="no documents of c1 are kept"):
+    with pytest.raises(LakeError, match="the lake has no documents of c1"):
         plan.run(spark, lake, settings, silent)
     first = run_plan(spark, lake)
     assert plan.run(spark, lake, settings, silent).planned == first.planned
@@ -331,13 +331,13 @@ def test_a_cluster_without_a_look_is_named_and_never_planned(
     spark: SparkSession, lake: Lake
 ) -> None:
     fleet = {"never": replace(intended()["c1"], owned=OwnershipRecords(cluster_id="never"))}
-    with pytest.raises(UsageError, match="no complete look"):
+    with pytest.raises(UsageError, match="no complete snapshot"):
         plan.planned(spark, lake, fleet, {}, to_ms=NOW, max_rows=5, progress=silent)
     report = plan.planned(
         spark, lake, fleet | intended(), {}, to_ms=NOW, max_rows=5, progress=silent
     )
     assert [one.cluster_id for one in report.clusters] == ["c1", "c2"]
-    assert report.notes == ("never: no complete look in the lake, so nothing is said of it",)
+    assert report.notes == ("never: no complete snapshot in the lake, so it is not in this report",)
 
 
 def test_history_tells_what_changed_and_what_documents_still_wait_for(

@@ -217,7 +217,7 @@ def test_a_report_has_the_newest_what_if_of_the_lake_with_both_limits_in_its_cur
         ("recommendation", FROM, TO - 5, "", False),
     ]
     assert found.notes[-1:] == (
-        "the what-if of 1 cluster in this report speaks of another window than the rest",
+        "the what-if results of 1 cluster in this report cover another window than the rest",
     )
     assert found.recommendations[0].rules == ("cut", "floor")
     assert [(one.bucket.user, one.after_units) for one in found.curves][:3] == [

@@ -1,4 +1,4 @@
-"""What reports about a fleet need besides rows: sums by cluster, and which clusters were looked at and when."""
+"""Sums by cluster for fleet reports, and the time of the last complete snapshot of each cluster."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -16,13 +16,13 @@ MOST_CLUSTERS: Final = 10_000
 
 
 def sums(frame: DataFrame) -> dict[str, Mapping[str, Any]]:
-    """A row per cluster as values, by cluster id."""
+    """Return one row per cluster as a mapping, by cluster id."""
     rows = bounded_rows.rows(frame, MOST_CLUSTERS, "clusters")
     return {row["cluster_id"]: row.asDict() for row in rows}
 
 
 def count_by_cluster(rows: DataFrame, by: str) -> dict[str, dict[str, int]]:
-    """How many rows of each cluster have which word in a column of few words."""
+    """Return the number of rows by cluster id and value of a column that has few distinct values."""
     counts_by_cluster: dict[str, dict[str, int]] = {}
     grouped = rows.groupBy("cluster_id", by).agg(fn.count(fn.lit(1)).alias("amount"))
     for row in bounded_rows.rows(grouped, 20 * MOST_CLUSTERS, "sums"):
@@ -31,7 +31,7 @@ def count_by_cluster(rows: DataFrame, by: str) -> dict[str, dict[str, int]]:
 
 
 def snapshot_times(snapshots: DataFrame, span: TimeWindow) -> dict[str, int]:
-    """When each cluster was last looked at completely before the end of a window."""
+    """Return the time of the last complete snapshot of each cluster before the end of a window, in ms."""
     before = snapshots.where(fn.col("complete") & (fn.col("observed_at_ms") < span.to_ms))
     last = before.groupBy("cluster_id").agg(fn.max("observed_at_ms").alias("look_ms"))
     return {name: row["look_ms"] for name, row in sums(last).items()}
@@ -40,24 +40,24 @@ def snapshot_times(snapshots: DataFrame, span: TimeWindow) -> dict[str, int]:
 def looked_at(
     looks_ms: Mapping[str, int], cluster_names: tuple[str, ...]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The clusters that can be spoken of, and a sentence for each that cannot.
+    """Return the clusters that have a complete snapshot, and a sentence for each cluster that has none.
 
     Raises:
-        UsageError: There is none.
+        UsageError: No cluster has one.
     """
     names = tuple(sorted(looks_ms.keys() & set(cluster_names or looks_ms)))
     if not names:
         raise UsageError(
-            "the lake has no complete look at any of these clusters",
+            "the lake has no complete snapshot of any of these clusters",
             hint="kquota snapshot --taken-at --out prod.json, then kquota spark ingest --snapshot prod.json",
         )
     missing = sorted(set(cluster_names) - set(names))
     return names, tuple(
-        f"{cluster_id}: no complete look in the lake, so nothing is said of it"
+        f"{cluster_id}: no complete snapshot in the lake, so it is not in this report"
         for cluster_id in missing
     )
 
 
 def snapshots_of(spark: Any, lake: Lake, clusters: tuple[str, ...], span: TimeWindow) -> DataFrame:  # noqa: ANN401 - a session of either kind
-    """All looks up to the end of a window."""
+    """Return all snapshots up to the last day of a window."""
     return reader.frame(spark, lake, SNAPSHOT, clusters or None, to_day=span.last_day)

@@ -1,4 +1,4 @@
-"""What became of each limit and who did it: one row per change, its cause from the audit log and from documents."""
+"""The changes of each limit: one row per change, with its cause from the audit log and from documents."""
 
 from typing import Final
 
@@ -20,22 +20,22 @@ FLAPPING: Final = "flapping"
 FIRST: Final = "first-seen"
 
 FLAPS: Final = 3
-"""So many changes within 24 hours are no history but a fight."""
+"""This number of changes within 24 hours means that several writers overwrite each other."""
 
 SKEW_MS: Final = 60_000
-"""How far the clock of who wrote may be from the clock of who looked."""
+"""Maximum difference between the clocks of the writer and of the snapshot."""
 
 _WROTE: Final = ("APPLIED", "UNKNOWN")
-"""Outcomes after which a value may be there; UNKNOWN may have landed."""
+"""Outcomes after which the value may be live; an UNKNOWN write may have been applied."""
 
 _INTENDED: Final = "INTENDED"
-"""Written before a change is sent: it may have landed, unless a later entry says what became of it."""
+"""Written before a change is sent: it may have been applied, unless a later entry has its outcome."""
 
 
 def changes(validity: DataFrame, log: DataFrame) -> DataFrame:
-    """One row per change of a limit, removals included: rows of ``quota_change``.
+    """Return one row per change of a limit, including removals: rows of ``quota_change``.
 
-    Rows read in order give every look back: a limit is ``after`` from ``from_ms`` to ``to_ms``.
+    In order of time, the rows reproduce every snapshot: a limit is ``after`` from ``from_ms`` to ``to_ms``.
 
     Args:
         validity: ``quota_validity``.
@@ -44,7 +44,7 @@ def changes(validity: DataFrame, log: DataFrame) -> DataFrame:
     explained_steps = _with_audit_entry(_steps(validity), log)
     along = Window.partitionBy(*PAIR).orderBy("from_ms")
     is_first = fn.col("from_after_ms") == 0
-    # The first look at a cluster finds what was there before; nothing changed then.
+    # The first snapshot of a cluster shows existing limits; it is not a change.
     change_number = fn.when(is_first, fn.lit(0)).otherwise(fn.lit(1))
     near = fn.sum(change_number).over(along.rangeBetween(-(DAY_MS - 1), 0))
     flaps = fn.max(fn.col("near")).over(along.rangeBetween(0, DAY_MS - 1)) >= FLAPS
@@ -73,12 +73,12 @@ def changes(validity: DataFrame, log: DataFrame) -> DataFrame:
 
 
 def ahead(validity: DataFrame, desired: DataFrame, looks: DataFrame) -> DataFrame:
-    """What documents ask for and the last look did not find: rows of ``quota_change`` that are no changes yet.
+    """Return limits that documents declare and the last snapshot lacks: rows of ``quota_change``, not applied yet.
 
     Args:
         validity: ``quota_validity``.
-        desired: ``desired_entry``; pairs that two documents claim are passed over.
-        looks: ``cluster_id`` and ``look_ms``, the last complete look of each cluster.
+        desired: ``desired_entry``; pairs with claims of several documents are skipped.
+        looks: ``cluster_id`` and ``look_ms``, the last complete snapshot of each cluster.
     """
     claims = (
         desired.where("not halted")
@@ -115,7 +115,7 @@ def ahead(validity: DataFrame, desired: DataFrame, looks: DataFrame) -> DataFram
 
 
 def _steps(validity: DataFrame) -> DataFrame:
-    """From spans to changes: each span begins with one, and ends with one where no other span begins."""
+    """Convert periods to changes: a period begins with a change, and ends with a removal unless another begins then."""
     along = Window.partitionBy(*PAIR).orderBy("valid_from_ms")
     last_to, last_value = (fn.lag(name).over(along) for name in ("valid_to_ms", "value"))
     next_from = fn.lead("valid_from_ms").over(along)
@@ -138,13 +138,13 @@ def _steps(validity: DataFrame) -> DataFrame:
         next_from > fn.col("valid_to_ms"), fn.lit(1) == 1
     )
     rows = fn.array_compact(fn.array(begins, fn.when(removed, goes)))
-    # A window may not stand inside the generator itself.
+    # Spark allows no window expression inside explode.
     gathered = validity.select(*PAIR, rows.alias("steps"))
     return gathered.select(*PAIR, fn.explode("steps").alias("step")).select(*PAIR, "step.*")
 
 
 def _with_audit_entry(steps: DataFrame, log: DataFrame) -> DataFrame:
-    """With ``written``: the last entry of the audit log that explains the change; null = no apply of ours did it."""
+    """Add ``written``: the last audit-log entry that explains the change; null = no apply of kquota wrote it."""
     along = Window.partitionBy(*PAIR, "after").orderBy("applied_at_ms")
     next_outcome = fn.coalesce(fn.lead("outcome").over(along), fn.lit(_INTENDED))
     counts = fn.col("outcome").isin(*_WROTE) | (

@@ -1,12 +1,12 @@
-"""The plan of a fleet: three sides in one grouping; what is not plainly in sync is compared by the core.
+"""The plan of a fleet: live, desired and owned pairs in one grouping; ``quota`` compares those that may differ.
 
 Rows are exchanged once by pair before they are grouped: the three rows of a pair are never in one file, so
 grouping earlier only adds work.
 
-1. :func:`differences`: observed, desired and owned pairs unioned and grouped once by key. What is plainly in sync goes
-   here; the caller keeps the rest (``persist``), which is small as a rule and then joined by broadcast.
-2. :func:`laid_out`: claims, owners, intents, overrides and states of documents beside each pair.
-3. :func:`decided`: ``compare`` of the core over batches of these pairs, since its verdict on a pair depends on no other pair.
+1. :func:`differences`: union of observed, desired and owned pairs, grouped once by key. Pairs in sync are dropped
+   here; the caller persists the rest, which is usually small enough for a broadcast join.
+2. :func:`laid_out`: adds claims, owners, intents, overrides and document states to each pair.
+3. :func:`decided`: ``compare`` of ``quota`` over batches of pairs, since its verdict on a pair depends on no other pair.
 """
 
 import datetime as dt
@@ -35,18 +35,18 @@ from reconciler.quota.policy import Rules
 from reconciler.usage.tables import PLAN_CONFLICT, PLAN_ROW
 
 PAIR: Final = ("cluster_id", "entity_json", "quota_key")
-"""What names a pair of a fleet."""
+"""The columns that identify a pair in a fleet."""
 
 TWICE: Final = "a pair is given twice"
-"""Begins the error of a job whose looks or inventories have two values for one pair."""
+"""Prefix of the error of a job whose snapshots or inventories have two values for one pair."""
 
 _BITS: Final = 20
 _MOST: Final = (1 << _BITS) - 1
 _MARKS: Final = {"declared": 1, "applied": 1 << _BITS, "live": 1 << 2 * _BITS}
-"""Which side a row is of. Added up they count the rows of each side in one number; a million claims on one pair are no plan."""
+"""Marks the input of a row. Their sum counts the rows of each input of a pair in one number, up to 2**20 - 1 each."""
 
 _HALTED: Final = 2
-"""Rarer than rare: a frozen document would ask for the pair."""
+"""Greater than the mark of other rare states: a frozen document would declare the pair."""
 
 CHANGE, FINDING, IN_SYNC = "change", "finding", "in_sync"
 VERDICT: Final = StructType(
@@ -58,16 +58,16 @@ VERDICT: Final = StructType(
         StructField("pairs", LongType()),
     ]
 )
-"""A change or a finding as ``plan_row`` has it. Pairs in sync come as one row that counts them, without a name."""
+"""A change or a finding in the form of ``plan_row``. Pairs in sync are one row with their number, without a name."""
 
 
 def differences(sides: PlanFrames) -> DataFrame:
-    """The pairs that are not plainly in sync: :data:`PAIR`, ``applied``, ``live``, ``claims``, ``halted``.
+    """Return the pairs that may differ: :data:`PAIR`, ``applied``, ``live``, ``claims``, ``halted``.
 
-    Two values of one side for one pair end the job with :data:`TWICE`; two documents that claim one pair do not.
+    Two live or two owned values of one pair end the job with :data:`TWICE`; claims of two documents do not.
     """
     value, side = fn.col("value"), fn.col("side")
-    # Exchanged before anything is grouped: no two rows of a pair lie in one file, so grouping earlier would only cost.
+    # Repartitioned first: no two rows of a pair are in one file, so a partial aggregation would only add work.
     grouped = (
         _union(sides)
         .repartition(*PAIR)
@@ -97,7 +97,7 @@ def differences(sides: PlanFrames) -> DataFrame:
 
 
 def _union(sides: PlanFrames) -> DataFrame:
-    """The three sides under one another: a pair, a value, which side it is of, and whether anything is rare about it."""
+    """Return the union of the three inputs: pair, value, mark of the input, and mark of rare states."""
 
     def marked(frame: DataFrame, name: str, value: Column, rare: Column) -> DataFrame:
         side = fn.lit(_MARKS.get(name, 0)).cast("bigint")
@@ -136,9 +136,9 @@ def _union(sides: PlanFrames) -> DataFrame:
 
 
 def laid_out(different: DataFrame, sides: PlanFrames) -> DataFrame:
-    """The pairs of :func:`differences` with their records and claims, and what is known of the documents of their owners."""
+    """Return the pairs of :func:`differences` with their records, claims and the states of their owners' documents."""
     pairs = different.select(*PAIR)
-    # Only what speaks of these pairs; a small frame that was kept is broadcast by Spark itself.
+    # Restricted to these pairs; Spark itself broadcasts a small persisted frame.
     owned = sides.owned.join(pairs, list(PAIR), "left_semi").drop("applied", "day")
     claim = fn.struct("document", "path", "line", "value", "deletion_policy")
     claims = (
@@ -154,7 +154,7 @@ def laid_out(different: DataFrame, sides: PlanFrames) -> DataFrame:
 
 
 def _with_document_state(laid: DataFrame, documents: DataFrame, name: str) -> DataFrame:
-    """With ``NAME_there`` and ``NAME_frozen``: whether the document exists and whether it is frozen (null = neither)."""
+    """Add ``NAME_there`` and ``NAME_frozen``: whether the document exists and whether it is frozen (null = neither)."""
     document_names = laid.where(fn.col(name) != "").select(
         "cluster_id", fn.col(name).alias("document")
     )
@@ -170,13 +170,13 @@ def _with_document_state(laid: DataFrame, documents: DataFrame, name: str) -> Da
 
 
 def decided(laid: DataFrame, rules: Mapping[str, Rules], *, now: float, day: dt.date) -> DataFrame:
-    """The core's verdicts on the pairs of :func:`laid_out`: rows of :data:`VERDICT`.
+    """Return the verdicts of ``quota.planner.comparison.compare`` on the pairs of :func:`laid_out`: rows of :data:`VERDICT`.
 
     Args:
         laid: The pairs.
-        rules: By cluster id; a pair of a cluster without rules ends the job.
-        now: Seconds since the epoch, for overrides, ignore rules and writes of unknown fate.
-        day: By which rows are kept.
+        rules: Rules by cluster id; a pair of a cluster without rules ends the job.
+        now: Seconds since the epoch, for overrides, ignore rules and writes with unknown outcome.
+        day: The value of the column ``day``.
     """
     return laid.mapInArrow(_comparing(dict(rules), now, day), VERDICT)
 
@@ -233,16 +233,16 @@ def _verdicts(
 
 
 def rows(verdicts: DataFrame) -> DataFrame:
-    """The changes of :func:`decided`, as ``plan_row``."""
+    """Return the changes of :func:`decided` as ``plan_row``."""
     return conforming(verdicts.where(fn.col("kind") == CHANGE), PLAN_ROW)
 
 
 def conflicts(pairs: DataFrame, sides: PlanFrames) -> DataFrame:
-    """Every claim on a pair that two documents claim, as ``plan_conflict``.
+    """Return every claim on a pair that several documents claim, as ``plan_conflict``.
 
     Args:
-        pairs: :func:`differences`.
-        sides: The same.
+        pairs: The result of :func:`differences`.
+        sides: The inputs of the plan.
     """
     conflicting_pairs = pairs.where(fn.col("claims") > 1).select(*PAIR)
     claims = sides.desired.where("not halted").join(conflicting_pairs, list(PAIR), "left_semi")

@@ -1,7 +1,4 @@
-"""Desired states, inventories and rules as data frames: the sides of a fleet plan that are no looks at a cluster.
-
-They come from files that are read elsewhere; on a cluster of machines they are tables like any other.
-"""
+"""Desired states, inventories and rules as data frames: the inputs of a fleet plan besides live quotas."""
 
 import datetime as dt
 from collections.abc import Iterable, Iterator, Mapping
@@ -32,10 +29,10 @@ Row = tuple[object, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanFrames:
-    """What a fleet plan compares.
+    """The inputs of a fleet plan.
 
     Attributes:
-        live: ``quota_entry`` of one look per cluster.
+        live: ``quota_entry`` of one snapshot per cluster.
         desired: ``desired_entry``.
         documents: ``desired_document``.
         owned: ``owned_entry``.
@@ -49,7 +46,7 @@ class PlanFrames:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterPlanInput:
-    """What one cluster's plan is made from, besides the cluster itself."""
+    """The inputs of one cluster's plan, besides its live quotas."""
 
     desired: DesiredState
     owned: OwnershipRecords
@@ -60,12 +57,12 @@ class ClusterPlanInput:
 def sides(
     spark: SparkSession, live: DataFrame, fleet: Mapping[str, ClusterPlanInput]
 ) -> PlanFrames:
-    """The sides of a fleet whose files were read here.
+    """Build the frames of a fleet whose files were read in this process.
 
     Args:
         spark: The session.
-        live: ``quota_entry`` of one look per cluster; clusters that are not in ``fleet`` are left out.
-        fleet: By cluster id.
+        live: ``quota_entry`` of one snapshot per cluster; clusters that are not in ``fleet`` are dropped.
+        fleet: Inputs by cluster id.
     """
     desired: list[Row] = []
     documents: list[Row] = []
@@ -83,7 +80,7 @@ def sides(
 
 
 def desired_rows(cluster_id: str, desired: DesiredState, day: dt.date) -> Iterator[Row]:
-    """``desired_entry``: one row per claim, so that conflicts are rows; and one per halted pair, whose value is not used."""
+    """Return rows of ``desired_entry``: one per claim, so that conflicts are rows; and one per halted pair, with an unused value."""
     for subject, claims in desired.claims.items():
         text = canonical_text(subject)
         for claim in claims:
@@ -106,12 +103,12 @@ def desired_rows(cluster_id: str, desired: DesiredState, day: dt.date) -> Iterat
 
 
 def document_rows(cluster_id: str, desired: DesiredState, day: dt.date) -> Iterator[Row]:
-    """``desired_document``."""
+    """Return rows of ``desired_document``."""
     return ((cluster_id, name, name in desired.frozen, day) for name in desired.documents)
 
 
 def owned_rows(cluster_id: str, owned: OwnershipRecords, day: dt.date) -> Iterator[Row]:
-    """``owned_entry``: every pair that anything is known of."""
+    """Return rows of ``owned_entry``: every pair with a record, intent, orphan mark or override."""
     for pair in dict.fromkeys(
         (*_recorded(owned), *owned.intents, *owned.orphaned, *owned.overrides)
     ):
@@ -148,10 +145,10 @@ def owned_rows(cluster_id: str, owned: OwnershipRecords, day: dt.date) -> Iterat
 def cluster_sides(
     cluster_id: str, pairs: Iterable[Mapping[str, Any]]
 ) -> tuple[DesiredState, OwnershipRecords, QuotaState]:
-    """The inverse, of some pairs of a cluster: what documents ask for, what is recorded, what is live.
+    """Convert pairs of a cluster back to desired state, ownership records and live quotas.
 
     Args:
-        cluster_id: Of which cluster.
+        cluster_id: The cluster of the pairs.
         pairs: Rows of ``fleet.plan.laid_out``.
     """
     declarations: list[Declaration] = []

@@ -1,4 +1,4 @@
-"""Sums of a fleet plan, a row per cluster: what guards count and what a report says. Bounded by the number of clusters."""
+"""Sums of a fleet plan, one row per cluster: the counts that guards and reports use. Bounded by the number of clusters."""
 
 from functools import partial, reduce
 from typing import Final
@@ -25,7 +25,7 @@ TOTALS: Final[tuple[str, ...]] = (
 
 
 def verdict_counts(decided: DataFrame) -> DataFrame:
-    """How many pairs of each cluster got which verdict: ``cluster_id``, ``kind``, ``cause``, ``action``, ``ignored``, ``pairs``."""
+    """Return the number of pairs by cluster and verdict: ``cluster_id``, ``kind``, ``cause``, ``action``, ``ignored``, ``pairs``."""
     return (
         decided.where(fn.col("kind") != IN_SYNC)
         .groupBy("cluster_id", "kind", "cause", "action", "ignored")
@@ -34,14 +34,14 @@ def verdict_counts(decided: DataFrame) -> DataFrame:
 
 
 def totals(sides: PlanFrames, pairs: DataFrame, decided: DataFrame) -> DataFrame:
-    """What the core's plan and the guards count: ``cluster_id`` and :data:`TOTALS`, of clusters with anything to count.
+    """Return the counts of plan and guards: ``cluster_id`` and :data:`TOTALS`, for clusters with anything to count.
 
-    Pairs in sync were never laid out: they are the declared ones that are not among the differences.
+    Pairs in sync are the declared pairs that are not among the differences, plus those that ``quota.planner.comparison.compare`` found in sync.
 
     Args:
-        sides: What was compared.
-        pairs: ``plan.differences``.
-        decided: ``plan.decided``.
+        sides: The inputs of the plan.
+        pairs: The result of ``plan.differences``.
+        decided: The result of ``plan.decided``.
     """
 
     def counted(frame: DataFrame, **columns: str) -> DataFrame:

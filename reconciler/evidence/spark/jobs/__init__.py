@@ -14,17 +14,17 @@ SUMMARIES: Final[dict[str, str]] = {
     "recommend": "A limit for every bucket, with its evidence; nothing is applied.",
     "report": "One page: use, capacity, and the newest what-if and recommendations.",
     "resolve": "Which limit each client gets, and which limits apply to no client.",
-    "plan": "What would change on all clusters, as kquota plan says of one.",
-    "history": "What changed, when, and whether we did it.",
+    "plan": "Planned changes of all clusters, as kquota plan shows for one.",
+    "history": "Changes of limits, their time and their cause.",
 }
-"""In the order of the work; ``name`` lives in ``reconciler.evidence.spark.jobs.name``."""
+"""In the order of use; job ``name`` is in the module ``reconciler.evidence.spark.jobs.name``."""
 
 
 def load_job(name: str) -> Job[Any]:
-    """A job, its module imported now.
+    """Import the module of a job and return the job.
 
     Raises:
-        UsageError: There is none of this name.
+        UsageError: There is no job of this name.
     """
     if name not in SUMMARIES:
         raise UsageError(f"there is no job {name!r}", hint=f"there are {', '.join(SUMMARIES)}")

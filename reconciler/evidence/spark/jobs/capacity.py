@@ -1,4 +1,4 @@
-"""The job ``capacity``: budgets of brokers, what is promised and served at one time, and who goes beyond a fair share."""
+"""The job ``capacity``: budgets of brokers, promised and served rates, and use beyond a fair share."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -39,14 +39,14 @@ from reconciler.usage.tables import (
 )
 
 HOT: Final = 500
-"""Hot intervals of each cluster that fair shares are worked out for."""
+"""Number of hot intervals of each cluster for which fair shares are computed."""
 
 FORM: Final = "ID=INGRESS:EGRESS[:HEADROOM_PPM]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CapacitySettings:
-    """What to look at, and what brokers can carry; a capacity that is not of its form cannot be built."""
+    """Window, clusters and broker capacities of the job; a capacity that is not of :data:`FORM` is an error."""
 
     from_ms: int = job_option("begin of the window", metavar="MS")
     to_ms: int = job_option("end of the window, not included", metavar="MS")
@@ -56,7 +56,7 @@ class CapacitySettings:
         metavar=FORM,
     )
     replication_factor: int | None = job_option(
-        "stands for replication where it was not recorded", default=None, metavar="N"
+        "assumed replication factor where replication was not recorded", default=None, metavar="N"
     )
     cluster: tuple[str, ...] = job_option(
         "only this cluster id; may be repeated", default=(), metavar="ID"
@@ -70,10 +70,10 @@ class CapacitySettings:
 
 
 def capacity_rows(options: Iterable[str], factor: int | None) -> list[tuple[object, ...]]:
-    """Rows of :data:`reconciler.evidence.spark.usage.broker_load.CAPACITIES` from arguments.
+    """Parse arguments to rows of :data:`reconciler.evidence.spark.usage.broker_load.CAPACITIES`.
 
     Raises:
-        UsageError: One is not of :data:`FORM`, or a factor is below one.
+        UsageError: An argument is not of :data:`FORM`, or the replication factor is below one.
     """
     if factor is not None and factor < 1:
         raise UsageError("--replication-factor is at least 1")
@@ -109,7 +109,7 @@ def capacity_rows(options: Iterable[str], factor: int | None) -> list[tuple[obje
 def run(
     spark: SparkSession, lake: Lake, settings: CapacitySettings, progress: Progress
 ) -> UsageReport:
-    """Work out both tables, keep all rows and report the first.
+    """Compute both tables, commit all rows and report the first.
 
     Raises:
         LakeError: The lake cannot be read or written.
@@ -148,7 +148,7 @@ def run(
     )
     samples_with_gaps = samples.join(fn.broadcast(gaps), "cluster_id", "left")
     longest = fn.coalesce(fn.col("max_gap_ms"), fn.lit(MAX_GAP_MS))
-    # A broker may have been read although no bucket was: its rows are reported, so they are kept.
+    # A broker may have samples although no bucket has: its rows are reported, so they are committed.
     answered = lake.manifests(BROKER_SAMPLE, clusters, **facts.days(span))
     names = sorted(
         {note.cluster_id for note in notes} | {manifest.unit.cluster_id for manifest in answered}

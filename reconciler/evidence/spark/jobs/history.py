@@ -1,4 +1,4 @@
-"""The job ``history``: what became of each limit and who did it; makes ``quota_change``."""
+"""The job ``history``: changes of each limit and their causes; writes ``quota_change``."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -24,7 +24,7 @@ from reconciler.usage.tables import APPLY_LOG, DESIRED_ENTRY, QUOTA_CHANGE, QUOT
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistorySettings:
-    """Which changes."""
+    """Window and clusters of the job."""
 
     from_ms: int = job_option("changes since this moment", metavar="MS")
     to_ms: int = job_option("changes until this moment", metavar="MS")
@@ -37,19 +37,19 @@ class HistorySettings:
 def run(
     spark: SparkSession, lake: Lake, settings: HistorySettings, progress: Progress
 ) -> FleetReport:
-    """Read every look up to the end, keep the changes of the window, report the newest.
+    """Read every snapshot up to the end, commit the changes of the window, report the newest.
 
-    Looks before the window are read, too: a change is known by the look before it, and "first seen" by there being none.
+    Snapshots before the window are read too: a change follows from the snapshot before it; "first seen" means there is none.
 
     Raises:
-        UsageError: There is no complete look at any cluster, or the window is empty.
+        UsageError: No cluster has a complete snapshot, or the window is empty.
         LakeError: The lake cannot be read or written.
     """
     span = TimeWindow(from_ms=settings.from_ms, to_ms=settings.to_ms)
     snapshots = cluster_sums.snapshots_of(spark, lake, settings.cluster, span)
     looks = cluster_sums.snapshot_times(snapshots, span)
     names, notes = cluster_sums.looked_at(looks, settings.cluster)
-    progress("reading looks", 0, 0)
+    progress("reading snapshots", 0, 0)
     before = fn.col("observed_at_ms") < span.to_ms
     entries = reader.frame(spark, lake, QUOTA_ENTRY, names, to_day=span.last_day)
     validity_periods = limit_validity.quota_validity(
@@ -64,7 +64,7 @@ def run(
         "cluster_id string, look_ms bigint",
     )
     ahead = history.ahead(validity_periods, _desired(spark, lake, names, span), last)
-    # Kept by the end of the window, whose result it is.
+    # The result is committed under the last day of the window.
     rows = changed.unionByName(ahead).withColumn("day", fn.lit(span.last_day)).cache()
     _ = result_writer.commit_results(lake, rows, QUOTA_CHANGE, names, span=span, progress=progress)
     causes = cluster_sums.count_by_cluster(rows, "cause")
@@ -91,7 +91,7 @@ def run(
 def _desired(
     spark: SparkSession, lake: Lake, names: tuple[str, ...], span: TimeWindow
 ) -> DataFrame:
-    """What documents asked for at the end of the window, as ``kquota spark plan`` kept it; nothing where it never ran."""
+    """Return what documents declared at the end of the window, as committed by ``kquota spark plan``; empty if it never ran."""
     newest = {
         manifest.unit.cluster_id: manifest
         for manifest in lake.manifests(DESIRED_ENTRY, names, to_day=span.last_day)

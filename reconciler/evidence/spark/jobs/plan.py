@@ -1,4 +1,4 @@
-"""The job ``plan``: what would change on all clusters, as the core would plan it; makes ``plan_row`` and ``plan_conflict``."""
+"""The job ``plan``: the changes of all clusters as ``quota.planner.comparison.compare`` plans them; writes ``plan_row`` and ``plan_conflict``."""
 
 import datetime as dt
 from collections.abc import Iterable, Mapping
@@ -44,12 +44,12 @@ from reconciler.usage.tables import (
 )
 
 OLDEST_DAYS: Final = 400
-"""How far back a look may lie."""
+"""Maximum age of a snapshot in days."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanSettings:
-    """What to plan."""
+    """Project file, clusters and moment of the plan."""
 
     to_ms: int = job_option("limits as of this moment", metavar="MS")
     project: str = job_option("project file: clusters, policies, guards", metavar="FILE")
@@ -61,11 +61,11 @@ class PlanSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanConstraints:
-    """What one cluster's plan may do.
+    """Constraints of one cluster's plan.
 
     Attributes:
         rules: Policy, drift mode, scope and the rest.
-        guards: Those that count are asked.
+        guards: Guards on counts are checked; the others are not.
     """
 
     rules: Rules
@@ -73,12 +73,12 @@ class PlanConstraints:
 
 
 def run(spark: SparkSession, lake: Lake, settings: PlanSettings, progress: Progress) -> FleetReport:
-    """Plan from the sides that ``kquota spark plan`` or others keep in the lake, by rules of a project file.
+    """Plan from the inputs that ``kquota spark plan`` committed to the lake, by the rules of a project file.
 
     Raises:
-        UsageError: The project file cannot be read, or names no cluster of the lake.
-        ManifestErrors: It is wrong.
-        LakeError: The lake cannot be read or written, or has no side for a cluster.
+        UsageError: The project file cannot be read, or lists no cluster of the lake.
+        ManifestErrors: The project file is wrong.
+        LakeError: The lake cannot be read or written, or has no documents of a cluster.
     """
     try:
         text = Path(settings.project).read_text(encoding="utf-8")
@@ -107,10 +107,10 @@ def planned(
     max_rows: int,
     progress: Progress,
 ) -> FleetReport:
-    """Plan from sides that were read here, which are kept in the lake, too.
+    """Plan from inputs that were read in this process, and commit them to the lake.
 
     Raises:
-        UsageError: There is no complete look at any of the clusters.
+        UsageError: None of the clusters has a complete snapshot.
         LakeError: The lake cannot be read or written.
     """
     view = _ObservedFleet(spark, lake, tuple(fleet), to_ms)
@@ -135,7 +135,7 @@ def planned(
 
 
 class _ObservedFleet:
-    """The clusters that can be planned: those of which the lake has a complete look."""
+    """The clusters of which the lake has a complete snapshot."""
 
     def __init__(
         self, spark: SparkSession, lake: Lake, clusters: tuple[str, ...], to_ms: int
@@ -151,18 +151,18 @@ class _ObservedFleet:
         self.names, self.notes = cluster_sums.looked_at(self.looks, clusters)
 
     def live(self) -> DataFrame:
-        """The limits of the last complete looks."""
+        """Return the limits of the last complete snapshots."""
         return limits_seen(
             self.spark, self.lake, {cluster_id: self.seen[cluster_id] for cluster_id in self.names}
         )
 
 
 def _last_document_day(lake: Lake, cluster_id: str, span: TimeWindow) -> dt.date:
-    """The last day for which documents of a cluster are in the lake."""
+    """Return the last day with documents of a cluster in the lake."""
     manifests = lake.manifests(DESIRED_DOCUMENT, [cluster_id], to_day=span.last_day)
     if not manifests:
         raise LakeError(
-            f"no documents of {cluster_id} are kept, so everything of ours would look undeclared",
+            f"the lake has no documents of {cluster_id}, so every owned quota would appear undeclared",
             hint="kquota spark plan reads manifests and records, and keeps them",
         )
     return max(manifest.unit.day for manifest in manifests)
@@ -195,7 +195,7 @@ def _planned(
     progress("comparing", 0, 0)
     day = view.span.last_day
     different = plan.differences(frames).cache()
-    _ = different.count()  # from here on Spark knows how small it is
+    _ = different.count()  # computes the persisted frame, so that Spark knows its size
     rules = {cluster_id: constraints.rules for cluster_id, constraints in ordered.items()}
     laid = plan.laid_out(different, frames)
     decided = plan.decided(laid, rules, now=view.span.to_ms / 1000, day=day).cache()
@@ -215,7 +215,7 @@ def _planned(
 def _sums(
     names: Iterable[str], frames: PlanFrames, different: DataFrame, decided: DataFrame
 ) -> dict[str, dict[str, int]]:
-    """Numbers of each cluster, those of the verdicts by their words."""
+    """Return the counts of each cluster: totals by name, verdicts by cause and action."""
     totals = cluster_sums.sums(plan_totals.totals(frames, different, decided))
     totals_by_cluster = {
         name: {total: int(totals.get(name, {}).get(total, 0)) for total in plan_totals.TOTALS}
@@ -262,7 +262,7 @@ def _build_report(
 
 
 def violations(sums: Mapping[str, int], guards: Guards) -> tuple[str, ...]:
-    """What the guards that count say, in the core's own sentences; others need every client's limit (``kquota plan``)."""
+    """Return the messages of violated guards on counts; the other guards need every client's limit (``kquota plan``)."""
     owned = sums["owned_pairs"]
     guard_violations = [
         *nothing_declared(sums["documents"], sums["desired_pairs"], owned, guards),

@@ -1,4 +1,4 @@
-"""The job ``recommend``: a limit for every bucket that was recorded, with its evidence; makes ``recommendation``. Applies nothing."""
+"""The job ``recommend``: a limit for every recorded bucket, with its evidence; writes ``recommendation``. Applies nothing."""
 
 import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
@@ -51,19 +51,19 @@ from reconciler.usage.tables import CAPACITY_ROW, RECOMMENDATION
 from reconciler.usage.tags import book, limit_of
 
 DAYS: Final = 30
-"""The window unless another is asked for: three weeks to size by, one to prove it."""
+"""Default window: three weeks to size the limits, one to verify them."""
 
 MOST_BROADCAST: Final = 200_000
-"""More buckets than this are joined by a shuffle."""
+"""Maximum number of buckets for a broadcast join; more are joined by a shuffle."""
 
 MOST_CHANGES: Final = 100_000
-"""So many changes may come to the driver, to be written as documents."""
+"""Maximum number of changes collected on the driver to be written as documents."""
 
 NO_LABELS: Final = (
     "labels of documents (tiers, sizing: pinned) were not read: tiers are those of the project file alone and nothing is"
     " pinned; kquota spark recommend reads both"
 )
-"""Reported by spark-submit, where there are no documents."""
+"""Reported by spark-submit, which reads no documents."""
 
 _DIRECTION: Final = {
     QuotaType.PRODUCE: TrafficDirection.INGRESS,
@@ -73,13 +73,13 @@ _DIRECTION: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecommendationRequest:
-    """A job, understood.
+    """Clusters, window and policy of a run.
 
     Attributes:
-        to_ms: Its end, not included; the last week is held out.
-        pinned: Cluster id and entity whose limits are only reported.
-        documents: Whether every change is wanted, to be written as a document; else only what is shown.
-        source: The lake, without secrets.
+        to_ms: End of the window, exclusive; the last week is held out.
+        pinned: Cluster id and entity of limits that are only reported.
+        documents: Whether to collect all changes, to write documents.
+        source: Address of the lake, without secrets.
     """
 
     clusters: tuple[str, ...]
@@ -94,7 +94,7 @@ class RecommendationRequest:
 
     @property
     def sizing(self) -> SizingParameters:
-        """Window and tiers as the transform wants them."""
+        """Window and tiers in the form of the transform."""
         tiers = {
             f"{rule.name}:{kind}": rule.sized(kind)
             for rule in (*self.policy.rules, self.policy.usual)
@@ -105,11 +105,10 @@ class RecommendationRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecommendationResult:
-    """What came of it.
+    """The result of a run.
 
     Attributes:
-        changes: Every change that may be proposed, by cluster and bucket: what documents are made of. Empty where none
-            were asked for.
+        changes: Every change that may be proposed, by cluster and bucket, for documents; empty unless requested.
     """
 
     report: UsageReport
@@ -123,10 +122,10 @@ def advised(
 
     Raises:
         LakeError: The lake cannot be read or written.
-        LakeConflict: Another run committed the same day of the same cluster meanwhile.
+        LakeConflict: Another run committed the same day of the same cluster in the meantime.
     """
     work = settings
-    progress("looking at the lake", 0, 0)
+    progress("reading the lake", 0, 0)
     recorded_windows = [
         recorded_window.opened(lake, cluster_id, work.from_ms, work.to_ms)
         for cluster_id in work.clusters
@@ -160,7 +159,7 @@ def _cases(
     windows: Sequence[RecordedWindow],
     work: RecommendationRequest,
 ) -> DataFrame:
-    """What is to be sized: distinct buckets with limit, tier and marks."""
+    """Return the cases to size: distinct buckets with limit, tier and marks."""
     clusters = {
         window.cluster_id: SizingFacts(
             window.state, window.cadence.max_gap_ms, _budgets(lake, window)
@@ -174,7 +173,7 @@ def _cases(
     )
     bumped = _bumped(spark, lake, list(clusters), work)
     key = ["cluster_id", "quota_type", *BUCKET]
-    # A proposal that was not merged raised nothing, and is made again.
+    # A proposal that was not merged changed no limit, so it is proposed again.
     is_adopted = fn.col("current_units") >= fn.col("raised_units")
     marks = fn.when(is_adopted, fn.array_append("marks", fn.lit(BUMPED)))
     return (
@@ -187,7 +186,7 @@ def _cases(
 def _bumped(
     spark: SparkSession, lake: Lake, clusters: Sequence[str], work: RecommendationRequest
 ) -> DataFrame:
-    """Buckets that earlier runs on this window proposed to raise for censored demand, and to what at least: ``raised_units``."""
+    """Return the buckets that earlier runs on this window proposed to raise for censored demand, with the lowest target: ``raised_units``."""
     yesterday = work.sizing.day - dt.timedelta(days=1)
     rows = reader.frame(
         spark, lake, RECOMMENDATION, clusters, from_day=day_of(work.from_ms), to_day=yesterday
@@ -200,7 +199,7 @@ def _bumped(
 
 
 def _budgets(lake: Lake, window: RecordedWindow) -> dict[str, int]:
-    """What the weakest broker can give clients, by direction, as the last capacity report of the window says."""
+    """Return the client budget of the weakest broker by direction, from the last capacity report of the window."""
     days = lake.manifests(
         CAPACITY_ROW, [window.cluster_id], day_of(window.from_ms), day_of(window.to_ms - 1)
     )
@@ -213,7 +212,7 @@ def _budgets(lake: Lake, window: RecordedWindow) -> dict[str, int]:
 
 
 class SizingFacts(NamedTuple):
-    """What is known of a cluster besides its samples: the limits of today, the longest gap, and budgets by direction."""
+    """Facts of a cluster besides its samples: current limits, longest gap, and budgets by direction."""
 
     state: QuotaState
     max_gap_ms: int
@@ -225,7 +224,7 @@ def _sizable(
     pinned: frozenset[tuple[str, Entity]],
     clusters: Mapping[str, SizingFacts],
 ) -> Callable[[pa.Table], pa.Table]:
-    """The grouped call: one cluster's buckets -> its cases, by the core's own rules."""
+    """Return the grouped function that converts one cluster's buckets to cases by the rules of ``usage``."""
 
     def cases(bucket_rows: pa.Table) -> pa.Table:
         rows = bucket_rows.to_pylist()
@@ -244,7 +243,7 @@ def _sizable(
         for kind, bucket in sorted(observed_buckets):
             bucket_entity = own_entity(bucket)
             if bucket_entity is None:
-                continue  # nothing can limit clients without any name
+                continue  # no limit can apply to clients without user, client id and address
             effective_limit = limit_of(books[kind], bucket)
             current = effective_limit[1] if effective_limit else None
             if current is not None and limit_state(kind, current) is ValueState.INVALID:
@@ -271,7 +270,7 @@ def _sizable(
 
 
 def fits(cases: DataFrame) -> bool:
-    """Whether the cases, which are joined to samples, fit every executor."""
+    """Whether the cases are few enough for a broadcast to every executor."""
     return cases.count() <= MOST_BROADCAST
 
 
@@ -284,7 +283,6 @@ def _committed(
     *,
     progress: Progress,
 ) -> unit_writer.CommitResult:
-    """All rows, into the lake."""
     progress("buckets to size", 0, 0)
     generations: list[unit_writer.NextGeneration] = []
     for window in windows:
@@ -304,7 +302,7 @@ def _build_result(
 ) -> RecommendationResult:
     shown_rows, remaining_count = report_rows.recommendation_rows(rows, work.most)
     change = rows.where(fn.col("advice") == str(Advice.CHANGE)).orderBy(*RECOMMENDATION.key)
-    # No bound on what is only counted: a fleet may need more changes than documents are written of.
+    # Counting has no bound: a fleet may need more changes than the maximum for documents.
     changes = bounded_rows.rows(change, MOST_CHANGES, "changes of limits") if work.documents else []
     report = UsageReport(
         evidence=notes,
@@ -320,22 +318,22 @@ def _build_result(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecommendSettings:
-    """What to size, as words."""
+    """Settings as given on the command line."""
 
     cluster: tuple[str, ...] = job_option("this cluster id; may be repeated", metavar="ID")
     project: str | None = job_option("project file with the tiers", default=None, metavar="FILE")
     to_day: dt.date = job_option("last day of the window, included", metavar="DAY")
     days: int = job_option("length of the window in days", default=DAYS, metavar="N")
-    most: int = job_option("so many rows are shown", default=200, metavar="N")
+    most: int = job_option("maximum number of rows to show", default=200, metavar="N")
 
 
 def run(
     spark: SparkSession, lake: Lake, settings: RecommendSettings, progress: Progress
 ) -> UsageReport:
-    """The job of spark-submit. Of documents it knows nothing (:data:`NO_LABELS`).
+    """Run the job for spark-submit, without documents (:data:`NO_LABELS`).
 
     Raises:
-        UsageError: The project file cannot be read.
+        UsageError: The project file cannot be read, or no cluster is given.
     """
     policy = WhatIfPolicy()
     if settings.project is not None:

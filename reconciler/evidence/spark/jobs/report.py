@@ -1,4 +1,4 @@
-"""The job ``report``: one report of a window: use, capacity, and the newest what-if and recommendations that the lake holds."""
+"""The job ``report``: use, capacity, and the newest what-if and recommendations of the lake in one report."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,7 +26,7 @@ MOST_CURVES: Final = 24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportSettings:
-    """What to look at; as for ``usage`` and ``capacity``."""
+    """Window, clusters and capacities, as for ``usage`` and ``capacity``."""
 
     from_ms: int = job_option("begin of the window", metavar="MS")
     to_ms: int = job_option("end of the window, not included", metavar="MS")
@@ -36,7 +36,7 @@ class ReportSettings:
         metavar=capacity.FORM,
     )
     replication_factor: int | None = job_option(
-        "stands for replication where it was not recorded", default=None, metavar="N"
+        "assumed replication factor where replication was not recorded", default=None, metavar="N"
     )
     cluster: tuple[str, ...] = job_option(
         "only this cluster id; may be repeated", default=(), metavar="ID"
@@ -51,10 +51,10 @@ class ReportSettings:
 def run(
     spark: SparkSession, lake: Lake, settings: ReportSettings, progress: Progress
 ) -> UsageReport:
-    """Run both jobs and add what ``simulate`` and ``recommend`` left in the lake.
+    """Run both jobs and add the results of ``simulate`` and ``recommend`` in the lake.
 
     Raises:
-        UsageError: A capacity is not of its form.
+        UsageError: The window is empty.
         LakeError: The lake cannot be read or written.
     """
     span = TimeWindow(from_ms=settings.from_ms, to_ms=settings.to_ms)
@@ -120,7 +120,7 @@ def run(
 def _simulation(
     rows: DataFrame, evidence: tuple[EvidenceNote, ...], max_rows: int
 ) -> Simulation | None:
-    """What the newest simulations say; what a policy refuses of them is not kept in the lake."""
+    """Return the newest simulations; the lake does not contain the refusals of a policy."""
     shown_rows, remaining_count = report_rows.impact_rows(rows, max_rows)
     if not shown_rows:
         return None
@@ -137,7 +137,7 @@ def _simulation(
 def _origins(
     newest: Mapping[Table, Sequence[Manifest]], span: TimeWindow
 ) -> tuple[ResultOrigin, ...]:
-    """Where results come from that have rows; those of another window first."""
+    """Return the origins of results that have rows; those of another window first."""
     origins = [
         _origin(manifest, span)
         for manifests in newest.values()
@@ -171,14 +171,14 @@ def _moment(text: str) -> int | None:
     return int(text) if text.isdecimal() else None
 
 
-_RESULTS: Final = {IMPACT_ROW.name: "what-if", RECOMMENDATION.name: "recommendations"}
+_RESULTS: Final = {IMPACT_ROW.name: "what-if results", RECOMMENDATION.name: "recommendations"}
 
 
 def _other_windows(origins: Iterable[ResultOrigin]) -> list[str]:
-    """What is reported of another window than the rest of the report."""
+    """Return a sentence for each kind of result that has another window than the report."""
     amounts = Counter(origin.table for origin in origins if origin.other_window)
     return [
-        f"the {word} of {count(amounts[name], 'cluster')} in this report speaks of another window than the rest"
+        f"the {word} of {count(amounts[name], 'cluster')} in this report cover another window than the rest"
         for name, word in _RESULTS.items()
         if amounts[name]
     ]
@@ -187,7 +187,7 @@ def _other_windows(origins: Iterable[ResultOrigin]) -> list[str]:
 def _newest(
     lake: Lake, table: Table, settings: ReportSettings, span: TimeWindow
 ) -> tuple[Manifest, ...]:
-    """The newest result of each cluster that is not about a later window; it may be of a much earlier one."""
+    """Return the newest result of each cluster up to the last day of the window; it may be of a much earlier one."""
     manifests_by_cluster: dict[str, Manifest] = {}
     for manifest in lake.manifests(table, settings.cluster or None, to_day=span.last_day):
         before = manifests_by_cluster.get(manifest.unit.cluster_id)
@@ -203,7 +203,7 @@ def _curves(
     span: TimeWindow,
     rows: Sequence[ImpactRow],
 ) -> tuple[UsageCurve, ...]:
-    """Curves of the buckets that a change moves most, each with both limits."""
+    """Return curves of the first impact rows, each with the limits before and after."""
     drawn_rows = [
         impact_row for impact_row in rows if impact_row.broker_id and not impact_row.any_name
     ][: settings.curves]

@@ -1,4 +1,4 @@
-"""The job ``resolve``: which limit each client (or bucket) gets, and which limits apply to no client; makes ``effective_quota`` and ``dead_quota``."""
+"""The job ``resolve``: the limit of each client (or bucket), and limits that apply to no client; writes ``effective_quota`` and ``dead_quota``."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -39,12 +39,12 @@ from reconciler.usage.samples import DAY_MS
 from reconciler.usage.tables import DEAD_QUOTA, EFFECTIVE_QUOTA, USAGE_5M, USAGE_HIST_D
 
 LOOK_BACK_DAYS: Final = 35
-"""Clients of a monthly job have to have been there once."""
+"""Long enough to include the clients of a monthly job."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolveSettings:
-    """Whom to ask about."""
+    """Clients, clusters and moment of the job."""
 
     to_ms: int = job_option("limits as of this moment, and end of the look-back", metavar="MS")
     days: int = job_option("length of the look-back", default=LOOK_BACK_DAYS, metavar="N")
@@ -65,13 +65,13 @@ NO_LIST: Final = (
 )
 
 Listed = Callable[[SparkSession, tuple[str, ...]], DataFrame]
-"""Makes the clients of some clusters."""
+"""Returns the clients of the given clusters."""
 
 
 def run(
     spark: SparkSession, lake: Lake, settings: ResolveSettings, progress: Progress
 ) -> FleetReport:
-    """The job as words ask for it."""
+    """Run the job with settings from the command line."""
     path = settings.principals
     listed: Listed | None = None
     if path is not None:
@@ -83,7 +83,7 @@ def run(
 
 
 def of_principals(principals: tuple[Principal, ...]) -> Listed:
-    """Clients that were read already, in every cluster."""
+    """Return a function that gives clients that were read before, in every cluster."""
     return lambda spark, names: clients.of_list(spark, principals, names)
 
 
@@ -94,10 +94,10 @@ def resolved(
     client_list: Listed | None,
     progress: Progress,
 ) -> FleetReport:
-    """Resolve, keep all rows, report the first.
+    """Resolve, commit all rows, report the first.
 
     Raises:
-        UsageError: There is no complete look at any cluster, or the list cannot be used.
+        UsageError: No cluster has a complete snapshot, or the list cannot be used.
         LakeError: The lake cannot be read or written.
     """
     span = TimeWindow(from_ms=max(0, settings.to_ms - settings.days * DAY_MS), to_ms=settings.to_ms)
@@ -144,7 +144,7 @@ def resolved(
 
 
 def of_tags(buckets: DataFrame, limits: DataFrame, day: object) -> DataFrame:
-    """``effective_quota`` of tags: what a bucket is held to."""
+    """Return ``effective_quota`` of tags: the limit of each bucket."""
     bucket_limits = effective_limits.tags(buckets, limits).withColumn(
         "quota_key", effective_limits.key_of(fn.col("quota_type"))
     )
@@ -154,7 +154,7 @@ def of_tags(buckets: DataFrame, limits: DataFrame, day: object) -> DataFrame:
 def _five(
     spark: SparkSession, lake: Lake, names: tuple[str, ...], span: TimeWindow, progress: Progress
 ) -> DataFrame:
-    """Five minutes of the look-back; days that are not rolled up yet are, so that each is read once."""
+    """Return ``usage_5m`` of the look-back; days without a current rollup are rolled up first."""
     _ = rollup.run(
         spark,
         lake,
@@ -169,10 +169,10 @@ def _five(
 def _dated(
     spark: SparkSession, lake: Lake, unheld: DataFrame, limits: DataFrame, span: TimeWindow
 ) -> DataFrame:
-    """With the last day of use of limits that held no client in the look-back.
+    """Add the last day of use to limits that applied to no client in the look-back.
 
-    Histograms of days are kept longest (25 months) and say whether anything was used at all. They are read of clusters
-    that have such limits, and of each day only its tags, which are grouped before they are exchanged.
+    Daily histograms are kept longest (25 months). They are read for clusters with such limits only, and of each day only
+    the tags, which are grouped before the exchange.
     """
     asked_of = unheld.where(fn.col("last_effective_ms").isNull()).select("cluster_id").distinct()
     names = [row["cluster_id"] for row in bounded_rows.rows(asked_of, MOST_CLUSTERS, "clusters")]

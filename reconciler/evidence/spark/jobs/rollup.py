@@ -1,4 +1,4 @@
-"""The job ``rollup``: makes ``usage_5m`` and ``usage_hist_d`` of days whose samples changed, and only of those."""
+"""The job ``rollup``: writes ``usage_5m`` and ``usage_hist_d`` of days whose samples changed, and only of those."""
 
 import datetime as dt
 import hashlib
@@ -18,10 +18,10 @@ from reconciler.evidence.store.manifest import Manifest, Unit
 from reconciler.usage.tables import USAGE_5M, USAGE_HIST_D, USAGE_SAMPLE, Table
 
 TRIES: Final = 5
-"""So often units that another writer committed first are looked at again."""
+"""Maximum number of attempts to commit units; each attempt fails because another writer committed first."""
 
 AT_ONCE: Final = 400
-"""Units of one run of Spark: its files are measured one by one, and what is committed stays if a later run dies."""
+"""Maximum number of units in one run of Spark; units already committed stay if a later run fails."""
 
 _MADE: Final[tuple[tuple[Table, Callable[[DataFrame], DataFrame]], ...]] = (
     (USAGE_5M, rollup.usage_5m),
@@ -31,22 +31,22 @@ _MADE: Final[tuple[tuple[Table, Callable[[DataFrame], DataFrame]], ...]] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RollupSettings:
-    """What to roll up."""
+    """Clusters and days to roll up."""
 
     cluster: tuple[str, ...] = job_option(
         "only this cluster id; may be repeated", default=(), metavar="ID"
     )
     from_day: dt.date | None = job_option("first day", default=None, metavar="DAY")
     to_day: dt.date | None = job_option("last day, included", default=None, metavar="DAY")
-    rebuild: bool = job_option("make all units anew, changed or not", default=False)
+    rebuild: bool = job_option("write all units again, changed or not", default=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableRollup:
-    """What was done for one table.
+    """The result for one table.
 
     Attributes:
-        again: Days that another writer committed first, and that were looked at again.
+        again: Days that another writer committed first, and that were checked again.
     """
 
     table: str
@@ -58,7 +58,7 @@ class TableRollup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RollupReport:
-    """What was done."""
+    """The result of the job, by table."""
 
     tables: tuple[TableRollup, ...]
 
@@ -66,10 +66,10 @@ class RollupReport:
 def run(
     spark: SparkSession, lake: Lake, settings: RollupSettings, progress: Progress
 ) -> RollupReport:
-    """Make what is missing or out of date.
+    """Write units that are missing or outdated.
 
     Raises:
-        LakeConflict: Another writer was quicker :data:`TRIES` times.
+        LakeConflict: Another writer committed first :data:`TRIES` times.
         LakeError: The lake cannot be read or written.
     """
     return RollupReport(
@@ -110,7 +110,7 @@ def _table(
         if not conflicts:
             return table_rollup
         table_rollup = replace(table_rollup, again=table_rollup.again + len(conflicts))
-        # The other writer may have had the same samples: then its rows are ours, and nothing is left to do.
+        # If the other writer used the same samples, its rows are equal and nothing remains to do.
         conflicting_keys = set(map(_key, conflicts))
         samples = {
             key: manifest
@@ -121,7 +121,7 @@ def _table(
         if not generations:
             return table_rollup
     raise LakeConflict(
-        f"others were quicker {TRIES} times with {table.name}",
+        f"{table.name}: another writer committed first {TRIES} times",
         hint="one rollup at a time is enough; run it again",
     )
 
@@ -140,7 +140,7 @@ def stale(
     *,
     anew: bool = False,
 ) -> list[unit_writer.NextGeneration]:
-    """The units of a table that samples changed under, or that are not there; ``anew`` = all."""
+    """Return the units of a table that are missing or whose samples changed; ``anew`` = all."""
     generations: list[unit_writer.NextGeneration] = []
     for manifest in samples:
         inputs = {USAGE_SAMPLE.name: generation_digest(manifest), "rule": rollup.RULE}
@@ -160,7 +160,7 @@ def stale(
 
 
 def generation_digest(samples: Manifest) -> str:
-    """A generation by its number and its files: a lake that was emptied and filled again counts from one, too."""
+    """Identify a generation by its number and files, because an emptied and refilled lake counts from one again."""
     content = "".join(file.sha256 for file in samples.files)
     return f"{samples.generation} {hashlib.sha256(content.encode()).hexdigest()[:16]}"
 

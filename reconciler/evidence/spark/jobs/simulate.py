@@ -1,4 +1,4 @@
-"""The job ``simulate``: what changes of limits would have done to the recorded use of many clusters; makes ``impact_row``."""
+"""The job ``simulate``: the effect of changed limits on the recorded use of many clusters; writes ``impact_row``."""
 
 import datetime as dt
 from dataclasses import dataclass, replace
@@ -34,13 +34,13 @@ from reconciler.usage.samples import DAY_MS, start_of
 from reconciler.usage.tables import IMPACT_ROW
 
 DAYS: Final = 14
-"""The window unless another is asked for."""
+"""Default length of the window."""
 
 MOST_BROADCAST: Final = 500_000
-"""More series to read than this are joined by a shuffle: every executor would have to hold them."""
+"""Maximum number of series for a broadcast join; more are joined by a shuffle, because executors must keep them in memory."""
 
 NO_LABELS: Final = "labels of documents (tiers) were not read: tiers are those of the project file alone; kquota spark simulate reads both"
-"""Reported by spark-submit, where there are plans and snapshots and no documents."""
+"""Reported by spark-submit, which reads plans and snapshots but no documents."""
 
 
 def simulated(
@@ -50,10 +50,10 @@ def simulated(
 
     Raises:
         LakeError: The lake cannot be read or written.
-        LakeConflict: Another run committed the same day of the same cluster meanwhile.
+        LakeConflict: Another run committed the same day of the same cluster in the meantime.
     """
     work = settings
-    progress("looking at the lake", 0, 0)
+    progress("reading the lake", 0, 0)
     windows = [
         recorded_window.opened(lake, candidate.cluster_id, work.from_ms, work.to_ms)
         for candidate in work.candidates
@@ -95,7 +95,7 @@ def simulated(
 
 
 def fits(questions: DataFrame) -> bool:
-    """Whether what is read of samples fits every executor: one row that is asked for may stand for thousands of old buckets."""
+    """Whether the series to read are few enough for a broadcast to every executor; one row may list thousands of old buckets."""
     requests = questions.where(fn.col("item") == impact_query.ASKED)
     parts = requests.agg(fn.coalesce(fn.sum(fn.size("parts")), fn.lit(0)).alias("parts"))
     return all(row["parts"] <= MOST_BROADCAST for row in bounded_rows.rows(parts, 1, "sums"))
@@ -124,7 +124,7 @@ def _next(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulateSettings:
-    """What to simulate, as words."""
+    """Settings as given on the command line."""
 
     plan: tuple[str, ...] = job_option(
         "a plan saved by kquota plan --out; may be repeated", default=(), metavar="FILE"
@@ -145,7 +145,7 @@ class SimulateSettings:
 def run(
     spark: SparkSession, lake: Lake, settings: SimulateSettings, progress: Progress
 ) -> Simulation:
-    """The job of spark-submit: files are read where it begins. Of documents it knows nothing (:data:`NO_LABELS`).
+    """Run the job for spark-submit, which reads files on the driver and no documents (:data:`NO_LABELS`).
 
     Raises:
         UsageError: There is nothing to simulate, or a file cannot be read.

@@ -1,4 +1,4 @@
-"""The job ``usage``: use against limits in a window of whole days, with curves of what stands out."""
+"""The job ``usage``: use against limits in a window of whole days, with curves of the first rows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,12 +21,12 @@ from reconciler.usage.reports.usage import UsageCurve, UsageReport, UsageRow
 from reconciler.usage.tables import USAGE_5M, USAGE_HIST_D, USAGE_ROW
 
 MOST_POINTS: Final = 400
-"""Of a curve: more cannot be distinguished in a picture."""
+"""Maximum number of points of a curve; a picture cannot show more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageSettings:
-    """What to look at."""
+    """Window and clusters of the job."""
 
     from_ms: int = job_option("begin of the window; its whole day counts", metavar="MS")
     to_ms: int = job_option("end of the window; its whole day counts", metavar="MS")
@@ -40,7 +40,7 @@ class UsageSettings:
 def run(
     spark: SparkSession, lake: Lake, settings: UsageSettings, progress: Progress
 ) -> UsageReport:
-    """Bring the rollups up to date, profile every bucket on every broker, keep all rows and report the first.
+    """Update the rollups, profile every bucket on every broker, commit all rows and report the first.
 
     Raises:
         LakeError: The lake cannot be read or written.
@@ -56,7 +56,7 @@ def run(
         progress,
     )
     progress("limits in force", 0, 0)
-    # Profiles are of whole days, but what has not happened yet is no gap.
+    # Profiles are of whole days, but time after the end of the window is no gap.
     seen_span = TimeWindow(from_ms=span.from_ms, to_ms=min(span.to_ms, settings.to_ms))
     looks = last_looks(spark, lake, clusters, span.to_ms)
     notes = facts.evidence(spark, lake, clusters, seen_span, looks)
@@ -70,7 +70,7 @@ def run(
     )
     rows = usage_frame.unionByName(unused).cache()
     progress("profiles", 0, 0)
-    # Of a cluster with limits and without samples, too, rows are reported: the limits were not used.
+    # Clusters with limits and without samples are included: their limits were not used.
     names = sorted(looks.keys() | {note.cluster_id for note in notes})
     _ = result_writer.commit_results(lake, rows, USAGE_ROW, names, span=span, progress=progress)
     first, left_out = report_rows.usage_rows(rows, settings.most)
@@ -92,14 +92,14 @@ def curves(
     span: TimeWindow,
     max_rows: int,
 ) -> tuple[UsageCurve, ...]:
-    """Curves of the first rows that a broker saw.
+    """Return the curves of the first rows that have a broker.
 
     Args:
         spark: The session.
         five_minutes: ``usage_5m`` of the window.
-        rows: What is report_rows.
+        rows: Rows of the report.
         span: The window.
-        max_rows: How many curves.
+        max_rows: Maximum number of curves.
     """
     drawn_rows = [usage_row for usage_row in rows if usage_row.broker_id][:max_rows]
     if not drawn_rows:
@@ -120,7 +120,7 @@ def curves(
 
 
 def series_frame(spark: SparkSession, limits: report_rows.Limits) -> DataFrame:
-    """The series that curves are wanted of, as a frame."""
+    """Return the series of the requested curves as a frame."""
     names = [
         (cluster, str(kind), str(bucket.kind), bucket.user, bucket.client_id, bucket.ip, broker)
         for cluster, kind, bucket, broker in limits
@@ -129,7 +129,7 @@ def series_frame(spark: SparkSession, limits: report_rows.Limits) -> DataFrame:
 
 
 def span_of(span: TimeWindow) -> int:
-    """The length of a point of a curve: five minutes, or as many of them as keep a curve below :data:`MOST_POINTS` points."""
+    """Return the length of a point in ms: a multiple of five minutes that keeps a curve within :data:`MOST_POINTS` points."""
     window_ms = span.to_ms - span.from_ms
     return -(-window_ms // (MOST_POINTS - 1) // INTERVAL_MS) * INTERVAL_MS
 

@@ -1,4 +1,4 @@
-"""Who was seen: clients of a list, and the tags that recorded use was counted under, each once."""
+"""The observed clients: those of a list, and the tags of recorded use, each once."""
 
 import csv
 from collections.abc import Iterable, Sequence
@@ -15,13 +15,13 @@ from reconciler.usage.samples import DAY_MS
 
 SEEN: Final = "user string, client_id string, ip string"
 COLUMNS: Final = ("cluster_id", "user", "client_id", "ip")
-"""What a file may say of a client; its first line names those that it has."""
+"""Allowed columns of a client file; its first line lists the columns it has."""
 
 
 def of_list(
     spark: SparkSession, principals: Iterable[Principal], clusters: Sequence[str]
 ) -> DataFrame:
-    """Each client of a list, in each cluster: ``resolve.CLIENT``."""
+    """Return each client of a list in each cluster: ``effective_limits.CLIENT``."""
     rows = [
         (principal.user or "", principal.client_id or "", principal.ip or "")
         for principal in principals
@@ -30,12 +30,12 @@ def of_list(
 
 
 def of_file(spark: SparkSession, path: str, clusters: Sequence[str]) -> DataFrame:
-    """The clients of a CSV file that Spark reads itself, with the columns of :data:`COLUMNS` (any of them).
+    """Read the clients of a CSV file with Spark, with any of the columns of :data:`COLUMNS`.
 
-    Without ``cluster_id`` each client is asked about in each cluster; others than ``clusters`` are passed over.
+    Without ``cluster_id`` each client is in each cluster; clients of clusters that are not in ``clusters`` are dropped.
 
     Raises:
-        UsageError: Its first line does not name such columns.
+        UsageError: The first line does not list such columns.
     """
     lines = [row["value"] for row in bounded_rows.rows(spark.read.text(path).limit(1), 1, "lines")]
     head = [name.strip() for name in next(csv.reader(lines), [])] if lines else []
@@ -45,7 +45,7 @@ def of_file(spark: SparkSession, path: str, clusters: Sequence[str]) -> DataFram
             hint="user,client_id",
         )
     schema = ", ".join(f"{name} string" for name in head)
-    # As Python's csv reads it: a quote is doubled and no backslash escapes anything; a wrong row ends the job.
+    # As Python's csv module reads it: quotes are doubled, a backslash does not escape; a malformed row ends the job.
     rows = spark.read.csv(
         path,
         schema=schema,
@@ -67,30 +67,30 @@ def of_file(spark: SparkSession, path: str, clusters: Sequence[str]) -> DataFram
 
 
 def _everywhere(clients: DataFrame, clusters: Sequence[str]) -> DataFrame:
-    """In each cluster: a handful, so a row becomes as many."""
+    """Repeat each row for each cluster; clusters are few."""
     return clients.withColumn("cluster_id", fn.explode(fn.array(*map(fn.lit, clusters))))
 
 
 def tags_seen(five_minutes: DataFrame) -> DataFrame:
-    """The tags under which anything was counted, with ``last_seen_ms``: ``resolve.BUCKET``, each once.
+    """Return the tags with any use or throttling, with ``last_seen_ms``: ``effective_limits.BUCKET``, each once.
 
     Args:
-        five_minutes: ``usage_5m`` of the look-back; silence of a bucket that once was there is no sign of life.
+        five_minutes: ``usage_5m`` of the look-back; intervals without use do not count as use.
     """
     used = five_minutes.where((fn.col("max_rate_units") > 0) | (fn.col("throttled_samples") > 0))
     return used.groupBy(*BUCKET).agg(fn.max("bucket_ms").alias("last_seen_ms"))
 
 
 def tags_used(hist: DataFrame) -> DataFrame:
-    """The tags that anything was used under, with ``last_seen_ms``: the begin of the last such day. ``resolve.BUCKET``, each once.
+    """Return the tags with any use, with ``last_seen_ms``: the begin of their last day of use. ``effective_limits.BUCKET``, each once.
 
     Args:
-        hist: ``usage_hist_d``; histogram bucket 0 is no use at all.
+        hist: ``usage_hist_d``; histogram bucket 0 means no use.
     """
     last = fn.unix_date(fn.max("day")).cast("bigint") * fn.lit(DAY_MS)
     return hist.where(fn.col("bucket") > 0).groupBy(*BUCKET).agg(last.alias("last_seen_ms"))
 
 
 def types_heard(five_minutes: DataFrame) -> DataFrame:
-    """Which quota types have telemetry at all: ``cluster_id`` and ``quota_type``."""
+    """Return the quota types that have telemetry: ``cluster_id`` and ``quota_type``."""
     return five_minutes.select("cluster_id", "quota_type").distinct()

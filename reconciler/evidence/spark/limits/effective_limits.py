@@ -1,6 +1,6 @@
-"""Which limit holds: for clients (all keys, ten levels) and for the tags of buckets, natively and for whole fleets.
+"""Effective limits of clients (all keys, ten levels) and of the tags of buckets, with native Spark expressions for whole fleets.
 
-Equal, row by row, to ``quota.precedence.resolve`` and ``usage.tags.limit_of``. Limits are those of one look per
+Equal, row by row, to ``quota.precedence.resolve`` and ``usage.tags.limit_of``. Limits are those of one snapshot per
 cluster (:mod:`reconciler.evidence.spark.tables.latest_snapshots`).
 """
 
@@ -26,10 +26,10 @@ from reconciler.usage.tables import EFFECTIVE_QUOTA
 from reconciler.usage.tags import GroupKind
 
 CLIENT: Final = ("cluster_id", "user", "client_id", "ip")
-"""What names a client; absent names are ""."""
+"""The columns that identify a client; absent names are ""."""
 
 BUCKET: Final = ("cluster_id", "quota_type", "group_kind", "user", "client_id", "ip")
-"""What names a bucket."""
+"""The columns that identify a bucket."""
 
 _OF_CLIENTS: Final = tuple(str(key) for key in COLUMNS if not RULES[key].on_ip)
 _OF_IPS: Final = tuple(str(key) for key in COLUMNS if RULES[key].on_ip)
@@ -40,7 +40,7 @@ _NAMES_OF_KIND: Final = {
     GroupKind.IP: {"ip"},
 }
 _DEFAULTS: Final = names_with("default")
-"""A default holds only for who has such a name at all: an empty client id matches no level that has one."""
+"""A default applies only to clients that have such a name: an empty client id matches no level that has one."""
 
 LEVELS_OF_KIND: Final = {
     kind: tuple(
@@ -50,17 +50,17 @@ LEVELS_OF_KIND: Final = {
     )
     for kind, names in _NAMES_OF_KIND.items()
 }
-"""Which levels such tags can stand for (``usage.tags.entities_of``)."""
+"""The levels that tags of each kind can match (``usage.tags.entities_of``)."""
 
 
 def principals(clients: DataFrame, limits: DataFrame) -> DataFrame:
-    """Which limit each client gets, per key: rows of ``effective_quota``.
+    """Return the limit of each client, per key: rows of ``effective_quota``.
 
-    Keys of users and client ids are answered where a user or a client id is given, the connection rate where an ip is.
+    Keys of users and client ids get a row if a user or a client id is present, the connection rate if an ip is.
 
     Args:
         clients: :data:`CLIENT` and ``day``, each client once.
-        limits: ``quota_entry`` of one look per cluster; two values for one pair end the job.
+        limits: ``quota_entry`` of one snapshot per cluster; two values for one pair end the job.
     """
     clients_with_limits = beside(clients, limits)
     rows = [
@@ -70,7 +70,7 @@ def principals(clients: DataFrame, limits: DataFrame) -> DataFrame:
         )
         for key in (*_OF_CLIENTS, *_OF_IPS)
     ]
-    # One row per client becomes one per key at the very end, behind all joins.
+    # Each client becomes one row per key only after all joins.
     effective_rows = clients_with_limits.select(
         *CLIENT, "day", fn.explode(fn.array_compact(fn.array(*rows))).alias("row")
     )
@@ -89,11 +89,11 @@ def principals(clients: DataFrame, limits: DataFrame) -> DataFrame:
 
 
 def tags(buckets: DataFrame, limits: DataFrame) -> DataFrame:
-    """The buckets with the limit that they are held to (``usage.tags.limit_of``).
+    """Return the buckets with their limit (``usage.tags.limit_of``).
 
     Args:
-        buckets: :data:`BUCKET`, each bucket once; further columns stay.
-        limits: ``quota_entry`` of one look per cluster.
+        buckets: :data:`BUCKET`, each bucket once; other columns are kept.
+        limits: ``quota_entry`` of one snapshot per cluster.
 
     Returns:
         The columns of ``buckets`` with ``value``, ``quota_units``, ``value_state``, ``level`` (null = no limit) and
@@ -125,7 +125,7 @@ def tags(buckets: DataFrame, limits: DataFrame) -> DataFrame:
 
 
 def beside(clients: DataFrame, limits: DataFrame) -> DataFrame:
-    """The clients with one column per level and key; four joins for users and client ids, two for addresses."""
+    """Add one column per level and key to the clients; four joins for users and client ids, two for addresses."""
     level_frames = levelled(limits)
     clients_with_limits = clients
     for side in CLIENT_SIDES:
@@ -140,7 +140,7 @@ def beside(clients: DataFrame, limits: DataFrame) -> DataFrame:
 
 
 def ladder(key: str) -> tuple[Column, ...]:
-    """What :func:`beside` found for a key, closest first; null where a level is absent or cannot hold for the client."""
+    """Return the columns of :func:`beside` for a key, closest level first; null if the level is absent or cannot apply to the client."""
     sides = IP_SIDES if key in _OF_IPS else CLIENT_SIDES
     return tuple(
         fn.when(_may_hold(number), fn.col(column(number, key)))
@@ -149,19 +149,19 @@ def ladder(key: str) -> tuple[Column, ...]:
 
 
 def winner(key: str) -> Column:
-    """The limit that holds for a key, null = none."""
+    """Return the effective limit of a key, null = none."""
     return fn.coalesce(*ladder(key))
 
 
 def can_have_limit(key: str) -> Column:
-    """Whether the client is one that can have limits of the key."""
+    """Whether the client can have limits of the key."""
     if key in _OF_IPS:
         return fn.col("ip") != ""
     return (fn.col("user") != "") | (fn.col("client_id") != "")
 
 
 def key_of(quota_type: Column) -> Column:
-    """``samples.KEY_OF`` as a column."""
+    """Return ``samples.KEY_OF`` as a column."""
     cases = [(str(kind), str(key)) for kind, key in KEY_OF.items()]
     return fn.coalesce(*(fn.when(quota_type == kind, fn.lit(key)) for kind, key in cases))
 
@@ -172,5 +172,5 @@ def _may_hold(number: int) -> Column:
 
 
 def _beside(frame: DataFrame, laid: DataFrame, side: LevelGroup, on: tuple[str, ...]) -> DataFrame:
-    """Every row stays one row: what is laid beside has each name once. Without a name to look up it is a few rows."""
+    """Join the levels of a side; every row stays one row, since ``laid`` has each name once. Without names it is a few rows and broadcast."""
     return frame.join(laid if side.names else fn.broadcast(laid), [*on, *side.names], "left")

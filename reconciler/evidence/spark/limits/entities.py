@@ -1,4 +1,4 @@
-"""Entities and values as columns: levels of the kinds of an entity, and which values are the same."""
+"""Entities and values as columns: the level of an entity, and equality of values."""
 
 from typing import Final
 
@@ -15,14 +15,14 @@ LEVELS: Final = {
     (user, client_id, ip): level_of(Entity((_SLOTS[user], _SLOTS[client_id], _SLOTS[ip])))
     for user, client_id, ip in FORMS
 }
-"""Kinds of the three slots -> level, as the core says."""
+"""The level by the kinds of the three slots, from ``quota.entity``."""
 
 NAMES: Final = ("user", "client_id", "ip")
-"""The columns of the names in the three slots."""
+"""The name columns of the three slots."""
 
 
 def level(user_kind: Column, client_kind: Column, ip_kind: Column) -> Column:
-    """``quota.entity.level`` of the kinds of ``quota_entry``; null for a shape that Kafka's managers do not know."""
+    """Return ``quota.entity.level`` of the kinds of ``quota_entry``; null for a form that Kafka's quota managers do not support."""
     cases = [
         fn.when((user_kind == user) & (client_kind == client_id) & (ip_kind == ip), fn.lit(number))
         for (user, client_id, ip), number in LEVELS.items()
@@ -34,9 +34,9 @@ _WHOLE: Final = tuple(str(key) for key in COLUMNS if RULES[key].is_integer)
 
 
 def normal(key: Column, value: Column) -> Column:
-    """A value such that two are equal exactly if ``quota.keys.same_value`` says so.
+    """Normalize a value such that two are equal exactly if ``quota.keys.same_value`` is true.
 
-    Near a whole number a key of whole numbers is that number; NaN equals itself in Spark anyway.
+    For integer keys a value near a whole number becomes that number; NaN equals itself in Spark anyway.
     """
     near = key.isin(list(_WHOLE)) & (fn.abs(value - fn.rint(value)) <= fn.lit(EPSILON))
     return fn.when(near, fn.rint(value)).otherwise(value)

@@ -1,9 +1,8 @@
-"""Limits of a ladder laid beside each name: what resolving stands on. No joins to clients here.
+"""Limits of each precedence level as columns, one row per name, for joins to clients. No joins to clients here.
 
-A limit belongs to one of ten levels (``quota.entity.level``), and a level is looked up by the names that it fixes: both
-the user and the client id, one of them, the address, or nothing. So four tables answer for the eight levels of clients,
-each with one row per name and one column per level: a join can neither multiply rows nor has a candidate to be
-exploded.
+A limit belongs to one of ten levels (``quota.entity.level``); a level is looked up by the names that it fixes: user and
+client id, one of them, the address, or none. Four tables cover the eight levels of clients, each with one row per name
+and one column per level: a join never multiplies rows.
 """
 
 from collections.abc import Sequence
@@ -18,7 +17,7 @@ from reconciler.evidence.spark.limits.entities import LEVELS, NAMES, level
 from reconciler.quota.keys import COLUMNS
 
 TWICE: Final = "a limit is given twice"
-"""Begins the error of a job that was given two values for one pair."""
+"""Prefix of the error of a job with two values for one pair."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +25,7 @@ class LevelGroup:
     """Levels that are looked up by the same names.
 
     Attributes:
-        names: The columns that a client has to share with the limit, besides its cluster.
+        names: The columns in which client and limit must be equal, besides the cluster.
     """
 
     names: tuple[str, ...]
@@ -34,7 +33,7 @@ class LevelGroup:
 
 
 def names_with(kind: str) -> dict[int, tuple[str, ...]]:
-    """The columns of the slots of each level that are ``named`` or ``default``; levels in order."""
+    """Return by level the columns of its slots that are ``named`` or ``default``; levels in order."""
     return {
         number: tuple(name for name, slot in zip(NAMES, kinds, strict=True) if slot == kind)
         for kinds, number in sorted(LEVELS.items(), key=lambda item: item[1])
@@ -57,9 +56,9 @@ IP_SIDES: Final = _groups(of_ip=True)
 
 
 def shaped(entries: DataFrame) -> DataFrame:
-    """The limits that Kafka's managers know, with ``level`` and ``nameless``; foreign types and foreign keys are gone.
+    """Return the limits of supported entities and keys with ``level`` and ``nameless``; foreign types and keys are dropped.
 
-    An entity with an empty name is live in some clusters and applies to no client: none is ever looked up by it.
+    A live entity with an empty name (``nameless``) applies to no client.
     """
     slots = (("user_kind", "user"), ("client_kind", "client_id"), ("ip_kind", "ip"))
     nameless = reduce(
@@ -74,17 +73,17 @@ def shaped(entries: DataFrame) -> DataFrame:
 
 
 def levelled(entries: DataFrame) -> DataFrame:
-    """The limits that a client can be held to, with their ``level``."""
+    """Return the limits that can apply to a client, with their ``level``."""
     return shaped(entries).where("not nameless")
 
 
 def laid_out(limits: DataFrame, side: LevelGroup, keys: Sequence[str]) -> DataFrame:
-    """One row per cluster and name, one column per level and key, each a struct or null.
+    """Return one row per cluster and name, one column per level and key, each a struct or null.
 
     Args:
         limits: :func:`levelled`; two rows for one pair end the job with :data:`TWICE`.
-        side: Which levels.
-        keys: Quota keys that become columns (:func:`column`); empty = the key is one of the names instead.
+        side: The levels and their names.
+        keys: Quota keys that become columns (:func:`column`); empty = ``quota_key`` is a column to join by.
     """
     limit_struct = fn.struct(
         "value", "quota_units", "value_state", fn.col("entity_json").alias("source_entity"), "level"
@@ -104,12 +103,12 @@ def laid_out(limits: DataFrame, side: LevelGroup, keys: Sequence[str]) -> DataFr
 
 
 def column(number: int, key: str = "") -> str:
-    """The name of the column of a level, for one key where there are several."""
+    """Return the column name of a level, and of a key if there are several."""
     return f"level_{number}_{key}" if key else f"level_{number}"
 
 
 def _only(fits: Column, limit_struct: Column) -> Column:
-    """The one row that fits; more than one is an error and not a choice."""
+    """Return the only row that fits; more than one ends the job with :data:`TWICE`."""
     which = fn.when(fits, limit_struct)
     text = fn.concat(
         fn.lit(f"{TWICE}: "),

@@ -1,10 +1,7 @@
-"""Limits that apply to no client: whose names were never seen, whom closer limits hide, which limit nothing at all.
+"""Limits that apply to no client: their names were never seen, closer limits hide them, or they limit nothing.
 
-From tags alone, what closer limits may hide is no_data: that a user was seen does not prove that a limit on
-the user applies to it.
-
-What is seen are clients (a list of principals) or the tags of buckets. Tags are groups: that some client of a user was
-seen does not say that a limit on the user reaches it, so "shadowed" is said of principals only.
+Clients come from a list of principals or from the tags of buckets. Tags are groups: use by some client of a user does
+not prove that a limit on the user applies to it. So "shadowed" is reported for principals only, and no_data for tags.
 """
 
 from dataclasses import dataclass
@@ -32,7 +29,7 @@ _UNLIMITED: Final = str(ValueState.UNLIMITED)
 
 
 class UnusedReason(StrEnum):
-    """Why a limit is reported."""
+    """The reason why a limit is reported."""
 
     NEVER_SEEN = "never_seen"
     SHADOWED = "shadowed"
@@ -44,13 +41,13 @@ class UnusedReason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedClients:
-    """Who was seen, and what there is to see.
+    """The clients that were seen, and the quota types with telemetry.
 
     Attributes:
-        clients: ``resolve.CLIENT`` and ``last_seen_ms`` (null = known and never timed), each once; ``None`` = no list.
-        buckets: ``resolve.BUCKET`` and ``last_seen_ms``, each once; only read without a list.
-        measured: ``cluster_id`` and ``quota_type`` of what has telemetry in the look-back; only read without a list.
-        since_ms: Begin of the look-back; clients seen before it only show when a limit held last.
+        clients: ``effective_limits.CLIENT`` and ``last_seen_ms`` (null = unknown time), each once; ``None`` = no list.
+        buckets: ``effective_limits.BUCKET`` and ``last_seen_ms``, each once; only read without a list.
+        measured: ``cluster_id`` and ``quota_type`` with telemetry in the look-back; only read without a list.
+        since_ms: Begin of the look-back; earlier clients only show when a limit applied last.
     """
 
     clients: DataFrame | None
@@ -60,11 +57,11 @@ class ObservedClients:
 
 
 def dead(limits: DataFrame, observed: ObservedClients) -> DataFrame:
-    """The limits that held for no client in the look-back: rows of ``dead_quota``.
+    """Return the limits that applied to no client in the look-back: rows of ``dead_quota``.
 
     Args:
-        limits: ``quota_entry`` of one look per cluster.
-        observed: Who was seen.
+        limits: ``quota_entry`` of one snapshot per cluster.
+        observed: The clients that were seen.
     """
     if observed.clients is not None:
         winners, mentioned_names = (
@@ -115,12 +112,12 @@ def dead(limits: DataFrame, observed: ObservedClients) -> DataFrame:
 
 
 def dated(unused_limits: DataFrame, used: DataFrame, limits: DataFrame) -> DataFrame:
-    """The same rows; where no client is known to have been held by a limit, the last day on which its tags were used.
+    """Fill in the last day on which the tags of a limit were used, where no client is known to have had it as its limit.
 
     Args:
-        unused_limits: What :func:`dead` gave.
-        used: ``resolve.BUCKET`` and ``last_seen_ms``, each once, however long ago.
-        limits: As there: who was used then is asked about the limits of today.
+        unused_limits: The result of :func:`dead`.
+        used: ``effective_limits.BUCKET`` and ``last_seen_ms``, each once, of any age.
+        limits: As for :func:`dead`; tags of the past are resolved against current limits.
     """
     last_uses = _won(used, limits).groupBy(*LIMIT).agg(fn.max("last_seen_ms").alias("_used_ms"))
     laid = unused_limits.join(
@@ -133,13 +130,13 @@ def dated(unused_limits: DataFrame, used: DataFrame, limits: DataFrame) -> DataF
 
 
 def _won(buckets: DataFrame, limits: DataFrame) -> DataFrame:
-    """The buckets that a limit holds, with :data:`LIMIT`."""
+    """Return the buckets that have a limit, with :data:`LIMIT`."""
     won = tags(buckets, limits).where(fn.col("source_entity") != "")
     return won.withColumn("quota_key", key_of(fn.col("quota_type")))
 
 
 def _unwon(*, by_list: bool) -> Column:
-    """Why a limit that wins for no client does not."""
+    """Return why a limit wins for no client."""
     hidden = UnusedReason.SHADOWED if by_list else UnusedReason.NO_DATA
     return fn.when(fn.col("met"), fn.lit(str(hidden))).otherwise(
         fn.lit(str(UnusedReason.NEVER_SEEN))
@@ -147,7 +144,7 @@ def _unwon(*, by_list: bool) -> Column:
 
 
 def _of_clients(clients: DataFrame, limits: DataFrame) -> DataFrame:
-    """:data:`LIMIT`, ``needed``, ``last_ms``: the winner of each client and key, and whether it makes a difference."""
+    """Return :data:`LIMIT`, ``needed``, ``last_ms``: the winner of each client and key, and whether it changes the effective limit."""
     laid = beside(clients, limits)
     rows: list[Column] = []
     for key in map(str, COLUMNS):
@@ -167,7 +164,7 @@ def _of_clients(clients: DataFrame, limits: DataFrame) -> DataFrame:
                 ),
             )
         )
-    # Few rows of few columns, and behind all joins.
+    # Few rows of few columns, after all joins.
     winners = laid.select(
         "cluster_id",
         fn.col("last_seen_ms").alias("last_ms"),
@@ -179,7 +176,7 @@ def _of_clients(clients: DataFrame, limits: DataFrame) -> DataFrame:
 
 
 def _of_tags(buckets: DataFrame, limits: DataFrame) -> DataFrame:
-    """The same for tags; below an unlimited winner they show no ladder, so one that wins counts unless nothing else is set."""
+    """Return the same for tags; whether an unlimited winner hides finite limits is unknown, so it counts unless no finite limit of the key exists."""
     keyed = _won(buckets, limits)
     finite = levelled(limits).where(fn.col("value_state") != _UNLIMITED)
     other_limits = finite.groupBy("cluster_id", "quota_key").agg(
@@ -202,9 +199,9 @@ def _names_of_tags(observed: ObservedClients) -> DataFrame:
 
 
 def _met(limits_with_names: DataFrame, mentioned_names: DataFrame) -> DataFrame:
-    """With ``met``: whether a client was seen that the limit is written for, closer ones or not.
+    """Add ``met``: whether a client was seen that matches the limit, whether or not closer limits exist.
 
-    Names are looked up as in resolving: by both, by one of them, by none; each table of names has each name once.
+    Looked up by both names, by one of them, or by none; each table of names has each name once.
     """
     has_user, has_client_id = fn.col("user") != "", fn.col("client_id") != ""
 

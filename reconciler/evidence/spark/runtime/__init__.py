@@ -1,1 +1,1 @@
-"""How jobs run: sessions, the JVM, progress and errors."""
+"""Sessions, the JVM, progress and errors of jobs."""

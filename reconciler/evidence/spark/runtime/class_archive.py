@@ -1,8 +1,8 @@
-"""The class-data archive of a local JVM: Spark's thousands of classes, loaded once and mapped ever after.
+"""The class-data archive of a local JVM: thousands of Spark classes, loaded once and memory-mapped at later starts.
 
-Measured, whole process with one tiny aggregation: half the time of a default start (docs/benchmarks.md, T1). An archive fits one
-SPARK_HOME, its jars and one JVM, which together are its name in the cache; one that does not fit is ignored by the
-JVM, which then starts as it would without.
+Measured for a process with one tiny aggregation: 0.57 of the time of a default start (docs/benchmarks.md, T1). An archive
+fits one SPARK_HOME, its jars and one JVM, which determine its name in the cache; the JVM ignores an archive that does
+not fit and starts without it.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ MAKING_SECONDS: Final = 300
 
 WARM: Final = Path(__file__).with_name("warmup.py")
 USE: Final = "-XX:SharedArchiveFile={path} -Xlog:disable"
-"""Without ``-Xlog:disable`` the JVM reports an archive that does not fit on stdout, among our facts."""
+"""Without ``-Xlog:disable`` the JVM reports an archive that does not fit on stdout, where results are printed."""
 
 _MAKE: Final = (
     "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ArchiveClassesAtExit={path}"
@@ -32,20 +32,20 @@ _MEMORY: Final = "800m"
 
 
 def spark_home() -> Path:
-    """Where Spark is: ``SPARK_HOME``, else the package."""
+    """Return the folder of Spark: ``SPARK_HOME``, else that of the PySpark package."""
     return Path(_find_spark_home())
 
 
 def folder() -> Path:
-    """Where archives are kept: ``kafka-quota-reconciler/spark`` under the user's cache folder."""
+    """Return the folder of the archives: ``kafka-quota-reconciler/spark`` in the user's cache folder."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(cache) / "kafka-quota-reconciler" / "spark"
 
 
 def path_of(home: Path, java_version: str) -> Path:
-    """The archive of this Spark and this JVM, whether it is there or not.
+    """Return the path of the archive for a Spark and a JVM; the file may not exist.
 
-    Times of the jars belong to its name: the JVM compares them, too.
+    The times of the jars are part of its name, because the JVM compares them too.
     """
     lines = [str(home), java_version]
     for jar in sorted((home / "jars").glob("*.jar")):
@@ -56,9 +56,9 @@ def path_of(home: Path, java_version: str) -> Path:
 
 
 def ready(java_version: str, tell: Callable[[str], None], log4j: str) -> Path | None:
-    """The archive, made now if there is none; ``None`` if it cannot be made: it is a help and no condition."""
+    """Return the archive, created if missing; ``None`` if it cannot be created: Spark also starts without it."""
     if any(character.isspace() for character in str(folder())):
-        return None  # Spark splits Java's options at blanks
+        return None  # Spark splits Java options at blanks
     try:
         path = path_of(spark_home(), java_version)
         if path.exists():
@@ -66,7 +66,7 @@ def ready(java_version: str, tell: Callable[[str], None], log4j: str) -> Path | 
         path.parent.mkdir(parents=True, exist_ok=True)
         with _exclusive_lock(path.with_suffix(".lock")):
             if not path.exists():
-                tell("making a class-data archive, once; starts take half the time from then on")
+                tell("making a class-data archive, once; later starts are shorter")
                 _make(path, log4j)
     except (OSError, subprocess.SubprocessError):
         return None
@@ -81,7 +81,7 @@ def _exclusive_lock(lock: Path) -> Iterator[None]:
 
 
 def _make(path: Path, log4j: str) -> None:
-    """Run a small job through spark-submit, which waits until the JVM has written its archive; Python alone would not."""
+    """Run a small job through spark-submit, which waits until the JVM has written its archive; PySpark does not wait."""
     home = spark_home()
     with tempfile.TemporaryDirectory(dir=path.parent, prefix="making-") as scratch:
         archive_path = Path(scratch) / "spark.jsa"

@@ -1,6 +1,6 @@
-"""What a job is: a name, settings, and a function of a session and a lake. The table of jobs is in ``jobs``.
+"""The definition of a job: a name, settings, and a function of a session and a lake. The table of jobs is in ``jobs``.
 
-A job is run in the same way by ``kquota spark NAME``, by ``python -m reconciler.spark NAME`` and by spark-submit.
+``kquota spark NAME``, ``python -m reconciler.spark NAME`` and spark-submit run a job in the same way.
 """
 
 import dataclasses
@@ -22,22 +22,22 @@ METAVAR: Final = "metavar"
 
 
 class JobFunction(Protocol[S_contra]):
-    """The function of a job. What it gives back is a frozen dataclass of bounded size, shown as JSON."""
+    """The function of a job. Its result is a frozen dataclass of bounded size, printed as JSON."""
 
     def __call__(
         self, spark: SparkSession, lake: "Lake", settings: S_contra, progress: Progress
     ) -> object:
-        """Do it. ``progress(phase, done, total)`` says how far; total 0 = not known."""
+        """Run the job and report progress with ``progress(phase, done, total)``; total 0 = unknown."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job(Generic[S]):
-    """One job.
+    """A job.
 
     Attributes:
         settings: A frozen dataclass; its fields (:func:`job_option`) are the arguments.
-        example: Arguments of one run, for the help: what follows the name and ``--lake``.
+        example: Arguments of an example for the help, without the name and ``--lake``.
     """
 
     name: str
@@ -47,18 +47,18 @@ class Job(Generic[S]):
 
 
 def job_option(
-    help: str,  # noqa: A002 - what argparse calls it
+    help: str,  # noqa: A002 - the name in argparse
     *,
     default: Any = dataclasses.MISSING,  # noqa: ANN401 - of the field's type
     metavar: str = "",
-) -> Any:  # noqa: ANN401 - stands for a value of the field's type, as dataclasses.field does
-    """A field of a job's settings that becomes an argument: ``--like-this``; required without a default.
+) -> Any:  # noqa: ANN401 - typed as a value of the field, as dataclasses.field is
+    """Define a field of a job's settings that becomes an option, ``--like-this``; required without a default.
 
     Types: str, int, bool, ``datetime.date``, a StrEnum, each also with ``| None``, and ``tuple[str, ...]``, whose
-    argument may be repeated.
+    option may be repeated.
     """
     return dataclasses.field(default=default, metadata={HELP: help, METAVAR: metavar})
 
 
 def silent(phase: str, completed: int, total: int) -> None:
-    """Progress that is not reported."""
+    """Report no progress."""

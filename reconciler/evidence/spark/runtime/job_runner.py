@@ -1,4 +1,4 @@
-"""One run of one job: a lake, a session, progress, and errors of Spark in words for people."""
+"""One run of one job: opens lake and session, writes progress, and converts errors of Spark to readable messages."""
 
 import dataclasses
 import datetime as dt
@@ -27,12 +27,12 @@ _CLASS: Final = re.compile(r"^(?:[a-z]\w*\.)+[A-Z][\w$]*: ")
 def run(
     job: Job[Any], lake: str, session_settings: session.SessionSettings, settings: object
 ) -> Any:  # noqa: ANN401 - the job's result
-    """Run a job with a session of its own, which has ended when this returns.
+    """Run a job in its own session, which is stopped before this returns.
 
     Raises:
-        ConfigError: There is no session to be had.
+        ConfigError: Java or the settings of the session are wrong.
         LakeError: The lake cannot be read or written.
-        SparkError: Spark gave up.
+        SparkError: Spark failed, or no session could be started.
     """
     clock = SystemClock()
     opened = Lake(store_opened(lake), clock=clock, run_id=uuid.uuid4().hex)
@@ -48,15 +48,15 @@ def run(
         except (PySparkException, Py4JError, ConnectionError) as error:
             raise spark_error(
                 error, job.name
-            ) from error  # while the JVM lives, which is asked for the words
+            ) from error  # while the JVM still runs: it supplies the error text
     lines("done", 0, 0)
     return result
 
 
 def spark_error(error: Exception, operation: str) -> KquotaError:
-    """Spark's error as one sentence: what it says first, and the cause that it names last; no Java stack."""
+    """Convert an error of Spark to one sentence: its first line and its last cause; no Java stack."""
     try:
-        # A Connect client has the server's message, a classic one the JVM's with the stack behind it.
+        # Connect errors contain the server's message; classic ones the JVM's message followed by its stack.
         text = (error.getMessage() if isinstance(error, PySparkException) else None) or str(error)
     except (OSError, Py4JError):
         text = ""
@@ -76,12 +76,12 @@ def spark_error(error: Exception, operation: str) -> KquotaError:
         first += f" ({_CLASS.sub('', causes[-1].removeprefix(_CAUSE))})"
     return SparkError(
         f"{operation}: {first[:_SHOWN]}",
-        hint="units are committed whole, so nothing half-made is visible; mend the cause and run it again",
+        hint="units are committed whole; correct the cause and run it again",
     )
 
 
 def document(result: object) -> Any:  # noqa: ANN401 - JSON
-    """A result as plain values for JSON."""
+    """Convert a result to plain values for JSON."""
     if dataclasses.is_dataclass(result) and not isinstance(result, type):
         return {
             result_field.name: document(getattr(result, result_field.name))

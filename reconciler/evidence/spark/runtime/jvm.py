@@ -1,4 +1,4 @@
-"""The JVM of a classic session: which Java, how it is started with its chatter held back, how it ends."""
+"""The JVM of a classic session: finds Java, starts it with known noise filtered from its output, and ends it."""
 
 import contextlib
 import os
@@ -19,22 +19,22 @@ from reconciler.base.output_text import output_text
 from reconciler.errors import ConfigError, SparkError
 
 JAVA: Final = 17
-"""The oldest Java that Spark 4 runs on."""
+"""The oldest Java version that Spark 4 supports."""
 
 LOST: Final[type[Exception]] = Py4JError
-"""What a call of a JVM raises that is gone."""
+"""The error of calls to a JVM that has ended."""
 
 END_SECONDS: Final = 30
 _HINT: Final = f"install a Java {JAVA} runtime and set JAVA_HOME, or name a server with --remote"
 _CHATTER: Final = (b"WARNING: Using incubator modules:",)
-"""Java says this of an option that Spark gives itself, and nothing turns it off."""
+"""Java prints this because of an option that Spark sets itself; no option disables it."""
 
 
 def java_version() -> str:
-    """The version of the Java that Spark would start, as its JVM reports it.
+    """Return the version of the Java that Spark would start, as its JVM reports it.
 
     Raises:
-        ConfigError: There is none, or it is too old.
+        ConfigError: There is no Java, it cannot be run, or it is too old.
     """
     home = os.environ.get("JAVA_HOME")
     program = str(Path(home) / "bin" / "java") if home else shutil.which("java")
@@ -64,14 +64,14 @@ def java_version() -> str:
 
 
 def start(settings: Mapping[str, str]) -> None:
-    """Start the JVM that the next classic session will use, unless there is one.
+    """Start the JVM for the next classic session, unless one runs.
 
-    Both of its outputs go to our stderr: what we print on stdout is facts, and read by programs.
+    Its stdout and stderr both go to our stderr: our stdout contains results that programs read.
 
     Raises:
-        SparkError: It ended at once.
+        SparkError: The JVM ended before it was ready.
     """
-    if SparkContext._gateway is not None:  # noqa: SLF001 - PySpark has no public way to ask
+    if SparkContext._gateway is not None:  # noqa: SLF001 - PySpark has no public API for it
         return
     conf = SparkConf()
     for key, value in settings.items():
@@ -82,7 +82,7 @@ def start(settings: Mapping[str, str]) -> None:
         gateway = launch_gateway(conf, {"stdout": writing, "stderr": writing})  # type: ignore[no-untyped-call]  # has no types
     except PySparkRuntimeError as error:
         raise SparkError(
-            "the JVM of Spark ended before it was ready", hint="what it said stands above"
+            "the JVM of Spark ended before it was ready", hint="see its output above"
         ) from error
     finally:
         os.close(writing)
@@ -98,7 +98,7 @@ def _passed_on(pipe: int) -> None:
 
 
 def current() -> Any:  # noqa: ANN401 - a gateway of py4j, which has no types
-    """The way to the JVM of this process, if there is one."""
+    """Return the py4j gateway to the JVM of this process; ``None`` if there is none."""
     return SparkContext._gateway  # noqa: SLF001
 
 
@@ -108,14 +108,14 @@ def is_lost() -> bool:
     if process is None:
         return False
     with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(timeout=1)  # its sockets close before it is gone
+        process.wait(timeout=1)  # its sockets close before the process ends
     return process.returncode is not None
 
 
 def end() -> None:
-    """End the JVM, if this process started it; one of spark-submit lives on.
+    """End the JVM if this process started it; a JVM of spark-submit keeps running.
 
-    PySpark would leave it running until Python ends, and then not wait for it.
+    PySpark would leave it running until Python exits, and not wait for its end.
     """
     gateway = current()
     process = getattr(gateway, "proc", None)
@@ -123,9 +123,9 @@ def end() -> None:
         return
     with contextlib.suppress(LOST, OSError):
         gateway.shutdown()
-    SparkContext._gateway = None  # noqa: SLF001 - so that another one can be started
+    SparkContext._gateway = None  # noqa: SLF001 - so that another JVM can be started
     SparkContext._jvm = None  # noqa: SLF001
-    process.stdin.close()  # which makes it end
+    process.stdin.close()  # closing stdin ends the JVM
     try:
         process.wait(timeout=END_SECONDS)
     except subprocess.TimeoutExpired:

@@ -1,4 +1,4 @@
-"""Where a session runs, by its master or its class; no session is started here."""
+"""Where a session runs, according to its master or class; starts no session."""
 
 import os
 import re
@@ -10,7 +10,7 @@ _LOCAL: Final = re.compile(r"local(?:\[(?P<cores>\d+|\*)(?:,\d+)?\])?")
 
 
 def local_cores(master: str) -> int | None:
-    """How many threads a local master uses; ``None`` if it is none of this process (``local-cluster`` is one of many)."""
+    """Return the number of threads of a local master; ``None`` if the master is not ``local`` (``local-cluster`` runs several processes)."""
     match = _LOCAL.fullmatch(master)
     if match is None:
         return None
@@ -24,5 +24,5 @@ def submitted() -> bool:
 
 
 def is_connect(spark: SparkSession) -> bool:
-    """Whether a session speaks to a Connect server: then it has no context, no JVM and no executed plans."""
+    """Whether a session is connected to a Connect server: then it has no context, no JVM and no executed plans."""
     return type(spark).__module__.startswith("pyspark.sql.connect")

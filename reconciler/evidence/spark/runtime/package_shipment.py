@@ -1,4 +1,4 @@
-"""This package on machines that run parts of jobs: transforms are native, but what is asked of the core runs in Python there."""
+"""Sends this package to machines that run parts of jobs: calls of ``quota`` and ``usage`` run there in Python workers."""
 
 import shutil
 import tempfile
@@ -14,12 +14,12 @@ import reconciler
 from reconciler.evidence.spark.runtime.masters import is_connect, local_cores
 
 NAME: Final = "kquota-package.zip"
-"""Spark puts files of this ending on the path of its workers; those that end with .whl it only copies."""
+"""Spark adds zip files to the path of Python workers; .whl files are only copied."""
 
 
 @contextmanager
 def shipped(spark: SparkSession) -> Iterator[None]:
-    """While the block runs, Python workers on other machines find the package; they need pyarrow besides."""
+    """Provide the package to Python workers on other machines while the block runs; they need pyarrow besides."""
     if not is_connect(spark) and local_cores(spark.sparkContext.master or ""):
         yield
         return
@@ -33,7 +33,7 @@ def shipped(spark: SparkSession) -> Iterator[None]:
 
 
 def packed(into: Path) -> Path:
-    """The package as one zip file, from its folder or from the wheel that it runs from."""
+    """Write the package as one zip file, from its folder or from the wheel it was imported from."""
     package_folder = Path(reconciler.__file__).parent
     target = into / NAME
     wheel = next((parent for parent in package_folder.parents if parent.is_file()), None)

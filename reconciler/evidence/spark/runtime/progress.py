@@ -1,4 +1,4 @@
-"""How far a long job is: a line on stderr for each phase, and the stages of Spark where they can be seen."""
+"""Progress of a long job: a line on stderr for each phase, and the tasks of Spark except with Connect."""
 
 import contextlib
 import sys
@@ -14,13 +14,13 @@ from reconciler.evidence.spark.runtime import jvm
 from reconciler.evidence.spark.runtime.masters import is_connect
 
 EVERY_SECONDS: Final = 5.0
-"""A long phase is reported again at this interval, with Spark's tasks."""
+"""Interval at which a long phase is reported again."""
 
 _Tasks = Callable[[], tuple[int, int]]
 
 
 class ProgressWriter:
-    """A :data:`reconciler.base.protocols.Progress` that writes lines; at most one every :data:`EVERY_SECONDS` within a phase."""
+    """Writes progress (:data:`reconciler.base.protocols.Progress`) as lines; at most one per :data:`EVERY_SECONDS` within a phase."""
 
     def __init__(self, clock: Clock, to: TextIO | None = None) -> None:
         self._clock = clock
@@ -31,7 +31,7 @@ class ProgressWriter:
         self._lock = threading.Lock()
 
     def __call__(self, phase: str, completed: int, total: int) -> None:
-        """Report it, if it is new or the last line is old."""
+        """Write a line if the phase is new or complete, or if the last line is old."""
         with self._lock:
             now = self._clock.monotonic()
             if phase == self._phase and completed < total and now - self._last < EVERY_SECONDS:
@@ -40,7 +40,7 @@ class ProgressWriter:
             self._write(f"{phase}{f': {completed} of {total}' if total else ''}", now)
 
     def tasks(self, completed: int, total: int) -> None:
-        """Spark's tasks within the phase, if nothing else was reported for a while."""
+        """Write Spark's tasks within the phase, if the last line is old."""
         with self._lock:
             now = self._clock.monotonic()
             if total and now - self._last >= EVERY_SECONDS:
@@ -55,7 +55,7 @@ class ProgressWriter:
 
 
 def tasks_of(spark: SparkSession) -> _Tasks | None:
-    """Counts tasks of the stages that run now; ``None`` for Connect, whose client cannot see them."""
+    """Return a function that counts done and all tasks of running stages; ``None`` for Connect, whose client cannot see them."""
     if is_connect(spark):
         return None
     tracker = spark.sparkContext.statusTracker()
@@ -75,7 +75,7 @@ def tasks_of(spark: SparkSession) -> _Tasks | None:
 def watched(
     spark: SparkSession, lines: ProgressWriter, every: float = EVERY_SECONDS
 ) -> Iterator[None]:
-    """While the block runs, long phases report how many tasks are done."""
+    """Report the tasks of long phases while the block runs."""
     count = tasks_of(spark)
     if count is None:
         yield
@@ -85,7 +85,7 @@ def watched(
     def look() -> None:
         with contextlib.suppress(
             jvm.LOST, OSError
-        ):  # a JVM that died is reported by the code that works with it
+        ):  # the code that uses the JVM reports that it ended
             while not over.wait(every):
                 lines.tasks(*count())
 

@@ -1,7 +1,7 @@
-"""Sessions: local and tuned, on a cluster as that is set up, or through Spark Connect; and how they end.
+"""Sessions: local with tuned settings, on a cluster with its own settings, or through Spark Connect.
 
-Settings are made for ``local`` masters only. Under spark-submit, on a cluster and behind a Connect server the
-operator of that place decides, and nothing is set here.
+Settings apply to ``local`` masters only. Under spark-submit, on a cluster and with a Connect server, its operator
+configures Spark, and nothing is set here.
 """
 
 import contextlib
@@ -27,14 +27,14 @@ from reconciler.evidence.spark.runtime.masters import (
 from reconciler.evidence.spark.runtime.package_shipment import shipped
 
 ANSWER_SECONDS: Final = 15
-"""So long a Connect server may take until it answers at all."""
+"""Maximum time in seconds until a Connect server answers."""
 
 ANSI: Final = "spark.sql.ansi.enabled"
 
 _NAME: Final = "kquota"
 _LOOPBACK: Final = "127.0.0.1"
 QUICK: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
-"""With C1 alone a JVM keeps 48 MB for compiled code instead of 240. A few large jobs fill that, and then it ends itself."""
+"""With C1 alone a JVM reserves 48 MB for compiled code instead of 240. A few large jobs fill that, and the JVM ends."""
 LOG4J: Final = Path(__file__).with_name("log4j2.properties")
 
 
@@ -43,12 +43,12 @@ class SessionSettings:
     """Where jobs run.
 
     Attributes:
-        master: A Spark master (``local[2]``, ``spark://host:7077``, ``k8s://…``, ``yarn``); ``None`` = what spark-submit
-            or ``SPARK_REMOTE`` says, else all cores of this machine.
-        remote: ``sc://host:port`` of a Spark Connect server; then there is no master.
+        master: A Spark master (``local[2]``, ``spark://host:7077``, ``k8s://…``, ``yarn``); ``None`` = that of spark-submit
+          or ``SPARK_REMOTE``, else all cores of this machine.
+        remote: ``sc://host:port`` of a Spark Connect server; excludes ``master`` and ``memory``.
         memory: Heap of the JVM that is started here, such as ``2g``; ``None`` = Spark's default of 1g.
-        archive: Whether a local JVM starts from a class-data archive, which is made at the first start.
-        brief: For runs of seconds: the JVM compiles less, which starts faster and computes slower. Local only.
+        archive: Whether a local JVM uses a class-data archive, created at the first start.
+        brief: For runs of seconds: the JVM compiles less, so it starts faster and computes slower. Local only.
     """
 
     master: str | None = None
@@ -85,9 +85,9 @@ def silent(line: str) -> None:
 
 
 def local_settings(cores: int) -> dict[str, str]:
-    """What a session of one machine is given; nothing else is.
+    """Return the settings of a session on one machine; other sessions get none.
 
-    Two hundred partitions, Spark's default, would be two hundred tasks of milliseconds each.
+    Spark's default of 200 partitions would mean 200 tasks of milliseconds each.
     """
     return {
         "spark.ui.enabled": "false",
@@ -102,21 +102,21 @@ def local_settings(cores: int) -> dict[str, str]:
 
 
 def java_options(*, brief: bool) -> str:
-    """Options of a local JVM, without its archive. Users see no log lines below errors: Spark warns of harmless things."""
+    """Return the options of a local JVM, without its archive. Only errors are logged: Spark warns of harmless things."""
     quiet = f"-Dlog4j2.configurationFile={LOG4J.as_uri()}"
     return f"{QUICK} {quiet}" if brief else quiet
 
 
 def started(settings: SessionSettings, tell: Callable[[str], None] = silent) -> SparkSession:
-    """A session. Only one kind per process: PySpark cannot hold a classic and a Connect session at once.
+    """Return a session. Only one kind per process: PySpark cannot have a classic and a Connect session at the same time.
 
     Args:
-        settings: Where it runs.
-        tell: Takes a line before work that a user would wonder about.
+        settings: Where the session runs.
+        tell: Receives a line before work that takes long.
 
     Raises:
-        ConfigError: Java is missing or too old, or the settings do not fit where this runs.
-        SparkError: No session can be had there.
+        ConfigError: Java is missing or too old, or the settings contradict spark-submit.
+        SparkError: No session can be started.
     """
     if submitted():
         if settings != SessionSettings(archive=settings.archive, brief=settings.brief):
@@ -137,7 +137,7 @@ def started(settings: SessionSettings, tell: Callable[[str], None] = silent) -> 
 
 
 def _connected(remote: str) -> SparkSession:
-    """A session of a Connect server. PySpark would try for ten minutes to reach one that is not there."""
+    """Return a session of a Connect server, after a check of its address: PySpark retries for ten minutes."""
     import grpc  # type: ignore[import-untyped]  # noqa: PLC0415 - has no types; only Connect needs these
     from pyspark.sql.connect.client import DefaultChannelBuilder  # noqa: PLC0415
 
@@ -151,13 +151,13 @@ def _connected(remote: str) -> SparkSession:
 
 
 def _classic(settings: SessionSettings, tell: Callable[[str], None]) -> SparkSession:
-    # Else workers may start another interpreter than this one.
+    # Otherwise workers may use another interpreter.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     version = jvm.java_version()
     master = settings.master or "local[*]"
     spark_options = {"spark.app.name": _NAME, "spark.master": master}
     if settings.memory:
-        # Read when the JVM starts; later it would do nothing.
+        # Only read when the JVM starts.
         spark_options["spark.driver.memory"] = settings.memory
     cores = local_cores(master)
     if cores is not None:
@@ -178,12 +178,12 @@ def _classic(settings: SessionSettings, tell: Callable[[str], None]) -> SparkSes
 
 
 def needs_ansi(spark: SparkSession) -> None:
-    """Jobs run in ANSI mode only: without it sums that leave their type wrap, and no error says so.
+    """Require ANSI mode: without it, sums beyond their type wrap without an error.
 
-    It is Spark's default since 4.0, and on clusters and Connect servers we set nothing; so it is asked for.
+    ANSI mode is Spark's default since 4.0; clusters and Connect servers are not configured here, so it is checked.
 
     Raises:
-        ConfigError: It is off.
+        ConfigError: ANSI mode is off.
     """
     if str(spark.conf.get(ANSI)).lower() != "true":
         raise ConfigError(
@@ -195,10 +195,10 @@ def needs_ansi(spark: SparkSession) -> None:
 
 
 def stopped(spark: SparkSession) -> None:
-    """End a session, and with it the JVM that was started for it."""
-    # A JVM that died cannot be stopped, and its callers already got the error.
+    """End a session and the JVM that was started for it."""
+    # A JVM that ended cannot be stopped, and its callers already got the error.
     with contextlib.suppress(jvm.LOST, OSError), warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # of PySpark, about just this
+        warnings.simplefilter("ignore", RuntimeWarning)  # PySpark warns about exactly this
         spark.stop()
     if not is_connect(spark):
         jvm.end()
@@ -208,11 +208,11 @@ def stopped(spark: SparkSession) -> None:
 def opened(
     settings: SessionSettings, tell: Callable[[str], None] = silent
 ) -> Iterator[SparkSession]:
-    """A session for as long as the block lasts; Ctrl-C ends its jobs and the JVM, too. Arguments as :func:`started`.
+    """Open a session while the block runs; Ctrl-C also ends its jobs and the JVM. Arguments as for :func:`started`.
 
     Raises:
-        ConfigError: As there, or it has no ANSI mode.
-        SparkError: As there.
+        ConfigError: As for :func:`started`, or ANSI mode is off.
+        SparkError: As for :func:`started`.
     """
     spark = started(settings, tell)
     try:

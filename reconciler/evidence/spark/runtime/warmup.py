@@ -1,4 +1,4 @@
-"""A small job that touches what real jobs use, so that its classes are in the archive. Run by ``archive`` alone."""
+"""A small job that loads the classes that real jobs use, so that the archive contains them. Run only by ``class_archive``."""
 
 import sys
 
@@ -7,7 +7,7 @@ from pyspark.sql import functions as fn
 
 
 def main(scratch: str) -> None:
-    """Write and read files, join, group, order, window."""
+    """Write and read files, join, group, sort, and use windows."""
     spark = SparkSession.builder.getOrCreate()
     rows = spark.range(2000).select(
         "id",

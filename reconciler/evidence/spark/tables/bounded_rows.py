@@ -1,4 +1,4 @@
-"""The only way from a frame to the driver: rows up to a number that is known beforehand, or an error."""
+"""The only way from a frame to the driver: rows up to a given maximum, or an error."""
 
 from pyspark.sql import DataFrame, Row
 
@@ -6,15 +6,15 @@ from reconciler.errors import SparkError
 
 
 def rows(frame: DataFrame, max_rows: int, description: str) -> list[Row]:
-    """All rows of a frame that is small by nature.
+    """Collect all rows of a small frame.
 
     Args:
         frame: Rows for people, or a summary.
-        max_rows: More than so many are an error: nothing is cut off silently, and no driver runs out of memory.
-        description: What they are, for that error.
+        max_rows: Maximum; more is an error, so rows are never dropped silently and the driver's memory is bounded.
+        description: Noun for the rows in that error.
 
     Raises:
-        SparkError: There are more.
+        SparkError: There are more rows.
     """
     collected_rows = frame.limit(max_rows + 1).collect()
     if len(collected_rows) > max_rows:

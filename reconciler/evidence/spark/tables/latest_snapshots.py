@@ -1,4 +1,4 @@
-"""The last complete look at each cluster before a moment, and its limits: only days that may hold it are read."""
+"""The last complete snapshot of each cluster before a moment, and its limits; reads only days that may contain it."""
 
 import datetime as dt
 from collections import defaultdict
@@ -16,11 +16,11 @@ from reconciler.usage.tables import QUOTA_ENTRY, SNAPSHOT
 MOST_CLUSTERS: Final = 100_000
 
 _FASTER: Final = 8
-"""Days with looks that are read at once grow by this: one, eight, sixty-four."""
+"""Growth of the number of days read at once: 1, 8, 64."""
 
 
 class LatestSnapshot(NamedTuple):
-    """A complete look at a cluster."""
+    """A complete snapshot of a cluster."""
 
     observed_at_ms: int
     snapshot_id: str
@@ -30,16 +30,15 @@ class LatestSnapshot(NamedTuple):
 def last_looks(
     spark: SparkSession, lake: Lake, clusters: Collection[str] | None, to_ms: int
 ) -> dict[str, LatestSnapshot]:
-    """The last complete look at each cluster before a moment, by cluster id, sorted.
+    """Return the last complete snapshot of each cluster before a moment, by cluster id, sorted.
 
-    Looks are kept for 25 months. They are read from the newest day backwards, as ``lake.looks`` does: of a cluster that is
-    looked at every day, one day.
+    Snapshots are kept for 25 months. They are read from the newest day backwards: one day for a cluster with daily snapshots.
 
     Args:
         spark: The session.
-        lake: Where looks are.
-        clusters: Of these; of all by default.
-        to_ms: The moment.
+        lake: The lake with the snapshots.
+        clusters: Cluster ids; all by default.
+        to_ms: The moment, exclusive.
 
     Raises:
         LakeError: The lake cannot be read.
@@ -75,7 +74,7 @@ def _last(looks: DataFrame, to_ms: int) -> dict[str, LatestSnapshot]:
 
 
 def limits(spark: SparkSession, lake: Lake, looks: Mapping[str, LatestSnapshot]) -> DataFrame:
-    """The limits that these looks saw: rows of ``quota_entry``, from the one day of each cluster.
+    """Return the limits of these snapshots: rows of ``quota_entry``, from one day of each cluster.
 
     Raises:
         LakeError: The lake cannot be read.

@@ -1,7 +1,7 @@
-"""Since when and until when each limit was seen.
+"""The periods in which each limit was seen.
 
-Looks are points; between two of them nothing is known. So a limit is valid from the look that first saw it, and the time
-since the look before is in doubt. Only a complete look that misses a limit ends it.
+Snapshots are points in time; changes between two of them are unknown. So a limit is valid from the snapshot that first
+has it, and the time since the snapshot before is uncertain. Only a complete snapshot without the limit ends it.
 """
 
 from typing import Final
@@ -16,10 +16,10 @@ _PAIR: Final = ("cluster_id", "entity_json", "quota_key")
 
 
 def quota_validity(entries: DataFrame, snapshots: DataFrame) -> DataFrame:
-    """Since when and until when, from every look: rows of ``quota_validity``. One exchange and one sort of the entries.
+    """Return the period of each value of a limit: rows of ``quota_validity``. One exchange and one sort of the entries.
 
     Args:
-        entries: ``quota_entry`` of all looks.
+        entries: ``quota_entry`` of all snapshots.
         snapshots: ``snapshot`` of the same.
     """
     dated_entries = entries.drop("observed_at_ms").join(
@@ -64,7 +64,7 @@ def quota_validity(entries: DataFrame, snapshots: DataFrame) -> DataFrame:
 
 
 def _with_neighbours(snapshots: DataFrame) -> DataFrame:
-    """Each look with how many complete ones there were, and the complete ones around it. A few rows per cluster and day."""
+    """Add to each snapshot the number of complete ones so far, and the complete ones before and after. A few rows per cluster and day."""
     along = Window.partitionBy("cluster_id").orderBy("observed_at_ms", "snapshot_id")
     until = along.rowsBetween(Window.unboundedPreceding, 0)
     before_window = along.rowsBetween(Window.unboundedPreceding, -1)

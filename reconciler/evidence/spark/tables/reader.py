@@ -1,4 +1,4 @@
-"""Tables of a lake as frames: exactly the files that manifests name, whichever folder they lie in."""
+"""Tables of a lake as frames: exactly the files that manifests list, in any folder."""
 
 import datetime as dt
 from collections.abc import Collection, Iterable
@@ -20,27 +20,27 @@ def frame(
     from_day: dt.date | None = None,
     to_day: dt.date | None = None,
 ) -> DataFrame:
-    """The rows of a table; all its columns, each nullable, as Spark reads files.
+    """Return the rows of a table with all its columns, each nullable, as Spark reads files.
 
     Args:
         spark: Any session; its machines must reach the files.
-        lake: Where.
-        table: Which table.
-        clusters: Of these cluster ids; of all by default.
+        lake: The lake.
+        table: The table.
+        clusters: Cluster ids; all by default.
         from_day: The first day.
-        to_day: The last day, included.
+        to_day: The last day, inclusive.
 
     Raises:
-        LakeError: A manifest is damaged or of a version that this program does not read, or Spark cannot read there.
+        LakeError: A manifest is damaged or of an unsupported version, or Spark cannot read the store.
     """
     return of(spark, lake, table, lake.manifests(table, clusters, from_day, to_day))
 
 
 def of(spark: SparkSession, lake: Lake, table: Table, manifests: Iterable[Manifest]) -> DataFrame:
-    """The rows of some units of a table, as :func:`frame`; of none, a frame without rows.
+    """Return the rows of some units of a table, as :func:`frame`; without units, a frame without rows.
 
-    Nullable columns that came with this schema version are null in files of the one before: the reader looks columns up
-    by name. The folders mean nothing, so Spark must not guess columns from their names.
+    Columns that are new in this schema version are null in older files: Spark finds columns by name. Folder names carry no
+    columns, so Spark must not infer any from them.
     """
     paths = [lake.store.uri(file.path) for manifest in manifests for file in manifest.files]
     schema = schemas.struct(table)

@@ -1,4 +1,4 @@
-"""Rows of a result into the lake: one unit per cluster, by the last day of the window; the newest result of a day stands."""
+"""Writes rows of a result to the lake: one unit per cluster, on the last day of the window; the newest result of a day replaces others."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -26,13 +26,13 @@ def commit_results(
     progress: Progress,
     inputs: Mapping[str, str] | None = None,
 ) -> int:
-    """Commit the rows of a result for each cluster; a cluster without rows gets an empty unit, which is a result, too.
+    """Commit the rows of a result for each cluster; a cluster without rows gets an empty unit, which is a result too.
 
     Returns:
-        How many rows were committed.
+        The number of committed rows.
 
     Raises:
-        LakeConflict: Others were quicker :data:`TRIES` times.
+        LakeConflict: Other writers committed first :data:`TRIES` times.
         LakeError: The lake cannot be read or written.
     """
     result_inputs = {"from_ms": str(span.from_ms), "to_ms": str(span.to_ms), **(inputs or {})}
@@ -55,5 +55,5 @@ def commit_results(
             return total
         units = list(
             commit_result.conflicts
-        )  # a result does not depend on what stood there: it replaces that
-    raise LakeConflict(f"others were quicker {TRIES} times with {table.name}")
+        )  # a result does not depend on the unit that it replaces
+    raise LakeConflict(f"{table.name}: another writer committed first {TRIES} times")

@@ -1,7 +1,7 @@
-"""Spark's schemas of the tables, made from ``usage.tables``, and the check that a transform keeps to one.
+"""Spark schemas of the tables, derived from ``usage.tables``, and the check that a transform conforms to one.
 
-Spark reads every column of a file as nullable, whatever the file says. So nullability is restored, and enforced row
-by row, where a transform ends: :func:`conforming`.
+Spark reads every column of a file as nullable. So :func:`conforming` restores nullability at the end of a transform, and
+enforces it for each row.
 """
 
 from typing import Final
@@ -46,18 +46,18 @@ _EMPTY: Final[dict[ColumnKind, str]] = {
     ColumnKind.DAY: "DATE'1970-01-01'",
     ColumnKind.TEXTS: "CAST(array() AS ARRAY<STRING>)",
 }
-"""A value of each kind; it is never seen, but an expression that ends with it cannot be null."""
+"""A value of each kind; it never appears, but an expression that ends with it is not nullable."""
 
 _CASTS: Final[dict[type[DataType], tuple[type[DataType], ...]]] = {
     LongType: (ByteType, ShortType, IntegerType),
-    IntegerType: (ByteType, ShortType, LongType),  # ANSI: what does not fit is an error of the job
+    IntegerType: (ByteType, ShortType, LongType),  # in ANSI mode, overflow is an error of the job
     DoubleType: (FloatType,),
 }
-"""What may be cast to what. Anything else is a mistake of the transform and not for a cast to hide."""
+"""The allowed casts, from the types of the value to the type of the key. Any other cast would hide a mistake of the transform."""
 
 
 def struct(table: Table) -> StructType:
-    """The schema of a table, nullability included."""
+    """Return the schema of a table, including nullability."""
     return StructType(
         [
             StructField(column.name, TYPES[column.kind], nullable=column.null)
@@ -67,9 +67,9 @@ def struct(table: Table) -> StructType:
 
 
 def conforming(frame: DataFrame, table: Table) -> DataFrame:
-    """The columns of a table, in its order, with its types and its nullability; other columns are dropped.
+    """Return the columns of a table in its order, with its types and nullability; other columns are dropped.
 
-    A null where the table allows none fails the job, and names the column; nothing is replaced.
+    A null in a column that is not nullable fails the job with the name of the column; no null is replaced.
 
     Raises:
         TypeError: A column is missing or has another type.
@@ -101,7 +101,7 @@ def conforming(frame: DataFrame, table: Table) -> DataFrame:
 
 
 def _present(column: Column, name: str, kind: ColumnKind) -> Column:
-    """The column, or an error of the job. Spark drops the rest of ``coalesce`` after what cannot be null."""
+    """Return the column, raising an error of the job on null. Spark drops the rest of ``coalesce`` after a non-null expression."""
     absent = fn.raise_error(fn.lit(f"{name} is null")).cast(TYPES[kind])
     return fn.coalesce(column, absent, fn.expr(_EMPTY[kind]))
 

@@ -1,4 +1,4 @@
-"""A window of time as jobs are given it, and the days of units that it touches."""
+"""A window of time for jobs, and the days of units that it touches."""
 
 import datetime as dt
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from reconciler.usage.samples import DAY_MS, day_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeWindow:
-    """From and to (not included), milliseconds since the epoch."""
+    """From and to (exclusive), milliseconds since the epoch."""
 
     from_ms: int
     to_ms: int
@@ -23,17 +23,17 @@ class TimeWindow:
 
     @property
     def first_day(self) -> dt.date:
-        """The day in which it begins, UTC."""
+        """The UTC day of the begin."""
         return day_of(self.from_ms)
 
     @property
     def last_day(self) -> dt.date:
-        """The day in which it ends; results are kept by it."""
+        """The UTC day of the end; results are committed under it."""
         return day_of(self.to_ms - 1)
 
     @property
     def whole_days(self) -> "TimeWindow":
-        """The same with whole days: what daily histograms can answer for."""
+        """The same window extended to whole days, for daily histograms."""
         return TimeWindow(
             from_ms=self.from_ms // DAY_MS * DAY_MS, to_ms=-(-self.to_ms // DAY_MS) * DAY_MS
         )

@@ -1,6 +1,6 @@
-"""Frames into a lake: Spark writes a folder that is not read, then each unit is committed by itself.
+"""Writes frames to a lake: Spark writes a folder that is not read, then each unit is committed separately.
 
-A job that dies at any point leaves every unit as it was, or whole and new; its folder goes with ``kquota spark expire``.
+A job that ends at any point leaves every unit old or new as a whole; ``kquota spark expire`` removes its folder.
 """
 
 from collections.abc import Iterable, Mapping
@@ -27,11 +27,11 @@ _PART: Final = ".parquet"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NextGeneration:
-    """What shall come after a generation of a unit.
+    """The next generation of a unit.
 
     Attributes:
-        unit: Which unit.
-        after: Its newest generation when the work began; ``None`` = there was none.
+        unit: The unit.
+        after: Its newest generation when the work began; ``None`` = none.
     """
 
     unit: Unit
@@ -43,10 +43,10 @@ class NextGeneration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitResult:
-    """What became of units.
+    """The results of the commits of units.
 
     Attributes:
-        conflicts: Units that another writer committed meanwhile: look at them anew.
+        conflicts: Units that another writer committed in the meantime; read them again.
     """
 
     manifests: tuple[Manifest, ...] = ()
@@ -54,28 +54,28 @@ class CommitResult:
 
     @property
     def rows(self) -> int:
-        """How many rows were committed."""
+        """The number of committed rows."""
         return sum(manifest.rows for manifest in self.manifests)
 
 
 def write_frame(
     lake: Lake, frame: DataFrame, table: Table
 ) -> dict[tuple[str, str], tuple[UnitFile, ...]]:
-    """Write the rows of a table into a new folder, one file for each unit, and measure the files.
+    """Write the rows of a table to a new folder, one file per unit, and measure the files.
 
     Args:
-        lake: Where. Nothing in it changes: no manifest names the files yet.
+        lake: The lake; its contents do not change, because no manifest lists the files yet.
         frame: The rows; :func:`~reconciler.evidence.spark.tables.schemas.conforming` is applied.
-        table: Which table.
+        table: The table.
 
     Returns:
         The files by cluster id and day (ISO).
 
     Raises:
-        LakeError: The store refuses, or a file is not whole.
+        LakeError: The store fails, or a file is incomplete.
     """
     folder = f"{table.name}/{lake.new_name()}"
-    # Folders are named after copies: a file must hold its cluster and day itself, and Spark leaves out what folders name.
+    # Folders use copies of the columns: Spark omits partition columns from files, and files must contain cluster and day.
     keyed = schemas.conforming(frame, table).select(
         "*", fn.col("cluster_id").alias(_CLUSTER), fn.col("day").cast("string").alias(_DAY)
     )
@@ -97,7 +97,7 @@ def write_frame(
 
 
 def _unit_of(path: str) -> tuple[str, str]:
-    """Cluster and day of ``unit_cluster=…/unit_day=…/part…``; Spark escapes as in an address."""
+    """Return cluster and day of ``unit_cluster=…/unit_day=…/part…``, which Spark escapes as in a URL."""
     cluster, day, _ = path.split("/", 2)
     return unquote(cluster.removeprefix(f"{_CLUSTER}=")), unquote(day.removeprefix(f"{_DAY}="))
 
@@ -108,18 +108,18 @@ def committed(
     generations: Iterable[NextGeneration],
     progress: Progress = silent,
 ) -> CommitResult:
-    """Make a frame the content of units of one table. Units without rows are committed empty.
+    """Commit a frame as the content of units of one table. Units without rows are committed empty.
 
-    Two writers: the one that is late loses the unit, which is reported; what it wrote for it is removed.
+    Of two writers of a unit, the later one fails with a conflict, which is reported; its files are deleted.
 
     Args:
-        lake: Where.
+        lake: The lake.
         frame: All rows of these units, and no others.
         generations: The units, of one table.
-        progress: Called for each.
+        progress: Called after each unit.
 
     Raises:
-        LakeError: There are rows of other units, or the store refuses.
+        LakeError: There are rows of other units, units of several tables, or the store fails.
     """
     units = tuple(generations)
     tables = {generation.unit.table.name: generation.unit.table for generation in units}

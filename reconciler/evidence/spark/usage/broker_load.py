@@ -1,4 +1,4 @@
-"""What brokers can give, what is promised and served at one time, and who goes beyond a fair share where that is too much.
+"""Budgets of brokers, promised and served rates, and use beyond a fair share in overloaded intervals.
 
 Spark groups by broker; the arithmetic is that of :mod:`reconciler.usage.kernel.broker_load` and :mod:`reconciler.usage.capacity`.
 """
@@ -40,11 +40,11 @@ _BROKER_COLUMNS: Final = {
 }
 
 CAPACITIES: Final = "cluster_id string, direction string, capacity_units bigint, headroom_ppm bigint, replication_factor int"
-"""The schema of capacities: one row per cluster and direction; null = not configured, or no factor assumed."""
+"""The schema of capacities: one row per cluster and direction; null = not configured, or no assumed factor."""
 
 
 def direction(quota_type: Column) -> Column:
-    """Which way the bytes of a quota type go; null for what is not bytes."""
+    """Return the direction of the bytes of a quota type; null for types that do not count bytes."""
     direction_name = fn.when(
         quota_type == str(QuotaType.PRODUCE), fn.lit(str(_DIRECTIONS[QuotaType.PRODUCE]))
     )
@@ -59,13 +59,13 @@ def moments(
     brokers: DataFrame,
     max_gap_ms: Column,
 ) -> DataFrame:
-    """What all clients of a broker together were served at each moment, beside what the broker did in all.
+    """Return for each moment the rate served to all clients of a broker, and the broker's total traffic.
 
     Args:
-        samples: ``usage_sample`` of produce and fetch; other types are passed over.
+        samples: ``usage_sample`` of produce and fetch; other types are ignored.
         limits: :data:`~reconciler.evidence.spark.limits.effective_limits.BUCKET` and ``limit_units``, for buckets that have a limit.
         brokers: ``broker_sample``.
-        max_gap_ms: A longer gap begins a session.
+        max_gap_ms: A longer gap starts a new session.
 
     Returns:
         :data:`MOMENT`, ``dt_ms`` and the other fields of :class:`reconciler.usage.kernel.broker_load.BrokerMoments`.
@@ -121,7 +121,7 @@ def moments(
 
 
 NO_LIMIT: Final = 0
-"""Stands for no limit where samples are packed."""
+"""Marks a missing limit in packed samples."""
 
 _SERVED: Final = StructType(
     [
@@ -135,7 +135,6 @@ _SERVED: Final = StructType(
 
 
 def _served(blocks: pa.Table) -> pa.Table:
-    """One series -> what was served in the time of each of its samples."""
     (row,) = blocks.slice(0, 1).select((*SERIES, "limit_units", "gap_ms")).to_pylist()
     (series,) = series_blocks.series_by(blocks, SERIES).values()
     schema = to_arrow_schema(_SERVED)
@@ -150,13 +149,13 @@ def _served(blocks: pa.Table) -> pa.Table:
 
 
 def capacity(at: DataFrame, limits: DataFrame, observed: DataFrame, day: dt.date) -> DataFrame:
-    """Rows of ``capacity_row``.
+    """Return rows of ``capacity_row``.
 
     Args:
-        at: What :func:`moments` gave, with the columns of :data:`CAPACITIES`.
+        at: The result of :func:`moments` with the columns of :data:`CAPACITIES`.
         limits: :data:`~reconciler.evidence.spark.limits.effective_limits.BUCKET` and ``limit_units``.
-        observed: :data:`~reconciler.evidence.spark.usage.limit_usage.SERIES` of every bucket that a broker saw.
-        day: The last day of the window, by which results are kept.
+        observed: :data:`~reconciler.evidence.spark.usage.limit_usage.SERIES` of every bucket recorded by a broker.
+        day: The last day of the window, under which results are committed.
     """
     with_promises = at.join(promised(limits, observed), list(BROKER), "left").withColumn(
         "day", fn.lit(day)
@@ -166,12 +165,11 @@ def capacity(at: DataFrame, limits: DataFrame, observed: DataFrame, day: dt.date
 
 
 def with_capacities(at: DataFrame, capacities: DataFrame) -> DataFrame:
-    """Moments with the columns of :data:`CAPACITIES`; null = not configured."""
+    """Add the columns of :data:`CAPACITIES` to moments; null = not configured."""
     return at.join(fn.broadcast(capacities), ["cluster_id", "direction"], "left")
 
 
 def _capacity_row(at: pa.Table) -> pa.Table:
-    """One broker, one way -> its row."""
     (first,) = at.slice(0, 1).select((*BROKER, "promised_units", "day")).to_pylist()
     of_broker = load(_moments(at), _capacity(at))
     limits = [first.pop("promised_units") or 0]
@@ -213,7 +211,7 @@ def _capacity(at: pa.Table) -> BrokerCapacity:
 
 
 def promised(limits: DataFrame, observed: DataFrame) -> DataFrame:
-    """The sum of the limits of all buckets that a broker saw, by direction."""
+    """Return the sum of the limits of all buckets recorded by a broker, by direction."""
     limits_of_brokers = (
         observed.select(*SERIES)
         .distinct()
@@ -228,7 +226,7 @@ def promised(limits: DataFrame, observed: DataFrame) -> DataFrame:
 
 
 def _rates(five_minutes: DataFrame) -> DataFrame:
-    """``usage_5m`` of bytes with ``direction`` and ``rate_units``."""
+    """Return ``usage_5m`` of types that count bytes, with ``direction`` and ``rate_units``."""
     rates = five_minutes.withColumn("direction", direction(fn.col("quota_type"))).where(
         fn.col("direction").isNotNull() & (fn.col("sum_dt_ms") > 0)
     )
@@ -248,10 +246,10 @@ _INTERVAL_BUDGET: Final = StructType(
 
 
 def interval_budgets(at: DataFrame, span_ms: int) -> DataFrame:
-    """The smallest budget of each interval of a broker: :data:`BROKER`, ``bucket_ms``, ``budget_units``; known ones only.
+    """Return the smallest budget of each interval of a broker: :data:`BROKER`, ``bucket_ms``, ``budget_units``; known budgets only.
 
     Args:
-        at: What :func:`with_capacities` gave.
+        at: The result of :func:`with_capacities`.
         span_ms: Length of an interval.
     """
 
@@ -272,14 +270,14 @@ def interval_budgets(at: DataFrame, span_ms: int) -> DataFrame:
 
 
 def beyond(five_minutes: DataFrame, budgets_of_intervals: DataFrame) -> DataFrame:
-    """The intervals in which a broker was used beyond its budget.
+    """Return the intervals in which the use of a broker exceeded its budget.
 
     Args:
         five_minutes: ``usage_5m`` of the window.
-        budgets_of_intervals: What :func:`interval_budgets` gave.
+        budgets_of_intervals: The result of :func:`interval_budgets`.
 
     Returns:
-        :data:`BROKER`, ``bucket_ms``, ``budget_units``, and ``rank`` within the cluster: 1 is furthest beyond.
+        :data:`BROKER`, ``bucket_ms``, ``budget_units``, and ``rank`` within the cluster: 1 has the largest excess.
     """
     sums = (
         _rates(five_minutes).groupBy(*BROKER, "bucket_ms").agg(fn.sum("rate_units").alias("_rate"))
@@ -297,12 +295,12 @@ def beyond(five_minutes: DataFrame, budgets_of_intervals: DataFrame) -> DataFram
 
 
 def hot(five_minutes: DataFrame, over: DataFrame, max_intervals: int) -> DataFrame:
-    """The intervals in which a broker was used furthest beyond its budget, with all clients that used it.
+    """Return the intervals with the largest excess over the budget, with all clients of these intervals.
 
     Args:
-        five_minutes: As in :func:`beyond`.
-        over: What that gave; kept, so that Spark knows how small it is.
-        max_intervals: How many intervals of each cluster: none is left out because of another's.
+        five_minutes: As for :func:`beyond`.
+        over: The result of :func:`beyond`, persisted, so that Spark knows its size.
+        max_intervals: Maximum number of intervals of each cluster; clusters do not displace each other.
 
     Returns:
         Rows of ``usage_5m`` with ``direction``, ``rate_units`` and ``budget_units``.
@@ -312,18 +310,18 @@ def hot(five_minutes: DataFrame, over: DataFrame, max_intervals: int) -> DataFra
 
 
 def left_out(over: DataFrame, max_intervals: int) -> DataFrame:
-    """How many hot intervals :func:`hot` leaves out: ``cluster_id`` and ``intervals``; clusters without any are missing."""
+    """Return the number of intervals beyond the maximum of :func:`hot`: ``cluster_id`` and ``intervals``; only clusters with any."""
     omitted_intervals = over.where(fn.col("rank") > max_intervals)
     return omitted_intervals.groupBy("cluster_id").agg(fn.count(fn.lit(1)).alias("intervals"))
 
 
 def noisy(intervals: DataFrame, limits: DataFrame, day: dt.date) -> DataFrame:
-    """Rows of ``noisy_row``: the core's water-filling, asked once per hot interval; buckets without an excess are left out.
+    """Return rows of ``noisy_row``: ``shares`` of ``usage.capacity`` for each hot interval; buckets without an excess are dropped.
 
     Args:
-        intervals: What :func:`hot` gave: few.
+        intervals: The result of :func:`hot`.
         limits: :data:`~reconciler.evidence.spark.limits.effective_limits.BUCKET` and ``limit_units``: the weights.
-        day: As in :func:`capacity`.
+        day: As for :func:`capacity`.
     """
     weighted = intervals.join(limits.select(*BUCKET, "limit_units"), list(BUCKET), "left").select(
         "cluster_id",
@@ -342,7 +340,7 @@ def noisy(intervals: DataFrame, limits: DataFrame, day: dt.date) -> DataFrame:
 
 
 def _shared(interval: pa.Table) -> pa.Table:
-    """One interval of one broker: who used more than a fair share."""
+    """Compute the excess over fair shares in one interval of one broker and quota type."""
     rows = interval.to_pylist()
     uses = [
         BucketUse(

@@ -1,4 +1,4 @@
-"""Limits to come of one cluster or many: read from plans and snapshots, and simulated by the core where there is little to read.
+"""Candidate limits of clusters, read from plans and snapshots, and their simulation without Spark for small inputs.
 
 Nothing here needs PySpark.
 """
@@ -30,11 +30,11 @@ from reconciler.usage.throttle_models import MIN_DELAY_MS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidateLimits:
-    """Limits to come of one cluster: a whole state, or a plan on top of what the lake says is there.
+    """The candidate limits of one cluster: a whole state, or a plan to apply to the last snapshot in the lake.
 
     Attributes:
-        state: Everything that will be set; ``None`` where there is a plan.
-        plan: What will change; ``None`` where there is a state.
+        state: All limits; ``None`` if there is a plan.
+        plan: The changes; ``None`` if there is a state.
         callback: A custom quota callback of its brokers.
     """
 
@@ -44,7 +44,7 @@ class CandidateLimits:
     callback: str | None = None
 
     def after(self, before: QuotaState) -> QuotaState:
-        """The limits to come, given those of today."""
+        """Return the candidate limits, given the current ones."""
         if self.state is not None:
             return self.state
         return before if self.plan is None else apply_to(before, self.plan.changes)
@@ -52,12 +52,12 @@ class CandidateLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationRequest:
-    """A job, understood.
+    """Candidates, window and policy of a run.
 
     Attributes:
-        to_ms: Its end, not included.
-        most: Whole tenants are shown up to so many rows, at least one.
-        source: The lake, without secrets.
+        to_ms: End of the window, exclusive.
+        most: Maximum number of rows; tenants are shown whole, and at least one.
+        source: Address of the lake, without secrets.
     """
 
     candidates: tuple[CandidateLimits, ...]
@@ -71,15 +71,15 @@ class SimulationRequest:
 
     @property
     def day(self) -> dt.date:
-        """The last day of the window: results are kept by it."""
+        """The last day of the window; results are committed under it."""
         return day_of(self.to_ms - 1)
 
 
 def read(plans: Sequence[Path], snapshots: Sequence[Path]) -> tuple[CandidateLimits, ...]:
-    """Saved plans and snapshots of limits to come, sorted by cluster.
+    """Read saved plans and snapshots of candidate limits, sorted by cluster.
 
     Raises:
-        UsageError: A file cannot be read, says no cluster, or two speak of one.
+        UsageError: A file cannot be read or has no cluster id, or two files have the same cluster.
         ConfigError: A file is damaged.
         StalePlan: A plan is of another version.
     """
@@ -99,17 +99,15 @@ def _add(
     if not candidate.cluster_id:
         raise UsageError(f"{path} does not say of which cluster it is")
     if candidate.cluster_id in candidates_by_cluster:
-        raise UsageError(
-            f"{path} speaks of {candidate.cluster_id}, of which another file speaks, too"
-        )
+        raise UsageError(f"{path} and another file are both about cluster {candidate.cluster_id}")
     candidates_by_cluster[candidate.cluster_id] = candidate
 
 
 def text_of(path: Path) -> str:
-    """A file as text.
+    """Read a file as text.
 
     Raises:
-        UsageError: It cannot be read.
+        UsageError: The file cannot be read.
     """
     try:
         return path.read_text(encoding="utf-8")
@@ -118,11 +116,11 @@ def text_of(path: Path) -> str:
 
 
 def by_core(lake: Lake, work: SimulationRequest) -> Simulation:
-    """The same simulation as the job of Spark, without it: for what fits one machine's memory.
+    """Run the same simulation as the Spark job without Spark, for inputs that fit the memory of one machine.
 
     Raises:
         LakeError: The lake cannot be read or written.
-        QuotaValueError: Samples are twice there or out of range.
+        QuotaValueError: Samples are duplicated or out of range.
     """
     notes: list[EvidenceNote] = []
     questions: list[ImpactQuery] = []
@@ -148,7 +146,7 @@ def by_core(lake: Lake, work: SimulationRequest) -> Simulation:
 def _keep(
     lake: Lake, day: dt.date, window: recorded_window.RecordedWindow, rows: Sequence[ImpactRow]
 ) -> Manifest:
-    """All rows, into the lake."""
+    """Commit all rows to the lake."""
     unit = Unit(table=IMPACT_ROW, cluster_id=window.cluster_id, day=day)
     table = arrow_tables.schema(IMPACT_ROW)
     table_rows = pa.Table.from_pylist(
@@ -158,7 +156,7 @@ def _keep(
 
 
 def inputs_of(window: recorded_window.RecordedWindow) -> dict[str, str]:
-    """What rows of a window are made from."""
+    """Return the inputs of a window's rows, for the manifest."""
     return {
         "from_ms": str(window.from_ms),
         "to_ms": str(window.to_ms),
@@ -167,7 +165,7 @@ def inputs_of(window: recorded_window.RecordedWindow) -> dict[str, str]:
 
 
 def columns_of(row: ImpactRow) -> dict[str, object]:
-    """A row as the columns of ``impact_row``, without the day."""
+    """Return a row as the columns of ``impact_row``, without the day."""
     bucket = row.bucket.columns
     names = (name for name in IMPACT_ROW.names if name != "day" and name not in bucket)
     return {name: getattr(row, name) for name in names} | bucket

@@ -1,4 +1,4 @@
-"""What several jobs need to know first: evidence notes, the limits of buckets, what was measured. Frames and bounded values."""
+"""Inputs that several jobs share: evidence notes, limits of buckets, coverage. Frames and bounded values."""
 
 import datetime as dt
 from collections.abc import Collection, Iterable, Mapping
@@ -29,15 +29,15 @@ _NAMED: Final = {
     GroupKind.PAIR: ("named", "named", "absent"),
     GroupKind.IP: ("absent", "absent", "named"),
 }
-"""Kinds of the three slots of an entity that is one bucket by itself."""
+"""Kinds of the three slots of an entity that matches exactly one bucket."""
 
 
 def limits_of(buckets: DataFrame, entries: DataFrame) -> DataFrame:
-    """The buckets that have a limit which can be computed with: ``BUCKET``, ``limit_units``, ``source_entity``.
+    """Return the buckets that have a finite limit: ``BUCKET``, ``limit_units``, ``source_entity``.
 
     Args:
         buckets: ``BUCKET``, each once.
-        entries: Limits of one look per cluster (:func:`reconciler.evidence.spark.tables.latest_snapshots.limits`).
+        entries: Limits of one snapshot per cluster (:func:`reconciler.evidence.spark.tables.latest_snapshots.limits`).
     """
     return (
         effective_limits.tags(buckets.select(*BUCKET), entries)
@@ -47,7 +47,7 @@ def limits_of(buckets: DataFrame, entries: DataFrame) -> DataFrame:
 
 
 def named_limits(entries: DataFrame) -> DataFrame:
-    """Limits of entities that are one bucket by themselves, seen or not; columns as :func:`limits_of`."""
+    """Return the finite limits of entities that match exactly one bucket, used or not; columns as :func:`limits_of`."""
     kinds = fn.struct("user_kind", "client_kind", "ip_kind")
     group = fn.lit(None).cast("string")
     for kind, (user, client_id, ip) in _NAMED.items():
@@ -78,16 +78,16 @@ def evidence(
     span: TimeWindow,
     looks: Mapping[str, LatestSnapshot],
 ) -> tuple[EvidenceNote, ...]:
-    """On what a report about a window rests, one note per cluster that has samples or was asked for.
+    """Return the evidence of a report about a window, one note per cluster that has samples or is in ``clusters``.
 
-    The coverage is that of the broker that was seen least; a cluster without samples says so in ``stale``.
+    The coverage is that of the broker with the fewest answers; ``stale`` reports a cluster without samples.
 
     Args:
         spark: The session.
-        lake: Where samples are.
-        clusters: Of these; of all by default.
+        lake: The lake with the samples.
+        clusters: Cluster ids; all by default.
         span: The window.
-        looks: Those that limits are taken from (:func:`reconciler.evidence.spark.tables.latest_snapshots.last_looks`).
+        looks: Snapshots of the limits (:func:`reconciler.evidence.spark.tables.latest_snapshots.last_looks`).
     """
     samples = lake.manifests(USAGE_SAMPLE, clusters, **days(span))
     clusters_with_samples = {manifest.unit.cluster_id for manifest in samples}
@@ -121,7 +121,7 @@ def evidence(
 def covered_ppm(
     spark: SparkSession, lake: Lake, clusters: Collection[str] | None, span: TimeWindow
 ) -> dict[str, int]:
-    """The share of a window in which brokers answered, in millionths: of each cluster, of the broker that was seen least."""
+    """Return the share of a window in which brokers answered, in millionths, by cluster: that of the broker with the lowest share."""
     up = reader.frame(spark, lake, TARGET_UP, clusters, **days(span))
     in_window = (fn.col("ts_ms") >= span.from_ms) & (fn.col("ts_ms") < span.to_ms)
     lasted = fn.when(fn.col("up"), fn.col("dt_ms").cast("bigint")).otherwise(
@@ -145,5 +145,5 @@ def _partial(manifests: Iterable[Manifest]) -> tuple[str, ...]:
 
 
 def days(span: TimeWindow) -> dict[str, dt.date]:
-    """The days of a window as :func:`reconciler.evidence.spark.tables.reader.frame` takes them."""
+    """Return the days of a window as arguments of :func:`reconciler.evidence.spark.tables.reader.frame`."""
     return {"from_day": span.first_day, "to_day": span.last_day}

@@ -1,7 +1,7 @@
-"""Which rows a change of limits asks for: the core's own regrouping, one grouped call per cluster over distinct buckets.
+"""The rows that a change of limits affects: ``usage.impact.query`` in one grouped call per cluster over distinct buckets.
 
-Spark brings the buckets that brokers recorded; limits, which are bounded by entities, go along with the call. Samples are
-never in it.
+Spark collects the distinct buckets that brokers recorded; limits, whose number is bounded, are arguments of the call.
+The call gets no samples.
 """
 
 from collections import defaultdict
@@ -52,16 +52,16 @@ ROWS: Final = StructType(
         StructField("parts", ArrayType(_PART)),
     ]
 )
-"""What the call answers; ``item`` is :data:`ASKED` or what is reported beside it, ``n`` numbers the rows of a cluster."""
+"""Schema of the result; ``item`` is :data:`ASKED` or the kind of a remark, ``n`` numbers the rows of a cluster."""
 
 ASKED, FLIPPED, UNEXPLAINED, NOTE = "asked", "flipped", "unexplained", "note"
 
 
 class ClusterChange(NamedTuple):
-    """What is known of a change of one cluster's limits before anything is read of its samples.
+    """A change of one cluster's limits, before its samples are read.
 
     Attributes:
-        recorded: Those under which series were recorded; ``None`` = those of today.
+        recorded: Limits under which series were recorded; ``None`` = the current ones.
         callback: A custom quota callback of the brokers.
     """
 
@@ -73,7 +73,7 @@ class ClusterChange(NamedTuple):
 
 
 def seen_buckets(samples: DataFrame, clusters: Iterable[str]) -> DataFrame:
-    """The distinct buckets of each broker, and a row without a bucket for each cluster: one without samples has a group, too."""
+    """Return the distinct buckets of each broker, and a row without a bucket for each cluster, so that clusters without samples have a group."""
     distinct = samples.select("cluster_id", "quota_type", "broker_id", *BUCKET).distinct()
     named = samples.sparkSession.createDataFrame(
         [(name,) for name in clusters], "cluster_id string"
@@ -82,20 +82,20 @@ def seen_buckets(samples: DataFrame, clusters: Iterable[str]) -> DataFrame:
 
 
 def questions(samples: DataFrame, changes: Mapping[str, ClusterChange]) -> DataFrame:
-    """The rows that each cluster's change asks for, as :data:`ROWS`; see ``usage.impact.query.impact_query``.
+    """Return the rows that each cluster's change affects, as :data:`ROWS`; see ``usage.impact.query.impact_query``.
 
-    It is a bounded frame that several steps read: keep it (``persist``) before it is used.
+    The frame is bounded and read by several steps: persist it before use.
 
     Args:
         samples: Rows of ``usage_sample``.
-        changes: By cluster id; samples of other clusters are passed over.
+        changes: Changes by cluster id; samples of other clusters are ignored.
     """
     groups = seen_buckets(samples, changes).groupBy("cluster_id")
     return groups.applyInArrow(_answering(dict(changes)), ROWS)
 
 
 def _answering(changes: Mapping[str, ClusterChange]) -> Callable[[pa.Table], pa.Table]:
-    """The grouped call: one cluster's buckets -> its rows."""
+    """Return the grouped function that converts one cluster's buckets to its rows."""
 
     def answered(bucket_rows: pa.Table) -> pa.Table:
         cluster_id: str = bucket_rows.column("cluster_id")[0].as_py()
@@ -123,7 +123,7 @@ def _answering(changes: Mapping[str, ClusterChange]) -> Callable[[pa.Table], pa.
 
 
 def bucket_of_row(row: Row | Mapping[str, Any]) -> Bucket:
-    """The bucket of a row with its columns."""
+    """Return the bucket of a row."""
     return Bucket(
         kind=GroupKind(row["group_kind"]),
         user=row["user"],

@@ -1,4 +1,4 @@
-"""What people are shown of very many rows: the worst tenants, whole, and counts of the rest. Only these reach the driver."""
+"""A summary of very many rows for people: the worst tenants with all their rows, and counts of the rest. Only these reach the driver."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -43,18 +43,18 @@ TENANT: Final = ("cluster_id", "quota_type", *BUCKET, "any_name")
 
 
 MOST_SHOWN: Final = 100_000
-"""Rows of whole tenants that may come to the driver."""
+"""Maximum number of rows of the worst tenants on the driver."""
 
 
 def impact_row(row: dict[str, Any]) -> ImpactRow:
-    """A row of ``impact_row`` as the value that renderers know."""
+    """Convert a row of ``impact_row`` to the value that renderers use."""
     return value_of(row, ImpactRow)
 
 
 def _refusing(
     policy: WhatIfPolicy,
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The tenants of rows that a policy refuses, as the core says."""
+    """Return a function that finds the tenants of rows that the policy refuses, by ``summarize`` of ``usage``."""
 
     def refused(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         schema = to_arrow_schema(_TENANT)
@@ -75,12 +75,12 @@ _TENANT: Final = StructType(
 
 
 def worst_tenants(rows: DataFrame, policy: WhatIfPolicy, max_rows: int) -> DataFrame:
-    """All rows of the tenants that people are shown: those that the policy refuses, then the worst.
+    """Return all rows of the tenants to show: those that the policy refuses, then the worst.
 
     Args:
-        rows: Of ``impact_row``; kept.
+        rows: Rows of ``impact_row``, persisted.
         policy: The tiers.
-        max_rows: How many tenants.
+        max_rows: Maximum number of tenants.
     """
     worse = rows.where(fn.col("verdict") == str(ImpactVerdict.WORSE))
     refused_tenants = worse.mapInArrow(_refusing(policy), _TENANT).distinct()
@@ -108,15 +108,15 @@ def simulation(
     notes: tuple[str, ...] = (),
     max_rows: int = MOST_ROWS,
 ) -> Simulation:
-    """The report: at most ``max_rows`` tenants, and counts of the rest.
+    """Return the report: at most ``max_rows`` tenants, and counts of the rest.
 
     Args:
-        rows: Of ``impact_row``; kept.
-        questions: What was asked, for what was noticed on the way; kept.
-        evidence: One per cluster.
+        rows: Rows of ``impact_row``, persisted.
+        questions: The result of ``impact_query.questions`` with its remarks, persisted.
+        evidence: One note per cluster.
         policy: The tiers.
         notes: More sentences.
-        max_rows: How many tenants, and about how many rows.
+        max_rows: Maximum number of tenants, and about the number of rows.
     """
     if policy.elastic is ElasticHandling.IGNORE:
         elastic = fn.col("quota_type").isin(*map(str, ELASTIC))
@@ -153,7 +153,7 @@ def simulation(
 
 
 def _question(question_facts: DataFrame) -> ImpactQuery:
-    """What was noticed, of all clusters; so many of each as are shown."""
+    """Return the remarks of all clusters, as many of each kind as are shown."""
     items = {}
     for item in (FLIPPED, UNEXPLAINED):
         rows = (
@@ -181,7 +181,7 @@ def _question(question_facts: DataFrame) -> ImpactQuery:
 
 
 def _more(sentences: int) -> tuple[str, ...]:
-    """How many sentences there are, where they are more than are shown."""
+    """Return a sentence with the number of sentences, if it exceeds the shown ones."""
     if sentences <= MOST_NAMES:
         return ()
     return (f"{sentences:,} sentences about whole types in all; the first {MOST_NAMES} are shown",)

@@ -1,6 +1,6 @@
-"""Use against limits: percentiles from daily histograms, sums from five minutes, one word for each bucket on each broker.
+"""Use against limits: percentiles from daily histograms, sums from five-minute intervals, a state for each bucket on each broker.
 
-The words are :class:`reconciler.usage.reports.profiles.UsageState`, the bounds :data:`reconciler.usage.histogram.BOUNDS`.
+States are :class:`reconciler.usage.reports.profiles.UsageState`, bounds :data:`reconciler.usage.histogram.BOUNDS`.
 """
 
 import datetime as dt
@@ -21,7 +21,7 @@ _PERCENTILES: Final = {"p50_units": 500_000, "p95_units": 950_000, "p99_units": 
 
 
 def percentiles(hist: DataFrame) -> DataFrame:
-    """Rates that were not exceeded in so much of the time: one row per bucket and broker.
+    """Return percentiles of the rate over time: one row per bucket and broker.
 
     Args:
         hist: Rows of ``usage_hist_d``, of any days.
@@ -48,13 +48,13 @@ def percentiles(hist: DataFrame) -> DataFrame:
 
 
 def _first(ppm: int) -> Column:
-    """The first histogram bucket up to which so much of the time lies."""
+    """Return the first histogram bucket up to which the given share of the time lies, in millionths."""
     reached = fn.col("passed") * fn.lit(MILLION) >= fn.lit(ppm) * fn.col("whole")
     return fn.min(fn.when(reached, fn.col("bucket")))
 
 
 def sums(five_minutes: DataFrame) -> DataFrame:
-    """What adds up over a window: one row per bucket and broker.
+    """Return the sums over a window: one row per bucket and broker.
 
     Args:
         five_minutes: Rows of ``usage_5m``.
@@ -62,20 +62,19 @@ def sums(five_minutes: DataFrame) -> DataFrame:
     return five_minutes.groupBy(*SERIES).agg(
         fn.sum("sum_dt_ms").alias("covered_ms"),
         fn.max("max_rate_units").alias("max_rate_units"),
-        fn.sum("throttled_ms").alias("throttled_ms"),  # null only if all are
+        fn.sum("throttled_ms").alias("throttled_ms"),  # null only if all are null
         fn.sum("censored_ms").alias("censored_ms"),
     )
 
 
 def use(five_minutes: DataFrame, hist: DataFrame, limits: DataFrame, day: dt.date) -> DataFrame:
-    """Rows of ``usage_row`` for everything that was seen.
+    """Return rows of ``usage_row`` for all recorded use.
 
     Args:
         five_minutes: ``usage_5m`` of the window.
         hist: ``usage_hist_d`` of the window.
-        limits: The columns of :data:`BUCKET`, ``limit_units`` (null = unlimited) and ``source_entity`` ("" = no limit's),
-            one row for each bucket that has a limit.
-        day: The last day of the window, by which results are kept.
+        limits: The columns of :data:`BUCKET`, ``limit_units`` and ``source_entity``, one row for each bucket that has a finite limit.
+        day: The last day of the window, under which results are committed.
     """
     usage_rows = (
         sums(five_minutes)
@@ -91,13 +90,13 @@ def use(five_minutes: DataFrame, hist: DataFrame, limits: DataFrame, day: dt.dat
 def unused(
     observed: DataFrame, declared: DataFrame, measured: DataFrame, day: dt.date
 ) -> DataFrame:
-    """Rows of ``usage_row`` for limits of named buckets that no client used: ``unused``, or ``no_data`` where nothing is counted.
+    """Return rows of ``usage_row`` for limits of named buckets without use: ``unused``, or ``no_data`` without telemetry of the type.
 
     Args:
-        observed: Rows of :func:`use`.
-        declared: Buckets that a limit names whole: the columns of :data:`BUCKET`, ``limit_units``, ``source_entity``.
-        measured: ``cluster_id`` and ``quota_type`` that brokers counted at all.
-        day: As in :func:`use`.
+        observed: The result of :func:`use`.
+        declared: Buckets that a limit names exactly: the columns of :data:`BUCKET`, ``limit_units``, ``source_entity``.
+        measured: ``cluster_id`` and ``quota_type`` of recorded types.
+        day: As for :func:`use`.
     """
     observed_buckets = observed.select(*BUCKET).distinct()
     unused_limits = (
@@ -129,7 +128,7 @@ def unused(
 
 
 def state() -> Column:
-    """``profiles.state_of`` where the broker counts, by the first that holds."""
+    """Return the ``UsageState`` of recorded use; the first that applies."""
     max_rate, limit = fn.col("max_rate_units"), fn.col("limit_units")
     return (
         fn.when(max_rate == 0, fn.lit(str(UsageState.UNUSED)))
@@ -142,11 +141,11 @@ def state() -> Column:
 
 
 def curves(five_minutes: DataFrame, drawn_series: DataFrame, span_ms: int) -> DataFrame:
-    """Use over time of some buckets, in equal spans: what charts are drawn from.
+    """Return use over time of some buckets in equal spans, for charts.
 
     Args:
         five_minutes: ``usage_5m`` of the window.
-        drawn_series: The columns of :data:`SERIES`: a few dozen rows.
+        drawn_series: The columns of :data:`SERIES`; a few dozen rows.
         span_ms: Length of a span; a multiple of five minutes.
 
     Returns:
@@ -157,7 +156,7 @@ def curves(five_minutes: DataFrame, drawn_series: DataFrame, span_ms: int) -> Da
         fn.broadcast(drawn_series.select(*SERIES).distinct()), list(SERIES), "left_semi"
     )
     return drawn_rows.groupBy(*SERIES, begin.alias("begin_ms")).agg(
-        # Units of five minutes fit easily; a thousand times as many of a long span may not.
+        # A sum of units fits a bigint, but a thousand times the sum of a long span may not.
         integer_columns.quotient(
             fn.sum(fn.col("sum_units").cast("decimal(28,0)")) * fn.lit(1000), fn.sum("sum_dt_ms")
         )

@@ -1,7 +1,7 @@
-"""Right-sizing of every bucket at once: samples and cases in, rows of ``recommendation`` out.
+"""Limits for every bucket at once: samples and cases in, rows of ``recommendation`` out.
 
-Spark brings the samples of each bucket together; the limit and its evidence are those of
-:func:`reconciler.usage.recommendation.sizing.recommend`, which tries limits and proves the result without another look at the files.
+Spark groups the samples of each bucket; :func:`reconciler.usage.recommendation.sizing.recommend` computes the limit and its
+evidence, and verifies it without reading the files again.
 """
 
 import datetime as dt
@@ -27,7 +27,7 @@ from reconciler.usage.samples import QuotaType
 from reconciler.usage.tables import RECOMMENDATION
 
 AT_ONCE: Final = 4
-"""Buckets that one call of Python sizes; it holds their samples of all brokers."""
+"""Buckets per Python call; a call has the samples of all their brokers in memory."""
 
 CASES: Final = StructType(
     [
@@ -43,18 +43,18 @@ CASES: Final = StructType(
         StructField("max_gap_ms", LongType()),
     ]
 )
-"""One bucket to be sized; ``n`` is unique within a cluster, ``marks`` holds :data:`PINNED` and :data:`BUMPED`."""
+"""A bucket to size; ``n`` is unique within a cluster, ``marks`` contains :data:`PINNED` and :data:`BUMPED`."""
 
 PINNED, BUMPED = "pinned", "bumped"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizingParameters:
-    """What is the same for all cases.
+    """Parameters common to all cases.
 
     Attributes:
-        to_ms: Its end, not included; the last week before it is held out.
-        tiers: By the names that cases give; one per name and type where bounds differ: ``name`` or ``name:type``.
+        to_ms: End of the window, exclusive; its last week is held out.
+        tiers: Tiers by the name in cases: ``name``, or ``name:type`` if bounds differ by type.
     """
 
     from_ms: int
@@ -63,24 +63,24 @@ class SizingParameters:
 
     @property
     def day(self) -> dt.date:
-        """The last day of the window, by which results are kept."""
+        """The last day of the window, under which results are committed."""
         return dt.datetime.fromtimestamp((self.to_ms - 1) / 1000, dt.UTC).date()
 
     def tier(self, name: str, kind: QuotaType) -> Tier:
-        """The tier of a name, with the bounds of a type."""
+        """Return the tier of a name, with the bounds of a type."""
         return self.tiers.get(f"{name}:{kind}") or self.tiers[name]
 
 
 def recommendations(
     samples: DataFrame, cases: DataFrame, sizing: SizingParameters, *, broadcast: bool = True
 ) -> DataFrame:
-    """A limit for each case with its evidence: ``usage.recommendation.sizing.recommend`` of every bucket.
+    """Return a limit for each case with its evidence: ``usage.recommendation.sizing.recommend`` of every bucket.
 
     Args:
-        samples: Rows of ``usage_sample``; what lies outside the window is not looked at.
-        cases: Rows of :data:`CASES`; kept, for they are read several times.
+        samples: Rows of ``usage_sample``; those outside the window are ignored.
+        cases: Rows of :data:`CASES`, persisted, since they are read several times.
         sizing: Window and tiers.
-        broadcast: Whether the cases fit every executor; else samples are shuffled once more.
+        broadcast: Whether to broadcast the cases to every executor; otherwise samples are shuffled once more.
     """
     numbered = cases.withColumn("cluster", cluster_number(cases))
     owners = numbered.select("cluster_id", "quota_type", *BUCKET, "cluster", "n")
@@ -99,7 +99,7 @@ def recommendations(
 
 
 def _sizing(sizing: SizingParameters) -> Callable[[pa.Table, pa.Table], pa.Table]:
-    """The grouped call: cases and their samples -> rows of ``recommendation``."""
+    """Return the grouped function that converts cases and their samples to rows of ``recommendation``."""
 
     def size(cases: pa.Table, blocks: pa.Table) -> pa.Table:
         brokers: dict[int, list[SampleSeries]] = {}

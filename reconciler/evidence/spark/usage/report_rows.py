@@ -1,4 +1,4 @@
-"""Rows of results as the values that are shown: a bounded number, the most significant first, the rest counted."""
+"""Rows of results as report values: a bounded number, the most significant first, the rest counted."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -35,10 +35,10 @@ from reconciler.usage.tags import Bucket
 T = TypeVar("T")
 
 Values: TypeAlias = Row | Mapping[str, Any]
-"""A row by the names of its columns."""
+"""A row by column names."""
 
 MOST_ROWS: Final = 10_000
-"""Rows of a table that a report may hold at all."""
+"""Maximum number of rows of a table in a report."""
 
 _STATES: Final = (
     UsageState.THROTTLED,
@@ -48,13 +48,13 @@ _STATES: Final = (
     UsageState.USED,
     UsageState.IDLE,
 )
-"""What is shown first."""
+"""Display order."""
 
 _ADVICE: Final = (Advice.CHANGE, Advice.REFUSED, Advice.INSUFFICIENT, Advice.KEEP)
 
 
 def value_of(row: Values, kind: Callable[..., T]) -> T:
-    """A row of a table as the value that has its columns; a bucket's columns become one."""
+    """Convert a row of a table to a value with its columns; the columns of a bucket become one field."""
     hints = get_type_hints(kind)
     values_by_field: dict[str, Any] = {}
     for row_field in fields(kind):  # type: ignore[arg-type] # rows of reports are dataclasses
@@ -75,13 +75,13 @@ def _typed(value: Any, hint: object) -> object:  # noqa: ANN401 - a cell of any 
 def first(
     frame: DataFrame, kind: Callable[..., T], order: Sequence[Column | str], max_rows: int
 ) -> tuple[tuple[T, ...], int]:
-    """The first rows of a result, and how many more there are.
+    """Return the first rows of a result, and the number of remaining rows.
 
     Args:
-        frame: Rows of the table of ``kind``; kept, for it is read twice.
-        kind: What they become.
-        order: The most telling first; completed so that equal frames give equal rows.
-        max_rows: How many.
+        frame: Rows of the table of ``kind``, persisted, since it is read twice.
+        kind: The class of the values.
+        order: The most significant first; a total order, so that equal frames give equal rows.
+        max_rows: Maximum number of rows.
     """
     row_limit = min(max_rows, MOST_ROWS)
     rows = bounded_rows.rows(frame.orderBy(*order).limit(row_limit), row_limit, "rows")
@@ -90,7 +90,7 @@ def first(
 
 
 def may_be_worse() -> Column:
-    """:attr:`ImpactRow.may_be_worse` of a row of ``impact_row``."""
+    """Return :attr:`ImpactRow.may_be_worse` of a row of ``impact_row``."""
     observed_ms = fn.greatest("censored_ms", fn.coalesce("observed_throttled_ms", fn.lit(0)))
     before, after = fn.col("before_units"), fn.col("after_units")
     tighter = after.isNotNull() & (before.isNull() | (after < before))
@@ -103,7 +103,7 @@ def may_be_worse() -> Column:
 
 
 def severity() -> Column:
-    """:attr:`ImpactRow.severity` of a row of ``impact_row``."""
+    """Return :attr:`ImpactRow.severity` of a row of ``impact_row``."""
     severity_column = fn.when(may_be_worse(), fn.lit(MAY_BE_WORSE))
     for verdict, number in SEVERITIES.items():
         severity_column = severity_column.when(fn.col("verdict") == str(verdict), fn.lit(number))
@@ -115,7 +115,7 @@ class VerdictCounts:
     """Counts of all rows of ``impact_row``.
 
     Attributes:
-        blind: How many could not be judged.
+        blind: Number of rows without a judgement.
     """
 
     verdicts: Mapping[ImpactVerdict, int]
@@ -123,12 +123,12 @@ class VerdictCounts:
 
     @property
     def rows(self) -> int:
-        """How many there are."""
+        """The number of rows."""
         return sum(self.verdicts.values())
 
 
 def tally(frame: DataFrame) -> VerdictCounts:
-    """What all rows of ``impact_row`` say, counted in one pass."""
+    """Count the verdicts of all rows of ``impact_row`` in one pass."""
     grouped = frame.groupBy("verdict", may_be_worse().alias("open")).count()
     count_rows = bounded_rows.rows(grouped, 2 * len(ImpactVerdict), "verdicts")
     amounts = {
@@ -143,7 +143,7 @@ def tally(frame: DataFrame) -> VerdictCounts:
 
 
 def impact_rows(frame: DataFrame, max_rows: int) -> tuple[tuple[ImpactRow, ...], int]:
-    """Rows of ``impact_row``: the worst first."""
+    """Return rows of ``impact_row``, the worst first."""
     order = [
         severity().desc(),
         fn.col("after_throttled_ms").desc_nulls_last(),
@@ -155,7 +155,7 @@ def impact_rows(frame: DataFrame, max_rows: int) -> tuple[tuple[ImpactRow, ...],
 def recommendation_rows(
     frame: DataFrame, max_rows: int
 ) -> tuple[tuple[RecommendationRow, ...], int]:
-    """Rows of ``recommendation``: what should change before what was refused, too thin, or may stay; in each the furthest first."""
+    """Return rows of ``recommendation``: changes, then refused, insufficient and kept ones; each with the largest difference first."""
     rank = fn.lit(len(_ADVICE))
     for number, advice in enumerate(_ADVICE):
         rank = fn.when(fn.col("advice") == str(advice), fn.lit(number)).otherwise(rank)
@@ -169,7 +169,7 @@ def recommendation_rows(
 
 
 def usage_rows(frame: DataFrame, max_rows: int) -> tuple[tuple[UsageRow, ...], int]:
-    """Rows of ``usage_row``: throttled first, then the nearest to their limit."""
+    """Return rows of ``usage_row``: throttled first, then by use relative to the limit."""
     severity = fn.lit(len(_STATES))
     for number, state in enumerate(_STATES):
         severity = fn.when(fn.col("state") == str(state), fn.lit(number)).otherwise(severity)
@@ -184,14 +184,14 @@ def usage_rows(frame: DataFrame, max_rows: int) -> tuple[tuple[UsageRow, ...], i
 
 
 def capacity_rows(frame: DataFrame, max_rows: int) -> tuple[tuple[CapacityRow, ...], int]:
-    """Rows of ``capacity_row``: the most overloaded first."""
+    """Return rows of ``capacity_row``, the most overloaded first."""
     order = [fn.col("overload_ms").desc_nulls_last(), fn.col("coincident_ppm").desc_nulls_last()]
     names = ("cluster_id", "broker_id", "direction")
     return first(frame, CapacityRow, [*order, *map(fn.col, names)], max_rows)
 
 
 def noisy_rows(frame: DataFrame, max_rows: int) -> tuple[tuple[NoisyRow, ...], int]:
-    """Rows of ``noisy_row``: the largest excess first."""
+    """Return rows of ``noisy_row``, the largest excess first."""
     return first(
         frame,
         NoisyRow,
@@ -201,19 +201,19 @@ def noisy_rows(frame: DataFrame, max_rows: int) -> tuple[tuple[NoisyRow, ...], i
 
 
 Limits = dict[tuple[str, QuotaType, Bucket, str], tuple[int | None, int | None]]
-"""Limits now and then of a bucket on a broker."""
+"""Limits before and after, of a bucket on a broker."""
 
 
 def curves(
     frame: DataFrame, limits: Limits, span_ms: int, max_curves: int
 ) -> tuple[UsageCurve, ...]:
-    """Curves from :func:`reconciler.evidence.spark.usage.limit_usage.curves`, in the order of ``limits``.
+    """Return the curves of :func:`reconciler.evidence.spark.usage.limit_usage.curves`, in the order of ``limits``.
 
     Args:
-        frame: Spans of the buckets that ``limits`` names.
-        limits: Of each.
+        frame: Spans of the buckets in ``limits``.
+        limits: Limits of each curve.
         span_ms: Length of a span.
-        max_curves: Spans in all; more are an error.
+        max_curves: Maximum number of points of all curves; more is an error.
     """
     points: dict[tuple[str, QuotaType, Bucket, str], list[Row]] = {
         series_key: [] for series_key in limits

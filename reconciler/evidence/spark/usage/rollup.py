@@ -1,7 +1,7 @@
-"""Five minutes and days of use: sums and histograms of samples, each unit from the samples of its own day.
+"""Five-minute sums and daily histograms of samples; each unit uses the samples of its own day.
 
 ``usage_5m`` has the units of :func:`reconciler.usage.kernel.throttling.demand_of` summed over five minutes,
-``usage_hist_d`` the time in each bucket of :data:`reconciler.usage.histogram.BOUNDS` in a day.
+``usage_hist_d`` the time in each bucket of :data:`reconciler.usage.histogram.BOUNDS` per day.
 """
 
 from typing import Final
@@ -17,7 +17,7 @@ from reconciler.usage.tables import USAGE_5M, USAGE_HIST_D
 INTERVAL_MS: Final = 300_000
 
 RULE: Final = "1"
-"""Goes up whenever the same samples would give other rows: then all units are made anew."""
+"""Increased whenever equal samples would give other rows; then all units are written again."""
 
 _SERIES: Final = (
     "cluster_id",
@@ -32,12 +32,12 @@ _SERIES: Final = (
 
 
 def interval(ts_ms: Column) -> Column:
-    """The five minutes that a sample is counted in: those in which it was read."""
+    """Return the five-minute interval of a sample, by the time at which it was read."""
     return integer_columns.div_down(ts_ms, fn.lit(INTERVAL_MS)) * fn.lit(INTERVAL_MS).cast("bigint")
 
 
 def usage_5m(samples: DataFrame) -> DataFrame:
-    """``usage_sample`` -> ``usage_5m``."""
+    """Convert ``usage_sample`` to ``usage_5m``."""
     lasted = fn.col("dt_ms").cast("bigint")
     throttled = fn.coalesce(fn.col("throttle_ms") > 0, fn.expr("false"))
     nothing = fn.lit(0).cast("bigint")
@@ -48,7 +48,7 @@ def usage_5m(samples: DataFrame) -> DataFrame:
             fn.sum(integer_columns.arrived(fn.col("rate_units"), lasted)).alias("sum_units"),
             fn.max("rate_units").alias("max_rate_units"),
             fn.count_if(throttled).alias("throttled_samples"),
-            # Null where no sample says whether it was: a sum passes over null, and is null where all are.
+            # Null if no sample has a throttle time: a sum ignores nulls, and is null if all values are.
             fn.sum(
                 fn.when(throttled, lasted).when(fn.col("throttle_ms").isNotNull(), nothing)
             ).alias("throttled_ms"),
@@ -61,7 +61,7 @@ def usage_5m(samples: DataFrame) -> DataFrame:
 
 
 def usage_hist_d(samples: DataFrame) -> DataFrame:
-    """``usage_sample`` -> ``usage_hist_d``."""
+    """Convert ``usage_sample`` to ``usage_hist_d``."""
     return schemas.conforming(
         samples.groupBy(
             *_SERIES, integer_columns.bucket_index(fn.col("rate_units")).alias("bucket")

@@ -1,4 +1,4 @@
-"""Windows of many clusters at once: their samples as one frame, and what each window is worth as evidence."""
+"""Windows of several clusters: their samples as one frame, and the evidence of each window."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ from reconciler.usage.tables import USAGE_SAMPLE
 
 
 def samples(spark: SparkSession, lake: Lake, windows: Sequence[RecordedWindow]) -> DataFrame:
-    """The samples of all windows, which are of one span of time."""
+    """Return the samples of all windows, which have the same time span."""
     ts = fn.col("ts_ms")
     units = [unit for window in windows for unit in window.samples]
     in_window = (ts >= windows[0].from_ms) & (ts < windows[0].to_ms)
@@ -25,7 +25,7 @@ def samples(spark: SparkSession, lake: Lake, windows: Sequence[RecordedWindow]) 
 def evidence(
     spark: SparkSession, lake: Lake, windows: Sequence[RecordedWindow], *, source: str, now_ms: int
 ) -> tuple[EvidenceNote, ...]:
-    """What each window is worth, coverage included."""
+    """Return the evidence of each window, including coverage."""
     span = TimeWindow(from_ms=windows[0].from_ms, to_ms=windows[0].to_ms)
     covered = facts.covered_ppm(spark, lake, [window.cluster_id for window in windows], span)
     return tuple(

@@ -1,7 +1,7 @@
-"""Series on their way to the kernel: runs of samples packed into one row each, so that a shuffle moves no single sample.
+"""Series packed for the kernel: each run of samples becomes one row, so that a shuffle moves no single samples.
 
-Files keep the samples of a day by series, so a run is a day of a series, or what a batch holds of it. Any order gives the same
-series; in theirs, a shuffle moves one row for thousands of samples, and nothing is sorted but a series that is out of order.
+Files contain the samples of a day by series, so a run is a day of a series or the part in a batch. The order of runs does
+not matter; in file order a shuffle moves one row for thousands of samples, and only series out of order are sorted.
 """
 
 from collections import defaultdict
@@ -26,11 +26,11 @@ from reconciler.usage.kernel.series import (
 )
 
 _SHORTEST: Final = 8
-"""Runs that are shorter on average are made longer: the batch is not in the order of the store."""
+"""If runs are shorter on average, the batch is not in file order and is sorted first."""
 
 
 def packed(samples: DataFrame, names: Sequence[str]) -> DataFrame:
-    """Samples as runs.
+    """Pack samples into runs.
 
     Args:
         samples: Columns of ``usage_sample``, in any order.
@@ -60,7 +60,7 @@ def packed(samples: DataFrame, names: Sequence[str]) -> DataFrame:
 
 
 def portion(rows: int) -> Column:
-    """Which of the portions of so many numbers ``n`` a row belongs to."""
+    """Return the portion of a row: its number ``n`` divided by ``rows``, rounded down."""
     return fn.floor(fn.col("n") / fn.lit(rows)).cast("int").alias("portion")
 
 
@@ -98,10 +98,10 @@ def _beginnings(batch: pa.RecordBatch, names: tuple[str, ...]) -> IntColumn:
 
 
 def series_by(blocks: pa.Table, names: Sequence[str]) -> dict[tuple[Any, ...], SampleSeries]:
-    """The series of runs, by their values of some columns; columns that are not named must not differ within a series.
+    """Return the series of runs, by the values of some columns; other columns must not differ within a series.
 
     Raises:
-        QuotaValueError: A sample is there twice or out of range.
+        QuotaValueError: A sample is duplicated or out of range.
     """
     runs_by_series: defaultdict[tuple[Any, ...], list[tuple[bytes, ...]]] = defaultdict(list)
     keys = zip(*(blocks.column(name).to_pylist() for name in names), strict=True)

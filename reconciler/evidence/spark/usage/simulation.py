@@ -1,7 +1,7 @@
-"""What a change of limits would have done to recorded use: samples and questions in, rows of ``impact_row`` out.
+"""The effect of changed limits on recorded use: samples and affected rows in, rows of ``impact_row`` out.
 
-Spark finds the samples of each bucket that is asked for and brings them together; the rows are made by
-:func:`reconciler.usage.impact.replay.replayed`, as in a preview.
+Spark collects the samples of each affected bucket; :func:`reconciler.usage.impact.replay.replayed` computes the rows, as
+in a preview.
 """
 
 import datetime as dt
@@ -33,7 +33,7 @@ from reconciler.usage.tables import IMPACT_ROW
 from reconciler.usage.throttle_models import MIN_DELAY_MS
 
 AT_ONCE: Final = 16
-"""Rows of one cluster that one call of Python makes: each call costs a millisecond, and holds the samples of its rows."""
+"""Rows per Python call: a call costs a millisecond, and has the samples of its rows in memory."""
 
 
 def impacts(
@@ -45,15 +45,15 @@ def impacts(
     broadcast: bool = True,
     consumers: ConsumerFetches = NOT_STATED,
 ) -> DataFrame:
-    """Each bucket that changes on each broker, before and after: ``usage.impact.replay.judged`` of every cluster.
+    """Return each affected bucket on each broker, before and after: ``usage.impact.replay.judged`` of every cluster.
 
     Args:
         samples: Rows of ``usage_sample`` within the window.
-        questions: What :func:`reconciler.evidence.spark.usage.impact_query.questions` answered; kept, for it is read several times.
+        questions: The result of :func:`reconciler.evidence.spark.usage.impact_query.questions`, persisted, since it is read several times.
         day: The last day of the window.
-        min_delay_ms: A shorter delay is no throttling.
-        broadcast: Whether the buckets that are asked for fit every executor; else samples are shuffled once more.
-        consumers: How large the fetches of consumers are.
+        min_delay_ms: A shorter delay is not counted as throttling.
+        broadcast: Whether to broadcast the affected buckets to every executor; otherwise samples are shuffled once more.
+        consumers: The sizes of consumer fetches.
     """
     requests = questions.where(fn.col("item") == ASKED).withColumn(
         "cluster", cluster_number(questions)
@@ -74,14 +74,14 @@ def impacts(
 
 
 def cluster_number(frame: DataFrame) -> Column:
-    """The place of each cluster among those of a frame, from 1: a number travels with each sample, an id would be long."""
+    """Return the position of each cluster id in a frame, from 1: each sample carries this number instead of a long id."""
     once = bounded_rows.rows(frame.select("cluster_id").distinct(), MOST_CLUSTERS, "clusters")
     names = fn.array(*(fn.lit(name) for name in sorted(row.cluster_id for row in once)))
     return fn.array_position(names, fn.col("cluster_id")).cast("int")
 
 
 def parts_of(requests: DataFrame) -> DataFrame:
-    """The series to read, one row for each part of each row that is asked for."""
+    """Return the series to read, one row for each part of each affected row."""
     parts = requests.select(
         "cluster",
         "n",
@@ -96,7 +96,7 @@ def parts_of(requests: DataFrame) -> DataFrame:
 def _replaying(
     day: dt.date, min_delay_ms: int, consumers: ConsumerFetches
 ) -> Callable[[pa.Table, pa.Table], pa.Table]:
-    """The grouped call: rows that are asked for and the samples of their parts -> rows of ``impact_row``."""
+    """Return the grouped function that converts affected rows and the samples of their parts to rows of ``impact_row``."""
 
     def replay(requests: pa.Table, blocks: pa.Table) -> pa.Table:
         series = series_blocks.series_by(blocks, ("n", "slot"))

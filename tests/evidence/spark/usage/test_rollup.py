@@ -195,7 +195,7 @@ def test_who_is_late_looks_again_and_wins_or_finds_the_work_done(
 
 def test_who_is_always_late_says_so(spark: SparkSession, tmp_path: Path) -> None:
     lake, _ = filled(tmp_path, days=1)
-    with pytest.raises(LakeConflict, match="others were quicker 5 times with usage_5m"):
+    with pytest.raises(LakeConflict, match="usage_5m: another writer committed first 5 times"):
         run(spark, Overtaken(lake, times=1000))
 
 
