@@ -311,9 +311,7 @@ class KafkaCluster:
         """Wait until the given nodes (all without arguments) respond on every client port."""
         chosen = [self._nodes[number] for number in nodes or self.numbers]
         tls = None
-        if (
-            self.authority is not None
-        ):  # client certificates may be required, or certificates invalid
+        if self.authority is not None:  # a test may require client certificates
             tls = self.authority.client_context(self.authority.client("readiness"))
             tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
         self._wait(lambda: all(node.answers(tls) for node in chosen), "answer")

@@ -14,12 +14,7 @@ from dataclasses import dataclass
 
 LOOPBACK = "127.0.0.1"
 CALL_SECONDS = 5.0
-CLUSTER, LITERAL, ALLOW, ANY = (
-    4,
-    3,
-    3,
-    1,
-)  # ResourceType, PatternType, AclPermissionType, ANY of all
+CLUSTER, LITERAL, ALLOW, ANY = 4, 3, 3, 1  # ResourceType, PatternType, AclPermissionType, any
 METADATA_LEVEL_OF_3_9, NEWEST_METADATA_LEVEL = (
     21,
     60,
