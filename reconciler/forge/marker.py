@@ -54,7 +54,7 @@ def with_state(marker: Marker, facts: str) -> str:
 
 
 def state_of(body: str) -> str:
-    """Return the fingerprint in a text of ours; "" if it has none."""
+    """Return the fingerprint in a posted text; "" if it has none."""
     second = body.replace("\r\n", "\n").split("\n", 2)[1:2]
     line = second[0] if second else ""
     return line.removeprefix(_STATE).removesuffix(" -->") if line.startswith(_STATE) else ""

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeAlias
 
 from reconciler.manifest.document import DEFAULT_NAMESPACE
 from reconciler.manifest.rules.cluster import seconds_of
-from reconciler.manifest.schema_names import API_VERSION as API_VERSION  # noqa: PLC0414 - said once, used here
+from reconciler.manifest.schema_names import API_VERSION as API_VERSION  # noqa: PLC0414 - re-exported
 from reconciler.manifest.schema_names import GROUP as GROUP  # noqa: PLC0414 - the same
 
 VERSION: Final = API_VERSION.partition("/")[2]
@@ -100,7 +100,7 @@ _NO_LABELS: Final[Mapping[str, str]] = {}
 
 
 MOST_FINALIZERS: Final = 32
-"""Of an object with more finalizers, only whether ours is among them, and its position, are kept."""
+"""Maximum number of kept finalizers; of more, only the operator's finalizer and its position are kept."""
 
 FINALIZER_PLACE: Final = f"{GROUP}/finalizer-place"
 """Field of kept metadata: the position of our finalizer in the list. Objects of an API server do not have it."""

@@ -4,7 +4,7 @@ The official client's elector (37) is not used: it trusts wall clocks, waits wit
 never releases a Lease. The rules:
 
 - A held Lease is respected until *we* have seen it unchanged for its whole duration; no clock of another machine counts.
-- Our own term starts before the last successful renewal was *sent*, and ends (``deadline``) well before any other
+- This replica's term starts before the last successful renewal was *sent*, and ends (``deadline``) well before any other
   candidate may take the Lease (``duration``).
 - After ``deadline`` without a renewal nothing may be written. If no write to Kafka is in flight, leading pauses until
   the API server answers: a Lease with our identity was taken by no other candidate. Otherwise the process has to end.
@@ -216,7 +216,7 @@ class Leader:
             return False
         if observed.holder != self._me:
             self._from_another = not self._given_back_by_us(observed)
-        # Otherwise it is ours already, because an earlier response was lost: ``_from_another`` keeps its value.
+        # Otherwise this replica already holds it, because an earlier response was lost: ``_from_another`` keeps its value.
         with contextlib.suppress(KubernetesConflict):
             await self._write(observed.lease, holder=self._me, is_taken=observed.holder != self._me)
             if self._from_another:

@@ -105,8 +105,8 @@ def orphaned(documents: Collection[str], owned: OwnershipRecords) -> tuple[Orpha
 def given_up(pairs: Iterable[Pair], owned: OwnershipRecords) -> Iterator[RecordChange]:
     """Yield the record changes after the deletion timeout: the limits stay and are recorded as orphaned.
 
-    Giving up a deletion records Retain: otherwise the next reconciliation would remove the limit after its status
-    said that it stays.
+    Giving up a deletion records Retain: otherwise the next reconciliation would remove a limit whose status
+    already reported that it stays.
     """
     for subject, key in pairs:
         record = owned.records[subject]

@@ -380,7 +380,7 @@ class KubeInventory:
 def _merged(
     own: Mapping[_K, _V], loaded: Mapping[_K, _V], before: Mapping[_K, _V], now: Mapping[_K, _V]
 ) -> Mapping[_K, _V]:
-    """Merge our values with another writer's changes; ours take precedence.
+    """Merge own values with another writer's changes; own values take precedence.
 
     Args:
         own: Our intended values.

@@ -150,7 +150,7 @@ async def _remove_finalizer(api: KubernetesApi, obj: Obj) -> None:
         except NotFound:
             return
         except KubernetesError as error:
-            # Other finalizers were added or removed, so ours has another position.
+            # Other finalizers were added or removed, so the operator's finalizer has another position.
             has_moved = isinstance(error, KubernetesConflict) or error.status == _TEST_FAILED
             if not has_moved or not tries_left:
                 raise

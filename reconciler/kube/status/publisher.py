@@ -93,7 +93,7 @@ class StatusPublisher:
     async def pending(
         self, eligibilities: Mapping[str, Eligibility], *, is_over: Callable[[], bool]
     ) -> None:
-        """Documents without any status say that they wait.
+        """Write the status ``Pending`` to documents without any status.
 
         Args:
             eligibilities: All documents.
