@@ -288,7 +288,7 @@ async def _callback(client: QuotaClient, patience: float) -> Check:
 async def _records(
     target: ClusterTarget, client: QuotaClient, cluster: Cluster
 ) -> AsyncIterator[Check]:
-    """Check the inventory, its expired overrides, and our clock against its times."""
+    """Check the inventory, its expired overrides, and the local clock against its times."""
     from reconciler.app.clusters.record_stores import read_only_inventory
 
     clock = SystemClock()

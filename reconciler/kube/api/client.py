@@ -48,7 +48,7 @@ class ListResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessReview:
-    """Whether we have a permission; ``reason`` is the authorizer's text, often ""."""
+    """Whether the client has a permission; ``reason`` is the authorizer's text, often ""."""
 
     allowed: bool
     reason: str = ""

@@ -22,7 +22,7 @@ REQUESTED_AT: Final = f"{GROUP}/requestedAt"
 FIELD_MANAGER: Final = "kafka-quota-reconciler"
 
 Obj: TypeAlias = Mapping[str, Any]
-"""An object as JSON; not validated by us."""
+"""An object as JSON, not validated."""
 
 
 def metadata_of(obj: Obj) -> Obj:
@@ -92,7 +92,7 @@ def is_terminating(obj: Obj) -> bool:
 
 
 def has_finalizer(obj: Obj) -> bool:
-    """Whether it has our finalizer."""
+    """Whether it has the operator's finalizer."""
     return FINALIZER in (metadata_of(obj).get("finalizers") or ())
 
 
@@ -103,7 +103,7 @@ MOST_FINALIZERS: Final = 32
 """Maximum number of kept finalizers; of more, only the operator's finalizer and its position are kept."""
 
 FINALIZER_PLACE: Final = f"{GROUP}/finalizer-place"
-"""Field of kept metadata: the position of our finalizer in the list. Objects of an API server do not have it."""
+"""Field of kept metadata: the position of the operator's finalizer in the list. Objects of an API server do not have it."""
 
 FINALIZER_FIELDS: Final = frozenset({"finalizers", FINALIZER_PLACE})
 """The fields that :func:`few_finalizers` may return."""
@@ -124,7 +124,7 @@ def few_finalizers(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def finalizer_place(obj: Obj) -> int:
-    """Return the position of our finalizer in the list when the object was read.
+    """Return the position of the operator's finalizer in the list when the object was read.
 
     Raises:
         ValueError: The object does not have it.

@@ -167,7 +167,7 @@ class KubeInventory:
 
     @property
     def is_undisturbed(self) -> bool:
-        """Whether no other writer changed the ConfigMaps, as far as our writes show, and no status has to be migrated."""
+        """Whether no other writer changed the ConfigMaps, as far as own writes show, and no status has to be migrated."""
         return not self._is_overtaken and not self._stored.takes_statuses
 
     @property

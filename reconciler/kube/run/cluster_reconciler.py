@@ -356,7 +356,7 @@ class ClusterReconciler:
     async def _hold(
         self, cluster: QuotaCluster, rules: Rules, scope: ReconcileScope | None
     ) -> tuple[Mapping[str, Eligibility], frozenset[str]]:
-        """Add our finalizer to every document whose deletion will have an effect, before any write to Kafka for it.
+        """Add the operator's finalizer to every document whose deletion will have an effect, before any write to Kafka for it.
 
         Returns:
             The documents of this reconciliation, and the names of those whose finalizer could not be added. Nothing

@@ -251,7 +251,7 @@ class StatusPublisher:
                 yield eligibility.obj, after
 
     async def _finalizers(self, result: ReconcileResult, released: Mapping[str, Obj]) -> set[str]:
-        """Remove our finalizer from released documents and from those that no longer need it."""
+        """Remove the operator's finalizer from released documents and from those that no longer need it."""
         unneeded = [
             eligibility.obj
             for eligibility in result.eligibilities.values()

@@ -117,7 +117,7 @@ class ResourceWriter:
         )
 
     async def release(self, documents: Iterable[Obj]) -> set[str]:
-        """Remove our finalizer from deleted documents; return those that could not be released.
+        """Remove the operator's finalizer from deleted documents; return those that could not be released.
 
         If a document selects several clusters, each of them notes the release in its part of the status; the last one
         removes the finalizer.

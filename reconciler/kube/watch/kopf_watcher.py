@@ -79,7 +79,7 @@ def settings() -> kopf.OperatorSettings:
     operator_settings = kopf.OperatorSettings()
     operator_settings.posting.enabled = False
     operator_settings.scanning.disabled = True
-    # Kopf removes its own finalizer from objects without deletion handlers: it must not be our finalizer.
+    # Kopf removes its own finalizer from objects without deletion handlers: it must not be the operator's finalizer.
     operator_settings.persistence.diffbase_storage = NoDifferences()
     operator_settings.persistence.progress_storage = NoProgress()
     operator_settings.persistence.finalizer = KOPFS_FINALIZER

@@ -53,7 +53,7 @@ KEPT: Final = (
     "deletionTimestamp",
     "labels",
 )
-"""The metadata that is read, besides one annotation and our finalizer. Their authors decide how large the rest is."""
+"""The metadata that is read, besides one annotation and the operator's finalizer. Their authors decide how large the rest is."""
 
 MOST_REQUEST: Final = 128
 """Maximum characters of the annotation that requests a reconciliation; the status has the same limit."""
@@ -110,7 +110,7 @@ def _what_matters(obj: Obj) -> tuple[object, ...]:
 
 
 def _request(obj: Obj) -> tuple[object, ...]:
-    """Return all that users request with an object: neither its status nor our finalizer."""
+    """Return all that users request with an object: neither its status nor the operator's finalizer."""
     return (
         uid_of(obj),
         generation_of(obj),
