@@ -1,4 +1,4 @@
-"""Kafka client quotas as code. Importing the package does nothing but say its version."""
+"""Kafka client quotas as code. Importing the package only defines its version."""
 
 __version__ = "0.1.0"
 

@@ -1,8 +1,8 @@
-"""``kquota`` and ``python -m reconciler``: signals from the first line to the last, around the command line.
+"""``kquota`` and ``python -m reconciler``: run the command line with signal handlers from start to end.
 
-While a command runs, a signal cancels it and the command says what was done (``cli.running``). Before its modules are
-loaded and after its last line there is nothing to say, but the exit code is 130 all the same, for Ctrl-C, SIGTERM and
-SIGHUP alike: a supervisor must not see a death by signal. A signal that the parent ignores (``nohup``) stays ignored.
+While a command runs, a signal cancels it and the command reports its outcome (``app.event_loop``). Before its modules are
+loaded and after its end, a signal only sets the exit code. It is 130 for Ctrl-C, SIGTERM and SIGHUP, so that a supervisor
+does not see a death by signal. A signal that the parent process ignores (``nohup``) stays ignored.
 """
 
 import os
@@ -19,13 +19,13 @@ def main() -> NoReturn:
     """Run the command line of this process and exit with its code."""
     handled = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
     _answer(handled, _leave)
-    from reconciler.cli.main import main as run  # noqa: PLC0415 - a signal may come while it is imported
+    from reconciler.cli.main import main as run  # noqa: PLC0415 - a signal may arrive during the import
 
-    _answer(handled, signal.default_int_handler)  # asyncio takes over this very handler only
+    _answer(handled, signal.default_int_handler)  # asyncio replaces only this handler
     try:
         code = run()
     except KeyboardInterrupt:
-        code = INTERRUPTED  # A second signal, while the first was reported.
+        code = INTERRUPTED  # A second signal, during the report of the first.
     _answer(handled, _leave)
     sys.exit(code)
 

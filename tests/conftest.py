@@ -1,10 +1,10 @@
-"""What all tests share: hypothesis profiles, real brokers, and honesty about what was not run.
+"""Shared by all tests: Hypothesis profiles, fixtures for real brokers and Kubernetes, and the report of tests not run.
 
-Fixtures here start brokers lazily and share them over the session: `kafka(version, **options)` is a
-`KafkaCluster` that other tests use too, so keep to entity names of your own, or take `empty_kafka`,
-which removes all quotas first. `kube` is one Kubernetes for all, with the CRDs installed: keep to
-your own `kube_namespace`. Without Java or Maven integration tests are listed as NOT RUN; where
-`CI` is set they fail.
+Fixtures start brokers lazily and share them over the session: `kafka(version, **options)` is a
+`KafkaCluster` that other tests use too, so use unique entity names, or `empty_kafka`, which removes
+all quotas first. `kube` is one Kubernetes for all tests, with the CRDs installed: use only your
+`kube_namespace`. Without Java or Maven, integration tests are listed as NOT RUN; if `CI` is set,
+they fail.
 """
 
 import contextlib
@@ -23,10 +23,10 @@ from tests.servers.kafka import KafkaCluster, StartKafka
 from tests.servers.kube.cluster import KubeCluster
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    # A shell that starts this with & ignores Ctrl-C for it and its children, and tests of interruptions would never end.
+    # A process that a shell starts with & ignores SIGINT, and so do its children; tests of interruptions would never end.
     _ = signal.signal(signal.SIGINT, signal.default_int_handler)
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
-    # nohup does the same with SIGHUP.
+    # nohup ignores SIGHUP in the same way.
     _ = signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 hypothesis.settings.register_profile("fast", derandomize=True, max_examples=25, deadline=None)
@@ -34,20 +34,20 @@ hypothesis.settings.register_profile("deep", max_examples=1000, deadline=None)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 
 NOT_RUN = "NOT RUN: "
-"""How the reason of a skip begins that says which server cannot be started here."""
+"""Prefix of the reason of a skip if a server cannot be started on this machine."""
 RUN_ALONE = ".venv/bin/python -m pytest -p no:randomly"
 
 
 @pytest.fixture(scope="session")
 def kafka() -> Iterator[StartKafka]:
-    """`kafka(version, **options)`: a running cluster, the same one for the same arguments."""
+    """Return `kafka(version, **options)`, which returns a running cluster, shared by equal arguments."""
     with contextlib.closing(SharedClusters()) as clusters:
         yield clusters.get
 
 
 @pytest.fixture
 def empty_kafka(kafka: StartKafka) -> StartKafka:
-    """Like `kafka`, without any quota; the cluster needs the PLAINTEXT listener."""
+    """Like `kafka`, but removes all quotas first; the cluster needs the PLAINTEXT listener."""
 
     def start(version: str, **options: object) -> KafkaCluster:
         cluster = kafka(version, **options)
@@ -60,7 +60,7 @@ def empty_kafka(kafka: StartKafka) -> StartKafka:
 
 @pytest.fixture(scope="session")
 def shared_kube() -> Iterator[KubeCluster]:
-    """The Kubernetes of the session; take `kube` instead, which repairs it."""
+    """The Kubernetes of the session; use `kube`, which restarts stopped servers."""
     with KubeCluster() as cluster:
         cluster.install_crds()
         yield cluster
@@ -68,14 +68,14 @@ def shared_kube() -> Iterator[KubeCluster]:
 
 @pytest.fixture
 def kube(shared_kube: KubeCluster) -> KubeCluster:
-    """A Kubernetes with the CRDs of `crds/`, whose servers all run; other tests use it too."""
+    """A shared Kubernetes with the CRDs of `crds/`, all of whose servers run."""
     shared_kube.heal()
     return shared_kube
 
 
 @pytest.fixture
 def kube_namespace(kube: KubeCluster) -> Iterator[str]:
-    """The name of an empty namespace for one test; it is deleted afterwards, without waiting."""
+    """The name of an empty namespace for one test; deleted afterwards without waiting."""
     name = kube.fresh_namespace()
     yield name
     kube.heal()
@@ -84,7 +84,7 @@ def kube_namespace(kube: KubeCluster) -> Iterator[str]:
 
 @contextlib.contextmanager
 def unavailable_is_not_run() -> Iterator[None]:
-    """Turns `ServersUnavailable` into a failure in CI, elsewhere into an entry of the NOT RUN list."""
+    """Convert `ServersUnavailable` to a failure in CI, elsewhere to a NOT RUN skip."""
     try:
         yield
     except jars.ServersUnavailable as missing:
@@ -98,7 +98,7 @@ def unavailable_is_not_run() -> Iterator[None]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
-    """Real servers need Java, whatever else they need; fixtures may find out more."""
+    """Check for Java before integration tests; fixtures may find other programs missing."""
     with unavailable_is_not_run():
         if item.get_closest_marker("integration"):
             item.stash[server_logs.BEFORE] = server_logs.sizes()
@@ -108,7 +108,7 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """A test may start servers of its own."""
+    """Handle `ServersUnavailable` of servers that a test itself starts."""
     with unavailable_is_not_run():
         return (yield)
 
@@ -117,7 +117,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """A failed integration test shows how to run it alone, and what its servers wrote meanwhile."""
+    """Add to the report of a failed integration test the command to run it alone, and new log lines of its servers."""
     report = yield
     if report.failed and item.get_closest_marker("integration"):
         report.sections.append(("run it alone", f"{RUN_ALONE} '{item.nodeid}'"))
@@ -126,7 +126,7 @@ def pytest_runtest_makereport(
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """A run of the stories alone imports only files that have some."""
+    """With `-m story`, skip files without stories."""
     if config.option.markexpr != "story" or collection_path.suffix != ".py":
         return None
     path = collection_path.relative_to(groups.ROOT).as_posix()
@@ -137,7 +137,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> Generator[None, object, object]:
-    """Marks stories and thorough tests before `-m` chooses; then puts the groups in the order of their table."""
+    """Mark stories and thorough tests before `-m` selects; then sort the tests by the table of groups."""
     if config.args == config.getini("testpaths") and config.option.markexpr != "story":
         missing = groups.patterns_without_tests([item.nodeid for item in items])
         if missing:
@@ -162,14 +162,14 @@ def pytest_collection_modifyitems(
 def pytest_xdist_make_scheduler(
     config: pytest.Config, log: object
 ) -> groups.GroupScheduling | None:
-    """`--dist loadscope` means the units of work of `tests.groups`."""
+    """Schedule `--dist loadscope` by the units of work of `tests.groups`."""
     if config.getoption("dist") != "loadscope":
         return None
     return groups.GroupScheduling(config, log)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Prints the time of each group, and lists loudly what was not run, and why."""
+    """Print the time of each group, and the tests that were not run with the reasons."""
     reports = [
         report
         for outcome in ("", "passed", "failed", "error", "skipped")
@@ -181,7 +181,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def show_groups(terminal: pytest.TerminalReporter, reports: list[pytest.TestReport]) -> None:
-    """A row for each group: tests, and the seconds in them over all workers."""
+    """Print a row for each group: number of tests, and their seconds over all workers."""
     rows = groups.seconds_by_group(reports)
     if len(rows) < 2 and groups.WITHOUT_SERVERS in rows:
         return
@@ -191,7 +191,7 @@ def show_groups(terminal: pytest.TerminalReporter, reports: list[pytest.TestRepo
 
 
 def show_not_run(terminal: pytest.TerminalReporter, reports: list[pytest.TestReport]) -> None:
-    """The tests whose servers cannot be started here, by reason."""
+    """Print the tests whose servers cannot be started on this machine, by reason."""
     reasons: dict[str, list[str]] = {}
     for report in reports:
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else ""

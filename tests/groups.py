@@ -1,9 +1,9 @@
-"""Which tests run beside each other: tables of groups, of stories and of thorough tests; the scheduler; the time of each group.
+"""Scheduling of tests: tables of groups, stories and thorough tests; the xdist scheduler; the time of each group.
 
-Tests of one unit of work run on one worker process, in the order of their files, so that the servers they share are
-started once. A group whose tests share servers is one unit, or one for each text that its pattern captures; elsewhere
-every file is a unit. Units start in the order of the table, the longest first; files without servers come last, so
-that they run while servers are built and started.
+Tests of one unit of work run on one worker process, in the order of their files, so that shared servers are started
+once. A group whose tests share servers is one unit, or one for each text that its pattern captures; all other files are
+units of their own. Units start in the order of the table, the longest first; files without servers come last, and run
+while servers are built and started.
 """
 
 import functools
@@ -21,13 +21,13 @@ WITHOUT_SERVERS = "without servers"
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Tests that the summary counts together.
+    """A group of tests in the summary.
 
     Attributes:
-        name: As the summary prints it.
+        name: Name in the summary.
         pattern: Matches the start of the node ids of its tests.
-        shared: Whether its tests share servers and therefore stay on one worker; where the pattern captures a
-            text, on one worker for each text.
+        shared: Whether its tests share servers and therefore run on one worker; if the pattern captures a text, on
+            one worker for each text.
     """
 
     name: str
@@ -76,7 +76,7 @@ STORIES = {
     r"tests/alerts/test_end_to_end\.py::test_a_change": "drift becomes an alert, and its end too",
     r"tests/render/test_page_in_chromium\.py::test_(a_page|no_name)": "the page in a browser",
 }
-"""What `make test` runs on real servers: patterns of node ids, and what each shows."""
+"""Integration tests that `make test` runs: patterns of node ids, and what each tests."""
 
 
 THOROUGH = {
@@ -93,26 +93,26 @@ THOROUGH = {
     r"tests/contract/.*test_ten_thousand_records.*\[sandbox": "the largest request, against each version of the rules",
     r"tests/docs/.*(quick_start|every_example_of_a_document)": "each example of the documents, run",
 }
-"""Tests without servers that `make test` leaves to `make test-all`: patterns of node ids, and what they cost time for."""
+"""Tests without servers that only `make test-all` runs: patterns of node ids, and why they take long."""
 
 
 def is_story(node: str) -> bool:
-    """Whether `make test` runs an integration test; `make test-all` runs them all."""
+    """Whether `make test` runs an integration test; `make test-all` runs all."""
     return any(re.match(pattern, node) for pattern in STORIES)
 
 
 def is_thorough(node: str) -> bool:
-    """Whether `make test` leaves a test without servers to `make test-all`."""
+    """Whether only `make test-all` runs a test without servers."""
     return any(re.match(pattern, node) for pattern in THOROUGH)
 
 
 def may_hold_stories(path: str) -> bool:
-    """Whether a story's pattern can match a test of a file."""
+    """Whether the pattern of a story can match a test of a file."""
     return any(re.match(pattern.partition("::")[0].partition(".*")[0], path) for pattern in STORIES)
 
 
 def patterns_without_tests(nodes: list[str]) -> list[str]:
-    """Patterns of the tables that match none of all node ids; a test was renamed or removed."""
+    """Return the patterns of the tables that match no node id, because a test was renamed or removed."""
     return [
         pattern
         for pattern in (*STORIES, *THOROUGH, *(group.pattern.pattern for group in GROUPS))
@@ -121,7 +121,7 @@ def patterns_without_tests(nodes: list[str]) -> list[str]:
 
 
 def group_of(node: str) -> Group | None:
-    """The first group of the table that holds a node id; none has tests without servers of other places."""
+    """Return the first group of the table that matches a node id, or `None`."""
     return next((group for group in GROUPS if group.pattern.match(node)), None)
 
 
@@ -132,13 +132,13 @@ def mentions_servers(path: str) -> bool:
 
 
 def may_need_servers(node: str) -> bool:
-    """Whether a test may be an integration test, judged by its node id alone: the scheduler knows no marks."""
+    """Whether a test may be an integration test, by its node id alone: the scheduler has no markers."""
     path = node.partition("::")[0]
     return re.match(r"tests/contract/[^\[]*\[.*?kafka-", node) is not None or mentions_servers(path)
 
 
 def unit_of_work(node: str) -> str:
-    """A text that the tests have in common that stay together."""
+    """Return the name of the unit of work of a test."""
     path = node.partition("::")[0]
     group = group_of(node)
     if group is None or not group.shared or not may_need_servers(node):
@@ -148,7 +148,7 @@ def unit_of_work(node: str) -> str:
 
 
 def sort_items(items: list[pytest.Item]) -> None:
-    """Puts groups in the order of the table and tests in the order of their file, whatever plugin shuffled them."""
+    """Sort groups by the table and tests by their files, after any plugin that shuffles."""
 
     def key(item: pytest.Item) -> tuple[int, str, int, str]:
         path, line, _ = item.location
@@ -160,10 +160,10 @@ def sort_items(items: list[pytest.Item]) -> None:
 
 
 class GroupScheduling(LoadScopeScheduling):
-    """xdist's scheduling by scope, where a scope is a unit of work."""
+    """xdist's scheduling by scope, with units of work as scopes."""
 
     def __init__(self, config: pytest.Config, log: object = None) -> None:
-        """Keeps the order of `sort_items`: xdist would start the unit with most tests first."""
+        """Keep the order of `sort_items`; by default xdist starts the unit with most tests first."""
         config.option.loadscopereorder = False
         super().__init__(config, log)
 
@@ -172,7 +172,7 @@ class GroupScheduling(LoadScopeScheduling):
 
 
 def seconds_by_group(reports: list[pytest.TestReport]) -> dict[str, tuple[int, float]]:
-    """Group name -> number of tests and the seconds that their setup, call and teardown took."""
+    """Return group name -> number of tests, and seconds of their setup, call and teardown."""
     tests: dict[str, set[str]] = defaultdict(set)
     seconds: dict[str, float] = defaultdict(float)
     for report in reports:

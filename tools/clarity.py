@@ -1,4 +1,4 @@
-"""Prints figures of the code's vocabulary and layout: `python tools/clarity.py`. `tests/test_vocabulary.py` holds them.
+"""Prints figures of the code's vocabulary and layout: `python tools/clarity.py`. `tests/test_vocabulary.py` limits them.
 
 A binding is a name that is assigned, iterated over or a parameter. It is vague if it is a pronoun or a participle that
 names no kind of value.
@@ -48,7 +48,7 @@ VAGUE: Final = frozenset(
         "theirs",
     ]
 )
-"""Names that say nothing of what they hold."""
+"""Names that do not describe their values."""
 
 NOT_A_MODULE: Final = frozenset(
     [
@@ -71,12 +71,12 @@ NOT_A_MODULE: Final = frozenset(
         "world",
     ]
 )
-"""Participles and metaphors that were module names once."""
+"""Participles and metaphors that must not be module names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClarityFigures:
-    """What is counted.
+    """Counts of names, classes and modules.
 
     Attributes:
         lines: Lines of Python in the package.
@@ -104,7 +104,7 @@ class ClarityFigures:
 
 
 def count(package: Path = PACKAGE) -> ClarityFigures:
-    """The figures of all modules below a folder."""
+    """Count the names, classes and modules below a folder."""
     lines = 0
     names: Counter[str] = Counter()
     classes: defaultdict[str, list[str]] = defaultdict(list)

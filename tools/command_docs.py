@@ -1,4 +1,4 @@
-"""``docs/commands.md`` from every command's ``--help``: ``python -m tools.command_docs --write`` or ``--check``."""
+"""Generates ``docs/commands.md`` from every command's ``--help``: ``python -m tools.command_docs --write`` or ``--check``."""
 
 import sys
 from typing import Final
@@ -12,7 +12,7 @@ from tools import modes
 
 PATH: Final = "docs/commands.md"
 WIDTH: Final = 80
-"""Columns of the help in the page, whatever terminal it is made on."""
+"""Columns of the help in the page, independent of the terminal."""
 
 _HEAD: Final = """# Commands
 
@@ -42,7 +42,7 @@ end stands between double quotes with the escapes of JSON: `'user="CN=alice,O=Ac
 
 
 def text() -> str:
-    """The whole page."""
+    """Return the whole page."""
     parts = [_HEAD]
     context = click.Context(main.cli, info_name="kquota", terminal_width=WIDTH, **CONTEXT)
     parts.append(_section("kquota", main.cli.get_help(context)))

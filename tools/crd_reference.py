@@ -1,4 +1,4 @@
-"""``docs/crd-reference.md`` from the CRDs: what ``kubectl`` shows, every field of spec and status, every rule. Pure text."""
+"""Renders ``docs/crd-reference.md`` from the CRDs: columns of ``kubectl``, fields of spec and status, CEL rules. No I/O."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class CustomResourceKind:
     """One custom resource.
 
     Attributes:
-        crd: The CRD as it is written.
+        crd: The CRD as parsed from YAML.
         spec: Schema of the spec, closed.
         status: Schema of the status, closed.
     """
@@ -36,7 +36,7 @@ class CustomResourceKind:
 
 
 def crd_reference(*kinds: CustomResourceKind) -> str:
-    """The whole page."""
+    """Return the whole page."""
     return _HEAD + "".join(part for kind in kinds for part in _kind(kind))
 
 
@@ -70,7 +70,7 @@ def _names_text(names: list[str]) -> str:
 
 
 def _rules(node: Mapping[str, Any], path: str) -> Iterator[tuple[str, str]]:
-    """Every CEL rule below a node, with its place."""
+    """Yield path and message of every CEL rule below a node."""
     for rule in node.get("x-kubernetes-validations", ()):
         yield path, rule["message"]
     for name, below in node.get("properties", {}).items():

@@ -1,8 +1,8 @@
-"""File schemas and the reference pages, generated from ``crds/``: ``python -m tools.file_schemas --write`` or ``--check``.
+"""Generates file schemas and reference pages from ``crds/``: ``python -m tools.file_schemas --write`` or ``--check``.
 
-One definition serves both worlds: the CRDs say what a resource may hold, and the JSON Schemas (2020-12, closed
-objects) say the same of a file. What differs is listed here: metadata is spelled out, what the API server
-writes is allowed and ignored, status is ignored, and the project file gets a kind of its own.
+The CRDs define the fields of resources; the JSON Schemas (2020-12, closed objects) are derived from them for files.
+Differences: metadata has a schema, fields that the API server writes are allowed and ignored, status is ignored, and the
+project file has its own kind.
 """
 
 import json
@@ -83,7 +83,7 @@ def _metadata(*, namespaced: bool) -> Schema:
 
 
 def closed(node: Schema) -> Schema:
-    """A structural schema of Kubernetes as JSON Schema 2020-12 that refuses unknown fields."""
+    """Convert a structural schema of Kubernetes to JSON Schema 2020-12 that refuses unknown fields."""
     schema: Schema = {}
     for word, value in node.items():
         schema |= _TRANSLATED.get(word, _keep_keyword)(word, value, node)
@@ -104,14 +104,14 @@ def _below(word: str, value: _Json, _: Schema) -> Schema:
     return {word: closed(value)}
 
 
-# Larger whole numbers are float64 to the API server, and no integer.
+# The API server reads larger whole numbers as float64, not as integers.
 _INT64_OR_STRING: Final[Schema] = {
     "type": ["integer", "string"],
     "minimum": -(2**63),
     "maximum": 2**63 - 1,
 }
 
-# anyOf is only ever "integer or string"; format is int64 in a spec, and date-time only in status.
+# In the CRDs, anyOf is always "integer or string"; format is int64 in a spec and date-time only in status.
 _TRANSLATED: Final[Mapping[str, Callable[[str, _Json, Schema], Schema]]] = {
     "properties": lambda word, value, _: {
         word: {name: closed(subschema) for name, subschema in value.items()}
@@ -128,7 +128,7 @@ _TRANSLATED: Final[Mapping[str, Callable[[str, _Json, Schema], Schema]]] = {
 
 
 def of_crd(crd: Schema) -> Schema:
-    """The file schema of a custom resource."""
+    """Return the file schema of a custom resource."""
     kind = crd["spec"]["names"]["kind"]
     root = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     return {
@@ -168,7 +168,7 @@ def _project() -> Schema:
 
 
 def _any_of(name: str, title: str, description: str, *kinds: str) -> Schema:
-    """What one document of a file may be; for editors, which check document by document."""
+    """Return the schema of one document of a file, for editors, which validate each document separately."""
     return {
         "$schema": DIALECT,
         "$id": f"{LOCATION}/{FILES[name]}",
@@ -179,7 +179,7 @@ def _any_of(name: str, title: str, description: str, *kinds: str) -> Schema:
 
 
 def generate(crds: Path) -> dict[str, str]:
-    """Every generated file by its path from the root of the project."""
+    """Return every generated file by its path from the root of the project."""
     resources_by_kind: dict[str, Schema] = {
         kind: yaml.load((crds / file).read_text(encoding="utf-8"), yaml.CSafeLoader)
         for kind, file in CRDS.items()

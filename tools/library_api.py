@@ -1,6 +1,6 @@
 """The public names of ``reconciler.kafka`` with their signatures, read from the source by griffe, as one line each.
 
-python -m tools.library_api --write    after a change that is meant; the difference is the review of a change of the API
+python -m tools.library_api --write    after an intended change of the API; review it by the difference
 """
 
 import argparse
@@ -15,7 +15,7 @@ SNAPSHOT = ROOT / "tests" / "golden" / "library_api.txt"
 
 
 def snapshot() -> str:
-    """One line for each name, member and signature, in the order of the alphabet."""
+    """Return one line for each name, member and signature, sorted."""
     library = griffe.load("reconciler.kafka", search_paths=[ROOT], resolve_aliases=True)
     names = sorted(str(name) for name in library.exports or ())
     return "\n".join(line for name in names for line in _lines(name, _source(library[name]))) + "\n"
@@ -64,7 +64,7 @@ def _parameters(function: griffe.Function) -> str:
 
 
 def main() -> int:
-    """Write the snapshot, or compare with it."""
+    """Write the snapshot with ``--write``, else compare with it; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true")
     if parser.parse_args().write:

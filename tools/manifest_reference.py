@@ -1,4 +1,4 @@
-"""``docs/manifest-reference.md`` from the file schemas: one table per object. Pure text; knows no files."""
+"""Renders ``docs/manifest-reference.md`` from the file schemas: one table per object. No I/O."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -48,7 +48,7 @@ spec:
 
 
 def reference(*schemas: Mapping[str, Any]) -> str:
-    """The whole page."""
+    """Return the whole page."""
     parts = [_HEAD]
     for schema in schemas:
         parts.append(f"\n## {schema['title']}\n\n{schema['description']}\n")
@@ -57,12 +57,12 @@ def reference(*schemas: Mapping[str, Any]) -> str:
 
 
 def tables(schema: Mapping[str, Any], path: str, *, above: str = "") -> Iterator[str]:
-    """A table of this object's fields, then those of the objects below it.
+    """Yield a table of an object's fields, then those of the objects below it.
 
     Args:
-        schema: Of the object.
-        path: Where it stands; "" for the whole.
-        above: What headings begin with.
+        schema: Schema of the object.
+        path: Path of the object; "" for the root.
+        above: Prefix of the headings.
     """
     properties: Mapping[str, Any] = schema.get("properties", {})
     if not properties:
@@ -131,7 +131,7 @@ _BOUNDS: Final = (
 
 
 def _meaning(field: Mapping[str, Any]) -> str:
-    # Whole numbers are int64 everywhere; beside text the schema has to say so, the page need not.
+    # Whole numbers are int64 everywhere; the schema states these bounds beside strings, the page omits them.
     mixed = isinstance(field.get("type"), list) and "string" in field["type"]
     implied = ("minimum", "maximum") if mixed else ()
     bounds = [
@@ -144,5 +144,5 @@ def _meaning(field: Mapping[str, Any]) -> str:
 
 
 def cell(text: str) -> str:
-    """Text for one cell of a table."""
+    """Escape text for one cell of a Markdown table."""
     return text.replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")

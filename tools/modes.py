@@ -13,7 +13,7 @@ Texts: TypeAlias = Mapping[str, str]
 
 
 def stale(root: Path, texts: Texts) -> list[str]:
-    """Generated files that are missing in a checkout or have another text."""
+    """Return the generated files that are missing in a checkout or differ."""
     return [
         name
         for name, text in texts.items()
@@ -22,12 +22,12 @@ def stale(root: Path, texts: Texts) -> list[str]:
 
 
 def main(arguments: Sequence[str], root: Path, generate: Callable[[], Texts]) -> int:
-    """Run a generator; the exit code.
+    """Run a generator; return the exit code.
 
     Args:
         arguments: ``--write`` or ``--check``.
         root: The checkout.
-        generate: Makes the texts.
+        generate: Returns the texts.
     """
     match list(arguments):
         case ["--write"]:

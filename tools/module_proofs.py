@@ -1,9 +1,9 @@
-"""Whether each test module that ``tests/module_proofs.txt`` names really runs the functions of its module.
+"""Checks that each test module that ``tests/module_proofs.txt`` lists runs the functions of its module.
 
 Usage: ``python -m tools.module_proofs [PLACE...]``, for example ``python -m tools.module_proofs reconcile kube/run``. It runs
 the listed test modules under coverage, one context for each file, and prints each row whose test module runs fewer than
-half of the functions of its module, with the files that run most. Exit code 1 if there is one. What runs at import runs
-for all. Tests on real servers are left out, and with them the rows that name nothing else.
+half of the functions of its module, with the files that run most. Exit code 1 if there is one or a test fails. Code that
+runs at import counts for every test module. Tests on real servers, and rows that list only such tests, are left out.
 """
 
 import ast
@@ -18,25 +18,25 @@ import pytest
 
 ROOT: Final = Path(__file__).parents[1]
 LEAST: Final = 0.5
-"""Share of the functions of a module that its listed test module must run."""
+"""Minimum share of the functions of a module that its listed test module must run."""
 
 
 class FileContexts:
-    """A plugin of pytest that measures each test module for itself, its fixtures included."""
+    """A pytest plugin that switches the coverage context for each test module, its fixtures included."""
 
     def __init__(self, measurement: coverage.Coverage) -> None:
         self._measurement = measurement
         self.files: set[str] = set()
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
-        """From here on, what runs belongs to the file of this test."""
+        """Switch to the context of the test's file."""
         file = nodeid.partition("::")[0]
         self.files.add(file)
         self._measurement.switch_context(file)
 
 
 def listed(folders: Sequence[str]) -> dict[str, str]:
-    """The rows whose module is below one of the folders; all rows for none."""
+    """Return module and test module of the rows below one of the folders; all rows without folders."""
     lines = (ROOT / "tests" / "module_proofs.txt").read_text(encoding="utf-8").splitlines()
     rows = dict(line.split() for line in lines if not line.startswith("#"))
     return {
@@ -47,7 +47,7 @@ def listed(folders: Sequence[str]) -> dict[str, str]:
 
 
 def functions_of(module: Path) -> Iterator[frozenset[int]]:
-    """The lines of the body of each function, nested functions included; stubs and overloads have none to run."""
+    """Yield the lines of the body of each function, nested functions included; without stubs and overloads."""
     for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             body = [
@@ -60,7 +60,7 @@ def functions_of(module: Path) -> Iterator[frozenset[int]]:
 
 
 def shares(module: Path, contexts: Mapping[int, Sequence[str]]) -> dict[str, float]:
-    """The share of the functions of a module that each test file ran; empty for a module without functions."""
+    """Return the share of a module's functions that each test file ran; empty for a module without functions."""
     functions = list(functions_of(module))
     counts: dict[str, int] = defaultdict(int)
     for lines in functions:
@@ -70,7 +70,7 @@ def shares(module: Path, contexts: Mapping[int, Sequence[str]]) -> dict[str, flo
 
 
 def main(folders: Sequence[str]) -> int:
-    """Run the listed test modules and print the rows that prove little."""
+    """Run the listed test modules, print the rows below :data:`LEAST`, and return the exit code."""
     rows = listed(folders)
     measurement = coverage.Coverage(data_file=None, source=[str(ROOT / "reconciler")], branch=False)
     contexts = FileContexts(measurement)

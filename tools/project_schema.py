@@ -1,6 +1,6 @@
-"""The schema of a ``kind: QuotaProject`` document, in the same structural words as ``crds/``. A table, no code.
+"""The schema of a ``kind: QuotaProject`` document, as a structural schema like those in ``crds/``. Data only.
 
-It is no custom resource: the operator has no files to look for. So it is written here and not in ``crds/``.
+It is not a custom resource, because the operator reads no project files; so it is defined here and not in ``crds/``.
 """
 
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""``docs/troubleshooting.md`` from the table of reasons: ``python -m tools.reason_docs --write`` or ``--check``."""
+"""Generates ``docs/troubleshooting.md`` from the table of reasons: ``python -m tools.reason_docs --write`` or ``--check``."""
 
 import sys
 from typing import Final
@@ -78,7 +78,7 @@ the QuotaCluster.
 
 
 def text() -> str:
-    """The whole page."""
+    """Return the whole page."""
     rows = "".join(_row(row) for row in ROWS)
     sections = "".join(_section(row) for row in ROWS)
     return _HEAD + rows + _CONDITIONS.format(bytes=MOST_BYTES) + sections

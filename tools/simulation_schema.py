@@ -1,4 +1,4 @@
-"""The schema of ``spec.simulate`` of a QuotaProject: the what-if policy and its tiers. A table, no code."""
+"""The schema of ``spec.simulate`` of a QuotaProject: the what-if policy and its tiers. Data only."""
 
 from typing import Any, Final
 
@@ -18,7 +18,7 @@ def _percent(words: str, *, least: int = 0, maximum: int = 1000) -> dict[str, An
 
 
 def side(words: str, *, is_integer: bool) -> dict[str, Any]:
-    """One side of a bound: a whole number or a quantity, or a decimal."""
+    """Return the schema of one side of a bound: a whole number or a quantity, or a decimal."""
     if is_integer:
         return {
             "description": words,
@@ -30,7 +30,7 @@ def side(words: str, *, is_integer: bool) -> dict[str, Any]:
 
 
 def bounds(words: str) -> dict[str, Any]:
-    """Smallest and largest value of every limit."""
+    """Return the schema of smallest and largest values of every limit."""
     return {
         "description": words,
         "type": "object",

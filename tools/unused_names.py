@@ -1,8 +1,8 @@
-"""Public names that nothing uses: functions, classes, methods and properties of ``reconciler`` that only their definition names.
+"""Lists unused public functions, classes, methods and properties of ``reconciler``.
 
 Usage: ``python -m tools.unused_names``; exit code 1 if there is one. A name counts as used wherever it is written as a name, an
-attribute, an import, a keyword, or a word in a string of the package or in a file of examples or charts: a frequent
-name is never reported. Tests are no use: what only tests call is not needed. Names of the library are used by its users.
+attribute, an import, a keyword, or a word in a short string of the package, or in a file of examples, charts or tools; so
+a frequent word is never reported. Uses in tests do not count. Names of the library's public API count as used.
 """
 
 import ast
@@ -15,14 +15,14 @@ from typing import Final
 ROOT: Final = Path(__file__).parents[1]
 PACKAGE: Final = ROOT / "reconciler"
 OWN: Final = frozenset({"property", "classmethod", "staticmethod", "functools.cached_property"})
-"""Decorators that hand a function over to nothing else."""
+"""Decorators that do not register a function elsewhere."""
 LIBRARY: Final = ROOT / "tests" / "golden" / "library_api.txt"
 
 
 def definitions(path: Path) -> list[tuple[str, int]]:
-    """Public functions, classes, methods and properties, with their lines.
+    """Return public functions, classes, methods and properties, with their lines.
 
-    Left out is what others call: what a decorator takes, and methods of classes whose base is of a library.
+    Left out are functions with other decorators, and methods of classes with a base class of a library.
     """
     tree = ast.parse(path.read_text(encoding="utf-8"))
     foreign = {
@@ -53,7 +53,7 @@ def definitions(path: Path) -> list[tuple[str, int]]:
 
 
 def uses() -> Counter[str]:
-    """How often each word occurs in the package, definitions included."""
+    """Count the occurrences of each word outside of definitions."""
     words: Counter[str] = Counter()
     for path in PACKAGE.rglob("*.py"):
         tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -78,7 +78,7 @@ def uses() -> Counter[str]:
 
 
 def unused() -> list[str]:
-    """``path:line: name`` of each unused name, by place."""
+    """Return ``path:line: name`` of each unused name, sorted by path."""
     counts = uses()
     return [
         f"{where}:{line}: {name}"

@@ -189,11 +189,11 @@ class _FleetRun(Generic[Value]):
 def rows_of(
     results: Sequence[ClusterResult[Value]], row: Callable[[ClusterResult[Value], Value], FleetRow]
 ) -> list[FleetRow]:
-    """A row for each cluster; one without a result says why there is none.
+    """Return a summary row for each cluster, failed ones included.
 
     Args:
-        results: What came of each cluster.
-        row: Makes the row of a cluster that has a result.
+        results: The results of all clusters.
+        row: Returns the row of a cluster with a value.
     """
     return [
         _without_value(result) if result.value is None else row(result, result.value)
@@ -204,12 +204,12 @@ def rows_of(
 def preview_row(
     result: ClusterResult[Value], preview: Preview, outcome: Outcome | None = None
 ) -> FleetRow:
-    """The row of a plan, or of what became of it.
+    """Return the summary row of a plan, or of its outcome.
 
     Args:
-        result: The cluster, and how long it took.
+        result: The cluster and its duration.
         preview: Its plan.
-        outcome: What was applied; ``None`` = nothing was to be.
+        outcome: The outcome of its apply; ``None`` = not applied.
     """
     plan = preview.plan
     refused = len(preview.violations) + len(plan.conflicts) + len(preview.verdict.rejections)
@@ -230,7 +230,7 @@ def preview_row(
 
 
 def outcome_of_error(result: ClusterResult[Value]) -> FleetOutcome:
-    """What the error of a cluster means for its row."""
+    """Return the summary outcome of a cluster with an error."""
     if isinstance(result.error, PlanRefused):
         return FleetOutcome.REFUSED
     return FleetOutcome.UNREACHABLE if result.is_unreachable else FleetOutcome.FAILED

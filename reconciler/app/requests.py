@@ -93,7 +93,7 @@ class RecordSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportLayout:
-    """How documents are named and divided into files, as it was typed."""
+    """The typed options about names and files of exported documents."""
 
     namespace: str
     split: str
@@ -165,7 +165,7 @@ class MetricsRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PostRequest:
-    """What is posted and how, as it was typed; the same for every host."""
+    """The typed options of a post that all code hosts share."""
 
     document: Path
     label: str
@@ -182,7 +182,7 @@ class PostRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PullRequestChoice:
-    """Which pull request, as it was typed."""
+    """The typed options that select a pull request."""
 
     repo: str
     pull: int | None

@@ -38,14 +38,14 @@ def parse(
     most_bytes: int,
     pairs: Callable[[Pairs], object] | None = None,
     checks_depth: bool = True,
-) -> Any:  # noqa: ANN401 - whatever the text holds; the caller checks
+) -> Any:  # noqa: ANN401 - any JSON; the caller checks
     """Parse a text.
 
     Args:
         text: UTF-8 where it is bytes.
         most_bytes: Longest text that is taken, in bytes (in characters for a ``str``).
         pairs: Makes an object of its names and values; a ``dict`` by default.
-        checks_depth: Whether a value that is nested too deep is refused here; else the caller asks :func:`is_deep`.
+        checks_depth: Whether a value that is nested too deep is refused here; else the caller calls :func:`is_deep`.
 
     Raises:
         InvalidJson: The text is not JSON, too long, or nested too deep; or ``pairs`` raised a ``ValueError``.

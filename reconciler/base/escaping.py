@@ -1,7 +1,7 @@
 """Escapes foreign names for terminals, Markdown cells, CSV and workflow commands.
 
 A Kafka principal may contain anything: pipes, back-ticks, ``@team``, line breaks, ANSI colours, right-to-left marks,
-``::set-output``. Everything that we print passes one of these functions, so that a name can never forge a line, a
+``::set-output``. All printed text passes one of these functions, so that a name can never forge a line, a
 cell, a colour, a mention or a command of a CI runner. ``output_text`` runs after them and also protects JSON and
 YAML, where names are written unchanged.
 

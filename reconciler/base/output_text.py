@@ -28,7 +28,7 @@ def output_text(text: str, *, colours: bool = False) -> str:
 
     Args:
         text: Lines; line feeds and tabs stay.
-        colours: Whether our own colour codes are allowed.
+        colours: Whether kquota's colour codes are kept.
     """
     if not (text.isascii() and text.translate(_LAYOUT).isprintable()):
         text = _UNUSUAL.sub(lambda match: _visible_text(match, colours=colours), text)

@@ -58,7 +58,7 @@ class Secret:
 def scrubbed(text: str, *secrets: Secret | None, limit: int = 300) -> str:
     """Hide every occurrence of the secrets, on one line, cut to ``limit`` characters.
 
-    For messages of peers (token endpoints, TLS libraries) in our own messages; see :class:`redaction.SecretScrubber`.
+    For messages of peers (token endpoints, TLS libraries) that error messages quote; see :class:`redaction.SecretScrubber`.
     """
     scrub = SecretScrubber(secret.reveal() for secret in secrets if secret is not None)
     line = " ".join("".join(c if c.isprintable() else " " for c in scrub(text)).split())

@@ -1,1 +1,1 @@
-"""The command lines ``kquota`` and ``kafka-client-quotas``: they pick real things, hand them in, and map errors to exit codes."""
+"""The command lines ``kquota`` and ``kafka-client-quotas``: they parse options, call the use cases of ``app``, and map errors to exit codes."""

@@ -1,9 +1,9 @@
-r"""``kafka-client-quotas``: the command that KIP-546 planned and Kafka never shipped.
+r"""``kafka-client-quotas``: the command that KIP-546 proposed and Kafka never released.
 
-Options, words and output are the KIP's. Where it is open, this is decided: no filter with ``--describe``
-means everything; sorted output; ``ip`` beside ``user`` and ``client-id``; a resolve without a client id is
-one of a client whose id is empty, to whom only user quotas apply; every contradiction exits 1. Entity types are open:
-the broker judges them. ``--any`` is the third match type of the protocol, for which the KIP has no option.
+Options, terms and output follow the KIP. What it leaves open is decided here: ``--describe`` without a filter
+describes everything; output is sorted; ``ip`` is allowed besides ``user`` and ``client-id``; ``--resolve`` without a
+client id resolves a client with an empty id, to which only user quotas apply; contradictory options exit 1. Entity
+types are open: the broker validates them. ``--any`` is the third match type of the protocol, for which the KIP has no option.
 """
 
 import sys
@@ -86,7 +86,7 @@ def command(
     delete: Sequence[str],
     validate_only: bool,
 ) -> ExitCode:
-    """Check everything that can be checked without a broker, then ask it."""
+    """Check everything that can be checked without a broker, then send the request."""
     operation = operation_of(describe=describe, resolve=resolve, alter=alter)
     call = read_call(
         operation,
@@ -176,7 +176,7 @@ _OPERATIONS: Final = {"describe": _describe, "resolve": _resolve, "alter": _alte
 
 
 def _filter(call: ClientQuotasArguments) -> "Filter":
-    """An open filter: a type that is not mentioned may be anything, or absent."""
+    """Return a non-strict filter: types that are not listed may have any name, or be absent."""
     from reconciler.quota.filters import ANY, Component, Filter
 
     components = [Component(entity_type=kind, match=name) for kind, name in call.entity]
@@ -187,7 +187,7 @@ def _filter(call: ClientQuotasArguments) -> "Filter":
 def quota_rows(
     state: QuotaState,
 ) -> list[tuple[tuple[tuple[str, str | None], ...], list[tuple[str, float]]]]:
-    """``(parts, values)`` of every entity that has a value, foreign ones at the end."""
+    """Return ``(parts, values)`` of every entity that has a value; entities of unknown types come last."""
     rows = [
         (
             parts(subject),
@@ -202,7 +202,7 @@ def quota_rows(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command line and give its exit code; never raises."""
+    """Run one command line and return its exit code; never raises."""
     console = Console.of_process()
     argument_list = list(sys.argv[1:] if arguments is None else arguments)
 

@@ -1,10 +1,10 @@
-r"""What ``kafka-client-quotas`` takes and prints: comma lists with escapes, Kafka's encoding, arguments that fit each other.
+r"""Arguments and output lines of ``kafka-client-quotas``: escaped comma lists, Kafka's encoding, checks of combinations.
 
-KIP-546 leaves quoting open. Decided: in ``--names``, ``--defaults``, ``--add`` and ``--delete`` a backslash
-makes the next comma or backslash part of the text (``\,`` and ``\\``; nothing else may be escaped), and the
-first ``=`` of a pair ends its type or key, so a name may hold ``=``. Names come in raw and go out with the
-percent-encoding of org.apache.kafka.common.utils.Sanitizer, where the default is ``<default>`` and a user
-of that very name is ``%3Cdefault%3E``.
+KIP-546 does not specify quoting. In ``--names``, ``--defaults``, ``--add`` and ``--delete`` a backslash makes
+the next comma or backslash part of the text (``\,`` and ``\\``; nothing else may be escaped), and the first
+``=`` of a pair ends its type or key, so a name may contain ``=``. Names are read raw and printed with the
+percent-encoding of org.apache.kafka.common.utils.Sanitizer: the default is ``<default>``, and a user with the
+name ``<default>`` is ``%3Cdefault%3E``.
 """
 
 import math
@@ -19,10 +19,10 @@ from reconciler.render import units
 
 
 def split(text: str, *, option: str) -> list[str]:
-    r"""The items of a comma list, with ``\,`` and ``\\`` resolved.
+    r"""Return the items of a comma list, with ``\,`` and ``\\`` resolved.
 
     Raises:
-        UsageError: An item is empty, or a backslash stands before something else.
+        UsageError: An item is empty, or a backslash precedes another character.
     """
     items, current, characters = list[str](), list[str](), iter(text)
     for character in characters:
@@ -47,10 +47,10 @@ def split(text: str, *, option: str) -> list[str]:
 
 
 def pairs(text: str, *, option: str) -> dict[str, str]:
-    """``type=name`` or ``key=value`` items; the value may be empty and may hold ``=``.
+    """Parse ``type=name`` or ``key=value`` items; the value may be empty and may contain ``=``.
 
     Raises:
-        UsageError: An item has no ``=`` or nothing before it, or a left side is given twice.
+        UsageError: An item has no ``=`` or an empty name, or a name is given twice.
     """
     values_by_name: dict[str, str] = {}
     for item in split(text, option=option):
@@ -63,7 +63,7 @@ def pairs(text: str, *, option: str) -> dict[str, str]:
 
 
 def parse_names(text: str, *, option: str) -> tuple[str, ...]:
-    """Items without a value.
+    """Parse items without a value.
 
     Raises:
         UsageError: An item is given twice.
@@ -76,10 +76,10 @@ def parse_names(text: str, *, option: str) -> tuple[str, ...]:
 
 
 def number(text: str, *, key: str) -> float:
-    """A quota value as the float64 that is sent. What the broker thinks of it, it says itself.
+    """Parse a quota value as the float64 that is sent; the broker checks its range.
 
     Raises:
-        UsageError: It is no finite decimal number.
+        UsageError: It is not a finite decimal number.
     """
     try:
         value = float(text) if text.isascii() and "_" not in text else math.nan
@@ -94,7 +94,7 @@ def number(text: str, *, key: str) -> float:
 
 
 def value_lines(values: Iterable[tuple[str, float]]) -> Iterator[str]:
-    """``key=value`` lines, sorted by key."""
+    """Return ``key=value`` lines, sorted by key."""
     return (f"{sanitized(key)}={units.number(value)}" for key, value in sorted(values))
 
 
@@ -121,7 +121,7 @@ PROGRAM: Final = "kafka-client-quotas"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientQuotasArguments:
-    """One command line, read and checked.
+    """One parsed and checked command line.
 
     Attributes:
         names: Type -> name of ``--names``.
@@ -129,7 +129,7 @@ class ClientQuotasArguments:
         any_names: Types of ``--any``: with any name, or as the default.
         add: Key -> value.
         delete: Keys.
-        validate_only: Ask the broker, change nothing.
+        validate_only: The broker validates the change and does not apply it.
     """
 
     names: Mapping[str, str]
@@ -141,15 +141,15 @@ class ClientQuotasArguments:
 
     @property
     def entity(self) -> EntityParts:
-        """What ``--names`` and ``--defaults`` spell out together; the broker judges it."""
+        """The entity of ``--names`` and ``--defaults``; the broker validates it."""
         return (*self.names.items(), *((kind, None) for kind in self.defaults))
 
 
 def operation_of(**switches: bool) -> str:
-    """The one operation that is switched on.
+    """Return the only operation that is enabled.
 
     Raises:
-        UsageError: None is, or several are.
+        UsageError: None or several are enabled.
     """
     operations = [name for name, is_on in switches.items() if is_on]
     if len(operations) != 1:
@@ -161,7 +161,7 @@ def operation_of(**switches: bool) -> str:
 
 
 def _only_text(option_values: Sequence[str], option: str) -> str | None:
-    """The one text of an option; a second one would silently hide the first."""
+    """Return the only value of an option, ``None`` if unset; a repeated option is refused."""
     if len(option_values) > 1:
         raise UsageError(f"{option} is given twice", hint="put everything into one comma list")
     return option_values[0] if option_values else None
@@ -177,10 +177,10 @@ def read_call(
     delete: Sequence[str],
     validate_only: bool,
 ) -> ClientQuotasArguments:
-    """The texts of a command line as a checked call.
+    """Parse and check the option values of a command line.
 
     Raises:
-        UsageError: A text cannot be read, or two of them contradict each other.
+        UsageError: A value cannot be parsed, or two of them contradict each other.
     """
     if operation != "alter":
         foreign = [

@@ -1,11 +1,11 @@
-"""Completion by the shell: the command that prints the script, and names that only a project or a cluster knows.
+"""Shell completion: the command that prints the script, and completers for names from a project or a cluster.
 
-Every command imports this module for its options; what asks for the names is imported only when a shell asks.
+Every command imports this module for its options; modules that look names up are imported only during a completion.
 
-A key pressed for a completion is no order to connect, and the project file of a checkout may come from another author.
-So a cluster is asked only if the user named its brokers (an option or ``KQUOTA_BOOTSTRAP_SERVERS``), or if kquota has
-applied to it from this folder before: its records or its audit log are here, and git does not track them. Whatever goes
-wrong, there are no names, and nothing is printed.
+The project file of a checkout may come from another author, so a completion connects to a cluster only if the user
+named its brokers (an option or ``KQUOTA_BOOTSTRAP_SERVERS``), or if kquota has applied to it from this folder before:
+its records or its audit log are there, and git does not track them. After an error there are no names, and nothing is
+printed.
 """
 
 import io
@@ -29,19 +29,19 @@ if TYPE_CHECKING:
 Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 ASKING_SECONDS: Final = 2.0
-"""How long a cluster may take to answer a completion."""
+"""Longest time of a request to a cluster for a completion."""
 
 _MOST: Final = 1_000
-"""Names that are offered at most."""
+"""Maximum number of names that are offered."""
 
 _PLAN_BYTES: Final = 1 << 26
-"""Larger files are not read to find out whether they are saved plans."""
+"""Maximum size of a file that is read to check whether it is a saved plan."""
 
 
 def cluster_names(
     ctx: click.Context, _param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """The clusters of the project file."""
+    """Complete the clusters of the project file."""
 
     def names() -> Iterable[str]:
         from reconciler.app.clusters.targets import read_project
@@ -54,7 +54,7 @@ def cluster_names(
 def entity_names(
     ctx: click.Context, _param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """The entities that have live quotas."""
+    """Complete the entities that have live quotas."""
 
     def names() -> Iterable[str]:
         from reconciler.quota.entity_forms import entity_text
@@ -65,7 +65,7 @@ def entity_names(
 
 
 def part_names(entity_type: str) -> Completer:
-    """The names of one part (``user``, ``client-id`` or ``ip``) in the entities that have live quotas."""
+    """Return a completer for the names of one entity type (``user``, ``client-id`` or ``ip``) with live quotas."""
 
     def complete(
         ctx: click.Context, _param: click.Parameter, incomplete: str
@@ -84,7 +84,7 @@ def part_names(entity_type: str) -> Completer:
 def plan_files(
     _ctx: click.Context, _param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Saved plans in the folder that is being typed; where there are none, the shell completes files."""
+    """Complete saved plans in the typed folder; if it has none, the shell completes files."""
     folder = (
         Path(incomplete).parent if incomplete and not incomplete.endswith("/") else Path(incomplete)
     )
@@ -114,7 +114,7 @@ def _items(names: Callable[[], Iterable[str]], incomplete: str) -> list[Completi
 
 
 def _where(ctx: click.Context, *, cluster: str | None) -> "TargetRequest":
-    """What was typed so far."""
+    """Return the cluster options that were typed so far."""
     from reconciler.app.requests import TargetRequest
 
     bootstrap, project = ctx.params.get("bootstrap_server"), ctx.params.get("project")
@@ -156,7 +156,7 @@ def _live_entities(ctx: click.Context) -> "Sequence[Entity]":
 
 
 def _is_known_here(target: "ClusterTarget") -> bool:
-    """Whether records or an audit log of this cluster are in the project, and no commit brought them."""
+    """Whether the project folder has records or an audit log of this cluster that git does not track."""
     from reconciler.app.clusters.state_files import own_path
 
     names = [target.project_cluster.inventory.file, target.project_cluster.audit_log]
@@ -192,7 +192,7 @@ _BASH: Final = """\
 }
 complete -o nosort -F %(complete_func)s %(prog_name)s
 """
-"""As click's script, for words with = and names that the shell must quote."""
+"""Like click's script, but completes words with = and quotes names for the shell."""
 
 HELP: Final = """Print the completion script of a shell, for kquota and kafka-client-quotas.
 
@@ -210,7 +210,7 @@ Example:
 @click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
 @click.pass_obj
 def completion(console: Console, shell: str) -> ExitCode:
-    """Both programs in one script, because both are installed together."""
+    """Print one script for both programs, which are installed together."""
     completion_class = get_completion_class(shell)
     if completion_class is None:
         raise UsageError(f"no completion for {shell}")

@@ -1,4 +1,4 @@
-"""``kquota init``: a new project: its project file, an example document, its own ignore file, pipelines."""
+"""``kquota init``: writes a new project: project file, example document, ``.gitignore``, CI pipelines."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -80,7 +80,7 @@ def init(
     workflows: str | None,
     folder: Path,
 ) -> ExitCode:
-    """Gather the answers, check the project that they make, write its files."""
+    """Ask for missing options, check the resulting project, write its files."""
     from reconciler.base.text_files import write_new
     from reconciler.manifest.project.file import FILE_NAME, parse
     from reconciler.manifest.project.starter import starter_files
@@ -109,7 +109,7 @@ def init(
 
 
 def _reply(console: Console, text: str, default: str) -> str:
-    """What a person answers; the default if there is no terminal to ask on."""
+    """Ask for a value; return the default without an answer or a terminal."""
     if not console.asks:
         return default
     console.question(text, choices=f"[{default}]" if default else ":")
@@ -117,7 +117,7 @@ def _reply(console: Console, text: str, default: str) -> str:
 
 
 def _workflows(kind: str) -> "list[Workflow]":
-    """The pipelines that the package ships."""
+    """Return the CI pipelines of the package for ``github`` or ``gitlab``."""
     from reconciler.manifest.project.starter import Workflow
 
     pattern, target = _FOLDERS[kind]

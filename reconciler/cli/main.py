@@ -1,4 +1,4 @@
-"""``kquota``: the table of commands and the way in. Every command has its own file, imported when it runs."""
+"""``kquota``: the table of commands and the entry point. The module of a command is imported when it runs."""
 
 import gc
 import sys
@@ -41,7 +41,7 @@ _SUMMARIES: Final = {
 }
 
 _BUILT_IN: Final = frozenset({"help", "import"})
-"""Names that Python has already; the module and its command end with an underscore."""
+"""Names that Python uses; the function of such a command ends with an underscore."""
 
 _MODULES: Final = {
     "plan": "change.plan",
@@ -68,7 +68,7 @@ _MODULES: Final = {
     "init": "init",
     "adopt": "inspection.export",
 }
-"""Where the module of each command lives, below this package."""
+"""Module of each command, below this package."""
 
 COMMANDS: Final = {
     name: CommandEntry(
@@ -126,7 +126,7 @@ Example:
 @click.argument("names", nargs=-1, metavar="[COMMAND]...")
 @click.pass_context
 def help_(context: click.Context, *, names: Sequence[str]) -> ExitCode:
-    """Walk down the groups by name, then print."""
+    """Find the command by its names, then print its help."""
     at = context.find_root()
     for name in names:
         inner = at.command.get_command(at, name) if isinstance(at.command, click.Group) else None
@@ -143,16 +143,16 @@ def help_(context: click.Context, *, names: Sequence[str]) -> ExitCode:
 
 
 COLLECT_AFTER: Final = 1_000_000
-"""So many new containers before CPython's cyclic collector walks over them. A run of 10,000 entities builds some hundred
-thousand values that hold no rings and live until the end; to walk over them again and again was a third of the run.
-What serves for days (``kquota sandbox``) goes back to the usual number."""
+"""Threshold of CPython's cyclic garbage collector in new containers. A run with 10,000 entities creates some hundred
+thousand acyclic values that live until the end; collections took a third of its time. Long-running commands restore
+the default (``collect_as_usual``)."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command line and give its exit code; never raises.
+    """Run one command line and return its exit code; never raises.
 
     Args:
-        arguments: Without the program's name; ``None`` = those of the process.
+        arguments: Without the program name; ``None`` = those of the process.
     """
     if arguments is None:
         gc.set_threshold(COLLECT_AFTER)

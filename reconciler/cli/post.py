@@ -1,4 +1,4 @@
-"""``kquota post``: a plan as a comment, summary and annotations; drift as an issue. What CI steps call."""
+"""``kquota post``, for CI: posts a plan as a comment, summary and annotations, or drift as an issue."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -66,11 +66,11 @@ Example:
 
 
 def post_options(*, api: str, api_variable: str) -> OptionPack:
-    """The options of :class:`PostRequest`, handed over as ``request``.
+    """Return the options of :class:`PostRequest`, passed as ``request``.
 
     Args:
-        api: Address of the host's API.
-        api_variable: Variable of the environment that names another one.
+        api: Default URL of the host's API.
+        api_variable: Environment variable that overrides it.
     """
     return OptionPack(
         "request",
@@ -164,12 +164,12 @@ place_options: Final = OptionPack(
         ),
     ),
 )
-"""The options of :class:`PullRequestChoice`, handed over as ``place``."""
+"""The options of :class:`PullRequestChoice`, passed as ``place``."""
 
 
 @group(help=HELP, no_args_is_help=True)
 def post() -> None:
-    """Only the place of the commands."""
+    """Hold the commands."""
 
 
 @post.command("github", help=GITHUB_HELP)
@@ -199,7 +199,7 @@ def github(
     sarif: Path | None,
     path_prefix: str,
 ) -> ExitCode:
-    """The runner's files first, then the host."""
+    """Write the runner's files, then post to GitHub."""
     needs("http", "kquota post")
     from reconciler.app.event_loop import run
     from reconciler.app.post import github
@@ -272,7 +272,7 @@ def gitlab(
     terraform_report: Path | None,
     code_quality: Path | None,
 ) -> ExitCode:
-    """The reports first, then the host."""
+    """Write the reports, then post to GitLab."""
     needs("http", "kquota post")
     from reconciler.app.event_loop import run
     from reconciler.app.post import gitlab
@@ -331,7 +331,7 @@ def reviewed(
     repo: str,
     api_url: str,
 ) -> ExitCode:
-    """Fetch, check that it is a plan, write."""
+    """Fetch the artifact, check that it is a plan, write it."""
     needs("http", "kquota post")
     from reconciler.app.event_loop import run
     from reconciler.app.post import github
@@ -352,10 +352,10 @@ def reviewed(
 
 
 def _failed(console: Console, content: "PostContent", error: KquotaError) -> ExitCode:
-    """A host that could not be posted to: a warning, unless it is required.
+    """Print an error of the code host as a warning, unless posting is required.
 
     Raises:
-        KquotaError: It is required, or the fault is in what was typed.
+        KquotaError: Posting is required, or the error does not come from the code host.
     """
     if content.request.required or not isinstance(error, ForgeError):
         raise error

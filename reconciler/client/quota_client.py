@@ -182,7 +182,7 @@ class QuotaClient:
     ) -> Mapping[Principal, Resolution | QuotaValueError]:
         """Return effective limits of many clients from one describe: value, source and overridden limits, per key.
 
-        Kafka planned this as a request of its own (KIP-546) and never released it. It assumes Kafka's own rules:
+        Kafka planned a request for this (KIP-546) and never released it. It assumes Kafka's own rules:
         see :meth:`quota_callback`.
 
         Args:

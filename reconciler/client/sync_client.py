@@ -1,4 +1,4 @@
-"""``SyncQuotaClient``: the same client for callers that have no event loop of their own, or may not block it with one.
+"""``SyncQuotaClient``: a blocking client for callers without an event loop, or whose event loop must not be used.
 
 with SyncQuotaClient(ClientConfig.from_properties("client.properties")) as client:
     state = client.describe()

@@ -45,7 +45,7 @@ class Tracker(Protocol):
         ...
 
     async def own_name(self) -> str:
-        """Return the account that we write as."""
+        """Return the account of the token."""
         ...
 
     async def open(self, title: str, body: str) -> Issue:
@@ -117,7 +117,7 @@ async def _opened(tracker: Tracker, marker: Marker, title: str, body: str) -> Is
 
 
 async def _find_own_issues(tracker: Tracker, marker: Marker) -> list[Issue]:
-    """Return our open issues with this marker, oldest first."""
+    """Return the account's open issues with this marker, oldest first."""
     marked = [issue async for issue in tracker.open_issues() if marker.begins(issue.body)]
     if not marked:
         return []

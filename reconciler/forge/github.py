@@ -93,7 +93,7 @@ class GitHub:
     Args:
         client: The client.
         repository: ``owner/name``.
-        author: Author of our comments; "" = query it, and use the workflow's account if the token may not.
+        author: Author of kquota's comments; "" = query it, and use the workflow's account if the token may not.
     """
 
     def __init__(self, client: RestClient, repository: str, *, author: str = "") -> None:
@@ -229,7 +229,7 @@ class PullComments:
             yield _note(comment)
 
     async def own_name(self) -> str:
-        """Return the account that we write as."""
+        """Return the account of the token."""
         return await self._host.own_name()
 
     async def create(self, body: str) -> Comment:
@@ -238,12 +238,12 @@ class PullComments:
         return _note(await self._host.client.send("POST", path, {"body": body}))
 
     async def change(self, note: Comment, body: str) -> Comment:
-        """Replace the text of one of our comments."""
+        """Replace the text of a comment."""
         path = f"{self._host.path}/issues/comments/{note.id}"
         return _note(await self._host.client.send("PATCH", path, {"body": body}))
 
     async def delete(self, note: Comment) -> None:
-        """Delete one of our comments."""
+        """Delete a comment."""
         await self._host.client.send("DELETE", f"{self._host.path}/issues/comments/{note.id}")
 
 

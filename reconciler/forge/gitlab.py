@@ -111,7 +111,7 @@ class MergeRequestNotes:
                 yield _note(note_json)
 
     async def own_name(self) -> str:
-        """Return the account that we write as."""
+        """Return the account of the token."""
         return await self._host.own_name()
 
     async def create(self, body: str) -> Comment:
@@ -119,11 +119,11 @@ class MergeRequestNotes:
         return _note(await self._host.client.send("POST", self._path, {"body": body}))
 
     async def change(self, note: Comment, body: str) -> Comment:
-        """Replace the text of one of our notes."""
+        """Replace the text of a note."""
         return _note(await self._host.client.send("PUT", f"{self._path}/{note.id}", {"body": body}))
 
     async def delete(self, note: Comment) -> None:
-        """Delete one of our notes."""
+        """Delete a note."""
         await self._host.client.send("DELETE", f"{self._path}/{note.id}")
 
 

@@ -1,4 +1,4 @@
-"""The hidden line that identifies our comment or issue.
+"""The hidden line that identifies kquota's comment or issue.
 
 A marker alone proves nothing: any user can copy it into another comment. So every search for one also checks the
 author.
@@ -18,7 +18,7 @@ MAX_LABEL: Final = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marker:
-    """Identifies one of our comments: one per kind and label.
+    """Identifies a comment of kquota: one per kind and label.
 
     Attributes:
         kind: What the comment reports.
@@ -54,7 +54,7 @@ def with_state(marker: Marker, facts: str) -> str:
 
 
 def state_of(body: str) -> str:
-    """Return the fingerprint in a text of ours; "" if it has none."""
+    """Return the fingerprint in a posted text; "" if it has none."""
     second = body.replace("\r\n", "\n").split("\n", 2)[1:2]
     line = second[0] if second else ""
     return line.removeprefix(_STATE).removesuffix(" -->") if line.startswith(_STATE) else ""

@@ -157,7 +157,7 @@ class RestClient:
         )
 
     async def download(self, path: str, *, max_bytes: int) -> bytes:
-        """Download a file to whose signed address the API redirects; that address must not receive our token.
+        """Download a file to whose signed address the API redirects; that address must not receive the token.
 
         Raises:
             ForgeError: It does not exist, or exceeds ``max_bytes`` bytes.

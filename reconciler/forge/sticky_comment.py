@@ -45,7 +45,7 @@ class CommentThread(Protocol):
         ...
 
     async def own_name(self) -> str:
-        """Return the account that we write as."""
+        """Return the account of the token."""
         ...
 
     async def create(self, body: str) -> Comment:
@@ -53,11 +53,11 @@ class CommentThread(Protocol):
         ...
 
     async def change(self, note: Comment, body: str) -> Comment:
-        """Replace the text of one of our comments."""
+        """Replace the text of a comment."""
         ...
 
     async def delete(self, note: Comment) -> None:
-        """Delete one of our comments."""
+        """Delete a comment."""
         ...
 
 
@@ -98,7 +98,7 @@ async def post(
 
 
 async def own_notes(thread: CommentThread, marker: Marker) -> list[Comment]:
-    """Return our comments with this marker and our account as author, oldest first; copies by others are ignored."""
+    """Return comments with this marker by the token's account, oldest first; copies by other authors are ignored."""
     marked = [note async for note in thread.notes() if marker.begins(note.body)]
     if not marked:
         return []

@@ -1,4 +1,4 @@
-"""Runs ``git`` reproducibly: environment, switches, deadlines, and errors in our words.
+"""Runs ``git`` reproducibly: environment, switches, deadlines, and the project's error messages.
 
 Settings of a repository or a shell must not change what we read or run a program:
 
@@ -60,7 +60,7 @@ _FORCED: Final = {
     "LC_ALL": "C",
 }
 
-# git's message -> (our sentence, what to do). Searched in order in git's standard error.
+# git's message -> (error message, hint). Searched in order in git's standard error.
 _KNOWN: Final = (
     (
         "not a git repository",

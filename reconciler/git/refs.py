@@ -1,4 +1,4 @@
-"""One file under a ref of its own, with its history; never part of a branch. Implements ``ports.RefStore``.
+"""Stores one file under a separate git ref, with its history; never part of a branch. Implements ``ports.RefStore``.
 
 Each write is a commit on top of the one that was read, so ``git log refs/kquota/…`` shows who changed what. Two
 writers cannot overwrite each other: ``update-ref`` and ``push --force-with-lease`` check the old value.

@@ -26,7 +26,7 @@ _MOST_WORDS: Final = 64 * 1024
 _SWITCHES: Final = (
     *SWITCHES,
     "-c",
-    "gc.autoDetach=false",  # or tidying up would go on after us
+    "gc.autoDetach=false",  # else maintenance would outlive the command
     "-c",
     "http.lowSpeedLimit=1000",
     "-c",

@@ -109,7 +109,7 @@ class Repository:
     def ancestor(self, revision: str, newer: str = "HEAD") -> str:
         """Return the commit id of a revision that must be an ancestor of ``newer``.
 
-        What is read at a revision counts as "declared before" only if our own files descend from it.
+        What is read at a revision counts as "declared before" only if the checkout descends from it.
 
         Raises:
             GitError: It is unknown, or not an ancestor; the hint mentions fetch-depth in a shallow clone.

@@ -1,6 +1,6 @@
 """``--since REV``: records derived from the documents at a revision, for pipelines without an inventory.
 
-The declarations at REV count as applied by us, with the owners and deletion policies of REV. So a pair that is no
+The declarations at REV count as applied by kquota, with the owners and deletion policies of REV. So a pair that is no
 longer declared is removed only while its live value is REV's; any other value was set by another writer since. If a
 real inventory has records of the cluster, those are used instead.
 """

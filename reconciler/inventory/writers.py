@@ -42,7 +42,7 @@ class RecordedWriter:
 def check_alone(
     writer: InventoryWriter, recorded_writers: Mapping[str, RecordedWriter], *, now: float
 ) -> None:
-    """Check that no other known writer manages any of our entities.
+    """Check that no other known writer manages an entity of this writer.
 
     Raises:
         PlanRefused: Two scopes overlap; the message has both.

@@ -94,7 +94,7 @@ def _final_error(exhausted: Exhausted) -> NotifyError:
 
 
 def _shown(content: bytes, to: Endpoint) -> str:
-    """Return the receiver's text on one line and without our secrets, which some receivers repeat."""
+    """Return the receiver's text on one line and without secrets, which some receivers repeat."""
     text = content.decode("utf-8", "replace")
     path = to.url.reveal().removeprefix(to.origin)
     secrets = [path.lstrip("/"), *(path.split("/"))]

@@ -42,7 +42,7 @@ class DriftedPair:
         expected: The value applied last.
         live: The observed value; ``None`` = it was removed.
         since: When it was first observed, in seconds since the epoch.
-        fought: Whether it was corrected so often that corrections stopped.
+        fought: Whether corrections stopped because another writer kept reverting them.
         corrections: Times of recent corrections, with the foreign values that they replaced.
         is_expired_override: Whether the live value is that of an override, which ended at ``since``.
     """

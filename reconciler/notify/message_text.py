@@ -59,7 +59,7 @@ def _line(drifted: DriftedPair) -> str:
 
 
 def _correction_history(drifted: DriftedPair) -> str:
-    """Return how often another writer undid our corrections: values and times help to identify it."""
+    """Return how often another writer reverted corrections: values and times help to identify it."""
     if not drifted.fought:
         return ""
     undone = ", ".join(

@@ -1,4 +1,4 @@
-"""The generic webhook: our own JSON, signed."""
+"""The generic webhook: kquota's JSON, signed."""
 
 from reconciler.notify.endpoint import Endpoint, WebhookRequest
 from reconciler.notify.message import Message, document

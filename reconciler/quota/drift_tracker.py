@@ -14,7 +14,7 @@ from reconciler.quota.planner.plan import Finding, Plan, QuotaChange
 from reconciler.quota.state import NO_LIMITS, Limits
 
 CONFIRM_AFTER: Final = 2
-"""Consecutive observations; a single one may come from a broker that lags behind our own write."""
+"""Consecutive observations; a single one may come from a broker that lags behind kquota's write."""
 
 WINDOW_SECONDS: Final = 3600.0
 MAX_CORRECTIONS: Final = 3

@@ -15,7 +15,7 @@ from reconciler.render.json_values import Json, value_json
 from reconciler.render.units import number, quantity
 
 _ABSENT_JSON = 0
-"""How a row of entities says that a slot is absent; ``null`` is the default, and a string is a name."""
+"""Value of an absent slot in a row of entities; ``null`` is the default, and a string is a name."""
 
 
 class PageLookup:

@@ -101,7 +101,7 @@ def recorded_text(recorded: RecordedUse, *, style: Style, max_rows: int | None) 
         ]
         for visible_row in visible_rows
     ]
-    # The sentence has a line of its own, because it is the most important part.
+    # The sentence has a separate line, because it is the most important part.
     table_lines = row_lines(rows, style=style, indent="  ")
     for line, use_row in zip(table_lines, visible_rows, strict=True):
         lines += [*line, f"       {escaped(use_row.description)}"]

@@ -111,7 +111,7 @@ def selected_changes(
     Args:
         preview: The plan.
         max_rows: Maximum number of changes; removals and changes with a remark are selected first.
-        exclusive: Only removals of limits that we do not own, or all but these; ``None`` = all.
+        exclusive: Only removals of limits that are not owned, or all but these; ``None`` = all.
     """
     effects = preview.impact.effects if preview.impact is not None else ()
     changes = preview.plan.changes

@@ -21,7 +21,7 @@ _CODES: Final[Mapping[str, str]] = {
 }
 
 MAX_ALIGNED: Final = 60
-"""Maximum width that a column reserves; a wider cell shifts only the rest of its own row."""
+"""Maximum width that a column reserves; a wider cell shifts only the rest of its row."""
 
 _HANGING: Final = 4
 """Columns by which continued lines of a row are indented."""

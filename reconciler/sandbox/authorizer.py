@@ -34,10 +34,10 @@ _INCLUDES: Final = {
 }
 
 RECONCILER: Final = frozenset({Operation.ALTER_CONFIGS, Operation.DESCRIBE})
-"""What a principal needs to plan and apply quotas."""
+"""Operations that a principal needs to plan and apply quotas."""
 
 READER: Final = frozenset({Operation.DESCRIBE_CONFIGS, Operation.DESCRIBE})
-"""What a principal needs to plan."""
+"""Operations that a principal needs to plan."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -188,7 +188,7 @@ class ServerConnection:
             return SaslReply(body=_ANSWERS[key](call))
         except NeverAnswered:
             while await self.reader.read(65_536):
-                pass  # whatever else comes is never looked at
+                pass  # further input is ignored
             raise _ConnectionClosed from None
 
     def _check_version(self, header: RequestHeader) -> None:

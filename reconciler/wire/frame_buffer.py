@@ -1,4 +1,4 @@
-"""Splits a byte stream into frames. Large frames are received directly into a buffer of their own size.
+"""Splits a byte stream into frames. A large frame is received directly into a buffer of its size.
 
 Designed for asyncio's ``BufferedProtocol`` (``get_buffer``, ``buffer_updated``): a 15 MB response is received in a
 fifth of the time that appending to one buffer takes. Memory is allocated only after the size was checked

@@ -1,10 +1,10 @@
-"""A clock that tests turn by hand; sleeping turns it."""
+"""A clock that tests advance; sleeping advances it, too."""
 
 import asyncio
 
 
 class FakeClock:
-    """Implements protocols.Clock. `slept` lists every sleep."""
+    """Implements `base.protocols.Clock`. `slept` lists every sleep in seconds."""
 
     def __init__(self, start: float = 1_700_000_000.0) -> None:
         self._epoch = start

@@ -1,8 +1,8 @@
-"""A Kafka cluster in memory, as far as quotas go. Implements ``ports.QuotaStore``.
+"""The quotas of a Kafka cluster in memory. Implements ``ports.QuotaStore``.
 
-Alterations go into one log, as they do at a KRaft controller; each broker shows the log up to where its lag
-lets it see. Faults are scripted by entity, brokers lag by seconds of a fake clock, other writers write into
-the same log. Every state of the log can be asked for afterwards, so that tests can look at each of them.
+Alterations are appended to one log, as at a KRaft controller; each broker shows the log up to its lag, in seconds
+of a fake clock. Faults are scripted by entity, and other writers append to the same log. Tests can read every
+earlier state of the log.
 """
 
 import math
@@ -20,21 +20,20 @@ from reconciler.quota.state import QuotaState
 from tests.fakes.clock import FakeClock
 
 LOST, LANDED, LATE = "lost", "landed", "late"
-"""What becomes of an alteration whose answer never comes: nothing, it is in the log, or it gets there later."""
+"""Fate of an alteration whose response is lost: dropped, committed, or committed later."""
 
 
 @dataclass
 class Faults:
-    """What goes wrong.
+    """Injected faults.
 
     Attributes:
         rejected: Entity -> (code, name, message).
         unknown: Entity -> ``LOST``, ``LANDED`` or ``LATE``.
         lag: Broker id -> seconds until it shows a change; ``math.inf`` = never.
-        unreachable: Broker id -> why it cannot be asked.
+        unreachable: Broker id -> error of a connection.
         before: Called before each request with its name (``cluster``, ``describe``, ``alter``, ``validate``,
-            ``wait_visible``), and with ``answer`` before
-            an alter returns; may write to the log as somebody else, or raise.
+            ``wait_visible``), and with ``answer`` before an alter returns; may write to the log, or raise.
     """
 
     rejected: dict[Entity, tuple[int, str, str]] = field(default_factory=dict)
@@ -45,12 +44,12 @@ class Faults:
 
 
 class FakeCluster:
-    """See the module.
+    """The cluster; see the module.
 
     Args:
-        state: What stands there from the start.
+        state: Quotas at the start.
         brokers: Number of brokers, with ids from 1.
-        rights: What our principal may do.
+        rights: Cluster operations that the client may use.
     """
 
     def __init__(
@@ -79,7 +78,7 @@ class FakeCluster:
         self._values = {(e, key): value for e, key, value in self._start.pairs()}
         self._states: dict[int, QuotaState] = {}
 
-    # ---- the port ----
+    # ---- ports.QuotaStore ----
 
     async def cluster(self) -> Cluster:
         await self._request("cluster")
@@ -149,26 +148,26 @@ class FakeCluster:
                 )
             await self.clock.sleep(0.1)
 
-    # ---- what tests do and ask ----
+    # ---- for tests ----
 
     def write(self, subject: Entity, key: Key, value: float | None) -> None:
-        """Somebody else changes a value."""
+        """Change a value as another writer."""
         self._values[subject, key] = value
         self._log.append((self.clock.monotonic(), subject, ((key, value),)))
 
     def land_late_ones(self) -> None:
-        """What was ``LATE`` reaches the log now."""
+        """Commit the ``LATE`` alterations now."""
         for one in self._late:
             self._commit(one)
         self._late.clear()
 
     @property
     def truth(self) -> QuotaState:
-        """What the log holds, whoever shows it."""
+        """The state at the end of the log."""
         return self.at(len(self._log))
 
     def at(self, position: int) -> QuotaState:
-        """The state after so many entries of the log."""
+        """Return the state after the first ``position`` entries of the log."""
         if position not in self._states:
             self._states[position] = self._start.with_values(
                 (subject, key, value)
@@ -178,20 +177,20 @@ class FakeCluster:
         return self._states[position]
 
     def states(self) -> list[QuotaState]:
-        """Every state that the log went through, the first included."""
+        """Return every state of the log, the initial one included."""
         return [self.at(position) for position in range(len(self._log) + 1)]
 
     def shown_by(self, broker: int) -> QuotaState:
-        """What one broker shows now."""
+        """Return the state that a broker shows now."""
         seen = self.clock.monotonic() - self.faults.lag.get(broker, 0.0)
         return self.at(sum(1 for when, _, _ in self._log if when <= seen))
 
     @property
     def writes(self) -> int:
-        """Requests that could have changed something."""
+        """Number of alter requests that were not validate-only."""
         return len(self.sent)
 
-    # ---- inside ----
+    # ---- private ----
 
     async def _request(self, name: str) -> None:
         self.requests.append(name)

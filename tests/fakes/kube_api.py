@@ -1,8 +1,8 @@
-"""An API server in memory, with the methods of `reconciler.kube.api.client.KubernetesApi`: versions, conflicts, finalizers, statuses.
+"""A Kubernetes API in memory with the methods of `kube.api.client.KubernetesApi`: versions, conflicts, finalizers, status.
 
-What it does not do: schemas, defaults, field managers, admission. `before` is called with every request and may raise
-or hang; `after` is called once the request was carried out and may raise, so that its answer is lost; `calls` lists
-verb, plural, namespace and name of each.
+It has no schemas, defaults, field managers or admission. `before` is called with every request and may raise or
+hang; `after` is called after the request was executed and may raise, so that its response is lost; `calls` lists
+verb, plural, namespace and name of each request.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ Key = tuple[str, str, str]
 
 
 class FakeKubeApi:
-    """Several clients may share one; each call yields once, so that tasks interleave."""
+    """The API; several clients may share it. Each call yields to the event loop once, so that tasks interleave."""
 
     def __init__(self, *, namespace: str = "kafka") -> None:
         self.objects: dict[Key, dict[str, Any]] = {}
@@ -34,7 +34,7 @@ class FakeKubeApi:
     # ---- for tests --------------------------------------------------------------------------
 
     def put(self, resource: Any, body: dict[str, Any]) -> dict[str, Any]:
-        """Stores an object as somebody else would."""
+        """Store an object as another client."""
         made = copy.deepcopy(body)
         metadata = made.setdefault("metadata", {})
         metadata.setdefault("uid", f"uid-{next(self._versions)}")
@@ -44,14 +44,14 @@ class FakeKubeApi:
         return copy.deepcopy(made)
 
     def find(self, resource: Any, namespace: str | None, name: str) -> dict[str, Any]:
-        """An object as it is now."""
+        """Return the current object."""
         return self.objects[resource.plural, namespace or "", name]
 
     def next_version(self) -> str:
-        """A resource version that is newer than all so far."""
+        """Return a new resource version."""
         return str(next(self._versions))
 
-    # ---- the methods of Api -----------------------------------------------------------------
+    # ---- KubernetesApi ----------------------------------------------------------------------
 
     async def get(self, resource: Any, namespace: str | None, name: str, **_: Any) -> Any:
         async with self._called("get", resource, namespace, name):
@@ -144,7 +144,7 @@ class FakeKubeApi:
             return AccessReview(allowed=(verb, resource.plural) not in self.denied)
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: there are no connections."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -152,7 +152,7 @@ class FakeKubeApi:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    # ---- inside -----------------------------------------------------------------------------
+    # ---- private ----------------------------------------------------------------------------
 
     @contextlib.asynccontextmanager
     async def _called(
@@ -188,7 +188,7 @@ class FakeKubeApi:
 
 
 def _selected(obj: dict[str, Any], labels: str) -> bool:
-    """Equality and existence, with commas between."""
+    """Whether the labels match a selector of equality and existence terms."""
     there = obj["metadata"].get("labels") or {}
     for term in filter(None, labels.split(",")):
         key, equals, value = term.partition("=")

@@ -1,4 +1,4 @@
-"""A clock that stands still until a test turns it: sleepers wake at their time, one after the other."""
+"""A clock that only tests advance: sleeping tasks wake at their time, one after the other."""
 
 import asyncio
 import heapq
@@ -8,25 +8,25 @@ from typing import Any
 
 
 async def settle() -> None:
-    """Let every task run until it waits for something."""
+    """Run the event loop until all tasks wait, 50 iterations at most."""
     for _ in range(50):
         await asyncio.sleep(0)
 
 
 class Inline(ThreadPoolExecutor):
-    """Work for threads done at once, so that `settle` waits for it too; for `loop.set_default_executor`."""
+    """An executor for `loop.set_default_executor` that runs work immediately, so that `settle` waits for it, too."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         done: Future[Any] = Future()
         try:
             done.set_result(fn(*args, **kwargs))
-        except BaseException as error:  # noqa: BLE001 - whoever waits gets it
+        except BaseException as error:  # noqa: BLE001 - raised by the future
             done.set_exception(error)
         return done
 
 
 class TurnedClock:
-    """Implements protocols.Clock. Unlike ``FakeClock``, sleeping does not turn it."""
+    """Implements `base.protocols.Clock`. Unlike with ``FakeClock``, sleeping does not advance it."""
 
     def __init__(self, start: float = 1_700_000_000.0) -> None:
         self._epoch = start
@@ -51,11 +51,11 @@ class TurnedClock:
 
     @property
     def sleepers(self) -> int:
-        """How many wait for their time."""
+        """Number of sleeping tasks."""
         return sum(not woken.done() for _, _, woken in self._sleepers)
 
     async def turn(self, seconds: float) -> None:
-        """Let time pass; between two wakings everybody gets to run."""
+        """Advance the time; all tasks run after each wake-up."""
         await settle()
         end = self._passed + seconds
         while self._sleepers and self._sleepers[0][0] <= end:

@@ -1,4 +1,4 @@
-"""An audit log in memory, with its entries to look at."""
+"""An audit log in memory whose entries tests can read."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,9 +12,9 @@ class MemoryAuditLog:
         self.entries: list[Mapping[str, object]] = []
 
     def append(self, entries: Sequence[Mapping[str, object]]) -> None:
-        """Keep the entries."""
+        """Append the entries."""
         self.entries.extend(entries)
 
     def open_intents(self, cluster_id: str) -> Mapping[str, Mapping[str, object]]:
-        """The intents without an outcome, by pair."""
+        """Return the intents without an outcome, by quota key."""
         return open_among(self.entries, cluster_id=cluster_id)

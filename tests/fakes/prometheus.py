@@ -1,6 +1,6 @@
-"""A Prometheus on loopback with samples in memory and faults on demand: as much of its HTTP API as raw samples need.
+"""A Prometheus on loopback with samples in memory and injected faults: the part of its HTTP API that reads raw samples.
 
-It reads the queries that are sent to it by a parser of its own, so that a wrong query is an error here, too.
+It parses queries independently of the product, so that an invalid query is an error.
 """
 
 import asyncio
@@ -20,22 +20,22 @@ MATCHER = re.compile(r'([a-zA-Z_]\w*)(=~|!~|!=|=)("(?:[^"\\\n]|\\.)*")(,|$)', re
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """What happens to one request instead of an answer."""
+    """The response to one request instead of a success."""
 
     status: int = 200
     text: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
-    cut: bool = False  # half of the body, then the connection is gone
-    half: bool = False  # half of the body, as if that were all
-    reset: bool = False  # no answer at all
-    hang: bool = False  # no answer, and the connection stays
+    cut: bool = False  # half of the body, then the connection is reset
+    half: bool = False  # half of the body as a complete response
+    reset: bool = False  # the connection is reset without a response
+    hang: bool = False  # no response, and the connection stays open
 
 
 TOO_MANY = "query processing would load too many samples into memory in query execution"
 
 
 class FakePrometheus:
-    """Use it as an async context; `asked` keeps every request."""
+    """The server, as an async context manager; `asked` lists every request."""
 
     def __init__(self, *, closed: bool = True, tls: ssl.SSLContext | None = None) -> None:
         self.samples: list[tuple[dict[str, str], list[tuple[int, str]]]] = []

@@ -1,4 +1,4 @@
-"""A TCP relay on loopback that delays bytes as a long line does, and counts the round trips that its clients wait for."""
+"""A TCP relay on loopback that delays bytes like a network with latency, and counts the round trips of its clients."""
 
 import asyncio
 import contextlib
@@ -6,9 +6,9 @@ from typing import Self
 
 
 class Relay:
-    """A relay between `__aenter__` and `__aexit__`; clients connect to `port`.
+    """A relay as an async context manager; clients connect to `port`.
 
-    A round trip is the connection itself, and each burst of requests that follows an answer.
+    Round trips are the connection itself and each burst of requests after a response.
     """
 
     def __init__(self, upstream: int, *, delay: float = 0.0) -> None:
@@ -64,7 +64,7 @@ class Relay:
 
 
 class _Burst:
-    """Whether the client has sent anything since the last answer."""
+    """Counts a round trip for the first request after each response."""
 
     def __init__(self, relay: Relay) -> None:
         self._relay, self._sends = relay, False

@@ -1,8 +1,8 @@
-"""A byte-level broker on loopback that does what a test tells it, request by request.
+"""A byte-level broker on loopback whose response to each request a test can script.
 
-It knows just enough of Kafka to be talked to: ApiVersions, Metadata, DescribeCluster, DescribeConfigs, SASL PLAIN,
-describe and alter over a dictionary. `on(api, *acts)` puts acts in front of the ordinary behaviour: each
-request of that API uses up one.
+It implements ApiVersions, Metadata, DescribeCluster, DescribeConfigs, DescribeUserScramCredentials, SASL PLAIN, and
+describe and alter of quotas in a dictionary. `on(api, *acts)` queues acts that replace the default behaviour, one
+for each request of that API.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ Parts: TypeAlias = tuple[tuple[str, str | None], ...]
 
 @dataclass(frozen=True)
 class Seen:
-    """One request that arrived."""
+    """A received request."""
 
     connection: int
     api: str
@@ -58,7 +58,7 @@ class Seen:
 
 @dataclass
 class Turn:
-    """One request being answered: what an act works with."""
+    """The request that an act answers."""
 
     broker: "ScriptedBroker"
     reader: asyncio.StreamReader
@@ -84,26 +84,26 @@ Act = Callable[[Turn], Awaitable[None]]
 
 
 async def answer(turn: Turn) -> None:
-    """The ordinary behaviour."""
+    """Send the default response."""
     turn.send(turn.ordinary())
 
 
 async def close(turn: Turn) -> None:
-    """Hang up without an answer."""
+    """Close the connection without a response."""
     turn.writer.close()
 
 
 async def reset(turn: Turn) -> None:
-    """Cut the connection hard."""
+    """Reset the connection."""
     turn.writer.transport.abort()
 
 
 async def silence(turn: Turn) -> None:
-    """Never answer."""
+    """Send no response."""
 
 
 async def wrong_id(turn: Turn) -> None:
-    """Answer a request that nobody made."""
+    """Send a response with an unknown correlation id."""
     turn.send(turn.ordinary(), correlation_id=turn.header.correlation_id + 77)
 
 
@@ -139,7 +139,7 @@ def truncated(by: int) -> Act:
 
 
 def after(event: asyncio.Event) -> Act:
-    """Answer once the test says so."""
+    """Return an act that responds when the event is set."""
 
     async def act(turn: Turn) -> None:
         await event.wait()
@@ -149,7 +149,7 @@ def after(event: asyncio.Event) -> Act:
 
 
 def applied_then(last: Act) -> Act:
-    """Do the work, lose the answer: what makes an outcome unknown."""
+    """Return an act that executes the request without sending its response, so that the outcome is unknown."""
 
     async def act(turn: Turn) -> None:
         _ = turn.ordinary()
@@ -159,7 +159,7 @@ def applied_then(last: Act) -> Act:
 
 
 def code(number: int, words: str | None = None) -> Act:
-    """An error code for the whole request."""
+    """Return an act that responds with an error code for the whole request."""
 
     async def act(turn: Turn) -> None:
         version = turn.header.api_version
@@ -197,14 +197,14 @@ def code(number: int, words: str | None = None) -> Act:
 
 @dataclass
 class ScriptedBroker:
-    """One broker; `async with` starts and stops it."""
+    """A broker; `async with` starts and stops it."""
 
     node_id: int = 1
     cluster_id: str = "test-cluster"
     others: list["ScriptedBroker"] = field(default_factory=list)
-    password: str = ""  # with one, SASL PLAIN is demanded, any user
+    password: str = ""  # if set, SASL PLAIN is required with this password and any user
     lifetime_ms: int = 0
-    ranges: dict[int, tuple[int, int]] = field(default_factory=dict)  # in place of our own
+    ranges: dict[int, tuple[int, int]] = field(default_factory=dict)  # instead of the default ones
     operations: int = ALL_RIGHTS
     callback: str | None = None
     scram: dict[str, tuple[describe_user_scram_credentials.CredentialInfo, ...]] = field(
@@ -250,7 +250,7 @@ class ScriptedBroker:
         self._server = None
 
     def cut(self) -> None:
-        """Break every connection."""
+        """Reset every connection."""
         for writer in list(self._writers):
             writer.transport.abort()
 
@@ -265,7 +265,7 @@ class ScriptedBroker:
         return sum(it.api == api.name for it in self.seen)
 
     async def until(self, api: KafkaApi, count: int) -> None:
-        """Wait until so many requests of an API have come."""
+        """Wait until `count` requests of an API were received."""
         while self.count(api) < count:
             self._arrived.clear()
             await self._arrived.wait()
@@ -284,7 +284,7 @@ class ScriptedBroker:
                 head = await reader.readexactly(4)
                 size = struct.unpack(">i", head)[0]
                 if not 0 < size <= frames.DEFAULT_LIMIT:
-                    break  # as brokers do with what is no request
+                    break  # as brokers do with invalid sizes
                 frame = await reader.readexactly(size)
                 header, content = frames.decode_request(frame)
                 api = BY_KEY[header.api_key]

@@ -1,4 +1,4 @@
-"""Telemetry that writes down what it was told."""
+"""Watch metrics that record their calls."""
 
 from reconciler.quota.results.report import Reconciliation
 

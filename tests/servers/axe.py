@@ -1,4 +1,4 @@
-"""axe-core, the accessibility checker: one version of the npm package, checked by its integrity, run inside a page."""
+"""axe-core, the accessibility checker: a pinned npm package, verified by its integrity hash, run inside a page."""
 
 import base64
 import hashlib
@@ -17,7 +17,7 @@ RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "be
 
 
 def script() -> str:
-    """The text of axe.min.js.
+    """Return the text of axe.min.js.
 
     Raises:
         ServersUnavailable: npm is missing or cannot download.
@@ -27,7 +27,7 @@ def script() -> str:
 
 
 def violations(browser: Browser) -> list[str]:
-    """What is against the rules on the page as it is now: rule, what it says, and the elements."""
+    """Return the violations of the current page: rule, its help text, and the elements."""
     browser.run(script() + "\nwindow.axe = axe;")
     answer: dict[str, Any] = browser.driver.execute_async_script(
         "const done = arguments[1]; axe.run(document, arguments[0]).then(done, (error) => done({error: String(error)}));",

@@ -1,7 +1,7 @@
-"""Certificates for tests: an authority, and what it signs or pretends to sign. EC keys, PEM files.
+"""Certificates for tests: an authority and certificates that it signs, valid or not. EC keys, PEM files.
 
-Wrong ones are made by asking for them: another `Authority` is the wrong CA, `hosts` a wrong host
-name, `expired` a certificate of yesterday.
+Invalid certificates: another `Authority` is a wrong CA, `hosts` sets a wrong host name, `expired` makes a
+certificate that expired yesterday.
 """
 
 import datetime as dt
@@ -22,21 +22,21 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from tests.servers import jars
 
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
-KEY_PASSWORD = "key-secret"  # noqa: S105 - a test's password is no secret
+KEY_PASSWORD = "key-secret"  # noqa: S105 - not a secret
 DAY = dt.timedelta(days=1)
 
 
 def wall_clock() -> dt.datetime:
-    """The real time: brokers compare certificates and tokens with it."""
+    """Return the real time, with which brokers compare certificates and tokens."""
     return dt.datetime.now(dt.UTC)  # noqa: TID251 - brokers have no fake clock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """A certificate with its key, in the forms clients and brokers read.
+    """A certificate with its key, in the formats that clients and brokers read.
 
-    `key` is PKCS#8; `encrypted_key` the same under `KEY_PASSWORD`; `bundle` is key, certificate
-    and CA in one file, as a PEM key store of Kafka wants it.
+    `key` is PKCS#8; `encrypted_key` the same encrypted with `KEY_PASSWORD`; `bundle` is key, certificate
+    and CA in one file, the format of Kafka's PEM key stores.
     """
 
     subject: str
@@ -46,7 +46,7 @@ class Identity:
     bundle: Path
 
     def pkcs12(self) -> Path:
-        """The same as a PKCS#12 key store under `KEY_PASSWORD`."""
+        """Write a PKCS#12 key store encrypted with `KEY_PASSWORD`."""
         key = serialization.load_pem_private_key(self.key.read_bytes(), None)
         if not isinstance(key, ec.EllipticCurvePrivateKey):
             raise TypeError("all keys here are EC keys")
@@ -64,7 +64,7 @@ class Identity:
         return path
 
     def jks(self) -> Path:
-        """The same as a JKS key store under `KEY_PASSWORD`, made by Java's `keytool`."""
+        """Write a JKS key store encrypted with `KEY_PASSWORD`, by Java's `keytool`."""
         path = self.bundle.with_suffix(".jks")
         keytool = jars.program("keytool", "a Java runtime, version 17 or newer")
         subprocess.run(
@@ -93,7 +93,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Authority:
-    """A certificate authority that keeps its files in one folder."""
+    """A certificate authority with its files in one folder."""
 
     folder: Path
     key: ec.EllipticCurvePrivateKey
@@ -101,7 +101,7 @@ class Authority:
 
     @classmethod
     def make(cls, folder: Path, *, name: str = "quota test CA") -> Self:
-        """A fresh authority; writes `ca.pem`."""
+        """Create an authority, and write its certificate to `ca.pem`."""
         folder.mkdir(parents=True, exist_ok=True)
         key = ec.generate_private_key(ec.SECP256R1())
         subject = _common_name(name)
@@ -120,11 +120,11 @@ class Authority:
 
     @property
     def certificate_file(self) -> Path:
-        """The CA's certificate: what a client trusts."""
+        """The CA's certificate, which clients trust."""
         return self.folder / "ca.pem"
 
     def client_context(self, identity: Identity | None = None) -> ssl.SSLContext:
-        """A TLS context of Python's own that trusts this authority and may show an identity."""
+        """Return a Python TLS context that trusts this authority and presents the identity, if given."""
         context = ssl.create_default_context(cafile=str(self.certificate_file))
         if identity is not None:
             context.load_cert_chain(identity.certificate, identity.key)
@@ -133,15 +133,15 @@ class Authority:
     def server(
         self, name: str, *, hosts: Iterable[str] = LOCAL_HOSTS, expired: bool = False
     ) -> Identity:
-        """A broker's identity for the given host names and addresses."""
+        """Create a server identity for the given host names and addresses."""
         return self._sign(name, hosts=tuple(hosts), expired=expired, server=True)
 
     def client(
         self, name: str, *, expired: bool = False, organisation: str | None = None
     ) -> Identity:
-        """A client's identity; its principal on a broker is `User:CN=<name>`.
+        """Create a client identity; its principal on a broker is `User:CN=<name>`.
 
-        Kubernetes takes the name for the user and the `organisation` for the user's group.
+        Kubernetes uses the name as the user and the `organisation` as the user's group.
         """
         return self._sign(name, hosts=(), expired=expired, server=False, organisation=organisation)
 

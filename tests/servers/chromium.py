@@ -1,7 +1,7 @@
-"""A headless Chromium that tests drive through chromedriver, with everything off that would talk to somebody.
+"""A headless Chromium that tests control through chromedriver, without any network access.
 
-Debian's packages `chromium` and `chromium-driver` fit each other by version. Pages are opened from files; the browser
-resolves no name at all, so that a page which asked for something would fail and show it in the log.
+Debian's packages `chromium` and `chromium-driver` have matching versions. Pages are opened from files; the browser
+resolves no host names, so that a page that requests a URL fails and the request is in the log.
 """
 
 import contextlib
@@ -40,35 +40,35 @@ SCRIPT_SECONDS = 120
 
 
 class Browser:
-    """One Chromium, with what the tests ask it."""
+    """A running Chromium."""
 
     def __init__(self, driver: Any) -> None:
         self.driver = driver
 
     def open(self, page: Path) -> None:
-        """A page from a file, whole; the logs begin anew."""
+        """Load a page from a file, and discard earlier log entries."""
         self.logs()
         self.driver.get(page.as_uri())
 
     def run(self, script: str, *arguments: object) -> Any:
-        """The value of a script's `return`."""
+        """Run a script; return its value."""
         return self.driver.execute_script(script, *arguments)
 
     def wait_for(self, script: str) -> Any:
-        """The value of a script's `return`, as soon as there is one."""
+        """Poll a script until its value is true; return the value."""
         return WebDriverWait(self.driver, 30, poll_frequency=0.02).until(
             lambda driver: driver.execute_script(script)
         )
 
     def keys(self, *keys: str) -> None:
-        """Press keys, one after the other, wherever the focus is."""
+        """Press keys one after the other in the focused element."""
         chain = ActionChains(self.driver)
         for key in keys:
             chain.send_keys(key)
         chain.perform()
 
     def emulate(self, *, scheme: str = "", media: str = "", motion: str = "") -> None:
-        """Colour scheme, medium and motion that the page is told of; "" = as they are."""
+        """Emulate colour scheme, medium and reduced motion; "" = not emulated."""
         features = [
             {"name": "prefers-color-scheme", "value": scheme},
             {"name": "prefers-reduced-motion", "value": motion},
@@ -76,11 +76,11 @@ class Browser:
         self.command("Emulation.setEmulatedMedia", {"media": media, "features": features})
 
     def command(self, name: str, arguments: Mapping[str, object]) -> Any:
-        """A command of the browser's own protocol."""
+        """Send a command of the Chrome DevTools Protocol."""
         return self.driver.execute_cdp_cmd(name, dict(arguments))
 
     def logs(self) -> tuple[list[str], list[str]]:
-        """What the console said, and the addresses that were asked for, since the last call."""
+        """Return the console messages and the requested URLs since the last call."""
         said = [f"{one['level']}: {one['message']}" for one in self.driver.get_log("browser")]
         events = [
             json.loads(one["message"])["message"] for one in self.driver.get_log("performance")
@@ -93,13 +93,13 @@ class Browser:
         return said, asked
 
     def picture(self, path: Path) -> None:
-        """What is in sight, as a PNG."""
+        """Save the visible part of the page as a PNG."""
         self.driver.save_screenshot(str(path))
 
 
 @contextlib.contextmanager
 def chromium(size: tuple[int, int] = SIZE) -> Iterator[Browser]:
-    """A browser with a profile of its own; both are gone afterwards.
+    """Start a browser with a temporary profile; stop and remove both afterwards.
 
     Raises:
         ServersUnavailable: Chromium, its driver or selenium is missing.

@@ -1,7 +1,7 @@
-"""Clusters that tests share: the same arguments, the same running cluster.
+"""Running clusters that tests share by equal arguments.
 
-A test may have killed a node, and a session may ask for many kinds; so a cluster with a dead node is
-replaced, and only the last few used are kept running.
+A cluster with a dead node is replaced, because a test may kill nodes; only the most recently used
+clusters keep running.
 """
 
 from collections import OrderedDict
@@ -18,13 +18,13 @@ class SharedClusters:
     def __init__(
         self, make: Callable[..., KafkaCluster] = KafkaCluster, *, kept: int = KEPT
     ) -> None:
-        """Makes clusters with `make`, at most `kept` at a time."""
+        """Create clusters with `make`; at most `kept` run at the same time."""
         self._make = make
         self._kept = kept
         self._running: OrderedDict[str, KafkaCluster] = OrderedDict()
 
     def get(self, version: str, **options: object) -> KafkaCluster:
-        """The running cluster for these arguments, whose nodes are all alive."""
+        """Return a running cluster for these arguments, with all nodes alive."""
         name = repr((version, sorted(options.items())))
         cluster = self._running.pop(name, None)
         if cluster is not None and not all(map(cluster.running, cluster.numbers)):
@@ -38,6 +38,6 @@ class SharedClusters:
         return cluster
 
     def close(self) -> None:
-        """Ends them all."""
+        """Stop all clusters."""
         while self._running:
             self._running.popitem()[1].__exit__()

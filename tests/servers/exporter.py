@@ -1,4 +1,4 @@
-"""The JMX Prometheus agent for test brokers: one pinned jar from Maven, in the cache."""
+"""The JMX Prometheus agent for test brokers: a pinned, cached jar from Maven."""
 
 import hashlib
 import http.client
@@ -14,7 +14,7 @@ ARTIFACT = "io.prometheus.jmx:jmx_prometheus_javaagent:1.0.1"
 SHA256 = "7d61f737fd661610ccc14aea79764faa1ea94a340cbc8f0029b3d2edea3d80c1"
 COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy"
 SHIPPED = Path(__file__).parents[2] / "examples" / "telemetry" / "jmx_exporter.yml"
-"""The configuration that users get."""
+"""The configuration that is shipped to users."""
 
 LINE = re.compile(r"([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)\Z", re.DOTALL)
 LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)",?', re.DOTALL)
@@ -24,7 +24,7 @@ Series = tuple[str, frozenset[tuple[str, str]]]
 
 
 def agent() -> Path:
-    """The agent's jar, downloaded on first use.
+    """Return the agent's jar, downloaded on first use.
 
     Raises:
         ServersUnavailable: Maven is missing or cannot download it, or the jar is not the pinned one.
@@ -34,16 +34,16 @@ def agent() -> Path:
 
 
 def flag(port: int, configuration: Path) -> str:
-    """The JVM flag that serves metrics on a loopback port."""
+    """Return the JVM flag that serves metrics on a loopback port."""
     return f"-javaagent:{agent()}=127.0.0.1:{port}:{configuration}"
 
 
 def scrape(port: int) -> dict[Series, float]:
-    """What the agent tells now: (name, labels) -> value, label values unescaped as Prometheus does.
+    """Return the current metrics: (name, labels) -> value, label values unescaped as in Prometheus.
 
     Raises:
-        OSError: Nobody answers.
-        AssertionError: The answer is not 200, or a line of it cannot be read.
+        OSError: The port refuses the connection or does not respond.
+        AssertionError: The status is not 200, or a line cannot be parsed.
     """
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
     try:
@@ -57,7 +57,7 @@ def scrape(port: int) -> dict[Series, float]:
 
 
 def parsed(text: str) -> dict[Series, float]:
-    """The text format of Prometheus; lines end with a line feed and with nothing else."""
+    """Parse Prometheus' text format; only a line feed ends a line."""
     found: dict[Series, float] = {}
     for line in text.split("\n"):
         if not line or line.startswith("#"):
@@ -70,7 +70,7 @@ def parsed(text: str) -> dict[Series, float]:
 
 
 def picked(series: Mapping[Series, float], name: str) -> dict[frozenset[tuple[str, str]], float]:
-    """The series of one name: labels -> value."""
+    """Return the series of one name: labels -> value."""
     return {labels: value for (given, labels), value in series.items() if given == name}
 
 

@@ -1,7 +1,7 @@
-"""A TCP proxy in front of a broker that understands Kafka's frames and breaks them on demand.
+"""A TCP proxy in front of a broker that parses Kafka's frames and injects faults.
 
-It runs an asyncio loop in a thread of its own, so that tests with and without a loop, and programs
-that tests start, can talk through it. It knows no TLS: put it in front of plaintext or SASL ports.
+It runs an asyncio loop in a separate thread, so that tests with and without a loop, and programs that
+tests start, can connect through it. It does not support TLS: use it for PLAINTEXT and SASL_PLAINTEXT ports.
 """
 
 import asyncio
@@ -24,12 +24,12 @@ BEFORE_FORWARDING = frozenset({Action.CUT_BEFORE, Action.HOLD_REQUEST})
 
 
 class CutError(Exception):
-    """This connection ends here, by script."""
+    """A fault closes this connection."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Planted:
-    """A fault in a running proxy: how to see that it struck, and how to let go what it holds."""
+    """A fault in a running proxy, with an event that it occurred and the release of what it holds."""
 
     fault: Fault
     loop: asyncio.AbstractEventLoop
@@ -38,16 +38,16 @@ class Planted:
     counted: int = 0
 
     def wait_reached(self, seconds: float = 30.0) -> None:
-        """Returns once the fault struck; TimeoutError otherwise."""
+        """Wait until the fault occurred; raise TimeoutError otherwise."""
         if not self.reached.wait(seconds):
             raise TimeoutError(f"{self.fault.action} was not reached in {seconds} s")
 
     def release(self) -> None:
-        """Lets go what HOLD_REQUEST or HOLD_ANSWER holds, now and later."""
+        """Release what HOLD_REQUEST or HOLD_ANSWER holds, now and later."""
         self.loop.call_soon_threadsafe(self.let_go.set)
 
     def strikes(self, request: Request) -> bool:
-        """Counts the request; whether it is the one."""
+        """Count a matching request; return whether the fault applies to it."""
         if not self.fault.matches(request):
             return False
         self.counted += 1
@@ -56,21 +56,21 @@ class Planted:
 
 
 class FaultProxy:
-    """A proxy between `__enter__` and `__exit__`; clients connect to `port`."""
+    """A proxy as a context manager; clients connect to `port`."""
 
     def __init__(
         self, upstream: int | None = None, *, shown: Mapping[int, int] | None = None
     ) -> None:
-        """Forwards to the loopback port `upstream`; `shown` are ports to replace in answers.
+        """Forward to the loopback port `upstream`; `shown` maps ports in responses to replacements.
 
-        Without `upstream` say `point_at` before the first client comes.
+        Without `upstream`, call `point_at` before the first client connects.
         """
         self.upstream = upstream
         self.shown: dict[int, int] = dict(shown or {})
         self.requests: list[Request] = []
         self.connections = 0
         self.round_trips = (
-            0  # connections, and bursts of requests that begin while no answer is awaited
+            0  # connections, and bursts of requests that begin while no response is awaited
         )
         self.answer_bytes = 0
         self.port = 0
@@ -84,46 +84,46 @@ class FaultProxy:
     # ---- for tests --------------------------------------------------------------------------
 
     def __enter__(self) -> Self:
-        """Listens on a free port."""
+        """Listen on a free port."""
         self._thread.start()
         self.port = self._started.result()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Cuts all connections and stops listening; raises what broke in the proxy itself."""
+        """Close all connections and stop listening; raise errors of the proxy itself."""
         self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join()
         if self._failures:
             raise self._failures[0]
 
     def point_at(self, upstream: int) -> None:
-        """Forwards new connections to another port."""
+        """Forward new connections to another port."""
         self.upstream = upstream
 
     def plant(self, fault: Fault) -> Planted:
-        """Arms a fault; several may be armed, the first that matches strikes."""
+        """Add a fault; of several that match a request, the first applies."""
         planted = Planted(fault=fault, loop=self._loop)
         self._planted.append(planted)
         return planted
 
     def heal(self) -> None:
-        """Disarms all faults, lets go what is held, and accepts connections again."""
+        """Remove all faults, release what they hold, and accept connections again."""
         self._refuses = False
         planted, self._planted = self._planted, []
         for one in planted:
             one.release()
 
     def refuse(self) -> None:
-        """Cuts all connections, and new ones as soon as they are made."""
+        """Close all connections, and new ones as soon as they are accepted."""
         self._refuses = True
         self.cut_all()
 
     def cut_all(self) -> None:
-        """Cuts all present connections."""
+        """Close all current connections."""
         self._loop.call_soon_threadsafe(self._cancel_all)
 
     def count(self, api_key: int) -> int:
-        """How many requests with this API key came by."""
+        """Return the number of requests with this API key."""
         return sum(request.api_key == api_key for request in self.requests)
 
     # ---- the loop ---------------------------------------------------------------------------
@@ -271,7 +271,7 @@ async def _close(writer: asyncio.StreamWriter) -> None:
 
 
 def _raise_unexpected(ends: Iterable[object]) -> None:
-    """A closed or scripted end is how connections end; anything else is a fault of the proxy."""
+    """Raise errors other than closed connections and injected faults."""
     expected = (CutError, OSError, asyncio.IncompleteReadError, asyncio.CancelledError)
     for end in ends:
         if isinstance(end, BaseException) and not isinstance(end, expected):
@@ -282,9 +282,9 @@ def _raise_unexpected(ends: Iterable[object]) -> None:
 def in_front_of(
     cluster: KafkaCluster, listener: Listener | str = Listener.PLAINTEXT
 ) -> Iterator[dict[int, FaultProxy]]:
-    """A proxy before each node: node -> proxy. Clients that enter by one are kept inside.
+    """Start a proxy in front of each node: node -> proxy.
 
-    Metadata and DescribeCluster answers name the proxies in place of the brokers.
+    Metadata and DescribeCluster responses list the proxies instead of the brokers, so that clients use only proxies.
     """
     with ExitStack() as running:
         proxies = {

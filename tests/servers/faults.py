@@ -1,4 +1,4 @@
-"""What can go wrong between a client and a broker: Kafka frames, faults, and edits of answers. No I/O."""
+"""Faults between a client and a broker: Kafka frames, fault definitions, edits of responses. No I/O."""
 
 import struct
 from collections.abc import Callable, Mapping
@@ -10,8 +10,8 @@ DESCRIBE_SCRAM, DESCRIBE_CLUSTER = 50, 60
 WITH_BROKER_ADDRESSES = frozenset({METADATA, DESCRIBE_CLUSTER})
 LOOPBACK = b"127.0.0.1"
 
-# API key -> first version with the flexible response header (one more byte), for those of our calls
-# whose answers begin with throttle_time_ms (Metadata: from version 3).
+# API key -> first version with the flexible response header (one more byte), for the APIs whose
+# responses begin with throttle_time_ms (Metadata: from version 3).
 FLEXIBLE_FROM = {
     METADATA: 9,
     DESCRIBE_CONFIGS: 4,
@@ -24,7 +24,7 @@ FLEXIBLE_FROM = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A request as it passed the proxy; `frame` is header and body without the length."""
+    """A request that passed the proxy; `frame` is header and body without the length."""
 
     connection: int
     api_key: int
@@ -35,7 +35,7 @@ class Request:
 
     @classmethod
     def parse(cls, frame: bytes, *, connection: int) -> "Request":
-        """Reads the request header, which is the same in versions 1 and 2 up to the client id."""
+        """Parse the request header, which is equal in versions 1 and 2 up to the client id."""
         key, version, correlation, length = struct.unpack_from(">hhih", frame)
         client = None if length < 0 else frame[10 : 10 + length].decode()
         return cls(
@@ -49,38 +49,38 @@ class Request:
 
     @property
     def writes(self) -> bool:
-        """Whether this alters quotas for real: validate_only is the last field of key 49."""
+        """Whether the request changes quotas; validate_only is the last field of AlterClientQuotas (49)."""
         tags = 1 if self.api_version >= FLEXIBLE_FROM[ALTER_CLIENT_QUOTAS] else 0
         return self.api_key == ALTER_CLIENT_QUOTAS and self.frame[-1 - tags] == 0
 
 
 class Action(StrEnum):
-    """What happens to a matching request or to its answer."""
+    """What happens to a matching request or to its response."""
 
-    CUT_BEFORE = "cut before"  # the request never reaches the broker; the connection is cut
-    HOLD_REQUEST = "hold request"  # the request waits until released, then goes on
-    LOSE_ANSWER = "lose answer"  # the broker did it and answered; the client sees a cut connection
-    HOLD_ANSWER = "hold answer"  # the answer waits until released; a hang, if it never is
-    TRUNCATE = "truncate"  # the first bytes of the answer, then a cut connection
-    DUPLICATE = "duplicate"  # the answer twice
-    EDIT = "edit"  # the answer changed by `edit`
+    CUT_BEFORE = "cut before"  # the request does not reach the broker; the connection is closed
+    HOLD_REQUEST = "hold request"  # the request is forwarded only after a release
+    LOSE_ANSWER = "lose answer"  # the broker executed the request; the connection is closed
+    HOLD_ANSWER = "hold answer"  # the response is forwarded only after a release
+    TRUNCATE = "truncate"  # the first bytes of the response, then a closed connection
+    DUPLICATE = "duplicate"  # the response twice
+    EDIT = "edit"  # the response changed by `edit`
 
 
 Edit = Callable[[Request, bytes], bytes]
 
 
 def any_request(_: Request) -> bool:
-    """Matches everything."""
+    """Match every request."""
     return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """One scripted fault.
+    """The definition of a fault.
 
-    It strikes the `nth` request since it was planted that has the API key (None: any) and satisfies
-    `matching`; with `repeat` also all later ones. `keep_bytes` counts from the frame's length field
-    on; `edit` gets the answer without the length and returns what is sent instead.
+    It applies to the `nth` request since it was added that has the API key (None: any) and satisfies
+    `matching`; with `repeat` also to all later ones. `keep_bytes` counts from the frame's length field
+    on; `edit` receives the response without the length and returns what is sent instead.
     """
 
     action: Action
@@ -92,19 +92,19 @@ class Fault:
     edit: Edit | None = None
 
     def __post_init__(self) -> None:
-        """Refuses scripts that could never strike."""
+        """Refuse definitions that could never apply."""
         if self.nth < 1:
             raise ValueError("requests are counted from 1")
         if (self.action is Action.EDIT) != (self.edit is not None):
             raise ValueError("`edit` belongs to Action.EDIT, and only there")
 
     def matches(self, request: Request) -> bool:
-        """Whether the request counts."""
+        """Whether the request is counted."""
         return self.api_key in {None, request.api_key} and self.matching(request)
 
 
 def shift_correlation(step: int = 1) -> Edit:
-    """Answers with the correlation id of another request."""
+    """Return an edit that sets the correlation id of another request."""
 
     def edit(request: Request, answer: bytes) -> bytes:
         return struct.pack(">i", request.correlation_id + step) + answer[4:]
@@ -113,7 +113,7 @@ def shift_correlation(step: int = 1) -> Edit:
 
 
 def throttle(milliseconds: int) -> Edit:
-    """Sets throttle_time_ms; the answer must be of a call in `FLEXIBLE_FROM`."""
+    """Return an edit that sets throttle_time_ms; for responses of APIs in `FLEXIBLE_FROM`."""
 
     def edit(request: Request, answer: bytes) -> bytes:
         start = 5 if request.api_version >= FLEXIBLE_FROM[request.api_key] else 4
@@ -123,10 +123,10 @@ def throttle(milliseconds: int) -> Edit:
 
 
 def show_ports(answer: bytes, ports: Mapping[int, int]) -> bytes:
-    """Replaces broker ports in the answers that carry them.
+    """Replace broker ports in a response of Metadata or DescribeCluster.
 
     A port follows its host in every version of both APIs, and host and port keep their length. All
-    are replaced in one pass, so that swapped ports do not meet.
+    are replaced in one pass, so that ports can be swapped.
     """
     parts = answer.split(LOOPBACK)
     for place, part in enumerate(parts[1:], start=1):

@@ -1,6 +1,6 @@
-"""`python -m tests.servers.kafka 4.3.1`: a cluster in the foreground, for the demo and by hand.
+"""`python -m tests.servers.kafka 4.3.1`: runs a cluster in the foreground, for the demo and manual tests.
 
-One JSON line on stdout says how to reach it; it stops on SIGTERM, Ctrl-C or when stdin closes.
+Prints one JSON line with addresses and client properties; stops on SIGTERM, Ctrl-C or when stdin closes.
 """
 
 import argparse
@@ -20,7 +20,6 @@ from tests.servers.properties import Listener
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
     found = argparse.ArgumentParser(prog="python -m tests.servers.kafka", description=__doc__)
     found.add_argument("version", choices=jars.VERSIONS)
     found.add_argument("--nodes", type=int, choices=(1, 3), default=1)
@@ -43,7 +42,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def announcement(cluster: KafkaCluster) -> dict[str, object]:
-    """What the JSON line says: where the brokers are and what a client needs for each listener."""
+    """Return the document of the JSON line: broker addresses, and client properties for each listener."""
     return {
         "version": cluster.version,
         "clusterId": cluster.cluster_id,
@@ -58,12 +57,12 @@ def announcement(cluster: KafkaCluster) -> dict[str, object]:
 
 @contextmanager
 def asked_to_stop() -> Iterator[selectors.BaseSelector]:
-    """A selector that becomes ready at SIGTERM, at Ctrl-C, or when stdin says something or closes."""
+    """Return a selector that becomes ready at SIGTERM, at Ctrl-C, or when stdin has input or closes."""
     bell, rope = socket.socketpair()
     bell.setblocking(False)
     before = signal.set_wakeup_fd(bell.fileno())
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: None)  # the wakeup descriptor carries the news
+        signal.signal(number, lambda *_: None)  # the wakeup descriptor makes the selector ready
     with bell, rope, selectors.SelectSelector() as waiting:
         waiting.register(rope, selectors.EVENT_READ)
         waiting.register(sys.stdin.fileno(), selectors.EVENT_READ)
@@ -74,7 +73,7 @@ def asked_to_stop() -> Iterator[selectors.BaseSelector]:
 
 
 def wait_for_the_end(waiting: selectors.BaseSelector) -> None:
-    """Returns at a signal or at the end of stdin; what is typed is ignored."""
+    """Wait for a signal or the end of stdin; ignore other input."""
     while True:
         for ready, _ in waiting.select():
             if ready.fileobj != sys.stdin.fileno() or not os.read(sys.stdin.fileno(), 4096):
@@ -82,7 +81,7 @@ def wait_for_the_end(waiting: selectors.BaseSelector) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the cluster; 0 after a wished end, 1 with a sentence on stderr otherwise."""
+    """Run the cluster; return 0 after a normal stop, 1 with a message on stderr after a failed start."""
     chosen = parser().parse_args(arguments)
     cluster = KafkaCluster(
         chosen.version,

@@ -1,4 +1,4 @@
-"""A receiver of webhooks on loopback, in a thread: keeps every POST, answers as it is told."""
+"""A webhook receiver on loopback, in a thread: keeps every POST, responds with a configurable status."""
 
 import http.server
 import json
@@ -12,7 +12,7 @@ from tests.servers.prometheus import until
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Post:
-    """One POST that arrived."""
+    """A received POST request."""
 
     path: str
     headers: dict[str, str]
@@ -20,15 +20,15 @@ class Post:
 
     @property
     def json(self) -> Any:
-        """The body, read."""
+        """The parsed body."""
         return json.loads(self.body)
 
 
 class Inbox:
-    """Listens between `__enter__` and `__exit__`. `status` may be changed at any time."""
+    """A receiver as a context manager. `status` may be changed at any time."""
 
     def __init__(self, *, status: int = 200) -> None:
-        """Binds a free port."""
+        """Bind a free port."""
         self.status = status
         self.posts: list[Post] = []
         inbox = self
@@ -45,22 +45,22 @@ class Inbox:
                 self.wfile.write(b"ok")
 
             def log_message(self, *_: object) -> None:
-                """Silence."""
+                """Log nothing."""
 
         self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """The port that it listens on."""
         return self._server.server_port
 
     def url(self, path: str) -> str:
-        """An address in it."""
+        """Return the URL of a path."""
         return f"http://127.0.0.1:{self.port}{path}"
 
     def wait(self, wanted: Callable[[Post], object], *, seconds: float, doing: str) -> float:
-        """Waits until such a POST has arrived; answers after how many seconds."""
+        """Wait until a matching POST was received; return the seconds that it took."""
         return until(
             lambda: any(wanted(post) for post in self.posts),
             seconds=seconds,
@@ -71,12 +71,10 @@ class Inbox:
         )
 
     def __enter__(self) -> Self:
-        """Itself, listening."""
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stops listening."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()

@@ -1,8 +1,8 @@
-"""Where Kafka's jars come from: Maven artifacts, resolved once into a cache outside the tree.
+"""Kafka's jars: Maven artifacts, resolved once into a cache outside of the source tree.
 
-The cache folder of a version is named after the text of its pom, so a changed pin is a new folder.
-It is filled beside itself and renamed, under a file lock: a broken download or a second test run
-at the same time leaves no half-filled folder.
+The cache folder of a version has a digest of its pom in its name, so that a changed pin uses a new folder.
+It is filled under a temporary name and renamed, under a file lock, so that a failed download or a second
+test run at the same time leaves no incomplete folder.
 """
 
 import fcntl
@@ -23,7 +23,7 @@ DEPENDENCY_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1"
 SLF4J = "1.7.36"
 MAVEN_SECONDS = 600
 
-# 4.4.0's pom names kafka-tools-api, which was never published at that version.
+# 4.4.0's pom depends on kafka-tools-api, which was not published at that version.
 EXCLUDED = {"4.4.0": ("kafka-tools-api",)}
 
 EXCLUSION = """
@@ -61,12 +61,12 @@ class Jars:
 
     @property
     def classpath(self) -> str:
-        """All jars in a fixed order, which a class-data archive insists on."""
+        """All jars in a fixed order, which a class-data archive requires."""
         return os.pathsep.join(str(jar) for jar in sorted(self.folder.glob("*.jar")))
 
 
 def pom(version: str) -> str:
-    """The pom that pins one version, one of `VERSIONS`."""
+    """Return the pom that pins one of `VERSIONS`."""
     if version not in VERSIONS:
         raise ValueError(f"Kafka {version} is not one of {', '.join(VERSIONS)}")
     exclusions = "".join(
@@ -76,7 +76,7 @@ def pom(version: str) -> str:
 
 
 def cache_root() -> Path:
-    """`KQUOTA_CACHE`, else `kafka-quota-reconciler` under the user's cache folder."""
+    """Return `KQUOTA_CACHE`, else `kafka-quota-reconciler` in the user's cache folder."""
     chosen = os.environ.get("KQUOTA_CACHE")
     if chosen:
         return Path(chosen)
@@ -85,7 +85,7 @@ def cache_root() -> Path:
 
 
 def digest(*texts: str) -> str:
-    """A short name for a content, for cache folders."""
+    """Return a short digest of texts, for names of cache folders."""
     whole = hashlib.sha256()
     for text in texts:
         whole.update(len(text).to_bytes(8, "big") + text.encode())
@@ -94,7 +94,7 @@ def digest(*texts: str) -> str:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Holds `path` as a lock file against other processes on this machine."""
+    """Hold an exclusive lock on the file `path`."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
@@ -102,7 +102,7 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def cached(name: str, fill: Callable[[Path], None]) -> Path:
-    """The folder `name` of the cache; on first use `fill` gets an empty folder that becomes it."""
+    """Return the folder `name` of the cache; on first use, `fill` fills an empty folder that is then renamed to it."""
     target = cache_root() / name
     if target.is_dir():
         return target
@@ -120,10 +120,10 @@ def cached(name: str, fill: Callable[[Path], None]) -> Path:
 
 
 def program(name: str, package: str) -> str:
-    """The path of a program.
+    """Return the path of a program.
 
     Raises:
-        ServersUnavailable: it is not installed; the message names the `package` to install.
+        ServersUnavailable: it is not installed; the message lists the `package` to install.
     """
     home = os.environ.get("JAVA_HOME") if name in {"java", "javac"} else None
     found = shutil.which(name, path=str(Path(home) / "bin")) if home else None
@@ -134,18 +134,16 @@ def program(name: str, package: str) -> str:
 
 
 def java() -> str:
-    """The path of `java`."""
     return program("java", "a Java runtime, version 17 or newer (for example openjdk-17-jdk)")
 
 
 def javac() -> str:
-    """The path of `javac`."""
     return program("javac", "a Java development kit, 17 or newer (for example openjdk-17-jdk)")
 
 
 @functools.cache
 def java_identity() -> str:
-    """What `java -version` says: part of the name of everything that depends on the JVM.
+    """Return the output of `java -version`, part of the names of cache folders that depend on the JVM.
 
     Raises:
         ServersUnavailable: there is no Java, it does not run, or it is older than 17.
@@ -163,7 +161,7 @@ def java_identity() -> str:
 
 
 def resolve(version: str) -> Jars:
-    """The jars of `version`, downloaded on first use (about 45 MB, some seconds).
+    """Return the jars of `version`, downloaded on first use (about 45 MB, some seconds).
 
     Raises:
         ServersUnavailable: Java or Maven is missing, or Maven could not download.

@@ -1,8 +1,8 @@
 """Real Kafka clusters of one or three combined KRaft nodes on loopback.
 
-`KafkaCluster` is a context manager; inside, nodes can be paused, killed and started again. Nothing
-outlives the test run (`processes`), and every cluster's data is thrown away with it.
-`python -m tests.servers.kafka 4.3.1` runs one in the foreground (`foreground`).
+`KafkaCluster` is a context manager; inside, nodes can be paused, killed and started again. Processes end
+with the test run (`processes`), and the data of a cluster is deleted with it.
+`python -m tests.servers.kafka 4.3.1` runs a cluster in the foreground (`foreground`).
 """
 
 import base64
@@ -31,12 +31,12 @@ from tests.servers.properties import (
 )
 
 READY_SECONDS = 60.0
-STOP_SECONDS = 10.0  # a lone node stops in 1.3-2.5 s; the last of three, without quorum, never
+STOP_SECONDS = 10.0  # a single node stops in 1.3-2.5 s; the last of three never stops, because it has no quorum
 PACE_SECONDS = 0.05
-START_ATTEMPTS = 3  # ports are chosen before they are bound: somebody may be quicker
+START_ATTEMPTS = 3  # another process may bind a chosen port first
 HEAP_MEGABYTES = {1: 384, 3: 256}
 
-# The rights the documentation asks for, and nothing else.
+# Exactly the permissions that the documentation requires.
 GRANTS = (
     ping.Grant(principal="User:planner", operation="DescribeConfigs"),
     ping.Grant(principal="User:planner", operation="Describe"),
@@ -46,7 +46,7 @@ GRANTS = (
 
 
 class KafkaCluster:
-    """A cluster between `__enter__` and `__exit__`. Nodes are numbered from 1."""
+    """A cluster as a context manager. Node ids start at 1."""
 
     def __init__(
         self,
@@ -64,21 +64,21 @@ class KafkaCluster:
         jvm: Iterable[str] | None = None,
         metrics: Path | None = None,
     ) -> None:
-        """Chooses everything; starts nothing.
+        """Configure the cluster without starting it.
 
         Args:
             version: One of `jars.VERSIONS`.
             nodes: 1, or 3 with a quorum of three.
-            listeners: What clients may use; see `Listener`.
+            listeners: Listeners for clients; see `Listener`.
             users: Name -> password, for PLAIN and (from 3.5) SCRAM. `admin` is a super user.
-            acls: Switches the authorizer on; ANONYMOUS (the plaintext listener) is a super user.
-            grants: With `acls`, what else is allowed.
-            extra: More server properties, for every node.
+            acls: Enables the authorizer; ANONYMOUS (the plaintext listener) is a super user.
+            grants: ACLs to create, with `acls`.
+            extra: Additional server properties for every node.
             heap_megabytes: Per node; 768 or more for 100,000 entities.
-            callback: A Java class to be `client.quota.callback.class`.
-            advertised: Node -> listener -> port that clients are told, for proxies in front.
-            jvm: JVM flags in place of those that share the class-data archive.
-            metrics: A configuration of the JMX agent, which then serves it at `metrics_port`.
+            callback: A Java class for `client.quota.callback.class`.
+            advertised: Node -> listener -> advertised port, for proxies.
+            jvm: JVM flags instead of those that share the class-data archive.
+            metrics: Configuration of the JMX agent, which then serves metrics at `metrics_port`.
         """
         self.version = version
         self.numbers = tuple(range(1, nodes + 1))
@@ -99,10 +99,10 @@ class KafkaCluster:
         self._scratch: ScratchFolder | None = None
         self._nodes: dict[int, Node] = {}
 
-    # ---- life -------------------------------------------------------------------------------
+    # ---- start and stop ---------------------------------------------------------------------
 
     def __enter__(self) -> Self:
-        """Formats and starts all nodes; returns when every one answers and knows the others."""
+        """Format and start all nodes; wait until each responds and its metadata lists all brokers."""
         for attempt in range(1, START_ATTEMPTS + 1):
             try:
                 self._start_all()
@@ -118,7 +118,7 @@ class KafkaCluster:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Kills what runs: the data is thrown away, so nothing needs a polite end."""
+        """Kill all processes without a controlled shutdown, and delete the data."""
         for node in self._nodes.values():
             if node.child is not None:
                 node.child.kill()
@@ -177,51 +177,50 @@ class KafkaCluster:
             if child.process.returncode != 0:
                 raise ServerFailed(f"kafka-storage format failed:\n{child.log_text()}")
 
-    # ---- what tests ask ---------------------------------------------------------------------
+    # ---- properties -------------------------------------------------------------------------
 
     @property
     def started(self) -> bool:
-        """Whether the cluster exists now."""
+        """Whether the cluster is started."""
         return self._scratch is not None
 
     @property
     def folder(self) -> Path:
-        """A folder for files that live as long as the cluster."""
+        """A folder that is deleted with the cluster."""
         if self._scratch is None:
             raise ServerFailed("the cluster is not started")
         return self._scratch.path
 
     def bootstrap(self, listener: Listener | str = Listener.PLAINTEXT) -> str:
-        """The bootstrap servers of a client listener, as clients are meant to reach them."""
+        """Return the advertised bootstrap servers of a client listener."""
         chosen = Listener(listener)
         return ",".join(f"127.0.0.1:{node.shown(chosen)}" for node in self._nodes.values())
 
     def port(self, node: int = 1, listener: Listener | str = Listener.PLAINTEXT) -> int:
-        """The port the node itself listens on, also when it advertises another."""
+        """Return the port that the node listens on, even if it advertises another."""
         return self._nodes[node].settings.ports.clients[Listener(listener)]
 
     def metrics_port(self, node: int = 1) -> int:
-        """Where the JMX agent of a node answers, for a cluster made with `metrics`."""
+        """Return the port of a node's JMX agent, for a cluster with `metrics`."""
         return self._metrics_ports[node]
 
     def inside(self, node: int = 1) -> int:
-        """The port of the listener that only brokers use: plaintext, a super user, never shown."""
+        """Return the port of the inter-broker listener: plaintext, with super user rights, not advertised to clients."""
         return self._nodes[node].settings.ports.internal
 
     def pid(self, node: int = 1) -> int:
-        """The process id of a node."""
         return self._nodes[node].process.pid
 
     def log(self, node: int = 1) -> str:
-        """All that a node has printed, over all its starts."""
+        """Return the output of a node over all its starts."""
         return self._nodes[node].process.log_text()
 
     def running(self, node: int = 1) -> bool:
-        """Whether the node's process exists (also while paused)."""
+        """Whether the node's process exists, paused or not."""
         return self._nodes[node].running
 
     def active_controller(self, *, seconds: float = READY_SECONDS) -> int:
-        """The node that leads the metadata quorum; waits for an election to end."""
+        """Return the node that leads the metadata quorum; waits for the end of an election."""
         leaders: list[int] = []
 
         def elected() -> bool:
@@ -238,7 +237,7 @@ class KafkaCluster:
         user: str = "admin",
         mechanism: str = "PLAIN",
     ) -> dict[str, str]:
-        """Java properties of a client, bootstrap servers included."""
+        """Return Java properties of a client, with bootstrap servers."""
         chosen = Listener(listener)
         found = {"bootstrap.servers": self.bootstrap(chosen), "security.protocol": chosen.protocol}
         if chosen.encrypted and self.authority is not None:
@@ -255,34 +254,34 @@ class KafkaCluster:
             found |= self.issuer.client_properties(user)
         return found
 
-    # ---- what tests do ----------------------------------------------------------------------
+    # ---- actions ----------------------------------------------------------------------------
 
     def pause(self, node: int) -> None:
-        """SIGSTOP: the node keeps its connections and answers nobody."""
+        """Send SIGSTOP: the node keeps its connections and does not respond."""
         self._nodes[node].process.signal(signal.SIGSTOP)
 
     def resume(self, node: int) -> None:
-        """SIGCONT."""
+        """Send SIGCONT."""
         self._nodes[node].process.signal(signal.SIGCONT)
 
     def kill(self, node: int) -> None:
-        """SIGKILL, as a power cut would; returns when the process is gone."""
+        """Send SIGKILL, and wait for the end of the process."""
         self._nodes[node].process.kill()
 
     def terminate(self, node: int, *, grace_seconds: float = STOP_SECONDS) -> None:
-        """SIGTERM: a controlled shutdown of one node; SIGKILL after the grace."""
+        """Send SIGTERM for a controlled shutdown of one node; SIGKILL after `grace_seconds`."""
         self._nodes[node].terminate(grace_seconds)
 
     def start(self, node: int, *, wait: bool = True) -> None:
-        """Starts a dead node again on its ports and data; `wait`: until it answers."""
+        """Start a dead node again on its ports and data; with `wait`, wait until it responds."""
         self._nodes[node].launch()
         if wait:
             self.wait_ready(node)
 
     def upgrade(self, node: int, version: str) -> None:
-        """Stops a node politely and starts it with another version of Kafka on its ports and data.
+        """Stop a node by SIGTERM and start it with another version of Kafka on its ports and data.
 
-        Returns when it answers and the brokers know one another again.
+        Waits until it responds and the metadata of each running node lists all brokers again.
         """
         earlier = self._nodes[node]
         self.terminate(node)
@@ -298,7 +297,7 @@ class KafkaCluster:
         self._wait(lambda: all(other.knows(self.numbers) for other in running), "know one another")
 
     def finalize_upgrade(self) -> int:
-        """Lets the cluster use the newest metadata version that all nodes support; its level."""
+        """Raise metadata.version to the newest that all nodes support; return its level."""
         levels: list[int] = []
 
         def raised() -> bool:
@@ -309,16 +308,16 @@ class KafkaCluster:
         return levels[0]
 
     def wait_ready(self, *nodes: int) -> None:
-        """Returns when the given nodes (all, if none is given) answer on every client port."""
+        """Wait until the given nodes (all without arguments) respond on every client port."""
         chosen = [self._nodes[number] for number in nodes or self.numbers]
         tls = None
-        if self.authority is not None:  # a test may demand client certificates or give wrong ones
+        if self.authority is not None:  # a test may require client certificates
             tls = self.authority.client_context(self.authority.client("readiness"))
             tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
         self._wait(lambda: all(node.answers(tls) for node in chosen), "answer")
 
     def stop(self, *, grace_seconds: float = STOP_SECONDS) -> None:
-        """Stops all nodes together and politely; SIGKILL after the grace."""
+        """Send SIGTERM to all nodes at once; SIGKILL after `grace_seconds`."""
         children = [node.child for node in self._nodes.values() if node.child is not None]
         for child in children:
             child.signal(signal.SIGCONT)
@@ -328,7 +327,7 @@ class KafkaCluster:
             if not child.ended_within(max(0.0, deadline - time.monotonic())):
                 child.kill()
 
-    # ---- inside -----------------------------------------------------------------------------
+    # ---- private ----------------------------------------------------------------------------
 
     def _settings(self) -> list[NodeSettings]:
         each = 2 + len(self.listeners)
@@ -369,7 +368,7 @@ class KafkaCluster:
     def _wait(
         self, claim: Callable[[], bool], verb: str, *, seconds: float = READY_SECONDS
     ) -> None:
-        """Polls `claim`; ends early when a node ends that was running."""
+        """Poll `claim`; fail early if a running node ends."""
         deadline = time.monotonic() + seconds
         watched = [node.process for node in self._nodes.values() if node.running]
         while True:
@@ -383,13 +382,15 @@ class KafkaCluster:
                 raise ServerFailed(f"the brokers did not {verb}: {why}\n{logs}")
 
 
-StartKafka = Callable[..., KafkaCluster]  # the fixture `kafka`: version and options -> cluster
+StartKafka = Callable[
+    ..., KafkaCluster
+]  # type of the fixture `kafka`: version and options -> cluster
 
 
 def class_data(version: str) -> Path:
-    """The class-data archive of a version on this JVM: about a second off every start.
+    """Return the class-data archive of a version for this JVM; it saves about a second per start.
 
-    Made on first use by running a broker once and stopping it politely.
+    Created on first use by starting a broker and stopping it by SIGTERM.
     """
     found = jars.resolve(version)
     name = f"classes-{version}-{jars.digest(found.classpath, jars.java_identity(), *QUICK_JVM)}"
@@ -403,12 +404,12 @@ def class_data(version: str) -> Path:
 
 
 def share(archive: Path) -> tuple[str, ...]:
-    """JVM flags that use the archive; none where this JVM could not make one."""
+    """Return JVM flags that use the archive; none if this JVM could not create it."""
     return (f"-XX:SharedArchiveFile={archive}",) if archive.exists() else ()
 
 
 def random_cluster_id() -> str:
-    """A cluster id as Kafka makes them: url-safe base64 of a random UUID, no leading dash."""
+    """Return a cluster id in Kafka's format: URL-safe base64 of a random UUID without a leading dash."""
     while True:
         text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         if not text.startswith("-"):

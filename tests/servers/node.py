@@ -1,4 +1,4 @@
-"""One node of a test cluster: its files, its Java process, and how to see that it works."""
+"""One node of a test cluster: its files, its Java process, its readiness."""
 
 import contextlib
 import signal
@@ -17,19 +17,19 @@ from tests.servers.properties import (
     to_text,
 )
 
-# A test broker lives for seconds: quick to start beats quick to run.
+# A test broker runs for seconds: a short start is more important than speed.
 QUICK_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 LOG_LEVEL = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
 SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
 class ServerFailed(Exception):
-    """A broker ended, or did not do in time what it was asked; carries the end of its log."""
+    """A server ended or timed out; the message has the end of its log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Jvm:
-    """How a cluster's brokers are run: class path, heap in MiB, more flags, and those of brokers only."""
+    """JVM options of a cluster: class path, heap in MiB, flags, and flags of brokers only."""
 
     classpath: str
     heap_megabytes: int
@@ -37,20 +37,20 @@ class Jvm:
     broker_flags: tuple[str, ...] = ()
 
     def command(self, *arguments: str) -> list[str]:
-        """A `java` command line with this class path."""
+        """Return a `java` command line with this class path."""
         return [jars.java(), *QUICK_JVM, *self.flags, LOG_LEVEL, "-cp", self.classpath, *arguments]
 
     def broker(self, properties: Path) -> list[str]:
-        """The command line of a broker."""
+        """Return the command line of a broker."""
         heap = (f"-Xmx{self.heap_megabytes}m", "-Xms64m")
         return self.command(*self.broker_flags, *heap, "kafka.Kafka", str(properties))
 
 
 class Node:
-    """A combined broker and controller with its ports and data; it may be dead or alive."""
+    """A combined broker and controller with its ports and data, running or not."""
 
     def __init__(self, settings: NodeSettings, *, folder: Path, jvm: Jvm) -> None:
-        """Writes `server-N.properties` to `folder`; starts nothing."""
+        """Write `server-N.properties` to `folder`; start nothing."""
         self.settings = settings
         self.jvm = jvm
         self.folder = folder
@@ -60,17 +60,16 @@ class Node:
 
     @property
     def number(self) -> int:
-        """The node id."""
         return self.settings.node
 
     @property
     def running(self) -> bool:
-        """Whether the process exists (also while paused)."""
+        """Whether the process exists, paused or not."""
         return self.child is not None and self.child.running
 
     @property
     def process(self) -> Child:
-        """The process, alive or not.
+        """The process, running or ended.
 
         Raises:
             ServerFailed: the node was never started.
@@ -80,7 +79,7 @@ class Node:
         return self.child
 
     def format(self, cluster_id: str) -> Child:
-        """Starts `kafka-storage format`, which also makes the SCRAM users."""
+        """Start `kafka-storage format`, which also creates the SCRAM users."""
         users = self.settings.users if self._scram else {}
         accounts = _scram_accounts(users)
         command = ("format", "-t", cluster_id, "-c", str(self.file), *accounts)
@@ -90,7 +89,7 @@ class Node:
         )
 
     def launch(self) -> None:
-        """Starts the broker's process; does not wait.
+        """Start the broker's process without waiting.
 
         Raises:
             ServerFailed: it is running already.
@@ -100,12 +99,12 @@ class Node:
         self.child = Child(self.jvm.broker(self.file), log=self.folder / f"node-{self.number}.log")
 
     def shown(self, listener: Listener) -> int:
-        """The port that clients are told."""
+        """Return the advertised port of a listener."""
         ports = self.settings.ports
         return ports.advertised.get(listener, ports.clients[listener])
 
     def answers(self, tls: ssl.SSLContext | None) -> bool:
-        """Whether the node answers ApiVersions on every port but the controller's."""
+        """Whether the node responds to ApiVersions on every port except the controller's."""
         ports = self.settings.ports
         return ping.answers(ports.internal) and all(
             ping.answers(port, tls=tls if listener.encrypted else None)
@@ -113,7 +112,7 @@ class Node:
         )
 
     def knows(self, nodes: Sequence[int]) -> bool:
-        """Whether the node's metadata lists exactly the brokers `nodes`."""
+        """Whether the node's metadata lists exactly these brokers."""
         return set(ping.broker_ports(self.settings.ports.internal)) == set(nodes)
 
     def enforces(self, grants: Sequence[ping.Grant]) -> bool:
@@ -121,13 +120,13 @@ class Node:
         return ping.visible_grants(self.settings.ports.internal) >= set(grants)
 
     def leads(self) -> bool:
-        """Whether the node is the active controller, by its own word."""
+        """Whether the node reports itself as the active controller."""
         with contextlib.suppress(OSError, ping.CallFailed):
             return ping.quorum_leader(self.settings.ports.controller) == self.number
         return False
 
     def terminate(self, grace_seconds: float) -> None:
-        """SIGTERM, a controlled shutdown; SIGKILL after the grace."""
+        """Send SIGTERM for a controlled shutdown; SIGKILL after `grace_seconds`."""
         self.process.signal(signal.SIGCONT)
         self.process.signal(signal.SIGTERM)
         if not self.process.ended_within(grace_seconds):

@@ -1,8 +1,8 @@
-"""A few Kafka calls as raw bytes, so that the servers' own checks do not lean on our client.
+"""A few Kafka requests as raw bytes, so that checks of the servers do not depend on the project's client.
 
-Only what readiness, the quorum's leader and the ACLs of a test cluster need; always one connection
-per call. Layouts are Kafka's message definitions at the versions named beside each call, which all
-supported brokers speak.
+Only what readiness, the quorum's leader and the ACLs of a test cluster need; one connection per call.
+Layouts are Kafka's message definitions at the versions given for each call, which all supported brokers
+accept.
 """
 
 import socket
@@ -14,21 +14,21 @@ from dataclasses import dataclass
 
 LOOPBACK = "127.0.0.1"
 CALL_SECONDS = 5.0
-CLUSTER, LITERAL, ALLOW, ANY = 4, 3, 3, 1  # ResourceType, PatternType, AclPermissionType, all: ANY
+CLUSTER, LITERAL, ALLOW, ANY = 4, 3, 3, 1  # ResourceType, PatternType, AclPermissionType, any
 METADATA_LEVEL_OF_3_9, NEWEST_METADATA_LEVEL = (
     21,
     60,
-)  # MetadataVersion; the second is above all of 4.4
+)  # feature levels of MetadataVersion; the second is above those of 4.4
 UPGRADE = 1  # FeatureUpdate.UpgradeType
 OPERATIONS = {"Alter": 7, "Describe": 8, "DescribeConfigs": 10, "AlterConfigs": 11}
 
 
 class CallFailed(Exception):
-    """A broker answered a raw call with an error code, or not as its layout says."""
+    """A broker responded to a raw call with an error code or an invalid layout."""
 
 
 def short_string(text: str | None) -> bytes:
-    """A non-compact nullable string."""
+    """Encode a non-compact nullable string."""
     if text is None:
         return struct.pack(">h", -1)
     raw = text.encode()
@@ -36,7 +36,7 @@ def short_string(text: str | None) -> bytes:
 
 
 def receive(connection: socket.socket, count: int) -> bytes:
-    """Exactly `count` bytes; ConnectionError when the peer closes before."""
+    """Receive exactly `count` bytes; raise ConnectionError if the connection is closed before."""
     whole = bytearray(count)
     rest = memoryview(whole)
     while rest:
@@ -51,7 +51,7 @@ def receive(connection: socket.socket, count: int) -> bytes:
 def connected(
     port: int, *, tls: ssl.SSLContext | None = None, seconds: float = CALL_SECONDS
 ) -> Iterator[socket.socket]:
-    """A connection to a loopback port, over TLS when a context is given."""
+    """Connect to a loopback port, with TLS if a context is given."""
     with socket.create_connection((LOOPBACK, port), timeout=seconds) as plain:
         if tls is None:
             yield plain
@@ -63,7 +63,7 @@ def connected(
 def exchange(
     connection: socket.socket, key: int, version: int, body: bytes, *, flexible: bool = False
 ) -> bytes:
-    """Sends one request and reads its answer: everything after the response header."""
+    """Send a request; return the response without its header."""
     header = struct.pack(">hhi", key, version, 7) + short_string("ping")
     frame = header + (b"\0" if flexible else b"") + body
     connection.sendall(struct.pack(">i", len(frame)) + frame)
@@ -84,7 +84,7 @@ def call(
     tls: ssl.SSLContext | None = None,
     seconds: float = CALL_SECONDS,
 ) -> bytes:
-    """One request on a connection of its own: the answer's body."""
+    """Send a request on a new connection; return the response without its header."""
     with connected(port, tls=tls, seconds=seconds) as connection:
         return exchange(connection, key, version, body, flexible=flexible)
 
@@ -92,7 +92,7 @@ def call(
 def api_versions(
     port: int, *, tls: ssl.SSLContext | None = None, seconds: float = CALL_SECONDS
 ) -> dict[int, tuple[int, int]]:
-    """ApiVersions v0: api key -> (lowest, highest) version. Allowed before authentication."""
+    """Send ApiVersions v0, allowed before authentication; return API key -> (lowest, highest) version."""
     answer = call(port, 18, 0, b"", tls=tls, seconds=seconds)
     error, count = struct.unpack_from(">hi", answer)
     if error != 0:
@@ -102,7 +102,7 @@ def api_versions(
 
 
 def answers(port: int, *, tls: ssl.SSLContext | None = None, seconds: float = 1.0) -> bool:
-    """Whether a broker answers ApiVersions at `port` now."""
+    """Whether a broker at `port` responds to ApiVersions."""
     try:
         return bool(api_versions(port, tls=tls, seconds=seconds))
     except (OSError, CallFailed, struct.error):
@@ -110,7 +110,7 @@ def answers(port: int, *, tls: ssl.SSLContext | None = None, seconds: float = 1.
 
 
 def broker_ports(port: int, *, seconds: float = CALL_SECONDS) -> dict[int, int]:
-    """Metadata v1 without topics: broker id -> advertised port, as this broker knows them."""
+    """Send Metadata v1 without topics; return broker id -> advertised port."""
     answer = call(port, 3, 1, struct.pack(">i", 0), seconds=seconds)
     (count,) = struct.unpack_from(">i", answer)
     place, known = 4, {}
@@ -124,10 +124,10 @@ def broker_ports(port: int, *, seconds: float = CALL_SECONDS) -> dict[int, int]:
 
 
 def quorum_leader(port: int, *, seconds: float = 1.0) -> int | None:
-    """DescribeQuorum v0 at a controller listener: the leader's id, None if this is not the leader.
+    """Send DescribeQuorum v0 to a controller listener; return the leader's id, None if this is not the leader.
 
-    Only the active controller answers without NOT_LEADER_OR_FOLLOWER (KafkaRaftClient), at every
-    version; DescribeCluster at controllers exists from 3.7 only.
+    In every version only the active controller responds without NOT_LEADER_OR_FOLLOWER (KafkaRaftClient);
+    controllers support DescribeCluster only from 3.7 on.
     """
     topic = b"__cluster_metadata"
     one_partition = b"\x02" + struct.pack(">i", 0) + b"\0"
@@ -141,7 +141,7 @@ def quorum_leader(port: int, *, seconds: float = 1.0) -> int | None:
 
 
 def raise_metadata_version(port: int, *, seconds: float = CALL_SECONDS) -> int:
-    """UpdateFeatures v1: the newest level of metadata.version that all nodes support, in force afterwards.
+    """Send UpdateFeatures v1 until metadata.version is the newest that all nodes support; return its level.
 
     Raises:
         CallFailed: No level above that of 3.9 is supported.
@@ -164,19 +164,19 @@ def raise_metadata_version(port: int, *, seconds: float = CALL_SECONDS) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
-    """Allow `principal` one operation on the cluster resource, from any host."""
+    """An ACL that allows `principal` one operation on the cluster resource, from any host."""
 
     principal: str
     operation: str
 
     def __post_init__(self) -> None:
-        """Refuses operations without a code here."""
+        """Refuse operations that are not in `OPERATIONS`."""
         if self.operation not in OPERATIONS:
             raise ValueError(f"{self.operation} is not one of {', '.join(OPERATIONS)}")
 
 
 def create_acls(port: int, grants: Sequence[Grant]) -> None:
-    """CreateAcls v1 on resource Cluster:kafka-cluster; the caller must be a super user."""
+    """Send CreateAcls v1 for the resource Cluster:kafka-cluster; the client must be a super user."""
     body = struct.pack(">i", len(grants))
     for grant in grants:
         body += struct.pack(">b", CLUSTER) + short_string("kafka-cluster")
@@ -195,7 +195,7 @@ def create_acls(port: int, grants: Sequence[Grant]) -> None:
 
 
 def visible_grants(port: int, texts: Iterable[str] = OPERATIONS) -> frozenset[Grant]:
-    """DescribeAcls v1: the cluster grants that this broker enforces now."""
+    """Send DescribeAcls v1; return the ACLs on the cluster that this broker enforces."""
     names = {OPERATIONS[name]: name for name in texts}
     everyone = short_string(None) * 2
     body = struct.pack(">b", CLUSTER) + short_string(None) + struct.pack(">b", ANY)

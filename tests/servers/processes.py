@@ -1,8 +1,8 @@
-"""Child processes that never outlive us, not even after `kill -9` of the test run.
+"""Child processes that end with the test run, even after its `kill -9`.
 
-One small guardian process reads lines from a pipe that only we hold open. When we end, for whatever
-reason, the pipe closes and the guardian kills the processes and removes the folders it was told of.
-(PR_SET_PDEATHSIG would do it on Linux only, and kills when the starting *thread* ends.)
+A small guardian process reads lines from a pipe that only the test run holds open. When the test run ends
+for any reason, the pipe closes, and the guardian kills the registered processes and removes the registered
+folders. (PR_SET_PDEATHSIG exists on Linux only, and kills when the starting *thread* ends.)
 """
 
 import contextlib
@@ -41,17 +41,17 @@ for folder in folders:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guardian:
-    """The process that cleans up after us; `watch` and `forget` are safe from any thread."""
+    """The process that cleans up after the test run; `watch` and `forget` are thread-safe."""
 
     process: "subprocess.Popen[str]"
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def watch(self, kind: str, name: str | int) -> None:
-        """Has a `pid` killed, or a `folder` removed, when we end."""
+        """Register a `pid` to kill or a `folder` to remove at the end of the test run."""
         self._say(f"+ {kind} {name}")
 
     def forget(self, kind: str, name: str | int) -> None:
-        """Takes back `watch`, after the process was reaped or the folder removed."""
+        """Revert `watch` after the process was reaped or the folder removed."""
         self._say(f"- {kind} {name}")
 
     def _say(self, line: str) -> None:
@@ -65,7 +65,7 @@ class Guardian:
 
 @functools.cache
 def guardian() -> Guardian:
-    """The guardian of this process, started at the first call."""
+    """Return the guardian of this process, started at the first call."""
     process = subprocess.Popen(
         [sys.executable, "-S", "-E", "-c", GUARDIAN],
         stdin=subprocess.PIPE,
@@ -77,11 +77,11 @@ def guardian() -> Guardian:
 
 
 CHILDREN: "weakref.WeakSet[Child]" = weakref.WeakSet()
-"""The processes that were started here, for those who want to read their logs."""
+"""The processes that were started here, for reading their logs."""
 
 
 class Child:
-    """A running process whose output goes to a file, or over pipes to us."""
+    """A running process whose output goes to a file or to pipes."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class Child:
         pipes: bool = False,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        """Starts `command`; stderr is appended to `log`, stdout too unless `pipes`."""
+        """Start `command`; append stderr to `log`, and stdout unless `pipes`."""
         self.log = log
         with log.open("ab") as sink:
             self.process: subprocess.Popen[bytes] = subprocess.Popen(
@@ -100,28 +100,27 @@ class Child:
                 stdout=subprocess.PIPE if pipes else sink,
                 stderr=sink,
                 env=None if environment is None else {**os.environ, **environment},
-                start_new_session=True,  # Ctrl-C belongs to us; we stop our children ourselves
+                start_new_session=True,  # Ctrl-C must not reach children; the test run stops them
             )
         guardian().watch("pid", self.process.pid)
         CHILDREN.add(self)
 
     @property
     def pid(self) -> int:
-        """The process id."""
         return self.process.pid
 
     @property
     def running(self) -> bool:
-        """Whether the process has not ended (a stopped process is running)."""
+        """Whether the process has not ended; a stopped process counts as running."""
         return self.process.poll() is None
 
     def signal(self, number: signal.Signals) -> None:
-        """Sends a signal; a process that has ended is left alone."""
+        """Send a signal, unless the process has ended."""
         if self.running:
             self.process.send_signal(number)
 
     def ended_within(self, seconds: float) -> bool:
-        """Waits at most `seconds` for the end; also the pace of every polling loop here."""
+        """Wait at most `seconds` for the end; return whether it ended."""
         try:
             self.process.wait(timeout=seconds)
         except subprocess.TimeoutExpired:
@@ -130,46 +129,44 @@ class Child:
         return True
 
     def kill(self) -> None:
-        """SIGKILL, and waits for the end."""
+        """Send SIGKILL, and wait for the end."""
         self.signal(signal.SIGKILL)
         self.process.wait()
         guardian().forget("pid", self.pid)
         for pipe in self.pipes():
-            with contextlib.suppress(BrokenPipeError):  # what the process never read
+            with contextlib.suppress(BrokenPipeError):  # unread input
                 pipe.close()
 
     def pipes(self) -> tuple[IO[bytes], ...]:
-        """The open pipes to the process."""
+        """Return the open pipes to the process."""
         both = (self.process.stdin, self.process.stdout)
         return tuple(pipe for pipe in both if pipe is not None)
 
     def log_text(self) -> str:
-        """Everything the process wrote to its log so far."""
+        """Return the content of the log."""
         return self.log.read_text(encoding="utf-8", errors="replace")
 
 
 @dataclass(frozen=True, slots=True)
 class ScratchFolder:
-    """A folder that is removed at the end of the `with`, or by the guardian."""
+    """A folder that is removed at the end of its context, or by the guardian."""
 
     path: Path
 
     @classmethod
     def make(cls, prefix: str) -> Self:
-        """A fresh empty folder."""
+        """Create an empty folder."""
         path = Path(tempfile.mkdtemp(prefix=prefix))
         guardian().watch("folder", str(path))
         return cls(path)
 
     def __enter__(self) -> Path:
-        """The folder's path."""
         return self.path
 
     def __exit__(self, *_: object) -> None:
-        """Removes the folder."""
         self.remove()
 
     def remove(self) -> None:
-        """Removes the folder with everything in it."""
+        """Remove the folder with its content."""
         shutil.rmtree(self.path, ignore_errors=True)
         guardian().forget("folder", str(self.path))

@@ -1,6 +1,6 @@
-"""Prometheus, Alertmanager and promtool from pinned Debian packages, unpacked into the cache and never installed.
+"""Prometheus, Alertmanager and promtool from pinned Debian packages, unpacked into the cache without installation.
 
-Both servers listen on loopback, keep their data in a scratch folder and end with us (`processes.Child`).
+Both servers listen on loopback, keep their data in a temporary folder and end with the test run (`processes.Child`).
 """
 
 import contextlib
@@ -35,8 +35,8 @@ class Package:
     name: str
     version: str
     sha256: str
-    fallback: str  # what to look for on PATH where there is no apt-get
-    fixed: str = ""  # a folder that its program looks for by this absolute path
+    fallback: str  # the program to look for on PATH without apt-get
+    fixed: str = ""  # absolute path of a folder that is compiled into its program
 
 
 PROMETHEUS = Package(
@@ -55,17 +55,17 @@ ALERTMANAGER = Package(
 
 
 class CheckFailed(AssertionError):
-    """promtool or amtool has something to say; the message is its words."""
+    """promtool or amtool reported an error; the message is its output."""
 
 
 # ---- programs -----------------------------------------------------------------------------------
 
 
 def folder(package: Package) -> Path:
-    """The folder with the package's programs.
+    """Return the folder with the package's programs.
 
     Raises:
-        ServersUnavailable: the package is not to be had, and nothing of the kind is installed.
+        ServersUnavailable: the package cannot be downloaded, and the program is not installed.
     """
     name = f"{package.name}-{package.version}-{jars.digest(package.sha256, package.fixed)}"
     try:
@@ -80,16 +80,16 @@ def folder(package: Package) -> Path:
 
 
 def promtool(*arguments: str, stdin: str = "") -> str:
-    """What `promtool` prints.
+    """Run `promtool`; return its output.
 
     Raises:
-        CheckFailed: it did not exit with 0; the message is everything it said.
+        CheckFailed: it did not exit with 0; the message is its output.
     """
     return _checked([str(folder(PROMETHEUS) / "promtool"), *arguments], stdin)
 
 
 def amtool(*arguments: str) -> str:
-    """What `amtool` prints; raises as `promtool` does."""
+    """Run `amtool`; otherwise like `promtool`."""
     return _checked([str(folder(ALERTMANAGER) / "amtool"), *arguments], "")
 
 
@@ -117,17 +117,17 @@ def _unpack(package: Package, into: Path) -> None:
 
 
 def relocated(program: bytes, fixed: str) -> bytes:
-    """A program that looks below its working directory for what Debian compiled into it as an absolute path.
+    """Return the program with a compiled-in absolute path replaced by a path relative to its working directory.
 
-    Its templates would otherwise have to be installed. Go's strings carry their length, so the new path is as long:
-    `/usr/share/a` becomes `usr/share//a`.
+    Its templates would otherwise have to be installed. Go strings have a fixed length, so the new path has the same
+    length: `/usr/share/a` becomes `usr/share//a`.
     """
     parent, _, last = fixed[1:].rpartition("/")
     return program.replace(fixed.encode(), f"{parent}//{last}".encode())
 
 
 def check(file: Path, sha256: str) -> None:
-    """Refuses a download that is not the pinned one. Raises ServersUnavailable."""
+    """Check the digest of a download. Raises ServersUnavailable."""
     found = hashlib.sha256(file.read_bytes()).hexdigest()
     if found != sha256:
         raise ServersUnavailable(f"{file.name} has the SHA-256 {found}, and {sha256} is pinned.")
@@ -154,10 +154,10 @@ def _run(command: Sequence[str], *, inside: Path) -> None:
 
 
 class Server:
-    """A running server with an HTTP interface, as a context."""
+    """A running server with an HTTP API, as a context manager."""
 
     def __init__(self, name: str, command: Callable[[Path, int], Sequence[str]]) -> None:
-        """Starts it; entering waits until it is ready."""
+        """Start the server; entering the context waits until it is ready."""
         self._name = name
         self._scratch = ScratchFolder.make(f"{name}-")
         (self.port,) = free_ports(1)
@@ -166,7 +166,7 @@ class Server:
         self._child = Child(words, log=self._scratch.path / "log")
 
     def __enter__(self) -> Self:
-        """Itself, once `/-/ready` says so."""
+        """Wait until `/-/ready` succeeds."""
         try:
             until(self._ready, seconds=START_SECONDS, doing=f"starting {self._name}", told=self.log)
         except BaseException:
@@ -175,16 +175,16 @@ class Server:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Ends it and removes its data."""
+        """Stop the server and remove its data."""
         self._child.kill()
         self._scratch.remove()
 
     def log(self) -> str:
-        """The last words of its log."""
+        """Return the end of the log."""
         return self._child.log_text()[-3000:]
 
     def get(self, path: str, **query: str) -> Any:
-        """The JSON that it answers."""
+        """Return the JSON response to a GET request."""
         status, body = self._answer(f"{path}?{urllib.parse.urlencode(query)}")
         if status != 200:
             raise AssertionError(f"{self._name} answers {status} to {path}: {body[:300]!r}")
@@ -210,7 +210,6 @@ class Prometheus(Server):
     """A Prometheus with one configuration; JSON is YAML, so the configuration is a mapping."""
 
     def __init__(self, configuration: Mapping[str, object]) -> None:
-        """Starts it."""
 
         def command(scratch: Path, port: int) -> Sequence[str]:
             file = scratch / "prometheus.yml"
@@ -226,12 +225,12 @@ class Prometheus(Server):
         super().__init__("prometheus", command)
 
     def values(self, query: str) -> dict[tuple[tuple[str, str], ...], float]:
-        """What an instant query answers: sorted labels -> value."""
+        """Return the result of an instant query: sorted labels -> value."""
         result = self.get("/api/v1/query", query=query)["data"]["result"]
         return {tuple(sorted(one["metric"].items())): float(one["value"][1]) for one in result}
 
     def firing(self) -> set[str]:
-        """Names of the alerts that fire now."""
+        """Return the names of the firing alerts."""
         alerts = self.get("/api/v1/alerts")["data"]["alerts"]
         return {alert["labels"]["alertname"] for alert in alerts if alert["state"] == "firing"}
 
@@ -240,7 +239,6 @@ class Alertmanager(Server):
     """An Alertmanager with one configuration."""
 
     def __init__(self, configuration: Mapping[str, object]) -> None:
-        """Starts it."""
 
         def command(scratch: Path, port: int) -> Sequence[str]:
             file = scratch / "alertmanager.yml"
@@ -264,10 +262,10 @@ class Alertmanager(Server):
 def until(
     true: Callable[[], object], *, seconds: float, doing: str, told: Callable[[], str] = str
 ) -> float:
-    """Polls until `true` is, and answers after how many seconds.
+    """Poll until `true()` is true; return the seconds that it took.
 
     Raises:
-        AssertionError: it was not within `seconds`; the message names what was waited for.
+        AssertionError: it was not true within `seconds`; the message contains `doing` and `told()`.
     """
     began = time.monotonic()
     while not true():

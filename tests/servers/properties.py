@@ -1,8 +1,8 @@
-"""What a test broker is configured with: one node's `server.properties` as a mapping. No I/O.
+"""The configuration of a test broker: one node's `server.properties` as a mapping. No I/O.
 
-Every node is broker and controller in one (combined KRaft), everything is on loopback. Clients use
-the listeners of `Listener`; brokers and controllers talk over two listeners of their own, so that a
-fault proxy in front of a client listener never disturbs the cluster itself.
+Every node is a combined broker and controller (KRaft) on loopback. Clients use the listeners of
+`Listener`; brokers and controllers use two separate listeners, so that a fault proxy in front of a client
+listener does not affect the cluster itself.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ USERS: Mapping[str, str] = {
     "applier": "applier-secret",
 }
 
-# Small and quick: a broker for quotas needs no threads for data.
+# A broker that only serves quotas needs few threads.
 QUICK = {
     "offsets.topic.replication.factor": "1",
     "offsets.topic.num.partitions": "1",
@@ -57,23 +57,23 @@ class Listener(StrEnum):
 
     @property
     def protocol(self) -> str:
-        """The security protocol behind the listener."""
+        """The security protocol of the listener."""
         return "SASL_PLAINTEXT" if self is Listener.OAUTHBEARER else self.value
 
     @property
     def encrypted(self) -> bool:
-        """Whether the listener speaks TLS."""
+        """Whether the listener uses TLS."""
         return self in {Listener.SSL, Listener.SASL_SSL}
 
     @property
     def passwords(self) -> bool:
-        """Whether the listener takes PLAIN and SCRAM."""
+        """Whether the listener accepts PLAIN and SCRAM."""
         return self in {Listener.SASL_PLAINTEXT, Listener.SASL_SSL}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenRules:
-    """How the broker judges bearer tokens: signature keys and the two claims it insists on."""
+    """How the broker validates bearer tokens: signature keys and two required claims."""
 
     jwks: Path
     issuer: str
@@ -82,7 +82,7 @@ class TokenRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsFiles:
-    """PEM files of a broker: key, certificate and CA in one, and the CA that clients need."""
+    """PEM files of a broker: key, certificate and CA in one file, and the CA of clients."""
 
     keystore: Path
     truststore: Path
@@ -90,7 +90,7 @@ class TlsFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodePorts:
-    """The ports of one node, all on 127.0.0.1, and what it advertises in their place."""
+    """The ports of one node on 127.0.0.1, and the advertised ports that differ."""
 
     controller: int
     internal: int
@@ -115,19 +115,19 @@ class NodeSettings:
 
 
 def scram_supported(version: str) -> bool:
-    """Whether KRaft brokers of `version` know SCRAM (KIP-900: 3.5 and newer)."""
+    """Whether KRaft brokers of `version` support SCRAM (KIP-900: 3.5 and newer)."""
     major, minor, *_ = version.split(".")
     return (int(major), int(minor)) >= (3, 5)
 
 
 def mechanisms(version: str) -> tuple[str, ...]:
-    """The SASL mechanisms of the password listeners."""
+    """Return the SASL mechanisms of the password listeners."""
     scram = ("SCRAM-SHA-256", "SCRAM-SHA-512") if scram_supported(version) else ()
     return ("PLAIN", *scram)
 
 
 def server_properties(settings: NodeSettings) -> dict[str, str]:
-    """Everything that goes into the node's `server.properties`; `extra` wins."""
+    """Return the node's `server.properties`; `extra` takes precedence."""
     return {
         **QUICK,
         **_addresses(settings),
@@ -145,12 +145,12 @@ def server_properties(settings: NodeSettings) -> dict[str, str]:
 
 
 def login(mechanism: str, user: str, password: str) -> str:
-    """The `sasl.jaas.config` of a client that logs in with a password."""
+    """Return the `sasl.jaas.config` of a client with a password."""
     return f'{LOGIN_MODULES[mechanism]} required username="{user}" password="{password}";'
 
 
 def to_text(properties: Mapping[str, str]) -> str:
-    """Java `.properties` text; keys here never need escapes, values may."""
+    """Return Java `.properties` text; values are escaped, keys need no escapes."""
     lines = (
         f"{key}={value.replace(chr(92), chr(92) * 2).replace(chr(10), chr(92) + 'n')}\n"
         for key, value in properties.items()
@@ -208,7 +208,7 @@ def _tls(files: TlsFiles) -> dict[str, str]:
         "ssl.keystore.location": str(files.keystore),
         "ssl.truststore.type": "PEM",
         "ssl.truststore.location": str(files.truststore),
-        # Without the listener's prefix the SASL_SSL listener would warn that it ignores this.
+        # Without the listener's prefix, the SASL_SSL listener logs a warning that it ignores this.
         "listener.name.ssl.ssl.client.auth": "requested",
     }
 
@@ -230,7 +230,7 @@ def _tokens(rules: TokenRules) -> dict[str, str]:
 def _acls() -> dict[str, str]:
     return {
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        # ANONYMOUS is what the brokers themselves are on the plaintext listeners.
+        # The brokers themselves are ANONYMOUS on the plaintext listeners.
         "super.users": "User:admin;User:ANONYMOUS",
         "allow.everyone.if.no.acl.found": "false",
     }

@@ -1,6 +1,6 @@
-"""Client quotas of a real broker by raw bytes: the second pair of eyes, and the other writer.
+"""Client quotas of a real broker by raw bytes: independent reads, and another writer.
 
-DescribeClientQuotas and AlterClientQuotas at version 0, which every supported broker still speaks.
+DescribeClientQuotas and AlterClientQuotas at version 0, which every supported broker accepts.
 Entities are sorted tuples of (type, name), with None for the default.
 """
 
@@ -22,7 +22,7 @@ VISIBLE_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What the broker said to one alteration."""
+    """The broker's result of one alteration."""
 
     entity: Entity
     error: int
@@ -30,53 +30,53 @@ class Answer:
 
 
 class Reader:
-    """Reads the parts of an answer one after the other."""
+    """Reads the fields of a response in order."""
 
     def __init__(self, raw: bytes) -> None:
-        """Starts at the first byte."""
+        """Start at the first byte."""
         self.raw, self.place = raw, 0
 
     def take(self, layout: str) -> tuple[int | float, ...]:
-        """The next values of a `struct` layout."""
+        """Read the values of a `struct` layout."""
         found = struct.unpack_from(">" + layout, self.raw, self.place)
         self.place += struct.calcsize(">" + layout)
         return found
 
     def text(self) -> str | None:
-        """A nullable string."""
+        """Read a nullable string."""
         (length,) = struct.unpack_from(">h", self.raw, self.place)
         start = self.place + 2
         self.place = start + max(0, length)
         return None if length < 0 else self.raw[start : self.place].decode()
 
     def repeat(self) -> Iterator[int]:
-        """Runs through a (nullable) array."""
+        """Read the length of a nullable array; return an iterator over its indices."""
         (count,) = struct.unpack_from(">i", self.raw, self.place)
         self.place += 4
         return iter(range(max(0, count)))
 
     def entity(self) -> Entity:
-        """An array of (type, name)."""
+        """Read an array of (type, name)."""
         return entity(**{str(self.text()): self.text() for _ in self.repeat()})
 
 
 def entity(**parts: str | None) -> Entity:
-    """An entity; `client_id` means the type `client-id`, and None is the default."""
+    """Return an entity; `client_id` is the type `client-id`, and None is the default."""
     return tuple(sorted((kind.replace("_", "-"), name) for kind, name in parts.items()))
 
 
 def describe(port: int, *, seconds: float = ping.CALL_SECONDS) -> Quotas:
-    """All client quotas that the broker at `port` knows now.
+    """Return all client quotas of the broker at `port`.
 
     Raises:
-        CallFailed: the broker answered with an error.
+        CallFailed: the broker responded with an error.
     """
     with ping.connected(port, seconds=seconds) as connection:
         return describe_over(connection)
 
 
 def describe_over(connection: socket.socket) -> Quotas:
-    """Like `describe`, over a connection (`ping.connected`) that a tight loop can keep."""
+    """Like `describe`, over an open connection (`ping.connected`)."""
     raw = ping.exchange(connection, DESCRIBE, 0, struct.pack(">ib", 0, 0))
     reader = Reader(raw)
     _throttle, error = reader.take("ih")
@@ -97,7 +97,7 @@ def alter(
     validate_only: bool = False,
     seconds: float = 65.0,
 ) -> list[Answer]:
-    """One AlterClientQuotas request; None removes a key. Answers come in the broker's order."""
+    """Send an AlterClientQuotas request; None removes a key. Return the results in the broker's order."""
     body = struct.pack(">i", len(changes))
     for owner, values in changes.items():
         body += struct.pack(">i", len(owner))
@@ -120,10 +120,10 @@ def alter(
 def set_quotas(
     ports: int | Sequence[int], changes: Mapping[Entity, Mapping[str, float | None]]
 ) -> None:
-    """Alters at the first port and waits until every port shows it.
+    """Alter at the first port, and wait until every port shows the values.
 
     Raises:
-        CallFailed: the broker refused one, or did not show them in time.
+        CallFailed: the broker refused an alteration, or a port did not show the values in time.
     """
     everywhere = [ports] if isinstance(ports, int) else list(ports)
     refused = [answer for answer in alter(everywhere[0], changes) if answer.error != 0]
@@ -134,7 +134,7 @@ def set_quotas(
 
 
 def clear(port: int) -> None:
-    """Removes every quota and waits until the broker at `port` shows none."""
+    """Remove every quota, and wait until the broker at `port` shows none."""
     present = describe(port)
     for chunk in _chunks(present):
         alter(port, {owner: dict.fromkeys(present[owner]) for owner in chunk})
@@ -160,12 +160,12 @@ def _chunks(present: Quotas) -> Iterable[list[Entity]]:
 
 
 def wait_for(port: int, claim: Callable[[Quotas], bool]) -> None:
-    """Returns when the broker at `port` shows what `claim` wants.
+    """Wait until `claim` is true for the quotas of the broker at `port`.
 
-    Alterations become visible some milliseconds after their answer, for many keys some seconds.
+    Alterations become visible some milliseconds after the response, for many keys some seconds.
 
     Raises:
-        CallFailed: it did not in `VISIBLE_SECONDS`.
+        CallFailed: it was not true within `VISIBLE_SECONDS`.
     """
     deadline = time.monotonic() + VISIBLE_SECONDS
     never = threading.Event()

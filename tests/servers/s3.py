@@ -1,4 +1,4 @@
-"""An S3 server on loopback: moto, installed by pip into the cache, beside our environment and not in it."""
+"""An S3 server on loopback: moto, installed by pip into the cache, not into the test environment."""
 
 import contextlib
 import functools
@@ -16,7 +16,7 @@ from tests.servers.ports import free_ports
 from tests.servers.processes import Child, ScratchFolder
 
 PINS: Final = ("moto[server]==5.2.5", "werkzeug==3.1.9", "boto3==1.44.5", "flask==3.1.3")
-"""Its own dependencies; they need not agree with ours."""
+"""moto and its dependencies, independent of the project's."""
 
 INSTALL_SECONDS: Final = 300
 START_SECONDS: Final = 60.0
@@ -24,10 +24,10 @@ KEY: Final = "a-key"
 
 
 def installed() -> Path:
-    """The folder with moto and what it needs.
+    """Return the folder with moto and its dependencies.
 
     Raises:
-        ServersUnavailable: pip cannot fetch it.
+        ServersUnavailable: pip cannot install it.
     """
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     return jars.cached(f"moto-{jars.digest(version, *PINS)}", _install)
@@ -74,7 +74,7 @@ class S3Server:
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """What a client finds in its environment."""
+        """Environment variables for clients."""
         return {
             "AWS_ENDPOINT_URL": f"http://127.0.0.1:{self.port}",
             "AWS_ALLOW_HTTP": "true",
@@ -101,7 +101,6 @@ class S3Server:
             return connection.getresponse().status
 
     def close(self) -> None:
-        """Ends the server."""
         self._child.kill()
         self._scratch.remove()
 

@@ -1,6 +1,6 @@
-"""A standalone Spark cluster and a Spark Connect server from the installed PySpark, on loopback, ended with us.
+"""A standalone Spark cluster and a Spark Connect server from the installed PySpark, on loopback.
 
-Both work in scratch folders: nothing is written into the package. The daemons are small, so that CI has room for them.
+Both use temporary folders: nothing is written into the package. They end with the test run; their heaps are small for CI.
 """
 
 import functools
@@ -27,18 +27,18 @@ TREE = Path(__file__).parents[2]
 
 @functools.cache
 def archive_options() -> str:
-    """What lets a JVM of Spark start from the class-data archive; made now if there is none."""
+    """Return the JVM options that use the class-data archive, created if it is missing."""
     path = class_archive.ready(jvm.java_version(), lambda _: None, session.LOG4J.as_uri())
     return f"{QUICK} {class_archive.USE.format(path=path)}" if path else QUICK
 
 
 def program(name: str) -> str:
-    """A program of the installed PySpark."""
+    """Return the path of a program of the installed PySpark."""
     return str(class_archive.spark_home() / name)
 
 
 def wheel(into: Path) -> Path:
-    """The wheel of this tree, as it would be released."""
+    """Build the wheel of this source tree."""
     subprocess.run(
         [
             sys.executable,
@@ -60,10 +60,10 @@ def wheel(into: Path) -> Path:
 
 
 class StandaloneCluster:
-    """A master and workers of one core each, as a context."""
+    """A master and workers with one core each, as a context manager."""
 
     def __init__(self, workers: int = 2) -> None:
-        """Starts them; entering waits until all workers are registered."""
+        """Start them; entering the context waits until all workers are registered."""
         self._count = workers
         self.scratch = ScratchFolder.make("spark-cluster-")
         port, *web = free_ports(workers + 2)
@@ -112,7 +112,7 @@ class StandaloneCluster:
         return Child([program("bin/spark-class"), *words], log=log, environment=settings)
 
     def __enter__(self) -> Self:
-        """Itself, once every worker is registered."""
+        """Wait until every worker is registered."""
         try:
             until(
                 lambda: self.log().count("Registering worker") == self._count,
@@ -126,19 +126,19 @@ class StandaloneCluster:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Ends the workers, then the master."""
+        """Stop the workers, then the master."""
         for child in reversed(self._children):
             child.kill()
         self.scratch.remove()
 
     def log(self) -> str:
-        """What the master said."""
+        """Return the master's log."""
         return self._log.read_text(errors="replace")
 
     def submit(
         self, main: Path, words: Sequence[str], *, package: Path | None, cores: int = 2
     ) -> "subprocess.CompletedProcess[str]":
-        """Runs a main file on the cluster; the driver is here."""
+        """Run a main file on the cluster, with the driver on this machine."""
         return submit(
             [
                 "--master",
@@ -169,7 +169,7 @@ class StandaloneCluster:
 def submit(
     options: Sequence[str], main: Path, words: Sequence[str], *, package: Path | None
 ) -> "subprocess.CompletedProcess[str]":
-    """Runs `spark-submit` in an empty folder, so that only the given package is found."""
+    """Run `spark-submit` in an empty folder, so that only the given package can be imported."""
     loopback = ("driver.host=127.0.0.1", "driver.bindAddress=127.0.0.1", "ui.enabled=false")
     with ScratchFolder.make("spark-submit-") as folder:
         return subprocess.run(
@@ -193,10 +193,10 @@ def submit(
 
 
 class ConnectServer:
-    """A Spark Connect server with two threads, by Spark's own scripts, as a context."""
+    """A Spark Connect server with two threads, started by Spark's scripts, as a context manager."""
 
     def __init__(self, memory: str = "1g") -> None:
-        """Starts it; entering waits until it listens."""
+        """Configure the server; entering the context starts it."""
         self.scratch = ScratchFolder.make("spark-connect-")
         (self._port,) = free_ports(1)
         self.remote = f"sc://127.0.0.1:{self._port}"
@@ -204,7 +204,7 @@ class ConnectServer:
         self._pid = 0
 
     def __enter__(self) -> Self:
-        """Itself, once it listens."""
+        """Start the server, and wait until it listens."""
         settings = {
             "spark.connect.grpc.binding.address": "127.0.0.1",
             "spark.connect.grpc.binding.port": str(self._port),
@@ -240,7 +240,7 @@ class ConnectServer:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Ends it by its own script, or at last by a signal to its process."""
+        """Stop the server by Spark's script, or by SIGKILL after 20 s."""
         if self._pid:
             self._script("stop")
             try:
@@ -253,13 +253,13 @@ class ConnectServer:
         self.scratch.remove()
 
     def log(self) -> str:
-        """The last words of its log."""
+        """Return the end of the log."""
         return "".join(
             path.read_text(errors="replace")[-3000:] for path in self.scratch.path.glob("*.out")
         )
 
     def environment(self) -> Mapping[str, str]:
-        """What its scripts are given: one folder for its pid and log, so that another server is left alone."""
+        """Return the environment of its scripts, with a separate folder for pid and log, so that other servers are unaffected."""
         folder = str(self.scratch.path)
         return {
             **os.environ,
@@ -268,7 +268,7 @@ class ConnectServer:
             "SPARK_PID_DIR": folder,
             "SPARK_LOG_DIR": folder,
             "SPARK_IDENT_STRING": "tests",
-            "PYSPARK_PYTHON": sys.executable,  # of its Python workers; it takes no setting for that
+            "PYSPARK_PYTHON": sys.executable,  # for its Python workers; there is no Spark setting for a Connect server
         }
 
     def _script(self, verb: str, *words: str) -> None:

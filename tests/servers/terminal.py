@@ -1,4 +1,4 @@
-"""A real terminal: tmux, of a chosen width, on a socket of its own."""
+"""A real terminal of a given width: tmux on a separate socket."""
 
 import shlex
 import subprocess
@@ -10,18 +10,18 @@ from pathlib import Path
 from tests.servers import jars
 
 ROWS = 400
-"""Rows of the terminal, so that nothing scrolls away."""
+"""Rows of the terminal, enough that nothing scrolls."""
 
 ANSWER_SECONDS = 60
 
 
 @dataclass(frozen=True)
 class Screenshot:
-    """What a terminal shows after a command.
+    """The screen of a terminal after a command.
 
     Attributes:
-        rows: Its rows, without the empty ones at the end.
-        lines: What the command wrote: rows that the terminal itself wrapped are one line again.
+        rows: Its rows, without empty ones at the end.
+        lines: The lines that the command wrote: rows that the terminal wrapped are joined.
     """
 
     rows: tuple[str, ...]
@@ -35,13 +35,13 @@ class Screenshot:
 def screenshot(
     *command: str, columns: int, folder: Path, environment: Mapping[str, str] | None = None
 ) -> Screenshot:
-    """Runs a command in a terminal of so many columns until it ends.
+    """Run a command in a terminal until it ends.
 
     Args:
         command: The program and its arguments.
         columns: Width of the terminal.
-        folder: Where it runs.
-        environment: Variables that are set for it.
+        folder: Working directory.
+        environment: Environment variables to set.
 
     Raises:
         ServersUnavailable: tmux is not installed.

@@ -1,4 +1,4 @@
-"""Certificates are right, or wrong in exactly the way that was asked for."""
+"""Tests of certificates: valid, or invalid in exactly the requested way."""
 
 import datetime as dt
 import ssl
@@ -18,7 +18,7 @@ def authority(tmp_path: Path) -> Authority:
 
 
 def handshake(server: Identity, client: ssl.SSLContext, host: str = "localhost") -> None:
-    """A TLS handshake in memory; raises what the client thinks of the server."""
+    """Do a TLS handshake in memory; raise the client's error."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(server.bundle)
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()

@@ -1,4 +1,4 @@
-"""Tests share clusters by their arguments, and never get a broken one."""
+"""Tests of the pool: clusters are shared by arguments, and broken ones are replaced."""
 
 from typing import Self
 
@@ -6,7 +6,7 @@ from tests.servers.cluster_pool import SharedClusters
 
 
 class Fake:
-    """A cluster of two nodes that only knows whether it runs."""
+    """A cluster of two nodes that has only their state."""
 
     def __init__(self, version: str, **options: object) -> None:
         self.version, self.options = version, options

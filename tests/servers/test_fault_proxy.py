@@ -1,4 +1,4 @@
-"""Each fault does what it says, in front of a broker that answers every frame."""
+"""Tests of each fault, in front of a broker that responds to every frame."""
 
 import socket
 import socketserver
@@ -27,7 +27,7 @@ BODY = struct.pack(">ih", 0, 0) + b"the answer"
 
 
 class Answering(socketserver.StreamRequestHandler):
-    """Answers each frame with its correlation id and `BODY`."""
+    """Responds to each frame with its correlation id and `BODY`."""
 
     def handle(self) -> None:
         while len(size := self.rfile.read(4)) == 4:
@@ -40,7 +40,7 @@ class Answering(socketserver.StreamRequestHandler):
 
 @contextmanager
 def broker() -> Iterator[socketserver.ThreadingTCPServer]:
-    """A stand-in broker that notes the frames it got."""
+    """Start a fake broker that records the received frames."""
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Answering) as server:
         server.daemon_threads = True
         server.frames, server.told = [], threading.Event()

@@ -1,4 +1,4 @@
-"""Frames are read and edited where the layouts say."""
+"""Tests that frames are parsed and edited at the right positions."""
 
 import struct
 

@@ -1,4 +1,4 @@
-"""The command for the demo says where the brokers are, and ends when it should."""
+"""Tests of the command for the demo: its announcement and its end."""
 
 import json
 import signal

@@ -1,4 +1,4 @@
-"""Jars are resolved once, whole or not at all, and a missing program is named."""
+"""Tests of jars: resolved once, completely or not at all; a missing program is in the message."""
 
 import subprocess
 import sys

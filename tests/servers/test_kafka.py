@@ -1,4 +1,4 @@
-"""Clusters start, answer, and survive what tests do to them."""
+"""Tests of clusters: start, listeners, permissions, pauses, kills and restarts."""
 
 import ssl
 import struct
@@ -119,7 +119,7 @@ def test_the_broker_itself_judges_bearer_tokens(kafka: StartKafka, version: str)
 
 
 def _bearer(port: int, token: str) -> bytes:
-    """What the broker answers to the first message of RFC 7628; empty when it is content."""
+    """Return the broker's response to the first message of RFC 7628; empty if the token is valid."""
     message = b"n,,\x01auth=Bearer " + token.encode() + b"\x01\x01"
     with ping.connected(port) as connection:
         ping.exchange(connection, 17, 1, ping.short_string("OAUTHBEARER"))
@@ -132,7 +132,7 @@ def _bearer(port: int, token: str) -> bytes:
 @pytest.mark.integration
 def test_three_nodes_survive_pauses_kills_and_restarts() -> None:
     quota = {ALICE: {"producer_byte_rate": 2048.0}}
-    # A killed broker may come back only when its session has expired: 9 s, unless told otherwise.
+    # A killed broker can register again only after its session has expired, by default 9 s.
     quick = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "300"}
     with KafkaCluster("4.3.1", nodes=3, extra=quick) as cluster:
         ports = [cluster.port(number) for number in cluster.numbers]

@@ -1,4 +1,4 @@
-"""Without Java integration tests are listed as not run; in CI they fail."""
+"""Without Java, integration tests are listed as not run; in CI they fail."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Raw calls reach real brokers, and say clearly when they do not."""
+"""Tests of raw calls: responses of real brokers, and errors."""
 
 import socket
 

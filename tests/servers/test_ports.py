@@ -1,4 +1,4 @@
-"""Ports are free, different, and out of the way of outgoing connections."""
+"""Tests of ports: free, different, and outside of the range of outgoing connections."""
 
 import socket
 import subprocess

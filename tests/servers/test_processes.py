@@ -1,4 +1,4 @@
-"""Children end with us, also when we are killed."""
+"""Child processes end with the test run, even if it is killed."""
 
 import signal
 import socket

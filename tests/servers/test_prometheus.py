@@ -1,4 +1,4 @@
-"""Prometheus, Alertmanager and promtool as tests get them."""
+"""Tests of the fixtures for Prometheus, Alertmanager and promtool."""
 
 import contextlib
 import http.client

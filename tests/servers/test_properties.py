@@ -1,4 +1,4 @@
-"""Server properties say what the options mean."""
+"""Tests of the server properties of each option."""
 
 from pathlib import Path
 

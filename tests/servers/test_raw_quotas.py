@@ -1,4 +1,4 @@
-"""The second pair of eyes sees what brokers keep."""
+"""Tests of raw reads and writes of quotas on real brokers."""
 
 import pytest
 

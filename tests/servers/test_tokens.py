@@ -1,4 +1,4 @@
-"""Tokens are signed as the JWKS file says, and the endpoint answers like an OAuth server."""
+"""Tests of tokens, which the key of the JWKS file verifies, and of the OAuth endpoint."""
 
 import base64
 import json
@@ -31,7 +31,7 @@ def decode(text: str) -> bytes:
 
 
 def verify(token: str, jwks: Path) -> dict[str, object]:
-    """Checks an ES256 token against the keys of the file, and nothing of ours."""
+    """Verify an ES256 token with the key of the file, independently of the issuer's code."""
     (key,) = json.loads(jwks.read_text())["keys"]
     x, y = (int.from_bytes(decode(key[name]), "big") for name in ("x", "y"))
     head, claims, signature = token.split(".")

@@ -1,4 +1,4 @@
-"""Java programs are compiled once and asked many times."""
+"""Tests of Java programs: compiled once, and run or queried."""
 
 from pathlib import Path
 

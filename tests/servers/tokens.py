@@ -1,7 +1,7 @@
-"""Bearer tokens for the OAUTHBEARER listener: an issuer with a key, a JWKS file and an endpoint.
+"""Bearer tokens for the OAUTHBEARER listener: an issuer with a key, a JWKS file and a token endpoint.
 
-The broker checks signature, issuer, audience and times against the JWKS file. The endpoint answers
-OAuth's client-credentials grant (RFC 6749 §4.4) on loopback; tests can make it refuse or break.
+The broker checks the signature with the JWKS file, and issuer, audience and times. The endpoint implements
+OAuth's client credentials grant (RFC 6749 §4.4) on loopback; tests can make it refuse or fail.
 """
 
 import base64
@@ -28,12 +28,12 @@ LIFETIME_SECONDS = 3600
 
 
 def encode(raw: bytes) -> str:
-    """Base64url without padding, as JOSE writes it."""
+    """Encode as base64url without padding, as in JOSE."""
     return base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
 
 def sign(key: ec.EllipticCurvePrivateKey, claims: Mapping[str, object]) -> str:
-    """A compact ES256 token of `claims` (RFC 7515, RFC 7518 §3.4)."""
+    """Return a compact ES256 token of `claims` (RFC 7515, RFC 7518 §3.4)."""
     header = {"alg": "ES256", "typ": "JWT", "kid": KEY_ID}
     text = ".".join(encode(json.dumps(part).encode()) for part in (header, claims))
     r, s = decode_dss_signature(key.sign(text.encode(), ec.ECDSA(hashes.SHA256())))
@@ -42,10 +42,10 @@ def sign(key: ec.EllipticCurvePrivateKey, claims: Mapping[str, object]) -> str:
 
 @dataclass(slots=True, kw_only=True)
 class Behaviour:
-    """What the token endpoint does next; a test may set it at any time.
+    """Behaviour of the token endpoint; a test may change it at any time.
 
-    `secrets` maps client ids to secrets; `status` other than 200 is answered with an OAuth error;
-    `lifetime_seconds` is that of new tokens; `body` replaces the JSON answer.
+    `secrets` maps client ids to secrets; a `status` other than 200 returns an OAuth error;
+    `lifetime_seconds` is that of new tokens; `body` replaces the JSON response.
     """
 
     secrets: Mapping[str, str]
@@ -56,10 +56,10 @@ class Behaviour:
 
 
 class Issuer:
-    """A token issuer with its endpoint running; `stop` it."""
+    """A token issuer with a running endpoint; call `stop` at the end."""
 
     def __init__(self, folder: Path, secrets: Mapping[str, str]) -> None:
-        """Writes `jwks.json` to `folder` and listens on a free loopback port."""
+        """Write `jwks.json` to `folder`, and listen on a free loopback port."""
         folder.mkdir(parents=True, exist_ok=True)
         self.key = ec.generate_private_key(ec.SECP256R1())
         self.behaviour = Behaviour(secrets=secrets)
@@ -80,7 +80,7 @@ class Issuer:
                 self.wfile.write(body)
 
             def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as inherited
-                """Says nothing."""
+                """Log nothing."""
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Endpoint)
         self._thread = threading.Thread(
@@ -90,16 +90,16 @@ class Issuer:
 
     @classmethod
     def start(cls, folder: Path, secrets: Mapping[str, str]) -> Self:
-        """An issuer whose clients and secrets are `secrets`."""
+        """Start an issuer; `secrets` maps client ids to secrets."""
         return cls(folder, secrets)
 
     @property
     def url(self) -> str:
-        """The token endpoint."""
+        """URL of the token endpoint."""
         return f"http://127.0.0.1:{self._server.server_address[1]}/token"
 
     def stop(self) -> None:
-        """Closes the endpoint."""
+        """Stop the endpoint."""
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
@@ -113,7 +113,7 @@ class Issuer:
         issuer: str = ISSUER,
         key: ec.EllipticCurvePrivateKey | None = None,
     ) -> str:
-        """A token for `subject`; a negative lifetime is expired, another `key` is a forgery."""
+        """Return a token for `subject`; expired with a negative lifetime, forged with another `key`."""
         now = int(wall_clock().timestamp())
         claims = {
             "sub": subject,
@@ -126,7 +126,7 @@ class Issuer:
         return sign(key or self.key, claims)
 
     def client_properties(self, client_id: str) -> dict[str, str]:
-        """Java properties of a client that fetches its tokens from the endpoint."""
+        """Return Java properties of a client that fetches tokens from the endpoint."""
         secret = self.behaviour.secrets[client_id]
         return {
             "sasl.mechanism": "OAUTHBEARER",
@@ -139,7 +139,7 @@ class Issuer:
         }
 
     def jvm_flags(self) -> tuple[str, ...]:
-        """JVM flags without which 4.x refuses to read keys or tokens from these places."""
+        """Return the JVM flags that allow 4.x to read keys and tokens from these URLs and files."""
         prefix = "-Dorg.apache.kafka.sasl.oauthbearer.allowed"
         return (
             f"{prefix}.urls={self.rules.jwks.as_uri()},{self.url}",
@@ -147,7 +147,7 @@ class Issuer:
         )
 
     def answer(self, authorization: str, form: bytes) -> tuple[HTTPStatus, bytes]:
-        """The endpoint's answer to one request: status and JSON."""
+        """Return status and JSON of the endpoint's response to a request."""
         fields = {name: values[0] for name, values in parse_qs(form.decode()).items()}
         self.behaviour.scopes.append(fields.get("scope", ""))
         client, secret = _basic(authorization) or (

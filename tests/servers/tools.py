@@ -1,7 +1,7 @@
-"""Java from Python: Kafka's own command-line tools, and small programs of ours against its jars.
+"""Java from Python: Kafka's command-line tools, and small Java programs that use its jars.
 
-A program is one `.java` file, compiled once per Kafka version and source text (`jars.cached`). It is
-run once with arguments, or kept running as a `Conversation` that answers a line per question.
+A program is one `.java` file, compiled once per Kafka version and source text (`jars.cached`). It runs once
+with arguments, or as a `Conversation` with a line of response per line of request.
 """
 
 import json
@@ -21,32 +21,32 @@ ANSWER_SECONDS = 60.0
 QUICK_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 QUIET = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
 
-# From 4.4 ConfigCommand lives in the tools module, whose jars are not complete on Maven Central.
+# From 4.4 on, ConfigCommand is in the tools module, whose jars are incomplete on Maven Central.
 CONFIGS_OF = {"4.4.0": "4.3.1"}
 
 
 class JavaFailed(Exception):
-    """javac refused a program, or a running one ended or went silent; carries what Java said."""
+    """javac refused a program, or a running one ended or timed out; the message has Java's output."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JavaSource:
-    """One Java file with the class in it that matters (its full name)."""
+    """A Java file and the full name of its main or callback class."""
 
     path: Path
     class_name: str
 
 
-# A `client.quota.callback.class` under which quotas are kept and enforce nothing.
+# A `client.quota.callback.class` that stores quotas and enforces nothing.
 CALLBACK = JavaSource(
     path=Path(__file__).parent / "callbacks" / "EqualShares.java", class_name="EqualShares"
 )
 
 
 def compile_jar(version: str, source: JavaSource) -> Path:
-    """A jar with the classes of `source`, compiled against the jars of `version`; cached.
+    """Return a cached jar with the classes of `source`, compiled against the jars of `version`.
 
-    A jar and not a folder: class-data archives accept nothing else on the class path.
+    Class-data archives require jars, not folders, on the class path.
     """
     text = source.path.read_text(encoding="utf-8")
     found = jars.resolve(version)
@@ -78,7 +78,7 @@ def compile_jar(version: str, source: JavaSource) -> Path:
 
 
 def command(version: str, source: JavaSource, *arguments: str) -> list[str]:
-    """The command line that runs `source`."""
+    """Return the command line that runs `source`."""
     classpath = f"{jars.resolve(version).classpath}:{compile_jar(version, source)}"
     return [jars.java(), *QUICK_JVM, QUIET, "-cp", classpath, source.class_name, *arguments]
 
@@ -86,7 +86,7 @@ def command(version: str, source: JavaSource, *arguments: str) -> list[str]:
 def java_program(
     version: str, source_path: Path, class_name: str, *arguments: str, stdin: str = ""
 ) -> "subprocess.CompletedProcess[str]":
-    """Compiles (once) and runs a program to its end; never raises for its exit code."""
+    """Compile a program (once) and run it to its end, with any exit code."""
     source = JavaSource(path=source_path, class_name=class_name)
     return _run(command(version, source, *arguments), stdin)
 
@@ -94,9 +94,9 @@ def java_program(
 def kafka_configs(
     version: str, *arguments: str, flags: Sequence[str] = ()
 ) -> "subprocess.CompletedProcess[str]":
-    """`kafka-configs` of a version with the given arguments; never raises for its exit code.
+    """Run `kafka-configs` of a version to its end, with any exit code.
 
-    `flags` are for the JVM: OAUTHBEARER clients of 4.x need `Issuer.jvm_flags()`.
+    `flags` are JVM flags: OAUTHBEARER clients of 4.x need `Issuer.jvm_flags()`.
     """
     classpath = jars.resolve(CONFIGS_OF.get(version, version)).classpath
     tool = "kafka.admin.ConfigCommand"
@@ -111,10 +111,10 @@ def _run(words: Sequence[str], stdin: str) -> "subprocess.CompletedProcess[str]"
 
 
 class Conversation:
-    """A Java program that stays: one JSON line in, one JSON line out. Safe from several threads."""
+    """A Java program that keeps running: one JSON line in, one JSON line out. Thread-safe."""
 
     def __init__(self, version: str, source: JavaSource, *arguments: str) -> None:
-        """Starts the program; the first question waits for the JVM."""
+        """Start the program; the first request waits for the JVM."""
         self._scratch = ScratchFolder.make("conversation-")
         self._lock = threading.Lock()
         self._child = Child(
@@ -122,10 +122,10 @@ class Conversation:
         )
 
     def ask(self, question: Mapping[str, object]) -> dict[str, Any]:
-        """The program's answer.
+        """Send a request; return the program's response.
 
         Raises:
-            JavaFailed: the program ended, was silent for `ANSWER_SECONDS`, or answered
+            JavaFailed: the program ended, did not respond within `ANSWER_SECONDS`, or responded with
                 `{"failure": ...}`.
         """
         with self._lock:
@@ -154,14 +154,12 @@ class Conversation:
             alarm.join()
 
     def close(self) -> None:
-        """Ends the program."""
+        """Stop the program."""
         self._child.kill()
         self._scratch.remove()
 
     def __enter__(self) -> Self:
-        """Itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Ends the program."""
         self.close()

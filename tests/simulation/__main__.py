@@ -1,4 +1,4 @@
-"""``python -m tests.simulation``: one seed with its story, or as many seeds as fit into a time."""
+"""``python -m tests.simulation``: runs one seed and prints its trace, or runs many seeds for a given time."""
 
 import argparse
 import os
@@ -16,13 +16,13 @@ FRESH_SEEDS = 1 << 48
 
 
 def say(text: str) -> None:
-    """One line, at once."""
+    """Print a line and flush."""
     _ = sys.stdout.write(text + "\n")
     sys.stdout.flush()
 
 
 def broken(result: WorldResult, *, shrinks: bool) -> None:
-    """Show a world in which a law does not hold."""
+    """Print a world that violates a law, after shrinking it if requested."""
     say(f"\nlaw broken: {result.violation}")
     say(f"  again: {result.scenario.command}")
     if shrinks:
@@ -33,7 +33,7 @@ def broken(result: WorldResult, *, shrinks: bool) -> None:
 
 
 def alone(scenario: Scenario, *, shrinks: bool) -> int:
-    """One seed, with its story."""
+    """Run one seed and print its trace; return the exit code."""
     result = simulate(scenario)
     if result.violation:
         broken(result, shrinks=shrinks)
@@ -45,7 +45,7 @@ def alone(scenario: Scenario, *, shrinks: bool) -> int:
 
 
 def many(arguments: argparse.Namespace, absent: list[str]) -> int:
-    """Many seeds on all cores; ends at the third law that is broken."""
+    """Run many seeds on all cores until ``--failures`` violations; return the exit code."""
     first = arguments.first if arguments.first is not None else secrets.randbelow(FRESH_SEEDS)
     started, seconds, worlds, writes = time.monotonic(), 0.0, 0, 0
     failures: list[WorldResult] = []
@@ -76,9 +76,9 @@ def many(arguments: argparse.Namespace, absent: list[str]) -> int:
 
 
 def main() -> int:
-    """0 if all laws hold."""
+    """Run the command line; return 0 if all laws hold."""
     if os.environ.get("PYTHONHASHSEED") != "0":
-        # The order of sets of texts depends on it, and a seed must give the same world everywhere.
+        # The order of sets of strings depends on it, and a seed must always give the same world.
         command = [sys.executable, "-m", "tests.simulation", *sys.argv[1:]]
         return subprocess.call(command, env={**os.environ, "PYTHONHASHSEED": "0"})
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)

@@ -1,6 +1,6 @@
-"""The programs of the world: the loop of ``kquota watch``, commands, another writer, the author of the documents.
+"""Actors of the simulation: the loop of ``kquota watch``, commands, another writer, the author of the documents.
 
-Loop and commands are the product's own use cases above its ports; only the ports lead into the simulated world.
+Loop and commands are the product's use cases; only their ports are simulated.
 """
 
 import asyncio
@@ -58,13 +58,13 @@ class ProcessPorts:
         )
 
     async def close(self) -> None:
-        """End the session."""
+        """Close inventory and client."""
         self.inventory.close()
         await self.client.close()
 
 
 def options(world: "World", process: SimulatedProcess) -> ReconcileOptions:
-    """The instructions for a run."""
+    """Return the options of a reconciliation."""
     return ReconcileOptions(
         rules=world.settings.rules,
         guards=replace(OPEN, max_removals=world.settings.removals),
@@ -75,7 +75,7 @@ def options(world: "World", process: SimulatedProcess) -> ReconcileOptions:
 
 
 async def watch(world: "World", process: SimulatedProcess) -> None:
-    """The loop of one cluster, as ``kquota watch`` runs it."""
+    """Run the loop of one cluster as ``kquota watch`` does."""
     clock, chance = world.clock, world.scenario.chance("loop")
     mailbox = Mailbox(clock=clock)
     world.mailboxes.append(mailbox)
@@ -126,7 +126,7 @@ async def watch(world: "World", process: SimulatedProcess) -> None:
 async def command(
     world: "World", process: SimulatedProcess, *, waits: float = 0.0, **orders: object
 ) -> None:
-    """``kquota apply`` or ``kquota override``: prepare, perhaps wait for a person, apply."""
+    """Run ``kquota apply`` or ``kquota override``: prepare, wait ``waits`` seconds for a confirmation, apply."""
     session = ProcessPorts(world, process)
     overrides = orders.get("overrides", ())
     pairs = frozenset((override.entity, override.key) for override in overrides) | orders.get(
@@ -151,7 +151,7 @@ async def command(
 
 
 async def operator_of_commands(world: "World") -> None:
-    """A person, or a pipeline, that runs ``kquota apply``."""
+    """Run ``kquota apply`` repeatedly, like a user or a CI pipeline."""
     chance = world.scenario.chance("apply")
     while await world.rest(chance):
         process = world.process("apply")
@@ -162,7 +162,7 @@ async def operator_of_commands(world: "World") -> None:
 
 
 async def night_shift(world: "World") -> None:
-    """A person who begins and ends overrides."""
+    """Set and end overrides repeatedly."""
     chance = world.scenario.chance("override")
     while await world.rest(chance, 3.0):
         process = world.process("override")
@@ -194,7 +194,7 @@ def _only(pair: Pair) -> object:
 
 
 async def foreign_writer(world: "World") -> None:
-    """``kafka-configs --alter`` by another person: what was set before does not matter to it."""
+    """Set and remove values repeatedly, like ``kafka-configs --alter`` of another user."""
     chance = world.scenario.chance("foreign")
     while await world.rest(chance, 1.5):
         entity = chance.choice((*IN_SCOPE, *OUT_OF_SCOPE, *ADDRESSES))
@@ -207,7 +207,7 @@ async def foreign_writer(world: "World") -> None:
 
 
 async def author(world: "World") -> None:
-    """Commits to the documents; ``watch`` is woken."""
+    """Change documents repeatedly; usually wake the loops."""
     chance = world.scenario.chance("author")
     while await world.rest(chance):
         world.change_documents(chance)
@@ -222,10 +222,10 @@ PROGRAMS = {
     "foreign": foreign_writer,
     "author": author,
 }
-"""Everything but the loop, which is restarted when it was killed."""
+"""All actors except the loop, which is restarted after a kill."""
 
 
 async def ended(task: asyncio.Task[object]) -> None:
-    """Wait for a task, whatever becomes of it."""
+    """Wait for the end of a task, and ignore its result."""
     with contextlib.suppress(BaseException):
         await task

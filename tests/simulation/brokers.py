@@ -1,4 +1,4 @@
-"""Three brokers over one metadata log: the sandbox's own rules and answers, with replication lag, failover and lost answers."""
+"""Three brokers with one metadata log: the sandbox's rules and responses, with replication lag, failover and lost responses."""
 
 import asyncio
 import contextlib
@@ -20,14 +20,14 @@ from tests.simulation.network import Network, NetworkConnection
 NODES = (1, 2, 3)
 CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 BROKER_RETRY_SECONDS = 60.0
-"""How long a broker tries to forward a request to the controller (BrokerServer, 3.4 to 4.4)."""
+"""Time for which a broker retries to forward a request to the controller (BrokerServer, 3.4 to 4.4)."""
 
 WRITER: contextvars.ContextVar[str] = contextvars.ContextVar("writer", default="?")
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """One batch of the metadata log."""
+    """A batch of the metadata log."""
 
     at: float
     writer: str
@@ -37,7 +37,7 @@ class Commit:
 
 
 class LoggedCluster(SandboxCluster):
-    """The sandbox's cluster with the history of its log."""
+    """The sandbox's cluster with a callback for every batch of its log."""
 
     def __init__(self, settings: SandboxSettings, now: Callable[[], float]) -> None:
         super().__init__(settings)
@@ -52,11 +52,11 @@ class LoggedCluster(SandboxCluster):
 
 
 class FaultyAnswers(Faults):
-    """What goes wrong with single requests, by chance.
+    """Random faults of single requests.
 
     Attributes:
         chances: Kind of fault -> share of the requests.
-        failover_until: The controller does not answer until then.
+        failover_until: Time until which there is no active controller.
     """
 
     def __init__(self, chance: random.Random, now: Callable[[], float]) -> None:
@@ -75,7 +75,7 @@ class FaultyAnswers(Faults):
         return tuple(effects)
 
     def _failover(self) -> list[Effect]:
-        """What a broker makes of an alteration while there is no controller."""
+        """Return the effects of an alteration while there is no active controller."""
         fate = self._chance.random()
         if fate < 0.3:
             return [
@@ -128,23 +128,23 @@ class SimulatedBrokers:
 
     @property
     def image(self) -> Image:
-        """What the log amounts to."""
+        """The quotas at the end of the log."""
         return self.cluster.image
 
     def stop(self, node: int) -> None:
-        """A broker ends: Metadata does not list it, connections are reset."""
+        """Stop a broker: Metadata does not list it, connections are reset."""
         self.cluster.brokers[node].running = False
         self.network.refusing.add(node)
         self.network.cut(node)
 
     def start(self, node: int) -> None:
-        """It is there again and shows everything."""
+        """Start a broker; it shows the whole log."""
         self.cluster.brokers[node].running = True
         self.network.refusing.discard(node)
         self.cluster.release(node)
 
     def heal(self) -> None:
-        """No faults any more."""
+        """End all faults."""
         self.answers.chances.clear()
         self.answers.failover_until = 0.0
         self.lag.clear()
@@ -153,7 +153,7 @@ class SimulatedBrokers:
             self.start(node)
 
     def commit(self, writer: str, record: QuotaRecord) -> None:
-        """Another writer changes one value."""
+        """Commit a record of another writer."""
         token = WRITER.set(writer)
         try:
             self.cluster.commit((record,))

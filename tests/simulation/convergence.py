@@ -1,4 +1,4 @@
-"""What is not as declared once the faults are over: documents against the brokers' log and the records."""
+"""Differences between documents, the brokers' log and the ownership records after the faults have ended."""
 
 from collections.abc import Collection, Iterator, Mapping
 from itertools import chain
@@ -18,11 +18,10 @@ def difference(
     kept: Collection[str] = (),
     judges_removals: bool = True,
 ) -> str:
-    """The first thing that is not as declared; "" = everything is. What ``kept`` documents own may stay.
+    """Return the first difference; "" = none. Limits that ``kept`` documents own may remain.
 
-    A command refuses a plan that removes more than its guard allows: removals are not judged then.
-
-    Pairs of suspended documents are frozen, with their records and overrides.
+    ``judges_removals`` is false if a command's guard can refuse removals. Quota keys of suspended documents are frozen,
+    with their records and overrides.
     """
     suspended = {document.entity for document in documents.values() if document.suspended}
     declared = {
@@ -56,7 +55,7 @@ def _silent(
     declared: Mapping[Pair, float],
     kept: Collection[str],
 ) -> Iterator[str]:
-    """What is ours, is no longer declared, and is still live."""
+    """Yield owned values that are no longer declared and still live."""
     for pair, value, owner in _recorded(laws):
         is_silent = pair not in declared and pair[0] not in suspended and owner.document not in kept
         if is_silent and laws.live(pair) == value and _is_removable(laws, documents, pair, owner):
@@ -64,7 +63,7 @@ def _silent(
 
 
 def _frozen(laws: Laws, documents: Mapping[str, Declaration]) -> Iterator[Pair]:
-    """Pairs that a suspended document declares or owns; an override of another pair ends in its time."""
+    """Yield quota keys that a suspended document declares or owns."""
     suspended = {name: document for name, document in documents.items() if document.suspended}
     for document in suspended.values():
         for key, value in zip(COLUMNS, document.limits, strict=True):
@@ -85,7 +84,7 @@ def _recorded(laws: Laws) -> Iterator[tuple[Pair, float | None, Owner]]:
 def _is_removable(
     laws: Laws, documents: Mapping[str, Declaration], pair: Pair, owner: Owner
 ) -> bool:
-    """Whether the end of its declaration means that the pair goes."""
+    """Whether the removal of its declaration must remove the value."""
     if not owner.document or pair in laws.records.orphaned:
         return False
     if owner.document in documents or owner.deletion_policy is DeletionPolicy.DELETE:

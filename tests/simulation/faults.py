@@ -1,4 +1,4 @@
-"""The faults of a world: one row of a table for each kind, and when they happen."""
+"""The faults of a simulation: a table of kinds, and their injection."""
 
 import asyncio
 import random
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 MEAN_SECONDS, LONGEST_SECONDS = 15.0, 55.0
-"""Of a fault."""
+"""Mean and maximum duration of a fault."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultEvent:
-    """One fault: where it happens, to which broker, from now until when (in seconds of the loop)."""
+    """An injected fault: world, broker, end (in seconds of the loop), source of random numbers."""
 
     world: "World"
     node: int
@@ -26,12 +26,12 @@ class FaultEvent:
     chance: random.Random
 
     def later(self, action: Callable[..., object], *arguments: object) -> None:
-        """Do something at the end of the fault."""
+        """Call ``action`` at the end of the fault."""
         self.world.loop.call_at(self.until, action, *arguments)
 
 
 async def inject_faults(world: "World") -> None:
-    """One fault after the other, until shortly before the end."""
+    """Inject random faults until shortly before the end."""
     chance, kinds = world.scenario.chance("faults"), world.scenario.faults
     table = {**TABLE, **world.fault_table}
     while kinds:
@@ -51,7 +51,7 @@ async def inject_faults(world: "World") -> None:
 
 
 def _kill(event: FaultEvent) -> None:
-    """A process ends now, or before or after one of its next effects."""
+    """Kill a process now, or before or after one of its next effects."""
     running = event.world.running()
     if not running:
         return
@@ -81,7 +81,7 @@ def _lag(event: FaultEvent) -> None:
 
 
 def _stop(event: FaultEvent) -> None:
-    """SIGSTOP: connections stay open and nothing is answered."""
+    """Pause a broker as with SIGSTOP: connections stay open without responses."""
     world, node = event.world, event.node
     world.network.stopped.add(node)
     world.brokers.cluster.hold(node)
@@ -134,7 +134,7 @@ def _slow(event: FaultEvent) -> None:
 
 
 def _spoil_answers(kind: str) -> Callable[[FaultEvent], None]:
-    """A kind that befalls single requests."""
+    """Return a fault that affects a share of the requests."""
 
     def spoil(event: FaultEvent) -> None:
         chances = event.world.brokers.answers.chances
@@ -145,7 +145,7 @@ def _spoil_answers(kind: str) -> Callable[[FaultEvent], None]:
 
 
 def _nothing(_: FaultEvent) -> None:
-    """Commands interrupt themselves."""
+    """Do nothing: ``operator_of_commands`` interrupts commands."""
 
 
 TABLE: dict[str, Callable[[FaultEvent], None]] = {
@@ -162,4 +162,4 @@ TABLE: dict[str, Callable[[FaultEvent], None]] = {
     "isolation": _isolation,
     "slow": _slow,
 }
-"""What each kind does; kinds that are not here befall single requests."""
+"""Kind -> function; other kinds affect a share of the requests."""

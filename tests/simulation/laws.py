@@ -1,6 +1,6 @@
-"""What must be true at every moment of a world. Judged from the brokers' log, the files and the documents alone.
+"""Invariants of a simulation, checked on the brokers' log, the files and the documents only.
 
-Nothing here uses the planner: entities that apply to a client come from a second reading of Kafka's rules.
+They do not use the planner: which entities apply to a client comes from an independent model of Kafka's rules.
 """
 
 import json
@@ -29,7 +29,7 @@ CLIENTS: Mapping[str, tuple[Entity, ...]] = {
     **{f"{user}/{client}": seat(user, client) for user in USERS for client in CLIENT_IDS},
     **{host: (Entity((ABSENT, ABSENT, host)), Entity((ABSENT, ABSENT, None))) for host in HOSTS},
 }
-"""Client -> the entities that can hold for it, closest first."""
+"""Client -> the entities that can apply to it, highest precedence first."""
 
 MATCHED: Mapping[Entity, tuple[str, ...]] = {
     entity: tuple(client for client, entities in CLIENTS.items() if entity in entities)
@@ -37,37 +37,37 @@ MATCHED: Mapping[Entity, tuple[str, ...]] = {
 }
 
 LOOPS = ("watch", "operator")
-"""How the names of processes with a loop begin."""
+"""Prefixes of the names of processes with a loop."""
 
 LATE_SECONDS = SETTLING_SECONDS + 10.0
-"""How long a write of a run that ended may still be carried out."""
+"""Time for which a write of an ended run may still be committed."""
 
 STALE_SECONDS = 30.0
-"""How old the answer of a broker can be that does not keep up."""
+"""Maximum age of the state in a response of a lagging broker."""
 
 BUDGET_SECONDS = WINDOW_SECONDS - 200.0
-"""Within so long a loop removes no more than its budget: removals are counted up to a minute before they land."""
+"""Window in which a loop must not exceed its removal budget: it counts removals up to a minute before they are committed."""
 
 Place = tuple[str, Key]
 """A client and a key."""
 
 
 class LawBroken(Exception):
-    """A law does not hold; the world ends here."""
+    """A law is violated; the simulation ends."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Run:
-    """One reconciliation of the product, as the actor that starts it knows it.
+    """A reconciliation of the product, as recorded by its actor.
 
     Attributes:
         process: Name of its process.
-        started: When, in seconds since the epoch.
-        documents: What was declared then.
-        overrides: Pairs whose override begins or ends with it.
-        ended: When it ended, whichever way; ``None`` = under way.
-        limits: Client and key -> limits from before and after what was intended.
-        disturbed: Where another writer changed something meanwhile.
+        started: Start in seconds since the epoch.
+        documents: The documents at the start.
+        overrides: Quota keys whose override it begins or ends.
+        ended: End, successful or not; ``None`` = running.
+        limits: Client and key -> limits before and after the intended writes.
+        disturbed: Clients and keys whose limit another writer changed in the meantime.
     """
 
     process: str
@@ -79,7 +79,7 @@ class Run:
     disturbed: set[Place] = field(default_factory=set)
 
     def declared(self, pair: Pair) -> bool:
-        """Whether a document asked for the pair."""
+        """Whether a document declares the quota key."""
         return any(
             document.entity == pair[0] and document.limits[COLUMNS.index(pair[1])] is not None
             for document in self.documents.values()
@@ -87,13 +87,13 @@ class Run:
 
 
 def entity_of(names: Names) -> Entity:
-    """The product's form of an entity of the log."""
+    """Convert an entity of the log to the product's form."""
     parts = dict(names)
     return Entity(tuple(parts.get(kind, ABSENT) for kind in ("user", "client-id", "ip")))
 
 
 def names_of(entity: Entity) -> Names:
-    """The log's form of an entity."""
+    """Convert an entity to the log's form."""
     return tuple(
         sorted(
             (kind, name)
@@ -107,7 +107,7 @@ NAMES: Mapping[Entity, Names] = {entity: names_of(entity) for entity in MATCHED}
 
 
 def limit(image: Image, client: str, key: Key) -> float | None:
-    """The limit that a broker with this image enforces."""
+    """Return the limit that a broker with this image enforces."""
     for entity in CLIENTS[client]:
         value = image.values.get(NAMES[entity], {}).get(key)
         if value is not None:
@@ -116,12 +116,12 @@ def limit(image: Image, client: str, key: Key) -> float | None:
 
 
 class Laws:
-    """The laws of one world, and what they remember of its history.
+    """The laws of a simulation and the history that they need.
 
     Args:
-        rules: Of the product.
-        image: What the brokers have at the beginning.
-        max_removals: What a loop may remove within the window of its guard.
+        rules: The product's rules.
+        image: The brokers' quotas at the start.
+        max_removals: Maximum number of removals of a loop within the window of its guard.
     """
 
     def __init__(self, rules: Rules, image: Image, *, max_removals: int = 10_000) -> None:
@@ -142,10 +142,10 @@ class Laws:
         self.foreign_pairs: set[Pair] = set()
         self.overridden: set[Pair] = set()
 
-    # -- what happened -------------------------------------------------------------------------------
+    # -- events --------------------------------------------------------------------------------------
 
     def began(self, run: Run) -> None:
-        """A run observes the cluster from now on."""
+        """Record the start of a run."""
         horizon = run.started - 600
         self.runs = [old for old in self.runs if old.ended is None or old.ended > horizon]
         self.runs.append(run)
@@ -153,7 +153,7 @@ class Laws:
         self._adopt(run.documents)
 
     def completed(self, run: Run) -> None:
-        """A run ended without an error: it described everything and recorded what it saw."""
+        """Record that a run described the cluster and recorded it without an error."""
         for pair, at in list(self.removed_at.items()):
             if run.started > at + STALE_SECONDS:
                 self.ours.pop(pair, None)
@@ -164,7 +164,7 @@ class Laws:
                     del intents[value]
 
     def committed(self, commit: Commit) -> None:
-        """The metadata log grew."""
+        """Check and record a batch of the metadata log."""
         self.image = commit.after
         own = not commit.writer.startswith("foreign")
         for record in commit.records:
@@ -187,7 +187,7 @@ class Laws:
             if record.value is None:
                 self.removed_at[pair] = commit.at
             else:
-                # Until the records say so, the value that they have still counts.
+                # Until the records are updated, their value still counts.
                 owned = self.records.records.get(pair[0])
                 recorded = owned.applied[COLUMNS.index(pair[1])] if owned is not None else None
                 self.ours[pair] = self.ours[pair] & {recorded} | {record.value}
@@ -196,7 +196,7 @@ class Laws:
             self._adopt(self.runs[-1].documents)
 
     def audited(self, at: float, process: str, content: bytes) -> None:
-        """Lines were appended to the audit log."""
+        """Check and record lines that were appended to the audit log."""
         intents: list[tuple[Pair, float | None]] = []
         for line in content.split(b"\n"):
             if not line:
@@ -213,12 +213,12 @@ class Laws:
             self._mean(process, intents)
 
     def recorded(self, at: float, process: str, content: bytes) -> None:
-        """The file of ownership records was replaced."""
+        """Check and record a new file of ownership records."""
         clusters = decode(content, location="simulated")
         self.recorded_as(at, process, clusters[CLUSTER_ID].owned)
 
     def recorded_as(self, at: float, process: str, owned: OwnershipRecords) -> None:
-        """The records say this from now on."""
+        """Check and record new ownership records."""
         self.record_writes += 1
         self.overridden.update(owned.overrides)
         since = self._recorded_since(at, process)
@@ -237,7 +237,7 @@ class Laws:
         self.records = owned
 
     def powerless(self, content: bytes | None) -> None:
-        """The machine lost its power: the file of records is what was synced."""
+        """Reset the records to the synced file after a power loss."""
         self.records = (
             OwnershipRecords(cluster_id=CLUSTER_ID)
             if content is None
@@ -259,7 +259,7 @@ class Laws:
             raise LawBroken(f"a value that was not requested: {where}")
 
     def _asked(self, commit: Commit, pair: Pair, value: float) -> bool:
-        """Whether a document or an override asked for the value within the time that a write can take."""
+        """Whether a document or an override of a recent run requested the value."""
         column = COLUMNS.index(pair[1])
         return (
             any(
@@ -308,7 +308,7 @@ class Laws:
             raise LawBroken(f"a removal under Upsert without a deletionPolicy: {where}")
 
     def _bounded_removal(self, commit: Commit, pair: Pair, where: str) -> None:
-        """A loop removes no more pairs within its window than its guard allows, whatever becomes of its process."""
+        """Check that a loop removes no more quota keys within its window than its guard allows, across restarts."""
         is_counted = commit.writer.startswith(LOOPS) and pair not in self.overridden
         if not is_counted or self.live(pair) is None:
             return
@@ -316,14 +316,14 @@ class Laws:
         while self.removals[0][0] <= commit.at - BUDGET_SECONDS:
             _ = self.removals.popleft()
         removed_pairs = {removed for _, removed in self.removals}
-        # Limits that belong to no document have a budget of their own.
+        # Limits without a document have a separate budget.
         if len(removed_pairs) > self.max_removals * (2 if self.rules.exclusive else 1):
             raise LawBroken(
                 f"more removals than the guard allows: {len(removed_pairs)} pairs within its window, by {where}"
             )
 
     def _lawful_order(self, commit: Commit) -> None:
-        """Each client's limit is the one from before, or one that a run intends."""
+        """Check that each client's limit is unchanged or intended by a run."""
         runs = self._recent(commit)
         for place in {
             (client, Key(record.key))
@@ -347,7 +347,7 @@ class Laws:
     ) -> None:
         after, outcome = entry["after"], str(entry["outcome"])
         if outcome == "NOT LANDED":
-            # A later describe decides: another writer may have replaced the value before it.
+            # Decided by a later describe: another writer may have replaced the value before it.
             run = self._run_of(process)
             since = (run.started if run is not None else at) - STALE_SECONDS
             if self.values_between(pair, since, at) == {after}:
@@ -359,7 +359,7 @@ class Laws:
         )
 
     def check_histories(self) -> None:
-        """What the audit log says of writes explains what the brokers have, for every pair."""
+        """Check for every quota key that the audit log explains the brokers' log."""
         for pair, history in self.histories.items():
             self._explained(pair, history.problem())
 
@@ -369,10 +369,10 @@ class Laws:
                 f"the audit log does not explain the brokers' log: {pair[0]} {pair[1]}: {problem}"
             )
 
-    # -- memory --------------------------------------------------------------------------------------
+    # -- state ---------------------------------------------------------------------------------------
 
     def values_between(self, pair: Pair, since: float, until: float) -> set[float | None]:
-        """All values that the pair had in a time."""
+        """Return all values of the quota key in a time interval."""
         values: set[float | None] = set()
         current: float | None = None
         for at, value, _ in self.timeline[pair]:
@@ -385,7 +385,7 @@ class Laws:
         return values
 
     def live(self, pair: Pair) -> float | None:
-        """The value in the log."""
+        """Return the last value in the log."""
         history = self.timeline.get(pair)
         return history[-1][1] if history else None
 
@@ -395,11 +395,11 @@ class Laws:
         ]
 
     def _lately(self, commit: Commit) -> list[Run]:
-        """Runs whose documents a write may be made for."""
+        """Return the runs whose documents a write may be based on."""
         return self._recent(commit)
 
     def _recorded_since(self, at: float, process: str) -> float:
-        """Since when a value that is recorded now may have been live."""
+        """Return the earliest time at which a value that is recorded now may have been live."""
         run = self._run_of(process)
         return (run.started if run is not None else at) - STALE_SECONDS
 
@@ -413,7 +413,7 @@ class Laws:
                 value = document.limits[column]
                 if value is not None and self.live((document.entity, key)) == value:
                     self.ours[document.entity, key].add(value)
-                    # Another writer set the value again after our removal, and a document declares it.
+                    # Another writer restored the value after the product removed it, and a document declares it.
                     self.removed_at.pop((document.entity, key), None)
 
     def _mean(self, process: str, intents: Iterable[tuple[Pair, float | None]]) -> None:
@@ -441,7 +441,7 @@ class Laws:
 
 
 class _Histories(defaultdict[Pair, PairHistory]):
-    """Pair -> its history, from what the brokers had at the beginning."""
+    """Quota key -> its history, with the brokers' initial value."""
 
     def __init__(self, image: Image) -> None:
         super().__init__()

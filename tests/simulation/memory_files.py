@@ -1,4 +1,4 @@
-"""A disk in memory with a page cache: a kill stops between any two steps of a write, a power loss drops what was not synced."""
+"""A disk in memory with a page cache: a kill can occur between any two steps of a write, a power loss drops unsynced data."""
 
 import errno
 import os
@@ -12,10 +12,10 @@ from tests.simulation.processes import SimulatedProcess
 
 
 class MemoryDisk:
-    """What all processes of a machine share.
+    """The disk that all processes of a machine share.
 
     Attributes:
-        cached: Path -> content, as processes see it.
+        cached: Path -> content that processes read.
         durable: Path -> content that survives a power loss.
         full: Whether writes fail.
     """
@@ -32,13 +32,13 @@ class MemoryDisk:
         self._versions = 0
 
     def put(self, path: Path, content: bytes) -> None:
-        """A process sees this content from now on."""
+        """Write content to the page cache."""
         self._versions += 1
         self.cached[path] = content
         self.stamps[path] = self._versions
 
     def lose_power(self) -> None:
-        """Only what was synced remains, and of what was not synced perhaps a part at the end of a file."""
+        """Drop unsynced data, except possibly a part of an append."""
         for path, content in list(self.cached.items()):
             durable = self.durable.get(path)
             if durable is not None and content.startswith(durable) and len(content) > len(durable):
@@ -51,7 +51,7 @@ class MemoryDisk:
 
 
 class ProcessFiles:
-    """The disk as one process uses it. Implements ``DurableFiles`` in the steps of ``base/durable_files.py``."""
+    """The disk of one process. Implements ``DurableFiles`` with the steps of ``base/durable_files.py``."""
 
     def __init__(self, disk: MemoryDisk, process: SimulatedProcess) -> None:
         self._disk = disk
@@ -113,7 +113,7 @@ class ProcessFiles:
                 del place[name]
 
     def lock(self, path: Path, /, *, command: str, now: float) -> "MemoryLock":
-        """A ``LockFactory``."""
+        """Return a lock; implements ``LockFactory``."""
         return MemoryLock(self._disk, self._process, path, command)
 
     def _check_room(self, path: Path) -> None:
@@ -122,7 +122,7 @@ class ProcessFiles:
 
 
 class MemoryLock:
-    """A lock that ends with its process. Implements ``WriterLock``."""
+    """A lock that is released at the end of its process. Implements ``WriterLock``."""
 
     def __init__(
         self, disk: MemoryDisk, process: SimulatedProcess, path: Path, command: str

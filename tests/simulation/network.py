@@ -1,7 +1,7 @@
-"""A network in memory: bytes between processes and brokers, with latency, partitions, held and cut connections.
+"""A network in memory between processes and brokers, with latency, partitions, paused and reset connections.
 
-Each direction of a connection keeps the order of its bytes, as TCP does. Bytes that were on their way when a client gave
-up may still arrive, so a broker can carry out a request whose sender is gone.
+Each direction of a connection preserves the order of its bytes, as TCP does. Bytes in transit may arrive after the client
+has closed, so that a broker can execute a request whose sender has ended.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from tests.simulation.processes import CURRENT, SimulatedProcess
 from tests.simulation.virtual_loop import VirtualLoop
 
 SYN_TIMEOUT_SECONDS = 127.0
-"""How long Linux tries to connect to an address that never answers."""
+"""Time after which Linux gives up connecting to an address that does not respond."""
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[Any, Any, None]]
 
@@ -36,12 +36,12 @@ class NetworkEnd(asyncio.Transport):
         self._arrives_at = 0.0
 
     def begin(self, protocol: asyncio.BaseProtocol) -> None:
-        """From now on the protocol gets what arrives."""
+        """Deliver bytes to the protocol from now on."""
         self.protocol = protocol
         protocol.connection_made(self)
         self.connection.flush()
 
-    # -- asyncio's side -----------------------------------------------------------------------------
+    # -- asyncio.Transport --------------------------------------------------------------------------
 
     def write(self, data: Any) -> None:
         if not self.closed:
@@ -69,20 +69,20 @@ class NetworkEnd(asyncio.Transport):
         self.connection.flush()
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """Nothing is ever too much."""
+        """Do nothing: the buffer is unlimited."""
 
     def get_write_buffer_size(self) -> int:
         return 0
 
-    # -- the connection's side ----------------------------------------------------------------------
+    # -- for the connection -------------------------------------------------------------------------
 
     def arrival(self, delay: float, now: float) -> float:
-        """When bytes that leave for this end now arrive: never before earlier ones."""
+        """Return the arrival time of bytes that are sent to this end now; never before that of earlier ones."""
         self._arrives_at = max(self._arrives_at, now + delay)
         return self._arrives_at
 
     def take(self, chunk: bytes | None) -> None:
-        """Bytes for the protocol; ``None`` = the peer closed."""
+        """Deliver bytes to the protocol; ``None`` = the peer closed."""
         if self.closed or self.protocol is None:
             return
         if chunk is None:
@@ -100,7 +100,7 @@ class NetworkEnd(asyncio.Transport):
             self.protocol.data_received(chunk)
 
     def lose(self, error: Exception | None) -> None:
-        """The connection is gone for this end."""
+        """Close this end."""
         if self.closed:
             return
         self.closed = True
@@ -111,7 +111,7 @@ class NetworkEnd(asyncio.Transport):
             )
 
     def sever(self) -> None:
-        """Its process was killed: the kernel closes the connection; what was sent may still arrive, or not."""
+        """Close this end after a kill of its process; sent bytes may still arrive."""
         if not self.closed:
             self.connection.client_vanished()
             self.lose(ConnectionResetError())
@@ -127,14 +127,14 @@ class NetworkConnection:
 
     @property
     def blocked(self) -> bool:
-        """Whether nothing gets through now."""
+        """Whether a partition blocks the connection."""
         return self.node in self.network.cut_off or (
             self.process is not None and self.process.name in self.network.isolated
         )
 
     def sends(self, sender: NetworkEnd, chunk: bytes | None) -> None:
         if sender is self.client and self.process is not None and chunk is not None:
-            # A planned kill falls before or after the bytes have left.
+            # A planned kill may occur before or after the bytes are sent.
             if self.network.chance.random() < 0.5:
                 self.process.step()
                 self._leave(sender, chunk)
@@ -151,12 +151,12 @@ class NetworkConnection:
         loop.call_at(at, self._arrive, receiver, context=receiver.context)
 
     def _arrive(self, receiver: NetworkEnd) -> None:
-        # Timers of one moment run in any order; bytes of one direction never overtake each other.
+        # Timers of equal times run in any order; bytes of one direction keep their order.
         receiver.inbox.append(receiver.in_transit.popleft())
         self._drain(receiver)
 
     def flush(self) -> None:
-        """Deliver what waited."""
+        """Deliver waiting bytes."""
         for end in (self.client, self.server):
             if end.inbox:
                 self.network.loop.call_soon(self._drain, end, context=end.context)
@@ -167,13 +167,13 @@ class NetworkConnection:
             end.take(end.inbox.popleft())
 
     def client_vanished(self) -> None:
-        """The client was killed: its last bytes arrive, or a reset overtakes them."""
+        """Close after a kill of the client: its last bytes arrive, or a reset drops them."""
         if self.network.chance.random() < 0.5:
             self.server.inbox.clear()
         self._leave(self.client, None)
 
     def cut(self) -> None:
-        """Both ends see a reset."""
+        """Reset both ends."""
         for end in (self.client, self.server):
             end.lose(ConnectionResetError())
 
@@ -185,14 +185,14 @@ class NetworkConnection:
 
 
 class Network:
-    """All connections, and what is wrong with them.
+    """All connections and their faults.
 
     Attributes:
-        cut_off: Brokers that no byte reaches or leaves.
-        isolated: Names of processes that no byte reaches or leaves.
-        stopped: Brokers that were stopped with SIGSTOP: bytes wait until they go on.
-        refusing: Brokers that do not run.
-        slowness: Seconds by which a message may be late, besides a millisecond.
+        cut_off: Brokers without connectivity.
+        isolated: Names of processes without connectivity.
+        stopped: Brokers paused with SIGSTOP: bytes wait until they resume.
+        refusing: Brokers that are not running.
+        slowness: Maximum additional latency of a fifth of the messages, in seconds.
     """
 
     def __init__(self, loop: VirtualLoop, chance: random.Random) -> None:
@@ -206,14 +206,14 @@ class Network:
         self.serve: Callable[[int, NetworkConnection], None] = lambda *_: None
 
     def latency(self) -> float:
-        """Seconds that a message is under way."""
+        """Return a random latency in seconds."""
         seconds = 0.0005 + self.chance.random() * 0.002
         if self.slowness and self.chance.random() < 0.2:
             seconds += self.chance.random() * self.slowness
         return seconds
 
     async def connect(self, address: tuple[Any, ...]) -> NetworkConnection:
-        """A connection of the current process to the broker whose port is 9092 plus its id."""
+        """Connect the current process to a broker, whose port is 9092 plus its id."""
         process, node = CURRENT.get(), address[1] - 9092
         if process is not None:
             process.step()
@@ -229,7 +229,7 @@ class Network:
         return connection
 
     def attach(self, connection: object, protocol: asyncio.BaseProtocol) -> asyncio.Transport:
-        """The client's end."""
+        """Attach a protocol to the client's end, and return that end."""
         assert isinstance(connection, NetworkConnection)
         end = connection.client
         end.context = contextvars.copy_context()
@@ -243,7 +243,7 @@ class Network:
         return end
 
     def heal(self) -> None:
-        """Everything works again."""
+        """End all faults."""
         self.cut_off.clear()
         self.isolated.clear()
         self.stopped.clear()
@@ -252,7 +252,7 @@ class Network:
         self.flush()
 
     def flush(self) -> None:
-        """Deliver what waited for the end of a fault."""
+        """Deliver bytes that waited for the end of a fault."""
         for connection in list(self.connections.values()):
             connection.flush()
 

@@ -1,4 +1,4 @@
-"""One pair of a world as a register: what the audit log says of its writes has to explain the brokers' log."""
+"""A quota key of a simulation as a register: the audit log of its writes must explain the brokers' log."""
 
 import math
 from dataclasses import replace
@@ -6,19 +6,19 @@ from dataclasses import replace
 from tests.histories.register import Read, RegisterHistory, Value, Write, WriteOutcome
 
 LANDING_SECONDS = 400.0
-"""How long after its intent a write may be carried out: a run that takes long, and a request that is carried out late."""
+"""Maximum time between an intent and the commit of its write: a long run plus a late execution of the request."""
 
 QUIET_SECONDS = 60.0
-"""How long nothing may be open before a history is judged and begins anew: longer than any broker lags."""
+"""Time without open writes after which a history is checked and restarted; longer than any lag of a broker."""
 
 REFUSED = frozenset({"REJECTED", "HELD", "NOT SENT"})
 
 
 class PairHistory:
-    """Intents, outcomes and changes of one pair since it was last at rest.
+    """Intents, outcomes and changes of a quota key since it was last without open writes.
 
     Args:
-        value: What it had at the beginning.
+        value: The initial value.
     """
 
     def __init__(self, value: Value) -> None:
@@ -28,7 +28,7 @@ class PairHistory:
         self._seen: list[Read] = []
 
     def committed(self, at: float, writer: str, value: Value, *, is_announced: bool) -> None:
-        """The log has a record; writers that keep no audit log are not announced."""
+        """Add a record of the log; ``is_announced`` is false for writers without an audit log."""
         if not is_announced:
             self._writes.append(Write(value=value, began=at, ended=at, writer=writer))
         if value != self._value:
@@ -36,7 +36,7 @@ class PairHistory:
             self._value = value
 
     def intended(self, at: float, process: str, value: Value) -> str:
-        """The audit log has an intent; what was wrong before it, "" = nothing."""
+        """Add an intent of the audit log; return the contradiction of the history before it, "" = none."""
         problem = self._begin_anew(at)
         self._writes.append(
             Write(
@@ -53,7 +53,7 @@ class PairHistory:
     def decided(
         self, at: float, process: str, value: Value, outcome: str, *, is_settled: bool, lag: float
     ) -> None:
-        """The audit log has an outcome; a settled one was decided by a later describe, at most ``lag`` seconds old."""
+        """Add an outcome of the audit log; a settled one comes from a later describe, at most ``lag`` seconds old."""
         numbers = [
             number
             for number, write in enumerate(self._writes)
@@ -65,14 +65,14 @@ class PairHistory:
         if outcome == "APPLIED" and is_settled:
             self._seen.append(Read(value=value, ended=at, since=write.began - lag))
         elif outcome == "APPLIED":
-            # An earlier attempt of the same write may be carried out after the answer to the last one.
+            # An earlier attempt of the same write may be committed after the response to the last one.
             done = replace(write, ended=at, outcome=WriteOutcome.DONE, is_sent_again=False)
             self._writes.append(done)
         elif outcome in REFUSED:
             self._writes[numbers[-1]] = replace(write, outcome=WriteOutcome.REFUSED)
 
     def problem(self) -> str:
-        """What the audit log does not explain; "" = nothing."""
+        """Return a change that the audit log does not explain; "" = none."""
         reads = {f"the observation {number}": [read] for number, read in enumerate(self._seen)}
         return RegisterHistory(
             self._writes,

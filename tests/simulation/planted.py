@@ -1,7 +1,7 @@
-"""``python -m tests.simulation.planted [WORDS]``: which planted faults the simulation finds, and after how many seeds.
+"""``python -m tests.simulation.planted [WORDS]``: lists which planted faults the simulation finds, and with which seed.
 
-Each fault of `tests.mutants`, and of the operator, in the code that the simulation runs is planted in a copy of the project; then seeds 1, 2, …
-are run there until a law is broken or the time is over.
+Plants each fault of `tests.mutants` and of the operator, in code that the simulation runs, in a copy of the project; then
+runs seeds 1, 2, … there until a law is violated or the time is over.
 """
 
 import argparse
@@ -37,10 +37,10 @@ SIMULATED = (
     "reconciler/client/alteration",
     "reconciler/client/visibility.py",
 )
-"""Files, or starts of their names, whose faults are planted."""
+"""Prefixes of the paths of files whose faults are planted."""
 
 OPERATED = "reconciler/kube/"
-"""Faults of these files are looked for in worlds with operators."""
+"""Prefix of files whose faults are searched in simulations of operators."""
 
 SEARCHED = (*FAULTS, *OPERATOR_FAULTS)
 
@@ -50,7 +50,7 @@ LAW = re.compile(r"law broken: (.*)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlantedResult:
-    """What the simulation made of one fault: the seed that found it (0 = none), the law, the time."""
+    """The result of the search for a fault: the seed that found it (0 = none), the law, the number of worlds, the time."""
 
     fault: Fault
     seed: int
@@ -60,13 +60,13 @@ class PlantedResult:
 
 
 def search(fault: Fault, *, seconds: float, seeds: int, days: float) -> PlantedResult:
-    """Plant a fault and look for it.
+    """Plant a fault and run the simulation until it is found.
 
     Args:
-        fault: Which.
-        seconds: How long it is looked for.
-        seeds: In how many worlds at most.
-        days: Length of a world; 0 = by its seed.
+        fault: The fault.
+        seconds: Maximum time.
+        seeds: Maximum number of worlds.
+        days: Length of a world in days; 0 = by its seed.
     """
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="planted-") as place:
@@ -117,7 +117,7 @@ def search(fault: Fault, *, seconds: float, seeds: int, days: float) -> PlantedR
 
 
 def main(words: Sequence[str]) -> int:
-    """A line for each fault; 0 if all were found."""
+    """Print a line for each fault; return 0 if all were found."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulation.planted", description=__doc__)
     parser.add_argument(
         "words", nargs="*", help="faults whose file or description holds all of them"

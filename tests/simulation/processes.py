@@ -1,6 +1,6 @@
-"""Processes of the simulated world: each has its tasks, its connections and its view of the disk, and can be killed.
+"""Simulated processes: each has its tasks, connections and view of the disk, and can be killed.
 
-A process that was killed may still compute, because Python unwinds its tasks; nothing that it does has an effect.
+Tasks of a killed process still run while Python cancels them, but have no effect on the simulated world.
 """
 
 import asyncio
@@ -14,28 +14,28 @@ CURRENT: contextvars.ContextVar["SimulatedProcess | None"] = contextvars.Context
 
 
 class ProcessKilled(BaseException):
-    """The process ends here."""
+    """The process was killed."""
 
 
 class Severable(Protocol):
-    """Something of a process that ends with it."""
+    """A resource of a process that ends with it."""
 
     def sever(self) -> None:
-        """The process is gone."""
+        """End the resource after a kill of the process."""
         ...
 
 
 class SimulatedProcess:
-    """One process.
+    """A simulated process.
 
     Args:
-        name: For the trace.
-        loop: Where it runs.
-        on_kill: Called once when it was killed.
+        name: Name in the trace.
+        loop: The event loop.
+        on_kill: Called once after a kill.
 
     Attributes:
-        alive: Whether it was not killed.
-        paused_calls: Callbacks that wait until it goes on; ``None`` = it is not paused.
+        alive: False after a kill.
+        paused_calls: Callbacks that wait until it resumes; ``None`` = it is not paused.
     """
 
     def __init__(
@@ -55,14 +55,14 @@ class SimulatedProcess:
         self._on_kill = on_kill
 
     def start(self, coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        """Run the main program."""
+        """Start the main task."""
         context = contextvars.Context()
         context.run(CURRENT.set, self)
         self.main = context.run(self._loop.create_task, coroutine)
         return self.main
 
     def adopt(self, task: asyncio.Task[Any]) -> None:
-        """Take note of a task that was made inside of the process."""
+        """Register a task that the process created."""
         key = hash(task)
         self.tasks[key] = task
         task.add_done_callback(lambda _: self.tasks.pop(key, None))
@@ -70,18 +70,18 @@ class SimulatedProcess:
             task.cancel()
 
     def own(self, possession: Severable) -> None:
-        """Take note of what ends with the process."""
+        """Register a resource that ends with the process."""
         self.possessions[id(possession)] = possession
 
     def disown(self, possession: Severable) -> None:
-        """It ended before."""
+        """Remove a resource that ended before the process."""
         self.possessions.pop(id(possession), None)
 
     def step(self) -> None:
-        """An effect on the world is about to happen: a dead process has none, and a planned kill happens here.
+        """Allow an effect on the simulated world, or execute a planned kill.
 
         Raises:
-            ProcessKilled: The process is dead.
+            ProcessKilled: The process was killed, here or before.
         """
         if self.alive and self.steps_left is not None:
             self.steps_left -= 1
@@ -91,7 +91,7 @@ class SimulatedProcess:
             raise ProcessKilled
 
     def kill(self) -> None:
-        """End at once: no other effect, no farewell."""
+        """End the process immediately, without further effects."""
         if not self.alive:
             return
         self.alive = False
@@ -109,14 +109,14 @@ class SimulatedProcess:
 
 
 def adopt(task: asyncio.Task[Any]) -> None:
-    """Give a new task to the process that makes it."""
+    """Register a new task with the current process."""
     process = CURRENT.get()
     if process is not None:
         process.adopt(task)
 
 
 def stepped() -> None:
-    """An effect of the current process, if it is one of the simulated ones."""
+    """Allow an effect of the current process, if it is simulated."""
     process = CURRENT.get()
     if process is not None:
         process.step()

@@ -1,4 +1,4 @@
-"""What happens in a world, drawn from its seed: the configuration, the actors, the faults. And how a failing one is made smaller."""
+"""The scenario of a simulation, derived from its seed: configuration, actors, faults; and its smaller variants."""
 
 import random
 from collections.abc import Iterator
@@ -58,10 +58,10 @@ OPERATOR_FAULTS = (
     "compaction",
 )
 WORLDS = {"watch": (ACTORS, FAULTS), "operator": (OPERATOR_ACTORS, OPERATOR_FAULTS)}
-"""Who is there and what goes wrong, by kind of world."""
+"""Kind of world -> actors and faults."""
 
 FEW_REMOVALS = 2
-"""The budget of removals of some worlds."""
+"""Removal budget of some worlds."""
 
 VALUES = (100_000.0, 200_000.0, 300_000.0)
 IN_SCOPE: tuple[Entity, ...] = tuple(
@@ -90,19 +90,19 @@ SCOPE_OF_TEAM = (
         )
     ),
 )
-"""Everything but other users."""
+"""All entities except those of other users."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """One world.
+    """A simulated world.
 
     Attributes:
-        seed: Decides everything else.
-        world: Which programs run: ``watch`` and commands, or operators.
-        days: How long actors and faults are at work.
-        actors: Who is there.
-        faults: What goes wrong.
+        seed: Determines all random choices.
+        world: Kind of world: ``watch`` and commands, or operators.
+        days: Duration of actors and faults in days; 0 = by the seed.
+        actors: Names of the actors.
+        faults: Kinds of faults.
     """
 
     seed: int
@@ -112,12 +112,12 @@ class Scenario:
     faults: tuple[str, ...] = FAULTS
 
     def chance(self, name: str) -> random.Random:
-        """Random numbers for one purpose; another actor or fault does not change them."""
+        """Return random numbers for one purpose, independent of other actors and faults."""
         return random.Random(f"{self.seed} {name}")
 
     @property
     def seconds(self) -> float:
-        """Length of the time with faults: from the scenario or, by the seed, from five minutes to a day."""
+        """Duration of the faults in seconds: ``days``, or by the seed from five minutes to a day."""
         if self.days:
             return self.days * 86_400
         return self.chance("length").choice(
@@ -126,7 +126,7 @@ class Scenario:
 
     @property
     def command(self) -> str:
-        """How to run it again."""
+        """The command that repeats it."""
         words = [f"make simulate SEED={self.seed}"]
         if self.world != "watch":
             words.append(f"WORLD={self.world}")
@@ -139,7 +139,7 @@ class Scenario:
         return " ".join(words)
 
     def without(self, name: str) -> "Scenario":
-        """The same without an actor or a fault."""
+        """Return the scenario without an actor or a fault."""
         return replace(
             self,
             actors=tuple(actor for actor in self.actors if actor != name),
@@ -147,7 +147,7 @@ class Scenario:
         )
 
     def smaller(self) -> Iterator["Scenario"]:
-        """Scenarios that are simpler in one respect."""
+        """Yield scenarios that have one actor or fault less, or are shorter."""
         for name in (*self.faults, *self.actors):
             yield self.without(name)
         if self.seconds > 120:
@@ -156,22 +156,22 @@ class Scenario:
 
 
 def scenario_of(seed: int, world: str, *, days: float = 0.0) -> Scenario:
-    """A world with everything that is there and goes wrong in one of its kind."""
+    """Return the scenario with all actors and faults of its kind of world."""
     actors, faults = WORLDS[world]
     return Scenario(seed=seed, world=world, days=days, actors=actors, faults=faults)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How the product is configured in a world.
+    """The configuration of the product in a simulation.
 
     Attributes:
         rules: Policy, drift, scope.
-        interval: Of the loop, in seconds.
+        interval: Interval of the loop in seconds.
         event_rate: Mean seconds between events of one actor.
         fault_rate: Mean seconds between faults.
-        removals: Most removals of a command, and of a loop within its window.
-        election_pace: How much slower than by default the Lease is renewed.
+        removals: Maximum number of removals of a command, and of a loop within its window.
+        election_pace: Factor by which the times of the leader election exceed the defaults.
     """
 
     rules: Rules
@@ -183,7 +183,7 @@ class Settings:
 
 
 def settings_of(scenario: Scenario) -> Settings:
-    """The configuration of a world."""
+    """Derive the configuration from the seed."""
     chance = scenario.chance("settings")
     policy = chance.choice(
         (

@@ -1,4 +1,4 @@
-"""Many worlds: seeds on all cores, a failing one made smaller, and told as a story."""
+"""Search over many seeds on all cores, shrinking of failing scenarios, and traces as text."""
 
 import logging
 import time
@@ -11,23 +11,23 @@ from tests.simulation.scenario import Scenario, scenario_of
 from tests.simulation.world import World, WorldResult
 
 STORY_LINES = 60
-"""How many of the last lines of a trace are printed."""
+"""Number of last lines of a trace that are printed."""
 
 SHRINK_SECONDS = 120.0
-"""How long smaller scenarios are looked for."""
+"""Maximum time of shrinking."""
 
 
 WORLD_OF: dict[str, type[World]] = {"watch": World, "operator": OperatorWorld}
 
 
 def simulate(scenario: Scenario) -> WorldResult:
-    """One world."""
+    """Run a scenario."""
     logging.getLogger("reconciler").setLevel(logging.CRITICAL)
     return WORLD_OF[scenario.world](scenario).run()
 
 
 def outline(scenario: Scenario) -> WorldResult:
-    """One world, without the story of one that is as it should be."""
+    """Run a scenario; drop the trace if no law is violated."""
     result = simulate(scenario)
     if not result.violation:
         result.trace.clear()
@@ -40,7 +40,7 @@ def shrink(
     seconds: float = SHRINK_SECONDS,
     run: Callable[[Scenario], WorldResult] = simulate,
 ) -> WorldResult:
-    """The smallest world that is found in a time and breaks a law of the same kind: fewer actors and faults, shorter."""
+    """Return the smallest scenario found in a given time that violates the same law: fewer actors and faults, shorter."""
     end = time.monotonic() + seconds
     best, progress = result, True
     while progress:
@@ -56,12 +56,12 @@ def shrink(
 
 
 def kind_of(violation: str) -> str:
-    """The law that a violation is about, without the values."""
+    """Return the law of a violation, without values."""
     return violation.split(":", maxsplit=1)[0].split(" of [", maxsplit=1)[0]
 
 
 def story(result: WorldResult, lines: int = STORY_LINES) -> Iterator[str]:
-    """What happened, one line each."""
+    """Yield the last lines of a trace as text."""
     if len(result.trace) > lines:
         yield f"… {len(result.trace) - lines} lines before"
     for at, actor, sentence in result.trace[-lines:]:
@@ -79,7 +79,7 @@ def explore(
     seconds: float,
     report: Callable[[WorldResult], bool],
 ) -> None:
-    """Run seeds on some processes until they or the time are used up, or ``report`` answers that it is enough."""
+    """Run seeds on ``workers`` processes until seeds or time are used up, or ``report`` returns false."""
     end = time.monotonic() + seconds
     scenarios = (without(scenario_of(seed, world, days=days), absent) for seed in seeds)
     if workers == 1:
@@ -105,12 +105,12 @@ def explore(
 
 
 def without(scenario: Scenario, absent: Iterable[str]) -> Scenario:
-    """The same without some actors and faults."""
+    """Return the scenario without the given actors and faults."""
     for name in absent:
         scenario = scenario.without(name)
     return scenario
 
 
 def from_seed(first: int, number: int | None) -> Iterable[int]:
-    """Consecutive seeds."""
+    """Return consecutive seeds; without end if ``number`` is ``None``."""
     return count(first) if number is None else range(first, first + number)

@@ -1,4 +1,4 @@
-"""Each law has a twin that breaks it: what the product must never do is done by hand, and the law says so."""
+"""Tests of each law with a hand-made history that violates it."""
 
 import json
 from dataclasses import replace
@@ -40,7 +40,7 @@ def entity_json(subject: Entity) -> list[list[str | None]]:
 
 
 class History:
-    """A product that is played by hand."""
+    """A hand-made history of the product."""
 
     def __init__(self, rules: Rules = SYNC) -> None:
         self.laws = Laws(rules, Image())
@@ -255,7 +255,7 @@ def test_the_log_and_the_product_name_entities_alike():
 
 
 class Restless(World):
-    """A world in which a document is added once everything is at rest."""
+    """A world in which a document is added after it has converged."""
 
     def _heal(self):
         super()._heal()
@@ -267,7 +267,7 @@ class Restless(World):
 
 
 class Negligent(World):
-    """A world whose product never reads the last document."""
+    """A world in which the product does not read the last document."""
 
     rest_seconds = 600.0
 
@@ -280,7 +280,7 @@ class Negligent(World):
 
 
 def rest_of(world: type[World]) -> str:
-    """The law that a world breaks with its loop alone and no faults."""
+    """Return the law that a world with only the loop and without faults violates."""
     for seed in count(1):
         scenario = Scenario(seed=seed, days=0.001, actors=("watch",), faults=())
         rules = settings_of(scenario).rules

@@ -1,4 +1,4 @@
-"""A kill stops a write between any two steps; a power loss keeps what was synced."""
+"""Tests of the disk: kills between steps of a write, power loss, locks."""
 
 import asyncio
 import random

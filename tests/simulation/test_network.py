@@ -1,4 +1,4 @@
-"""The network in memory: what TCP promises holds, also where many bytes are under way at one moment."""
+"""Tests that the network preserves the order of bytes, as TCP does."""
 
 import asyncio
 import random

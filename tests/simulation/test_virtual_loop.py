@@ -1,4 +1,4 @@
-"""Time jumps, tasks run in an order that a seed decides, and a world in which nothing can happen is an error."""
+"""Tests of the loop: virtual time, task order by seed, deadlock detection."""
 
 import asyncio
 import random

@@ -1,4 +1,4 @@
-"""Worlds: the same seed gives the same one, a broken law is found and made smaller, fresh seeds hold all laws."""
+"""Tests of simulated worlds: a seed gives the same trace, violations are found and shrunk, all laws hold."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ from tests.simulation.world import World, WorldResult
 ROOT = Path(__file__).resolve().parents[2]
 SEEDS = "3"
 DAYS = "0.02"
-"""Worlds of this suite; fresh seeds are tried by `make simulate` and `.ci/run`."""
+"""Number and length of the worlds of this suite; `make simulate` and `.ci/run` try new seeds."""
 
 
 def simulate(*words: str, hash_seed: str = "random") -> subprocess.CompletedProcess[str]:
@@ -44,7 +44,7 @@ def test_a_seed_gives_the_same_story_in_every_process():
 
 
 class Superstitious(World):
-    """A world with a law that the product breaks: no value may be 300,000."""
+    """A world with a law that the product violates: no value may be 300,000."""
 
     def _on_commit(self, commit):
         if any(record.value == 300_000.0 for record in commit.records):

@@ -1,4 +1,4 @@
-"""An event loop whose time is a number: nothing waits, and a seed decides which of the ready tasks runs first."""
+"""An event loop with virtual time, in which random numbers of a seed determine the order of ready tasks."""
 
 import asyncio
 import heapq
@@ -9,27 +9,27 @@ from contextvars import Context
 from typing import Any, Protocol
 
 DEFERRED_SHARE = 0.15
-"""Share of the steps of tasks that let the other ready callbacks run first."""
+"""Share of task steps that are deferred behind the other ready callbacks."""
 
 
 class Deadlocked(Exception):
-    """No callback is ready and no timer runs: every task waits for another one."""
+    """No callback is ready and no timer is set: every task waits for another one."""
 
 
 class LoopSockets(Protocol):
-    """What connects sockets of the loop."""
+    """The network that connects sockets of the loop."""
 
     async def connect(self, address: tuple[Any, ...]) -> object:
-        """A connection that `attach` takes, as soon as the other side accepts it."""
+        """Connect, and return a connection for `attach`."""
         ...
 
     def attach(self, connection: object, protocol: asyncio.BaseProtocol) -> asyncio.Transport:
-        """The client's end of a connection, for its protocol."""
+        """Attach a protocol to a connection, and return the client's transport."""
         ...
 
 
 class VirtualTask(asyncio.Task[Any]):
-    """A task with a hash that does not depend on its address, so that sets of tasks have the same order every time."""
+    """A task with a hash that is independent of its address, so that sets of tasks have a reproducible order."""
 
     numbers = itertools.count()
 
@@ -42,18 +42,18 @@ class VirtualTask(asyncio.Task[Any]):
 
 
 class VirtualLoop(asyncio.BaseEventLoop):
-    """Runs callbacks at once and lets time jump to the next timer.
+    """Runs callbacks without waiting; time jumps to the next timer.
 
-    Callbacks of transports and timers keep their order, as every event loop promises; steps of tasks do not.
+    Callbacks of transports and timers keep their order, as in every event loop; steps of tasks do not.
 
     Args:
-        chance: Decides the order of tasks.
+        chance: Determines the order of tasks.
         adopt: Called with each new task.
 
     Attributes:
-        sockets: What connects sockets.
-        callbacks: How many ran.
-        hold: Takes callbacks of paused processes out of the loop: true = it did. :meth:`go_on` brings them back.
+        sockets: The network.
+        callbacks: Number of executed callbacks.
+        hold: Returns true if it took a callback of a paused process out of the loop; :meth:`go_on` returns it.
     """
 
     def __init__(self, chance: random.Random, adopt: Callable[[asyncio.Task[Any]], None]) -> None:
@@ -82,10 +82,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return task
 
     def go_on(self, handles: Iterable[asyncio.Handle]) -> None:
-        """Run callbacks that were held, in their order."""
+        """Schedule held callbacks in their order."""
         self._ready.extend(handles)
 
-    # -- what BaseEventLoop leaves to its heirs ---------------------------------------------------
+    # -- abstract methods of BaseEventLoop --------------------------------------------------------
 
     def _run_once(self) -> None:
         self._drop_cancelled_timers()
@@ -127,17 +127,17 @@ class VirtualLoop(asyncio.BaseEventLoop):
             heapq.heappop(timers)._scheduled = False
 
     def _process_events(self, event_list: object) -> None:
-        """There is no selector."""
+        """Do nothing: there is no selector."""
 
     def _write_to_self(self) -> None:
-        """There is no other thread."""
+        """Do nothing: there are no other threads."""
 
-    # -- what the client asks of a loop -----------------------------------------------------------
+    # -- methods that the client uses -------------------------------------------------------------
 
     def run_in_executor(
         self, executor: object, func: Callable[..., Any], *args: Any
     ) -> asyncio.Future[Any]:
-        """Work for threads is done on the loop, a callback later."""
+        """Run thread work on the loop, in a later callback."""
         future = self.create_future()
 
         def work() -> None:
@@ -152,18 +152,18 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return future
 
     async def getaddrinfo(self, host: Any, port: Any, **_: Any) -> Any:
-        """Every name exists."""
+        """Resolve every name to itself."""
         return [(2, 1, 6, "", (host, port))]
 
     async def sock_connect(self, sock: Any, address: Any) -> None:
-        """Connect a socket of the operating system, which is only a name here."""
+        """Connect a socket of the operating system, which serves only as an identifier."""
         assert self.sockets is not None
         self._connections[sock.fileno()] = await self.sockets.connect(address)
 
     async def create_connection(
         self, protocol_factory: Any, *_: Any, sock: Any = None, **__: Any
     ) -> Any:
-        """Hand a connected socket to a protocol."""
+        """Attach a protocol to a connected socket."""
         assert self.sockets is not None
         connection = self._connections.pop(sock.fileno())
         sock.close()

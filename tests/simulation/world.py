@@ -1,4 +1,4 @@
-"""One world: built from a scenario, run until its faults are over and it has come to rest, judged by the laws."""
+"""A simulated world: built from a scenario, run until it converges after its faults, checked by the laws."""
 
 import asyncio
 import random
@@ -35,17 +35,17 @@ from tests.simulation.virtual_loop import VirtualLoop
 
 EPOCH = 1_700_000_000.0
 REST_SECONDS = 4 * 3_600.0
-"""How long after the last fault everything may take to be as declared: a window of corrections and two of retries."""
+"""Maximum time of convergence after the last fault: a window of corrections and two of retries."""
 
 BUDGET_SECONDS_TO_REST = 30 * 3_600.0
-"""How much longer it may take where a loop may make a few removals an hour: sixty removals."""
+"""Additional time of convergence with a small removal budget per hour: enough for sixty removals."""
 
 CALM_SECONDS = 2_000.0
-"""How long nothing may be written afterwards: at least one interval of the loop."""
+"""Time after convergence without any write: at least one interval of the loop."""
 
 
 class LoopClock:
-    """The loop's time as ``ports.Clock``."""
+    """The loop's time as a clock."""
 
     def __init__(self, loop: VirtualLoop) -> None:
         self._loop = loop
@@ -62,15 +62,15 @@ class LoopClock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorldResult:
-    """What became of a world.
+    """The result of a simulation.
 
     Attributes:
-        scenario: Which one.
-        violation: The law that does not hold; "" = all hold.
+        scenario: The scenario.
+        violation: The violated law; "" = none.
         seconds: Simulated seconds.
-        own_commits: Batches of the product in the brokers' log.
-        callbacks: How many callbacks ran; equal for equal runs.
-        trace: What happened, as ``(seconds, actor, sentence)``.
+        own_commits: Number of the product's batches in the brokers' log.
+        callbacks: Number of executed callbacks; equal for equal runs.
+        trace: Events as ``(seconds, actor, sentence)``.
     """
 
     scenario: Scenario
@@ -82,13 +82,13 @@ class WorldResult:
 
 
 class World:
-    """A world under way."""
+    """A running simulation."""
 
     fault_table: ClassVar[Mapping[str, Callable[[Any], None]]] = {}
-    """Faults of this kind of world."""
+    """Additional faults of this kind of world."""
 
     programs: ClassVar[Mapping[str, Callable[[Any], Coroutine[Any, Any, None]]]] = actors.PROGRAMS
-    """Actors of this kind of world, besides the loop."""
+    """Actors of this kind of world, except the loop."""
 
     rest_seconds: ClassVar[float] = REST_SECONDS
     calm_seconds: ClassVar[float] = CALM_SECONDS
@@ -122,21 +122,21 @@ class World:
         self.disk.on_replace = self._on_replace
         self.disk.on_append = self._on_append
 
-    # -- what actors use -----------------------------------------------------------------------------
+    # -- for actors ----------------------------------------------------------------------------------
 
     def trace(self, actor: str, sentence: str, *values: object) -> None:
-        """One line of the story."""
+        """Add a line to the trace."""
         self._events.append((self.loop.time(), actor, sentence, values))
 
     def process(self, name: str) -> SimulatedProcess:
-        """A new process."""
+        """Create a process."""
         self._number += 1
         process = SimulatedProcess(f"{name}-{self._number}", self.loop, self._on_kill)
         self.processes[process.name] = process
         return process
 
     def begin(self, process: SimulatedProcess, overrides: frozenset[Pair] = frozenset()) -> Run:
-        """A run begins."""
+        """Record the start of a run."""
         run = Run(
             process=process.name,
             started=self.clock.now(),
@@ -147,18 +147,18 @@ class World:
         return run
 
     def end(self, run: Run) -> None:
-        """It ended; a killed one ended when it was killed."""
+        """Record the end of a run, unless a kill ended it before."""
         if run.ended is None:
             run.ended = self.clock.now()
 
     def desired(self) -> DesiredState:
-        """What the documents ask for."""
+        """Return the desired state of the documents."""
         if self._desired is None:
             self._desired = merge(self.documents.values())
         return self._desired
 
     def running(self) -> list[SimulatedProcess]:
-        """Processes whose program has not ended."""
+        """Return the processes whose main task has not ended."""
         return [
             process
             for process in self.processes.values()
@@ -166,12 +166,12 @@ class World:
         ]
 
     async def rest(self, chance: random.Random, factor: float = 1.0) -> bool:
-        """Wait for the next event of an actor; whether it still happens."""
+        """Wait for the next event of an actor; return false if the time of events is over."""
         await asyncio.sleep(chance.expovariate(1 / (self.settings.event_rate * factor)))
         return self.loop.time() < self.scenario.seconds
 
     def change_documents(self, chance: random.Random) -> None:
-        """One or more documents come, change or go."""
+        """Create, change or remove one or more documents."""
         for _ in range(chance.choice((1, 1, 2, 4, 8))):
             entity = chance.choice((*IN_SCOPE, *ADDRESSES))
             name = f"team/{entity}"
@@ -207,7 +207,7 @@ class World:
     # -- the run -------------------------------------------------------------------------------------
 
     def run(self) -> WorldResult:
-        """Everything until the end, or until a law is broken."""
+        """Run until the end, or until a law is violated."""
         try:
             asyncio.set_event_loop(self.loop)
             self.loop.run_until_complete(self._history())
@@ -274,20 +274,20 @@ class World:
 
     @property
     def has_small_budget(self) -> bool:
-        """Whether removals are made a few an hour."""
+        """Whether the removal budget is a few per hour."""
         return self.settings.removals <= FEW_REMOVALS
 
     @property
     def patience(self) -> float:
-        """How many seconds after the last fault everything has to be as declared."""
+        """Maximum time of convergence after the last fault, in seconds."""
         return self.rest_seconds + (BUDGET_SECONDS_TO_REST if self.has_small_budget else 0.0)
 
     async def _comes_to_rest(self) -> None:
-        """After the faults the product makes everything as declared, and then writes nothing more."""
+        """Check that the product converges after the faults, and then writes nothing."""
         if self.settings.rules.in_force in {Policy.OBSERVE, Policy.CREATE_ONLY}:
             return
         end = self.loop.time() + self.patience
-        # A command refuses a plan that removes too much, however often it is repeated.
+        # A command always refuses a plan with too many removals.
         judges_removals = "watch" in self.scenario.actors or not self.has_small_budget
         problem = "?"
         while problem:
@@ -303,13 +303,13 @@ class World:
         self.trace("world", "everything is as declared")
         await asyncio.sleep(self.settings.interval)
         before = self.laws.own_commits, self.laws.record_writes
-        overridden = set(self.laws.records.overrides)  # of suspended documents; each ends in time
+        overridden = set(self.laws.records.overrides)  # of suspended documents; each expires
         await asyncio.sleep(self.calm_seconds)
         overrides_end = overridden != set(self.laws.records.overrides)
         if (self.laws.own_commits, self.laws.record_writes) != before and not overrides_end:
             self._break("writes although nothing has changed")
 
-    # -- what is judged ------------------------------------------------------------------------------
+    # -- checks --------------------------------------------------------------------------------------
 
     def _on_kill(self, process: SimulatedProcess) -> None:
         self.trace(process.name, "is killed")
@@ -359,7 +359,7 @@ class World:
         self._break(f"{context.get('message')}: {type(error).__name__}: {error}")
 
     def _close(self) -> None:
-        """Cancel what is left, and run until all of it has ended."""
+        """Cancel all tasks, and run until they have ended."""
         self.calm = True
         for process in self.processes.values():
             if process.alive:

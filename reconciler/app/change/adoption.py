@@ -1,4 +1,4 @@
-"""What ``kquota adopt`` takes over: live quotas within the scope of a cluster that no manifest of its project declares."""
+"""Selects the quotas for ``kquota adopt``: live quotas in the scope of a cluster that no manifest of its project declares."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -18,7 +18,7 @@ from reconciler.quota.state import QuotaState, set_values
 def undeclared(
     live: QuotaState, target: ClusterTarget, declarations: Iterable[Declaration]
 ) -> QuotaState:
-    """A live state without what declarations ask for, what is out of the cluster's scope and what its rules ignore."""
+    """Return the live quotas without declared ones, those outside of the cluster's scope, and those that its rules ignore."""
     rules, now = target.settings.rules(), SystemClock().now()
     inside = {subject: limits for subject, limits in live.limits.items() if rules.in_scope(subject)}
     ignored = (
@@ -38,10 +38,10 @@ def undeclared(
 
 
 def manifest_folder(target: ClusterTarget) -> Path:
-    """The first folder of the project's manifests.
+    """Return the first folder of the project's manifests.
 
     Raises:
-        UsageError: The target has no project, acts under Sync, or names no folder.
+        UsageError: The target has no project, has policy Sync, or lists no folder.
     """
     if target.project is None:
         raise UsageError(
@@ -62,10 +62,10 @@ def manifest_folder(target: ClusterTarget) -> Path:
 
 
 def declarations_of(target: ClusterTarget) -> tuple[Declaration, ...]:
-    """What the project declares already; nothing while its folders are empty.
+    """Return the project's declarations; none if its manifests do not exist yet.
 
     Raises:
-        ManifestErrors: One of the documents is wrong.
+        ManifestErrors: A document is invalid.
     """
     if not any((target.root / path).exists() for path in target.project_cluster.manifests):
         return load_loosely(target, (), FileTexts(files=(), problems=())).declarations

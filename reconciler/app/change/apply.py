@@ -254,7 +254,7 @@ async def _trusted(
             f"the plan was made under {saved.policy}, but {in_force} is in force for {target.display_name}",
             hint="plan again under the policy in force",
         )
-    # The guards look at the plan in a thread while the broker validates it; nothing that they see changes.
+    # The guards check the plan in a thread while the broker validates it; their input does not change.
     prepared, verdict = await asyncio.gather(
         asyncio.to_thread(trusted, saved, observation, options),
         validate(runtime.ports, options, observation, saved.plan.changes),

@@ -41,7 +41,7 @@ MOST_SERIES: Final = 600
 
 
 def recorded_use(simulation: "Simulation | None", preview: "Preview") -> "RecordedUse | None":
-    """What recorded use said when a plan was made, in words; ``None`` = not asked for."""
+    """Return the effect of a plan by recorded use as text; ``None`` = not requested."""
     if simulation is None:
         return None
     from reconciler.evidence.render.simulation_text import recorded_of

@@ -39,7 +39,7 @@ class OfflineCluster:
 
 
 async def plan_offline(notices: Notices, task: PlanTask, snapshot: Path | None) -> PreparedPlan:
-    """Plan against a snapshot, else against the revision of ``--since``, else our records, else an empty cluster.
+    """Plan against a snapshot, else against the revision of ``--since``, else the ownership records, else an empty cluster.
 
     Raises:
         UsageError: The snapshot cannot be read, or validation by the broker was requested.

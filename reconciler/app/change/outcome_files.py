@@ -18,10 +18,10 @@ from reconciler.render.units import instant
 
 FOLDER: Final = ".kquota/outcomes"
 KEPT: Final = 50
-"""So many outcomes of a cluster are kept; older ones go."""
+"""Maximum number of outcomes per cluster; older ones are deleted."""
 
 _TIME: Final = "????-??-??T??????Z"
-"""What the name of an outcome begins with, as a glob."""
+"""Prefix of the name of an outcome, as a glob."""
 
 
 def keep_outcome(
@@ -57,7 +57,7 @@ def _own_place(target: ClusterTarget, outcome: Outcome) -> Path:
 
 
 def _forget_old(path: Path) -> None:
-    """Make room for another outcome of the same cluster: a run may write those of many clusters at the same time."""
+    """Delete the oldest outcomes of the same cluster, so that one more can be written."""
     cluster = path.name[len(_TIME) :]
     for old in sorted(path.parent.glob(f"{_TIME}{cluster}"))[: -KEPT + 1]:
         old.unlink(missing_ok=True)

@@ -65,7 +65,7 @@ class ClusterPlan:
 
     @property
     def recorded(self) -> "RecordedUse | None":
-        """What recorded use says, in words; ``None`` = not asked for."""
+        """The effect by recorded use as text; ``None`` = not requested."""
         return recorded_use(self.simulation, self.preview)
 
     @property

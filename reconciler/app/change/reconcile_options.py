@@ -33,7 +33,7 @@ def orders_for(
         target: The cluster.
         limits: The typed options.
         complete: Whether every configured document was read.
-        removals_known: Whether records or a revision show what we own.
+        removals_known: Whether records or a revision show the owned limits.
         origin: Who runs this.
         desired: The desired state, if only some documents were read: only their entities are written.
 

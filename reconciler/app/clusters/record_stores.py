@@ -46,7 +46,7 @@ def read_only_inventory(target: ClusterTarget, clock: Clock) -> Inventory:
 
 
 def check_records(notices: TextReceiver, target: ClusterTarget) -> None:
-    """Warn if a trusted revision leaves a plan without records, so that nothing counts as ours."""
+    """Warn if a trusted revision leaves a plan without records, so that every limit counts as unmanaged."""
     place = target.project_cluster.inventory
     if target.files is None or place.file is None:
         return

@@ -1,6 +1,6 @@
 """Files that kquota stores in a project: records, audit log, outcomes, reported drift. They must not be part of a commit.
 
-Records decide what we own, and so what may be removed. A commit with records would decide that for every checkout; a
+Records determine the owned limits, and so what may be removed. A commit with records would decide that for every checkout; a
 link in their place would decide which file of the machine is replaced.
 """
 

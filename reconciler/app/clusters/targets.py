@@ -216,7 +216,7 @@ def targets(
 def offline_targets(
     cluster_options: TargetRequest, paths: Sequence[str], *, untrusted: bool = False
 ) -> tuple[ClusterTarget, ...]:
-    """As :func:`targets`; if files were typed and there is no project at all, a target without a cluster."""
+    """Like :func:`targets`; with typed files and without a project, return a target without a cluster."""
     bare = (
         cluster_options.project is None
         and not cluster_options.by_address

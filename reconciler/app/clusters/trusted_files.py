@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from reconciler.git.repository import CommitTree
 
 _MAX_LINKS: Final = 40
-"""As many links as Linux follows (ELOOP)."""
+"""Maximum number of links that Linux follows (ELOOP)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

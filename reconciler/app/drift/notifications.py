@@ -100,7 +100,7 @@ def _post(notices: TextReceiver, spec: str, key: str | None, clock: "Clock") -> 
 
     shape, equals, source = spec.partition("=")
     if not equals or shape not in NOTIFICATION_SHAPES:
-        # Whatever stands here may be an address with its secret: it is not repeated.
+        # The value may be a URL with a secret, so the message does not quote it.
         raise UsageError(
             "--notify is not of the form SHAPE=env:NAME or SHAPE=file:PATH",
             hint=f"shapes are {', '.join(NOTIFICATION_SHAPES)}; for example --notify slack=env:SLACK_WEBHOOK_URL",

@@ -85,7 +85,7 @@ async def observe_drift(
         notices, target, RecordOptions(), command="drift", writes=not read_only
     ) as runtime:
         observation = await observe(runtime.ports, options)
-        # Our own records as the documents: what differs from them is drift.
+        # The ownership records serve as the documents: differences from them are drift.
         prepared = preview(
             observation, as_applied(observation), options, verdict=ValidationResult(source="none")
         )

@@ -1,7 +1,7 @@
 """The checks of ``kquota doctor``. Each returns one or more ``Check``; none changes anything.
 
 The brokers' time is not checked: Kafka's protocol does not expose it, so the clock is compared with the newest times
-in our own records, which other machines may have written.
+in the ownership records, which other machines may have written.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ EXPIRED_OVERRIDES: Final = "expired overrides"
 """Name of the check of expired overrides."""
 
 SKEW_SECONDS: Final = 5.0
-"""Records newer than our own time by more than this mean that a clock is wrong."""
+"""Maximum seconds by which records may be newer than the local clock; more means that a clock is wrong."""
 
 _READ_TODO: Final = "kafka-acls --add --cluster --allow-principal User:NAME --operation Describe --operation DescribeConfigs"
 _WRITE_TODO: Final = (
@@ -288,7 +288,7 @@ async def _callback(client: QuotaClient, patience: float) -> Check:
 async def _records(
     target: ClusterTarget, client: QuotaClient, cluster: Cluster
 ) -> AsyncIterator[Check]:
-    """Check the inventory, its expired overrides, and our clock against its times."""
+    """Check the inventory, its expired overrides, and the local clock against its times."""
     from reconciler.app.clusters.record_stores import read_only_inventory
 
     clock = SystemClock()

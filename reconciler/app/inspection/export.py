@@ -1,4 +1,4 @@
-"""A live state as manifests: described, named, divided into files, written."""
+"""Exports live quotas as manifests: names documents, divides them into files, writes them."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -19,14 +19,14 @@ from reconciler.render.units import number
 
 
 async def live_state(notices: TextReceiver, target: ClusterTarget) -> QuotaState:
-    """What the cluster of a target has."""
+    """Describe all quotas of the target's cluster."""
     async with connected(notices, target) as client:
         _ = await expected_cluster(client, target)
         return await client.describe()
 
 
 def teams_of(layout: ExportLayout) -> tuple[Team, ...]:
-    """The teams that were typed.
+    """Parse the values of ``--team``.
 
     Raises:
         UsageError: One is not PREFIX=NAMESPACE.
@@ -52,14 +52,14 @@ def exported_state(
     progress: Callable[[str, int, int], None],
     taken: Iterable[str] = (),
 ) -> ExportResult:
-    """A state as documents for the target.
+    """Convert quotas to documents for the target.
 
     Args:
-        target: The cluster that the documents name.
-        state: What becomes documents.
-        layout: How they are named.
-        progress: Called with a phase, and how far it is.
-        taken: Names of documents that exist already.
+        target: The cluster of the documents.
+        state: The quotas.
+        layout: Namespace and teams of the documents.
+        progress: Called with a phase, its finished and its total number.
+        taken: Names of existing documents.
     """
     return writer.export(
         state,
@@ -75,7 +75,7 @@ def write_folder(folder: Path, exported: ExportResult, layout: ExportLayout) -> 
     """Write the documents to the files of the layout.
 
     Returns:
-        How many files were written.
+        The number of written files.
 
     Raises:
         UsageError: One of the files exists with other content; then none was written.
@@ -88,7 +88,7 @@ def write_folder(folder: Path, exported: ExportResult, layout: ExportLayout) -> 
 
 
 def unused_folder(folder: Path, exported: ExportResult, layout: ExportLayout) -> Path:
-    """The folder, or the first numbered one below it, in which none of the files exists."""
+    """Return the folder, or its first numbered subfolder, in which none of the files exists."""
     names = _files(exported, layout)
     folders = (folder, *(folder / f"adopted-{number}" for number in range(1, 10_000)))
     return next(
@@ -97,12 +97,12 @@ def unused_folder(folder: Path, exported: ExportResult, layout: ExportLayout) ->
 
 
 def _files(exported: ExportResult, layout: ExportLayout) -> tuple[str, ...]:
-    """The file of each document, relative to the folder of the export."""
+    """Return the file of each document, relative to the folder of the export."""
     return file_names(exported.declarations, Split(layout.split), teams_of(layout))
 
 
 def left_out_lines(left_out: Iterable[OmittedQuota]) -> list[str]:
-    """One line for each quota that no manifest can carry, safe to print."""
+    """Return an escaped line for each quota that no manifest can express."""
     return [
         f"{parts_text(omitted.entity)} {escaped(omitted.key)}={number(omitted.value)}: {escaped(omitted.reason)}"
         for omitted in left_out

@@ -97,7 +97,7 @@ async def _without_documents(
     records = RecordOptions(none=request.sources.no_inventory)
     task = PlanTask(target=target, documents=nothing, orders=orders, records=records)
     first = await _prepare(notices, task, request.snapshot)
-    # Our own records as the documents: what differs from them is drift.
+    # The ownership records serve as the documents: differences from them are drift.
     return preview(
         first.observation, as_applied(first.observation), orders, verdict=first.preview.verdict
     )

@@ -41,7 +41,7 @@ class LoopOutcome:
 
     Attributes:
         retry: Whether it failed in a way that a retry may correct.
-        note: What went wrong, for the log; "" = nothing.
+        note: The problem, for the log; "" = none.
         confirm: Whether it observed something that needs another observation soon, such as drift.
     """
 

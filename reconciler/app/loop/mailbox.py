@@ -65,7 +65,7 @@ class Mailbox:
         """The number of waiting keys; the limit if they are no longer counted."""
         return self._limit if self._everything else len(self._keys)
 
-    async def batch(self, *, linger: float, max_keys: int, timeout: float | None) -> KeyBatch:  # noqa: ASYNC109 - an empty batch says that time is up
+    async def batch(self, *, linger: float, max_keys: int, timeout: float | None) -> KeyBatch:  # noqa: ASYNC109 - an empty batch means timeout
         """Return all waiting keys, once there is one.
 
         A reconciliation compares everything anyway, so all keys are returned: ``max_keys`` only ends the lingering.

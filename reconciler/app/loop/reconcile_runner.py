@@ -25,7 +25,7 @@ from reconciler.reconcile import ReconcileOptions, ReconcilePorts, run_pass, unr
 
 
 class CorrectionStore(Protocol):
-    """Stores corrections of drift beyond the process, so that a pair that another writer changes back is not corrected anew."""
+    """Stores corrections of drift beyond the process, so that a restart does not reset the limit of corrections of a pair."""
 
     async def load(self) -> Sequence[CorrectionHistory]:
         """Return the corrections of earlier processes."""

@@ -28,7 +28,7 @@ async def supervise(
         patience: Seconds for all to end after they were cancelled.
 
     Raises:
-        TaskDied: A task ended by itself, failed, or did not end; ``__cause__`` is what it raised.
+        TaskDied: A task ended unexpectedly, failed, or did not end; ``__cause__`` is its exception.
     """
     running = {asyncio.ensure_future(work): name for name, work in tasks.items()}
     stopping = asyncio.ensure_future(stop.wait())

@@ -1,1 +1,1 @@
-"""Plans, outcomes and drift for a code host: what a document says there, as a comment, an issue or files of a pipeline."""
+"""Posts plans, outcomes and drift to a code host: as a comment, an issue or files of a CI job."""

@@ -1,4 +1,4 @@
-"""What ``kquota post`` says: one document read, checked and made into a text of the right length for its host."""
+"""Reads and checks the document of ``kquota post``, and renders it within the length limit of the code host."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -27,7 +27,7 @@ from reconciler.render.markdown.plan import outcome_markdown, plan_markdown
 from reconciler.render.recorded_use import RecordedUse
 
 MAX_FOREIGN_BYTES: Final = 5 * 1024 * 1024
-"""Largest document that another run made: the privileged half of a workflow for forks reads what a stranger wrote."""
+"""Maximum size of a document of another run: the privileged part of a workflow for forks reads untrusted files."""
 
 _URL: Final = re.compile(r"https?://[A-Za-z0-9._~:/?#@!$&'*+,;=%-]{1,2000}")
 
@@ -38,7 +38,7 @@ Body = Callable[[int, int], str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriftIssue:
-    """Drift, as an issue."""
+    """The issue about drift."""
 
     title: str
     body: Callable[[int], str]
@@ -47,17 +47,17 @@ class DriftIssue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PostContent:
-    """What is to be posted.
+    """The content to post.
 
     Attributes:
-        request: As it was typed.
-        marker: Which comment or issue it is.
-        body: The whole text.
-        is_quiet: Whether there is nothing to say.
-        outputs: Facts for the next step, all of them text.
-        preview: The plan, where it is one.
-        recorded: What recorded use said to it.
-        incident: The issue, where it is drift.
+        request: The typed options.
+        marker: Identifies the comment or issue.
+        body: Renders the text.
+        is_quiet: Whether there is nothing to report.
+        outputs: Outputs for the next CI step, as text.
+        preview: The plan, if the document is a plan.
+        recorded: Its effect by recorded use.
+        incident: The issue, if the document is drift and ``--issue`` is set.
     """
 
     request: PostRequest
@@ -71,17 +71,17 @@ class PostContent:
 
 
 def content_of(request: PostRequest, *, foreign: bool = False, untrusted: str = "") -> PostContent:
-    """Read the document and say what it is.
+    """Read the document and return its content.
 
     Args:
-        request: As it was typed.
-        foreign: Whether another run made the document.
-        untrusted: The fork whose run made the document; "" = our own repository.
+        request: The typed options.
+        foreign: Whether another run wrote the document.
+        untrusted: The fork whose run wrote the document; "" = the repository itself.
 
     Raises:
-        ConfigError: It is cut off, edited or none of ours.
-        StalePlan: Another version made it.
-        UsageError: It cannot be read, or options do not fit it.
+        ConfigError: It is truncated, edited or of an unknown kind.
+        StalePlan: Another version wrote it.
+        UsageError: It cannot be read, or an option does not apply to it.
     """
     _link(request.details_url)
     location = str(request.document)
@@ -118,16 +118,16 @@ def content_of(request: PostRequest, *, foreign: bool = False, untrusted: str = 
 def _foreign(
     request: PostRequest, text: str, location: str, marker: Marker, *, fork: str
 ) -> PostContent:
-    """What a run of a fork may have posted: a plan, or that planning failed; each says where it comes from.
+    """Return the content of a document from a run of a fork: a plan or a failed plan, marked with the fork.
 
     Raises:
-        ConfigError: It is something else. Outcomes and drift are facts about a cluster, which no fork has access to.
+        ConfigError: It is another document. Outcomes and drift come from a cluster, to which no fork has access.
     """
     kind = kind_of(text, location)
     if kind == plan_codec.KIND:
         content = _plan(request, text, location, marker)
         assert content.preview is not None  # noqa: S101 - it is a plan
-        # A page that a fork built may hold any script, so the comment does not link to it.
+        # A page from a fork may contain any script, so the comment does not link to it.
         bare = replace(request, artifact_url="")
         return _plan_content(bare, _distrusted(content.preview, fork), marker, content.recorded)
     if kind == failure_codec.KIND:
@@ -142,12 +142,12 @@ def _foreign(
 
 
 def _distrusted(preview: Preview, fork: str) -> Preview:
-    """The same with a warning: its author may have written anything about the cluster."""
+    """Add a warning to a plan from a fork, whose content is not verified."""
     warning = f"made by a run of the fork {fork}, so what it says about the cluster and the broker was not verified"
     return replace(preview, warnings=(warning, *preview.warnings))
 
 
-# ---- one maker per kind ------------------------------------------------------------------------
+# ---- one function per kind ---------------------------------------------------------------------
 
 
 def _plan(request: PostRequest, text: str, location: str, marker: Marker) -> PostContent:
@@ -157,7 +157,7 @@ def _plan(request: PostRequest, text: str, location: str, marker: Marker) -> Pos
 
 
 def _plans(request: PostRequest, text: str, location: str, marker: Marker) -> PostContent:
-    """The plans of several clusters as one comment."""
+    """Return the plans of several clusters as one comment."""
     rows, plans = plans_codec.read_plans(text, location=location)
     fleet = PostedFleet(
         rows=rows,
@@ -297,19 +297,19 @@ def _titled(label: str) -> str:
 
 
 def _link(url: str) -> str:
-    """A Markdown link; "" without an address.
+    """Return a Markdown link; "" without a URL.
 
     Raises:
-        UsageError: The address could break out of the link.
+        UsageError: The URL could end the link.
     """
     return f"[The run]({address}) has all of it." if (address := _address(url)) else ""
 
 
 def _address(url: str, option: str = "--details-url") -> str:
-    """An address that cannot break out of a Markdown link; "" stays "".
+    """Check that a URL cannot end a Markdown link; "" stays "".
 
     Raises:
-        UsageError: It could.
+        UsageError: It could end the link.
     """
     if url and not _URL.fullmatch(url):
         raise UsageError(f"{url!r} is not a plain web address", hint=f"{option} https://...")
@@ -317,10 +317,10 @@ def _address(url: str, option: str = "--details-url") -> str:
 
 
 def _context(request: PostRequest, marker: Marker) -> CommentContext:
-    """What surrounds a comment, as it was typed.
+    """Return label, title, marker and links of a comment from the typed options.
 
     Raises:
-        UsageError: An address could break out of its link.
+        UsageError: A URL could end its link.
     """
     return CommentContext(
         label=request.label,
@@ -334,7 +334,7 @@ def _context(request: PostRequest, marker: Marker) -> CommentContext:
 
 
 def _within(text: str, limit: int, marker: Marker) -> str:
-    """The text, or where even its first lines are too long a sentence in its place."""
+    """Return the text, or a short notice if the text exceeds the limit."""
     if len(text) <= limit:
         return text
     return (

@@ -1,4 +1,4 @@
-"""``kquota post github``: the runner's files, then comment or issue; and the plan that was reviewed."""
+"""``kquota post github``: writes the runner's files and posts a comment or an issue; fetches a reviewed plan."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -30,17 +30,17 @@ _LEVELS: Final[Mapping[str, github_runner.Level]] = {
 
 
 def fork_of(place: PullRequestChoice) -> str:
-    """The fork that the head is in; "" = the repository itself, or not known."""
+    """Return the fork of the head; "" = the repository itself, or unknown."""
     if place.head_repo and place.head_repo.casefold() != place.repo.casefold():
         return host.checked_repository(place.head_repo)
     return ""
 
 
 def write_summary(content: PostContent) -> None:
-    """The whole text as the summary of the job, as far as the runner takes it.
+    """Write the text as job summary, shortened to the runner's limit.
 
     Raises:
-        UsageError: This is no step of a workflow.
+        UsageError: This is not a step of a workflow.
     """
     path = _file("GITHUB_STEP_SUMMARY", "--summary")
     room = github_runner.room_in(path)
@@ -54,7 +54,7 @@ def write_summary(content: PostContent) -> None:
 
 
 def _findings(content: PostContent, prefix: str) -> tuple[SarifResult, ...]:
-    """Remarks with paths from the top of the repository, where code hosts look for them."""
+    """Return the findings with paths relative to the root of the repository, as code hosts require."""
     if content.preview is None:
         return ()
     return tuple(
@@ -64,7 +64,7 @@ def _findings(content: PostContent, prefix: str) -> tuple[SarifResult, ...]:
 
 
 def write_sarif(content: PostContent, path: Path, *, prefix: str) -> None:
-    """Remarks for code scanning.
+    """Write the findings as SARIF, for code scanning.
 
     Raises:
         UsageError: The file cannot be written.
@@ -73,7 +73,7 @@ def write_sarif(content: PostContent, path: Path, *, prefix: str) -> None:
 
 
 def annotation_lines(content: PostContent, *, prefix: str) -> Iterable[str]:
-    """Remarks beside the lines of rules, as workflow commands."""
+    """Return the findings as workflow commands that annotate the lines of rules."""
     annotations = [
         github_runner.Annotation(
             level=_LEVELS[RULES[finding.rule][0]],
@@ -88,10 +88,10 @@ def annotation_lines(content: PostContent, *, prefix: str) -> Iterable[str]:
 
 
 def write_outputs(facts: Mapping[str, str]) -> None:
-    """Facts for the next step.
+    """Write outputs for the next step.
 
     Raises:
-        UsageError: This is no step of a workflow.
+        UsageError: This is not a step of a workflow.
     """
     github_runner.write_outputs(_file("GITHUB_OUTPUT", "--outputs"), facts)
 
@@ -99,10 +99,10 @@ def write_outputs(facts: Mapping[str, str]) -> None:
 async def post_to_github(
     notices: TextReceiver, content: PostContent, place: PullRequestChoice
 ) -> Mapping[str, str]:
-    """Comment or issue; what the next step may want to know of it.
+    """Write the comment or the issue; return its id, number or URL as outputs for the next step.
 
     Raises:
-        ForgeError: The host refuses, or the pull request cannot be found.
+        ForgeError: The host refuses, or the pull request is not found.
     """
     by_head = bool(place.sha)
     wants_comment = (place.pull is not None or by_head) and content.request.method != "never"
@@ -121,7 +121,7 @@ async def post_to_github(
 
 
 async def _pull(repository: host.GitHub, place: PullRequestChoice) -> int:
-    """The pull request: as given, checked where the head is known, or looked up by it."""
+    """Return the pull request: the given one, checked against a given head, or the one of that head."""
     if not place.sha:
         assert place.pull is not None  # noqa: S101 - checked before
         return place.pull
@@ -150,7 +150,7 @@ async def _comment(
 
 
 async def _check_author(notices: TextReceiver, repository: host.GitHub, author: str) -> None:
-    """Warn if the next run would not know this comment again."""
+    """Warn if the next run would not find this comment again."""
     own_name = await repository.own_name()
     if own_name.casefold() != author.casefold():
         notices.warning(
@@ -161,10 +161,10 @@ async def _check_author(notices: TextReceiver, repository: host.GitHub, author: 
 async def fetched(
     api_url: str, repository: str, *, commit: str, workflow: str, artifact: str
 ) -> tuple[str, int]:
-    """The plan that was reviewed before a commit was merged, and its pull request.
+    """Fetch the plan that was reviewed before a commit was merged; return it and its pull request.
 
     Raises:
-        ForgeError: There is none.
+        ForgeError: There is no such plan.
     """
     async with host.github(
         api_url, token_of(TOKEN), clock=SystemClock(), version=__version__

@@ -1,4 +1,4 @@
-"""``kquota post gitlab``: reports for GitLab's own widgets, then note or issue."""
+"""``kquota post gitlab``: writes reports for GitLab's widgets, and posts a note or an issue."""
 
 import hashlib
 import json
@@ -23,10 +23,10 @@ _SEVERITIES: Final = {"error": "critical", "warning": "minor", "note": "info"}
 
 
 def write_reports(content: PostContent, *, terraform: Path | None, quality: Path | None) -> None:
-    """Files for ``artifacts: reports: terraform`` and ``codequality``.
+    """Write the files of ``artifacts: reports: terraform`` and ``codequality``.
 
     Raises:
-        UsageError: The document is no plan, or a file cannot be written.
+        UsageError: The document is not a plan, or a file cannot be written.
     """
     if terraform is None and quality is None:
         return
@@ -45,8 +45,8 @@ def write_reports(content: PostContent, *, terraform: Path | None, quality: Path
 
 
 def _quality(content: PostContent) -> list[dict[str, object]]:
-    """Remarks in GitLab's subset of the Code Climate format; it takes none without a place."""
-    assert content.preview is not None  # noqa: S101 - the caller looked
+    """Return the findings with a path in GitLab's subset of the Code Climate format, which requires one."""
+    assert content.preview is not None  # noqa: S101 - checked by the caller
     entries: list[dict[str, object]] = []
     for finding in plan_findings(content.preview, content.recorded):
         if not finding.path:
@@ -67,7 +67,7 @@ def _quality(content: PostContent) -> list[dict[str, object]]:
 async def post_to_gitlab(
     notices: TextReceiver, content: PostContent, project: str, merge_request: int | None, sha: str
 ) -> None:
-    """Note or issue.
+    """Write the note or the issue.
 
     Raises:
         ForgeError: The host refuses.

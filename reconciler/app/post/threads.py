@@ -1,4 +1,4 @@
-"""What both code hosts have in common: the token, one comment that is kept up to date, one issue for drift."""
+"""Shared by both code hosts: the token, one comment that is updated, one issue for drift."""
 
 import os
 
@@ -13,10 +13,10 @@ from reconciler.render.markdown.comment import MOST_ROWS
 
 
 def token_of(variable: str) -> Secret:
-    """The token from the environment.
+    """Return the token from the environment.
 
     Raises:
-        ForgeError: There is none, as in the pipeline of a fork.
+        ForgeError: It is not set, as in a CI job of a fork.
     """
     text = os.environ.get(variable, "")
     if not text.strip():
@@ -29,14 +29,14 @@ def token_of(variable: str) -> Secret:
 async def update_comment(
     notices: TextReceiver, content: PostContent, thread: CommentThread, *, name: str, limit: int
 ) -> CommentResult:
-    """Make the content the comment of its marker.
+    """Create, update or recreate the comment with the content's marker.
 
     Args:
-        notices: Where it is said what became of the comment.
-        content: What is posted.
-        thread: The comments of one pull request or merge request.
-        name: What the note about it begins with.
-        limit: Most characters of a comment.
+        notices: Receives the result as a note.
+        content: The content.
+        thread: The comments of a pull request or merge request.
+        name: Prefix of the note.
+        limit: Maximum number of characters of a comment.
 
     Raises:
         ForgeError: The host refuses.
@@ -58,16 +58,16 @@ async def update_incident(
     """Open, update or close the issue about drift.
 
     Args:
-        notices: Where it is said what became of the issue.
-        content: What is posted; it has an incident.
-        tracker: The issues of one repository.
-        limit: Most characters of an issue.
+        notices: Receives the result as a note.
+        content: The content, with an incident.
+        tracker: The issues of a repository.
+        limit: Maximum number of characters of an issue.
 
     Raises:
         ForgeError: The host refuses.
     """
     incident = content.incident
-    assert incident is not None  # noqa: S101 - the caller looked
+    assert incident is not None  # noqa: S101 - checked by the caller
     result = await update_issue(
         tracker,
         content.marker,

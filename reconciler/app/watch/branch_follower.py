@@ -76,7 +76,7 @@ class BranchFollower:
         self._enforce(revision)
         _LOG.info("%s is in force, as before", commit[:12])
 
-    async def work(self, wake: LoopTrigger) -> LoopOutcome:  # noqa: ARG002 - why does not matter: the branch is looked at whole
+    async def work(self, wake: LoopTrigger) -> LoopOutcome:  # noqa: ARG002 - the whole branch is checked for any trigger
         """Fetch the branch, and judge a new commit."""
         try:
             commit = await self._mirror.fetch()
@@ -92,7 +92,7 @@ class BranchFollower:
             await asyncio.to_thread(check_clients, revision)
         except KquotaError as error:
             self._refuse(commit, error)
-            # Anything but a fault of the documents, such as a file of a Secret that is not there yet, may go away by itself.
+            # Errors other than invalid documents may be temporary, such as a missing file of a Secret; they are retried.
             self._judged = read_state if isinstance(error, ManifestErrors) else None
         else:
             self._accept(revision)

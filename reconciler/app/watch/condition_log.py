@@ -32,7 +32,7 @@ class ConditionLog:
         if reconciliation.outcome is not None and reconciliation.outcome.pairs:
             _LOG.info("%s: %s", self._cluster, _outcome_text(reconciliation.outcome))
         if reconciliation.preview is None:
-            return  # Nothing was observed, so no condition is known to be over.
+            return  # Without an observation, no condition can be reported as over.
         now = list(_condition_lines(reconciliation))
         for line in now:
             if line not in self._before:

@@ -77,7 +77,7 @@ class WatchedFleet:
         """Reconcile the clusters until ``stop`` is set.
 
         Raises:
-            TaskDied: A loop ended by itself.
+            TaskDied: A loop ended unexpectedly.
         """
         while not stop.is_set():
             await _first(stop.wait(), self._renewed.wait())

@@ -33,7 +33,7 @@ class RetryPolicy:
 
 
 class Peer(Enum):
-    """Kinds of servers with a policy of their own."""
+    """Kinds of servers with separate policies."""
 
     CODE_HOST = auto()
     KUBERNETES = auto()

@@ -1,4 +1,4 @@
-"""``kquota apply``: make clusters as declared, or as a saved plan says; send, verify, record."""
+"""``kquota apply``: write the declared limits, or those of a saved plan, to clusters; verify and record them."""
 
 import os
 from collections.abc import Sequence
@@ -92,7 +92,7 @@ def apply(
     limits: PlanLimits,
     output: str,
 ) -> ExitCode:
-    """Check what can be checked first; then plan all clusters, ask once, and write."""
+    """Check the options, plan all clusters, ask for confirmation once, and write."""
     from reconciler.app.change.apply import ApplyRequest, apply_run
     from reconciler.app.clusters.targets import targets
     from reconciler.cli.change.apply_output import ApplyOutput, apply_all
@@ -137,11 +137,11 @@ def apply(
 
 
 def saved_plan(paths: Sequence[str]) -> "tuple[SavedPlan | None, Sequence[str]]":
-    """The saved plan that stands first, and the other paths.
+    """Read the saved plan if the first path is one (``*.json``); return it and the other paths.
 
     Raises:
         UsageError: It cannot be read.
-        ConfigError: It is no plan of a format that we know.
+        ConfigError: It is not a plan of a supported format.
     """
     if not paths or not paths[0].endswith(".json"):
         return None, paths
@@ -152,10 +152,10 @@ def saved_plan(paths: Sequence[str]) -> "tuple[SavedPlan | None, Sequence[str]]"
 
 
 def _check_trust(console: Console, saved: "SavedPlan | None") -> None:
-    """``--trust-plan`` is for a person who looks at this very plan.
+    """Refuse ``--trust-plan`` unless a person can review the plan on a terminal.
 
     Raises:
-        UsageError: There is no plan, or no terminal to review it on.
+        UsageError: There is no plan or no terminal, or ``CI`` is set.
     """
     if saved is None:
         raise UsageError("--trust-plan needs a saved plan")

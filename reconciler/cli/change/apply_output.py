@@ -1,4 +1,4 @@
-"""An apply on a console: plans, one question, outcomes. ``override`` and ``rollback`` are applies, too."""
+"""Shows an apply on a console: plans, one question, outcomes. ``override`` and ``rollback`` use it, too."""
 
 import asyncio
 import sys
@@ -31,15 +31,15 @@ Applied = ClusterResult[Outcome | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplyOutput:
-    """How an apply is asked for and how it looks.
+    """How an apply is confirmed and displayed.
 
     Attributes:
         output: ``text`` or ``json``.
-        yes: Do not ask.
+        yes: Do not ask for confirmation.
         verbose: Print long lists in full.
-        is_reviewed: Whether the plan was reviewed before, so that its summary is enough.
-        concurrency: Clusters at the same time.
-        continue_on_error: Whether a cluster that fails leaves the others alone.
+        is_reviewed: Whether the plan was reviewed before, so that only its summary is shown.
+        concurrency: Maximum number of clusters at the same time.
+        continue_on_error: Whether the other clusters are written to if one fails.
     """
 
     output: str
@@ -57,8 +57,8 @@ def apply_all(
 
     Raises:
         KquotaError: The error of the only cluster.
-        UsageError: The question was answered with no; nothing was written.
-        Interrupted: The run was asked to stop; what was done has been reported.
+        UsageError: The question was answered with no, or ``--stop-on-error`` applies; nothing was written.
+        Interrupted: The run was interrupted; the outcomes so far were reported.
     """
     return run(_apply_all(console, targets, open_run, display))
 
@@ -102,10 +102,10 @@ def _show_plans(console: Console, runs: Sequence[ApplyRun], display: ApplyOutput
 
 
 def _check_all(prepared: Sequence[Prepared], display: ApplyOutput) -> None:
-    """Nothing, if every cluster may be written to, or each stands for itself.
+    """Check that every cluster can be written to, unless ``--continue-on-error`` applies.
 
     Raises:
-        UsageError: ``--stop-on-error``, and some cluster has no plan or a refused one.
+        UsageError: A cluster has no plan or a refused one.
     """
     if display.continue_on_error or len(prepared) == 1:
         return
@@ -124,7 +124,7 @@ def _check_all(prepared: Sequence[Prepared], display: ApplyOutput) -> None:
 async def _applied(
     console: Console, runs: Sequence[ApplyRun], display: ApplyOutput, *, is_alone: bool
 ) -> tuple[Applied, ...]:
-    """What became of each cluster that has a plan.
+    """Write to each cluster that has a plan; return the results.
 
     Raises:
         KquotaError: The error of the only cluster.
@@ -139,7 +139,7 @@ async def _applied(
         except asyncio.CancelledError:
             if is_alone:
                 raise
-            # Others may have outcomes to show.
+            # Outcomes of other clusters may still have to be shown.
             raise Interrupted(
                 "interrupted", hint="kquota plan shows how things stand now"
             ) from None
@@ -165,10 +165,10 @@ async def _applied(
 def _report(
     console: Console, prepared: Sequence[Prepared], applied: Sequence[Applied], display: ApplyOutput
 ) -> ExitCode:
-    """Show the outcomes; the exit code that wins.
+    """Show the outcomes; return the exit code with the highest precedence.
 
     Raises:
-        Interrupted: The run was asked to stop.
+        Interrupted: The run was interrupted.
     """
     runs = [result.value for result in prepared if result.value is not None]
     outcomes = [_outcome_of(result) for result in applied]
@@ -219,7 +219,7 @@ def _show_outcome(
     *,
     alone: bool = True,
 ) -> None:
-    """An outcome, the command that goes on, and the command that undoes it."""
+    """Print an outcome, the command that continues it, and the command that undoes it."""
     if alone or display.output == "text":
         if not alone and outcome is not None:
             console.fact(f"\n== {apply.target.display_name}")
@@ -252,7 +252,7 @@ def _rows(prepared: Sequence[Prepared], applied: Sequence[Applied]) -> list[Flee
 
 
 async def _confirm(console: Console, runs: Sequence[ApplyRun]) -> bool:
-    """Whether a person says yes; Ctrl-C at the question is heard at once."""
+    """Whether the user confirms; Ctrl-C at the question takes effect at once."""
     loop, answered = asyncio.get_running_loop(), asyncio.Event()
     if len(runs) == 1:
         console.question(f"Apply this to {runs[0].target.display_name}?")

@@ -1,4 +1,4 @@
-"""`kquota override --kubernetes`: the night shift where an operator acts. It writes down, the operator carries out."""
+"""``kquota override --kubernetes``: writes overrides to the operator's records; the operator applies them."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from reconciler.quota.ownership import Override
 
 PASS_SECONDS: Final = 120.0
-"""So long a pass of the operator is waited for; the override is written down either way."""
+"""Longest time to wait for a reconciliation by the operator; the override is recorded in any case."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KubernetesOptions:
-    """Whether an operator acts, as it was typed.
+    """Whether an operator applies overrides, and how to reach its records.
 
     Attributes:
-        kubernetes: Whether the overrides are the operator's.
-        operator_namespace: Its own namespace; ``None`` = the pod's.
-        kubeconfig: ``None`` = as kubectl looks for one.
+        kubernetes: Whether the operator's records are used.
+        operator_namespace: Namespace of the operator; ``None`` = the pod's.
+        kubeconfig: Path of the kubeconfig; ``None`` = the same places as kubectl.
     """
 
     kubernetes: bool
@@ -61,7 +61,7 @@ kubernetes_options: Final = OptionPack(
         ),
     ),
 )
-"""The options of :class:`KubernetesOptions`, handed over as ``kube``."""
+"""The options of :class:`KubernetesOptions`, passed as ``kube``."""
 
 
 def ledger_work(
@@ -69,10 +69,10 @@ def ledger_work(
     kube: KubernetesOptions,
     work: "Callable[[Any], Awaitable[Any]]",
 ) -> Any:  # noqa: ANN401 - whatever the work gives
-    """Do something with the operator's ledger of the chosen cluster.
+    """Call ``work`` with the operator's override ledger of the selected cluster; return its result.
 
     Raises:
-        UsageError: Nothing says which cluster, or options of the other way are given.
+        UsageError: No cluster is selected, or options for brokers or project files are given.
     """
     from reconciler.app.event_loop import run
     from reconciler.base.clock import SystemClock
@@ -112,7 +112,7 @@ def begin(
     yes: bool,
     output: str,
 ) -> ExitCode:
-    """Write overrides down, and wait until the operator has made a pass."""
+    """Record overrides, and wait until the operator has reconciled."""
     from reconciler.app.clusters.record_stores import current_principal
     from reconciler.base.clock import SystemClock
     from reconciler.kube.records import overrides
@@ -171,7 +171,7 @@ def end(
 def list_overrides(
     cluster_options: TargetRequest, kube: KubernetesOptions
 ) -> "tuple[str, Mapping[Any, Any]]":
-    """Cluster id and overrides, in the order in which they are stored."""
+    """Return the cluster id and the overrides, in the order in which they are stored."""
     from reconciler.kube.records import overrides
 
     async def work(ledger: overrides.OverrideLedger) -> "tuple[str, Mapping[Any, Any]]":
@@ -182,7 +182,7 @@ def list_overrides(
 
 
 async def _passed(console: Console, ledger: Any, seconds: float) -> bool:  # noqa: ANN401 - an overrides.Ledger
-    """Whether the operator made a pass; a right that is missing only means that its next one is not hurried."""
+    """Whether the operator reconciled within ``seconds``; true with a warning if requesting that is forbidden."""
     from reconciler.base.clock import SystemClock
     from reconciler.errors import Forbidden
     from reconciler.kube.records import overrides

@@ -1,4 +1,4 @@
-"""``kquota override``: another limit for some hours, on top of what is declared; list them; end them."""
+"""``kquota override``: set temporary limits that take precedence over declared ones; list them; end them."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
@@ -70,7 +70,7 @@ Example:
 
 
 class _OverrideGroup(Group):
-    """A group whose first word may be an entity: then ``set`` is meant. No entity is called like a command."""
+    """A group whose first argument may be an entity, which implies ``set``. No entity has the name of a command."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -82,7 +82,7 @@ class _OverrideGroup(Group):
 
 @click.group(cls=_OverrideGroup, help=HELP, no_args_is_help=True)
 def override() -> None:
-    """Only the place of the three commands."""
+    """Hold the three commands."""
 
 
 @override.command("set", help=SET_HELP)
@@ -109,7 +109,7 @@ def begin(
     validate: str,
     output: str,
 ) -> ExitCode:
-    """Turn the command line into override orders, and apply them."""
+    """Convert the command line to override requests, and apply them."""
     from reconciler.app.change.override import OverrideChange
 
     values = _values(entity, limits_given)
@@ -152,7 +152,7 @@ def end(
     validate: str,
     output: str,
 ) -> ExitCode:
-    """End overrides of an entity (the named keys, or all that it has), or revert those that have expired."""
+    """End overrides of an entity (the given keys, or all that it has), or revert those that have expired."""
     from reconciler.app.change.override import OverrideChange, overrides_of
     from reconciler.app.clusters.targets import target
     from reconciler.app.event_loop import run
@@ -198,7 +198,7 @@ def _carried_out(
     yes: bool,
     output: str,
 ) -> ExitCode:
-    """Plan, ask, apply; on every cluster that was chosen."""
+    """Plan, ask for confirmation and apply on every selected cluster."""
     from reconciler.app.change.override import OverrideRunRequest, override_run
     from reconciler.app.clusters.targets import targets
     from reconciler.cli.change.apply_output import ApplyOutput, apply_all
@@ -221,7 +221,7 @@ def _carried_out(
 def list_overrides(
     console: Console, *, where: TargetRequest, kube: KubernetesOptions, output: str
 ) -> ExitCode:
-    """Read the records and print."""
+    """Read the records and print the overrides."""
     from reconciler.app.change.override import overrides_of
     from reconciler.app.clusters.targets import target
     from reconciler.app.event_loop import run

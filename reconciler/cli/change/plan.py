@@ -1,4 +1,4 @@
-"""``kquota plan``: what would change, and why. Writes nothing, neither to the cluster nor to the records."""
+"""``kquota plan``: shows what would change, and why. It writes neither to the cluster nor to the records."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -112,7 +112,7 @@ def plan(
     plans = [result.value for result in results if result.value is not None]
     rows = rows_of(results, lambda result, plan: preview_row(result, plan.preview))
     warnings = show_trust(console, where)
-    # On a terminal the lines above are enough; a comment or a saved plan is all that its readers get.
+    # On a terminal the printed warnings are enough; readers of a comment or a saved plan see nothing else.
     full = [
         replace(plan, preview=replace(plan.preview, warnings=(*plan.preview.warnings, *warnings)))
         for plan in plans
@@ -155,7 +155,7 @@ def _save(
 
 
 def code_of(preview: "Preview", *, detailed: bool) -> ExitCode:
-    """What a plan alone exits with."""
+    """Return the exit code of a plan without its simulation."""
     codes = [ExitCode.DONE]
     if preview.errored:
         codes.append(ExitCode.ERROR)

@@ -1,4 +1,4 @@
-"""``kquota rollback``: the values from before an apply come back, and stay until their documents change."""
+"""``kquota rollback``: restores the values from before an apply as overrides, until their documents change."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -58,7 +58,7 @@ def rollback(
     validate: str,
     output: str,
 ) -> ExitCode:
-    """Turn an outcome into overrides."""
+    """Convert an outcome to overrides, and apply them."""
     from reconciler.app.change.override import OverrideChange, OverrideRunRequest, override_run
     from reconciler.base.text_files import read_text
     from reconciler.cli.change.apply_output import ApplyOutput, apply_all
@@ -85,10 +85,10 @@ def rollback(
 def _target(
     cluster_options: TargetRequest, undo: "RollbackSource", outcome: Path
 ) -> "ClusterTarget":
-    """The cluster that was chosen, or else the one that the outcome is of.
+    """Return the selected cluster, or else the cluster of the outcome.
 
     Raises:
-        UsageError: The project has several clusters, and none of them is known to be that of the outcome.
+        UsageError: The project has several clusters, and none has the name or id of the outcome's cluster.
     """
     from reconciler.app.clusters.targets import read_project, target
 

@@ -1,6 +1,6 @@
-"""Classes of commands: options under headings, ``-h`` and ``--color`` everywhere, whole one-line summaries.
+"""Base classes of commands: options under headings, ``-h`` and ``--color`` for every command, unabridged summaries.
 
-A new option belongs under a heading of :data:`HEADINGS`; what no table names is listed first, under "Options".
+Add a new option to a heading of :data:`HEADINGS`; an option without a heading is listed first, under "Options".
 """
 
 import difflib
@@ -160,7 +160,7 @@ HEADINGS: Final[Mapping[str, Headings]] = {
 HELP_FLAGS: Final = ("-h", "--help")
 
 CONTEXT: Final[dict[str, Any]] = {"help_option_names": list(HELP_FLAGS), "max_content_width": 120}
-"""Settings of a program's first context; the contexts of its commands inherit them."""
+"""Settings of a program's root context; the contexts of its commands inherit them."""
 
 COLOR: Final = click.Option(
     ["--color"],
@@ -169,7 +169,7 @@ COLOR: Final = click.Option(
     metavar="WHEN",
     help="Colour of the output: auto, always or never; auto follows FORCE_COLOR, NO_COLOR and the terminal.  [default: auto]",
 )
-"""Its value is read before the command line is parsed (``console.color_mode``), so that errors of usage follow it."""
+"""Its value is read before the command line is parsed (``console.color_mode``), so that it applies to usage errors."""
 
 
 class Command(click.Command):
@@ -190,7 +190,7 @@ class Command(click.Command):
 
 
 class Group(click.Group):
-    """A group whose help lists options under headings, and commands with their whole summaries."""
+    """A group whose help lists options under headings, and commands with unabridged summaries."""
 
     command_class = Command
 
@@ -209,13 +209,13 @@ class Group(click.Group):
         self.format_commands(ctx, formatter)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Each command with the whole first sentence of its help."""
+        """Write each command with the whole first sentence of its help."""
         rows = [(name, self.summary_of(ctx, name)) for name in self.list_commands(ctx)]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
 
     def summary_of(self, ctx: click.Context, name: str) -> str:
-        """One line about a command."""
+        """Return the one-line summary of a command."""
         command = self.get_command(ctx, name)
         return "" if command is None else command.get_short_help_str(limit=1_000)
 
@@ -223,7 +223,7 @@ class Group(click.Group):
 def write_options(
     ctx: click.Context, formatter: click.HelpFormatter, params: Sequence[click.Parameter]
 ) -> None:
-    """The options of a command, each under the heading that the table gives it."""
+    """Write the options of a command, each under its heading of :data:`HEADINGS`."""
     headings = next(
         (HEADINGS[word] for word in ctx.command_path.split() if word in HEADINGS), _COMMON
     )
@@ -244,22 +244,22 @@ def write_options(
 
 
 def command(name: str | None = None, **settings: Any) -> Callable[[Callable[..., Any]], Command]:  # noqa: ANN401 - click's own settings
-    """``@command(help=...)``: as click's, with :class:`Command`."""
+    """Like ``click.command``, with :class:`Command`."""
     return click.command(name, cls=Command, **settings)
 
 
 def group(name: str | None = None, **settings: Any) -> Callable[[Callable[..., Any]], Group]:  # noqa: ANN401 - click's own settings
-    """``@group(help=...)``: as click's, with :class:`Group`."""
+    """Like ``click.group``, with :class:`Group`."""
     return click.group(name, cls=Group, **settings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandEntry:
-    """Where a command lives.
+    """Location and summary of a command.
 
     Attributes:
-        module: The module that holds it.
-        attribute: Its name there.
+        module: The module that defines it.
+        attribute: Its name in the module.
         summary: One line for the list of commands.
     """
 
@@ -269,18 +269,18 @@ class CommandEntry:
 
 
 class LazyGroup(Group):
-    """A group whose commands are a table of :class:`CommandEntry`."""
+    """A group whose commands are a table of :class:`CommandEntry`, imported on use."""
 
     def __init__(self, *, entries: Mapping[str, CommandEntry], name: str, help: str) -> None:  # noqa: A002 - click's name
         super().__init__(name=name, help=help, no_args_is_help=True, context_settings=dict(CONTEXT))
         self._entries = entries
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """Names in the order of the table."""
+        """Return the names in the order of the table."""
         return list(self._entries)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
-        """The command, imported now."""
+        """Import and return the command; ``None`` if there is none with this name."""
         entry = self._entries.get(cmd_name)
         if entry is None:
             return None
@@ -289,13 +289,13 @@ class LazyGroup(Group):
         return command
 
     def summary_of(self, ctx: click.Context, name: str) -> str:  # noqa: ARG002 - the signature of its class
-        """One line about a command, from the table alone."""
+        """Return the summary of a command from the table, without importing it."""
         return self._entries[name].summary
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does, with a near match for a misspelt command."""
+        """Resolve as click does; suggest the nearest name for an unknown command."""
         if args and args[0] not in self._entries and not args[0].startswith("-"):
             near = difflib.get_close_matches(args[0], self._entries, n=1)
             suffix = f" Did you mean {near[0]}?" if near else ""

@@ -1,7 +1,7 @@
-"""Where words go: facts to standard output, everything else to standard error, colour and bars only for people.
+"""The console: results go to standard output, messages and progress to standard error, colours and bars to terminals.
 
-A console is made once per run from the real streams. Writing to standard error never fails a run: a closed
-pipe there must not stop an apply half-way.
+A run has one console, made from the streams of the process. A failed write to standard error is ignored, so that a
+closed pipe does not interrupt an apply.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from reconciler.render.table import Style
 
 BAR_AFTER_SECONDS: Final = 1.0
-"""Work shorter than this shows no progress."""
+"""Phases shorter than this show no progress."""
 
 _BAR_EVERY_SECONDS: Final = 0.1
 _LINE_EVERY_SECONDS: Final = 5.0
@@ -40,9 +40,9 @@ class ColorMode(StrEnum):
 
 
 def color_mode(arguments: Sequence[str]) -> ColorMode:
-    """The value of ``--color`` in a command line, read before the line is parsed; the last one counts.
+    """Return the value of ``--color`` in a command line, read before the line is parsed; the last occurrence counts.
 
-    A wrong value is ``auto`` here: the parser reports it.
+    An invalid value yields ``auto``; the parser reports it later.
     """
     options = list(arguments)
     if "--" in options:
@@ -59,8 +59,8 @@ def color_mode(arguments: Sequence[str]) -> ColorMode:
 def has_colour(mode: ColorMode, environment: Mapping[str, str], *, terminal: bool) -> bool:
     """Whether a stream is coloured.
 
-    ``--color`` decides first, then ``NO_COLOR`` (no-color.org), then ``FORCE_COLOR`` (force-color.org; 0 and
-    false do not force, as in Node.js), then whether the stream is a terminal that has colours.
+    In order of precedence: ``--color``, ``NO_COLOR`` (no-color.org), ``FORCE_COLOR`` (force-color.org; 0 and
+    false do not force, as in Node.js), whether the stream is a terminal with colours.
     """
     if mode is not ColorMode.AUTO:
         return mode is ColorMode.ALWAYS
@@ -73,16 +73,16 @@ def has_colour(mode: ColorMode, environment: Mapping[str, str], *, terminal: boo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Console:
-    """The three standard streams, and what may be done with them.
+    """The standard streams, and what they support.
 
     Attributes:
-        out: Facts. May be read by another program.
+        out: Results; another program may read them.
         err: Diagnostics, progress and questions.
-        colour: Whether facts may be coloured.
+        colour: Whether results may be coloured.
         err_colour: Whether diagnostics may be coloured.
         err_terminal: Whether a progress bar can be drawn.
-        asks: Whether a person is there to answer a question.
-        width: Columns of the terminal; 0 = standard output is no terminal, and no line is folded or cut.
+        asks: Whether a question can be asked on a terminal.
+        width: Columns of the terminal; 0 = standard output is not a terminal, and lines are neither folded nor cut.
     """
 
     out: TextIO
@@ -95,7 +95,7 @@ class Console:
 
     @property
     def style(self) -> "Style":
-        """How facts may look here."""
+        """Colour and width of results."""
         from reconciler.render.table import Style
 
         return Style(colour=self.colour, width=self.width)
@@ -104,9 +104,9 @@ class Console:
     def of_process(
         cls, environment: Mapping[str, str] = os.environ, *, color: ColorMode = ColorMode.AUTO
     ) -> "Console":
-        """The console of this process. A name that the terminal cannot show is escaped, not an error."""
+        """Return the console of this process. Characters that the terminal cannot encode are escaped."""
         for name in ("stdout", "stderr"):
-            # Closed by the parent process (`>&-`). What is opened here takes the free number, so no socket does.
+            # Closed by the parent process (`>&-`). Opening a file takes the free descriptor, so that no socket gets it.
             if getattr(sys, name) is None:
                 nowhere = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for the life of the process
                 setattr(sys, name, nowhere)
@@ -126,10 +126,10 @@ class Console:
         )
 
     def fact(self, text: str) -> None:
-        """Print what was asked for.
+        """Print a result to standard output.
 
         Raises:
-            BrokenPipeError: The reader went away.
+            BrokenPipeError: The reader has closed the pipe.
         """
         self.out.write(_leaving(_line(text), colours=self.colour))
 
@@ -140,44 +140,44 @@ class Console:
         self.fact(dump(document))
 
     def workflow_command(self, line: str) -> None:
-        """Print a command to GitHub's runner, whose parts were escaped as such (``forge.runner``)."""
+        """Print a workflow command for GitHub's runner; its parts are already escaped (``forge.runner``)."""
         self.out.write(_line(line))
 
     def program(self, text: str) -> None:
-        """Print a script of our own for another program, byte for byte; it holds no foreign text."""
+        """Print a script for another program unchanged; it must not contain text from other sources."""
         self.out.write(_line(text))
 
     def note(self, text: str) -> None:
-        """Say something that is not a fact."""
+        """Print a message to standard error."""
         with contextlib.suppress(OSError, ValueError):
             self.err.write(_leaving(_line(text) or "\n", colours=self.err_colour))
             self.err.flush()
 
     def warning(self, text: str) -> None:
-        """Say what may go wrong."""
+        """Print a warning."""
         self.note(f"{self._styled('warning', 'warning:')} {_escape_line(text)}")
 
     def error(self, text: str, *, prefix: str = "error: ") -> None:
-        """Say what went wrong."""
+        """Print an error."""
         self.note(f"{self._styled('error', prefix) if prefix else ''}{_escape_line(text)}")
 
     def detail(self, text: str) -> None:
-        """One item of a list under an error or a warning."""
+        """Print an item of a list under an error or a warning."""
         self.note(f"  - {_escape_line(text)}")
 
     def hint(self, text: str) -> None:
-        """Say what to do next; nothing if there is nothing to say."""
+        """Print the next step; nothing for an empty text."""
         if text:
             self.note(self._styled("hint", f"hint: {_escape_line(text)}"))
 
     def question(self, text: str, *, choices: str = "[y/N]") -> None:
-        """Ask a person."""
+        """Print a question without a line end."""
         with contextlib.suppress(OSError, ValueError):
             self.err.write(_leaving(f"{text} {choices} ", colours=self.err_colour))
             self.err.flush()
 
     def check_can_ask(self, *, yes: bool) -> None:
-        """Nothing, if a question was answered by ``--yes`` or can be asked.
+        """Check that ``--yes`` was given or a question can be asked.
 
         Raises:
             UsageError: There is no terminal to ask on.
@@ -186,22 +186,22 @@ class Console:
             raise UsageError("there is no terminal to ask on", hint="say --yes if you mean it")
 
     def answer(self) -> bool:
-        """What the person said; anything but y or yes is no. The end of input is no, too."""
+        """Whether the answer is y or yes; the end of input is no."""
         return self.reply().lower() in {"y", "yes"}
 
     def reply(self) -> str:
-        """The line that the person typed, without blanks around it; "" at the end of input."""
+        """Return the typed line, stripped; "" at the end of input."""
         line = sys.stdin.readline()
         if not line.endswith("\n"):
             self.note("")
         return line.strip()
 
     def flush(self) -> None:
-        """Hand everything to the reader, so that a reader who went away is noticed here."""
+        """Flush standard output, so that a closed pipe raises here."""
         self.out.flush()
 
     def abandon_output(self) -> None:
-        """Write nothing more to standard output, so that the interpreter's own flush cannot fail."""
+        """Redirect standard output to the null device, so that the interpreter's flush at exit cannot fail."""
         with contextlib.suppress(OSError, ValueError):
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, self.out.fileno())
@@ -216,23 +216,23 @@ def _line(text: str) -> str:
 
 
 def _leaving(text: str, *, colours: bool) -> str:
-    """The one exit of text: what no renderer escaped is escaped here."""
+    """Escape what no renderer escaped; the last step before a message or a result is written."""
     from reconciler.base.output_text import output_text
 
     return output_text(text, colours=colours)
 
 
 def _escape_line(text: str) -> str:
-    """Words that may hold foreign names or a broker's own sentences: nothing in them forges a line or a colour."""
+    """Escape text that may contain names or broker messages, so that it cannot forge lines or colours."""
     from reconciler.base.escaping import escaped
 
     return escaped(text)
 
 
 class ProgressLine:
-    """A ``protocols.Progress``: a bar on a terminal, a plain line now and then elsewhere; silent for short work.
+    """A progress callback: a bar on a terminal, otherwise a line every five seconds; silent for short phases.
 
-    Use it as a context, so that the bar is wiped away at the end.
+    Use it as a context manager, which erases the bar at the end.
     """
 
     def __init__(
@@ -251,7 +251,7 @@ class ProgressLine:
         self._wipe()
 
     def __call__(self, phase: str, done: int, total: int, *, detail: str = "") -> None:
-        """Show how far a phase is, if it has lasted long enough; a total of 0 is not known."""
+        """Show the progress of a phase that has lasted long enough; a total of 0 means unknown."""
         now = self._monotonic()
         if phase != self._phase:
             self._wipe()
@@ -283,11 +283,11 @@ class ProgressLine:
 
 
 class ConsoleNotices:
-    """A receiver of notices that prints them. Implements ``app.notices.Notices``; a context, so that a bar is wiped away.
+    """Prints notices; implements ``app.notices.Notices``. A context manager, which erases the progress bar at the end.
 
     Args:
-        console: Where they go.
-        monotonic: Seconds that never go back; tests pass their own.
+        console: Where they are printed.
+        monotonic: Monotonic clock in seconds.
     """
 
     def __init__(
@@ -304,6 +304,6 @@ class ConsoleNotices:
         self._line.__exit__(*error)
 
     def progress(self, phase: str, done: int, total: int) -> None:
-        """Show how far a phase is; one of unknown length only on a terminal."""
+        """Show the progress of a phase; one of unknown length only on a terminal."""
         if total or self._console.err_terminal:
             self._line(phase, done, total)

@@ -1,6 +1,6 @@
-"""What the interpreter and libraries say past our own code: warnings, threads that died, log records without a handler.
+"""Routes diagnostics of the interpreter and of libraries to the console: warnings, died threads, unhandled log records.
 
-Their messages may hold words of a broker or a secret, so they leave by the console as everything else does.
+Their messages may contain broker messages or secrets, so the console escapes and redacts them.
 """
 
 import logging
@@ -13,14 +13,14 @@ from reconciler.cli.framework.console import Console
 
 
 class DiagnosticsHandler(logging.Handler):
-    """Log records that no handler takes, such as those of asyncio in a command that ends."""
+    """Prints log records without another handler, such as those of asyncio in a command that ends."""
 
     def __init__(self, console: Console) -> None:
         super().__init__(logging.WARNING)
         self._console = console
 
     def emit(self, record: logging.LogRecord) -> None:
-        """One line, and the traceback below it."""
+        """Print the record as a warning, and its traceback below it."""
         from reconciler.base.redaction import redact_known
 
         self._console.warning(redact_known(_message(record)))
@@ -29,7 +29,7 @@ class DiagnosticsHandler(logging.Handler):
 
 
 def _message(record: logging.LogRecord) -> str:
-    """The message of a record; format and arguments where they do not fit, since a log line must not end a command."""
+    """Return the message of a record; format and arguments if they do not match, since a log line must not end a command."""
     try:
         return record.getMessage()
     except (KeyError, TypeError, ValueError):
@@ -37,7 +37,7 @@ def _message(record: logging.LogRecord) -> str:
 
 
 def escape_diagnostics(console: Console) -> None:
-    """Let everything that the process says on standard error pass the console. For the life of the process."""
+    """Install the hooks that send warnings, stray log records and uncaught errors to the console, for the whole process."""
 
     def warn(  # noqa: PLR0917 - the signature of warnings.showwarning
         message: Warning | str,
@@ -67,7 +67,7 @@ def escape_diagnostics(console: Console) -> None:
 
 
 def traceback_text(error: BaseException | None) -> str:
-    """The traceback of an error, its causes included; every line of it is escaped, those of messages too."""
+    """Return the traceback of an error and its causes, escaped line by line and redacted."""
     if error is None:
         return ""
     import traceback

@@ -1,6 +1,6 @@
-"""Exit codes: what each means, which one wins, and the one function that gives an error its code and its words.
+"""Exit codes: their meaning and precedence, and the only mapping from errors to exit codes and messages.
 
-Nothing else in the project decides an exit code. A command returns an :class:`ExitCode` or raises.
+A command returns an :class:`ExitCode` or raises.
 """
 
 import os
@@ -14,11 +14,11 @@ from reconciler.cli.framework.console import Console
 from reconciler.errors import KquotaError, ManifestErrors, PlanRefused, Problem, StalePlan
 
 DEBUG_VARIABLE: Final = "KQUOTA_DEBUG"
-"""Set to 1, it adds the traceback to every error."""
+"""Environment variable; 1 adds the traceback to every error."""
 
 
 class ExitCode(IntEnum):
-    """What the shell gets."""
+    """Exit codes of the process."""
 
     DONE = 0
     ERROR = 1
@@ -38,19 +38,19 @@ PRECEDENCE: Final = (
     ExitCode.CHANGES,
     ExitCode.DONE,
 )
-"""Which code wins where a run has several to give: several clusters, or a plan with refusals and changes."""
+"""Highest precedence first, for runs with several codes: several clusters, or a plan with refusals and changes."""
 
 
 def worst(codes: Iterable[ExitCode]) -> ExitCode:
-    """The code that wins; ``DONE`` for none."""
+    """Return the code with the highest precedence; ``DONE`` for none."""
     return min(codes, key=PRECEDENCE.index, default=ExitCode.DONE)
 
 
 def run_mapped(console: Console, work: Callable[[], int]) -> ExitCode:
-    """Do the work of a command line, and turn whatever it raises into words and a code.
+    """Run a command line; print any error that it raises, and return its exit code.
 
     Args:
-        console: Where the words go (never to standard output).
+        console: Prints errors, to standard error only.
         work: Returns an exit code.
     """
     try:
@@ -62,10 +62,10 @@ def run_mapped(console: Console, work: Callable[[], int]) -> ExitCode:
 
 
 def report_error(console: Console, error: BaseException) -> ExitCode:
-    """Say what an error means to people, and give its exit code. The only place that maps errors.
+    """Print an error and return its exit code.
 
-    Click's own usage errors are 1 here, because 2 means "changes". A reader that went away (``| head``)
-    is no reason for words. An error that we did not foresee is one line, never a traceback.
+    Click's usage errors are 1, because 2 means "changes". A closed standard output (``| head``) prints nothing. An
+    unexpected error is one line without a traceback.
     """
     if isinstance(error, BrokenPipeError):
         console.abandon_output()
@@ -88,7 +88,7 @@ def _asked_for(error: SystemExit | click.exceptions.Exit) -> ExitCode:
 
 
 def _print_error(console: Console, error: BaseException) -> ExitCode:
-    """The words for an error, and its code."""
+    """Print an error; return its exit code."""
     code = ExitCode.ERROR
     match error:
         case ManifestErrors():
@@ -104,7 +104,7 @@ def _print_error(console: Console, error: BaseException) -> ExitCode:
         case click.exceptions.NoArgsIsHelpError():
             console.note(error.format_message())
         case click.ClickException():
-            console.error(" ".join(error.format_message().split()))  # choices stand on lines
+            console.error(" ".join(error.format_message().split()))  # one line per choice
             context = error.ctx if isinstance(error, click.UsageError) else None
             if context is not None:
                 console.hint(f"{context.command_path} --help shows what it takes, with an example")
@@ -120,7 +120,7 @@ def _print_error(console: Console, error: BaseException) -> ExitCode:
 
 
 def _placed(problem: Problem) -> str:
-    """``path:line:column: message``, as editors read it; what is unknown is left out."""
+    """Return ``path:line:column: message``, as editors parse it; without a line, ``error: path: message``."""
     if problem.line:
         return str(problem)
     return f"error: {problem.path}: {problem.message}"

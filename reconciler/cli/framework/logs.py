@@ -1,6 +1,6 @@
-"""Log records of programs that serve for days, on standard error: text for people, one JSON object per line, or the journal.
+"""Log formats of long-running commands on standard error: text, one JSON object per line, or the systemd journal.
 
-Under systemd the journal keeps the time and reads the level from the ``<N>`` in front (sd-daemon(3)).
+The journal records the time itself and reads the level from the ``<N>`` prefix (sd-daemon(3)).
 """
 
 import contextlib
@@ -22,14 +22,14 @@ from reconciler.render.units import instant
 
 FORMATS: Final = ("text", "json")
 _QUIET: Final = ("kopf", "aiohttp", "kubernetes", "asyncio", "urllib3")
-"""Libraries of others: only warnings, because what they say below may quote requests."""
+"""Third-party loggers, limited to warnings: their lower levels may quote requests."""
 
 
 class JsonLogFormatter(logging.Formatter):
-    """``{"time": ..., "level": ..., "logger": ..., "message": ...}``; an error has its traceback."""
+    """``{"time": ..., "level": ..., "logger": ..., "message": ...}``, and the traceback of an error as ``error``."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line, whatever is in the message."""
+        """Return the record as one line."""
         record_fields: dict[str, str] = {
             "time": _time(record),
             "level": record.levelname.lower(),
@@ -44,10 +44,10 @@ class JsonLogFormatter(logging.Formatter):
 
 
 class TextLogFormatter(logging.Formatter):
-    """Time, level and message; nothing in a message or a traceback forges a line."""
+    """Time, level and message; escaped, so that a message or a traceback cannot forge a line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line, and a traceback below it where there is one."""
+        """Return one line, followed by the traceback if there is one."""
         message = escaped(redact_known(record.getMessage()))
         line = f"{_time(record)} {record.levelname.lower():<8} {message}"
         if record.exc_info is None or record.exc_info[0] is None:
@@ -61,11 +61,11 @@ def _time(record: logging.LogRecord) -> str:
 
 
 def log_to_stderr(form: str, *, level: int = logging.INFO) -> None:
-    """Send everything to standard error from now on; earlier handlers go.
+    """Send all log records to standard error; replaces existing handlers.
 
     Args:
         form: ``text`` or ``json``.
-        level: The level of our own log records.
+        level: The level of kquota's log records.
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLogFormatter() if form == "json" else TextLogFormatter())
@@ -80,7 +80,7 @@ def log_to_stderr(form: str, *, level: int = logging.INFO) -> None:
 
 
 _USUAL_COLLECTION: Final = 700
-"""CPython's own threshold of the cyclic collector; other commands raise it, because they end soon."""
+"""CPython's default threshold of the cyclic garbage collector; short-lived commands raise it."""
 
 _LOGGERS: Final = ("reconciler", "asyncio")
 _JOURNAL: Final = {
@@ -93,10 +93,10 @@ _JOURNAL: Final = {
 
 
 class OneLineFormatter(logging.Formatter):
-    """``2026-01-02T03:04:05Z WARNING prod: what happened``, or ``<4>prod: what happened`` for the journal.
+    """``2026-01-02T03:04:05Z WARNING prod: message``, or ``<4>prod: message`` for the journal.
 
     Args:
-        journal: Whether the journal reads it.
+        journal: Whether standard error goes to the journal.
     """
 
     def __init__(self, *, journal: bool) -> None:
@@ -104,7 +104,7 @@ class OneLineFormatter(logging.Formatter):
         self._journal = journal
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record as one line, a traceback included."""
+        """Return the record as one line, a traceback included."""
         words = record.getMessage()
         if record.exc_info and record.exc_info[1] is not None:
             words += " | " + " | ".join(traceback_text(record.exc_info[1]).split("\n"))
@@ -125,7 +125,7 @@ class _ServiceLogHandler(logging.Handler):
 
 @contextlib.contextmanager
 def logged(console: Console, environment: Mapping[str, str] = os.environ) -> Iterator[None]:
-    """While the context lasts, our log records and those of asyncio go to standard error."""
+    """Send log records of kquota and asyncio to standard error while the context is active."""
     handler = _ServiceLogHandler(console)
     handler.setFormatter(OneLineFormatter(journal="JOURNAL_STREAM" in environment))
     before = [(log := logging.getLogger(name), log.level, log.propagate) for name in _LOGGERS]
@@ -143,12 +143,12 @@ def logged(console: Console, environment: Mapping[str, str] = os.environ) -> Ite
 
 
 def collect_as_usual() -> None:
-    """Let CPython's cyclic collector run as often as it does by itself: a program that serves for days must not grow."""
+    """Restore CPython's default garbage collection threshold, so that the memory of a long-running command does not grow."""
     gc.set_threshold(_USUAL_COLLECTION)
 
 
 class _ConsoleWarningHandler(logging.Handler):
-    """Log records of loops as warnings; names and words of brokers in them forge no line."""
+    """Prints log records of loops as warnings, escaped."""
 
     def __init__(self, console: Console) -> None:
         super().__init__(logging.WARNING)
@@ -160,7 +160,7 @@ class _ConsoleWarningHandler(logging.Handler):
 
 @contextlib.contextmanager
 def loops_speak(console: Console) -> Iterator[None]:
-    """While the context lasts, what loops log is said on the console."""
+    """Print log records of loops on the console while the context is active."""
     log, handler = logging.getLogger("reconciler.loop"), _ConsoleWarningHandler(console)
     before = log.propagate
     log.addHandler(handler)

@@ -1,1 +1,1 @@
-"""Commands that read a cluster or files and change nothing in a cluster."""
+"""Commands that read a cluster or files and write to no cluster."""

@@ -1,4 +1,4 @@
-"""``kquota describe`` and ``kquota snapshot``: live quotas as a table, JSON or YAML; all of them in one file, without loss."""
+"""``kquota describe`` and ``kquota snapshot``: live quotas as a table, JSON or YAML; a lossless file of all quotas."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -65,7 +65,7 @@ def describe(
     where: TargetRequest,
     output: str,
 ) -> ExitCode:
-    """One describe, printed."""
+    """Describe matching quotas and print them."""
     from reconciler.app.clusters.runtime import connected, expected_cluster
     from reconciler.app.clusters.targets import target
     from reconciler.app.event_loop import run
@@ -126,7 +126,7 @@ Example:
 def snapshot(
     console: Console, *, out: Path | None, taken_at: bool, where: TargetRequest
 ) -> ExitCode:
-    """One describe of everything, written as it came."""
+    """Describe all quotas and write them unchanged."""
     from reconciler.app.clusters.runtime import connected, expected_cluster
     from reconciler.app.clusters.targets import target
     from reconciler.app.event_loop import run

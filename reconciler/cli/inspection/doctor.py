@@ -1,4 +1,4 @@
-"""``kquota doctor``: one question after the other, from the network to the rights; each answer says what to do."""
+"""``kquota doctor``: checks clusters from the network to permissions; each failed check has a next step."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -32,7 +32,7 @@ Example:
 @format_option("text", "json")
 @click.pass_obj
 def doctor(console: Console, *, where: TargetRequest, output: str) -> ExitCode:
-    """Check all clusters; what fails in one stops no other."""
+    """Check all clusters; a failure in one does not stop the others."""
     from reconciler.app.clusters.targets import targets
     from reconciler.app.fleet import rows_of
     from reconciler.app.inspection.cluster_checks import check_cluster
@@ -77,7 +77,7 @@ def _code(checkup: "Checkup") -> ExitCode:
 
 
 def print_checks(console: Console, subject: str, checkup: "Checkup") -> None:
-    """The checks as text, under a headline."""
+    """Print the checks as text, under a headline."""
     from reconciler.base.escaping import escaped
     from reconciler.render.cluster_state import checks_text
 

@@ -1,4 +1,4 @@
-"""``kquota export`` and ``kquota adopt``: live quotas as manifests, and a list of what no manifest can hold."""
+"""``kquota export`` and ``kquota adopt``: write live quotas as manifests, and list what no manifest can express."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -57,7 +57,7 @@ layout_options: Final = OptionPack(
         ),
     ),
 )
-"""The options of :class:`ExportLayout`, handed over as ``layout``."""
+"""The options of :class:`ExportLayout`, passed as ``layout``."""
 
 
 @command(help=HELP)
@@ -81,7 +81,7 @@ def export(
     layout: ExportLayout,
     where: TargetRequest,
 ) -> ExitCode:
-    """One describe, written as documents."""
+    """Describe all quotas and write them as documents."""
     from reconciler.app.clusters.targets import target
     from reconciler.app.event_loop import run
     from reconciler.app.inspection.export import exported_state, live_state, teams_of, write_folder
@@ -110,7 +110,7 @@ def export(
 
 
 def _report_left_out(console: Console, exported: "ExportResult", layout: ExportLayout) -> ExitCode:
-    """List what no manifest can hold."""
+    """List the values that no manifest can express; return the exit code."""
     from reconciler.app.inspection.export import left_out_lines
 
     if exported.complete:
@@ -156,7 +156,7 @@ Exit code 1: a value cannot be carried by manifests (see --partial), or the plan
 def adopt(
     console: Console, *, out_dir: Path | None, layout: ExportLayout, where: TargetRequest
 ) -> ExitCode:
-    """Describe, write what is not declared, plan."""
+    """Describe all quotas, write manifests for undeclared ones, show the plan."""
     from reconciler.app.change.adoption import declarations_of, manifest_folder, undeclared
     from reconciler.app.change.plan import PlanRequest, plan_cluster
     from reconciler.app.clusters.targets import target

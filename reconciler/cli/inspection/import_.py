@@ -1,4 +1,4 @@
-"""``kquota import``: quotas in another tool's own format as manifests, and a list of what they cannot hold."""
+"""``kquota import``: converts quota files of another tool to manifests, and lists what manifests cannot express."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -76,7 +76,7 @@ def import_(
     out_dir: Path | None,
     partial: bool,
 ) -> ExitCode:
-    """Read every file, write the documents, report the rest."""
+    """Read every file, write the documents, report losses."""
     from reconciler.manifest.writer import documents_text
 
     imported = read_files(
@@ -105,7 +105,7 @@ def _count(number: int, word: str) -> str:
 
 
 def remark_lines(remarks: "Iterable[ImportRemark]") -> list[str]:
-    """One line for each: place, whose limit, what there is to say; safe to print."""
+    """Return an escaped line for each remark: place, entity and limit, text."""
     from reconciler.base.escaping import escaped
     from reconciler.quota.entity_forms import parts_text
 
@@ -132,7 +132,7 @@ def _read(name: str) -> tuple[str, str]:
 
 
 def _write(folder: Path, declarations: "Iterable[Declaration]", cluster: str) -> None:
-    """A file per document; nothing is written if one of them exists with another content."""
+    """Write a file per document; write nothing if one exists with other content."""
     from reconciler.base.text_files import write_new
     from reconciler.manifest.writer import document_text
 

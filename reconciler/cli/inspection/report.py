@@ -1,4 +1,4 @@
-"""``kquota report``: one self-contained HTML page of a cluster's quotas, and of what the documents would change."""
+"""``kquota report``: one self-contained HTML page of clusters' quotas, and of what the manifests would change."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -57,7 +57,7 @@ def report(
     where: TargetRequest,
     sources: RecordSource,
 ) -> ExitCode:
-    """Look at all clusters, then write one page."""
+    """Read all clusters, then write one page."""
     from reconciler.app.change.principals import read_principals
     from reconciler.app.clusters.targets import offline_targets, targets
     from reconciler.app.fleet import preview_row, rows_of

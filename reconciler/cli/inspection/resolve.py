@@ -1,4 +1,4 @@
-"""``kquota resolve``: which limit applies to a client, per key, and what lost to it."""
+"""``kquota resolve``: which limit applies to a client, per key, and which limits it overrides."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
@@ -78,7 +78,7 @@ def resolve(
     where: TargetRequest,
     output: str,
 ) -> ExitCode:
-    """Ask once, resolve all clients from the one answer."""
+    """Resolve all clients from one connection, and print the results."""
     from reconciler.app.clusters.runtime import connected, expected_cluster
     from reconciler.app.clusters.targets import target
     from reconciler.app.event_loop import run
@@ -117,7 +117,7 @@ def resolve(
 def _tell_refused(
     console: Console, results: "Mapping[Principal, Resolution | KquotaError]"
 ) -> ExitCode:
-    """Say who could be no client; the others were resolved all the same."""
+    """Print the principals that are invalid; return the exit code."""
     from reconciler.render.cluster_state import principal_text
 
     errors = {
@@ -131,7 +131,7 @@ def _tell_refused(
 
 
 async def _callback(client: "QuotaClient") -> str | None:
-    """The custom callback; a missing right is no reason to fail a resolve."""
+    """Return the class of the custom quota callback; ``None`` without one or if it cannot be read."""
     try:
         return await client.quota_callback()
     except ClientError:

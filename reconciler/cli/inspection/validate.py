@@ -1,4 +1,4 @@
-"""``kquota validate``: everything that can be said about manifests without a cluster."""
+"""``kquota validate``: checks manifests without a cluster."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -49,7 +49,7 @@ _LABELS: Final = {
 def validate(
     console: Console, *, paths: Sequence[str], where: TargetRequest, output: str
 ) -> ExitCode:
-    """Gather findings of every cluster, then print them once."""
+    """Collect the findings of every cluster, then print each once."""
     from reconciler.app.clusters.documents import load_loosely, reading
 
     files = 0
@@ -76,7 +76,7 @@ def validate(
 
 
 def _targets(cluster_options: TargetRequest, paths: Sequence[str]) -> "Sequence[ClusterTarget]":
-    """All clusters of the project unless one was chosen: a file is wrong for whomever it is wrong."""
+    """Return the selected cluster, or all clusters of the project."""
     from reconciler.app.clusters.targets import offline_targets
 
     if cluster_options.by_address or cluster_options.cluster is not None:
@@ -107,9 +107,9 @@ def _findings(target: "ClusterTarget", loaded: "LoadedManifests") -> "Iterable[S
 
 
 def _static_violations(target: "ClusterTarget", desired: "DesiredState") -> "Iterable[SarifResult]":
-    """Values that bounds refuse in any plan and documents that lack labels; a warning for each likely slip of a unit.
+    """Yield values outside their bounds, documents without required labels, and warnings for likely wrong units.
 
-    A slip is refused by plans that write it. A value that is live already is not written, and is not known here.
+    A plan refuses a likely wrong unit only if it writes the value; whether the value is already live is unknown here.
     """
     from reconciler.quota.entity_forms import entity_text
     from reconciler.quota.ownership import OwnershipRecords

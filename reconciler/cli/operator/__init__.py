@@ -1,1 +1,1 @@
-"""Commands around the Kubernetes operator: operator, reconcile, overrides of custom resources."""
+"""Commands for the Kubernetes operator: operator, reconcile."""

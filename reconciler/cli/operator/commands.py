@@ -1,4 +1,4 @@
-"""``kquota operator``: the Kubernetes operator in the foreground; ``release`` and ``check`` beside it."""
+"""``kquota operator`` runs the Kubernetes operator in the foreground; ``release`` and ``check`` are subcommands."""
 
 import logging
 import os
@@ -156,7 +156,7 @@ _SERVING: Final = (
 
 
 def _settings(**option_values: Any) -> Callable[[], "OperatorSettings"]:  # noqa: ANN401 - click's values, by name
-    """The settings, made inside the command: only then are the heavy modules imported."""
+    """Return a factory of the settings; it is called inside the command, because it imports heavy modules."""
 
     def make() -> "OperatorSettings":
         from reconciler.kube.configuration.namespace_limits import NamespaceLimits
@@ -180,10 +180,10 @@ def _settings(**option_values: Any) -> Callable[[], "OperatorSettings"]:  # noqa
 
 
 def operator_namespace(configured: str | None) -> str:
-    """The operator's own namespace: as typed, or the pod's.
+    """Return the operator's namespace: the configured one, or the pod's.
 
     Raises:
-        UsageError: Nothing says which.
+        UsageError: It is not configured, and this is not a pod.
     """
     if configured:
         return configured
@@ -221,7 +221,7 @@ def operator(
     log_format: str,
     log_level: str,
 ) -> ExitCode:
-    """Serve until stopped; being stopped is the normal end, so that exits 0."""
+    """Run until stopped, then exit 0."""
     if context.invoked_subcommand is not None:
         return ExitCode.DONE
     from reconciler.app.event_loop import run
@@ -229,7 +229,7 @@ def operator(
     needs("operator", "kquota operator")
     operator_settings = settings()
     if operator_settings.kubeconfig is not None:
-        # Kopf looks for its own way to the API server, and only there.
+        # Kopf reads KUBECONFIG; it has no parameter for the path.
         os.environ["KUBECONFIG"] = str(operator_settings.kubeconfig.resolve())
 
     from reconciler.cli.framework.logs import collect_as_usual, log_to_stderr
@@ -263,7 +263,7 @@ def release(
     timeout: float,
     output: str,
 ) -> ExitCode:
-    """Check what was typed, then release."""
+    """Check the options, then release."""
     needs("operator", "kquota operator release")
     operator_settings = settings()
     if everywhere == bool(operator_settings.namespaces):
@@ -315,7 +315,7 @@ def release(
 def check(
     console: Console, *, settings: Callable[[], "OperatorSettings"], timeout: float, output: str
 ) -> ExitCode:
-    """Ask, print, and say whether something failed."""
+    """Run the checks and print them."""
     needs("operator", "kquota operator check")
     from reconciler.app.event_loop import run
     from reconciler.cli.inspection.doctor import print_checks

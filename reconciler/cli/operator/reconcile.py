@@ -1,4 +1,4 @@
-"""``kquota reconcile``: ask the operator for a pass over one resource, wait until it was handled, and say how it stands."""
+"""``kquota reconcile``: requests a reconciliation of one resource, waits until it is handled, and prints conditions."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -33,7 +33,7 @@ Example:
 
 
 _REFUSED: Final = frozenset({"GuardRefused", "TakeoverPending", "NotGranted", "OutOfScope"})
-"""Reasons that are a refusal of ours, as a plan of the command line would give them."""
+"""Reasons of ``Ready`` that are refusals, for which ``kquota plan`` would exit 3."""
 
 
 @command(help=HELP)
@@ -65,7 +65,7 @@ def reconcile(
     kubeconfig: Path | None,
     output: str,
 ) -> ExitCode:
-    """Request, wait, print."""
+    """Request a reconciliation, wait for it, print the conditions."""
     from reconciler.base.installation import needs
     from reconciler.errors import UsageError
 

@@ -1,4 +1,4 @@
-"""Options that commands about plans share: limits of a plan, records, recorded use, further clients."""
+"""Options shared by commands with plans: policy and guards, records, recorded use, further clients."""
 
 from typing import Final
 
@@ -18,7 +18,7 @@ validate_option: Final = click.option(
     show_default=True,
     help="What validates the plan: the broker, the rules of the sandbox, or nothing; auto uses the broker if the principal has the right.",
 )
-"""``--validate`` alone, for commands that pass the guards."""
+"""``--validate`` alone, for commands to which guards do not apply."""
 
 limit_options: Final = OptionPack(
     "limits",
@@ -94,7 +94,7 @@ limit_options: Final = OptionPack(
         ),
     ),
 )
-"""The options of :class:`PlanLimits`, handed over as ``limits``."""
+"""The options of :class:`PlanLimits`, passed as ``limits``."""
 
 source_options: Final = OptionPack(
     "sources",
@@ -112,7 +112,7 @@ source_options: Final = OptionPack(
         ),
     ),
 )
-"""The options of :class:`RecordSource`, handed over as ``sources``."""
+"""The options of :class:`RecordSource`, passed as ``sources``."""
 
 evidence_options: Final = OptionPack(
     "asking",
@@ -132,7 +132,7 @@ evidence_options: Final = OptionPack(
         ),
     ),
 )
-"""The options of :class:`EvidenceRequest`, handed over as ``asking``."""
+"""The options of :class:`EvidenceRequest`, passed as ``asking``."""
 
 principals_option: Final = click.option(
     "--principals",

@@ -1,4 +1,4 @@
-"""Options that several commands share, each group packed into one value, so that commands stay short."""
+"""Options that several commands share; each group of options is passed to the command as one value."""
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
@@ -25,11 +25,11 @@ _OVERRULED: Final[Mapping[str, Sequence[str]]] = {
     "config_from": ("bootstrap_server",),
     "bootstrap_server": ("project",),
 }
-"""Options by what they make of the environment: a typed one leaves out these values of variables."""
+"""Option -> options whose values from environment variables are ignored if the first is typed."""
 
 
 def _typed_first(values: Mapping[str, Any], context: click.Context | None) -> dict[str, Any]:
-    """The values of the options, without those of the environment that typed options contradict."""
+    """Return the option values without environment values that typed options overrule, and add ``from_environment``."""
     if context is None:
         return dict(values)
     sources = {name: context.get_parameter_source(name) for name in values}
@@ -44,12 +44,12 @@ def _typed_first(values: Mapping[str, Any], context: click.Context | None) -> di
 
 @dataclass(frozen=True, slots=True)
 class OptionPack:
-    """A decorator that adds options and hands them to the command as one value.
+    """A decorator that adds options and passes them to the command as one value.
 
     Attributes:
         name: Parameter of the command.
-        make: Builds the value; it gets the value of each option by the name of its parameter.
-        options: Click's decorators and further packs, in the order of the help.
+        make: Builds the value from the option values, by parameter name.
+        options: Click's decorators and nested packs, in the order of the help.
     """
 
     name: str
@@ -57,7 +57,7 @@ class OptionPack:
     options: Sequence["Callable[[Any], Any] | OptionPack"]
 
     def __call__(self, function: F) -> F:
-        """The command with these options."""
+        """Return the command with these options."""
         names = [name for option in self.options for name in _parameters(option)]
 
         @functools.wraps(function)
@@ -72,7 +72,7 @@ class OptionPack:
 
 
 def _parameters(option: Callable[[Any], Any] | OptionPack) -> list[str]:
-    """The parameters of a command that a decorator sets."""
+    """Return the names of the parameters that a decorator adds."""
     if isinstance(option, OptionPack):
         return [option.name]
     probe: Any = option(lambda: None)
@@ -82,12 +82,12 @@ def _parameters(option: Callable[[Any], Any] | OptionPack) -> list[str]:
 def where_options(
     *, many: bool = True, revisions: bool = False, contacts: bool = True
 ) -> OptionPack:
-    """The options that say which cluster.
+    """Return the options that select clusters.
 
     Args:
-        many: Whether ``--all`` makes sense.
-        contacts: Whether clusters are contacted, so that ``--concurrency`` makes sense with ``--all``.
-        revisions: Whether ``--config-from`` makes sense.
+        many: Whether to add ``--all``.
+        contacts: Whether clusters are contacted; with ``many``, adds ``--concurrency``.
+        revisions: Whether to add ``--config-from``.
     """
     options: list[Callable[[Any], Any]] = [
         click.option(
@@ -155,7 +155,7 @@ def where_options(
 
 
 def format_option(*choices: str) -> Callable[[F], F]:
-    """``--format``; the first choice is the default."""
+    """Return ``--format``; the first choice is the default."""
     return click.option(
         "--format",
         "output",
@@ -184,4 +184,4 @@ serving_options: Final = OptionPack(
         ),
     ),
 )
-"""The options of :class:`MetricsRequest`, handed over as ``serving``."""
+"""The options of :class:`MetricsRequest`, passed as ``serving``."""

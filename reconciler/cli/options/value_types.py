@@ -1,4 +1,4 @@
-"""Types of option values that click does not have: durations, entities, ``key=value`` limits, addresses of users."""
+"""Types of option values that click does not have: durations, entities, ``key=value`` limits."""
 
 import re
 from collections.abc import Callable
@@ -22,14 +22,14 @@ _STEP: Final = re.compile(r"([0-9]{1,6})(ms|s|m|h|d)")
 
 
 class DurationParameter(click.ParamType[float]):
-    """``90s``, ``2h``, ``1h30m``, ``7d``; a number of seconds, above zero."""
+    """A duration such as ``90s``, ``2h``, ``1h30m`` or ``7d``; converted to seconds, above zero."""
 
     name = "duration"
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """Seconds."""
+        """Return the duration in seconds."""
         if isinstance(value, float):
             return value
         text = str(value)
@@ -43,13 +43,13 @@ class DurationParameter(click.ParamType[float]):
 def duration_option(
     *names: str, text: str, default: str | None = None, is_required: bool = False
 ) -> Callable[[F], F]:
-    """An option whose value is a duration; the command gets seconds.
+    """Return an option whose value is a duration; the command receives seconds.
 
     Args:
-        names: The flag, and the parameter of the command where it has another name.
-        text: What the help says of it.
-        default: Shown in the help; ``None`` = there is none.
-        is_required: Whether it must be given.
+        names: The flag, and the name of the command's parameter if it differs.
+        text: The help text.
+        default: Shown in the help; ``None`` = no default.
+        is_required: Whether the option is required.
     """
     shown: dict[str, Any] = {} if default is None else {"default": default, "show_default": True}
     return click.option(
@@ -63,20 +63,20 @@ def duration_option(
 
 
 class EntityParameter(click.ParamType[Entity]):
-    """``user=alice,client-id=<default>``; odd names between double quotes, as every output shows them."""
+    """An entity such as ``user=alice,client-id=<default>``; unusual names in double quotes, as in every output."""
 
     name = "entity"
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> "list[CompletionItem]":
-        """The entities that have live quotas."""
+        """Complete the entities that have live quotas."""
         return entity_names(ctx, param, incomplete)
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> Entity:
-        """The entity."""
+        """Return the parsed entity."""
         try:
             _ = str(value).encode("utf-8")
             return read_entity(str(value))
@@ -87,7 +87,7 @@ class EntityParameter(click.ParamType[Entity]):
 
 
 class EntityPartsParameter(click.ParamType[EntityParts]):
-    """The same with any entity types: the broker judges them."""
+    """An entity with any entity types, which the broker validates."""
 
     name = "entity"
     shell_complete = EntityParameter.shell_complete
@@ -95,7 +95,7 @@ class EntityPartsParameter(click.ParamType[EntityParts]):
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> EntityParts:
-        """Type and name of each part."""
+        """Return type and name of each part."""
         try:
             _ = str(value).encode("utf-8")
             return value if isinstance(value, tuple) else read_parts(str(value))
@@ -106,10 +106,10 @@ class EntityPartsParameter(click.ParamType[EntityParts]):
 
 
 def limit(text: str) -> tuple[Key, float]:
-    """A ``key=value`` of a command line: Kafka's name of a key or the field's, a number or a quantity.
+    """Parse ``key=value``: a key by Kafka's name or the manifest field, a number or a quantity.
 
     Raises:
-        UsageError: It is not of that form, the key is unknown, or the value is one that Kafka refuses.
+        UsageError: The text is not of that form, the key is unknown, or Kafka would refuse the value.
     """
     name, equals, right = text.partition("=")
     names = {key.value: key for key in Key} | FIELDS
@@ -120,7 +120,7 @@ def limit(text: str) -> tuple[Key, float]:
         )
     key = names[name]
 
-    from reconciler.manifest.quantity import manifest_whole, parse  # brings the YAML reader along
+    from reconciler.manifest.quantity import manifest_whole, parse  # imports the YAML reader
 
     try:
         exact = manifest_whole(right) if RULES[key].is_integer else float(parse(right))

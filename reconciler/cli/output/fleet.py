@@ -1,4 +1,4 @@
-"""Work for one or many clusters on a console: what they said in the order of the project, errors, progress."""
+"""Runs work for one or many clusters and prints progress, then notices and errors in the order of the project."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ from reconciler.cli.framework.exit_codes import ExitCode, report_error, worst
 Value = TypeVar("Value")
 
 TICK_SECONDS: Final = 0.5
-"""Between two looks at the progress while no cluster begins or ends."""
+"""Time between two updates of the progress while no cluster begins or ends."""
 
 
 def for_clusters(
@@ -25,7 +25,7 @@ def for_clusters(
     *,
     concurrency: int = CONCURRENCY,
 ) -> tuple[ClusterResult[Value], ...]:
-    """The results of all clusters, in the order of the project; see :func:`work_on` for what is printed."""
+    """Return the results of all clusters, in the order of the project; see :func:`work_on` for what is printed."""
     return run(work_on(console, targets, work, concurrency=concurrency))
 
 
@@ -38,10 +38,10 @@ async def work_on(
     should_stop: Callable[[ClusterResult[Value]], bool] = lambda _: False,
     is_alone: bool | None = None,
 ) -> tuple[ClusterResult[Value], ...]:
-    """The same inside an event loop.
+    """Run ``work`` for each cluster; return the results in the order of the project.
 
-    What one cluster says is printed at once, and its error goes on to the frame of the program. Several clusters speak at
-    the same time: what each said is printed under its name when all have ended, with its error.
+    With one cluster, notices are printed at once, and its error is raised. With several, the notices and the error of
+    each are printed under its name when all have ended.
 
     Raises:
         KquotaError: The error of the only cluster.
@@ -68,13 +68,13 @@ async def work_on(
 
 
 class _ShownProgress:
-    """The newest progress of a fleet, shown when it changes and while a slow cluster lets nothing change."""
+    """The latest progress of a fleet, shown when it changes and every :data:`TICK_SECONDS`."""
 
     def __init__(self, line: ProgressLine, total: int) -> None:
         self._line, self._progress = line, FleetProgress(total=total)
 
     def take(self, progress: FleetProgress) -> None:
-        """Show how many clusters are done, in progress, waiting and failed."""
+        """Show the numbers of clusters that are done, in progress, waiting and failed."""
         self._progress = progress
         detail = f", {progress.active:,} in progress, {progress.waiting:,} waiting"
         if progress.failed:
@@ -82,7 +82,7 @@ class _ShownProgress:
         self._line("clusters", progress.done, progress.total, detail=detail)
 
     async def tick(self) -> None:
-        """Show it again and again, until cancelled."""
+        """Show the progress periodically until cancelled."""
         while True:
             await asyncio.sleep(TICK_SECONDS)
             self.take(self._progress)
@@ -91,7 +91,7 @@ class _ShownProgress:
 def code_of_fleet(
     results: Sequence[ClusterResult[Value]], code: Callable[[Value], ExitCode]
 ) -> ExitCode:
-    """The exit code that wins: those of the errors, and those of the values."""
+    """Return the exit code with the highest precedence among those of errors and values."""
     codes = [ExitCode(result.error.exit_code) for result in results if result.error is not None]
     codes += [code(result.value) for result in results if result.value is not None]
     return worst(codes)

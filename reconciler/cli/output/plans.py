@@ -1,4 +1,4 @@
-"""Plans, outcomes and configuration changes on standard output, in the format that was asked for."""
+"""Prints plans, outcomes and configuration changes in the requested format."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -42,13 +42,13 @@ def show_plans(
     rows: "Sequence[FleetRow]" = (),
     verbose: bool = False,
 ) -> None:
-    """Every plan of a run; one document for programs, one after the other for people.
+    """Print the plans of a run: one document in JSON and SARIF, one section per plan in text and Markdown.
 
     Args:
-        console: Where they go.
-        plans: The plans that could be made.
+        console: Where they are printed.
+        plans: The plans that succeeded.
         output: The format.
-        rows: The clusters of a run over several, failed ones included; they are summed up at the end.
+        rows: All clusters of a run over several, failed ones included; printed as a summary.
         verbose: Whether long lists are printed in full.
     """
     if output == "json":
@@ -68,7 +68,7 @@ def show_plans(
 
 
 def show_fleet_summary(console: Console, rows: "Sequence[FleetRow]") -> None:
-    """The table at the end of a run over several clusters, for people."""
+    """Print the summary table of a run over several clusters; nothing for no rows."""
     if rows:
         from reconciler.render.fleet_summary import fleet_summary_text
 
@@ -76,7 +76,7 @@ def show_fleet_summary(console: Console, rows: "Sequence[FleetRow]") -> None:
 
 
 def evidence_code(simulation: "Simulation | None", *, require_evidence: bool) -> ExitCode:
-    """What recorded use alone exits with; ``None`` = not asked for."""
+    """Return the exit code of a simulation; ``DONE`` if none was requested."""
     if simulation is None:
         return ExitCode.DONE
     if simulation.breaches:
@@ -85,7 +85,7 @@ def evidence_code(simulation: "Simulation | None", *, require_evidence: bool) ->
 
 
 def plan_page(plans: "Sequence[ClusterPlan]") -> str:
-    """Every plan of a run as one HTML page; live quotas and records are those that the plans were made from."""
+    """Return the plans of a run as one HTML page, with the live quotas and records that they were computed from."""
     from reconciler.app.html_page import page_of
     from reconciler.render.html.facts import ClusterPage
 
@@ -105,7 +105,7 @@ def plan_page(plans: "Sequence[ClusterPlan]") -> str:
 def _plan_documents(
     plans: "Sequence[ClusterPlan]", rows: "Sequence[FleetRow]"
 ) -> "dict[str, Json]":
-    """The plan itself where there is one cluster; several stand under their clusters' names."""
+    """Return the plan document of a single cluster, or one document with the plans by cluster name."""
     if len(plans) == 1 and not rows:
         return plans[0].document
     from reconciler.codecs.plans import plans_document
@@ -144,14 +144,14 @@ def _plans_as_text(console: Console, plans: "Sequence[ClusterPlan]", *, verbose:
 
 
 def show_summary(console: Console, preview: "Preview") -> None:
-    """A plan that was reviewed, without its rows."""
+    """Print the summary of a plan, without its rows."""
     from reconciler.render.terminal import plan_summary_text
 
     console.fact(plan_summary_text(preview, style=console.style))
 
 
 def document_of(outcome: "Outcome | None") -> "dict[str, Json]":
-    """What became of an apply, for programs; ``None`` where there was nothing to do."""
+    """Return the JSON document of an outcome; ``None`` = there was nothing to do."""
     if outcome is None:
         return {"kind": "kquota-outcome", "format": 1, "complete": True, "pairs": []}
     from reconciler.codecs.outcome import outcome_document
@@ -162,7 +162,7 @@ def document_of(outcome: "Outcome | None") -> "dict[str, Json]":
 def show_outcomes(
     console: Console, outcomes: "Sequence[tuple[ClusterTarget, Outcome | None]]"
 ) -> None:
-    """What became of several clusters, as one document for programs."""
+    """Print the outcomes of several clusters as one JSON document."""
     documents: list[Json] = [
         {"cluster": target.display_name, "outcome": document_of(outcome)}
         for target, outcome in outcomes
@@ -173,7 +173,7 @@ def show_outcomes(
 def show_outcome(
     console: Console, outcome: "Outcome | None", output: str, *, verbose: bool = False
 ) -> None:
-    """What became of an apply; ``None`` where there was nothing to do."""
+    """Print an outcome; ``None`` = there was nothing to do."""
     if output == "json":
         console.document(document_of(outcome))
     elif outcome is not None:
@@ -183,9 +183,9 @@ def show_outcome(
 
 
 def show_trust(console: Console, cluster_options: TargetRequest) -> tuple[str, ...]:
-    """What a plan trusts, where that is not all that is planned; printed, and returned as sentences.
+    """Print and return warnings about the trusted configuration of a plan.
 
-    Besides what :func:`show_config_changes` says, it is a warning that a run in CI trusts its whole checkout.
+    Those of :func:`show_config_changes`, or, in CI without ``--config-from``, that the whole checkout is trusted.
     """
     if (
         cluster_options.config_from is not None
@@ -204,12 +204,12 @@ def show_trust(console: Console, cluster_options: TargetRequest) -> tuple[str, .
 
 
 def in_ci(environment: Mapping[str, str]) -> bool:
-    """Whether this runs in a pipeline."""
+    """Whether ``CI`` is set, to a value other than 0 and false."""
     return environment.get("CI", "").lower() not in {"", "0", "false"}
 
 
 def show_config_changes(console: Console, cluster_options: TargetRequest) -> tuple[str, ...]:
-    """What the head revision changes in the trusted configuration: shown, never used. Printed and returned."""
+    """Print and return what the head revision changes in the trusted configuration; these changes are not used."""
     if cluster_options.config_from is None:
         return ()
     from reconciler.errors import KquotaError

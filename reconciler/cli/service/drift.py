@@ -1,4 +1,4 @@
-"""``kquota drift``: live values that differ from those we applied last, whatever documents say today."""
+"""``kquota drift``: shows live values that differ from those last applied, without reading manifests."""
 
 import contextlib
 from collections.abc import Sequence
@@ -87,7 +87,7 @@ notify_options: Final = OptionPack(
         ),
     ),
 )
-"""The options of :class:`NotificationRequest`, handed over as ``telling``."""
+"""The options of :class:`NotificationRequest`, passed as ``telling``."""
 
 
 @command(help=HELP)
@@ -133,7 +133,7 @@ def drift(
     serving: MetricsRequest,
     telling: NotificationRequest,
 ) -> ExitCode:
-    """Look at each cluster, then print; or go on looking."""
+    """Check each cluster once and print, or check repeatedly with ``--watch``."""
     from reconciler.app.clusters.targets import targets
 
     if watch:
@@ -179,7 +179,7 @@ def _watch(
     serving: MetricsRequest,
     output: str,
 ) -> ExitCode:
-    """Look until stopped; being stopped is the normal end, so that is exit 0."""
+    """Check repeatedly until stopped, then exit 0."""
     from reconciler.app.drift.service import watch_drift
     from reconciler.app.event_loop import run
     from reconciler.cli.framework.logs import collect_as_usual, loops_speak
@@ -196,18 +196,18 @@ def _watch(
             )
         except TaskDied as died:
             if isinstance(died.reason, BrokenPipeError):
-                raise died.reason from None  # The reader of standard output is gone: no message is needed.
+                raise died.reason from None  # Standard output is closed: no message is needed.
             raise
     console.note("stopped")
     return ExitCode.DONE
 
 
 class ConsoleReceiver:
-    """Standard output, as a receiver of messages.
+    """A receiver of notifications that prints them on standard output.
 
     Args:
-        console: Where standard output is.
-        output: ``text``: a headline and a line per pair; ``json``: one message per line.
+        console: Where they are printed.
+        output: ``text``: a headline and a line per quota key; ``json``: one message per line.
     """
 
     name = "standard output"
@@ -216,7 +216,7 @@ class ConsoleReceiver:
         self._console, self._output = console, output
 
     async def take(self, message: "Message") -> None:
-        """Print it at once: the reader may be a pipe."""
+        """Print a message and flush: standard output may be a pipe."""
         import json
 
         from reconciler.notify import document
@@ -312,7 +312,7 @@ def _text(console: Console, observation: "ObservedDrift", *, verbose: bool) -> N
 
 
 def _json(console: Console, observations: "Sequence[ObservedDrift]", *, alone: bool) -> None:
-    """One document for one cluster; several stand under their clusters' names."""
+    """Print the document of a single cluster, or one document with the drift by cluster name."""
     from reconciler.codecs.drift import drift_document
     from reconciler.render.json_values import Json
 

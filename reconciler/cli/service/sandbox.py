@@ -1,4 +1,4 @@
-"""``kquota sandbox``: the embedded broker in the foreground, until Ctrl-C."""
+"""``kquota sandbox``: runs the in-memory broker in the foreground until Ctrl-C."""
 
 import asyncio
 from collections.abc import Sequence
@@ -104,7 +104,7 @@ def sandbox(
     state: Path | None,
     output: str,
 ) -> ExitCode:
-    """Serve until stopped; being stopped is the normal end, so that exits 0."""
+    """Run until stopped, then exit 0."""
     from reconciler.app.event_loop import run
     from reconciler.cli.framework.logs import collect_as_usual
     from reconciler.sandbox.broker_rules.profiles import profile_named
@@ -130,7 +130,7 @@ def sandbox(
 
 
 def _users(user_texts: Sequence[str]) -> list[tuple[str, str, str]]:
-    """``(name, password, rights)`` of each ``--user``."""
+    """Return ``(name, password, rights)`` of each ``--user``."""
     user_list = []
     for text in user_texts:
         name, _, credentials = text.partition(":")

@@ -1,4 +1,4 @@
-"""``kquota watch``: keep clusters as a branch of a git repository declares, again and again, without Kubernetes."""
+"""``kquota watch``: reconciles clusters with a branch of a git repository until stopped, without Kubernetes."""
 
 import signal
 from pathlib import Path
@@ -86,7 +86,7 @@ def watch(
     state_dir: Path,
     serving: MetricsRequest,
 ) -> ExitCode:
-    """Check what was typed, then serve."""
+    """Check the options, then run until stopped; SIGTERM exits 0, other signals 130."""
     from reconciler.app.watch.revision import RevisionPaths
     from reconciler.app.watch.service import WatchOptions, watch_branch
     from reconciler.cli.framework.logs import collect_as_usual, logged

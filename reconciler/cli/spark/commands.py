@@ -20,7 +20,7 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "simulate": ("new_limits", "Simulate new limits on recorded use."),
     "recommend": ("new_limits", "Recommend limits from recorded use, with the evidence."),
 }
-"""In the order of the work: the module of each command below this package, and its summary."""
+"""Module below this package and summary of each command, in the order of the workflow."""
 
 COMMANDS: Final = {
     name: CommandEntry(module=f"{__package__}.{module}", attribute=name, summary=summary)

@@ -1,4 +1,4 @@
-"""``kquota spark plan``, ``resolve`` and ``history``: jobs over many clusters, and their reports as text, JSON or Markdown."""
+"""``kquota spark plan``, ``resolve`` and ``history``: run jobs over many clusters and show their reports."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def show_fleet(console: Console, report: "FleetReport", showing: ReportOutput) -> ExitCode:
-    """Show it, and give what the shell gets: conflicts are errors, violations of guards refusals."""
+    """Show a report; return ``ERROR`` for conflicts, ``REFUSED`` for violations of guards, else ``DONE``."""
     showing.show(console, report)
     if report.conflicts:
         console.error("documents claim the same pairs: one must give way, a pair has one owner")
@@ -73,7 +73,7 @@ def plan(
     running: SparkOptions,
     showing: ReportOutput,
 ) -> ExitCode:
-    """Read the sides, run the job and show its report."""
+    """Read documents and records, run the job and show its report."""
     needs("spark", "kquota spark plan")
     from reconciler.app.recorded_use.fleet_inputs import fleet_inputs
     from reconciler.evidence.spark.jobs import plan as jobs

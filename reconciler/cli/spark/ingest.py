@@ -1,4 +1,4 @@
-"""``kquota spark ingest``: recorded use from a Prometheus or from files, looks at limits and applies, into the lake."""
+"""``kquota spark ingest``: writes recorded use, snapshots of limits and audit logs into the lake."""
 
 from pathlib import Path
 from typing import Final
@@ -15,7 +15,7 @@ from reconciler.cli.spark.options import clusters_options, lake_option, window_o
 from reconciler.errors import UsageError
 
 EVIDENCE: Final = "telemetry.evidenceUri"
-"""What ``--publish`` without a place means."""
+"""Value of ``--publish`` without a URI."""
 
 HELP: Final = """Ingest recorded use into the lake: what brokers measured, with every gap counted by its reason.
 
@@ -139,7 +139,7 @@ def ingest(  # noqa: PLR0917 - click hands everything over by name
     *,
     rebuild: bool,
 ) -> ExitCode:
-    """Read, keep, assemble, publish, report."""
+    """Select the clusters with telemetry, ingest, and print the report."""
     from reconciler.base.installation import needs
 
     needs("usage", "kquota spark ingest")

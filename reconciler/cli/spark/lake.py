@@ -1,4 +1,4 @@
-"""``kquota spark expire`` and ``rollup``: what is past its time leaves the lake, and what changed is summed up."""
+"""``kquota spark expire`` and ``rollup``: remove expired data from the lake; compute sums and histograms."""
 
 import json
 from typing import TYPE_CHECKING, Final
@@ -49,7 +49,7 @@ Example:
 def expire(
     console: Console, /, lake: str, kept: tuple[str, ...], output: str, *, dry_run: bool
 ) -> ExitCode:
-    """Expire and report."""
+    """Remove expired data, and print the report."""
     from reconciler.base.installation import needs
 
     needs("usage", "kquota spark expire")
@@ -177,14 +177,14 @@ def rollup(
     *,
     rebuild: bool,
 ) -> ExitCode:
-    """Run the job and report what it made."""
+    """Run the job and print its report."""
     report: RollupReport = run("rollup", lake, running, cluster=ids, rebuild=rebuild)
     console.fact(rollup_document(report) if output == "json" else _rollup_text(report))
     return ExitCode.DONE
 
 
 def rollup_document(report: "RollupReport") -> str:
-    """What was made, as a document."""
+    """Return the report of a rollup as JSON."""
     from reconciler.evidence.spark.runtime.job_runner import document
     from reconciler.render.json_values import dump
 

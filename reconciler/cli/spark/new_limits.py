@@ -1,4 +1,4 @@
-"""``kquota spark simulate`` and ``recommend``: what new limits would have done to recorded use, and which limits it asks for."""
+"""``kquota spark simulate`` and ``recommend``: simulate new limits on recorded use; recommend limits from it."""
 
 from pathlib import Path
 from typing import Final
@@ -85,7 +85,7 @@ def simulate(
     running: SparkOptions,
     output: str,
 ) -> ExitCode:
-    """Simulate, report, decide."""
+    """Run the simulation, show its report, and return the exit code."""
     from reconciler.app.recorded_use.simulation import SimulateOptions, simulated
     from reconciler.cli.output.plans import evidence_code
     from reconciler.usage.reports.usage import UsageReport
@@ -160,7 +160,7 @@ def recommend(
     running: SparkOptions,
     output: str,
 ) -> ExitCode:
-    """Size, report, write."""
+    """Compute recommendations, show the report, list the written files."""
     from reconciler.app.recorded_use import recommendation
 
     result = recommendation.run_recommend(

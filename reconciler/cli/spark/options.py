@@ -1,4 +1,4 @@
-"""Options that the commands of ``kquota spark`` share: the lake, clusters by id, a window of time, the session."""
+"""Options shared by the commands of ``kquota spark``: the lake, clusters, a time window, the Spark session."""
 
 import re
 from collections.abc import Callable
@@ -19,10 +19,9 @@ _AGO: Final = re.compile(r"(?:[0-9]{1,6}(?:ms|s|m|h|d))+")
 
 
 class InstantParameter(click.ParamType[int]):
-    """``2026-11-01``, ``2026-11-01T12:00:00Z`` (UTC unless a zone is named), or ``14d``: so long ago.
+    """A time: ``2026-11-01``, ``2026-11-01T12:00:00Z`` (UTC without a zone), or ``14d`` for 14 days ago.
 
-    A value is milliseconds since the epoch; what is meant as "ago" is negative until a clock is asked
-    (:meth:`WindowOptions.span`).
+    The value is in milliseconds since the epoch; a relative time is negative and resolved by :meth:`WindowOptions.span`.
     """
 
     name = "moment"
@@ -30,7 +29,7 @@ class InstantParameter(click.ParamType[int]):
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> int:
-        """Milliseconds since the epoch, or how many before now as a negative number."""
+        """Return milliseconds since the epoch, or a negative number of milliseconds before now."""
         if isinstance(value, int):
             return value
         text = str(value)
@@ -55,10 +54,10 @@ class InstantParameter(click.ParamType[int]):
 
 
 def window_options(default: str = "14d") -> Callable[[F], F]:
-    """``--from`` and ``--to``, handed on as ``window``.
+    """Return ``--from`` and ``--to``, passed as ``window``.
 
     Args:
-        default: What the help says about where a window begins.
+        default: Default of ``--from``, as shown in the help.
     """
     return OptionPack(
         "window",
@@ -83,7 +82,7 @@ def window_options(default: str = "14d") -> Callable[[F], F]:
 
 
 def lake_option() -> Callable[[F], F]:
-    """``--lake``, or ``KQUOTA_LAKE``."""
+    """Return ``--lake``, which ``KQUOTA_LAKE`` can set."""
     return click.option(
         "--lake",
         envvar=LAKE_VARIABLE,
@@ -95,7 +94,7 @@ def lake_option() -> Callable[[F], F]:
 
 
 def clusters_options() -> Callable[[F], F]:
-    """``--cluster``, ``--all``, ``--project`` and ``--cluster-id``, handed on as ``clusters``."""
+    """Return ``--cluster``, ``--all``, ``--project`` and ``--cluster-id``, passed as ``clusters``."""
 
     def make(**option_values: Any) -> ClusterSelection:  # noqa: ANN401 - click's values, checked by the dataclass
         return ClusterSelection(**option_values)
@@ -130,7 +129,7 @@ ENGINES: Final = ("auto", "core", "spark")
 
 
 def running_options() -> Callable[[F], F]:
-    """``--master``, ``--remote``, ``--memory`` and ``--brief``, handed on as ``running``."""
+    """Return ``--master``, ``--remote``, ``--memory`` and ``--brief``, passed as ``running``."""
     return OptionPack(
         "running",
         SparkOptions,
@@ -160,7 +159,7 @@ def running_options() -> Callable[[F], F]:
 
 
 def engine_option() -> Callable[[F], F]:
-    """``--engine``: the core in this process, Spark, or whichever is quicker for so many rows."""
+    """Return ``--engine``: the core in this process, Spark, or the faster of the two for the number of rows."""
     return click.option(
         "--engine",
         type=click.Choice(ENGINES),

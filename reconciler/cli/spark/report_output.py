@@ -1,4 +1,4 @@
-"""How reports are shown: format, file, names; a report of use or of a fleet as text, JSON, Markdown or a page."""
+"""Output options of reports, and the rendering of a usage or fleet report as text, JSON, Markdown or HTML."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,14 +26,14 @@ _SUFFIXES: Final = {".html": "html", ".htm": "html", ".md": "markdown", ".json":
 
 
 class KeyFileParameter(click.ParamType["Pseudonyms"]):
-    """A file whose content is a key, read once and early: it may be a pipe, and no job runs for a bad one."""
+    """A key file, read once before a job runs, so that a pipe works and an invalid key fails early."""
 
     name = "keyfile"
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> "Pseudonyms":
-        """The pseudonyms under that key."""
+        """Return the pseudonyms for the key in the file."""
         from reconciler.usage.reports.pseudonyms import Pseudonyms
 
         path = Path(str(value))
@@ -51,13 +51,13 @@ class KeyFileParameter(click.ParamType["Pseudonyms"]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportOutput:
-    """How a report is shown, as it was typed; what cannot be written cannot be built, so no job runs for nothing.
+    """How a report is shown. Construction fails if the output file cannot be written, before a job runs.
 
     Attributes:
-        output: The format; ``None`` = what the name of the file says, else text.
+        output: The format; ``None`` = by the suffix of the file, else text.
         out: A file; ``None`` = standard output.
-        most: Rows of each table; a report holds no more than the default.
-        pseudonymise: What stands for names in a report of use; ``None`` = themselves.
+        most: Maximum number of rows of each table; a report has at most the default.
+        pseudonymise: Replaces names in a usage report; ``None`` = real names.
     """
 
     output: str | None = None
@@ -71,11 +71,11 @@ class ReportOutput:
 
     @property
     def format(self) -> str:
-        """The format."""
+        """The format: ``output``, or the one of the file's suffix, or ``text``."""
         return self.output or _SUFFIXES.get(self.out.suffix.lower() if self.out else "", "text")
 
     def show(self, console: Console, report: "UsageReport | FleetReport") -> None:
-        """Show it.
+        """Print a report or write it to the file.
 
         Raises:
             UsageError: The file cannot be written.
@@ -111,7 +111,7 @@ def _out_option() -> Callable[[F], F]:
 
 
 def showing_options() -> Callable[[F], F]:
-    """``--format``, ``--out`` and ``--pseudonymise``, handed on as ``showing``."""
+    """Return ``--format``, ``--out`` and ``--pseudonymise``, passed as ``showing``."""
     return OptionPack(
         "showing",
         ReportOutput,
@@ -134,7 +134,7 @@ def showing_options() -> Callable[[F], F]:
 
 
 def fleet_options() -> Callable[[F], F]:
-    """``--format``, ``--out`` and ``--most``, handed on as ``showing``."""
+    """Return ``--format``, ``--out`` and ``--most``, passed as ``showing``."""
     return OptionPack(
         "showing",
         ReportOutput,
@@ -160,7 +160,7 @@ def fleet_options() -> Callable[[F], F]:
 
 
 def page_of(report: "UsageReport") -> str:
-    """The page of a report, made now."""
+    """Return the HTML page of a report, with the current time."""
     from reconciler.base.clock import SystemClock
     from reconciler.evidence.render.report_page import (
         STYLES,

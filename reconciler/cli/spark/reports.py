@@ -1,7 +1,4 @@
-"""``kquota spark usage``, ``capacity`` and ``report``: a job over a window, and its report as text, JSON, Markdown or a page.
-
-A report goes to standard output or a file, with real names or pseudonyms.
-"""
+"""``kquota spark usage``, ``capacity`` and ``report``: run a job over a time window and show its report."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -37,7 +34,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportRequest:
-    """A report that was asked for."""
+    """Options of a report command."""
 
     lake: str
     clusters: ClusterSelection
@@ -56,13 +53,13 @@ class ReportRequest:
         """Run a job and show its report.
 
         Args:
-            console: Where to.
-            job: Its name.
-            budgets: What brokers can carry, for jobs that ask for it.
-            settings: Others that only this job has.
+            console: Where it is shown.
+            job: Name of the job.
+            budgets: Capacity of brokers, for jobs that use it.
+            settings: Further settings of the job.
 
         Raises:
-            UsageError: The clusters or the window cannot be.
+            UsageError: The clusters or the window are invalid.
             LakeError: The lake cannot be read or written.
             SparkError: Spark fails.
         """
@@ -86,7 +83,7 @@ class ReportRequest:
 
 
 def report_options() -> Callable[[F], F]:
-    """The lake, clusters, the window, how much to show, how to run and where to show it, handed on as ``asked``."""
+    """Return the options of :class:`ReportRequest`, passed as ``asked``."""
     return OptionPack(
         "asked",
         ReportRequest,
@@ -108,7 +105,7 @@ def report_options() -> Callable[[F], F]:
 
 
 def curves_option() -> Callable[[F], F]:
-    """``--curves``."""
+    """Return ``--curves``."""
     return click.option(
         "--curves",
         type=click.IntRange(0, 24),
@@ -150,14 +147,14 @@ Example:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerCapacityOptions:
-    """What brokers can carry, as it was typed."""
+    """Capacity of brokers from the command line."""
 
     capacities: tuple[str, ...] = ()
     replication_factor: int | None = None
 
 
 def budgets_options() -> Callable[[F], F]:
-    """``--capacity`` and ``--replication-factor``, handed on as ``budgets``."""
+    """Return ``--capacity`` and ``--replication-factor``, passed as ``budgets``."""
     return OptionPack(
         "budgets",
         BrokerCapacityOptions,
@@ -179,7 +176,7 @@ def budgets_options() -> Callable[[F], F]:
 
 
 def capacities_of(clusters: Iterable[SelectedCluster], typed: Iterable[str]) -> tuple[str, ...]:
-    """What brokers can carry: as typed, else as the project says.
+    """Return the capacity of brokers as ``ID=IN:OUT:PPM``: the typed values, and those of the project for other clusters.
 
     Args:
         clusters: The clusters.

@@ -77,7 +77,7 @@ class BrokerValidator(Protocol):
     async def ask(
         self, cluster: QuotaCluster, alterations: Sequence[Alteration]
     ) -> ValidationResult:
-        """Validate alterations with validate-only; by Kafka's rules if we lack the permission to query the broker.
+        """Validate alterations with validate-only; by Kafka's rules if the operator lacks the permission to query the broker.
 
         Raises:
             KquotaError: The broker cannot be queried.

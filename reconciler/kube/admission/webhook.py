@@ -109,7 +109,7 @@ class Certificate:
     """A TLS context that reloads its certificate when cert-manager or the kubelet replaces the files.
 
     Args:
-        chain: PEM certificates, our own first.
+        chain: PEM certificates, the server's first.
         key: Its PEM key.
         client_ca: PEM certificates; only callers with a certificate of one of these authorities are accepted.
             ``None`` = anyone.
@@ -339,7 +339,7 @@ class Webhook:
                 return await decide(obj, self._broker)
         except TimeoutError:
             return _LATE
-        except Exception:  # noqa: BLE001 - a fault of ours must not be the author's
+        except Exception:  # noqa: BLE001 - a bug here must not block the author
             _log.exception("admission %s failed", review.uid)
             return _FAULT
         finally:

@@ -116,7 +116,7 @@ def pod_host() -> str:
 
 
 def _token_version(folder: Path) -> tuple[int, ...]:
-    """Another one whenever the file of the token is another one or was written; empty = there is no file."""
+    """Return the identity, time and size of the token file, to detect a change; empty = no file."""
     try:
         file = (folder / "token").stat()
     except OSError:
@@ -194,7 +194,7 @@ def _access(
             api_key = await configuration.get_api_key_with_prefix(
                 "BearerToken", alias="authorization"
             )
-        except Exception as error:  # noqa: BLE001 - plugins fail in ways of their own
+        except Exception as error:  # noqa: BLE001 - plugins may raise anything
             raise ConfigError(
                 f"the token of the kubeconfig cannot be read: {type(error).__name__}"
             ) from None

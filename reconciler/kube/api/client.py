@@ -1,4 +1,4 @@
-"""A client of the Kubernetes API server: objects in, objects out, our own errors. Contains no domain logic.
+"""A client of the Kubernetes API server that maps responses to the project's errors. Contains no domain logic.
 
 Objects are plain dicts as in JSON. ``http_exchange`` implements retries, ``error_responses`` maps errors. Watching is
 Kopf's (``watch``).
@@ -48,7 +48,7 @@ class ListResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessReview:
-    """Whether we have a permission; ``reason`` is the authorizer's text, often ""."""
+    """Whether the client has a permission; ``reason`` is the authorizer's text, often ""."""
 
     allowed: bool
     reason: str = ""
@@ -170,7 +170,7 @@ class KubernetesApi:
         name: str = "",
         subresource: str = "",
     ) -> AccessReview:
-        """Ask whether we have a permission; ``namespace=None`` = in all namespaces (or cluster-scoped)."""
+        """Check a permission of the client (SelfSubjectAccessReview); ``namespace=None`` = in all namespaces, or cluster-scoped."""
         attributes = {
             "group": resource.group,
             "resource": resource.plural,
@@ -343,7 +343,7 @@ class KubernetesApi:
             regarding: The object it is about, with ``apiVersion``, ``kind`` and ``metadata``.
             kind: ``Normal`` or ``Warning``.
             reason: One word.
-            action: What was done, one word.
+            action: The action, one word.
             note: A sentence; cut to the server's limit of 1,024 bytes.
             at: RFC 3339 with microseconds.
             controller: Name of the controller.

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeAlias
 
 from reconciler.manifest.document import DEFAULT_NAMESPACE
 from reconciler.manifest.rules.cluster import seconds_of
-from reconciler.manifest.schema_names import API_VERSION as API_VERSION  # noqa: PLC0414 - said once, used here
+from reconciler.manifest.schema_names import API_VERSION as API_VERSION  # noqa: PLC0414 - re-exported
 from reconciler.manifest.schema_names import GROUP as GROUP  # noqa: PLC0414 - the same
 
 VERSION: Final = API_VERSION.partition("/")[2]
@@ -22,7 +22,7 @@ REQUESTED_AT: Final = f"{GROUP}/requestedAt"
 FIELD_MANAGER: Final = "kafka-quota-reconciler"
 
 Obj: TypeAlias = Mapping[str, Any]
-"""An object as JSON; not validated by us."""
+"""An object as JSON, not validated."""
 
 
 def metadata_of(obj: Obj) -> Obj:
@@ -92,7 +92,7 @@ def is_terminating(obj: Obj) -> bool:
 
 
 def has_finalizer(obj: Obj) -> bool:
-    """Whether it has our finalizer."""
+    """Whether it has the operator's finalizer."""
     return FINALIZER in (metadata_of(obj).get("finalizers") or ())
 
 
@@ -100,10 +100,10 @@ _NO_LABELS: Final[Mapping[str, str]] = {}
 
 
 MOST_FINALIZERS: Final = 32
-"""Of an object with more finalizers, only whether ours is among them, and its position, are kept."""
+"""Maximum number of kept finalizers; of more, only the operator's finalizer and its position are kept."""
 
 FINALIZER_PLACE: Final = f"{GROUP}/finalizer-place"
-"""Field of kept metadata: the position of our finalizer in the list. Objects of an API server do not have it."""
+"""Field of kept metadata: the position of the operator's finalizer in the list. Objects of an API server do not have it."""
 
 FINALIZER_FIELDS: Final = frozenset({"finalizers", FINALIZER_PLACE})
 """The fields that :func:`few_finalizers` may return."""
@@ -124,7 +124,7 @@ def few_finalizers(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def finalizer_place(obj: Obj) -> int:
-    """Return the position of our finalizer in the list when the object was read.
+    """Return the position of the operator's finalizer in the list when the object was read.
 
     Raises:
         ValueError: The object does not have it.

@@ -1,4 +1,4 @@
-"""Maps an error response of the API server, its HTTP status and Status object, to one of our errors. No I/O.
+"""Maps an error response of the API server, its HTTP status and Status object, to an error of the project. No I/O.
 
 Only messages of the API server itself are passed on (a Status object), never a proxy's page. Request bodies are never
 quoted, so that no Secret or token appears in an error.

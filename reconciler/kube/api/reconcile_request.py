@@ -89,7 +89,7 @@ async def wait(
         value: From :func:`request`.
         seconds: Maximum time.
         clock: Time.
-        looked: Called with the resource after every read.
+        looked: Called with the resource after each read.
 
     Raises:
         NotFound: It was deleted meanwhile.

@@ -221,7 +221,7 @@ class SessionKeeper:
         try:
             config = self._config(cluster, credentials)
             if replace(config, warnings=()) == replace(session.config, warnings=()):
-                # Labels, or a key that we do not use, changed.
+                # Labels or an unused key changed.
                 session.state = replace(
                     session.state,
                     version=credentials.version,

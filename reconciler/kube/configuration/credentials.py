@@ -164,7 +164,7 @@ _REQUEST: Final = "request.timeout.ms"
 
 CALL_MILLISECONDS: Final = "20000"
 """Default timeout of a call: a loop that retries need not wait a minute, while documents still show their old
-status. Alterations have deadlines of their own."""
+status. Alterations have separate deadlines."""
 
 
 def client_config(

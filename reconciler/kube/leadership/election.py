@@ -3,11 +3,11 @@
 The official client's elector (37) is not used: it trusts wall clocks, waits without a limit for a hung renewal, and
 never releases a Lease. The rules:
 
-- A held Lease is respected until *we* have seen it unchanged for its whole duration; no clock of another machine counts.
-- Our own term starts before the last successful renewal was *sent*, and ends (``deadline``) well before any other
+- A held Lease is respected until *this* replica has seen it unchanged for its whole duration; no clock of another machine counts.
+- This replica's term starts before the last successful renewal was *sent*, and ends (``deadline``) well before any other
   candidate may take the Lease (``duration``).
 - After ``deadline`` without a renewal nothing may be written. If no write to Kafka is in flight, leading pauses until
-  the API server answers: a Lease with our identity was taken by no other candidate. Otherwise the process has to end.
+  the API server answers: a Lease with this identity was taken by no other candidate. Otherwise the process has to end.
 - A holder is an identity plus a random suffix, so that two processes of one name do not share a Lease.
 """
 
@@ -188,7 +188,7 @@ class Leader:
     # ---- standing by ------------------------------------------------------------------------
 
     async def _campaign(self, resign: asyncio.Event) -> bool:
-        """Wait until we have the Lease (True) or ``resign`` is set (False)."""
+        """Wait until this replica has the Lease (True) or ``resign`` is set (False)."""
         while not resign.is_set():
             began = self._clock.monotonic()
             try:
@@ -203,7 +203,7 @@ class Leader:
         return False
 
     async def _attempt(self) -> bool:
-        """Read the Lease, and take it if it is free; return whether we have it."""
+        """Read the Lease, and take it if it is free; return whether this replica has it."""
         try:
             lease = await self._api.get(LEASES, *self._place, patience=_ONCE)
         except NotFound:
@@ -216,7 +216,7 @@ class Leader:
             return False
         if observed.holder != self._me:
             self._from_another = not self._given_back_by_us(observed)
-        # Otherwise it is ours already, because an earlier response was lost: ``_from_another`` keeps its value.
+        # Otherwise this replica already holds it, because an earlier response was lost: ``_from_another`` keeps its value.
         with contextlib.suppress(KubernetesConflict):
             await self._write(observed.lease, holder=self._me, is_taken=observed.holder != self._me)
             if self._from_another:
@@ -303,7 +303,7 @@ class Leader:
             except NotFound:
                 if self._certain_until is None:
                     raise LeaseLost("the Lease was deleted while leading paused") from None
-                # Deleted while we lead. If creating it succeeds, no other candidate has it.
+                # Deleted during leadership. If creating it succeeds, no other candidate has it.
                 await self._create()
                 return
             if observed.holder != self._me:
@@ -353,7 +353,7 @@ class Leader:
         _ = self._note(await self._api.replace(LEASES, *self._place, body, patience=_ONCE))
 
     def _spec(self, before: dict[str, Any], *, holder: str, is_taken: bool) -> dict[str, Any]:
-        # For people and other electors; we never compare these times with a clock.
+        # For people and other electors; these times are never compared with a clock.
         now = datetime.fromtimestamp(self._clock.now(), UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         transitions = int(before.get("leaseTransitions") or 0)
         return {

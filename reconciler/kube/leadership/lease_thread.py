@@ -1,4 +1,4 @@
-"""Runs the candidate for the Lease in a thread of its own, so that a busy event loop cannot lose the Lease.
+"""Runs the candidate for the Lease in a separate thread, so that a busy event loop cannot lose the Lease.
 
 The thread has its own event loop and connection to the API server. It renews the Lease while the program's event loop
 is busy: if that loop makes no progress for ``ElectionSettings.stall`` seconds, it counts as hung, the Lease is lost,
@@ -118,7 +118,7 @@ class LeaseThread:
         error: BaseException | None = None
         try:
             asyncio.run(self._lead(caller_loop))
-        except BaseException as caught:  # noqa: BLE001 - whatever it died of is raised in the other thread
+        except BaseException as caught:  # noqa: BLE001 - raised again in the other thread
             error = caught
 
         def end() -> None:

@@ -239,7 +239,7 @@ def unpacked(config_map: Obj, name: str = CONTENT) -> bytes:
     """Return the unpacked content of a part.
 
     Raises:
-        InventoryError: It is missing, truncated, or larger than any that we write.
+        InventoryError: It is missing, truncated, or larger than any that kquota writes.
     """
     try:
         packed = base64.b64decode(config_map["binaryData"][name], validate=True)

@@ -39,7 +39,7 @@ def deletion_has_effect(deletion_policy: DeletionPolicy | None, in_force: Policy
 
 
 def adding(obj: Obj) -> list[dict[str, Any]]:
-    """Return a JSON patch that adds our finalizer to exactly this version of the object."""
+    """Return a JSON patch that adds the operator's finalizer to exactly this version of the object."""
     present = obj["metadata"].get("finalizers")
     last: dict[str, Any] = (
         {"op": "add", "path": "/metadata/finalizers/-", "value": FINALIZER}
@@ -50,7 +50,7 @@ def adding(obj: Obj) -> list[dict[str, Any]]:
 
 
 def removing(obj: Obj) -> list[dict[str, Any]]:
-    """Return a JSON patch that removes our finalizer at its position, and no other."""
+    """Return a JSON patch that removes the operator's finalizer at its position, and no other."""
     place = finalizer_place(obj)
     path = f"/metadata/finalizers/{place}"
     return [{"op": "test", "path": path, "value": FINALIZER}, {"op": "remove", "path": path}]
@@ -70,7 +70,7 @@ def holds_back(
     """Return documents that are being deleted and still have limits to remove, with these limits.
 
     Args:
-        documents: Documents that are being deleted and have our finalizer.
+        documents: Documents that are being deleted and have the operator's finalizer.
         owned: The records after the reconciliation.
         report: The reconciliation. One that failed before it had a plan holds all of them back.
     """
@@ -105,8 +105,8 @@ def orphaned(documents: Collection[str], owned: OwnershipRecords) -> tuple[Orpha
 def given_up(pairs: Iterable[Pair], owned: OwnershipRecords) -> Iterator[RecordChange]:
     """Yield the record changes after the deletion timeout: the limits stay and are recorded as orphaned.
 
-    Giving up a deletion records Retain: otherwise the next reconciliation would remove the limit after its status
-    said that it stays.
+    Giving up a deletion records Retain: otherwise the next reconciliation would remove a limit whose status
+    already reported that it stays.
     """
     for subject, key in pairs:
         record = owned.records[subject]

@@ -167,7 +167,7 @@ class KubeInventory:
 
     @property
     def is_undisturbed(self) -> bool:
-        """Whether no other writer changed the ConfigMaps, as far as our writes show, and no status has to be migrated."""
+        """Whether no other writer changed the ConfigMaps, as far as own writes show, and no status has to be migrated."""
         return not self._is_overtaken and not self._stored.takes_statuses
 
     @property
@@ -380,7 +380,7 @@ class KubeInventory:
 def _merged(
     own: Mapping[_K, _V], loaded: Mapping[_K, _V], before: Mapping[_K, _V], now: Mapping[_K, _V]
 ) -> Mapping[_K, _V]:
-    """Merge our values with another writer's changes; ours take precedence.
+    """Merge own values with another writer's changes; own values take precedence.
 
     Args:
         own: Our intended values.

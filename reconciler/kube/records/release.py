@@ -1,4 +1,4 @@
-"""Removes our finalizer without an operator: records are marked first, then finalizers are removed. Kafka is not queried.
+"""Removes the operator's finalizer without an operator: records are marked first, then finalizers are removed. Kafka is not queried.
 
 What the documents applied is recorded as orphaned in the ConfigMaps of every cluster id before any finalizer is
 removed. A later operator then knows the owner of each limit, removes none for a deleted document, and gives an
@@ -59,7 +59,7 @@ async def release(
     operator_namespace: str,
     progress: Progress,
 ) -> ReleaseResult:
-    """Remove our finalizer from every ClientQuota that has it.
+    """Remove the operator's finalizer from every ClientQuota that has it.
 
     Args:
         api: Client of the API server.
@@ -150,7 +150,7 @@ async def _remove_finalizer(api: KubernetesApi, obj: Obj) -> None:
         except NotFound:
             return
         except KubernetesError as error:
-            # Other finalizers were added or removed, so ours has another position.
+            # Other finalizers were added or removed, so the operator's finalizer has another position.
             has_moved = isinstance(error, KubernetesConflict) or error.status == _TEST_FAILED
             if not has_moved or not tries_left:
                 raise

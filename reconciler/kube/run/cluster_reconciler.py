@@ -112,7 +112,7 @@ class ClusterReconciler:
         self, obj: Obj, wake: LoopTrigger, baseline: KnownState | None
     ) -> ReconcileResult:
         """Reconcile up to the point where the result can be published."""
-        # Responses to our own writes have no defined order relative to watch events.
+        # Responses to the operator's writes have no defined order relative to watch events.
         is_reported = self._context.cache.take_changed(self._name).issubset(wake.keys)
         baseline = baseline if is_reported and names_documents(wake) else None
         scope: ReconcileScope | None = None
@@ -201,7 +201,7 @@ class ClusterReconciler:
             return
         self._records_known = True
         if cluster_id is not None:  # Otherwise no cluster ever answered, and nothing was applied.
-            with contextlib.suppress(KquotaError):  # The first error says more.
+            with contextlib.suppress(KquotaError):  # The first error is more helpful.
                 _ = await self._read_records(cluster_id, cluster)
 
     def _as_compared(
@@ -210,7 +210,7 @@ class ClusterReconciler:
         """Return the documents as they were compared, with their current statuses, without those that were deleted since.
 
         Documents that were created, changed or deleted meanwhile are left to the next reconciliation: reporting them
-        as in sync would be false, and releasing them would leave behind limits that have to be removed.
+        as in sync would be false, and releasing them would leave limits in Kafka that have to be removed.
         """
         present = self._context.cache.of(self._name)
         compared: dict[str, Eligibility] = {}
@@ -356,7 +356,7 @@ class ClusterReconciler:
     async def _hold(
         self, cluster: QuotaCluster, rules: Rules, scope: ReconcileScope | None
     ) -> tuple[Mapping[str, Eligibility], frozenset[str]]:
-        """Add our finalizer to every document whose deletion will have an effect, before any write to Kafka for it.
+        """Add the operator's finalizer to every document whose deletion will have an effect, before any write to Kafka for it.
 
         Returns:
             The documents of this reconciliation, and the names of those whose finalizer could not be added. Nothing

@@ -50,7 +50,7 @@ class LeadingStore:
         self._store, self._leads, self._writes = store, leads, writes
 
     async def cluster(self) -> Cluster:
-        """Return cluster id, live brokers and our permissions."""
+        """Return cluster id, live brokers and the operator's permissions."""
         return await self._store.cluster()
 
     async def observe(self, *, scram_users: bool = False) -> ClusterDescription:

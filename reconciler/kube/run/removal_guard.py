@@ -88,14 +88,14 @@ class DefinitionGuard:
 
 
 def might_remove(owned: OwnershipRecords, settled: ResolvedClaims, policy: Policy) -> bool:
-    """Whether we own something that no document asks for any more; what is frozen stays anyway.
+    """Whether an owned value is no longer declared and not frozen.
 
-    What is orphaned stays, too, unless its document left the choice to the policy, which is Sync by now.
+    An orphaned value stays, too, unless its document had no deletionPolicy and the policy is now Sync.
 
     Args:
         owned: The records.
-        settled: What all documents together ask for.
-        policy: In force.
+        settled: The resolved claims of all documents.
+        policy: The policy in force.
     """
     desired = settled.desired
     frozen = desired.frozen

@@ -34,14 +34,14 @@ async def stop_and_release(
     notices: TextReceiver,
     progress: Progress,
 ) -> ReleaseResult:
-    """Take the operator's finalizer off every ClientQuota.
+    """Stop the operator's Deployment if given, then remove the operator's finalizer from every ClientQuota.
 
     Args:
-        settings: Where documents and records are.
-        deployment: Stopped first; ``None`` = none is.
-        longest: Seconds for that.
-        notices: Where it is said that it was stopped.
-        progress: How far it is.
+        settings: Namespaces of documents and records.
+        deployment: Deployment to stop first; ``None`` = none.
+        longest: Maximum seconds to wait for the end of its pods.
+        notices: Receives a note that it was stopped.
+        progress: Receives the progress.
 
     Raises:
         KubernetesError: Nothing was released.
@@ -107,7 +107,7 @@ async def stop_deployment(
 
 
 def _selector(deployment: Mapping[str, Any]) -> str:
-    """Return the label selector of the Deployment as a query; ours uses ``matchLabels`` only."""
+    """Return the label selector of the Deployment as a query; the chart's uses ``matchLabels`` only."""
     match_labels: Mapping[str, str] = deployment["spec"]["selector"]["matchLabels"]
     return ",".join(f"{key}={value}" for key, value in sorted(match_labels.items()))
 

@@ -11,7 +11,7 @@ REFRESH_SECONDS: Final = 600.0
 _IGNORED: Final = frozenset({"since", "firstSeen", "lastTransitionTime"})
 _REFRESHED: Final = frozenset({"lastSuccessfulSyncTime", "nextSyncTime"})
 CONDITIONS: Final = frozenset({"Ready", "Drifted", "Conflict", "Paused", "Reconciling", "Stalled"})
-"""All types of conditions that we set."""
+"""All types of conditions that the operator sets."""
 
 _NAMED_BY: Final = ("type", "key", "name")
 
@@ -38,7 +38,7 @@ def unchanged(
 
 
 def _without_foreign_conditions(status: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the status without conditions of types that we never set: others own them."""
+    """Return the status without conditions of types that the operator never sets: others own them."""
     conditions = status.get("conditions")
     if not isinstance(conditions, list):
         return status

@@ -31,7 +31,7 @@ from reconciler.render.units import number
 _T = TypeVar("_T", QuotaChange, Finding)
 
 _NO_RIGHT: Final = frozenset({29, 30, 31})
-"""TOPIC_, GROUP_ and CLUSTER_AUTHORIZATION_FAILED: we lack a permission; the document is not at fault."""
+"""TOPIC_, GROUP_ and CLUSTER_AUTHORIZATION_FAILED: the operator lacks a permission; the document is not at fault."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

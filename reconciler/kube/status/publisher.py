@@ -93,7 +93,7 @@ class StatusPublisher:
     async def pending(
         self, eligibilities: Mapping[str, Eligibility], *, is_over: Callable[[], bool]
     ) -> None:
-        """Documents without any status say that they wait.
+        """Write the status ``Pending`` to documents without any status.
 
         Args:
             eligibilities: All documents.
@@ -251,7 +251,7 @@ class StatusPublisher:
                 yield eligibility.obj, after
 
     async def _finalizers(self, result: ReconcileResult, released: Mapping[str, Obj]) -> set[str]:
-        """Remove our finalizer from released documents and from those that no longer need it."""
+        """Remove the operator's finalizer from released documents and from those that no longer need it."""
         unneeded = [
             eligibility.obj
             for eligibility in result.eligibilities.values()

@@ -281,7 +281,7 @@ def _reason(
 
 
 def _trouble(obj: Obj, error: KquotaError) -> ReconcileFailure:
-    """Map an error to a reason; refused references have a reason of their own."""
+    """Map an error to a reason; refused references have a separate reason."""
     if isinstance(error, ConfigError) and not isinstance(error, CredentialsError):
         refused_texts = [
             reference for reference in refused_references(obj) if reference in str(error)

@@ -113,7 +113,7 @@ def _documents_of(claim: Declaration | None, owner: Owner | None) -> Iterable[st
 
 
 def leaving_documents(result: ReconcileResult) -> Mapping[str, Obj]:
-    """Return the documents with our finalizer that were being deleted when the reconciliation began."""
+    """Return the documents with the operator's finalizer that were being deleted when the reconciliation began."""
     return {
         document: obj
         for document, eligibility in result.eligibilities.items()

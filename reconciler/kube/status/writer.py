@@ -1,6 +1,6 @@
 """Writes statuses, finalizers and events to the API server, with bounded concurrency; failures are returned by name.
 
-Statuses are written with server-side apply under our own field manager, so no other writer's fields are touched;
+Statuses are written with server-side apply under the operator's field manager, so no other writer's fields are touched;
 finalizers are JSON patches that test what they change.
 """
 
@@ -117,7 +117,7 @@ class ResourceWriter:
         )
 
     async def release(self, documents: Iterable[Obj]) -> set[str]:
-        """Remove our finalizer from deleted documents; return those that could not be released.
+        """Remove the operator's finalizer from deleted documents; return those that could not be released.
 
         If a document selects several clusters, each of them notes the release in its part of the status; the last one
         removes the finalizer.
@@ -173,7 +173,7 @@ class ResourceWriter:
         return failed
 
     async def _status(self, resource: ApiResource, obj: Obj, status: Mapping[str, Any]) -> None:
-        """Write a status to this very object, even if other parts of it changed meanwhile.
+        """Write a status to the object with this uid, even if other parts of it changed in the meantime.
 
         The API server checks the resource version of an apply but not its uid: without a version, the status of a
         deleted document, records included, would be written to a new one of the same name.

@@ -1,4 +1,4 @@
-"""Buffers watch events between Kopf's thread and our event loop: the newest event of each object, delivered in batches.
+"""Buffers watch events between Kopf's thread and the operator's event loop: the newest event of each object, delivered in batches.
 
 A burst of events takes no more memory than its objects, without fields that are never read, and the loop does other
 work between two batches.

@@ -3,7 +3,7 @@
 - Kopf imports the official Kubernetes client for two of its classes. Not importing it saves 19 MB of a pod's memory;
   the classes matter only to handlers that receive the client's objects.
 - Its storages compare each object with an earlier copy: three deep copies per event, a third of all CPU if events are
-  responses to our own status writes. The storages here compare and store nothing.
+  responses to the operator's status writes. The storages here compare and store nothing.
 - A watch that fails permanently ends its task, and Kopf continues without it. The tasks are identified by name only.
 """
 

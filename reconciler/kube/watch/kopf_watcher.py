@@ -79,7 +79,7 @@ def settings() -> kopf.OperatorSettings:
     operator_settings = kopf.OperatorSettings()
     operator_settings.posting.enabled = False
     operator_settings.scanning.disabled = True
-    # Kopf removes its own finalizer from objects without deletion handlers: it must not be our finalizer.
+    # Kopf removes its own finalizer from objects without deletion handlers: it must not be the operator's finalizer.
     operator_settings.persistence.diffbase_storage = NoDifferences()
     operator_settings.persistence.progress_storage = NoProgress()
     operator_settings.persistence.finalizer = KOPFS_FINALIZER
@@ -133,7 +133,7 @@ async def watch(
         error: BaseException | None = None
         try:
             _run_with_restarts(handlers, [kind[2] for kind in kinds], namespaces, halt)
-        except BaseException as caught:  # noqa: BLE001 - whatever it died of is raised in the other thread
+        except BaseException as caught:  # noqa: BLE001 - raised again in the other thread
             error = caught
         with contextlib.suppress(RuntimeError):  # The caller's loop may be closed.
             _ = caller_loop.call_soon_threadsafe(tell_end, error)

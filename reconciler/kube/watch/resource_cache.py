@@ -1,7 +1,7 @@
 """A cache of the custom resources by cluster, without unused fields, that decides whether a change matters.
 
 Kopf reports single objects; a reconciliation reads all of them. The cache is a copy of the API server's objects,
-never a source of its own: a complete listing replaces its content.
+never authoritative: a complete list replaces its content.
 """
 
 from collections.abc import Iterable, Mapping
@@ -53,7 +53,7 @@ KEPT: Final = (
     "deletionTimestamp",
     "labels",
 )
-"""The metadata that is read, besides one annotation and our finalizer. Their authors decide how large the rest is."""
+"""The metadata that is read, besides one annotation and the operator's finalizer. Their authors decide how large the rest is."""
 
 MOST_REQUEST: Final = 128
 """Maximum characters of the annotation that requests a reconciliation; the status has the same limit."""
@@ -110,7 +110,7 @@ def _what_matters(obj: Obj) -> tuple[object, ...]:
 
 
 def _request(obj: Obj) -> tuple[object, ...]:
-    """Return all that users request with an object: neither its status nor our finalizer."""
+    """Return all that users request with an object: neither its status nor the operator's finalizer."""
     return (
         uid_of(obj),
         generation_of(obj),
@@ -123,7 +123,7 @@ def _request(obj: Obj) -> tuple[object, ...]:
 
 
 def _is_same(obj: Obj, previous: Obj) -> bool:
-    """Whether the cache has this very version of an object, not as an excerpt."""
+    """Whether the cache has exactly this version of an object, not as an excerpt."""
     version = resource_version_of(obj)
     return (
         bool(version)
@@ -139,7 +139,7 @@ class ResourceCache:
 
     Methods that record a change return the names of the clusters that have to be reconciled.
 
-    Objects arrive in three ways (watch, listings, responses to our own writes) without a common order: a listing of
+    Objects arrive in three ways (watch, lists, responses to the operator's writes) without a common order: a listing of
     many pages is older than what the watch reported meanwhile, and an event may show a status that we have replaced
     since. So an older version never replaces a newer one, and a deleted object does not come back.
 
@@ -211,7 +211,7 @@ class ResourceCache:
         return document in self._originals
 
     def knows(self, obj: Obj) -> bool:
-        """Whether this very ClientQuota (by uid) is in the cache."""
+        """Whether a ClientQuota with this uid is in the cache."""
         current = self._originals.get(document_of(obj))
         return current is not None and uid_of(current) == uid_of(obj)
 
@@ -247,7 +247,7 @@ class ResourceCache:
         return frozenset(woken | self._excluded(use, moved_documents))
 
     def observe_answer(self, obj: Obj) -> frozenset[str]:
-        """Record a cached ClientQuota from the response to our own write; changes of finalizer and status do not count."""
+        """Record a cached ClientQuota from the response to the operator's write; changes of finalizer and status do not count."""
         document = document_of(obj)
         previous = self._originals[document]
         woken = self.observe(obj)

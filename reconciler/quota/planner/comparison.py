@@ -277,7 +277,7 @@ class _Comparison:
         if owner.document in self.desired.documents:
             return DeclarationEnd.KEY_LEFT
         if view.pair in self.owned.orphaned and owner.deletion_policy is DeletionPolicy.DELETE:
-            # It was to be removed and was orphaned instead: a later run does not remove it without a request.
+            # Its removal was replaced by orphaning: a later run does not remove it without a request.
             return DeclarationEnd.EXPLICIT_RETAIN
         # A pair that only an override set was not owned before, so it is not removed.
         return _FATES[owner.deletion_policy] if owner.document else DeclarationEnd.EXPLICIT_RETAIN

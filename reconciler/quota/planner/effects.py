@@ -15,7 +15,7 @@ from reconciler.quota.precedence import ip_candidates, precedence_levels
 from reconciler.quota.state import NO_LIMITS, QuotaState
 
 _STRANGER: Final[tuple[Slot, ...]] = (DEFAULT,)
-"""The user or client-id slots of a client without an entity of its own: only defaults match it."""
+"""The user or client-id slots of a client that no named entity matches: only defaults match it."""
 
 
 class LimitEffect(NamedTuple):

@@ -42,7 +42,7 @@ class PageFiles:
     Attributes:
         template: HTML with ``{{policy}}``, ``{{title}}``, ``{{style}}``, ``{{facts}}`` and ``{{script}}``.
         style: CSS.
-        script: JavaScript; runs in a scope of its own.
+        script: JavaScript; runs in a separate scope.
     """
 
     template: str

@@ -38,7 +38,7 @@ class CommandFailure:
         command: ``plan`` or ``apply``.
         exit_code: Of the command.
         messages: Its output, line by line.
-        fork: The fork whose run wrote it, so that it is not trustworthy; "" = our own repository.
+        fork: The fork whose run wrote it, so that it is not trustworthy; "" = the repository itself.
     """
 
     command: str

@@ -19,7 +19,7 @@ def validate(
 ) -> Mapping[Entity, Applied | Rejected]:
     """Return the response of a broker of that line for each entity, as validate-only does.
 
-    Every entity is judged in a request of its own, so the limit of 10,000 records per request does not apply: the
+    Every entity is validated in a separate request, so the limit of 10,000 records per request does not apply: the
     sender divides a plan into requests. No check of brokers depends on the cluster's present quotas.
 
     Args:

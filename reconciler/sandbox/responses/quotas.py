@@ -71,7 +71,7 @@ async def alter_answer(call: SandboxRequest) -> bytes:
     if not request.validate_only and (call.refusal is None or call.refusal.applied):
         try:
             call.cluster.commit(verdicts.records)
-        except ConfigError:  # nothing was changed; a broker says no more either
+        except ConfigError:  # nothing was changed; a broker gives no details either
             request_failure = rules.BATCH_FAILED
     if request_failure is not None:
         return _answer(call, _everyone(request.alterations, request_failure))

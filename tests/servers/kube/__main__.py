@@ -1,6 +1,6 @@
-"""`python -m tests.servers.kube`: a Kubernetes with the CRDs in the foreground, for the demo and by hand.
+"""`python -m tests.servers.kube`: runs a Kubernetes with the CRDs in the foreground, for the demo and manual tests.
 
-One JSON line on stdout says how to reach it; it stops on SIGTERM, Ctrl-C or when stdin closes.
+Prints one JSON line with URL and kubeconfig; stops on SIGTERM, Ctrl-C or when stdin closes.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from tests.servers.node import ServerFailed
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the cluster; 0 after a wished end, 1 with a sentence on stderr otherwise."""
+    """Run the cluster; return 0 after a normal stop, 1 with a message on stderr after a failed start."""
     argparse.ArgumentParser(prog="python -m tests.servers.kube", description=__doc__).parse_args(
         arguments
     )

@@ -1,6 +1,6 @@
-"""The API server over one keep-alive connection: JSON in, JSON out, nothing else between a test and it.
+"""A minimal client of the API server: JSON over one keep-alive connection.
 
-kubectl takes 50 ms a call and has opinions; several hundred dry runs want neither.
+kubectl takes 50 ms per call and validates on the client, which is unsuitable for several hundred dry runs.
 """
 
 import http.client
@@ -19,12 +19,12 @@ APPLY_PATCH = "application/apply-patch+yaml"  # JSON is YAML
 
 
 class ApiRefused(Exception):
-    """The API server answered with a status of 400 or more, where a test counted on success."""
+    """The API server responded with a status of 400 or more to a call that must succeed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What the API server said: the HTTP status, the parsed JSON, and the text it came as."""
+    """A response of the API server: HTTP status and text."""
 
     status: int
     text: str
@@ -36,7 +36,7 @@ class Answer:
 
     @property
     def body(self) -> Any:
-        """The JSON; None for an answer that is none (`/readyz`, `/metrics`)."""
+        """The parsed JSON; None for other content (`/readyz`, `/metrics`)."""
         try:
             return json.loads(self.text)
         except ValueError:
@@ -44,12 +44,12 @@ class Answer:
 
     @property
     def message(self) -> str:
-        """The server's sentence of a refusal, else the whole text."""
+        """The message of an error response, else the whole text."""
         body = self.body
         return str(body["message"]) if isinstance(body, dict) and "message" in body else self.text
 
     def need(self) -> Any:
-        """The JSON of a success.
+        """Return the JSON of a success.
 
         Raises:
             ApiRefused: the status is 400 or more.
@@ -60,10 +60,10 @@ class Answer:
 
 
 class Api:
-    """One connection as one user. Not for several threads: take one each."""
+    """A connection of one user; not thread-safe."""
 
     def __init__(self, url: str, tls: ssl.SSLContext, *, token: str | None = None) -> None:
-        """Connects at the first call; `token` is a bearer token, else the TLS identity counts."""
+        """Connect at the first call; authenticate with the bearer `token`, else with the TLS identity."""
         where = urlsplit(url)
         self._connection = http.client.HTTPSConnection(
             where.hostname or "", where.port, context=tls, timeout=CALL_SECONDS
@@ -79,17 +79,17 @@ class Api:
         kind: str = JSON,
         query: Mapping[str, str] | None = None,
     ) -> Answer:
-        """One request; any status is an answer.
+        """Send a request; return the response with any status.
 
         Args:
             method: GET, POST, PUT, PATCH or DELETE.
             path: From the root, for example `/api/v1/namespaces`.
-            body: Sent as JSON; text and bytes are sent as they are.
+            body: Sent as JSON; text and bytes are sent unchanged.
             kind: The content type of the body: `JSON`, `MERGE_PATCH`, `JSON_PATCH`, `APPLY_PATCH`.
             query: Parameters, for example `{"dryRun": "All"}`.
 
         Raises:
-            OSError, http.client.HTTPException: there is no server, or it went away.
+            OSError, http.client.HTTPException: the connection is refused or lost.
         """
         target = path if not query else f"{path}?{urlencode(query)}"
         sent = body if body is None or isinstance(body, str | bytes) else json.dumps(body)
@@ -108,11 +108,11 @@ class Api:
             raise
 
     def get(self, path: str, **query: str) -> Answer:
-        """GET."""
+        """Send a GET request."""
         return self.call("GET", path, query=query)
 
     def close(self) -> None:
-        """Closes the connection; the next call opens another."""
+        """Close the connection; the next call opens a new one."""
         self._connection.close()
 
     def _exchange(

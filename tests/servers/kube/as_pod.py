@@ -1,4 +1,4 @@
-"""A process that finds a service account where a pod has it: in a view of the file system that only it has."""
+"""Runs a process with the service account files of a pod, in a private mount namespace."""
 
 import functools
 import json
@@ -11,7 +11,7 @@ from tests.servers.kube.cluster import KubeCluster
 
 ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 VIEWS = (["unshare", "--mount"], ["unshare", "--map-root-user", "--mount"])
-"""As root, and as anybody else where the kernel lets users have namespaces of their own."""
+"""Commands for root, and for other users if the kernel allows user namespaces."""
 
 SCRIPT = f'mount -t tmpfs none /var/run && mkdir -p {ACCOUNT} && cp "$0"/* {ACCOUNT} && exec "$@"'
 
@@ -32,16 +32,16 @@ def _view() -> tuple[str, ...]:
 def as_pod(
     kube: KubeCluster, folder: Path, *, namespace: str, account: str
 ) -> tuple[list[str], dict[str, str]]:
-    """What goes before a command, and into its environment. The process keeps the id of what is started.
+    """Return the prefix of a command and its environment. The command keeps the process id.
 
     Args:
         kube: The cluster.
-        folder: Where the account's files are put for copying.
-        namespace: Of the service account.
-        account: Its name.
+        folder: Folder for the account's files, from which they are copied.
+        namespace: Namespace of the service account.
+        account: Name of the service account.
 
     Raises:
-        ServersUnavailable: The machine does not let us.
+        ServersUnavailable: Mounting is not permitted on this machine.
     """
     view = _view()
     place = folder / f"{namespace}-{account}"

@@ -1,9 +1,8 @@
-"""A real Kubernetes on loopback: etcd, API server and the controllers that a chart needs. No nodes.
+"""A real Kubernetes on loopback: etcd, API server and the controllers that a chart needs; without nodes.
 
-`KubeCluster` is a context manager. No container ever runs (see `pods` for what that means to a
-Deployment); the operator is started as a process with a token of the service account that its chart
-made. Everything else is what a cluster does: CRDs with CEL, admission policies, webhooks by URL,
-RBAC, server-side apply, garbage collection, Pod Security.
+`KubeCluster` is a context manager. No container runs (`pods` sets the status of pods); the operator is
+started as a process with a token of the service account of its chart. Everything else works: CRDs with
+CEL, admission policies, webhooks by URL, RBAC, server-side apply, garbage collection, Pod Security.
 """
 
 import contextlib
@@ -29,24 +28,24 @@ from tests.servers.ports import free_ports
 from tests.servers.processes import Child, ScratchFolder
 
 READY_SECONDS = 90.0
-STOP_SECONDS = 2.0  # an API server with watchers would wait a minute for them
+STOP_SECONDS = 2.0  # an API server waits a minute for open watches
 PACE_SECONDS = 0.02
 TOOL_SECONDS = 180.0
 TOKEN_SECONDS = 3600
-START_ATTEMPTS = 3  # ports are chosen before they are bound: somebody may be quicker
+START_ATTEMPTS = 3  # another process may bind a chosen port first
 IN_STARTING_ORDER = ("etcd", "apiserver", "controller-manager")
 CRDS = Path(__file__).parents[3] / "crds"
 
 
 class ToolFailed(Exception):
-    """kubectl or helm ended with another exit code than 0; carries what it said on stderr."""
+    """kubectl or helm exited with a code other than 0; the message has its stderr."""
 
 
 class KubeCluster:
-    """A Kubernetes API between `__enter__` and `__exit__`."""
+    """A Kubernetes cluster as a context manager."""
 
     def __init__(self, *, flags: Iterable[str] = ()) -> None:
-        """Chooses everything; starts nothing. `flags` are further ones of the API server."""
+        """Configure the cluster without starting it. `flags` are additional flags of the API server."""
         self._flags = tuple(flags)
         self._scratch: ScratchFolder | None = None
         self._placed: launch.Layout | None = None
@@ -55,10 +54,10 @@ class KubeCluster:
         self._admin: certs.Identity | None = None
         self._api: Api | None = None
 
-    # ---- life -------------------------------------------------------------------------------
+    # ---- start and stop ---------------------------------------------------------------------
 
     def __enter__(self) -> Self:
-        """Starts everything; returns when the API server is ready and has a default account.
+        """Start all servers; wait until the API server is ready and the default service account exists.
 
         Raises:
             ServersUnavailable: a program is missing and cannot be built or downloaded.
@@ -79,7 +78,7 @@ class KubeCluster:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Kills what runs: the data is thrown away, so nothing needs a polite end."""
+        """Kill all processes and delete the data."""
         if self._api is not None:
             self._api.close()
         for name in reversed(IN_STARTING_ORDER):
@@ -116,7 +115,7 @@ class KubeCluster:
         self.wait_until(lambda: self.api.get(account).ok, "make the default service account")
 
     def heal(self) -> None:
-        """Starts every server that does not run; returns when the API server is ready."""
+        """Start every server that does not run; wait until the API server is ready."""
         for name in IN_STARTING_ORDER:
             if name not in self._children or not self._children[name].running:
                 self._launch(name)
@@ -124,25 +123,25 @@ class KubeCluster:
                     self.wait_ready()
 
     def stop(self) -> None:
-        """Ends all servers politely, the API server before etcd; the data stays until `__exit__`."""
+        """Stop all servers by SIGTERM, the API server before etcd; the data stays until `__exit__`."""
         for name in reversed(IN_STARTING_ORDER):
             self._end(name)
 
     def stop_apiserver(self) -> None:
-        """An outage until `start_apiserver`: SIGTERM, and SIGKILL after `STOP_SECONDS`."""
+        """Stop the API server by SIGTERM, and SIGKILL after `STOP_SECONDS`."""
         self._end("apiserver")
 
     def kill_apiserver(self) -> None:
-        """An outage as a power cut makes it: SIGKILL."""
+        """Stop the API server by SIGKILL."""
         self._children["apiserver"].kill()
 
     def start_apiserver(self) -> None:
-        """Starts the API server again, on its port and data; returns when it is ready."""
+        """Start the API server again, on its port and data; wait until it is ready."""
         self._launch("apiserver")
         self.wait_ready()
 
     def restart_apiserver(self) -> None:
-        """Stops and starts the API server; objects, certificates and tokens stay valid."""
+        """Stop and start the API server; objects, certificates and tokens stay valid."""
         self.stop_apiserver()
         self.start_apiserver()
 
@@ -152,16 +151,16 @@ class KubeCluster:
         return bool(self._children) and all(child.running for child in self._children.values())
 
     def wait_ready(self) -> None:
-        """Returns when `/readyz` says ok."""
+        """Wait until `/readyz` succeeds."""
         self.wait_until(lambda: self.api.get("/readyz").ok, "get ready")
 
     def wait_until(
         self, claim: Callable[[], bool], verb: str, *, seconds: float = READY_SECONDS
     ) -> None:
-        """Polls `claim`, for which a refused connection is a no; ends early when a server ends.
+        """Poll `claim`; a refused connection counts as false. Fail early if a server ends.
 
         Raises:
-            ServerFailed: in time the cluster did not `verb`; the ends of the logs follow.
+            ServerFailed: the cluster did not `verb` in time; the message has the ends of the logs.
         """
         deadline = time.monotonic() + seconds
         watched = [child for child in self._children.values() if child.running]
@@ -186,11 +185,11 @@ class KubeCluster:
         if not child.ended_within(STOP_SECONDS):
             child.kill()
 
-    # ---- where it is ------------------------------------------------------------------------
+    # ---- addresses and credentials ----------------------------------------------------------
 
     @property
     def folder(self) -> Path:
-        """A folder for files that live as long as the cluster."""
+        """A folder that is deleted with the cluster."""
         if self._scratch is None:
             raise ServerFailed("the cluster is not started")
         return self._scratch.path
@@ -213,7 +212,7 @@ class KubeCluster:
 
     @property
     def ca_file(self) -> Path:
-        """What signed the API server's certificate, PEM."""
+        """PEM file of the CA that signed the API server's certificate."""
         return self.authority.certificate_file
 
     @property
@@ -229,20 +228,19 @@ class KubeCluster:
         return self._api
 
     def connect(self, *, token: str | None = None) -> Api:
-        """A new connection: as the bearer of `token`, else as the administrator."""
+        """Open a connection with the bearer `token`, else as the administrator."""
         identity = self._admin if token is None else None
         return Api(self.api_url, self.authority.client_context(identity), token=token)
 
     def log(self, server: str = "apiserver") -> str:
-        """All that `etcd`, `apiserver` or `controller-manager` has printed, over all its starts."""
+        """Return the output of `etcd`, `apiserver` or `controller-manager` over all its starts."""
         return self._children[server].log_text()
 
     def pid(self, server: str = "apiserver") -> int:
-        """The process id of a server."""
         return self._children[server].pid
 
     def metrics(self) -> Counter[Request]:
-        """Requests served since the API server started; see `counts.request_counts`."""
+        """Return the requests since the API server started; see `counts.request_counts`."""
         return request_counts(self.api.get("/metrics").text)
 
     # ---- tools ------------------------------------------------------------------------------
@@ -254,7 +252,7 @@ class KubeCluster:
         check: bool = True,
         kubeconfig: Path | None = None,
     ) -> "subprocess.CompletedProcess[str]":
-        """Runs kubectl to its end, as the administrator unless another `kubeconfig` is given.
+        """Run kubectl, as the administrator unless a `kubeconfig` is given.
 
         Raises:
             ToolFailed: the exit code is not 0, unless `check` is False.
@@ -269,7 +267,7 @@ class KubeCluster:
         check: bool = True,
         kubeconfig: Path | None = None,
     ) -> "subprocess.CompletedProcess[str]":
-        """Runs helm to its end; otherwise like `kubectl`."""
+        """Run helm; otherwise like `kubectl`."""
         whose = kubeconfig or self.kubeconfig
         return self._run([str(programs.helm()), *arguments], input, check=check, whose=whose)
 
@@ -293,14 +291,14 @@ class KubeCluster:
         return answer
 
     def apply(self, *objects: Mapping[str, object], namespace: str = "default") -> None:
-        """`kubectl apply` of all objects at once; `namespace` is for those that name none."""
+        """Run `kubectl apply` for all objects at once; `namespace` is the default of objects without one."""
         items = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
         self.kubectl("apply", "--namespace", namespace, "-f", "-", input=json.dumps(items))
 
     def install_crds(self, folder: Path = CRDS) -> None:
-        """Applies the CRDs in `folder`; returns when they are established."""
+        """Apply the CRDs in `folder`; wait until they are established."""
         self.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(folder))
-        # Right after its creation a CRD has no conditions at all, which `kubectl wait` takes for an error.
+        # A new CRD has no conditions yet, which is an error for `kubectl wait`.
         wait = ("wait", "--for=condition=Established", "--timeout=60s", "-f", str(folder))
         self.wait_until(
             lambda: self.kubectl(*wait, check=False).returncode == 0,
@@ -309,7 +307,7 @@ class KubeCluster:
         )
 
     def fresh_namespace(self, *, labels: Mapping[str, str] | None = None) -> str:
-        """The name of a new, empty namespace."""
+        """Create a namespace; return its name."""
         name = f"test-{uuid.uuid4().hex[:10]}"
         metadata = {"name": name, "labels": dict(labels or {})}
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
@@ -317,13 +315,13 @@ class KubeCluster:
         return name
 
     def pods_become_ready(self) -> PodsBecomeReady:
-        """A context manager: inside it pending pods become Running and Ready, Jobs' pods succeed."""
+        """Return a context manager in which pending pods become Running and Ready, and pods of Jobs Succeeded."""
         return PodsBecomeReady(self.connect)
 
     # ---- other users ------------------------------------------------------------------------
 
     def token(self, namespace: str, service_account: str, *, seconds: int = TOKEN_SECONDS) -> str:
-        """A token of a service account (TokenRequest), valid for `seconds`, 600 or more."""
+        """Return a token of a service account (TokenRequest), valid for `seconds`, at least 600."""
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{service_account}/token"
         asked = {
             "apiVersion": "authentication.k8s.io/v1",
@@ -333,7 +331,7 @@ class KubeCluster:
         return str(self.api.call("POST", path, asked).need()["status"]["token"])
 
     def kubeconfig_for(self, namespace: str, service_account: str) -> Path:
-        """A kubeconfig with a fresh token of a service account, whose namespace is the default."""
+        """Write a kubeconfig with a new token of a service account, with its namespace as default."""
         path = self.folder / f"{namespace}-{service_account}.kubeconfig"
         user = {"token": self.token(namespace, service_account)}
         launch.write_kubeconfig(self._layout, path, user=user, namespace=namespace)

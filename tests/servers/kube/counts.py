@@ -1,4 +1,4 @@
-"""How many requests the API server has served, by its own metrics."""
+"""Counts of API server requests, from its metrics."""
 
 import re
 from collections import Counter
@@ -10,7 +10,7 @@ READS = ("GET", "LIST", "WATCH", "CONNECT")
 
 
 class Request(NamedTuple):
-    """One kind of request. Server-side apply has the verb APPLY; `subresource` is often empty."""
+    """A kind of request. Server-side apply has the verb APPLY; `subresource` may be empty."""
 
     verb: str
     resource: str
@@ -18,16 +18,16 @@ class Request(NamedTuple):
 
     @property
     def writes(self) -> bool:
-        """Whether the verb changes something."""
+        """Whether the verb writes."""
         return self.verb not in READS
 
 
 def request_counts(metrics: str) -> Counter[Request]:
-    """The requests answered with any status since the API server started, from its `/metrics`.
+    """Parse `/metrics`: requests with any status since the API server started.
 
-    Dry runs and refusals count too, and so does everybody: the controllers, and the end of another
-    test's namespace. Take the difference of two, and only the kinds that you mean. A request counts
-    shortly after its answer: poll for a number that you expect.
+    Dry runs, refusals and requests of controllers and other tests are included, so compare two counts,
+    and only of the relevant kinds. A request is counted shortly after its response: poll for the expected
+    number.
     """
     found: Counter[Request] = Counter()
     for sample in SAMPLE.finditer(metrics):

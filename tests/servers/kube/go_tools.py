@@ -1,4 +1,4 @@
-"""Small Go programs of ours, built once like the servers: one JSON question, one JSON answer."""
+"""The project's small Go programs, built once like the servers: JSON on stdin, JSON on stdout."""
 
 import json
 import subprocess
@@ -16,15 +16,15 @@ LUAHEALTH = programs.GoModule(
 
 
 class GoToolFailed(Exception):
-    """The program ended with another exit code than 0; carries what it said on stderr."""
+    """The program exited with a code other than 0; the message has its stderr."""
 
 
 def ask(tool: programs.GoModule, question: object) -> Any:
-    """What the program `tool`, built on first use, answers.
+    """Run the program `tool`, built on first use; return its output.
 
     Raises:
-        GoToolFailed: it refuses the question.
-        ServersUnavailable: it cannot be built here.
+        GoToolFailed: it refuses the input.
+        ServersUnavailable: it cannot be built on this machine.
     """
     program = programs.go_programs(tool) / tool.name
     answer = subprocess.run(

@@ -1,4 +1,4 @@
-"""How the servers of a test cluster are called: command lines, keys and kubeconfigs."""
+"""Command lines, keys and kubeconfigs of the servers of a test cluster."""
 
 import base64
 import json
@@ -26,7 +26,7 @@ CONTROLLERS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """Where everything of one cluster is: its folder, its authority, its three ports."""
+    """Folder, certificate authority and ports of a cluster."""
 
     folder: Path
     authority: certs.Authority
@@ -36,18 +36,18 @@ class Layout:
 
     @property
     def api_url(self) -> str:
-        """The API server, as everybody reaches it."""
+        """URL of the API server."""
         return f"https://{LOOPBACK}:{self.api_port}"
 
     @property
     def kubeconfig(self) -> Path:
-        """The administrator's."""
+        """The administrator's kubeconfig."""
         return self.folder / "admin.kubeconfig"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credentials:
-    """The files that the API server and the administrator show."""
+    """Credential files of the API server and the administrator."""
 
     server: certs.Identity
     admin: certs.Identity
@@ -56,13 +56,13 @@ class Credentials:
 
 
 def write_credentials(layout: Layout) -> Credentials:
-    """Signs the certificates, makes the key pair of service accounts, writes the admin's kubeconfig."""
+    """Sign the certificates, create the key pair of service accounts, write the admin's kubeconfig."""
     key = ec.generate_private_key(ec.SECP256R1())
     signing, verifying = layout.folder / "sa.key", layout.folder / "sa.pub"
     signing.write_bytes(
         key.private_bytes(
             serialization.Encoding.PEM,
-            serialization.PrivateFormat.TraditionalOpenSSL,  # Kubernetes reads no PKCS#8 EC keys
+            serialization.PrivateFormat.TraditionalOpenSSL,  # Kubernetes does not read PKCS#8 EC keys
             serialization.NoEncryption(),
         )
     )
@@ -88,7 +88,7 @@ def write_credentials(layout: Layout) -> Credentials:
 def write_kubeconfig(
     layout: Layout, path: Path, *, user: Mapping[str, str], namespace: str
 ) -> None:
-    """A kubeconfig with one context. JSON, which is YAML; everything embedded, as it often is."""
+    """Write a kubeconfig with one context, as JSON with embedded certificates."""
     cluster = {
         "server": layout.api_url,
         "certificate-authority-data": _embedded(layout.authority.certificate_file),
@@ -107,7 +107,7 @@ def write_kubeconfig(
 
 
 def etcd_command(layout: Layout, program: Path) -> list[str]:
-    """etcd alone, on a folder that need not survive a power cut."""
+    """Return the command line of a single etcd without fsync."""
     clients = f"http://{LOOPBACK}:{layout.etcd_port}"
     peers = f"http://{LOOPBACK}:{layout.peer_port}"
     return [
@@ -125,9 +125,9 @@ def etcd_command(layout: Layout, program: Path) -> list[str]:
 def apiserver_command(
     layout: Layout, program: Path, credentials: Credentials, flags: tuple[str, ...]
 ) -> list[str]:
-    """The API server with RBAC and its usual admission.
+    """Return the command line of the API server with RBAC and default admission plugins.
 
-    Without the plugin ServiceAccount, which would mount tokens into pods that nobody runs.
+    The plugin ServiceAccount is disabled, because no pod runs that needs a token.
     """
     return [
         str(program),
@@ -151,7 +151,7 @@ def apiserver_command(
 
 
 def controller_manager_command(layout: Layout, program: Path) -> list[str]:
-    """The controllers that charts, owner references and namespaces need."""
+    """Return the command line of the controllers that charts, owner references and namespaces need."""
     return [
         str(program),
         f"--kubeconfig={layout.kubeconfig}",

@@ -1,4 +1,4 @@
-"""What Argo CD says about an object, given one of its health scripts in Lua."""
+"""The health that Argo CD computes for an object from a health script in Lua."""
 
 from collections.abc import Mapping
 
@@ -6,11 +6,11 @@ from tests.servers.kube.go_tools import LUAHEALTH, ask
 
 
 def health(script: str, obj: Mapping[str, object], *, open_libs: bool = False) -> tuple[str, str]:
-    """Status and message that the script returns for the global `obj`.
+    """Return status and message of the script for the global `obj`.
 
-    Argo CD gives a script one second and, unless its `useOpenLibs` is set, nothing but the base,
-    package and table libraries: no `string`. (`os.time` and `os.date`, which it allows too, are
-    missing here.) A status that Argo CD does not know becomes `Unknown`.
+    Argo CD limits a script to one second and, unless `useOpenLibs` is set, to the base, package and
+    table libraries. (`os.time` and `os.date`, which it also allows, are missing here.) A status that is
+    invalid in Argo CD becomes `Unknown`.
 
     Raises:
         GoToolFailed: the script fails, does not end in time, or returns no table.

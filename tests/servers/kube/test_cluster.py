@@ -1,4 +1,4 @@
-"""The test cluster is a Kubernetes: users, controllers, admission, outages."""
+"""Tests of the test cluster: users, controllers, admission, outages."""
 
 import base64
 import http.server
@@ -159,7 +159,7 @@ def test_an_admission_policy_refuses(kube: KubeCluster, kube_namespace: str) -> 
 
 
 class Refuses(http.server.BaseHTTPRequestHandler):
-    """A validating webhook that refuses whatever it is asked."""
+    """A validating webhook that refuses every request."""
 
     def do_POST(self) -> None:
         document = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -180,7 +180,7 @@ class Refuses(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *words: object) -> None:
-        """Says nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""`python -m tests.servers.kube` runs a cluster until its stdin closes."""
+"""Tests of `python -m tests.servers.kube`, which runs a cluster until its stdin closes."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""kstatus and Argo CD's Lua answer as their owners' programs would."""
+"""Tests of the programs with kstatus and Argo CD's Lua."""
 
 import pytest
 

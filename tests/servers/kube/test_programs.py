@@ -1,4 +1,4 @@
-"""Programs are pinned, and a machine that cannot have them is told what to install."""
+"""Tests of pinned programs and of the messages about missing ones."""
 
 import subprocess
 from pathlib import Path
@@ -17,7 +17,7 @@ def executable(folder: Path, name: str, script: str) -> None:
 
 @pytest.fixture
 def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The only folder on PATH; the cache is empty."""
+    """Return the only folder on PATH; the cache is empty."""
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     monkeypatch.setenv("KQUOTA_CACHE", str(tmp_path / "cache"))
     (tmp_path / "bin").mkdir()

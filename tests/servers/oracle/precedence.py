@@ -1,7 +1,7 @@
-"""Kafka's own answer to "which limit applies to this client, and who shares it".
+"""Kafka's own implementation of which limit applies to a client, and which clients share it.
 
-One JVM running the newest quota manager (`org.apache.kafka.server.quota.ClientQuotaManager`) answers
-any number of questions; all 256 subsets of the eight levels fit in one.
+One JVM with the newest quota manager (`org.apache.kafka.server.quota.ClientQuotaManager`) processes any
+number of requests; one request can hold all 256 subsets of the eight levels.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,12 +16,12 @@ from tests.servers.tools import Conversation, JavaSource
 SOURCE = JavaSource(
     path=Path(__file__).parent / "PrecedenceOracle.java", class_name="PrecedenceOracle"
 )
-UNLIMITED = 2.0**63  # what the manager answers when nothing matches: Long.MAX_VALUE as a double
+UNLIMITED = 2.0**63  # the manager's limit if no quota matches: Long.MAX_VALUE as a double
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """A client as a broker sees it; the client id may be empty."""
+    """A client as a broker identifies it; the client id may be empty."""
 
     user: str
     client_id: str
@@ -29,7 +29,7 @@ class Caller:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The limit of one caller, None for unlimited, and the tags of the bucket he counts in.
+    """The limit of a caller, None for unlimited, and the metric tags that the caller is counted under.
 
     The user's tag is percent-encoded by Kafka's `Sanitizer`.
     """
@@ -39,16 +39,16 @@ class Verdict:
 
 
 class PrecedenceOracle:
-    """A running quota manager; use it in a `with`."""
+    """A running quota manager, as a context manager."""
 
     def __init__(self, version: str = jars.NEWEST) -> None:
-        """Starts the JVM; `version` is 4.3.1 or newer, where the manager is a public Java class."""
+        """Start the JVM; `version` is 4.3.1 or newer, where the manager is a public Java class."""
         self._talk = Conversation(version, SOURCE)
 
     def resolve(
         self, cases: Iterable[tuple[Mapping[Entity, float], Sequence[Caller]]]
     ) -> list[list[Verdict]]:
-        """For each case (limits of one key by entity, callers) one verdict per caller, in order."""
+        """Return, for each case (limits of one key by entity, callers), one verdict per caller, in order."""
         question = {
             "cases": [
                 {
@@ -66,11 +66,9 @@ class PrecedenceOracle:
         return [[_verdict(one) for one in case] for case in answer["cases"]]
 
     def __enter__(self) -> Self:
-        """Itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Ends the JVM."""
         self._talk.close()
 
 

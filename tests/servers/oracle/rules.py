@@ -1,7 +1,7 @@
-"""Kafka's own validation of alterations and its describe filters, without a broker.
+"""Kafka's own validation of alterations and describe filters, without a broker.
 
-`ClientQuotaControlManager` and `ClientQuotasImage` of any supported version in one JVM: what they
-say is what a KRaft broker of that version says, error codes and words included.
+`ClientQuotaControlManager` and `ClientQuotasImage` of any supported version in one JVM, with the error
+codes and messages of a KRaft broker of that version.
 """
 
 import math
@@ -18,8 +18,8 @@ SOURCE = JavaSource(
     class_name="org.apache.kafka.controller.RulesOracle",
 )
 
-# An entry as it is sent: entity parts in order (a type may come twice), operations in order (a key
-# may come twice), None for the default name and for "remove".
+# An entry of a request: entity parts in order (a type may occur twice), operations in order (a key
+# may occur twice), None for the default name and for "remove".
 Entry = tuple[Sequence[tuple[str, str | None]], Sequence[tuple[str, float | None]]]
 Component = tuple[
     str, int, str | None
@@ -27,12 +27,12 @@ Component = tuple[
 
 
 class BatchRefused(Exception):
-    """The controller refused the whole request; carries the Java exception's class and words."""
+    """The controller refused the whole request; the message has the Java exception's class and message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Described:
-    """The answer to a describe: a code, Kafka's words for it, and the entities when it is 0."""
+    """The response to a describe: error code, message, and quotas if the code is 0."""
 
     code: int
     message: str | None
@@ -40,18 +40,18 @@ class Described:
 
 
 class RulesOracle:
-    """Quotas in memory under Kafka's rules; use it in a `with`."""
+    """Quotas in memory under Kafka's rules, as a context manager."""
 
     def __init__(self, version: str) -> None:
-        """Starts the JVM with the classes of `version`, empty."""
+        """Start the JVM with the classes of `version`, without quotas."""
         self._talk = Conversation(version, SOURCE)
 
     def reset(self) -> None:
-        """Forgets all quotas."""
+        """Remove all quotas."""
         self._talk.ask({"ask": "reset"})
 
     def load(self, quotas: Mapping[Entity, Mapping[str, float]]) -> None:
-        """Adds quotas without validation, as a replay of the metadata log does."""
+        """Add quotas without validation, as a replay of the metadata log does."""
         rows = [
             {"entity": owner, "key": key, "value": _number(value)}
             for owner, values in quotas.items()
@@ -60,10 +60,10 @@ class RulesOracle:
         self._talk.ask({"ask": "load", "quotas": rows})
 
     def alter(self, entries: Iterable[Entry], *, validate_only: bool = False) -> list[Answer]:
-        """The results, in hash order as from a broker; valid entries are committed.
+        """Validate and commit entries; return the results, in hash order as from a broker.
 
         Raises:
-            BatchRefused: more than 10,000 records came of it.
+            BatchRefused: the entries result in more than 10,000 records.
         """
         question = {
             "ask": "alter",
@@ -84,7 +84,7 @@ class RulesOracle:
         ]
 
     def describe(self, components: Iterable[Component] = (), *, strict: bool = False) -> Described:
-        """What a describe with this filter answers; by default everything."""
+        """Describe the quotas that match a filter; by default all."""
         question = {"ask": "describe", "strict": strict, "components": list(components)}
         answer = self._talk.ask(question)
         quotas = {
@@ -94,11 +94,9 @@ class RulesOracle:
         return Described(code=answer["code"], message=answer["message"], quotas=quotas)
 
     def __enter__(self) -> Self:
-        """Itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Ends the JVM."""
         self._talk.close()
 
 
@@ -107,7 +105,7 @@ def _entity(parts: Iterable[Sequence[str | None]]) -> Entity:
 
 
 def _number(value: float | None) -> float | str | None:
-    """JSON has no NaN and no infinities; Java reads these words."""
+    """Convert a value to JSON; NaN and infinities become the strings that Java parses."""
     if value is None or math.isfinite(value):
         return value
     return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")

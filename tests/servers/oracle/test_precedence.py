@@ -1,4 +1,4 @@
-"""Kafka's quota manager, asked about rows computed by hand from its documentation."""
+"""Tests of the precedence oracle against cases computed by hand from Kafka's documentation."""
 
 from collections.abc import Iterator
 

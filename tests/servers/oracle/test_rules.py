@@ -1,4 +1,4 @@
-"""Kafka's validation and filters, asked about rows of its source, and compared with a broker."""
+"""Tests of the rules oracle against cases from Kafka's source, and against brokers."""
 
 import math
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""conftest, which judges JSON by Rego: built once from a pinned Go module."""
+"""conftest, which checks JSON against Rego policies: built once from a pinned Go module."""
 
 import json
 import subprocess
@@ -16,7 +16,7 @@ CONFTEST = programs.GoModule(
 
 
 def verdicts(policy: Path, document: str) -> dict[str, list[str]]:
-    """What the rules of a folder say of a JSON document: ``failures`` and ``warnings``, sorted.
+    """Check a JSON document against the policies of a folder; return ``failures`` and ``warnings``, sorted.
 
     Raises:
         ServersUnavailable: conftest cannot be built here.

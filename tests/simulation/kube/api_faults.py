@@ -1,4 +1,4 @@
-"""The faults of a world with operators, besides those of brokers and network."""
+"""The faults of a simulation of operators, besides those of brokers and network."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast
@@ -20,21 +20,21 @@ def _process(event: FaultEvent) -> SimulatedProcess | None:
 
 
 def _terminate(event: FaultEvent) -> None:
-    """A pod is asked to end, as by a rollout."""
+    """Send SIGTERM to a pod, as in a rollout."""
     process = _process(event)
     if process is not None and (stop := _world(event).stops.get(process.name)) is not None:
         stop.set()
 
 
 def _pause(event: FaultEvent) -> None:
-    """Nothing of a process runs; its connections stay and its clocks go on."""
+    """Pause a process; its connections stay open and its clocks continue."""
     process = _process(event)
     if process is not None:
         _world(event).pause(process, event.until)
 
 
 def _clock_step(event: FaultEvent) -> None:
-    """A wall clock is corrected."""
+    """Step the wall clock of a replica."""
     world = _world(event)
     replica = event.chance.choice(world.replicas)
     seconds = event.chance.choice((-30.0, -5.0, 5.0, 30.0))
@@ -95,4 +95,4 @@ API_TABLE: Mapping[str, Callable[[Any], None]] = {
     "watch lag": _lag,
     "compaction": _compaction,
 }
-"""What each kind does."""
+"""Kind -> function."""

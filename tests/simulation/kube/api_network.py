@@ -1,6 +1,6 @@
-"""The way to the API server: latency, outages, refusals, lost answers, requests that are carried out late, watches that lag.
+"""The network to the API server: latency, outages, errors, lost responses, late execution of requests, lagging watches.
 
-A request that has left is carried out whatever becomes of its sender. Implements ``HttpTransport`` and ``Watch``.
+A sent request may be executed after the death of its sender. Implements ``HttpTransport`` and ``Watch``.
 """
 
 import asyncio
@@ -17,10 +17,10 @@ from tests.simulation.processes import SimulatedProcess
 from tests.simulation.virtual_loop import VirtualLoop
 
 LATE_SECONDS = 30.0
-"""How long after its arrival a slow request can be carried out: below the 34 s of the server's own storage timeout."""
+"""Maximum delay of a slow request's execution after its arrival, below the server's storage timeout of 34 s."""
 
 WATCH_SECONDS = 300.0
-"""Mean time until the server ends a watch by itself."""
+"""Mean time until the server ends a watch."""
 
 LIST_AGAIN_SECONDS = 2.0
 BACKOFFS = (0.2, 0.5, 1.0, 2.0, 5.0)
@@ -29,15 +29,15 @@ _WORLD = contextvars.Context()
 
 
 class ApiNetwork:
-    """Between processes and the API server.
+    """The network between processes and the API server.
 
     Attributes:
         chances: Kind of fault -> share of the requests: ``api error``, ``api lost answer``, ``api slow``.
-        is_down: Whether the server answers no request.
-        isolated: Names of processes that do not reach it.
-        lags: Name of a process and plural -> until when its watch of a kind reports nothing.
-        held_at: No watch reports anything newer than this revision; ``None`` = everything.
-        dropped: Revisions that no watch reports.
+        is_down: Whether the server is unreachable.
+        isolated: Names of processes that cannot reach the server.
+        lags: Name of a process and plural -> time until which its watch of a kind reports nothing.
+        held_at: Watches report no revision after this one; ``None`` = all.
+        dropped: Revisions that watches skip.
     """
 
     def __init__(self, loop: VirtualLoop, server: ApiServer, chance: random.Random) -> None:
@@ -53,7 +53,7 @@ class ApiNetwork:
         server.on_event = self._wake
 
     def heal(self) -> None:
-        """No faults any more."""
+        """End all faults."""
         self.chances.clear()
         self.is_down = False
         self.isolated.clear()
@@ -62,15 +62,15 @@ class ApiNetwork:
         self._wake()
 
     def latency(self) -> float:
-        """Seconds of one way."""
+        """Return a random one-way latency in seconds."""
         return 0.001 + self._chance.random() * 0.004
 
     def reaches(self, process: SimulatedProcess) -> bool:
-        """Whether bytes get through."""
+        """Whether a process can reach the server."""
         return not self.is_down and process.name not in self.isolated
 
     def drop_watches(self) -> None:
-        """End every watch; each begins again where it was."""
+        """End every watch; each restarts at its last revision."""
         self.generation += 1
         self._wake()
 
@@ -79,7 +79,7 @@ class ApiNetwork:
     def leave(
         self, process: SimulatedProcess, request: HttpRequest
     ) -> "asyncio.Future[HttpResponse | NoResponse]":
-        """A request leaves a process; the answer, if one comes."""
+        """Send a request of a process; return a future of the response, which may never complete."""
         answer: asyncio.Future[HttpResponse | NoResponse] = self.loop.create_future()
         self.loop.call_later(
             self.latency(), self._arrive, process, request, answer, context=_WORLD.copy()
@@ -93,7 +93,7 @@ class ApiNetwork:
         answer: "asyncio.Future[HttpResponse | NoResponse]",
     ) -> None:
         if not self.reaches(process):
-            if self._chance.random() < 0.5:  # Else it is lost, and the sender waits.
+            if self._chance.random() < 0.5:  # Else the request is lost, and the sender waits.
                 refused = NoResponse(kind=NoResponseKind.CONNECT, text="connection refused")
                 self._return(answer, refused)
             return
@@ -148,26 +148,26 @@ class ApiNetwork:
                 future.set_result(None)
 
     async def news(self, seconds: float) -> None:
-        """Wait for a change, or for some time."""
+        """Wait for a change, at most ``seconds``."""
         future: asyncio.Future[None] = self.loop.create_future()
         self._changed.append(future)
         _ = await asyncio.wait({future}, timeout=seconds)
         _ = future.cancel()
 
     def since(self, revision: int, plural: str) -> list[ApiEvent] | None:
-        """What a watch reports after a revision; ``None`` = that is too long ago."""
+        """Return the events that a watch reports after a revision; ``None`` = it is compacted."""
         news = self.server.since(revision, plural)
         if news is None or self.held_at is None:
             return news
         return [event for event in news if event.revision <= self.held_at]
 
     def chance_of_watch(self) -> float:
-        """Seconds until the server ends a watch."""
+        """Return the random time until the server ends a watch, in seconds."""
         return self._chance.expovariate(1 / WATCH_SECONDS) + 1.0
 
 
 class ProcessTransport:
-    """The connections of one process."""
+    """The HTTP transport of a process."""
 
     def __init__(self, network: ApiNetwork, process: SimulatedProcess) -> None:
         self._network, self._process = network, process
@@ -175,7 +175,7 @@ class ProcessTransport:
     async def send(
         self, request: HttpRequest, *, route: Route | None = None
     ) -> HttpResponse | NoResponse:
-        """A planned kill falls before or after the request has left."""
+        """Send a request; a planned kill may occur before or after it is sent."""
         del route
         self._process.step()
         answer = self._network.leave(self._process, request)
@@ -183,13 +183,13 @@ class ProcessTransport:
         return await answer
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing."""
 
 
 class ProcessWatch:
-    """The watches of one process, in place of Kopf's: a listing, then events, and a listing anew when that is too old.
+    """The watches of a process, instead of Kopf's: a list, then events, and a new list after a compaction.
 
-    A listing after a gap reports no deletion, as Kopf's does not.
+    As in Kopf, a list after a gap reports no deletions.
     """
 
     def __init__(self, network: ApiNetwork, process: SimulatedProcess) -> None:
@@ -246,7 +246,7 @@ class ProcessWatch:
     async def _stream(
         self, plural: str, namespaces: Sequence[str], revision: int, events: EventBuffer
     ) -> int | None:
-        """One watch; where the next one begins, ``None`` = with a listing."""
+        """Run a watch; return the revision of the next one, ``None`` = it begins with a list."""
         network = self._network
         generation, until = network.generation, network.loop.time() + network.chance_of_watch()
         while True:
@@ -276,7 +276,7 @@ class ProcessWatch:
                     events.put(event.kind, event.obj)
 
     async def _lag(self, plural: str) -> None:
-        """Nothing arrives while the stream of this kind is late."""
+        """Wait until the lag of this kind has ended."""
         key = self._process.name, plural
         until = self._network.lags.get(key, 0.0)
         if until > self._network.loop.time():

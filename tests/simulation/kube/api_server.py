@@ -1,7 +1,7 @@
-"""An API server in memory: HTTP requests in, HTTP answers out, with resource versions, finalizers, statuses and a history.
+"""A Kubernetes API server in memory: HTTP requests and responses, resource versions, finalizers, statuses, watch history.
 
-Every write has one number for all kinds, as in etcd. No write happens without a change, conflicts and tests of patches
-are answered as the real server answers them. No schemas, no admission, no field managers: statuses have one writer.
+All kinds share one revision, as in etcd. A write without a change makes no revision; conflicts and failed tests of patches
+have the responses of a real server. No schemas, admission or field managers: statuses have one writer.
 """
 
 import json
@@ -22,7 +22,7 @@ GENERATIONS = frozenset({"clientquotas", "quotaclusters"})
 
 
 class Refused(Exception):
-    """The server refuses a request."""
+    """An error response."""
 
     def __init__(self, status: int, reason: str, message: str = "") -> None:
         super().__init__(message or reason)
@@ -31,7 +31,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ApiEvent:
-    """One change, as watches report it."""
+    """A watch event."""
 
     revision: int
     kind: str
@@ -41,16 +41,16 @@ class ApiEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiWrite:
-    """One change, as the laws judge it.
+    """A write, as the laws check it.
 
     Attributes:
         at: Seconds since the epoch.
-        writer: Name of the process, or of the person.
+        writer: Name of the process or the user.
         verb: create, update, patch, merge, apply, delete.
-        place: Of the object.
-        before: The object before; ``None`` = it is new.
-        after: The object now; ``None`` = it is gone.
-        is_bound: Whether the request named the version or the finalizer that it replaces.
+        place: Place of the object.
+        before: The object before; ``None`` = created.
+        after: The object after; ``None`` = deleted.
+        is_bound: Whether the request is conditional on a resource version or tests the replaced value.
     """
 
     at: float
@@ -64,7 +64,7 @@ class ApiWrite:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Address:
-    """What a path names."""
+    """The parts of a URL path."""
 
     plural: str
     namespace: str | None
@@ -83,17 +83,17 @@ def _address(path: str) -> _Address:
 
 
 class ApiServer:
-    """See the module.
+    """The API server; see the module.
 
     Args:
-        now: Seconds since the epoch.
+        now: Returns the time in seconds since the epoch.
 
     Attributes:
-        objects: What is stored. Stored objects are never changed, only replaced.
-        history: What watches still can report, oldest first.
-        compacted: Watches from before this revision are answered 410.
-        on_write: Called with every change.
-        on_post: Called with the writer and the plural of what is posted and not stored (Events).
+        objects: Stored objects; they are replaced, never modified.
+        history: Events that watches can still report, oldest first.
+        compacted: Watches from before this revision get 410.
+        on_write: Called with every write.
+        on_post: Called with writer and plural of posted objects that are not stored (Events).
     """
 
     def __init__(self, now: Callable[[], float]) -> None:
@@ -109,18 +109,18 @@ class ApiServer:
         self._pages: dict[str, tuple[list[Obj], int]] = {}
         self._uids = 0
 
-    # -- what people and tests use --------------------------------------------------------------------
+    # -- for users and tests --------------------------------------------------------------------------
 
     def find(self, plural: str, namespace: str, name: str) -> Obj | None:
-        """An object as it is now."""
+        """Return the current object; ``None`` if there is none."""
         return self.objects.get((plural, namespace, name))
 
     def of(self, plural: str) -> Iterator[Obj]:
-        """All objects of a kind, by namespace and name."""
+        """Return all objects of a kind, sorted by namespace and name."""
         return (self.objects[place] for place in sorted(self.objects) if place[0] == plural)
 
     def put(self, writer: str, plural: str, obj: Obj) -> Obj:
-        """Create an object or replace its spec, its data, its labels and its annotations."""
+        """Create an object, or replace its content and merge its metadata; the status is kept."""
         metadata = obj["metadata"]
         place = plural, metadata.get("namespace", ""), metadata["name"]
         before = self.objects.get(place)
@@ -133,10 +133,10 @@ class ApiServer:
         )
 
     def remove(self, writer: str, place: Place, *, uid: str = "") -> None:
-        """Delete an object, or begin to if it has finalizers.
+        """Delete an object, or mark it for deletion if it has finalizers.
 
         Raises:
-            Refused: It is not there, or is another one.
+            Refused: It does not exist, or has another uid.
         """
         before = self._existing(place)
         if uid and before["metadata"]["uid"] != uid:
@@ -151,7 +151,7 @@ class ApiServer:
         self._drop(writer, "delete", place, before, is_bound=True)
 
     def since(self, revision: int, plural: str) -> list[ApiEvent] | None:
-        """What happened to a kind after a revision; ``None`` = too long ago."""
+        """Return the events of a kind after a revision; ``None`` = compacted."""
         if revision < self.compacted:
             return None
         return [
@@ -159,7 +159,7 @@ class ApiServer:
         ][::-1]
 
     def compact(self) -> None:
-        """Forget the history."""
+        """Drop the history and the pages of lists."""
         self.history.clear()
         self._pages.clear()
         self.compacted = self.revision
@@ -167,7 +167,7 @@ class ApiServer:
     # -- requests ---------------------------------------------------------------------------------------
 
     def answer(self, request: HttpRequest, writer: str) -> HttpResponse:
-        """Carry out a request of the product."""
+        """Execute a request; return the response."""
         try:
             text = self._carry_out(request, writer)
         except Refused as refusal:
@@ -273,7 +273,7 @@ class ApiServer:
         return f'{{"kind":"List","metadata":{json.dumps(metadata)},"items":[{items}]}}'
 
     def listed(self, plural: str, namespace: str | None) -> list[Obj]:
-        """A collection as it is now."""
+        """Return the current objects of a kind, sorted."""
         return [
             self.objects[place]
             for place in sorted(self.objects)
@@ -362,7 +362,7 @@ class ApiServer:
 
 
 def reversed_until(history: list[ApiEvent], revision: int) -> Iterator[ApiEvent]:
-    """Events after a revision, newest first."""
+    """Yield the events after a revision, newest first."""
     for event in reversed(history):
         if event.revision <= revision:
             return

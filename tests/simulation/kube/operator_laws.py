@@ -1,6 +1,6 @@
-"""What must be true at every moment of a world with operators, besides the laws of every world.
+"""Invariants of a simulation of operators, in addition to ``tests.simulation.laws``.
 
-Judged from the brokers' log, the objects of the API server and standard output of the operators alone.
+They are checked on the brokers' log, the objects of the API server and standard output of the operators only.
 """
 
 from collections import defaultdict
@@ -26,22 +26,22 @@ from tests.simulation.laws import LATE_SECONDS, LawBroken, Laws, Run
 from tests.simulation.laws import entity_of as entity_named
 
 VIEW_SECONDS = 600.0
-"""How old a document may be that a value is written for: watches lag and requests are tried again."""
+"""Maximum age of the document version that a value is written for: watches lag and requests are retried."""
 
 LISTED_SECONDS = 300.0
-"""How old the listing may be that a removal is made for: from the listing to the latest landing of the write."""
+"""Maximum age of the list that a removal is based on: from the list until the write is committed."""
 
 SHOWN_SECONDS = 240.0
-"""How old the observation may be that a status shows."""
+"""Maximum age of the observation that a status shows."""
 
 GIVEN_UP_SECONDS = 600.0
-"""After so long a deletion leaves its limits behind."""
+"""Time after which a deletion may leave its limits in Kafka."""
 
 BOUND = frozenset({"update", "apply", "patch"})
 
 
 class OperatorLaws(Laws):
-    """The laws of one world with operators."""
+    """The laws of a simulation of operators."""
 
     def __init__(self, rules: Rules, image: Image, *, max_removals: int = 10_000) -> None:
         super().__init__(rules, image, max_removals=max_removals)
@@ -53,10 +53,10 @@ class OperatorLaws(Laws):
         self.unseen: set[str] = set()
         self.given_up: set[str] = set()
 
-    # -- what happened -------------------------------------------------------------------------------
+    # -- events --------------------------------------------------------------------------------------
 
     def documents_changed(self, at: float, documents: Mapping[str, Declaration]) -> None:
-        """Users declare this from now on."""
+        """Record the declared documents from now on."""
         for run in self.runs:
             if not run.process and run.ended is None:
                 run.ended = at
@@ -64,18 +64,18 @@ class OperatorLaws(Laws):
         self.began(Run(process="", started=at, documents=documents))
 
     def intended_by(self, at: float, process: str) -> None:
-        """A process begins to write; what it wrote before may still land."""
+        """Record that a process begins to write; its earlier writes may still be committed."""
         self.ended(at, process)
         self.runs.append(Run(process=process, started=at, documents=self.documents))
 
     def ended(self, at: float, process: str) -> None:
-        """A process sends nothing more."""
+        """Record that a process sends no more writes."""
         for run in self.runs:
             if run.process == process and run.ended is None:
                 run.ended = at
 
     def written(self, write: ApiWrite) -> None:
-        """An operator changed an object."""
+        """Check a write of an operator to an object."""
         if write.before is not None and write.verb in BOUND and not write.is_bound:
             raise LawBroken(f"a write that is not bound to a version: {write.verb} {write.place}")
         if write.place[0] != "clientquotas" or write.before is None:
@@ -118,7 +118,7 @@ class OperatorLaws(Laws):
     # -- laws ----------------------------------------------------------------------------------------
 
     def _lawful_status(self, at: float, obj: Obj) -> None:
-        """Ready is said only of a spec that is live, or was when it was looked at."""
+        """Check that Ready is true only if the spec is live, or was when it was observed."""
         status = obj["status"]
         ready = condition(status, "Ready")
         current = status.get("observedGeneration") == obj["metadata"]["generation"]
@@ -128,7 +128,7 @@ class OperatorLaws(Laws):
         shown = {item["key"]: item.get("live") for item in status.get("keys", ())}
         for key, value in values_of(obj).items():
             pair = entity, key
-            # Drift counts when it was observed twice, and not at once after a change of leaders.
+            # Drift counts only after two observations, so not immediately after a change of leaders.
             since = self.unconfirmed.setdefault(pair, at) if shown.get(key) != value else at
             if shown.get(key) == value:
                 _ = self.unconfirmed.pop(pair, None)
@@ -140,19 +140,19 @@ class OperatorLaws(Laws):
                 )
 
     def _lawful_release(self, at: float, obj: Obj) -> None:
-        """A document goes when what it owns is removed, or is kept by its policy, or could not be removed for long."""
+        """Check that a document is released only if its limits are removed, retained by its policy, or not its own."""
         document = document_of(obj)
         if effective_policy_of(obj, self.rules) is DeletionPolicy.RETAIN:
             return
         if self.recorded_uids.get(document) != obj["metadata"]["uid"]:
-            return  # Records say that it was deleted, so its limit goes as soon as it may.
+            return  # The records mark it as deleted, so its limit is removed as soon as possible.
         for entity, record in self.records.records.items():
             for key, owner in record.pairs():
                 pair = entity, key
                 value = record.applied[COLUMNS.index(key)]
                 if owner.document != document or pair in self.records.orphaned:
                     continue
-                # The end of an override removes what its document left.
+                # The end of an override removes the limit of its document.
                 if owner.deletion_policy is DeletionPolicy.RETAIN or pair in self.records.overrides:
                     continue
                 if self.live(pair) == value and not self._is_frozen(pair):
@@ -166,7 +166,7 @@ class OperatorLaws(Laws):
             Policy.CREATE_ONLY,
         } or not self.rules.in_scope(pair[0])
 
-    # -- memory --------------------------------------------------------------------------------------
+    # -- state ---------------------------------------------------------------------------------------
 
     def _lately(self, commit: Commit) -> list[Run]:
         return [
@@ -186,7 +186,7 @@ class OperatorLaws(Laws):
         return self._was_overridden(commit, pair) or super()._asked(commit, pair, value)
 
     def _was_overridden(self, commit: Commit, pair: Pair) -> bool:
-        """Whether an override, or its end, asked for a value within the time that a write can take."""
+        """Whether an override or its end may have caused the write."""
         at = self.overridden_at.get(pair)
         return pair in self.records.overrides or (at is not None and at > commit.at - VIEW_SECONDS)
 
@@ -195,7 +195,7 @@ class OperatorLaws(Laws):
 
 
 def condition(status: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
-    """One condition of a status, empty if it is not there."""
+    """Return a condition of a status, empty if there is none."""
     for candidate in status.get("conditions", ()):
         if candidate["type"] == kind:
             return dict(candidate)
@@ -203,6 +203,6 @@ def condition(status: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
 
 
 def effective_policy_of(obj: Obj, rules: Rules) -> DeletionPolicy:
-    """What the deletion of a document means by its last spec."""
+    """Return the effective deletion policy of a document's last spec."""
     policy = obj["spec"].get("deletionPolicy")
     return effective_policy(None if policy is None else DeletionPolicy(policy), rules)

@@ -1,4 +1,4 @@
-"""One world with operators: two replicas, an API server, the brokers, users of both; judged and brought to rest."""
+"""A simulation of operators: two replicas, an API server, brokers, users of both; checked by the laws until it converges."""
 
 import asyncio
 import random
@@ -39,11 +39,11 @@ from tests.simulation.world import World
 
 REPLICAS = ("operator-a", "operator-b")
 RESTART_SECONDS = (1.0, 1.0, 10.0, 40.0)
-"""How long a pod takes to begin again."""
+"""Times until a pod restarts."""
 
 
 class OperatorWorld(World):
-    """A world under way."""
+    """A running simulation of operators."""
 
     fault_table: ClassVar[Mapping[str, Callable[[Any], None]]] = API_TABLE
     laws: OperatorLaws
@@ -66,7 +66,7 @@ class OperatorWorld(World):
     # -- operators -----------------------------------------------------------------------------------
 
     async def operate(self) -> None:
-        """Begin both replicas."""
+        """Start all replicas."""
         for replica in self.replicas:
             self._start(replica)
 
@@ -99,7 +99,7 @@ class OperatorWorld(World):
             self.loop.call_later(wait, self._start, replica)
 
     def pause(self, process: SimulatedProcess, until: float) -> None:
-        """Nothing of a process runs until then."""
+        """Pause a process until a time of the loop."""
         if process.paused_calls is None:
             process.paused_calls = []
             self.loop.hold = _hold
@@ -107,14 +107,14 @@ class OperatorWorld(World):
             self.loop.call_at(until, self.go_on, process)
 
     def go_on(self, process: SimulatedProcess) -> None:
-        """A paused process runs again."""
+        """Resume a paused process."""
         calls, process.paused_calls = process.paused_calls, None
         if calls is not None:
             self.trace(process.name, "goes on")
             self.loop.go_on(calls)
 
     def alters(self, process: SimulatedProcess, candidate: Candidate) -> None:
-        """A process is about to alter quotas."""
+        """Check that a process which is about to alter quotas is the only leader."""
         if not candidate.leading:
             self._break(f"a deposed leader alters quotas: {process.name}")
         for name, other in self.candidates.items():
@@ -122,7 +122,7 @@ class OperatorWorld(World):
                 self._break(f"two leaders: {process.name} alters quotas and {name} leads")
 
     def audited(self, process: SimulatedProcess, content: bytes) -> None:
-        """A process printed lines of the audit log."""
+        """Check the lines of the audit log that a process printed."""
         at = self.clock.now()
         if b'"INTENDED"' in content:
             self.laws.intended_by(at, process.name)
@@ -166,7 +166,7 @@ class OperatorWorld(World):
         super()._prepare()
 
     def configure(self, **fields: object) -> None:
-        """The QuotaCluster of the world, with some other fields of its spec."""
+        """Write the QuotaCluster, with the given fields of its spec replaced."""
         obj = quota_cluster(self.settings)
         spec = {**obj["spec"], **fields}
         _ = self.server.put("admin", "quotaclusters", {**obj, "spec": spec})
@@ -194,7 +194,7 @@ class OperatorWorld(World):
         await asyncio.sleep(self.calm_seconds)
 
     def _problem(self) -> str:
-        """What is not as it should be after the faults; "" = nothing."""
+        """Return the first problem after the faults; "" = none."""
         leaving = [
             document_of(obj) for obj in self.server.of("clientquotas") if is_terminating(obj)
         ]
@@ -219,7 +219,7 @@ class OperatorWorld(World):
             elif ready.get("status") != "True" and ready.get("reason") != "Suspended":
                 yield f"{document_of(obj)} is {ready.get('reason')}: {ready.get('message')}"
 
-    # -- what is judged ------------------------------------------------------------------------------
+    # -- checks --------------------------------------------------------------------------------------
 
     def _on_write(self, write: ApiWrite) -> None:
         plural, _, name = write.place
@@ -238,7 +238,7 @@ class OperatorWorld(World):
             self._documents_changed(write)
 
     def _recorded(self, write: ApiWrite) -> None:
-        """Records were written. At rest only counts of removals and of corrections may grow too old in them."""
+        """Check written records. At rest only expired counts of removals and corrections may change."""
         stored = read(CLUSTER_ID, list(self.server.of("configmaps")))
         owned, self.laws.recorded_uids = stored.owned, stored.uids
         if self.at_rest and owned != self.laws.records:
@@ -268,7 +268,7 @@ def _hold(handle: asyncio.Handle) -> bool:
 
 
 def _shown(write: ApiWrite) -> str:
-    """What a write says, in a few words."""
+    """Summarize a write for the trace."""
     if write.place[0] == "clientquotas" and write.after is not None:
         if write.verb == "apply":
             ready = condition(write.after["status"], "Ready")
@@ -281,7 +281,7 @@ TIMES = frozenset({"lastSuccessfulSyncTime", "nextSyncTime"})
 
 
 def _is_refreshed(write: ApiWrite) -> bool:
-    """Whether a write renews times of a status and nothing else."""
+    """Whether a write changes only times of a status."""
     if write.verb != "apply" or write.before is None or write.after is None:
         return False
     before, after = (

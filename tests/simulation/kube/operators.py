@@ -1,4 +1,4 @@
-"""Operator processes: the product's own operator on the ports of a simulated process, begun again whenever it ends."""
+"""Operator processes: the product's operator on the ports of a simulated process."""
 
 import asyncio
 import io
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from tests.simulation.kube.operator_world import OperatorWorld
 
 GRACE_SECONDS = 3.0
-"""How long a process that has lost its Lease may take to end."""
+"""Time that a process may take to end after it lost its Lease."""
 
 HOME = "ops"
 """Namespace of the operator."""
 
 
 class ProcessClock:
-    """The clocks of one machine: its wall clock may be stepped."""
+    """The clocks of a machine, whose wall clock may be stepped."""
 
     def __init__(self, world: "OperatorWorld", replica: str) -> None:
         self._world, self._replica = world, replica
@@ -53,18 +53,18 @@ class ProcessClock:
 
 
 class NoMetrics:
-    """Takes every number and keeps none."""
+    """Metrics that discard every value."""
 
     def __getattr__(self, name: str) -> Callable[..., None]:
         return _ignore
 
 
 def _ignore(*_: object, **__: object) -> None:
-    """Nothing is counted."""
+    """Do nothing."""
 
 
 class ProcessOutput(io.StringIO):
-    """Standard output of a process: what is flushed is out, whatever becomes of the process."""
+    """Standard output of a process; flushed text is visible even if the process is then killed."""
 
     def __init__(self, world: "OperatorWorld", process: SimulatedProcess) -> None:
         super().__init__()
@@ -79,7 +79,7 @@ class ProcessOutput(io.StringIO):
 
 
 class Candidate:
-    """The product's candidate for the Lease on the world's own loop: a process has no threads here."""
+    """The product's Lease candidate on the simulation's loop, instead of a thread."""
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class Candidate:
 
 
 class TaskWatchdog:
-    """The product's watchdog, which looks from a task in place of a thread."""
+    """The product's watchdog, polled by a task instead of a thread."""
 
     def __init__(
         self,
@@ -141,7 +141,7 @@ class TaskWatchdog:
 
     async def _look(self) -> None:
         while not self._dog.overdue():
-            # What a look every half second sees, with fewer looks: the time only grows.
+            # Equivalent to polling every half second, with fewer polls, because the time only increases.
             until = self._certain_until()
             seconds = 0.0 if until is None else until + GRACE_SECONDS - self._clock.monotonic()
             await asyncio.sleep(max(seconds, LOOKS_EVERY if until is not None else GRACE_SECONDS))
@@ -149,7 +149,7 @@ class TaskWatchdog:
 
 
 class JudgedStore(LeadingStore):
-    """A Kafka cluster that asks the laws before it is altered."""
+    """A quota store that checks the laws before each alteration."""
 
     def __init__(self, store: QuotaStore, judge: Callable[[], None]) -> None:
         super().__init__(store, lambda: True, KafkaWrites())
@@ -171,7 +171,7 @@ class JudgedStore(LeadingStore):
 
 
 class JudgedSessions:
-    """The product's sessions, with stores that ask the laws."""
+    """The product's sessions with stores that check the laws."""
 
     def __init__(self, keeper: SessionKeeper, judge: Callable[[], None]) -> None:
         self._keeper, self._judge = keeper, judge
@@ -193,7 +193,7 @@ async def _no_login() -> str:
 def connect(
     world: "OperatorWorld", process: SimulatedProcess, clock: ProcessClock
 ) -> KubernetesApi:
-    """A connection of a process to the API server."""
+    """Return a client of a process for the API server."""
     access = ApiAccess(
         host="https://api",
         tls=None,
@@ -208,10 +208,10 @@ def connect(
 async def run_operator(
     world: "OperatorWorld", process: SimulatedProcess, replica: str, stop: asyncio.Event
 ) -> None:
-    """One operator process, from its start to its end.
+    """Run an operator process until it ends.
 
     Raises:
-        KquotaError: It ended as it ends when it cannot go on.
+        KquotaError: The operator ended with an error.
     """
     clock = ProcessClock(world, replica)
     api = connect(world, process, clock)

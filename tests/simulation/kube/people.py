@@ -1,4 +1,4 @@
-"""People of a world with operators: who overrides limits, and who owns the QuotaCluster."""
+"""Users of a simulation of operators: one who sets overrides, and the administrator of the QuotaCluster."""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from tests.simulation.kube.operator_world import OperatorWorld
 
 SHORTEST_SUSPENSION, LONGEST_SUSPENSION = 5.0, 120.0
-"""Seconds that the QuotaCluster is suspended or gone."""
+"""Shortest time in seconds that the QuotaCluster is suspended or deleted, and what is added to it at most."""
 
 
 async def night_shift(world: "OperatorWorld") -> None:
-    """Begins and ends overrides with ``kquota override``."""
+    """Set and end overrides repeatedly, as ``kquota override --kubernetes`` does."""
     chance = world.scenario.chance("override")
     while await world.rest(chance, 3.0):
         process = world.process("override")
@@ -62,7 +62,7 @@ async def _command(
 
 
 async def administrator(world: "OperatorWorld") -> None:
-    """Suspends the QuotaCluster for a while, or deletes it and creates it again."""
+    """Repeatedly suspend the QuotaCluster for some time, or delete and recreate it."""
     chance = world.scenario.chance("admin")
     while await world.rest(chance, 4.0):
         seconds = SHORTEST_SUSPENSION + chance.random() * LONGEST_SUSPENSION

@@ -1,4 +1,4 @@
-"""Mistakes in the operator that break a promise: each is planted in a copy of the project and has to be found by a seed.
+"""Faults of the operator: each is planted in a copy of the project, and a seed of the simulation must find it.
 
 python -m tests.simulation.planted kube
 """

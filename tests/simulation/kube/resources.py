@@ -1,4 +1,4 @@
-"""Custom resources of the world: written by its users, and read back without the product's own readers."""
+"""Custom resources of the simulation, written and parsed without the product's code."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -29,7 +29,7 @@ NAME_OF: Mapping[Entity, str] = {entity: f"quota-{at}" for at, entity in enumera
 def client_quota(
     entity: Entity, values: Mapping[Key, float], *, policy: DeletionPolicy | None, suspended: bool
 ) -> Obj:
-    """A ClientQuota as its author writes it."""
+    """Return a ClientQuota."""
     spec: Obj = {
         "clusterRef": {"name": CLUSTER},
         "entity": {
@@ -52,7 +52,7 @@ def client_quota(
 
 
 def quota_cluster(settings: Settings) -> Obj:
-    """The QuotaCluster of a world."""
+    """Return the QuotaCluster of a simulation."""
     rules = settings.rules
     spec: Obj = {
         "bootstrapServers": ",".join(f"kafka:{9092 + node}" for node in NODES),
@@ -88,30 +88,30 @@ def _pattern(pattern: EntityPattern) -> Obj:
 
 
 def entity_of(obj: Obj) -> Entity:
-    """The entity that a document is about."""
+    """Return the entity of a document."""
     slots: Mapping[str, Any] = obj["spec"]["entity"]
     parts = [ABSENT if slot not in slots else slots[slot].get("name", DEFAULT) for slot in SLOTS]
     return Entity(tuple(parts))  # type: ignore[arg-type]
 
 
 def document_of(obj: Obj) -> str:
-    """``namespace/name``."""
+    """Return ``namespace/name``."""
     return f"{obj['metadata']['namespace']}/{obj['metadata']['name']}"
 
 
 def values_of(obj: Obj) -> Mapping[Key, float]:
-    """What a document declares."""
+    """Return the declared values of a document."""
     limits = obj["spec"]["limits"]
     return {key: float(limits[field]) for key, field in FIELDS.items() if field in limits}
 
 
 def is_terminating(obj: Obj) -> bool:
-    """Whether its deletion was asked for."""
+    """Whether the object has a deletion timestamp."""
     return "deletionTimestamp" in obj["metadata"]
 
 
 def declarations(objects: Iterable[Obj]) -> dict[str, Declaration]:
-    """What the documents declare that are not on their way out, by name."""
+    """Return the declarations of documents that are not being deleted, by name."""
     declared: dict[str, Declaration] = {}
     for obj in objects:
         if is_terminating(obj):
@@ -130,7 +130,7 @@ def declarations(objects: Iterable[Obj]) -> dict[str, Declaration]:
 
 
 def effective_policy(policy: DeletionPolicy | None, rules: Rules) -> DeletionPolicy:
-    """What a deletion means."""
+    """Return the effective deletion policy."""
     if policy is not None:
         return policy
     return DeletionPolicy.DELETE if rules.in_force.value == "Sync" else DeletionPolicy.RETAIN

@@ -1,4 +1,4 @@
-"""The simulated API server answers as the real one does where the operator depends on it."""
+"""Tests that the simulated API server behaves like a real one where the operator depends on it."""
 
 import json
 from typing import Any

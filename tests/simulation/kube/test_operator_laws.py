@@ -1,4 +1,4 @@
-"""Each law of worlds with operators has a twin that breaks it: what an operator must never do is done by hand."""
+"""Tests of each law of simulated operators with a hand-made history that violates it."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -31,7 +31,7 @@ NOW = 1_700_000_000.0
 
 
 class History:
-    """Users and an operator that are played by hand."""
+    """A hand-made history of users and an operator."""
 
     def __init__(self, policy: Policy = Policy.SYNC) -> None:
         self.now = NOW
@@ -66,7 +66,7 @@ class History:
         )
 
     def write(self, value: float | None) -> None:
-        """The operator intends a value and writes it."""
+        """Record an intent of the operator and commit the value."""
         self.laws.intended_by(self.now, "operator")
         _ = self.laws.histories[ALICE, RATE].intended(self.now, "operator", value)
         self.laws._mean("operator", [((ALICE, RATE), value)])
@@ -198,13 +198,13 @@ def test_a_write_that_is_bound_to_no_version_is_seen() -> None:
 
 @dataclass
 class CandidateOnPaper:
-    """A candidate whose Lease is decided by hand."""
+    """A candidate with a fixed leadership."""
 
     leading: bool
 
 
 def leaders(*leading: bool) -> str:
-    """The law that is broken when the first of some processes alters quotas."""
+    """Return the law that is violated if the first of several processes alters quotas."""
     world = OperatorWorld(scenario_of(1, "operator"))
     for number, leads in enumerate(leading):
         process = world.process("operator")

@@ -1,4 +1,4 @@
-"""Worlds with operators: all laws hold, a seed gives the same world everywhere, broken operators are caught."""
+"""Tests of simulated operators: all laws hold, and a seed gives the same trace in every process."""
 
 import os
 import subprocess

@@ -1,7 +1,7 @@
-"""What an operator does when its watch stands still at any earlier version, or when it misses any single event.
+"""Tests of an operator whose watch stops at an earlier revision, or misses a single event.
 
-A history of users is replayed once for each of its events, in the manner of Sieve (OSDI 2022): the watch reports nothing
-newer until the users have ended, or never reports that event. All laws hold, and everything ends as declared.
+A history of user actions is replayed for each of its events, as in Sieve (OSDI 2022): the watch reports nothing newer
+until the actions have ended, or never reports that event. All laws must hold, and the end must be as declared.
 """
 
 import asyncio
@@ -31,13 +31,13 @@ RULES = Rules(policy=Policy.SYNC, sync_confirmed=True, drift=DriftMode.CORRECT)
 
 
 def declare(world: OperatorWorld, user: str, values: dict[Key, float]) -> None:
-    """A user creates or changes a document."""
+    """Create or change a document."""
     obj = client_quota(entity(user=user), values, policy=DeletionPolicy.DELETE, suspended=False)
     _ = world.server.put("author", "clientquotas", obj)
 
 
 def delete(world: OperatorWorld, user: str) -> None:
-    """A user deletes a document."""
+    """Delete a document."""
     world.server.remove("author", ("clientquotas", TEAM, NAME_OF[entity(user=user)]))
 
 
@@ -54,7 +54,7 @@ STEPS: tuple[Callable[[OperatorWorld], None], ...] = (
 
 
 class ScriptedWorld(OperatorWorld):
-    """Users who do the same every time, one operator, and a watch that is spoiled in one way."""
+    """A fixed history of user actions with one operator and one fault of its watch."""
 
     calm_seconds: ClassVar[float] = 300.0
 
@@ -83,7 +83,7 @@ class ScriptedWorld(OperatorWorld):
         self.configure()
 
     async def script(self) -> None:
-        """The users."""
+        """Run the user actions."""
         for step in STEPS:
             await asyncio.sleep(STEP_SECONDS)
             step(self)
@@ -98,7 +98,7 @@ def replay(spoil: Callable[[ApiNetwork], None]) -> tuple[WorldResult, ScriptedWo
 
 @pytest.fixture(scope="module")
 def revisions() -> list[int]:
-    """The revisions of all events of the history, when nothing is spoiled."""
+    """The revisions of all events of the history without faults."""
     result, world = replay(lambda _: None)
     assert not result.violation, result.violation
     history = [
