@@ -4,9 +4,10 @@ import pytest
 
 from tests.mutants.__main__ import FAULTS, ROOT
 from tests.mutants.fault import Fault
+from tests.simulation.kube.planted_faults import OPERATOR_FAULTS
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.what)
+@pytest.mark.parametrize("fault", [*FAULTS, *OPERATOR_FAULTS], ids=lambda fault: fault.what)
 def test_a_planted_fault_quotes_text_that_is_in_its_file_once_and_names_tests(fault: Fault) -> None:
     path = ROOT / fault.file
     assert path.exists(), fault.file

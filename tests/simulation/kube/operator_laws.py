@@ -34,9 +34,6 @@ LISTED_SECONDS = 300.0
 SHOWN_SECONDS = 240.0
 """Maximum age of the observation that a status shows."""
 
-GIVEN_UP_SECONDS = 600.0
-"""Time after which a deletion may leave its limits in Kafka."""
-
 BOUND = frozenset({"update", "apply", "patch"})
 
 
@@ -51,7 +48,6 @@ class OperatorLaws(Laws):
         self.stored_intents: dict[Pair, dict[float | None, float]] = defaultdict(dict)
         self.documents: Mapping[str, Declaration] = {}
         self.unseen: set[str] = set()
-        self.given_up: set[str] = set()
 
     # -- events --------------------------------------------------------------------------------------
 

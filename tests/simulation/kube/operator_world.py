@@ -206,8 +206,7 @@ class OperatorWorld(World):
             return f"overrides are in force: {begun}"
         if self.settings.rules.in_force in {Policy.OBSERVE, Policy.CREATE_ONLY}:
             return ""
-        kept = self.laws.unseen | self.laws.given_up
-        problem = difference(self.laws, self.laws.documents, kept=kept)
+        problem = difference(self.laws, self.laws.documents, kept=self.laws.unseen)
         return problem or next(self._unready(), "")
 
     def _unready(self) -> Any:

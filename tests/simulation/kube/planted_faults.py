@@ -104,8 +104,8 @@ OPERATOR_FAULTS: tuple[Fault, ...] = (
     _fault(
         "a document without its cluster is released without a mark",
         "run/missing_clusters.py",
-        "        if cluster_id:\n            _ = await self._orphan",
-        "        if not cluster_id:\n            _ = await self._orphan",
+        "                    _ = await self._orphan(cluster_id, owning)",
+        "                    del owning",
     ),
     _fault(
         "a document is judged as it was before its deletion",
