@@ -197,9 +197,7 @@ def _unknown(error: _Error, root: Node, at: Path) -> _Sentences:
             continue
         close = difflib.get_close_matches(name, known_fields, n=1)
         hint = (
-            f"did you mean {close[0]}?"
-            if close
-            else f"known are {', '.join(known_fields) or 'none'}"
+            f"did you mean {close[0]}?" if close else f"known: {', '.join(known_fields) or 'none'}"
         )
         yield key_place(root, (*at, name)), f"{path_text((*at, name))}: unknown field; {hint}"
 
@@ -305,9 +303,9 @@ def _quantity(text: str) -> str:
 
 
 _PATTERNS: Final[Mapping[str, str]] = {
-    schema_names.DNS_LABEL: "is no name of a namespace: small letters, digits and dashes",
-    schema_names.TIME: 'is no time; write for example "2026-12-31T00:00:00Z", in quotes',
-    schema_names.DNS_SUBDOMAIN: "is no name of a resource: small letters, digits, dashes and dots",
+    schema_names.DNS_LABEL: "is not a valid namespace name: small letters, digits and dashes",
+    schema_names.TIME: 'is not a time; write for example "2026-12-31T00:00:00Z", in quotes',
+    schema_names.DNS_SUBDOMAIN: "is not a valid resource name: small letters, digits, dashes and dots",
 }
 
 
@@ -318,7 +316,7 @@ def _pattern(error: _Error, root: Node, at: Path) -> _Sentences:
         yield place(root, at), f"{path_text(at)}: {_quantity(str(error.instance))}"
         return
     if "ms|s|m|h" in pattern:
-        words = "is no duration; write for example 90s, 10m or 1h30m"
+        words = "is not a duration; write for example 90s, 10m or 1h30m"
     else:
         words = _PATTERNS.get(pattern, f"does not match {pattern}")
     yield place(root, at), f"{path_text(at)}: {excerpt} {words}"

@@ -195,7 +195,7 @@ def _explain(node: Node, path: str) -> list[Problem]:
 
     found_problems = explanation.problems(QUOTA, node, path)
     return found_problems or [
-        Problem(path, node.line, node.column, "is no ClientQuota that we can read")
+        Problem(path, node.line, node.column, "is not a readable ClientQuota")
     ]
 
 
@@ -256,16 +256,14 @@ def _foreign(path: str, root: Node, kind: str | None, api_version: str | None) -
         close = difflib.get_close_matches(str(kind), [QUOTA, "ClientQuotaList"], n=1)
         words = f"kind {kind!r} is unknown" + (f"; did you mean {close[0]}?" if close else "")
     else:
-        words = f"kind {kind!r} of {api_version} is no manifest; only ClientQuota documents may stand here"
+        words = f"kind {kind!r} of {api_version} is not a manifest; only ClientQuota documents may stand here"
     return Problem(path, line, column, words)
 
 
 def _unknown_name(cluster: str, clusters: Collection[str]) -> str:
     close = difflib.get_close_matches(cluster, list(clusters), n=1)
     hint = (
-        f"did you mean {close[0]}?"
-        if close
-        else f"known are {', '.join(sorted(clusters)) or 'none'}"
+        f"did you mean {close[0]}?" if close else f"known: {', '.join(sorted(clusters)) or 'none'}"
     )
     return f"no QuotaCluster is called {cluster!r}; {hint}"
 

@@ -60,7 +60,7 @@ def parse(text: str) -> Fraction:
     match = _GRAMMAR.fullmatch(text) if len(text) <= MAX_LENGTH else None
     if match is None:
         raise QuotaValueError(
-            f"{text[:MAX_LENGTH]!r} is no quantity; write a whole number, or a number with "
+            f"{text[:MAX_LENGTH]!r} is not a quantity; write a whole number, or a number with "
             "Ki, Mi, Gi, Ti, Pi, Ei, m, k, M, G, T, P or E"
         )
     digits, suffix, exponent = match.groups()
@@ -77,7 +77,7 @@ def parse_integer(text: str) -> int:
     """
     exact = parse(text)
     if exact.denominator != 1:
-        raise QuotaValueError(f"{text} is {decimal_text(exact)}, and that is no whole number")
+        raise QuotaValueError(f"{text} is {decimal_text(exact)}, which is not a whole number")
     return exact.numerator
 
 

@@ -172,11 +172,11 @@ def unwritable_entity(subject: Entity) -> str:
         if not name:
             return f"an empty {kind} name"
         if _SURROGATE.search(name):
-            return f"a {kind} name that is no Unicode text"
+            return f"a {kind} name that is not Unicode text"
         if len(name.encode()) > MAX_DECLARED_NAME_BYTES:
             return f"a {kind} name of more than {MAX_DECLARED_NAME_BYTES} bytes"
         if kind == "ip" and not canonical_ip(name):
-            return "an ip that is no literal address in canonical spelling"
+            return "an ip that is not a literal address in canonical spelling"
     return ""
 
 

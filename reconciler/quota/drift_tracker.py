@@ -119,7 +119,7 @@ class DriftTracker:
     def __post_init__(self) -> None:
         if self.confirm_after < 1 or self.max_corrections < 0 or not 0 < self.window < math.inf:
             raise QuotaValueError(
-                "a vigil needs at least one look, a window of some seconds and no negative count of corrections,"
+                "confirm_after must be at least 1, window positive and finite, and max_corrections not negative,"
                 f" not {self.confirm_after}, {self.window} and {self.max_corrections}"
             )
 

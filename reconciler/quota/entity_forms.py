@@ -82,7 +82,7 @@ def read_parts(text: str) -> EntityParts:
         match = _PART.match(text, at)
         if match is None or (match.end() == len(text) and text.endswith(",")):
             raise QuotaValueError(
-                f"{escaped(text[at:] or text)!r} is no entity; write it as user=alice,client-id=<default>"
+                f"{escaped(text[at:] or text)!r} is not an entity; write it as user=alice,client-id=<default>"
                 f" with the types {', '.join(ENTITY_TYPES)}; quote names that hold a comma or a quote"
             )
         at = match.end()
@@ -102,7 +102,7 @@ def _unescaped(match: re.Match[str]) -> str:
     try:
         return chr(int(code, 16))
     except (OverflowError, ValueError) as error:
-        raise QuotaValueError(f"\\U{code} is no character") from error
+        raise QuotaValueError(f"\\U{code} is not a character") from error
 
 
 # ---- JSON ------------------------------------------------------------------------------------
@@ -121,7 +121,7 @@ def read_json_parts(value: object) -> EntityParts:
         QuotaValueError: The value is not an array of pairs of a type and a name.
     """
     if not isinstance(value, list):
-        raise QuotaValueError(f"{value!r} is no array of types and names")
+        raise QuotaValueError(f"{value!r} is not an array of types and names")
     return tuple(map(read_json_part, cast("list[object]", value)))
 
 
@@ -135,7 +135,7 @@ def read_json_part(value: object) -> tuple[str, str | None]:
         case [str() as kind, (str() | None) as name]:
             return kind, name
         case _:
-            raise QuotaValueError(f'{value!r} is no pair such as ["user", "alice"]')
+            raise QuotaValueError(f'{value!r} is not a pair such as ["user", "alice"]')
 
 
 def canonical_text(subject: Entity | None) -> str:
@@ -193,7 +193,7 @@ def read_slots(slots: Sequence[object]) -> Entity:
         raise QuotaValueError(f"{slots!r} should be {len(ENTITY_TYPES)} slots of an entity")
     for slot in slots:
         if not (slot is None or slot is False or isinstance(slot, str)):
-            raise QuotaValueError(f"{slot!r} is no name, null or false")
+            raise QuotaValueError(f"{slot!r} is not a name, null or false")
     user, client_id, ip = cast("Sequence[Slot]", slots)
     return entity(user=user, client_id=client_id, ip=ip)
 

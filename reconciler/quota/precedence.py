@@ -186,7 +186,7 @@ def _client_error(principal: Principal) -> QuotaValueError | None:
     if principal == Principal():
         return QuotaValueError("a client to resolve needs a user, a client-id or an ip")
     if principal.ip is not None and canonical_address(principal.ip) is None:
-        return QuotaValueError(f"{principal.ip!a} is no ip address")
+        return QuotaValueError(f"{principal.ip!a} is not an ip address")
     return None
 
 

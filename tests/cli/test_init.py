@@ -59,7 +59,7 @@ def test_at_a_terminal_it_asks_and_an_empty_answer_takes_the_default(folder, mon
 def test_a_name_that_is_none_of_a_cluster_is_refused_before_anything_is_written(kquota, folder):
     ran = kquota("init", "--bootstrap-server", "a:1", "--cluster", "Not A Name")
     assert ran.code == 1
-    assert "is no name of a resource" in ran.err
+    assert "is not a valid resource name" in ran.err
     assert written(folder) == set()
 
 

@@ -151,7 +151,7 @@ def test_controllers_are_refused_with_the_reason() -> None:
         ("acks", "acks is a producer setting and has no effect here"),
         ("group.id", "group.id is a consumer setting and has no effect here"),
         ("zz.zz", "unknown key 'zz.zz' is ignored"),
-        ("hunter2", "a key that is no name of a setting is ignored"),
+        ("hunter2", "a key that is not a setting name is ignored"),
     ],
 )
 def test_strange_keys_are_warned_of_and_nothing_else(key: str, words: str) -> None:

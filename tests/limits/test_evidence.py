@@ -125,7 +125,7 @@ ATTACKS: dict[str, tuple[Callable[[Path], None], str]] = {
     ),
     "texts that repeat": (long_texts, "bytes of text"),
     "200 MB of LATEST.json": (large_latest, "more than 4,194,304 bytes"),
-    "LATEST.json that is nested": (nested_latest, "no JSON"),
+    "LATEST.json that is nested": (nested_latest, "not JSON"),
     "LATEST.json of empty lists": (dense_latest, "items"),
 }
 

@@ -29,7 +29,7 @@ WRONG: dict[str, tuple[str, int, int, str]] = {
         USER + "    zzz: 5\n    producerByteRate: 5\n",
         10,
         5,
-        "known are producerByteRate",
+        "known: producerByteRate",
     ),
     "unknown field of the document": (
         USER + "    producerByteRate: 5\nspecs: {}\n",
@@ -122,7 +122,7 @@ WRONG: dict[str, tuple[str, int, int, str]] = {
         HEAD + "  entity: {ip: {name: host}}\n  limits: {connectionCreationRate: 5}\n",
         7,
         16,
-        "no IP address",
+        "not an IP address",
     ),
     "ip spelled otherwise": (
         HEAD + "  entity: {ip: {name: '::0'}}\n  limits: {connectionCreationRate: 5}\n",
@@ -155,13 +155,13 @@ WRONG: dict[str, tuple[str, int, int, str]] = {
         USER + "    producerByteRate: 0.1Ki\n",
         10,
         23,
-        "is 102.4, and that is no whole number",
+        "is 102.4, which is not a whole number",
     ),
     "wrong unit": (
         USER + "    producerByteRate: 10MB\n",
         10,
         23,
-        "is no quantity; write a whole number, or a number with",
+        "is not a quantity; write a whole number, or a number with",
     ),
     "no float64": (
         USER + "    producerByteRate: 9007199254740993\n",
@@ -181,7 +181,7 @@ WRONG: dict[str, tuple[str, int, int, str]] = {
         24,
         "decimal number without exponent",
     ),
-    "line feed at the end": (USER + '    producerByteRate: "10Mi\\n"\n', 10, 23, "no quantity"),
+    "line feed at the end": (USER + '    producerByteRate: "10Mi\\n"\n', 10, 23, "not a quantity"),
     "enum": (
         USER + "    producerByteRate: 5\n  deletionPolicy: retain\n",
         11,
@@ -206,13 +206,13 @@ WRONG: dict[str, tuple[str, int, int, str]] = {
         USER.replace("name: a\n", "name: A_b\n", 1) + "    producerByteRate: 5\n",
         4,
         9,
-        "no name of a resource",
+        "not a valid resource name",
     ),
     "bad namespace": (
         USER.replace("name: a\n", "name: a\n  namespace: a.b\n", 1) + "    producerByteRate: 5\n",
         5,
         14,
-        "no name of a namespace",
+        "not a valid namespace name",
     ),
     "long name": (
         USER.replace("alice", "x" * 513) + "    producerByteRate: 5\n",

@@ -71,7 +71,7 @@ STRANGERS = {
     "no kind": ("apiVersion: v1\n", 1, 1, "kind is missing"),
     "nothing": ("a: b\n", 1, 1, "apiVersion and kind are missing"),
     "kind is a number": ("apiVersion: v1\nkind: 5\n", 2, 1, "kind is missing or no text"),
-    "another kind": ("apiVersion: v1\nkind: ConfigMap\n", 2, 7, "is no manifest"),
+    "another kind": ("apiVersion: v1\nkind: ConfigMap\n", 2, 7, "is not a manifest"),
     "a cluster": (
         "apiVersion: kafka-quotas.io/v1alpha1\nkind: QuotaCluster\n",
         2,
@@ -113,7 +113,7 @@ STRANGERS = {
         "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: List, items: []}\n",
         4,
         26,
-        "is no manifest",
+        "is not a manifest",
     ),
     "a stranger in a list": ("apiVersion: v1\nkind: List\nitems: [a]\n", 3, 9, "must be a mapping"),
 }
@@ -143,7 +143,7 @@ def test_an_unknown_cluster_is_told_with_the_nearest_and_known_ones_are_kept() -
     )
     assert [str(problem) for problem in loaded.problems] == [
         "f:1:1: ns/x: no QuotaCluster is called 'prd'; did you mean prod?",
-        "f:11:1: ns/z: no QuotaCluster is called 'other'; known are dev, prod",
+        "f:11:1: ns/z: no QuotaCluster is called 'other'; known: dev, prod",
     ]
     assert [one.document for one in loaded.of("prod")] == ["ns/w"]
     assert loaded.of("dev") == ()

@@ -111,10 +111,10 @@ def test_a_manifest_takes_only_quantities_that_every_reader_takes_alike(text: st
     [
         ("3000m", "write 3"),
         ("+10Mi", "write 10Mi"),
-        ("0.5", "is 0.5, and that is no whole"),
+        ("0.5", "is 0.5, which is not a whole"),
         ("-1", "not greater than 0"),
         ("0.0625Ki", "write 64"),
-        ("soon", "is no quantity"),
+        ("soon", "is not a quantity"),
     ],
 )
 def test_a_refused_quantity_says_what_to_write(text: str, hint: str) -> None:

@@ -180,10 +180,10 @@ def test_what_cannot_be_carried_is_listed_with_its_reason() -> None:
         (
             {"ip": "0:0:0:0:0:0:0:1"},
             "connection_creation_rate",
-            "an ip that is no literal address in canonical spelling",
+            "an ip that is not a literal address in canonical spelling",
         ),
         ({"user": ""}, "producer_byte_rate", "an empty user name"),
-        ({"user": "\ud800"}, "producer_byte_rate", "a user name that is no Unicode text"),
+        ({"user": "\ud800"}, "producer_byte_rate", "a user name that is not Unicode text"),
         (
             {"user": "alice"},
             "connection_creation_rate",

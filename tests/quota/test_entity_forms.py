@@ -79,7 +79,7 @@ def test_escapes_of_a_quoted_name_are_read(text, name):
 
 
 def test_an_escape_that_is_no_character_is_refused():
-    with pytest.raises(QuotaValueError, match=r"\\Uffffffff is no character"):
+    with pytest.raises(QuotaValueError, match=r"\\Uffffffff is not a character"):
         entity_forms.read_entity(r'user="\Uffffffff"')
 
 
@@ -132,16 +132,16 @@ def test_no_entity_has_an_empty_canonical_text():
     [
         ("", "no entity in JSON"),
         ("[", "no entity in JSON"),
-        ("{}", "is no array"),
-        ('"user"', "is no array"),
-        ("null", "is no array"),
-        ("[1]", "is no pair"),
-        ('["ua"]', "is no pair"),
-        ('[["user"]]', "is no pair"),
-        ('[["user","a","b"]]', "is no pair"),
-        ('[["user",1]]', "is no pair"),
-        ('[["user",false]]', "is no pair"),
-        ('[[null,"a"]]', "is no pair"),
+        ("{}", "is not an array"),
+        ('"user"', "is not an array"),
+        ("null", "is not an array"),
+        ("[1]", "is not a pair"),
+        ('["ua"]', "is not a pair"),
+        ('[["user"]]', "is not a pair"),
+        ('[["user","a","b"]]', "is not a pair"),
+        ('[["user",1]]', "is not a pair"),
+        ('[["user",false]]', "is not a pair"),
+        ('[[null,"a"]]', "is not a pair"),
         ("[]", "needs a user"),
         ('[["user","a"],["user","b"]]', "given twice"),
         ('[["users","a"]]', "unknown"),
@@ -169,9 +169,9 @@ def test_an_entity_reads_back_from_its_slots(subject):
         ([], "3 slots"),
         (["a", False], "3 slots"),
         (["a", False, False, False], "3 slots"),
-        (["a", 0, False], "0 is no name"),
-        (["a", True, False], "True is no name"),
-        ([["a"], False, False], "is no name"),
+        (["a", 0, False], "0 is not a name"),
+        (["a", True, False], "True is not a name"),
+        ([["a"], False, False], "is not a name"),
         ([False, False, False], "needs a user"),
         (["a", False, "b"], "ip cannot be combined"),
         (["a" * 40_000, False, False], "32767 bytes"),

@@ -257,4 +257,4 @@ def test_many_clients_are_resolved_and_what_cannot_be_a_client_is_an_error_in_it
     answers = resolve_all(with_foreign(), [ALICE, Principal(), bad], [RATE])
     assert [one.key for one in answers[ALICE].effective] == [RATE]
     assert "needs a user" in str(answers[Principal()])
-    assert "no ip address" in str(answers[bad])
+    assert "not an ip address" in str(answers[bad])

@@ -183,9 +183,9 @@ def _token(body: bytes, settings: OidcSettings, now: float) -> BearerToken | Fai
     value = answer.get("access_token")
     if not isinstance(value, str):
         fault = (
-            "the answer's access_token is no text"
+            "the answer's access_token is not a text"
             if "access_token" in answer
-            else "the answer is no JSON with an access_token"
+            else "the answer is not JSON with an access_token"
         )
         return Failure(error=AuthenticationError(fault), is_retriable=False)
     try:
@@ -219,7 +219,7 @@ def _expiry(value: str, life: object, now: float) -> float | None:
     if isinstance(life, str) and life.isascii() and life.isdigit() and len(life) <= _MAX_DIGITS:
         life = int(life)
     if not isinstance(life, int | float) or isinstance(life, bool) or not life >= 0:
-        raise ConfigError("the answer's expires_in is no number of seconds")
+        raise ConfigError("the answer's expires_in is not a number of seconds")
     return now + min(life, LONGEST_LIFE)
 
 

@@ -81,7 +81,7 @@ def _mechanism(settings: ClientSettings, module: LoginModule | None) -> str:
         raise settings.error(
             jaas.KEY,
             "this login module is not supported",
-            hint=f"known are {', '.join(sorted(_MODULES))}",
+            hint=f"known: {', '.join(sorted(_MODULES))}",
         )
     mechanism_name = (settings.text("sasl.mechanism") or "").upper()
     if not mechanism_name:

@@ -171,7 +171,7 @@ def _stranger(setting: Setting) -> Iterator[str]:
     near = difflib.get_close_matches(setting.name, KEYS, n=1, cutoff=0.75)
     if not near and not _SETTING_NAME.fullmatch(setting.name):
         # A line of a password that was broken in two may look like a key.
-        yield f"{place}a key that is no name of a setting is ignored; it is not repeated here"
+        yield f"{place}a key that is not a setting name is ignored; it is not repeated here"
         return
     suffix = f"; did you mean {near[0]}?" if near else ""
     yield f"{place}unknown key {setting.name!r} is ignored{suffix}"

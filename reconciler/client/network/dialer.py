@@ -171,7 +171,7 @@ async def _through_proxy(
         proxy = proxies.Proxy.from_url(url)
     except ValueError:
         raise ConfigError(
-            "proxy.url: is no proxy URL",
+            "proxy.url: is not a proxy URL",
             key="proxy.url",
             hint="socks5://host:port or http://host:port",
         ) from None

@@ -87,7 +87,7 @@ def load(content: bytes, password: Secret | None) -> KeyStore:
         JksError: The content is no JKS, is truncated, or the password is wrong.
     """
     if not content.startswith(MAGIC) or len(content) < 12 + _DIGEST_BYTES:
-        raise JksError("the file is no JKS key store")
+        raise JksError("the file is not a JKS key store")
     body, digest = content[:-_DIGEST_BYTES], content[-_DIGEST_BYTES:]
     if password is not None:
         expected = hashlib.sha1(_utf16(password) + _WHITENER + body)  # noqa: S324 - the format's own

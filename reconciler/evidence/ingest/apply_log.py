@@ -84,7 +84,8 @@ def _row(entry: Mapping[str, object], source: str) -> _Row:
         }
     except (KeyError, ValueError) as wrong:
         raise TelemetryError(
-            f"is no whole entry of an audit log ({type(wrong).__name__}: {wrong})", location=source
+            f"is not a complete entry of an audit log ({type(wrong).__name__}: {wrong})",
+            location=source,
         ) from wrong
     applied = round(moment * 1000)
     return row_values | {

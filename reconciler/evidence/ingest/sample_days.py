@@ -31,7 +31,7 @@ from reconciler.usage.tables import POINT, USAGE_SAMPLE
 REFETCH_MS: Final = 3 * HOUR_MS
 """How far before the end of the last run the next run starts, because remote writes and replicas are late."""
 
-SETTLED: Final = "left as it was: limits that were brought in later are not applied; read the day again if its source still has it"
+SETTLED: Final = "not updated: limits imported later are not applied; read the day again if the source still has it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

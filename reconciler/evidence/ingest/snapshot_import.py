@@ -60,14 +60,14 @@ def read(text: str, *, source: str) -> SnapshotDocument:
     cluster_id, taken_at, state = read_state(text, location=source)
     if not taken_at:
         raise TelemetryError(
-            "does not say when it was taken, so it is not known since when its limits hold",
+            "has no time (takenAt), so it is unknown since when its limits apply",
             location=source,
-            hint="take it with kquota snapshot --taken-at; what describe writes may be filtered and is no snapshot",
+            hint="take it with kquota snapshot --taken-at; output of kquota describe may be filtered and is not a snapshot",
         )
     try:
         moment = datetime.fromisoformat(taken_at)
     except ValueError as wrong:
-        raise TelemetryError(f"takenAt {taken_at!r} is no time", location=source) from wrong
+        raise TelemetryError(f"takenAt {taken_at!r} is not a time", location=source) from wrong
     if moment.tzinfo is None or moment.timestamp() < 0 or not cluster_id:
         raise TelemetryError(
             "needs a takenAt with a time zone and a clusterId",

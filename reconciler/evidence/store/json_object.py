@@ -29,19 +29,19 @@ class JsonObject:
         def once(pairs: list[tuple[str, object]]) -> dict[str, object]:
             members = dict(pairs)
             if len(members) != len(pairs):
-                raise LakeDamaged("a name is given twice in one object", path=path)
+                raise LakeDamaged("duplicate name in an object", path=path)
             return members
 
         try:
             parsed_value: object = bounded_json.parse(content, most_bytes=MOST_BYTES, pairs=once)
         except bounded_json.InvalidJson as error:
             raise LakeDamaged(
-                f"is no JSON ({error})" if content else "is empty",
+                f"is not JSON ({error})" if content else "is empty",
                 path=path,
                 hint="it was cut off or damaged",
             ) from error
         if not isinstance(parsed_value, dict):
-            raise LakeDamaged("is no JSON object", path=path)
+            raise LakeDamaged("is not a JSON object", path=path)
         return cls(parsed_value, path)
 
     def text(self, name: str) -> str:

@@ -335,7 +335,7 @@ class Lake:
         return LakeConflict(
             f"another writer committed {unit} meanwhile (generation {generation})",
             path=self.store.display_path(unit.generation(generation)),
-            hint="run it again; it takes up what the other one did",
+            hint="run it again; it includes the other writer's change",
         )
 
     def _backoff(self, unit: Unit, attempt: int) -> float:

@@ -181,7 +181,9 @@ def read(content: bytes, path: str, cluster_id: str) -> LatestPointer:
     if latest.cluster_id != cluster_id:
         raise LakeDamaged(f"is of the cluster {latest.cluster_id}, not of {cluster_id}", path=path)
     if not latest.from_ms <= latest.to_ms <= LATEST_MOMENT_MS:
-        raise LakeDamaged("the window is none", path=path)
+        raise LakeDamaged(
+            "the window is invalid: it ends before it starts or after the year 9999", path=path
+        )
     rows = sum(
         evidence_file.file.rows
         for evidence_file in latest.parts
@@ -207,7 +209,7 @@ def _type(text: str, path: str) -> QuotaType:
     try:
         return QuotaType(text)
     except ValueError as error:
-        raise LakeDamaged(f"{text!r} is no type of quota", path=path) from error
+        raise LakeDamaged(f"{text!r} is not a quota type", path=path) from error
 
 
 def _part(row: JsonObject) -> EvidenceFile:

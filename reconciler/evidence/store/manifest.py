@@ -210,7 +210,7 @@ def read(content: bytes, path: str, expected: Unit | None = None) -> Manifest:
     )
     top.end()
     if expected is not None and manifest.unit != expected:
-        raise LakeDamaged(f"speaks of {manifest.unit}, not of {expected}", path=path)
+        raise LakeDamaged(f"is of {manifest.unit}, not of {expected}", path=path)
     return manifest
 
 

@@ -184,9 +184,7 @@ def opened(store: FileStore, cluster_id: str, now_ms: int, max_age_ms: int) -> P
     except LakeDamaged as error:
         return _none(cluster_id, location, _reason(error), note)
     except ValueError as error:  # an enumeration does not have the value
-        return _none(
-            cluster_id, location, f"a file of it says what is not known here: {error}", note
-        )
+        return _none(cluster_id, location, f"a file has an unknown value: {error}", note)
 
 
 def _load_evidence(

@@ -72,7 +72,7 @@ class ObservedLimits:
     def untold(self) -> tuple[str, ...]:
         """Warnings about keys and snapshots for which nothing can be stated."""
         keys = (
-            f"{key}: limits changed so often that who was counted with whom is not known"
+            f"{key}: limits changed too often to determine which clients were counted together"
             for key in sorted(self.beyond)
         )
         return (*keys, *self.lost_days)
@@ -102,7 +102,7 @@ def state_of(rows: pa.Table, path: str = "") -> QuotaState:
     for entity, key, value in zip(*(rows.column(name).to_pylist() for name in names), strict=True):
         values = of.setdefault(entity, {})
         if key in values:
-            raise LakeDamaged(f"{key} of {entity} stands there twice", path=path)
+            raise LakeDamaged(f"duplicate {key} of {entity}", path=path)
         values[key] = value
     limits: dict[Entity, Limits] = {}
     foreign_values: dict[Entity, ForeignValues] = {}
@@ -115,7 +115,7 @@ def state_of(rows: pa.Table, path: str = "") -> QuotaState:
                 continue
             subject = from_parts(parts_by_type)
         except QuotaValueError as error:
-            raise LakeDamaged(f"{text!r} is no entity: {error}", path=path) from error
+            raise LakeDamaged(f"{text!r} is not an entity: {error}", path=path) from error
         limits[subject] = limits_of(_quotas_by_key(values))
         other_values = tuple(
             sorted((key, value) for key, value in values.items() if key not in _KNOWN)
@@ -306,7 +306,7 @@ def _since(
     }
     snapshots = CompleteSnapshots(lake, entries, columns)
     snapshots.lost_days = tuple(
-        f"looks of {manifest.unit.day}: {sentence}"
+        f"quota snapshots of {manifest.unit.day}: {sentence}"
         for manifest in manifests
         for sentence in manifest.partial
         if from_ms is None or manifest.unit.day >= day_of(from_ms)

@@ -21,9 +21,7 @@ from reconciler.usage.tables import TARGET_UP, USAGE_SAMPLE
 from reconciler.usage.tags import Bucket, GroupKind
 from reconciler.usage.throttle_models import MIN_DELAY_MS
 
-NOBODY_LOOKED: Final = (
-    "the lake holds no look at the quotas of this cluster up to the end of the window"
-)
+NOBODY_LOOKED: Final = "the lake has no quota snapshot of this cluster before the end of the window"
 NO_SAMPLES: Final = "the lake holds no samples of this cluster in the window"
 NO_PACE: Final = "the samples do not say how often brokers were read"
 

@@ -43,5 +43,6 @@ def _read(inputs: Mapping[str, str], path: str) -> Cadence:
         return Cadence(step_ms=int(inputs[STEP]), max_gap_ms=int(inputs[GAP]))
     except (KeyError, ValueError) as error:
         raise LakeError(
-            f"{STEP} and {GAP} say no cadence: {inputs.get(STEP)!r}, {inputs.get(GAP)!r}", path=path
+            f"{STEP} and {GAP} are not a valid scrape interval: {inputs.get(STEP)!r}, {inputs.get(GAP)!r}",
+            path=path,
         ) from error

@@ -40,7 +40,7 @@ class RepairedUnit:
     retained_rows: int
 
     def __str__(self) -> str:
-        return f"{self.unit} was damaged and begun anew: {self.retained_rows:,} of {self.lost_rows:,} rows are left"
+        return f"{self.unit} was damaged and recreated: {self.retained_rows:,} of {self.lost_rows:,} rows remain"
 
 
 def given_up(
@@ -75,7 +75,7 @@ def sentences(inputs: Mapping[str, str]) -> tuple[str, ...]:
     """Return the warning about lost rows of a unit, if any."""
     if LOST not in inputs:
         return ()
-    return (f"{int(inputs[LOST]):,} rows were damaged, and not as many came again",)
+    return (f"some of {int(inputs[LOST]):,} rows were lost and not imported again",)
 
 
 def _begun_anew(lake: Lake, manifest: Manifest) -> RepairedUnit:

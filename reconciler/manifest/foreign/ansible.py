@@ -72,7 +72,9 @@ def _read_task(task: DocumentTree, call: DocumentTree, collector: ImportCollecto
             )
     entries = call.need("entries")
     if not entries.is_list:
-        raise entries.wrong("entries is no list; if it is a template, let Ansible expand it first")
+        raise entries.wrong(
+            "entries is not a list; if it is a template, let Ansible expand it first"
+        )
     for entry in entries.items():
         with collector.entry():
             entity = entry.need("entity")

@@ -108,7 +108,7 @@ def _escape(text: str, at: int, path: str, line: int) -> tuple[str, int]:
         code = int(digits, 16)
         if code < 0x110000:
             return chr(code), at + 1 + width
-    raise not_hcl(path, line, f"\\{character} is no escape")
+    raise not_hcl(path, line, f"\\{character} is not an escape")
 
 
 def _template_end(text: str, at: int, path: str, line: int, depth: int) -> int:

@@ -66,7 +66,7 @@ def _read_resource(resource: DocumentTree, collector: ImportCollector) -> None:
     kind = spec.need("type")
     forms = _TYPES.get(kind.text())
     if forms is None:
-        raise kind.wrong(f"{kind.text()!r} is no type of quota; there is {', '.join(_TYPES)}")
+        raise kind.wrong(f"{kind.text()!r} is not a quota type; there is {', '.join(_TYPES)}")
     entity = spec.get("entity")
     user = _slot(entity, spec, "user", forms[0])
     client_id = _slot(entity, spec, "clientId", forms[1])

@@ -153,7 +153,9 @@ def _literal(path: str, value: hcl.Value) -> str:
 
 def _slots(path: str, line: int, kind: str, name: str) -> Mapping[str, Slot]:
     if kind not in ENTITY_TYPES:
-        raise _wrong(path, line, f"{kind!r} is no entity type; there is {', '.join(ENTITY_TYPES)}")
+        raise _wrong(
+            path, line, f"{kind!r} is not an entity type; there is {', '.join(ENTITY_TYPES)}"
+        )
     return {kind: name or DEFAULT}
 
 

@@ -291,7 +291,7 @@ def _items(node: Node | None) -> list[Any]:
 
 def _near(name: str, known_names: Sequence[str]) -> str:
     close = difflib.get_close_matches(name, known_names, n=1)
-    return f"did you mean {close[0]}?" if close else f"known are {', '.join(sorted(known_names))}"
+    return f"did you mean {close[0]}?" if close else f"known: {', '.join(sorted(known_names))}"
 
 
 # ---- building -------------------------------------------------------------------------------

@@ -66,10 +66,10 @@ def _ip_broken(slot: Json) -> str | None:
     try:
         address = ipaddress.ip_address(name)
     except ValueError:
-        return f"{name!r} is no IP address; only literal addresses are allowed, no host names or networks"
+        return f"{name!r} is not an IP address; only literal addresses are allowed, no host names or networks"
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     if mapped:
-        return f"{name!r} is an IPv4 address in IPv6 clothes; write {mapped}"
+        return f"{name!r} is an IPv4-mapped IPv6 address; write {mapped}"
     if "%" in name:
         return f"{name!r} has a zone; brokers see addresses without one"
     return f"{name!r} is not the canonical spelling; write {address}"

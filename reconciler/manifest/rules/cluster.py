@@ -35,7 +35,7 @@ def seconds_of(text: str) -> float | None:
 def _time_broken(text: Json) -> str | None:
     if seconds_of(text) is not None:
         return None
-    return f'{text!r} is no time; write for example "2026-12-31T00:00:00Z", in quotes'
+    return f'{text!r} is not a time; write for example "2026-12-31T00:00:00Z", in quotes'
 
 
 def _bound_broken(bound: Json) -> str | None:

@@ -27,7 +27,7 @@ def own_limits(
     before_limits = resolve(live, principal)
     after_limits = resolve(apply_to(live, changes), principal)
     return tuple(
-        f"{effective.key} limits our own principal {principal.user}: this tool may be throttled"
+        f"{effective.key} limits the principal of this tool, {principal.user}: this tool may be throttled"
         for effective in after_limits.effective
         if effective.value is not None and effective.value != before_limits.limit(effective.key)
     )

@@ -60,7 +60,7 @@ def test_limits_are_read_under_both_names_and_with_suffixes(text, read):
     [
         ("producer_byte_rate", "key=value"),
         ("speed=1", "unknown key"),
-        ("producer_byte_rate=fast", "no quantity"),
+        ("producer_byte_rate=fast", "not a quantity"),
         ("producer_byte_rate=1.5", "whole number"),
         ("producer_byte_rate=0", "greater than 0"),
         ("request_percentage=-1", "greater than 0"),

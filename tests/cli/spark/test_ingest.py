@@ -152,7 +152,7 @@ def test_looks_come_in_alone_and_turn_doubt_into_knowledge_when_the_days_are_rea
     done = ingest(kquota, "--snapshot", look, "--snapshot", other_path)
     assert done.code == 0, done.err
     assert "1 new snapshot, 0 new applies; 1 of other clusters left alone" in done.out
-    assert "PARTIAL: left as it was: limits that were brought in later" in done.out
+    assert "PARTIAL: not updated: limits imported later" in done.out
     done = ingest(kquota, "--file", export)
     assert "2023-11-14 80 samples, assembled" in done.out
     assert "PARTIAL" not in done.out

@@ -187,7 +187,7 @@ async def test_failures_of_a_proxy_do_not_show_its_password(proxy: type[Proxy]) 
     ) as caught:
         await dialed(config("dead.example:1", proxy_url="socks5://u:pl4nted@p:1080"))
     assert "pl4nted" not in str(caught.value)
-    with pytest.raises(ConfigError, match="is no proxy URL"):
+    with pytest.raises(ConfigError, match="is not a proxy URL"):
         await dialed(config("a:1", proxy_url="pl4nted"))
 
 

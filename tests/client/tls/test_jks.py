@@ -69,7 +69,7 @@ def test_one_changed_byte_is_seen() -> None:
 
 @pytest.mark.parametrize("name", ["key.p12", "key.jceks", "ca.pem"])
 def test_other_formats_are_refused(name: str) -> None:
-    with pytest.raises(jks.JksError, match="no JKS"):
+    with pytest.raises(jks.JksError, match="not a JKS"):
         jks.load(content(name), STORE)
 
 

@@ -191,7 +191,7 @@ def test_a_cluster_at_rest_is_read_in_the_dialect_of_the_last_time():
     for end in (END + 8 * HOUR, END + 9 * HOUR):
         arrived = fetch(where, resting(), END, end)
         assert arrived.failures == []
-        assert "cluster at rest, in dialect jmx_exporter" in arrived.remarks[0]
+        assert "idle cluster in dialect jmx_exporter" in arrived.remarks[0]
     assert sum(arrived.new.values()) == 0
     assert cursor(where, "id-o") == END + 9 * HOUR
 
@@ -199,7 +199,7 @@ def test_a_cluster_at_rest_is_read_in_the_dialect_of_the_last_time():
 def test_a_cluster_that_was_never_read_has_no_dialect_to_remember():
     with pytest.raises(TelemetryError, match="no metric of client quotas") as unknown:
         fetch(lake(), resting(), END, END + HOUR)
-    assert "known are" in unknown.value.hint
+    assert "known: " in unknown.value.hint
     arrived = fetch(lake(), resting(), END, END + HOUR, dialect="jmx_exporter")
     assert arrived.new
 

@@ -216,7 +216,7 @@ def test_a_cluster_at_rest_is_read_in_the_dialect_of_the_last_time(tmp_path):
     read(where, written(tmp_path, "a.json"))
     assert last_dialect(where, "id-o") == "jmx_exporter"
     brought = read(where, rest)
-    assert "at rest" in brought.arrived["id-o"].remarks[0]
+    assert "idle cluster" in brought.arrived["id-o"].remarks[0]
     assert sum(brought.arrived["id-o"].new.values()) > 0
 
 

@@ -375,12 +375,12 @@ def test_damaged_samples_are_an_error_for_a_fragment_until_they_are_given_up(lak
     with pytest.raises(LakeDamaged):
         write(lake, use(START + HOUR, 240), [DAY])
     assert [str(unit) for unit in given_up(lake, USAGE_SAMPLE, "c", DAY, DAY)] == [
-        "usage_sample of c on 2026-01-02 was damaged and begun anew: 0 of 240 rows are left"
+        "usage_sample of c on 2026-01-02 was damaged and recreated: 0 of 240 rows remain"
     ]
     report = write(lake, use(START + HOUR, 120), [DAY])[DAY]
     assert (report.samples, report.partial) == (
         120,
-        ("240 rows were damaged, and not as many came again",),
+        ("some of 240 rows were lost and not imported again",),
     )
     report = write(lake, use(START, 240), [DAY])[DAY]
     assert (report.samples, report.partial) == (240, ())

@@ -85,4 +85,4 @@ def test_keys_that_were_counted_in_too_many_ways_are_named_in_evidence(
     found = opened(to)
     assert found.recorded is not None
     assert found.recorded.beyond == {Key.PRODUCER_BYTE_RATE}
-    assert any("limits changed so often" in one for one in found.note.partial)
+    assert any("limits changed too often" in one for one in found.note.partial)

@@ -54,10 +54,10 @@ def test_the_coverage_of_brokers_is_no_state_and_is_kept_where_it_always_was() -
     ("content", "said"),
     [
         (b"", "is empty"),
-        (WHOLE.json()[:-20], "is no JSON"),
-        (b"[]", "is no JSON object"),
-        (b"[" * 100_000, "is no JSON"),
-        (b'{"format": "a", "format": "b"}', "a name is given twice"),
+        (WHOLE.json()[:-20], "is not JSON"),
+        (b"[]", "is not a JSON object"),
+        (b"[" * 100_000, "is not JSON"),
+        (b'{"format": "a", "format": "b"}', "duplicate name in an object"),
         (changed(format="other"), "is 'other' and not 'kquota-lake-manifest'"),
         (changed(format_version=2), "is of format version 2; this program reads up to 1"),
         (
@@ -78,7 +78,7 @@ def test_the_coverage_of_brokers_is_no_state_and_is_kept_where_it_always_was() -
         (changed(counts=[]), "the field 'counts' is not an object of whole numbers"),
         (changed(more=1), "the field 'more' is not known"),
         (changed(run_id=...), "the field 'run_id' is missing"),
-        (changed(cluster_id="other"), "speaks of target_up of other"),
+        (changed(cluster_id="other"), "is of target_up of other"),
     ],
 )
 def test_whatever_is_wrong_is_named_with_the_file(content: bytes, said: str) -> None:

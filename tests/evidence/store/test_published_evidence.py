@@ -192,7 +192,7 @@ def test_only_row_groups_that_may_hold_a_bucket_are_fetched(
     [
         (lambda to: to.delete([LATEST]), "no evidence of this cluster was published"),
         (lambda to: to.put(LATEST, b""), "is empty"),
-        (lambda to: to.put(LATEST, to.get(LATEST)[:300]), "is no JSON"),
+        (lambda to: to.put(LATEST, to.get(LATEST)[:300]), "is not JSON"),
         (
             lambda to: change(to, schema_version=2),
             "was written with schema version 2; this program reads 0 and 1 (upgrade",
@@ -204,7 +204,7 @@ def test_only_row_groups_that_may_hold_a_bucket_are_fetched(
         ),
         (lambda to: change(to, cluster_id="other"), "is of the cluster other"),
         (lambda to: change(to, step_ms=0), "a scrape step of 0 ms"),
-        (lambda to: change(to, measured=["nothing"]), "'nothing' is no type of quota"),
+        (lambda to: change(to, measured=["nothing"]), "'nothing' is not a quota type"),
         (lambda to: change(to, new_field=1), "the field 'new_field' is not known"),
         (lambda to: to.delete([file(to, "usage_sample")]), "is not there"),
         (lambda to: to.put(file(to, "usage_sample"), b"PAR1"), "is"),

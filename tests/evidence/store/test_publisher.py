@@ -254,7 +254,7 @@ def test_looks_that_were_lost_inside_the_window_are_told(lake: Lake, to: rows.Wa
         lake.commit(unit, lake.read((), table=SNAPSHOT), None, partial=("2 rows were damaged",))
     partial = published(lake, to, 2, first=1).partial
     assert [one for one in partial if "damaged" in one] == [
-        "looks of 2025-03-02: 2 rows were damaged"
+        "quota snapshots of 2025-03-02: 2 rows were damaged"
     ]
 
 

@@ -71,9 +71,9 @@ def test_a_state_comes_back_without_loss() -> None:
 @pytest.mark.parametrize(
     ("named", "said"),
     [
-        ((("user", "a"), ("ip", "::1")), "is no entity: ip cannot be combined"),
+        ((("user", "a"), ("ip", "::1")), "is not an entity: ip cannot be combined"),
         ((("user", "a"), ("user", "b")), "given twice"),
-        ((), "'\\[\\]' is no entity"),
+        ((), "'\\[\\]' is not an entity"),
     ],
 )
 def test_rows_that_cannot_be_true_are_refused(named: rows.Limit, said: str) -> None:
@@ -82,7 +82,7 @@ def test_rows_that_cannot_be_true_are_refused(named: rows.Limit, said: str) -> N
 
 
 def test_a_limit_that_stands_there_twice_is_refused() -> None:
-    with pytest.raises(LakeDamaged, match="stands there twice"):
+    with pytest.raises(LakeDamaged, match="duplicate producer_byte_rate of "):
         state_of(rows.entries(0, "s", [(ALICE, PRODUCE, 1.0), (ALICE, PRODUCE, 2.0)]))
 
 
@@ -168,7 +168,7 @@ def test_limits_that_changed_too_often_are_told_by_key(lake: Lake) -> None:
     (said,) = found.untold
     assert (
         said
-        == "producer_byte_rate: limits changed so often that who was counted with whom is not known"
+        == "producer_byte_rate: limits changed too often to determine which clients were counted together"
     )
 
 

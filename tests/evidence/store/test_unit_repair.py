@@ -51,7 +51,7 @@ def test_a_damaged_unit_is_begun_anew_and_says_what_is_lost(lake: Lake, how: str
     assert begun_anew(lake) == [(0, 3, 0)]
     (found,) = lake.manifests(SNAPSHOT)
     assert (found.generation, found.files, found.inputs["a"]) == (2, (), "b")
-    assert found.partial == ("3 rows were damaged, and not as many came again",)
+    assert found.partial == ("some of 3 rows were lost and not imported again",)
     assert begun_anew(lake) == []
 
 
@@ -72,7 +72,7 @@ def test_intact_files_of_a_unit_stay(lake: Lake) -> None:
 
 def test_a_loss_is_reported_until_as_many_rows_are_there() -> None:
     inputs = {LOST: "1200", "a": "b"}
-    assert sentences(inputs) == ("1,200 rows were damaged, and not as many came again",)
+    assert sentences(inputs) == ("some of 1,200 rows were lost and not imported again",)
     assert regained(inputs, 1199) == inputs
     assert regained(inputs, 1200) == regained({"a": "b"}, 0) == {"a": "b"}
     assert sentences({"a": "b"}) == ()

@@ -70,7 +70,7 @@ def test_an_entry_that_cannot_be_carried_is_a_loss_at_its_line(entry, message):
 def test_entries_that_are_a_template_are_a_loss():
     result = read("ansible", "- kafka_quotas:\n    entries: '{{ quotas }}'\n")
     assert losses(result) == [
-        (2, "", "entries is no list; if it is a template, let Ansible expand it first")
+        (2, "", "entries is not a list; if it is a template, let Ansible expand it first")
     ]
 
 

@@ -89,9 +89,9 @@ def test_files_of_variables_and_empty_files_have_no_resources():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('a = "\\q"', "\\q is no escape"),
-        ('a = "\\u00g0"', "\\u is no escape"),
-        ('a = "\\Uffffffff"', "\\U is no escape"),
+        ('a = "\\q"', "\\q is not an escape"),
+        ('a = "\\u00g0"', "\\u is not an escape"),
+        ('a = "\\Uffffffff"', "\\U is not an escape"),
         ('a = "${x"', "a string does not end"),
         ('a = "${x', "a template does not end"),
         ("a = [1", "a brace is missing"),

@@ -36,7 +36,7 @@ def test_a_limit_that_jikkou_has_not_is_a_loss_and_what_it_ignores_is_told():
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("{type: TEAM, entity: {user: a}}", "'TEAM' is no type of quota"),
+        ("{type: TEAM, entity: {user: a}}", "'TEAM' is not a quota type"),
         ("{entity: {user: a}}", "type is missing"),
         ("{type: USER}", "entity.user is missing"),
         ("{type: USER, entity: {user: null}}", "entity.user is missing"),

@@ -99,7 +99,7 @@ def test_the_same_line_twice_is_said_once_and_two_values_are_a_loss():
         ),
         (
             "Quota configs for ip '0:0::1' are connection_creation_rate=1.0",
-            "no literal address in canonical",
+            "not a literal address in canonical",
         ),
     ],
 )

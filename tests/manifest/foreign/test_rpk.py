@@ -64,7 +64,7 @@ def quota(entity: str, values: str = '[{"key": "producer_byte_rate", "value": "1
             "ip cannot be combined",
         ),
         (quota('[{"name": "", "type": "user"}]'), "an empty user name"),
-        (quota('[{"name": "\\ud800", "type": "user"}]'), "no Unicode text"),
+        (quota('[{"name": "\\ud800", "type": "user"}]'), "not Unicode text"),
         (quota('{"user": "a"}'), "a list belongs here"),
         (quota('[{"name": ["a"], "type": "user"}]'), "a single value belongs here"),
         (

@@ -65,7 +65,7 @@ def test_resources_of_several_providers_are_never_mixed():
     ("body", "message"),
     [
         ('entity_name = "a"', "kafka_quota.q has no entity_type"),
-        ('entity_type = "group"', "'group' is no entity type"),
+        ('entity_type = "group"', "'group' is not an entity type"),
         ("entity_type = var.type", "var.type would have to be evaluated"),
         (
             'entity_type = "user"\nentity_name = "a-${terraform.workspace}"',
@@ -88,7 +88,7 @@ def test_resources_of_several_providers_are_never_mixed():
         ('entity_type = "user"\nconfig = { producer_byte_rate = -1 }', "must be greater than 0"),
         (
             'entity_type = "ip"\nentity_name = "host.example"\nconfig = { connection_creation_rate = 1 }',
-            "no literal",
+            "not a literal address",
         ),
         ('count = 2\nentity_type = "user"', "kafka_quota.q is made by count"),
         ('entity_type = "user"\ndynamic "config" {\n}', "has a dynamic block"),

@@ -203,7 +203,7 @@ def test_consumers_of_which_nothing_is_stated_may_fetch_anything_up_to_the_defau
     ("wrong", "words"),
     [
         ({"maxPartitionFetchBytes": 0}, "a fetch of 0 to"),
-        ({"maxPartitionFetchBytes": "1.5"}, "no whole number"),
+        ({"maxPartitionFetchBytes": "1.5"}, "not a whole number"),
         ({"batchBytes": "2Mi"}, "does not hold a batch of 2,097,152"),
     ],
 )

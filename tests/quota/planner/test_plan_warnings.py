@@ -14,7 +14,7 @@ def test_we_are_warned_where_a_plan_limits_ourselves():
     us = Principal(user="admin", client_id="kquota")
     ours = change(None, 1e6, subject=entity(user="admin"))
     (warning,) = own_limits(QuotaState(), [ours], us)
-    assert "producer_byte_rate limits our own principal admin" in warning
+    assert "producer_byte_rate limits the principal of this tool, admin" in warning
     assert own_limits(QuotaState(), [change(None, 1e6)], us) == ()
     live = QuotaState(limits={entity(user="admin"): limits_of({RATE: 1e6})})
     assert own_limits(live, [change(None, 1e6)], us) == ()

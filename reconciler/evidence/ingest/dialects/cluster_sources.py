@@ -78,7 +78,7 @@ class BrokerIdRule:
             compiled = re.compile(pattern, re.DOTALL)
         except (re.error, OverflowError, RecursionError) as wrong:
             raise TelemetryError(
-                f"telemetry.brokerId: {pattern!r} is no regular expression: {wrong}", hint=hint
+                f"telemetry.brokerId: {pattern!r} is not a regular expression: {wrong}", hint=hint
             ) from wrong
         if compiled.groups != 1:
             raise TelemetryError(

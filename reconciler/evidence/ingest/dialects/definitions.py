@@ -282,7 +282,7 @@ class DialectTable:
                 ):
                     return (
                         dialect,
-                        f"no client is named; read as a cluster at rest, in dialect {last} as the last time",
+                        f"no client has metrics; read as an idle cluster in dialect {last} of the last run",
                     )
             raise
 
@@ -319,7 +319,7 @@ class DialectTable:
                     if any(dialect.speaks(name, labels) for dialect in candidates)
                 )
                 raise TelemetryError(
-                    f"more than one dialect fits what is there: {candidate_names} (found {names})",
+                    f"more than one dialect matches: {candidate_names} (found {names})",
                     hint="say which one with --dialect; " + self._choices_text(),
                 )
 
@@ -331,13 +331,13 @@ class DialectTable:
         )
         if unread_metrics:
             return (
-                f"the exporter writes the names of clients into the names of metrics ({_join_names(unread_metrics)}), where they cannot"
-                " be read back: its rule kafka.server<type=(.+)><>([a-z-]+) stands before those of the quotas"
+                f"the exporter writes client names into metric names ({_join_names(unread_metrics)}), where they cannot"
+                " be read back: its rule kafka.server<type=(.+)><>([a-z-]+) precedes those of the quotas"
             )
         return f"no metric of client quotas in a known dialect is there; found {_join_names(labels_by_metric) or 'nothing'}"
 
     def _choices_text(self) -> str:
-        return "known are " + "; ".join(f"{dialect.name} ({dialect.about})" for dialect in self.all)
+        return "known: " + "; ".join(f"{dialect.name} ({dialect.about})" for dialect in self.all)
 
 
 def _any_fits(patterns: Iterable[re.Pattern[str]], name: str) -> bool:

@@ -45,7 +45,7 @@ class LabelMatcher:
             pattern = re.compile(self.value, re.DOTALL)
         except (re.error, OverflowError, RecursionError) as wrong:
             raise TelemetryError(
-                f"{self.value!r} is no regular expression: {wrong}", hint=_HINT
+                f"{self.value!r} is not a regular expression: {wrong}", hint=_HINT
             ) from wrong
         object.__setattr__(self, "_pattern", pattern)
 
@@ -103,7 +103,7 @@ def parsed(text: str) -> tuple[LabelMatcher, ...]:
         stripped = remaining_text.lstrip()
         if stripped and not stripped.startswith(","):
             raise TelemetryError(
-                f"between two matchers stands {stripped[:20]!r} and no comma", hint=_HINT
+                f"expected a comma between two matchers, found {stripped[:20]!r}", hint=_HINT
             )
         at = len(inner) - len(stripped) + (1 if stripped else 0)
     return tuple(matchers)
@@ -117,7 +117,7 @@ def _unescaped(text: str) -> str:
         hexadecimal = next((digits for digits in codes[:3] if digits is not None), None)
         code = int(hexadecimal, 16) if hexadecimal is not None else int(codes[3], 8)
         if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF:
-            raise TelemetryError(f"{match[0]} in a label matcher is no character", hint=_HINT)
+            raise TelemetryError(f"{match[0]} in a label matcher is not a character", hint=_HINT)
         return chr(code)
 
     if _ESCAPE.sub("", text).count("\\"):

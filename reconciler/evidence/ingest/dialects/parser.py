@@ -76,7 +76,7 @@ def parsed(text: str, source: str, common: DialectTable | None = None) -> Dialec
     try:
         table = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as wrong:
-        raise TelemetryError(f"is no TOML: {wrong}", location=source) from wrong
+        raise TelemetryError(f"is not TOML: {wrong}", location=source) from wrong
     place = _DialectFile(source)
     place.only(table, _TOP, "a table of dialects")
     shared = place.part(table, "common")
@@ -113,9 +113,7 @@ class _DialectFile:
         self._where = source
 
     def wrong(self, message: str) -> TelemetryError:
-        return TelemetryError(
-            message, location=self._where, hint="the words are explained in docs/telemetry.md"
-        )
+        return TelemetryError(message, location=self._where, hint="see docs/telemetry.md")
 
     def only(self, table: Mapping[str, Any], known_words: frozenset[str], description: str) -> None:
         unknown = sorted(set(table) - known_words)
@@ -127,13 +125,13 @@ class _DialectFile:
     def part(self, table: Mapping[str, Any], name: str) -> Mapping[str, Any]:
         part = table.get(name, {})
         if not isinstance(part, dict):
-            raise self.wrong(f"{name} is no table")
+            raise self.wrong(f"{name} is not a table")
         return part
 
     def parts(self, table: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
         parts = table.get(name, [])
         if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
-            raise self.wrong(f"{name} is no list of tables: write [[{name}]]")
+            raise self.wrong(f"{name} is not a list of tables: write [[{name}]]")
         return parts
 
     def text(self, value: object, description: str) -> str:
@@ -152,7 +150,7 @@ class _DialectFile:
             return re.compile(text, re.DOTALL)
         except (re.error, OverflowError, RecursionError) as wrong:
             raise self.wrong(
-                f"{description}: {text!r} is no regular expression: {wrong}"
+                f"{description}: {text!r} is not a regular expression: {wrong}"
             ) from wrong
 
     def choice(self, value: object, choices: Mapping[str, _T], description: str) -> _T:

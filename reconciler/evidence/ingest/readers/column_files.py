@@ -324,7 +324,7 @@ def _times(column: pa.Array, unit: TimeUnit, path: Path) -> list[int | None]:
         return [_from_text(text, unit) for text in _texts(column)]
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
         return [None if cell is None else moment(cell, unit) for cell in column.to_pylist()]
-    raise TelemetryError(f"the times are of type {kind}, which is none", location=str(path))
+    raise TelemetryError(f"unsupported type {kind} of the time column", location=str(path))
 
 
 def _from_text(text: str, unit: TimeUnit) -> int | None:

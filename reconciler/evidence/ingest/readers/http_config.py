@@ -101,9 +101,7 @@ class _ConfigReader:
         self._secrets: list[str] = []
 
     def wrong(self, message: str) -> TelemetryError:
-        return TelemetryError(
-            message, location=str(self._path), hint="the words are those of Prometheus' http_config"
-        )
+        return TelemetryError(message, location=str(self._path), hint="see Prometheus' http_config")
 
     def config(self, value: object) -> HttpConfig:
         top = self._table(value, _TOP, "the file")
@@ -204,10 +202,10 @@ class _ConfigReader:
         self, value: object, known_words: tuple[str, ...] | None, description: str
     ) -> Mapping[str, Any]:
         if not isinstance(value, dict):
-            raise self.wrong(f"{description} is no mapping")
+            raise self.wrong(f"{description} is not a mapping")
         unknown = sorted(set(value) - set(known_words)) if known_words is not None else []
         if unknown:
             raise self.wrong(
-                f"{description} has {unknown[0]!r}; known are {', '.join(known_words or ())}"
+                f"{description} has {unknown[0]!r}; known: {', '.join(known_words or ())}"
             )
         return value

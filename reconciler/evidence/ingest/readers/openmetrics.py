@@ -194,7 +194,7 @@ class _SeriesBuilder:
             return self._heads[text]
 
     def _bad(self, line: str, number: int) -> None:
-        problem = "stands after # EOF" if self.ended else f"is no sample: {line[:80]!r}"
+        problem = "follows # EOF" if self.ended else f"is not a sample: {line[:80]!r}"
         self._counts.add(DropReason.BAD_LINE, 1, f"{self._where}:{number}: {problem}")
 
 

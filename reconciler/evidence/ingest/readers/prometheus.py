@@ -162,7 +162,7 @@ class PrometheusClient:
             case {"resultType": "matrix", "result": list() as result}:
                 pass
             case _:
-                raise self._wrong("query", "answered with something that is no matrix")
+                raise self._wrong("query", "answered with something that is not a matrix")
         all_series = []
         for element in result:
             series = series_of(element, self.counts)
@@ -181,7 +181,7 @@ class PrometheusClient:
         answer = await self._query(path, parameters, method=method)
         elements = answer.get("data")
         if not isinstance(elements, list):
-            raise self._wrong(path, "answered with something that is no list")
+            raise self._wrong(path, "answered with something that is not a list")
         return elements
 
     async def _query(
@@ -249,7 +249,7 @@ class PrometheusClient:
             decoded = bounded_json.parse(response.body, most_bytes=bounded_json.DOCUMENT)
         except bounded_json.InvalidJson:
             # A proxy that loses its upstream ends the body as if it was complete.
-            return self._away(path, "answered with a body that is no JSON or ends too early")
+            return self._away(path, "answered with a body that is not JSON or ends too early")
         return self._accepted(path, decoded)
 
     def _unsent(self, path: str, answer: NoResponse) -> TelemetryError:
@@ -330,9 +330,9 @@ def _checked(address: str, config: HttpConfig) -> str:
         host = split.hostname
         _ = split.port
     except ValueError:  # Its message quotes a part of the address.
-        raise TelemetryError("telemetry.prometheus is no address", hint=_HINT_ADDRESS) from None
+        raise TelemetryError("telemetry.prometheus is not an address", hint=_HINT_ADDRESS) from None
     if split.scheme not in {"http", "https"} or not host:
-        raise TelemetryError("telemetry.prometheus is no HTTP address", hint=_HINT_ADDRESS)
+        raise TelemetryError("telemetry.prometheus is not an HTTP address", hint=_HINT_ADDRESS)
     if split.username is not None or split.password is not None:
         raise TelemetryError(
             "telemetry.prometheus has a login in it", hint="give it with --http-config (basic_auth)"
@@ -342,7 +342,7 @@ def _checked(address: str, config: HttpConfig) -> str:
     is_open = is_plain(address) or (split.scheme == "http" and bool(config.proxy))
     if config.authorized and is_open:
         raise TelemetryError(
-            f"{split.netloc} would get the credentials over an open line", hint="use https"
+            f"credentials for {split.netloc} would be sent unencrypted", hint="use https"
         )
     return address.rstrip("/").removesuffix("/api/v1")
 

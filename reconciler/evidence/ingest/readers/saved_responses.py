@@ -102,7 +102,7 @@ class _ResponseReader:
         while self._need() != "}":
             name = self._value()
             if not isinstance(name, str):
-                raise self._wrong("has a name that is no text")
+                raise self._wrong("has a name that is not a text")
             self._take(":")
             opening = self._need()
             if (name, opening) == ("data", "{") and top:
@@ -117,7 +117,7 @@ class _ResponseReader:
             if self._need() == ",":
                 self._at += 1
             elif self._need() != "}":
-                raise self._wrong("is no JSON")
+                raise self._wrong("is not JSON")
         self._at += 1
         if "metric" in fields:
             yield fields
@@ -141,7 +141,7 @@ class _ResponseReader:
             if self._need() == ",":
                 self._at += 1
             elif self._need() != "]":
-                raise self._wrong("is no JSON")
+                raise self._wrong("is not JSON")
         self._at += 1
 
     def _value(self) -> Any:  # noqa: ANN401 - any JSON
@@ -153,7 +153,7 @@ class _ResponseReader:
                 value, end = self._decoder.raw_decode(self._text, self._at)
             except json.JSONDecodeError as wrong:
                 if not self._may_be_cut(wrong):
-                    raise self._wrong("is no JSON", wrong.pos) from wrong
+                    raise self._wrong("is not JSON", wrong.pos) from wrong
             except ValueError as wrong:  # a number with more digits than Python accepts
                 raise self._wrong("has a number that is too long") from wrong
             except RecursionError as deep:
@@ -203,7 +203,7 @@ class _ResponseReader:
 
     def _take(self, character: str) -> None:
         if self._need() != character:
-            raise self._wrong("is no JSON")
+            raise self._wrong("is not JSON")
         self._at += 1
 
     def _more(self, size: int) -> None:

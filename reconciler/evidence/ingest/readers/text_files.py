@@ -56,7 +56,7 @@ class TextFile:
             try:
                 text = self._decoder.decode(block, final=False)
             except UnicodeDecodeError as wrong:
-                raise TelemetryError("is no UTF-8 text", location=str(self._path)) from wrong
+                raise TelemetryError("is not UTF-8 text", location=str(self._path)) from wrong
             if text:
                 return text
         pending, _ = self._decoder.getstate()

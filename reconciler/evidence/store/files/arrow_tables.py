@@ -77,7 +77,7 @@ def check_columns(table: Table, actual_schema: pa.Schema, path: str = "") -> Non
                 hint="a newer version may have written it: upgrade kquota",
             )
         if names.count(name) > 1:
-            raise LakeDamaged(f"the column {name!r} of {table.name} is there twice", path=path)
+            raise LakeDamaged(f"duplicate column {name!r} of {table.name}", path=path)
     for column in table.columns:
         if column.name not in names:
             if not column.null:

@@ -232,7 +232,7 @@ class FileStore:
                 hint="write to the folder or bucket behind it",
             )
         if path.startswith("/") or any(part in {"", ".", ".."} for part in path.split("/")):
-            raise LakeError("is no path that a store can keep", path=path)
+            raise LakeError("is not a valid path of a store", path=path)
 
 
 def opened(uri: str, *, create: bool = False) -> FileStore:
@@ -280,9 +280,7 @@ def _without_login(at: address.LakeAddress) -> tuple[str, dict[str, str]]:
     if not login:
         return at.root, {}
     if at.scheme == "http" and urlsplit(f"http://{host}").hostname not in LOOPBACK:
-        raise LakeError(
-            "a password goes over https:// only, except to this machine", path=at.redacted_text
-        )
+        raise LakeError("a password requires https://, except for localhost", path=at.redacted_text)
     basic = base64.b64encode(unquote(login).encode()).decode()
     return f"{host}{slash}{below}", {"authorization": f"Basic {basic}"}
 

@@ -22,7 +22,7 @@ ROW_GROUP: Final = 65_536
 MOST_TEXT: Final = 2**30
 """Maximum bytes of strings decoded together (a file, or a row group if read with a filter), counted once per row."""
 
-WRITE_ANEW: Final = "run ingest with --from this day (samples, looks) or --publish --rebuild (evidence), or the job that made it"
+WRITE_ANEW: Final = "run ingest with --from this day (samples, snapshots) or --publish --rebuild (evidence), or the job that made it"
 
 
 def write_parquet(table: Table, rows: pa.Table) -> bytes:
@@ -279,4 +279,4 @@ def check_same(content: bytes, *, size: int, sha256: str, path: str) -> None:
 def damaged(path: str, error: Exception) -> LakeDamaged:
     """Return the error for a file that Arrow cannot read."""
     first = str(error).strip().partition("\n")[0][:200]
-    return LakeDamaged(f"is no whole Parquet file ({first})", path=path, hint=WRITE_ANEW)
+    return LakeDamaged(f"is not a complete Parquet file ({first})", path=path, hint=WRITE_ANEW)

@@ -131,7 +131,7 @@ class RowGroupFile:
         self._ranges = _RangeFile(store, file.path, file.size)
         if end_sha256 and hashlib.sha256(self._ranges.end()).hexdigest() != end_sha256:
             raise LakeDamaged(
-                "is no whole Parquet file, or not the one that was written",
+                "is not a complete Parquet file, or not the one that was written",
                 path=self._shown,
                 hint=parquet_files.WRITE_ANEW,
             )

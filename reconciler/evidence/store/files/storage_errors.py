@@ -18,8 +18,8 @@ _BY_CLASS: Final[tuple[tuple[type[Exception], str, str], ...]] = (
     (PermissionError, "may not be used", RIGHTS),
     (exceptions.PermissionDeniedError, "may not be used", RIGHTS),
     (exceptions.UnauthenticatedError, "may not be used without valid credentials", RIGHTS),
-    (exceptions.InvalidPathError, "is no path that a store can keep", ""),
-    (ValueError, "is no path that a store can keep", ""),
+    (exceptions.InvalidPathError, "is not a valid path of a store", ""),
+    (ValueError, "is not a valid path of a store", ""),
     (exceptions.NotSupportedError, "cannot be done by this kind of store", ""),
 )
 _BY_WORDS: Final[tuple[tuple[str, str, str], ...]] = (

@@ -417,7 +417,7 @@ def test_none_is_an_error_that_lists_what_was_found_and_what_is_known() -> None:
 
 
 def test_names_of_clients_in_names_of_metrics_are_explained() -> None:
-    with pytest.raises(TelemetryError, match="stands before those of the quotas"):
+    with pytest.raises(TelemetryError, match="precedes those of the quotas"):
         SHIPPED.detected({"kafka_server_produce_user_alice_byte_rate": set(), "up": set()})
 
 

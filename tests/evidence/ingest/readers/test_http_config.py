@@ -84,7 +84,7 @@ def test_every_header_that_may_be_a_key_is_a_credential(
     assert config.authorized is counts
     assert PLANTED not in config.hidden_in(f"a {PLANTED}")
     if counts:
-        with pytest.raises(TelemetryError, match="open line"):
+        with pytest.raises(TelemetryError, match="unencrypted"):
             PrometheusClient("http://prometheus:9090", clock=FakeClock(), config=config)
 
 
@@ -117,7 +117,7 @@ def test_short_secrets_are_not_looked_for(tmp_path: Path) -> None:
             f"bearer_token: {PLANTED}\nheaders: {{authorization: {PLANTED}}}",
             "headers.Authorization exclude each other",
         ),
-        (f"- {PLANTED}", "no mapping"),
+        (f"- {PLANTED}", "not a mapping"),
         ("oauth2: {}", "'oauth2'"),
         ("tls_config: {cert_file: x}", "belong together"),
         ("tls_config: {ca_file: gone.pem}", "cannot be used"),

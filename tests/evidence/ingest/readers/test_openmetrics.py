@@ -140,7 +140,7 @@ def test_a_bad_line_is_counted_with_its_place(tmp_path: Path, line: str) -> None
 
 def test_what_stands_after_the_end_is_counted(tmp_path: Path) -> None:
     _, counts = read(tmp_path, f"m 1 {T}\n# EOF\nm 2 {T + 1}\n")
-    assert "after # EOF" in counts.examples(DropReason.BAD_LINE)[0]
+    assert "follows # EOF" in counts.examples(DropReason.BAD_LINE)[0]
 
 
 def test_openmetrics_without_its_end_is_partial(tmp_path: Path) -> None:

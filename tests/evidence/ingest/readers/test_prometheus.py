@@ -335,10 +335,10 @@ def test_credentials_want_tls_unless_it_is_this_machine() -> None:
     config = HttpConfig(headers={"Authorization": "Bearer x"}, authorized=True)
     PrometheusClient("http://127.0.0.1:9090/api/v1/", clock=FakeClock(), config=config)
     PrometheusClient("https://p", clock=FakeClock(), config=config)
-    with pytest.raises(TelemetryError, match="open line"):
+    with pytest.raises(TelemetryError, match="unencrypted"):
         PrometheusClient("http://prometheus:9090", clock=FakeClock(), config=config)
     proxied = replace(config, proxy="http://proxy:3128")
-    with pytest.raises(TelemetryError, match="open line"):
+    with pytest.raises(TelemetryError, match="unencrypted"):
         PrometheusClient("http://127.0.0.1:9090", clock=FakeClock(), config=proxied)
 
 

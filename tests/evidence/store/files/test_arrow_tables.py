@@ -50,7 +50,7 @@ def test_other_spellings_of_texts_are_taken_and_order_of_columns_does_not_matter
     [
         (lambda t: t.drop_columns(["up"]), "the column 'up' of target_up is missing"),
         (lambda t: t.append_column("x", t["up"]), "target_up has no column 'x'"),
-        (lambda t: t.append_column("up", t["up"]), "the column 'up' of target_up is there twice"),
+        (lambda t: t.append_column("up", t["up"]), "duplicate column 'up' of target_up"),
         (
             lambda t: t.set_column(3, "dt_ms", t["ts_ms"]),
             "'dt_ms' of target_up is int64, not int32",

@@ -104,7 +104,7 @@ def test_row_groups_that_cannot_hold_the_rows_are_not_decoded() -> None:
     content[begin:end] = b"\xff" * (end - begin)
     found = read(bytes(content), row_filter=pc.field("user") == "u699")
     assert found.num_rows == 100
-    with pytest.raises(LakeDamaged, match="is no whole Parquet file"):
+    with pytest.raises(LakeDamaged, match="is not a complete Parquet file"):
         read(bytes(content))
 
 
@@ -112,7 +112,9 @@ def test_row_groups_that_cannot_hold_the_rows_are_not_decoded() -> None:
 def test_a_file_that_was_cut_off_is_named_with_what_to_do(cut: int) -> None:
     content = parquet_files.write_parquet(USAGE_SAMPLE, rows.usage())[:cut]
     for act in (lambda: read(content), lambda: parquet_files.count(content, "some/file")):
-        with pytest.raises(LakeDamaged, match="some/file: is no whole Parquet file") as caught:
+        with pytest.raises(
+            LakeDamaged, match="some/file: is not a complete Parquet file"
+        ) as caught:
             act()
         assert caught.value.hint.startswith("run ingest")
 
