@@ -60,7 +60,7 @@ def test_a_declared_entity_keeps_its_document_and_a_new_one_gets_its_own(
         "tier silver",
         "rules: cut",
         "2025-10-10",
-        "look look",
+        "limits as of snapshot look",
         "3 days are missing",
         "unseen week",
     ):
