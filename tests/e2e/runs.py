@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from reconciler.base.clock import SystemClock
 from reconciler.client import ClientConfig, QuotaClient
+from reconciler.errors import KquotaError
 from reconciler.ports import Inventory, QuotaStore
 from reconciler.quota.entity import Entity
 from reconciler.quota.filters import ALL
@@ -25,6 +26,9 @@ ANYTHING = Guards(
     allow_small_values=True,
     allow_empty=True,
 )
+CONVERGED_SECONDS = 240.0
+"""Maximum time until a reconciliation is complete: a write of unknown outcome stays open for 65 s."""
+POLL_SECONDS = 2.0
 EVERYTHING = ReconcileOptions(rules=Rules(policy=Policy.SYNC, sync_confirmed=True), guards=ANYTHING)
 
 
@@ -40,6 +44,27 @@ async def reconciled(
 ) -> Outcome:
     input_ports = ports(store, inventory)
     return await apply(input_ports, orders, await prepare(input_ports, orders, desired))
+
+
+async def converged(store: QuotaStore, inventory: Inventory, desired: DesiredState) -> Outcome:
+    """Reconcile until everything is complete, and return that outcome.
+
+    Raises:
+        AssertionError: It was not within `CONVERGED_SECONDS`.
+    """
+    clock = SystemClock()
+    deadline = clock.monotonic() + CONVERGED_SECONDS
+    result: Outcome | KquotaError | None = None
+    while clock.monotonic() < deadline:
+        try:
+            result = await reconciled(store, inventory, desired)
+        except KquotaError as error:
+            result = error
+        else:
+            if result.complete:
+                return result
+        await clock.sleep(POLL_SECONDS)
+    raise AssertionError(f"not complete within {CONVERGED_SECONDS:g} s: {result}")
 
 
 async def settled(client: QuotaClient) -> Mapping[Entity, tuple[float | None, ...]]:

@@ -19,7 +19,16 @@ from reconciler.quota.outcome import Alteration, Rejected, Result
 from reconciler.quota.planner.desired_state import Declaration, DesiredState, merge
 from reconciler.reconcile import ReconcilePorts, apply, prepare
 from tests.e2e.recorder import RecordedStore, recording
-from tests.e2e.runs import EVERYTHING, addresses, cleared, config, ports, reconciled, settled
+from tests.e2e.runs import (
+    EVERYTHING,
+    addresses,
+    cleared,
+    config,
+    converged,
+    ports,
+    reconciled,
+    settled,
+)
 from tests.servers.kafka import KafkaCluster
 
 pytestmark = pytest.mark.integration
@@ -211,12 +220,7 @@ def test_a_controller_killed_in_the_middle_leaves_only_lawful_states_and_the_nex
             assert recordings.unlawful(before, after) == []
             assert not outcome.complete or outcome.count("APPLIED") == len(prepared.plan.changes)
             await asyncio.to_thread(cluster.start, doomed)
-            for _ in range(3):  # a write of unknown fate is waited for, at most 65 s
-                outcome = await reconciled(client, inventory, second)
-                if outcome.complete:
-                    break
-                await SystemClock().sleep(66)
-            assert outcome.complete
+            _ = await converged(client, inventory, second)
             assert dict(await settled(client)) == dict(second.limits)
 
     asyncio.run(story())

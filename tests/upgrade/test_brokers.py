@@ -1,20 +1,18 @@
 """Brokers that are upgraded one after the other, from 3.9 to 4.4, while reconciliations change hundreds of quotas."""
 
 import asyncio
-import contextlib
 import random
 from collections.abc import Iterator
 
 import pytest
 
-from reconciler.base.clock import SystemClock
 from reconciler.client import QuotaClient
 from reconciler.errors import KquotaError
 from reconciler.inventory.memory import MemoryInventory
 from reconciler.ports import QuotaStore
 from reconciler.quota.planner.desired_state import DesiredState
 from tests.e2e.recorder import recording
-from tests.e2e.runs import addresses, config, reconciled, settled
+from tests.e2e.runs import addresses, config, converged, reconciled, settled
 from tests.e2e.test_intermediate_limits import QUICK, wish
 from tests.servers import raw_quotas
 from tests.servers.kafka import KafkaCluster
@@ -22,10 +20,6 @@ from tests.servers.kafka import KafkaCluster
 pytestmark = pytest.mark.integration
 
 EARLIER, LATER = "3.9.1", "4.4.0"
-ROUNDS_AFTER = 4
-"""How many reconciliations follow the last upgrade; a write of unknown outcome is open for 65 s."""
-
-UNKNOWN_SECONDS = 66.0
 
 
 @pytest.fixture(scope="module")
@@ -76,11 +70,7 @@ def test_no_client_is_without_its_limit_while_brokers_are_upgraded_under_reconci
                 rolled = asyncio.create_task(asyncio.to_thread(roll, three))
                 completions = await reconcile_until(client, inventory, (second, first), rolled)
                 await rolled
-                for _ in range(ROUNDS_AFTER):
-                    with contextlib.suppress(KquotaError):
-                        if (await reconciled(client, inventory, second)).complete:
-                            break
-                    await SystemClock().sleep(UNKNOWN_SECONDS)
+                _ = await converged(client, inventory, second)
                 after = await settled(client)
             assert dict(after) == dict(second.limits)
             assert completions.count(True) >= 2, "reconciliations ended during the upgrade"
