@@ -7,7 +7,6 @@ prints at both is compared line by line. Values and entities come in hash order,
 import re
 import ssl
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,11 +15,16 @@ import pytest
 from reconciler.sandbox import PROFILES, Listener, ListenerProtocol, Sandbox, SandboxSettings
 from tests.contract.raw import RawConnection
 from tests.contract.targets import AUTHORIZER, Target, running
-from tests.servers import tools
 from tests.servers.certs import Authority
 from tests.servers.properties import USERS, login
+from tests.servers.tools import Conversation, JavaSource
 
 pytestmark = pytest.mark.integration
+
+SOURCE = JavaSource(
+    path=Path(__file__).parents[1] / "servers" / "oracle" / "ConfigCommands.java",
+    class_name="ConfigCommands",
+)
 
 # Version of the tool -> profile of the sandbox and version of the broker.
 PAIRS = {"3.4.1": ("3.4", "3.4.1"), "3.9.1": ("3.9", "3.9.1"), "4.3.1": ("4.x", "4.4.0")}
@@ -120,23 +124,24 @@ def comparable(text: str) -> tuple[str, ...]:
     return tuple(sorted(lines))
 
 
-def run(version: str, port: int, command: tuple[str, ...]) -> Shown:
-    answer = tools.kafka_configs(version, "--bootstrap-server", f"127.0.0.1:{port}", *command)
+def run(configs: Conversation, port: int, command: tuple[str, ...]) -> Shown:
+    arguments = ("--bootstrap-server", f"127.0.0.1:{port}", *command)
+    answer = configs.ask({"arguments": arguments})
     return Shown(
         command=command,
-        code=answer.returncode,
-        out=comparable(answer.stdout),
-        errors=comparable(answer.stderr),
+        code=answer["code"],
+        out=comparable(answer["out"]),
+        errors=comparable(answer["errors"]),
     )
 
 
-def story(version: str, target: Target) -> list[Shown]:
+def story(configs: Conversation, target: Target) -> list[Shown]:
     """All commands one after the other; each change is waited for, as a person would by looking."""
     shown = []
     with RawConnection(target.port) as watching:
         for command in COMMANDS:
             before = watching.quotas()
-            result = run(version, target.port, command)
+            result = run(configs, target.port, command)
             shown.append(result)
             if command[0] == "--alter" and result.code == 0 and "Completed" in "".join(result.out):
                 changed(watching, before)
@@ -150,7 +155,13 @@ def changed(connection: RawConnection, before: object) -> None:
     raise AssertionError("the change never showed")
 
 
-@pytest.mark.parametrize("version", PAIRS)
+@pytest.mark.parametrize(
+    "version",
+    [
+        pytest.param(version, id=f"{version}-kafka-{broker}")
+        for version, (_, broker) in PAIRS.items()
+    ],
+)
 def test_the_same_commands_print_the_same_at_both(
     version: str, start_target: Callable[[str], Target]
 ) -> None:
@@ -158,8 +169,8 @@ def test_the_same_commands_print_the_same_at_both(
     targets = [start_target(f"sandbox-{line}"), start_target(f"kafka-{broker}")]
     for target in targets:
         target.clear()
-    with ThreadPoolExecutor(2) as pool:
-        sandbox, real = pool.map(lambda target: story(version, target), targets)
+    with Conversation(version, SOURCE) as configs:
+        sandbox, real = (story(configs, target) for target in targets)
     assert sandbox == real
     failed = tuple(place for place, shown in enumerate(real) if shown.code != 0)
     assert failed == FAILED.get(version, (15, 16, 17))
@@ -195,7 +206,9 @@ def test_java_logs_in_over_tls_with_every_mechanism(mechanism: str, tmp_path: Pa
             },
         )
         command = ("--command-config", client, "--alter", "--user", "alice")
-        shown = run("4.3.1", sandbox_port, (*command, "--add-config", "producer_byte_rate=5"))
+        command = (*command, "--add-config", "producer_byte_rate=5")
+        with Conversation("4.3.1", SOURCE) as configs:
+            shown = run(configs, sandbox_port, command)
         assert (shown.code, shown.errors) == (0, ())
         assert shown.out == ("Completed updating config for user alice.",)
         assert sandbox.values() == {(("user", "alice"),): {"producer_byte_rate": 5.0}}
