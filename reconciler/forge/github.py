@@ -33,7 +33,7 @@ def checked_repository(text: str) -> str:
         UsageError: The text is invalid.
     """
     if not _REPOSITORY.fullmatch(text) or any(part in {".", ".."} for part in text.split("/")):
-        raise UsageError(f"{text!r} is no repository", hint="such as octo-org/kafka-quotas")
+        raise UsageError(f"{text!r} is not a repository", hint="such as octo-org/kafka-quotas")
     return text
 
 
@@ -44,7 +44,7 @@ def checked_sha(text: str) -> str:
         UsageError: The text is not a full commit id.
     """
     if not _SHA.fullmatch(text):
-        raise UsageError(f"{text!r} is no whole commit id")
+        raise UsageError(f"{text!r} is not a full commit id")
     return text
 
 
@@ -136,9 +136,9 @@ class GitHub:
             )
             raise ForgeError(
                 f"{problem} the head {head.sha} of {head.repository}",
-                hint="it was closed, or has newer commits with a run of their own"
+                hint="it was closed, or has newer commits with another run"
                 if not numbers
-                else "say which with --pull",
+                else "choose one with --pull",
             )
         return numbers[0]
 
@@ -178,8 +178,8 @@ class GitHub:
                 )
                 return required_field(pull, "number", int), head
         raise ForgeError(
-            f"no pull request was merged as {commit}, so there is no review to go by",
-            hint="after a direct push, plan, look at the plan, and apply with its digest (--expect-digest)",
+            f"no pull request was merged as {commit}, so there is no reviewed plan",
+            hint="after a direct push, plan, review the plan, and apply it with --expect-digest",
         )
 
     # ---- issues --------------------------------------------------------------------------------
@@ -280,5 +280,7 @@ def workflow_name(text: str) -> str:
         UsageError: The text is not a file name of a workflow.
     """
     if not text.endswith((".yml", ".yaml")) or "/" in text:
-        raise UsageError(f"{text!r} is no file name of a workflow", hint="such as quotas-plan.yml")
+        raise UsageError(
+            f"{text!r} is not the file name of a workflow", hint="such as quotas-plan.yml"
+        )
     return quote(text, safe="")

@@ -18,14 +18,14 @@ SECONDARY_SECONDS: Final = 60.0
 """GitHub: after a secondary limit without Retry-After, wait at least a minute."""
 
 _HINTS: Final[Mapping[int, str]] = {
-    401: "the token is wrong, has ended or belongs to another host",
-    403: "the token lacks a right; on GitHub a job needs `permissions: pull-requests: write` (issues: write for"
+    401: "the token is invalid, expired or for another host",
+    403: "the token lacks a permission; on GitHub a job needs `permissions: pull-requests: write` (issues: write for"
     " --issue), and a run of a fork's pull request never has it",
-    404: "the repository, pull request or comment is not there, or the token may not see it",
-    410: "issues or comments are switched off for this repository",
+    404: "the repository, pull request or comment does not exist, or the token cannot read it",
+    410: "issues or comments are disabled for this repository",
     413: "the text is too long for this host",
     422: "the host did not accept the content",
-    429: "the host asks for fewer requests; try again later",
+    429: "the host limits requests; try again later",
 }
 
 
@@ -87,7 +87,7 @@ def failure(answer: HttpResponse, request: str, token: Secret | None) -> ForgeEr
     if redirect:
         hint = "the repository was renamed or moved; use its new name"
     elif answer.status >= 500:
-        hint = "the host has a fault of its own; try again later"
+        hint = "the host has an internal error; try again later"
     return ForgeError(
         f"{request} answered {answer.status}" + (f": {words}" if words else ""),
         status=answer.status,

@@ -57,14 +57,14 @@ def checked_address(address: str) -> str:
     split = urlsplit(address)
     if split.scheme not in {"http", "https"} or not split.hostname:
         raise UsageError(
-            f"{redact_url(address)!r} is no address of an API",
+            f"{redact_url(address)!r} is not an API URL",
             hint="such as https://api.github.com",
         )
     if split.username is not None or split.query or split.fragment:
-        raise UsageError("the address of an API has no login, query or fragment in it")
+        raise UsageError("an API URL must not contain credentials, a query or a fragment")
     if is_plain(address):
         raise UsageError(
-            f"{redact_url(address)} would send the token over an open line", hint="use https"
+            f"{redact_url(address)} would send the token unencrypted", hint="use https"
         )
     return address.rstrip("/")
 
@@ -152,9 +152,7 @@ class RestClient:
             parameters = None  # the next address has them all
             if url is None:
                 return
-        raise ForgeError(
-            f"GET {path} has more than {self._bounds.pages * PAGE:,} items, which is more than we look through"
-        )
+        raise ForgeError(f"GET {path} has more than {self._bounds.pages * PAGE:,} items")
 
     async def download(self, path: str, *, max_bytes: int) -> bytes:
         """Download a file to whose signed address the API redirects; that address must not receive the token.
@@ -236,7 +234,9 @@ class RestClient:
         self._waited += max(seconds, 1.0)
         is_short = self._waited <= self._bounds.wait_seconds
         if not is_short:
-            error.hint = f"the host wants us to wait {seconds:.0f} s; that is longer than we do"
+            error.hint = (
+                f"the host requests a wait of {seconds:.0f} s, which is longer than the limit"
+            )
         return Failure(error=error, is_retriable=is_short, wait=seconds, uses_try=False)
 
     def _no_answer(self, request: str, answer: NoResponse) -> ForgeError:
@@ -253,8 +253,8 @@ def _decoded(answer: HttpResponse, path: str) -> Json:
         document: Json = bounded_json.parse(answer.body, most_bytes=bounded_json.DOCUMENT)
     except bounded_json.InvalidJson as error:
         raise ForgeError(
-            f"{path} answered with something that is no JSON",
+            f"{path} answered with something that is not JSON",
             status=answer.status,
-            hint="is this the address of an API? (--api-url)",
+            hint="check the API URL (--api-url)",
         ) from error
     return document

@@ -47,7 +47,7 @@ async def reviewed_plan(
             )
             return read_artifact(content, location=f"artifact {artifact} of run {run}")
     raise ForgeError(
-        f"run {run} for {head.sha} left no artifact {artifact!r}, or it has expired",
+        f"run {run} for {head.sha} has no artifact {artifact!r}, or it has expired",
         hint="run the plan of the pull request again, or plan again and apply that plan with `kquota apply --expect-digest DIGEST`",
     )
 
@@ -69,7 +69,7 @@ async def _run_of(host: GitHub, number: int, head: PullRequestHead, workflow: st
     if not runs:
         raise ForgeError(
             f"no run of {workflow} for pull request {number} with the head {head.sha} of {head.repository}"
-            " succeeded, so nothing was reviewed",
+            " succeeded, so there is no reviewed plan",
             hint="run the plan of the pull request again, or plan again and apply that plan with `kquota apply --expect-digest DIGEST`",
         )
     return max(runs)

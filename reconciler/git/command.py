@@ -79,7 +79,7 @@ _KNOWN: Final = (
     ),
     (
         "safe.bareRepository",
-        "this folder is a bare repository, and none is used unless it is named",
+        "this folder is a bare repository, which is not used implicitly",
         "run it in a clone with files; if this is a clone, its files hold a bare repository: remove it there",
     ),
 )
@@ -136,8 +136,8 @@ def run(
         raise GitError(f"{directory} is not a directory") from error
     except subprocess.TimeoutExpired as error:
         raise GitError(
-            f"git {arguments[0]} gave no answer within {DEADLINE_SECONDS:.0f} s",
-            hint="look for a stuck file system under the repository",
+            f"git {arguments[0]} did not end within {DEADLINE_SECONDS:.0f} s",
+            hint="check the file system of the repository",
         ) from error
     if process.returncode not in answers:
         raise _failure(directory, arguments[0], process.returncode, process.stderr)

@@ -79,7 +79,7 @@ def _inexact(repository: Repository, revision: str, option: str) -> GitError:
         )
         hint = f"write {meaning}, or the full commit id (git rev-parse --verify '{meaning}^{{commit}}')"
     elif revision == "HEAD":
-        message = f"{name} is the revision that is to be judged"
+        message = f"{name} is the revision under review"
         hint = "write the full commit id of a revision that you trust (git rev-parse HEAD prints this one)"
     elif _SHORT_ID.fullmatch(revision):
         message = (

@@ -129,7 +129,7 @@ class GitRefs:
 
 def _overtaken(ref: str) -> InventoryLocked:
     return InventoryLocked(
-        f"{ref} was written by another process meanwhile",
+        f"{ref} was written by another process in the meantime",
         holder="the author of its newest commit",
         hint="run one writer per cluster at a time, then start again",
     )

@@ -80,8 +80,8 @@ async def fetch(
             code = await process.wait()
     except TimeoutError as error:
         raise GitError(
-            f"git {arguments[0]} gave no answer within {deadline:.0f} s",
-            hint="look whether the repository can be reached from here",
+            f"git {arguments[0]} did not end within {deadline:.0f} s",
+            hint="check that the repository is reachable from this machine",
         ) from error
     finally:
         await _ended(process)

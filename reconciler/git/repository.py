@@ -72,7 +72,7 @@ class Repository:
         )
         if code != 0:
             raise GitError(
-                f"git knows no commit {revision!r} in {self.top}",
+                f"git has no commit {revision!r} in {self.top}",
                 hint=_FETCH_HINT
                 if self.is_shallow()
                 else "check the spelling, or fetch the branch or tag that has it",
@@ -219,11 +219,11 @@ class CommitTree:
             pending = {path: _target(target, blobs[target]) for path, target in links.items()}
             if not pending:
                 return contents
-        raise GitError(f"the links at {min(pending)} go round in circles")
+        raise GitError(f"the links at {min(pending)} form a cycle")
 
     def _oid(self, path: str) -> str:
         if path not in self.entries:
-            raise GitError(f"{path} is no file of commit {self.commit[:12]}")
+            raise GitError(f"{path} is not a file of commit {self.commit[:12]}")
         return self.entries[path][1]
 
     def _blobs(self, oids: dict[str, str]) -> dict[str, bytes]:

@@ -42,7 +42,7 @@ class GitSource:
             GitError: It is none of these; the text is not quoted if it may contain a password.
         """
         if not text or text.startswith("-") or not text.isprintable():
-            raise GitError("that cannot be the address of a repository")
+            raise GitError("this is not a valid repository URL")
         if _URL.match(text):
             return cls._of_url(text)
         folder = (start / text).absolute()
@@ -68,7 +68,7 @@ class GitSource:
             return cls(address=text)
         if parts.scheme != "https":
             raise GitError(
-                f"a password in a {parts.scheme}:// address would be readable on the way or in the list of processes",
+                f"a password in a {parts.scheme}:// URL is visible on the network or in the process list",
                 hint="use https, or an ssh key",
             )
         credentials = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"

@@ -138,7 +138,7 @@ def test_the_pull_request_that_a_run_lists_is_enough(merged, at_github):
 def test_a_run_of_a_fork_that_is_gone_was_not_reviewed(merged, at_github):
     merged.pulls[7].head_repo = None
     merged.runs[0].repo = None
-    with pytest.raises(ForgeError, match="nothing was reviewed"):
+    with pytest.raises(ForgeError, match="there is no reviewed plan"):
         at_github(reviewed)
 
 

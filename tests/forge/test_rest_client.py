@@ -111,10 +111,10 @@ def test_a_rate_limit_that_takes_too_long_is_told(clock):
 @pytest.mark.parametrize(
     ("status", "says"),
     [
-        (401, "token is wrong"),
+        (401, "token is invalid"),
         (403, "permissions"),
-        (404, "not there"),
-        (410, "switched off"),
+        (404, "does not exist"),
+        (410, "are disabled"),
         (422, "did not accept"),
     ],
 )
@@ -142,7 +142,7 @@ def test_an_answer_may_be_only_so_large_and_must_be_json(clock):
     with pytest.raises(ForgeError, match="larger than 1,000 bytes"):
         asked(handler, lambda rest, _: rest.get("x"), clock, bounds=RestLimits(answer_bytes=1000))
     handler, _ = answers((200, {}, "<html>login</html>"))
-    with pytest.raises(ForgeError, match="no JSON"):
+    with pytest.raises(ForgeError, match="not JSON"):
         asked(handler, lambda rest, _: rest.get("x"), clock)
 
 

@@ -59,7 +59,7 @@ def test_an_annotated_tag_by_its_full_name_means_its_commit(clone: Path):
         ("origin/main", "a tag or branch of the same name", "refs/remotes/origin/main"),
         ("main", "a tag or branch of the same name", "refs/heads/main"),
         ("heads/main", "same name", "refs/heads/main"),
-        ("HEAD", "the revision that is to be judged", "git rev-parse HEAD"),
+        ("HEAD", "the revision under review", "git rev-parse HEAD"),
         ("HEAD~1", "neither a full commit id", "refs/remotes/origin/BRANCH"),
         ("refs/remotes/origin/main~0", "there is no ref", "takes no ~"),
         ("refs/remotes/origin/main@{0}", "there is no ref", "git for-each-ref"),

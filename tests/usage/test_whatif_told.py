@@ -216,7 +216,7 @@ def test_consumers_are_shown_and_never_refused_or_only_counted():
     found = shown([fetch, row("bob")], replace(POLICY, elastic=ElasticHandling.IGNORE))
     assert [one.bucket.user for one in found.rows] == ["bob"]
     assert found.notes == (
-        "1 tenants are consumers, which use what they are let, and are not shown",
+        "1 tenants are consumers, whose use follows their limit, and are not shown",
     )
 
 

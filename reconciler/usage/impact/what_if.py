@@ -71,7 +71,7 @@ REASONS: Final = frozenset(
 MOST_ROWS: Final = 200
 """Maximum number of rows in a preview; the rest is counted."""
 
-CONSUMERS: Final = "tenants are consumers, which use what they are let, and are not shown"
+CONSUMERS: Final = "tenants are consumers, whose use follows their limit, and are not shown"
 """The note if elastic types are ignored."""
 
 MOST_NAMES: Final = 50
@@ -274,7 +274,10 @@ def summarize(
             query_warnings.flipped,
             "buckets without a limit will be counted under other names, and their history ends",
         ),
-        (query_warnings.unexplained, "series cannot have been recorded under the limits of today"),
+        (
+            query_warnings.unexplained,
+            "series were recorded under limits other than the current ones",
+        ),
     )
     return Simulation(
         evidence=tuple(sorted(evidence, key=lambda note: note.cluster_id)),

@@ -135,7 +135,7 @@ def test_client_properties_come_from_the_commit_unless_they_are_absolute_or_trus
     origin.commit(quota("alice"), clusters=absolute)
     assert read(origin).properties["prod"]["client.id"] == "from-machine"
     origin.commit(quota("alice"), clusters=cluster(more="  propertiesFile: gone.properties\n"))
-    with pytest.raises(GitError, match=r"gone.properties is no file"):
+    with pytest.raises(GitError, match=r"gone.properties is not a file"):
         read(origin)
 
 
