@@ -134,8 +134,8 @@ def _unknown_sentences(principal: Principal, effective: EffectiveLimit) -> Itera
             + ", ".join(
                 f"{entity_text(source)} {limit(effective.key, value)}" for source, value in sources
             )
-            + "; brokers apply the one that was written last, which no describe shows. Remove all of"
-            " them and set the limit once"
+            + "; brokers apply the one written last, which describe does not show. Remove all of"
+            " them, and set the limit once"
         )
     for unranked in effective.unranked:
         yield (

@@ -19,12 +19,12 @@ from reconciler.render.rows import DisplayRow, by_how_much
 from reconciler.render.units import limit
 
 AFFECTED_TITLE: Final = "Other clients with another limit"
-AFFECTED_SAYS: Final = "Known clients, with what they get before and after, and from which level."
+AFFECTED_SAYS: Final = "Known clients with their limit before and after, and its level."
 NEVER_TITLE: Final = "Never applies after this plan"
-NEVER_SAYS: Final = "A closer level holds for every client that these could match."
+NEVER_SAYS: Final = "A level with higher precedence applies to every client that these could match."
 EXCLUSIVE_TITLE: Final = "Exclusive removals"
 EXCLUSIVE_SAYS: Final = (
-    "Live in our scope, declared nowhere and never ours: removed because the cluster is exclusive."
+    "Live in the scope, neither declared nor managed: removed because the cluster is exclusive."
 )
 
 _MARKS: Final[Mapping[Direction, tuple[str, str]]] = {

@@ -14,10 +14,8 @@ from reconciler.render.lookup_table import PageLookup
 from reconciler.render.table import Cell, Style, folded_lines, row_lines
 from reconciler.render.units import count
 
-TITLE: Final = "What recorded use says"
-SAYS: Final = (
-    "Each on its worst broker, per day of evidence; a limit holds on every broker by itself."
-)
+TITLE: Final = "Effect by recorded use"
+SAYS: Final = "For each client its worst broker, per day of evidence; a limit applies on each broker separately."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +73,7 @@ class RecordedUse:
 
 def refused_title(amount: int) -> str:
     """Return the heading of what the policy refuses."""
-    return f"Refused for what recorded use says ({amount:,})"
+    return f"Refused by the recorded-use policy ({amount:,})"
 
 
 def recorded_text(recorded: RecordedUse, *, style: Style, max_rows: int | None) -> list[str]:

@@ -192,7 +192,7 @@ def headline(preview: Preview) -> str:
     }.get(source, f"validated by the rules of the {source}, not by the broker")
     reason = f" ({preview.verdict.reason})" if preview.verdict.reason else ""
     snapshot = (
-        f", made from a snapshot that is {age(preview.created_at - preview.snapshot_at)} old"
+        f", computed from a snapshot that is {age(preview.created_at - preview.snapshot_at)} old"
         if preview.snapshot_at is not None
         else ""
     )
@@ -263,8 +263,8 @@ def impact_lines(preview: Preview) -> tuple[str, ...]:
     if impact.new_shadows:
         lines.append(f"{count(len(impact.new_shadows), 'limit')} can never apply after this plan.")
     lines.extend(
-        f"The last {key} of the whole cluster goes: brokers drop its per-client metrics (rates and throttle times);"
-        " a default limit that never throttles keeps them."
+        f"The last {key} of the cluster is removed: brokers drop its per-client metrics (rates and throttle times);"
+        " keep a default limit that never throttles to keep them."
         for key in impact.silent
     )
     return tuple(lines)

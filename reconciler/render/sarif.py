@@ -23,7 +23,7 @@ Level = Literal["error", "warning", "note"]
 
 RULES: Final[Mapping[str, tuple[Level, str]]] = {
     "manifest": ("error", "A manifest breaks the schema or a rule of Kafka."),
-    "conflict": ("error", "Two documents declare one pair of entity and key."),
+    "conflict": ("error", "Two documents declare the same quota key."),
     "guard": ("error", "A guard refuses a change."),
     "rejected": ("error", "The broker, or its rules, would reject a change."),
     "warning": ("warning", "A rule may match no client, or every client, by mistake."),
@@ -31,7 +31,7 @@ RULES: Final[Mapping[str, tuple[Level, str]]] = {
     "drift": ("warning", "A live value differs from the one last applied."),
     "removal": ("note", "A change removes a limit."),
     "change": ("note", "A change sets a limit."),
-    "evidence": ("error", "Recorded use breaks the what-if policy."),
+    "evidence": ("error", "The effect by recorded use violates the what-if policy."),
 }
 """Rule id -> level and sentence. The order is that of ``ruleIndex``."""
 
@@ -56,7 +56,7 @@ class SarifResult:
 
     def __post_init__(self) -> None:
         if self.rule not in RULES:
-            raise ValueError(f"{self.rule!r} is no rule of ours")
+            raise ValueError(f"{self.rule!r} is not a known rule")
 
 
 def findings_of(problems: Iterable[Problem], *, rule: str = "manifest") -> tuple[SarifResult, ...]:

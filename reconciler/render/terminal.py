@@ -125,7 +125,7 @@ def outcome_text(outcome: Outcome, *, style: Style = PLAIN, verbose: bool = Fals
         )
     if outcome.adopted:
         lines.append(
-            f"{count(outcome.adopted, 'equal limit')} adopted: live as declared, now on record."
+            f"{count(outcome.adopted, 'equal limit')} adopted: live as declared, now managed."
         )
     if outcome.bookkeeping > outcome.adopted:
         others = outcome.bookkeeping - outcome.adopted
@@ -139,9 +139,9 @@ def outcome_text(outcome: Outcome, *, style: Style = PLAIN, verbose: bool = Fals
     if outcome.failure:
         lines.append(style.paint(escaped(outcome.failure), "red"))
     if outcome.interrupted:
-        lines.append("Stopped as asked; run it again to go on from here.")
+        lines.append("Interrupted; run it again to continue.")
     if not outcome.recorded:
-        lines.append("Not all of this is on record; the next run reads it from the cluster.")
+        lines.append("Not all results were recorded; the next run reads them from the cluster.")
     if outcome.pairs and not outcome.complete:
         lines.append(_summary(outcome))
     return "\n".join(folded_lines(lines, style)) + "\n"
@@ -161,7 +161,7 @@ def _brokers(outcome: Outcome) -> list[str]:
     if visibility.lagging:
         lines.append("Not yet visible on brokers " + ", ".join(map(str, visibility.lagging)) + ".")
     lines += [
-        f"Broker {node} could not be asked: {escaped(reason)}"
+        f"Broker {node} could not be queried: {escaped(reason)}"
         for node, reason in sorted(visibility.unreachable.items())
     ]
     return lines
@@ -245,7 +245,7 @@ def _conflicts(preview: Preview, style: Style, max_rows: int | None) -> list[str
         style.paint(f"Conflicts ({len(conflicts)}): nothing can be applied", "bold", "red"),
     ]
     for conflict in conflicts[:max_rows]:
-        lines.append(f"  {entity_text(conflict.entity)} {conflict.key} is claimed by")
+        lines.append(f"  {entity_text(conflict.entity)} {conflict.key} is declared by")
         lines += [
             f"    {escaped(claim.place(conflict.key))} ({escaped(claim.document)})"
             for claim in conflict.claims

@@ -34,7 +34,7 @@ __all__ = [
 
 _AGES: Final = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
-PER_BROKER: Final = "Limits hold per broker (controller_mutation_rate: at the active controller)."
+PER_BROKER: Final = "Limits apply per broker (controller_mutation_rate: at the active controller)."
 """Shown wherever a number could be read as a total of the cluster."""
 
 

@@ -60,11 +60,11 @@ def rows_of(ran) -> dict:
 def test_who_will_be_throttled_is_said_where_evidence_is_configured(kquota, evidence):
     ran = kquota("plan", "--no-inventory")
     assert ran.code == 3, ran.err
-    assert "What recorded use says" in ran.out
+    assert "Effect by recorded use" in ran.out
     assert "1 client of 2 will be worse off, 1 client will lose records" in ran.out
     assert "user=a  produce" in ran.out
     assert "throttled on 3 of 3" in ran.out
-    assert "Refused for what recorded use says (2)" in ran.out
+    assert "Refused by the recorded-use policy (2)" in ran.out
     assert "2 d until" in ran.out
     assert "zoe" not in ran.out
 
@@ -112,7 +112,7 @@ def test_every_format_tells_it(kquota, evidence, output):
         place = results[0]["locations"][0]["physicalLocation"]
         assert place["artifactLocation"]["uri"] == "quotas/all.yaml"
     else:
-        assert "What recorded use says" in ran.out
+        assert "Effect by recorded use" in ran.out
 
 
 def test_a_saved_plan_with_it_is_read_and_applied(kquota, cluster, evidence):
@@ -144,8 +144,8 @@ def test_the_comment_on_a_pull_request_tells_it(kquota, folder, evidence, monkey
         ran = kquota("post", "github", "plan.json", "--pull", "7", "--outputs")
         assert ran.code == 0, ran.err
         (comment,) = [one.body for one in api.comments]
-    assert "**What recorded use says**: 1 client of 2 will be worse off" in comment
-    assert "Refused for what recorded use says (2)" in comment
+    assert "**Effect by recorded use**: 1 client of 2 will be worse off" in comment
+    assert "Refused by the recorded-use policy (2)" in comment
     assert "refused-by-use" in (folder / "output").read_text()
 
 
@@ -325,7 +325,7 @@ def test_each_cluster_has_its_own_evidence(kquota, folder, evidence, cluster):
     assert "simulation" in plans["prod"]
     assert "simulation" not in plans["dev"]
     ran = kquota("plan", "--all", "--no-inventory", "--evidence", "evidence")
-    assert ran.out.count("What recorded use says") == 2
+    assert ran.out.count("Effect by recorded use") == 2
 
 
 def test_a_custom_quota_callback_leaves_nothing_to_say(kquota, folder):

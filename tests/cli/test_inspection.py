@@ -31,7 +31,7 @@ def test_describe_shows_three_things_that_look_alike_as_three_things(kquota, san
     assert "user=<default> " in out
     assert 'user="CN=a,O=b",client-id="x\\u000ay"' in out
     assert "9223372036854775807" in out
-    assert "Limits hold per broker" in out
+    assert "Limits apply per broker" in out
 
 
 def test_describe_finds_what_has_a_part_and_with_exactly_nothing_else(kquota, sandbox, at):
@@ -177,7 +177,7 @@ def test_resolve_says_that_two_spellings_of_an_address_leave_the_limit_unknown(
     assert ran.code == 0
     assert "unknown" in ran.out
     assert "ip=127.0.0.1 or ip=127.1" in ran.out
-    assert "brokers apply the one that was written last" in ran.err
+    assert "brokers apply the one written last" in ran.err
     (client,) = json.loads(kquota("resolve", *at, "--ip", "127.0.0.1", "--format", "json").out)[
         "clients"
     ]

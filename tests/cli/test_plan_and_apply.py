@@ -29,7 +29,7 @@ def test_a_plan_tells_each_change_with_its_place_and_writes_nothing(kquota, prod
     assert ran.err == ""
     assert "validated by the broker" in ran.out.splitlines()[0]
     assert "quotas/all.yaml:10" in ran.out
-    assert "Limits hold per broker" in ran.out
+    assert "Limits apply per broker" in ran.out
     assert sandbox.values() == {}
     assert not (prod / ".kquota").exists()
 

@@ -388,7 +388,7 @@ def test_recorded_use_is_told_and_what_breaks_the_policy_of_the_base_fails(bench
     assert not planned.ok
     assert planned.outputs["refused-by-use"] == "1"
     body = seen(api.bodies(7)[0])
-    assert "What recorded use says: 1 client of 1 will be worse off" in body.replace("*", "")
+    assert "Effect by recorded use: 1 client of 1 will be worse off" in body.replace("*", "")
     assert "newly throttled per day" in body
     assert "throttled on 3 of 3" in body
 
@@ -517,7 +517,7 @@ def test_a_merge_that_holds_more_than_was_reviewed_is_refused(bench, api, simula
     commit = bench.squash(7)
     applied = bench.push(commit)
     assert not applied.ok
-    assert "nothing was reviewed" in applied.log
+    assert "there is no reviewed plan" in applied.log
     api.pulls[7].sha = reviewed  # even if the host said that it was
     applied = bench.push(commit)
     assert not applied.ok

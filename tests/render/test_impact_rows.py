@@ -150,7 +150,7 @@ def test_the_last_limit_of_a_key_silences_its_metrics_and_that_is_said():
     change = QuotaChange(entity=ALICE, key=SHARE, before=50.0, after=None, cause=Cause.PRUNE)
     text = plan_text(previewed(live, change))
     assert (
-        "The last request_percentage of the whole cluster goes: brokers drop its per-client metrics"
+        "The last request_percentage of the cluster is removed: brokers drop its per-client metrics"
         in text
     )
 

@@ -96,7 +96,7 @@ def test_the_first_line_says_whose_verdict_it_is_and_the_page_that_limits_hold_p
     assert "validated by the broker" in browser.run(
         "return document.querySelector('.first').innerText"
     )
-    assert browser.run("return document.body.innerText").count("Limits hold per broker") >= 3
+    assert browser.run("return document.body.innerText").count("Limits apply per broker") >= 3
     opened(browser, pages["hostile"])
     first = browser.run("return document.querySelector('.first').innerText")
     assert "not by the broker" in first
@@ -138,7 +138,7 @@ def test_what_recorded_use_says_stands_in_a_section_and_what_is_refused_in_the_w
     ):
         assert words in section
     trouble = browser.run("return document.querySelector('#trouble').innerText")
-    assert "Refused for what recorded use says (1)" in trouble
+    assert "Refused by the recorded-use policy (1)" in trouble
     assert browser.logs()[0] == []
 
 

@@ -35,7 +35,7 @@ def test_the_first_line_says_how_old_a_snapshot_is():
     old = replace(sample(), snapshot_at=sample().created_at - 7200)
     nowhere = replace(sample(), plan=replace(sample().plan, cluster_id=""))
     assert rows.headline(nowhere).startswith("Plan for prod (cluster id unknown), ")
-    assert rows.headline(old).endswith(", made from a snapshot that is 2 h old")
+    assert rows.headline(old).endswith(", computed from a snapshot that is 2 h old")
 
 
 def test_every_cause_has_a_reason():

@@ -413,8 +413,8 @@ def test_text_and_markdown_have_the_section_and_nothing_else_changes():
     recorded = recorded_of(simulation(row(), breaches=(BREACH,)), at=NOW)
     for show in (plan_text, plan_markdown):
         with_, without = show(sample(), recorded=recorded), show(sample())
-        assert "What recorded use says" in with_
-        assert "Refused for what recorded use says (1)" in with_
+        assert "Effect by recorded use" in with_
+        assert "Refused by the recorded-use policy (1)" in with_
         assert "recorded use" not in without
         kept = iter(with_.splitlines())
         assert all(line in kept for line in without.splitlines())

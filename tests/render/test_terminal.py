@@ -51,7 +51,7 @@ def test_what_went_well_is_only_counted():
 
 
 def test_the_text_says_that_limits_hold_per_broker():
-    assert "Limits hold per broker" in plan_text(sample())
+    assert "Limits apply per broker" in plan_text(sample())
 
 
 def conflicted():
@@ -74,8 +74,8 @@ def test_only_records_that_changed_are_told_as_such():
     assert outcome_text(done) == "3 records brought up to date.\n"
     assert outcome_text(replace(done, bookkeeping=0)) == "Nothing to do.\n"
     text = outcome_text(replace(done, interrupted=True, recorded=False))
-    assert "Stopped as asked" in text
-    assert "on record" in text
+    assert "Interrupted" in text
+    assert "Not all results were recorded" in text
 
 
 def test_an_incomplete_outcome_ends_with_every_count():
@@ -125,7 +125,7 @@ def test_a_plan_counts_the_equal_limits_that_it_adopts():
 def test_an_outcome_counts_adopted_limits_apart_from_other_records():
     done = replace(result(), pairs=(), visibility=None, failure="", bookkeeping=3, adopted=2)
     assert outcome_text(done) == (
-        "2 equal limits adopted: live as declared, now on record.\n1 record brought up to date.\n"
+        "2 equal limits adopted: live as declared, now managed.\n1 record brought up to date.\n"
     )
     assert "record brought" not in outcome_text(replace(done, bookkeeping=2))
 

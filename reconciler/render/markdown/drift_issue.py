@@ -16,8 +16,8 @@ from reconciler.render.markdown.comment import fitting, size
 from reconciler.render.units import PER_BROKER, count, instant, limit
 
 _ADVICE: Final = (
-    "To write the declared values again: `kquota apply --correct-drift`. To keep what is live: declare it."
-    " This issue is kept up to date, and closed when nothing drifts any more."
+    "To write the declared values again: `kquota apply --correct-drift`. To keep the live values, declare them."
+    " This issue is updated, and closed when there is no drift."
 )
 
 
@@ -99,7 +99,7 @@ def _summary(report: DriftReport) -> str:
     parts = [
         f"{count(number, noun)} {words}"
         for number, noun, words in (
-            (len(report.findings), "live value", "not as applied last"),
+            (len(report.findings), "live value", "different from the last applied value"),
             (len(report.expired_overrides), "override", "expired and still live"),
         )
         if number

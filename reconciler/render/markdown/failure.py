@@ -17,8 +17,8 @@ MAX_FORK_LINE: Final = 300
 """Maximum characters of a line from a fork: enough for an error with its place."""
 
 SENTENCES: Final = {
-    "plan": "Planning failed. What was shown here before no longer counts.",
-    "apply": "Nothing was applied, or it is not known what was.",
+    "plan": "Planning failed. The earlier plan in this comment is no longer valid.",
+    "apply": "Nothing was applied, or the result is unknown.",
 }
 """The sentence about a failure, by command."""
 

@@ -170,12 +170,12 @@ def _attention(preview: Preview, recorded: RecordedUse | None) -> list[str]:
     touched = preview.touched_documents
     plan, lines = preview.plan, [prose(warning) for warning in preview.warnings]
     if not plan.cluster_id:
-        lines.append("No cluster was asked, so this is only what the documents say.")
+        lines.append("No cluster was contacted; this shows only the documents.")
     elif plan.changes and preview.verdict.source == "none":
         lines.append("No broker and no rules of a broker validated the changes.")
     if preview.snapshot_at is not None:
         old = age(preview.created_at - preview.snapshot_at)
-        lines.append(f"Made from a snapshot that is {old} old, not from the cluster.")
+        lines.append(f"Computed from a snapshot that is {old} old, not from the cluster.")
     if plan.exclusive:
         lines.append(
             f"Removes {count(len(plan.exclusive), 'limit')} that no document declares, because the cluster is exclusive."
@@ -275,12 +275,12 @@ def _on_merge(preview: Preview) -> str:
     if not preview.plan.changes:
         return "nothing is written to the cluster."
     if preview.errored or preview.violations:
-        return "nothing is applied. Correct what is refused, and plan again."
+        return "nothing is applied. Fix the refused changes, and plan again."
     if not preview.plan.cluster_id:
         return "nothing is applied from this plan, because it is not bound to a cluster."
     return (
         f"`kquota apply` makes {count(len(preview.plan.changes), 'change')} if the documents and the cluster still"
-        " give exactly this plan. Otherwise it writes nothing, and asks for a new plan."
+        " result in exactly this plan. Otherwise it writes nothing and requires a new plan."
     )
 
 
@@ -322,7 +322,7 @@ def outcome_markdown(
     if not outcome.recorded:
         head += [
             "",
-            "The records could not be written, so the next plan may not know what was applied.",
+            "The ownership records could not be written; the next plan may not show what was applied.",
         ]
     places = sorted(
         sorted(range(len(outcome.pairs)), key=lambda at: outcome.pairs[at].is_done)[:max_rows]
@@ -368,7 +368,7 @@ def _outcome_row(pair: PairOutcome) -> str:
 
 
 _UNDO_SAYS: Final = (
-    "It writes the values from before back, for at most 24 hours or until their documents change. To keep them, revert"
+    "It restores the previous values for at most 24 hours, or until their documents change. To keep them, revert"
     " the commit."
 )
 

@@ -33,7 +33,7 @@ function lookupSection(look) {
   };
   show();
   return section("lookup", "Look up a client", null,
-    element("p.quiet.small", {}, "A name looks up what holds for that very client: the closest level wins for each key, the others lose. A client without a client id gets only what is set for its user."),
+    element("p.quiet.small", {}, "Enter a client to see its limits: for each key the level with the highest precedence applies. To a client without a client id, only user quotas apply."),
     form, answer);
 }
 
@@ -72,7 +72,7 @@ function showAnswer(answer, look, now, after, fields) {
   const before = resolve(now, given);
   const later = look.changes.length ? resolve(after, given) : null;
   const rows = before.map((one, at) => answerRow(one, later === null ? null : later[at], unrankedFor(look, given, one.column)));
-  const heads = ["Key", ...(later === null ? ["Limit"] : ["Limit now", "After this plan"]), "Comes from", "Shared with", "Levels that lost"];
+  const heads = ["Key", ...(later === null ? ["Limit"] : ["Limit now", "After this plan"]), "Comes from", "Shared with", "Overridden levels"];
   answer.replaceChildren(
     element("div.window", { tabindex: 0, role: "group", "aria-label": "Limits per key" }, element("table", {},
       element("caption.hidden-label", {}, "Effective limits per key"),

@@ -67,9 +67,9 @@ function banner(look) {
 function standing(look) {
   const { counts } = look;
   if (counts.conflicts) return ["bad", "Nothing can be applied", `${count(counts.conflicts, "conflict")} between documents`];
-  if (counts.refused) return ["bad", "The broker would refuse part of it", `${count(counts.refused, "entity", "entities")} would be rejected`];
+  if (counts.refused) return ["bad", "The broker would refuse some changes", `${count(counts.refused, "entity", "entities")} would be rejected`];
   if (counts.violations) return ["bad", "Refused by guards", `${count(counts.violations, "violation")}; nothing would be applied`];
-  if (look.recorded !== null && look.recorded.refusals.length) return ["bad", "Refused for what recorded use says", `${count(look.recorded.refusals.length, "figure")} beyond what the policy tolerates`];
+  if (look.recorded !== null && look.recorded.refusals.length) return ["bad", "Refused by the recorded-use policy", `${count(look.recorded.refusals.length, "figure")} beyond what the policy tolerates`];
   if (!look.changes.length) return counts.drift
     ? ["warn", "Nothing to apply, but there is drift", word(look.summary)]
     : ["good", "In sync", word(look.summary)];
@@ -94,7 +94,7 @@ function sectionsOf(look) {
   const first = facts.page === "plan";
   return [
     troubleSection(look), ...(first ? planned : []), lookupSection(look),
-    drift ? findingSection(drift) : section("found-drift", "Drift", 0, says(look.recordsKnown ? "No drift." : "Without records it is not known what was changed outside kquota.")),
+    drift ? findingSection(drift) : section("found-drift", "Drift", 0, says(look.recordsKnown ? "No drift." : "Without ownership records, drift cannot be determined.")),
     quotasSection(look), ...(first ? [] : planned),
     ...[...found.values()].map(findingSection), foreignSection(look),
     shadowsSection(look), adviceSection(look), historySection(look),
@@ -109,7 +109,7 @@ function show(chosen) {
   document.getElementById("main").replaceChildren(...[banner(look), tiles(look), ...made].filter(Boolean));
   document.getElementById("sections").replaceChildren(element("ul", {}, made.map((one) => element("li", {}, element("a", { href: `#${one.id}` }, one.dataset.title,
     one.dataset.count === undefined ? null : element("span.count", {}, Number(one.dataset.count).toLocaleString("en")))))));
-  document.getElementById("footer").replaceChildren(element("p", {}, `${facts.perBroker} Visible is not enforced: brokers act on a change some milliseconds after they show it.`),
+  document.getElementById("footer").replaceChildren(element("p", {}, `${facts.perBroker} A visible limit is not yet enforced: brokers apply a change some milliseconds after they show it.`),
     element("p", {}, "Made by kquota ", facts.toolVersion, " at ", timeNode(facts.madeAt), "; the page needs no network and sends nothing."));
   for (const table of tables) repaint(table);
 }

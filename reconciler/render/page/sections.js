@@ -51,7 +51,7 @@ function exclusiveSection(look) {
   const rows = look.changes.filter((row) => word(row[9]) === EXCLUSIVE);
   if (!rows.length) return null;
   return section("exclusive", "Exclusive removals", rows.length,
-    says("Live in our scope, declared nowhere and never ours: removed because the cluster is exclusive."), changesTable("Exclusive removals", rows));
+    says("Live in the scope, neither declared nor managed: removed because the cluster is exclusive."), changesTable("Exclusive removals", rows));
 }
 
 function changesTable(label, rows) {
@@ -108,7 +108,7 @@ function affectedSection(look) {
         { title: "Effect", facet: true, text: (row) => word(row[2]), cell: (row) => pill(word(row[3]) || word(row[2]), TONES[word(row[2])]) },
         { title: "Bucket", facet: true, text: (row) => word(row[10]) || "as before", cell: (row) => element("span.small", {}, word(row[10]) || "as before") },
       ],
-    }) : says(look.known ? `None of the ${count(look.known, "known client")} gets another limit.` : "No client is known that could be asked about."));
+    }) : says(look.known ? `None of the ${count(look.known, "known client")} gets another limit.` : "No clients are known."));
 }
 
 /** What the plan does to recorded use; rows are those of reconciler/render/recorded_use.py. */
@@ -116,10 +116,10 @@ function recordedSection(look) {
   const found = look.recorded;
   if (found === null) return null;
   const tones = { "!": "bad", "?": "warn" };
-  return section("recorded", "What recorded use says", found.rows.length,
+  return section("recorded", "Effect by recorded use", found.rows.length,
     element("p", {}, word(found.headline)), found.evidence.map((at) => says(word(at))),
     found.rows.length ? makeTable({
-      label: "What recorded use says", noun: "client", rows: found.rows, note: "Press a heading to sort.",
+      label: "Effect by recorded use", noun: "client", rows: found.rows, note: "Press a heading to sort.",
       columns: [
         { title: "Who", text: (row) => word(row[0]), cell: (row) => element("bdi.mono", {}, word(row[0])) },
         column.words("What", 1, { facet: true }),
@@ -136,13 +136,13 @@ function quotasSection(look) {
   const shown = facts.keys.map((_, at) => at).filter((at) => look.quotas.some((row) => row[at + 1] !== null));
   const rows = look.quotas.map((row) => [...row, levelOf(facts.entities[row[0]])]);
   return section("quotas", "Current quotas", rows.length,
-    says(`${look.snapshotAt === null ? "As the cluster answered" : "As the snapshot has them"}. ${facts.perBroker}`),
+    says(`${look.snapshotAt === null ? "As described by the cluster" : "As contained in the snapshot"}. ${facts.perBroker}`),
     rows.length ? makeTable({
       label: "Current quotas", noun: "entity", plural: "entities", rows, note: ROWS_NOTE,
       columns: [
         column.entity(),
         { title: "Level", facet: true, text: (row) => `${row[8]} ${facts.levels[row[8]]}`, sort: (row) => row[8], cell: (row) => element("span.small", {}, facts.levels[row[8]]) },
-        column.pill("Stands as", 6),
+        column.pill("State", 6),
         ...shown.map((at) => column.value(facts.keys[at].name.replaceAll("_", " "), at + 1)),
         column.words("Document", 7),
       ],
@@ -152,7 +152,7 @@ function quotasSection(look) {
 function foreignSection(look) {
   if (!look.foreign.length) return null;
   const words = (title, at, more) => ({ title, text: (row) => word(row[at]), cell: (row) => element("span.mono.small", {}, word(row[at])), ...more });
-  return section("foreign", "Foreign", look.foreign.length, says("Of types that Kafka's own quotas do not have: shown, and never touched."), makeTable({
+  return section("foreign", "Foreign", look.foreign.length, says("Entity types and keys that are not Kafka's: listed only."), makeTable({
     label: "Foreign entities and keys", noun: "value", rows: look.foreign, columns: [words("Entity", 0), words("Key", 1), words("Value", 2, { number: true, sort: (row) => Number(word(row[2])) }), words("Kind", 3)],
   }));
 }
@@ -165,7 +165,7 @@ function findingSection(found) {
       ...column.pair(),
       ...(drifted ? [column.value("Expected", 3), column.value("Live", 2)] : [column.value("Live", 2)]),
       ...(drifted || found.name === "unmanaged" ? [] : [column.value("Declared or applied", 3)]),
-      ...(drifted ? [{ title: "First seen", text: (row) => word(row[4]), cell: (row) => (word(row[4]) ? element("span", {}, timeNode(word(row[4])), element("span.under", {}, `${word(row[5])} before this look`)) : "just now") }] : []),
+      ...(drifted ? [{ title: "First seen", text: (row) => word(row[4]), cell: (row) => (word(row[4]) ? element("span", {}, timeNode(word(row[4])), element("span.under", {}, `${word(row[5])} before this observation`)) : "just now") }] : []),
       ...(found.rows.some((row) => word(row[6])) ? [column.place("Where", 6)] : []),
       { title: "Why", text: (row) => `${word(row[8])} ${word(row[7])}`, cell: (row) => element("span.wide", {}, word(row[8]), word(row[7]) ? element("span.under", {}, word(row[7])) : null) },
     ],
@@ -175,21 +175,21 @@ function findingSection(found) {
 function shadowsSection(look) {
   if (!look.shadows.length) return null;
   return section("shadows", "Rules that can never apply", look.shadows.length,
-    says("A closer level holds for every client that they could match."), makeTable({
+    says("A level with higher precedence applies to every client that they could match."), makeTable({
       label: "Rules that can never apply", noun: "rule", rows: look.shadows, note: ROWS_NOTE,
       columns: [...column.pair(), column.value("Value", 2), { title: "Closer", text: (row) => entityText(row[3]), cell: (row) => element("span.entity", {}, entityNode(row[3])) },
         { title: "Since", facet: true, text: (row) => (row[4] ? "this plan" : "before"), cell: (row) => (row[4] ? pill("this plan", "warn") : "before") }],
     }));
 }
 
-/** What stands in the way, before everything else. */
+/** Problems, before everything else. */
 function troubleSection(look) {
   const line = (tone, where, ...text) => element(`li.is-${tone}`, {}, text, where ? element("bdi.where.mono", {}, where) : null);
   const name = (at) => element("span.entity", {}, entityNode(at));
   const groups = [
     ["Refused by guards", look.violations.map(([at, key, message, place, allow]) => line("bad", word(place), at === null ? null : [name(at), ": "], word(message), element("span.where", {}, `allowed with ${word(allow)}`)))],
-    ["Refused for what recorded use says", look.recorded === null ? [] : look.recorded.refusals.map((at) => line("bad", "", word(at)))],
-    ["Conflicts: nothing can be applied", look.conflicts.map(([at, key, claims]) => line("bad", "", name(at), ` ${facts.keys[key].name} is claimed by ${claims.map(word).join(" and ")}`))],
+    ["Refused by the recorded-use policy", look.recorded === null ? [] : look.recorded.refusals.map((at) => line("bad", "", word(at)))],
+    ["Conflicts: nothing can be applied", look.conflicts.map(([at, key, claims]) => line("bad", "", name(at), ` ${facts.keys[key].name} is declared by ${claims.map(word).join(" and ")}`))],
     ["The broker would refuse", look.refused.map(([at, code, message]) => line("bad", "", name(at), `: ${word(code)}: ${word(message)}`))],
     ["Warnings", look.warnings.map((at) => line("warn", "", word(at)))],
   ].filter(([, lines]) => lines.length);
@@ -200,7 +200,7 @@ function troubleSection(look) {
 
 function adviceSection(look) {
   if (!look.advice.length) return null;
-  return section("advice", "Doubtful rules", look.advice.length, says("Legal, and most likely not what was meant."), makeTable({
+  return section("advice", "Doubtful rules", look.advice.length, says("Valid, but probably not intended."), makeTable({
     label: "Doubtful rules", noun: "rule", rows: look.advice, columns: [column.place("Declared at", 0), column.words("Advice", 1)],
   }));
 }
@@ -208,7 +208,7 @@ function adviceSection(look) {
 function historySection(look) {
   if (look.history === null) return null;
   const left = look.historyLeftOut ? says(`${count(look.historyLeftOut, "older entry", "older entries")} of the log are not on this page.`) : null;
-  return section("history", "History", look.history.length, says("What was applied by us, newest first, as the audit log has it."), left, look.history.length ? makeTable({
+  return section("history", "History", look.history.length, says("Changes applied by kquota, newest first, from the audit log."), left, look.history.length ? makeTable({
     label: "History", noun: "entry", plural: "entries", rows: look.history.map((row) => [row[3], row[4], ...row]), note: ROWS_NOTE,
     columns: [
       ...column.pair(), column.time("Time", 2),
@@ -217,5 +217,5 @@ function historySection(look) {
       { title: "By", facet: true, text: (row) => word(row[3]), cell: (row) => element("span", {}, word(row[3]), word(row[4]) ? element("span.under.mono", {}, word(row[4]).slice(0, 12)) : null) },
       { title: "Why", text: (row) => [9, 10, 12].map((at) => word(row[at])).join(" "), cell: (row) => element("span.wide", {}, word(row[9]), element("span.under", {}, word(row[12]) || word(row[10]))) },
     ],
-  }) : says("The log has nothing of this cluster."));
+  }) : says("The audit log has no entries for this cluster."));
 }

@@ -37,7 +37,7 @@ def test_it_says_what_was_applied_what_is_live_and_since_when():
     assert "2048 (2 KiB/s)" in new_text
     assert "77 B/s" in html.unescape(new_text)
     assert "2025-11-21T10:00:00Z" in new_text
-    assert "Cluster `lkc-1`: 1 live value not as applied last" in new_text
+    assert "Cluster `lkc-1`: 1 live value different from the last applied value" in new_text
 
 
 EXPIRED = ExpiredOverride(
@@ -69,7 +69,10 @@ def test_an_expired_override_is_a_row_of_the_issue_and_a_fact():
     assert "`kquota override end --expired`" in new_text
     assert expired_report().facts != report(()).facts
     both = text(expired_report(FOUND))
-    assert "1 live value not as applied last, 1 override expired and still live" in both
+    assert (
+        "1 live value different from the last applied value, 1 override expired and still live"
+        in both
+    )
 
 
 def test_a_report_of_an_earlier_version_has_no_expired_overrides():

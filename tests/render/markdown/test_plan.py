@@ -97,7 +97,7 @@ def test_a_plan_that_asked_no_cluster_is_not_ready():
     offline = replace(plan, plan=replace(plan.plan, cluster_id=""))
     text = plan_markdown(offline)
     assert "⚠️" in text
-    assert "No cluster was asked" in text
+    assert "No cluster was contacted" in text
     assert "it is not bound to a cluster" in text
 
 
@@ -278,7 +278,7 @@ def test_warnings_about_documents_that_the_proposal_does_not_change_are_counted(
 def test_it_says_what_happens_on_merge_how_to_plan_again_and_where_everything_is():
     text = plan_markdown(ready(), context=PAGE)
     assert (
-        "**On merge**: `kquota apply` makes 1 change if the documents and the cluster still give exactly this plan."
+        "**On merge**: `kquota apply` makes 1 change if the documents and the cluster still result in exactly this plan."
         in text
     )
     assert "**Plan again**: `kquota plan --cluster prod`" in text
