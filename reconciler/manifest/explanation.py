@@ -137,16 +137,14 @@ def path_text(path: Path) -> str:
 def quote_it(text: str) -> str:
     """Return the message about a plain scalar that YAML readers read differently."""
     return (
-        f"plain {text!r} is not text to every YAML reader; put it in quotes"
+        f"plain {text!r} is not a string in every YAML parser; put it in quotes"
         if text
-        else (
-            "an empty value is null, never the default; write a name in quotes or {default: true}"
-        )
+        else ("an empty value is null, not the default; write a quoted name or {default: true}")
     )
 
 
 _ENTITY: Final = ("spec", "entity")
-_NULL_SLOT: Final = "null is never the default; write {name: ...} or {default: true}"
+_NULL_SLOT: Final = "null is not the default; write {name: ...} or {default: true}"
 
 _Sentences = Iterator[tuple[tuple[int, int], str]]
 
@@ -179,8 +177,8 @@ _SENTENCES: Final[Mapping[str, str]] = {
     "maxProperties": "has more than {bound} fields",
     "minimum": "{value} is below the smallest value allowed, {bound}",
     "maximum": "{value} is above the largest value allowed, {bound}",
-    "exclusiveMinimum": "{value} is not greater than {bound}; leave the field out for no limit",
-    "uniqueItems": "holds an item twice",
+    "exclusiveMinimum": "{value} is not greater than {bound}; omit the field for no limit",
+    "uniqueItems": "contains an item twice",
 }
 
 
@@ -270,7 +268,7 @@ def _described(node: Node | None) -> str:
         case ScalarNode(text, plain):
             excerpt = text if len(text) <= _MOST_SHOWN else text[:_MOST_SHOWN] + "…"
             if plain and isinstance(meaning(text), AmbiguousScalar):
-                return f"{excerpt!r}, which readers take for different values"
+                return f"{excerpt!r}, which YAML parsers read differently"
             return f"{excerpt if plain else repr(excerpt)}"
         case _:
             return "a list"
@@ -284,7 +282,7 @@ def _enum(error: _Error, root: Node, at: Path) -> _Sentences:
         for value in error.validator_value
     ]
     if known_values == ["true"]:
-        words = "only true is allowed; leave the slot out if you do not mean the default"
+        words = "only true is allowed; omit the field if the default is not intended"
         yield place(root, at), f"{path_text(at)}: {words}"
         return
     if not isinstance(error.instance, str):
@@ -292,7 +290,10 @@ def _enum(error: _Error, root: Node, at: Path) -> _Sentences:
     close = difflib.get_close_matches(error.instance, known_values, n=1)
     hint = f"; did you mean {close[0]}?" if close else ""
     excerpt = repr(error.instance[:_MOST_SHOWN])
-    yield place(root, at), f"{path_text(at)}: {excerpt} is none of {', '.join(known_values)}{hint}"
+    yield (
+        place(root, at),
+        f"{path_text(at)}: {excerpt} is not one of {', '.join(known_values)}{hint}",
+    )
 
 
 def _quantity(text: str) -> str:
@@ -303,9 +304,9 @@ def _quantity(text: str) -> str:
 
 
 _PATTERNS: Final[Mapping[str, str]] = {
-    schema_names.DNS_LABEL: "is not a valid namespace name: small letters, digits and dashes",
+    schema_names.DNS_LABEL: "is not a valid namespace name: use lowercase letters, digits and dashes",
     schema_names.TIME: 'is not a time; write for example "2026-12-31T00:00:00Z", in quotes',
-    schema_names.DNS_SUBDOMAIN: "is not a valid resource name: small letters, digits, dashes and dots",
+    schema_names.DNS_SUBDOMAIN: "is not a valid resource name: use lowercase letters, digits, dashes and dots",
 }
 
 

@@ -194,9 +194,7 @@ def _explain(node: Node, path: str) -> list[Problem]:
     from reconciler.manifest import explanation  # noqa: PLC0415 - jsonschema is loaded only when something is wrong
 
     found_problems = explanation.problems(QUOTA, node, path)
-    return found_problems or [
-        Problem(path, node.line, node.column, "is not a readable ClientQuota")
-    ]
+    return found_problems or [Problem(path, node.line, node.column, "is not a valid ClientQuota")]
 
 
 def _documents(run: _LoadRun, path: str, root: Node, *, in_list: bool = False) -> Iterator[Node]:
@@ -243,7 +241,7 @@ def _foreign(path: str, root: Node, kind: str | None, api_version: str | None) -
         return Problem(path, line, column, words)
     line, column = root.entries["kind"].value.line, root.entries["kind"].value.column
     if kind in {CLUSTER, PROJECT}:
-        words = f"a {kind} belongs into the project file kquota.yaml, not among the manifests"
+        words = f"a {kind} must be in the project file kquota.yaml, not in the manifests"
     elif kind in {QUOTA, "ClientQuotaList"}:
         line, column = (
             root.entries["apiVersion"].value.line,
@@ -256,7 +254,7 @@ def _foreign(path: str, root: Node, kind: str | None, api_version: str | None) -
         close = difflib.get_close_matches(str(kind), [QUOTA, "ClientQuotaList"], n=1)
         words = f"kind {kind!r} is unknown" + (f"; did you mean {close[0]}?" if close else "")
     else:
-        words = f"kind {kind!r} of {api_version} is not a manifest; only ClientQuota documents may stand here"
+        words = f"kind {kind!r} of {api_version} is not a manifest; only ClientQuota documents are allowed here"
     return Problem(path, line, column, words)
 
 
@@ -265,7 +263,7 @@ def _unknown_name(cluster: str, clusters: Collection[str]) -> str:
     hint = (
         f"did you mean {close[0]}?" if close else f"known: {', '.join(sorted(clusters)) or 'none'}"
     )
-    return f"no QuotaCluster is called {cluster!r}; {hint}"
+    return f"no QuotaCluster has the name {cluster!r}; {hint}"
 
 
 __all__ = ["FileTexts", "LoadedManifests", "load_files", "read_paths"]

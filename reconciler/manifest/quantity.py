@@ -95,7 +95,7 @@ def manifest_whole(text: str) -> int:
     value = int(text[:-2]) * factor if factor and text[:-2].isdecimal() else parse_integer(text)
     if value >= LONG_MAX and text != str(LONG_MAX):
         raise QuotaValueError(
-            f"{text} is at or above the broker's maximum; write {LONG_MAX} if you mean that"
+            f"{text} is at or above the broker's maximum; to set the maximum, write {LONG_MAX}"
         )
     return value
 
@@ -106,8 +106,8 @@ def _outside_pattern(text: str) -> str:
     except QuotaValueError as error:
         return error.message
     if value <= 0:
-        return f"{text} is not greater than 0; leave the field out for no limit"
-    return f"{text!r} is a spelling that not every reader takes alike; write {spell(value)}"
+        return f"{text} is not greater than 0; omit the field for no limit"
+    return f"{text!r} is read differently by different YAML parsers; write {spell(value)}"
 
 
 def decimal_text(exact: Fraction) -> str:

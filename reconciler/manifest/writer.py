@@ -146,7 +146,9 @@ def _carried(subject: Entity, state: QuotaState, left_out: list[OmittedQuota]) -
     names = parts(subject)
     limits = state.limits[subject]
     left_out.extend(
-        OmittedQuota(entity=names, key=key, value=value, reason="a key that manifests do not know")
+        OmittedQuota(
+            entity=names, key=key, value=value, reason="a quota key that manifests do not support"
+        )
         for key, value in state.foreign_values.get(subject, ())
     )
     cause = unwritable_entity(subject)
@@ -176,14 +178,14 @@ def unwritable_entity(subject: Entity) -> str:
         if len(name.encode()) > MAX_DECLARED_NAME_BYTES:
             return f"a {kind} name of more than {MAX_DECLARED_NAME_BYTES} bytes"
         if kind == "ip" and not canonical_ip(name):
-            return "an ip that is not a literal address in canonical spelling"
+            return "an ip that is not an IP address in canonical form"
     return ""
 
 
 def unwritable_value(subject: Entity, key: Key, value: float) -> str:
     """Return why no manifest can declare this value, or "" if one can."""
     if RULES[key].on_ip != (subject[2] is not ABSENT):
-        return f"{RULES[key].field} does not belong on this form of entity"
+        return f"{RULES[key].field} is not supported for this form of entity"
     try:
         check_value(key, value)
     except QuotaValueError as error:

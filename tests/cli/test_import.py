@@ -47,7 +47,7 @@ def test_losses_are_listed_with_place_entity_and_limit_and_no_name_can_forge_a_l
     ran = kquota("import", "--from", "kafka-configs", "--cluster", "prod", "users.txt")
     assert ran.err.splitlines() == [
         "error: 1 value cannot be carried by manifests:",
-        '  - users.txt:2: user="a\\u001b[2Jb" leader_rate=1.0: a key that manifests do not know',
+        '  - users.txt:2: user="a\\u001b[2Jb" leader_rate=1.0: a quota key that manifests do not support',
         "hint: --partial imports without it",
     ]
 

@@ -43,7 +43,7 @@ WRONG: dict[str, tuple[str, int, int, str]] = {
         HEAD + "  entity:\n    user:\n  limits: {producerByteRate: 5}\n",
         8,
         10,
-        "null is never the default",
+        "null is not the default",
     ),
     "null name": (
         HEAD + "  entity:\n    user: {name: ~}\n  limits: {producerByteRate: 5}\n",
@@ -55,7 +55,7 @@ WRONG: dict[str, tuple[str, int, int, str]] = {
         HEAD + "  entity:\n    user: {name: }\n  limits: {producerByteRate: 5}\n",
         8,
         18,
-        "never the default",
+        "not the default",
     ),
     "empty name": (
         HEAD + "  entity:\n    user: {name: ''}\n  limits: {producerByteRate: 5}\n",
@@ -116,7 +116,7 @@ WRONG: dict[str, tuple[str, int, int, str]] = {
         + "  entity: {ip: {name: 1.2.3.4}, user: {name: a}}\n  limits: {connectionCreationRate: 5}\n",
         7,
         11,
-        "ip stands alone",
+        "ip cannot be combined with user",
     ),
     "ip that is no literal": (
         HEAD + "  entity: {ip: {name: host}}\n  limits: {connectionCreationRate: 5}\n",
@@ -142,7 +142,7 @@ WRONG: dict[str, tuple[str, int, int, str]] = {
     "negative": (USER + "    producerByteRate: -5\n", 10, 23, "greater than 0"),
     "not a number": (USER + "    requestPercentage: .nan\n", 10, 24, "decimal number"),
     "infinite": (USER + "    requestPercentage: .inf\n", 10, 24, "decimal number"),
-    "exponent": (USER + "    producerByteRate: 1e7\n", 10, 23, "readers take for different values"),
+    "exponent": (USER + "    producerByteRate: 1e7\n", 10, 23, "YAML parsers read differently"),
     "underscores": (
         USER + "    producerByteRate: 1_000_000\n",
         10,
@@ -186,7 +186,7 @@ WRONG: dict[str, tuple[str, int, int, str]] = {
         USER + "    producerByteRate: 5\n  deletionPolicy: retain\n",
         11,
         19,
-        "none of Retain, Delete; did you mean Retain?",
+        "not one of Retain, Delete; did you mean Retain?",
     ),
     "no flag": (USER + "    producerByteRate: 5\n  suspend: 'true'\n", 11, 12, "true or false"),
     "a list": (USER + "    producerByteRate: [5]\n", 10, 23, "not a list"),

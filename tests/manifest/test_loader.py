@@ -76,13 +76,13 @@ STRANGERS = {
         "apiVersion: kafka-quotas.io/v1alpha1\nkind: QuotaCluster\n",
         2,
         7,
-        "belongs into the project file",
+        "must be in the project file",
     ),
     "a project": (
         "apiVersion: kafka-quotas.io/v1alpha1\nkind: QuotaProject\n",
         2,
         7,
-        "belongs into the project file",
+        "must be in the project file",
     ),
     "another version": (
         "apiVersion: kafka-quotas.io/v1\nkind: ClientQuota\n",
@@ -142,8 +142,8 @@ def test_an_unknown_cluster_is_told_with_the_nearest_and_known_ones_are_kept() -
         clusters={"prod": {}, "dev": {}},
     )
     assert [str(problem) for problem in loaded.problems] == [
-        "f:1:1: ns/x: no QuotaCluster is called 'prd'; did you mean prod?",
-        "f:11:1: ns/z: no QuotaCluster is called 'other'; known: dev, prod",
+        "f:1:1: ns/x: no QuotaCluster has the name 'prd'; did you mean prod?",
+        "f:11:1: ns/z: no QuotaCluster has the name 'other'; known: dev, prod",
     ]
     assert [one.document for one in loaded.of("prod")] == ["ns/w"]
     assert loaded.of("dev") == ()
@@ -225,7 +225,7 @@ def test_an_item_that_names_no_cluster_is_a_problem_at_its_line() -> None:
     (problem,) = loaded.problems
     assert problem.line == 5
     assert problem.message.startswith(
-        "ns/x: spec.clusterLimits[0]: no QuotaCluster is called 'eu-3'; did you mean eu-"
+        "ns/x: spec.clusterLimits[0]: no QuotaCluster has the name 'eu-3'; did you mean eu-"
     )
 
 

@@ -180,21 +180,21 @@ def test_what_cannot_be_carried_is_listed_with_its_reason() -> None:
         (
             {"ip": "0:0:0:0:0:0:0:1"},
             "connection_creation_rate",
-            "an ip that is not a literal address in canonical spelling",
+            "an ip that is not an IP address in canonical form",
         ),
         ({"user": ""}, "producer_byte_rate", "an empty user name"),
         ({"user": "\ud800"}, "producer_byte_rate", "a user name that is not Unicode text"),
         (
             {"user": "alice"},
             "connection_creation_rate",
-            "connectionCreationRate does not belong on this form of entity",
+            "connectionCreationRate is not supported for this form of entity",
         ),
         (
             {"user": "alice"},
             "consumer_byte_rate",
             "consumerByteRate must be a whole number (bytes/s per broker)",
         ),
-        ({"user": "alice"}, "odd_rate", "a key that manifests do not know"),
+        ({"user": "alice"}, "odd_rate", "a quota key that manifests do not support"),
         ({"user": "é" * 257}, "producer_byte_rate", "a user name of more than 512 bytes"),
     ]
     assert {

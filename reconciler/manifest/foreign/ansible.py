@@ -65,7 +65,9 @@ def _calls(value: DocumentTree) -> bool:
 def _read_task(task: DocumentTree, call: DocumentTree, collector: ImportCollector) -> None:
     for name, value in task.fields():
         if name == "when":
-            collector.note(task.path, value.line, "the task has a condition; taken as if it held")
+            collector.note(
+                task.path, value.line, "the task has a condition, which is ignored (assumed true)"
+            )
         elif name in _TURNS:
             collector.note(
                 task.path, value.line, f"the task has {name}, which only Ansible can expand"
@@ -80,7 +82,7 @@ def _read_task(task: DocumentTree, call: DocumentTree, collector: ImportCollecto
             entity = entry.need("entity")
             other_names = [name for name, _ in entity.fields() if name not in {"user", "client"}]
             if other_names:
-                raise entity.wrong(f"the module knows no {other_names[0]} of an entity")
+                raise entity.wrong(f"the module has no entity type {other_names[0]}")
             quota_limits = limits(entry.get("quotas"), _KEYS)
             collector.add(
                 entry.path,

@@ -22,7 +22,7 @@ Files: TypeAlias = Sequence[tuple[str, str]]
 
 MAX_DIGITS: Final = 400
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]{1,4})?")
-NO_KEY: Final = "a key that manifests do not know"
+NO_KEY: Final = "a quota key that manifests do not support"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,7 +201,7 @@ class ImportCollector:
             self.lose(
                 path,
                 line,
-                f"other limits for the same entity stand at {place}; they were taken",
+                f"other limits for the same entity are at {place}; those are used",
                 parts(subject),
             )
 

@@ -69,7 +69,7 @@ class DocumentTree:
             ManifestErrors: This is not a mapping.
         """
         if not isinstance(self.node, MappingNode):
-            raise self.wrong("a mapping belongs here")
+            raise self.wrong("expected a mapping")
         entry = self.node.entries.get(field)
         child = None if entry is None else DocumentTree(path=self.path, node=entry.value)
         return None if child is None or child.is_null else child
@@ -103,7 +103,7 @@ class DocumentTree:
             ManifestErrors: This is not a mapping.
         """
         if not isinstance(self.node, MappingNode):
-            raise self.wrong("a mapping belongs here")
+            raise self.wrong("expected a mapping")
         for name, entry in self.node.entries.items():
             yield name, DocumentTree(path=self.path, node=entry.value)
 
@@ -114,7 +114,7 @@ class DocumentTree:
             ManifestErrors: This is not a list.
         """
         if not isinstance(self.node, SequenceNode):
-            raise self.wrong("a list belongs here")
+            raise self.wrong("expected a list")
         for node in self.node.nodes:
             yield DocumentTree(path=self.path, node=node)
 
@@ -125,7 +125,7 @@ class DocumentTree:
             ManifestErrors: This is not a scalar.
         """
         if not isinstance(self.node, ScalarNode):
-            raise self.wrong("a single value belongs here")
+            raise self.wrong("expected a scalar")
         return self.node.text
 
     def text(self) -> str:
@@ -137,7 +137,7 @@ class DocumentTree:
         text = self.scalar_text()
         assert isinstance(self.node, ScalarNode)  # noqa: S101 - scalar_text() has checked it
         if self.node.plain and not scalars.is_text(text) and not _INTEGER.fullmatch(text):
-            raise self.wrong(f"{text!r} is not a string for every reader of YAML; quote it")
+            raise self.wrong(f"{text!r} is not a string in every YAML parser; quote it")
         return text
 
     def text_field(self, field: str) -> str | None:
@@ -226,7 +226,7 @@ def only_cluster(
     """
     names = ", ".join(sorted(places_by_cluster))
     if cluster is None and (must_choose or len(places_by_cluster) > 1):
-        message = f"these are for certain clusters ({subject}): {names}"
+        message = f"the quotas are for several clusters ({subject}): {names}"
         raise ManifestErrors(
             [_at(places_by_cluster, message)], hint="choose one with --source-cluster"
         )

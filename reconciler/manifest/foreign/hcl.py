@@ -60,7 +60,7 @@ def tokens(text: str, path: str) -> Iterator[HclToken]:
     while at < len(text):
         match = _TOKEN.match(text, at)
         if match is None:
-            raise not_hcl(path, line, f"{text[at]!r} does not belong here")
+            raise not_hcl(path, line, f"unexpected {text[at]!r}")
         kind, end = match.lastgroup or "", match.end()
         if kind == "quote":
             content, end = _string(text, end, path, line)
@@ -301,7 +301,7 @@ class _HclParser:
                 open_.append(_CLOSING[token.text])
             elif token.kind == "mark" and token.text in _CLOSING.values():
                 if open_.pop() != token.text:
-                    raise self._wrong(f"{token.text} closes what it did not open")
+                    raise self._wrong(f"unmatched {token.text}")
                 if not open_:
                     return
 
@@ -334,7 +334,7 @@ class _HclParser:
             if self._peek().kind == "mark" and self._peek().text in _CLOSING:
                 self._skip()
             elif self._is("]") or self._is(")"):
-                raise self._wrong(f"{self._peek().text} closes what it did not open")
+                raise self._wrong(f"unmatched {self._peek().text}")
             else:
                 self._at += 1
         if self._at == first:

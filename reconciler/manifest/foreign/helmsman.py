@@ -48,7 +48,7 @@ def read(files: Files, collector: ImportCollector, *, cluster: str | None) -> No
             if document.is_list:
                 lists.append(document)
             elif configuration is not None:
-                raise document.wrong("a second configuration; hand in one at a time")
+                raise document.wrong("several configurations; pass one at a time")
             else:
                 configuration = document
     defaults = None
@@ -59,7 +59,7 @@ def read(files: Files, collector: ImportCollector, *, cluster: str | None) -> No
             lists.append(quotas)
         elif not lists:
             quotas_file = configuration.need("quotasFile")
-            raise quotas_file.wrong("the quotas stand in a file of their own; hand that in, too")
+            raise quotas_file.wrong("the quotas are in a separate file; pass it, too")
     quotas_of = [quota for quota_list in lists for quota in quota_list.items()]
     _check_cluster(quotas_of, defaults, cluster)
     for quota in quotas_of:

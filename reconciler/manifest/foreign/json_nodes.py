@@ -38,7 +38,7 @@ def read(text: str, path: str) -> Node:
     root, at = reading.value(0, 0)
     at = reading.skip(at)
     if at != len(reading.text):
-        raise reading.wrong(at, "something stands after the end of the document")
+        raise reading.wrong(at, "unexpected content after the end of the document")
     return root
 
 

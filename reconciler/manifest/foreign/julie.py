@@ -49,8 +49,8 @@ def _read_quota(quota: DocumentTree, collector: ImportCollector) -> None:
         collector.note(
             quota.path,
             principal.line,
-            f"JulieOps takes {_PREFIX} for a part of the name, so this limits no client; "
-            "carried as it is, take the prefix away if the user was meant",
+            f"JulieOps includes {_PREFIX} in the name, so this limits no client; "
+            "it is imported unchanged; remove the prefix to limit the user",
             (("user", name),),
         )
     collector.add(quota.path, quota.line, quota_limits, user=name or DEFAULT)

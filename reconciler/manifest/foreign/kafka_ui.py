@@ -55,7 +55,7 @@ def _read_record(
         collector.lose(
             record.path,
             record.line,
-            "several records look alike, because the answer does not show defaults",
+            "several records are identical, because the response does not contain defaults",
             entity_parts,
         )
         return
@@ -63,7 +63,7 @@ def _read_record(
         collector.note(
             record.path,
             record.line,
-            "taken as it stands; kafka-ui shows the same where the other part is a default",
+            "imported unchanged; kafka-ui shows the same if the other part is a default",
             entity_parts,
         )
     slots = dict(entity_parts)

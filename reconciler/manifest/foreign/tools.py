@@ -78,9 +78,7 @@ def read_files(
     """
     foreign_tool = TOOLS[tool]
     if source_cluster is not None and not foreign_tool.cluster:
-        raise UsageError(
-            f"files of {tool} are for one cluster; --source-cluster says nothing there"
-        )
+        raise UsageError(f"files of {tool} are for one cluster; remove --source-cluster")
     collector = ImportCollector(namespace=namespace)
     foreign_tool.read(files, collector, cluster=source_cluster)
     imported = collector.result()

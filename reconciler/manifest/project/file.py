@@ -121,7 +121,7 @@ class Project:
             if project_cluster.name == name:
                 return project_cluster
         hint = _near(name, self.names)
-        raise ConfigError(f"no QuotaCluster is called {name!r}", location=self.path, hint=hint)
+        raise ConfigError(f"no QuotaCluster has the name {name!r}", location=self.path, hint=hint)
 
 
 class _ProjectDocuments(NamedTuple):
@@ -173,7 +173,7 @@ def _documents(text: str, path: str, problems: list[Problem]) -> _ProjectDocumen
             problems.append(Problem(path, root.line, root.column, words))
         clusters[name] = root
     if not clusters and not problems:
-        problems.append(Problem(path, 1, 1, f"the project file holds no {CLUSTER}"))
+        problems.append(Problem(path, 1, 1, f"the project file contains no {CLUSTER}"))
     return _ProjectDocuments(clusters, project)
 
 
@@ -183,7 +183,7 @@ def _checked_kind(root: Node, path: str, problems: list[Problem]) -> str | None:
     kind = None if entry is None else text_of(entry.value)
     if kind not in {CLUSTER, PROJECT}:
         words = (
-            "ClientQuota documents belong into the manifests, not into the project file"
+            "ClientQuota documents must be in the manifests, not in the project file"
             if kind == QUOTA
             else f"a document here has kind {PROJECT} or {CLUSTER}{'' if kind is None else f', not {kind!r}'}"
         )

@@ -29,7 +29,7 @@ def for_cluster(
         problems.extend(
             _at(
                 declaration,
-                f"{declaration.document} is for cluster {cluster_name}, but this path holds the manifests of {project_cluster.name}",
+                f"{declaration.document} is for cluster {cluster_name}, but this path contains manifests of {project_cluster.name}",
             )
             for cluster_name, declarations in loaded.by_cluster.items()
             if cluster_name != project_cluster.name
@@ -74,7 +74,7 @@ class _GrantCheck:
         tenants = [grant.tenant for grant in namespace_grants if grant.covers(path)]
         if not tenants:
             words = (
-                f"documents of namespace {namespace} may not come from this path"
+                f"this path must not contain documents of namespace {namespace}"
                 if namespace_grants
                 else f"namespace {namespace} has no grant"
             )

@@ -67,7 +67,7 @@ def policy_of(
     usual_rules = [rule for rule in rules if rule.name == usual]
     if not usual_rules:
         raise QuotaValueError(
-            f"usualTier: no tier is called {usual!r}; there are {', '.join(rule.name for rule in rules)}"
+            f"usualTier: unknown tier {usual!r}; tiers are {', '.join(rule.name for rule in rules)}"
         )
     return WhatIfPolicy(
         rules=tuple(rules),
@@ -162,7 +162,7 @@ def _tolerance(spec: Spec, otherwise: Tolerance) -> Tolerance:
 
 def _pattern(spec: Spec) -> EntityPattern:
     if "ip" in spec and ("user" in spec or "clientId" in spec):
-        raise QuotaValueError("an ip pattern stands alone: no entity has an ip beside another slot")
+        raise QuotaValueError("an ip pattern cannot be combined with user or clientId")
     return pattern_of(spec)
 
 

@@ -29,7 +29,7 @@ spec:
 {connection}  policy: {policy}               # {meaning}
 """
 _CONNECTION: Final = """\
-  # What your Kafka tools have in client.properties goes below properties, or into propertiesFile. For example:
+  # Put the content of your client.properties below properties, or refer to the file with propertiesFile. Example:
   # properties:
   #   security.protocol: SASL_SSL
   #   sasl.mechanism: SCRAM-SHA-512
@@ -39,15 +39,15 @@ _CONNECTION: Final = """\
 _MEANINGS: Final[Mapping[Policy, str]] = MappingProxyType(
     {
         Policy.OBSERVE: "only reports; Upsert also writes what the manifests declare",
-        Policy.UPSERT: "writes what the manifests declare; removes no limit because its document is gone",
+        Policy.UPSERT: "writes the declared values; a deleted document removes no limit",
     }
 )
 POLICIES: Final = tuple(_MEANINGS)
 """The policies that a new project may have."""
 
 _EXAMPLE: Final = """\
-# One entity and its limits. Limits are per broker. This document is suspended, so nothing is done with it:
-# write your own name, remove the last line, and look at `kquota plan`.
+# One entity and its limits. Limits are per broker. This document is suspended and not applied:
+# set the name, remove the last line, and run `kquota plan`.
 apiVersion: {version}
 kind: {quota}
 metadata: {{name: example}}

@@ -71,8 +71,8 @@ def _ip_broken(slot: Json) -> str | None:
     if mapped:
         return f"{name!r} is an IPv4-mapped IPv6 address; write {mapped}"
     if "%" in name:
-        return f"{name!r} has a zone; brokers see addresses without one"
-    return f"{name!r} is not the canonical spelling; write {address}"
+        return f"{name!r} has an IPv6 zone, which brokers do not use; remove it"
+    return f"{name!r} is not in canonical form; write {address}"
 
 
 def _name_too_long(slot: Json) -> str | None:
@@ -98,7 +98,7 @@ def exactly_one_field(first: str, second: str) -> Broken:
 def _shape_broken(entity: Json) -> str | None:
     if "ip" in entity:
         other_slots = [slot for slot in ("user", "clientId") if slot in entity]
-        return f"ip stands alone; take {' and '.join(other_slots)} away" if other_slots else None
+        return f"ip cannot be combined with {' and '.join(other_slots)}" if other_slots else None
     return None if entity else "needs a user, a clientId or both, or an ip alone"
 
 
@@ -108,7 +108,7 @@ def _carrier_broken(spec: Json) -> str | None:
     if not wrong:
         return None
     if on_ip:
-        return f"an ip carries connectionCreationRate alone, not {', '.join(wrong)}"
+        return f"an ip supports only connectionCreationRate, not {', '.join(wrong)}"
     return "connectionCreationRate is for an ip, not for user or clientId"
 
 
@@ -117,7 +117,7 @@ def _cluster_limits_broken(spec: Json) -> str | None:
     if "clusterLimits" not in spec:
         return None
     if "clusterSelector" not in spec:
-        return "clusterLimits needs clusterSelector; of one cluster the limits stand in limits"
+        return "clusterLimits needs clusterSelector; with clusterRef use limits"
     for index, item in enumerate(spec["clusterLimits"]):
         message = _carrier_broken({"entity": spec["entity"], "limits": item["limits"]})
         if message is not None:
@@ -257,7 +257,7 @@ QUOTA_RULES: Final[tuple[StaticRule, ...]] = (
     RuleScope(QUOTA, ()).rule(
         "limits-carrier",
         _CARRIER,
-        "an ip carries connectionCreationRate alone; user and clientId carry the other four",
+        "an ip supports only connectionCreationRate; user and clientId support the other four",
         _carrier_broken,
     ),
     RuleScope(QUOTA, ()).rule(
@@ -275,7 +275,7 @@ QUOTA_RULES: Final[tuple[StaticRule, ...]] = (
     RuleScope(QUOTA, ()).rule(
         "cluster-limits",
         _CLUSTER_LIMITS_CARRIER,
-        "clusterLimits needs clusterSelector; an ip carries connectionCreationRate alone, user and clientId carry the other four",
+        "clusterLimits needs clusterSelector; an ip supports only connectionCreationRate, user and clientId support the other four",
         _cluster_limits_broken,
     ),
     RuleScope(QUOTA, _CLUSTER_LIMITS).rule(

@@ -50,7 +50,7 @@ def _bound_broken(bound: Json) -> str | None:
 
 def _sync_broken(spec: Json) -> str | None:
     if spec.get("policy") == "Sync" and "expectedClusterId" not in spec:
-        return "policy Sync needs expectedClusterId, so that it can never clear the wrong cluster"
+        return "policy Sync needs expectedClusterId, to protect other clusters"
     return None
 
 
@@ -76,7 +76,7 @@ def _pattern_empty(pattern: Json) -> str | None:
 def _pattern_ip(pattern: Json) -> str | None:
     if "ip" not in pattern or not ("user" in pattern or "clientId" in pattern):
         return None
-    return "ip stands alone, because no entity has an ip beside a user or a clientId"
+    return "ip cannot be combined with user or clientId"
 
 
 def _grant_open(slot: str, forms: tuple[EntityForm, ...]) -> Broken:
@@ -87,8 +87,8 @@ def _grant_open(slot: str, forms: tuple[EntityForm, ...]) -> Broken:
         if not open_forms or slot in pattern:
             return None
         return (
-            f"form {open_forms[0]} has a named {slot}, and no pattern says which ones are granted;"
-            f' write {slot}: {{prefix: ""}} if any is meant'
+            f"form {open_forms[0]} has a named {slot};"
+            f' add a {slot} pattern, or {slot}: {{prefix: ""}} for any'
         )
 
     return broken
@@ -163,7 +163,7 @@ CLUSTER_RULES: Final[tuple[StaticRule, ...]] = (
             RuleScope(CLUSTER, at).rule(
                 f"{_called(at)}-ip-alone",
                 "!has(self.ip) || (!has(self.user) && !has(self.clientId))",
-                "ip stands alone",
+                "ip cannot be combined with user or clientId",
                 _pattern_ip,
             ),
             *(

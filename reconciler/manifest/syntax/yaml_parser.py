@@ -207,7 +207,7 @@ def _forbidden(piece: DocumentText, path: str, at: int) -> Problem:
         path,
         piece.line + before.count("\n"),
         at - (before.rfind("\n") + 1) + 1,
-        f"character U+{code:04X} may not stand in YAML as it is; write {escape} in double quotes",
+        f"character U+{code:04X} is not allowed in YAML; write {escape} in double quotes",
     )
 
 
@@ -326,11 +326,11 @@ class _NodeBuilder:
         mark = event.start_mark
         nothing = ScalarNode("", plain=False, line=self._offset + mark.line, column=mark.column + 1)
         if event.anchor not in self._anchors:
-            self._refuse(mark, f"no anchor &{event.anchor} stands before this alias")
+            self._refuse(mark, f"there is no anchor &{event.anchor} before this alias")
             return nothing
         anchor = self._anchors[event.anchor]
         if anchor is None:
-            self._refuse(mark, f"alias *{event.anchor} stands inside its own anchor")
+            self._refuse(mark, f"alias *{event.anchor} refers to its own anchor")
             return nothing
         self._aliased += anchor.size
         if self._aliased > MAX_ALIASED_NODES:

@@ -83,7 +83,7 @@ def test_server_side_apply_cannot_change_the_entity_either(
 
 def test_a_limit_cannot_be_changed_to_one_that_the_entity_cannot_carry(change: Change) -> None:
     answer = change({"limits": {"connectionCreationRate": 5}})
-    assert "an ip carries connectionCreationRate alone" in answer.message
+    assert "an ip supports only connectionCreationRate" in answer.message
 
 
 # ---- what is no field ---------------------------------------------------------------------------

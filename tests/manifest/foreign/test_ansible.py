@@ -25,7 +25,7 @@ def test_tasks_are_found_in_plays_and_blocks_and_their_defaults_are_defaults():
         (25, "controller_mutation_rate=5", "the tool has no such limit"),
         (26, "", "a template; let Ansible expand it first"),
     ]
-    assert notes(result) == [(30, "the task has a condition; taken as if it held")]
+    assert notes(result) == [(30, "the task has a condition, which is ignored (assumed true)")]
 
 
 def test_the_module_may_be_called_by_action():
@@ -50,15 +50,15 @@ def test_odd_names_are_names():
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        ("{entity: {user: on}, quotas: {}}", "'on' is not a string for every reader"),
+        ("{entity: {user: on}, quotas: {}}", "'on' is not a string in every"),
         ("{entity: {}, quotas: {producer_byte_rate: 1}}", "an entity needs a user"),
         ("{entity: {user: ''}, quotas: {producer_byte_rate: 1}}", "an entity needs a user"),
-        ("{entity: {ip: '::1'}, quotas: {}}", "the module knows no ip of an entity"),
+        ("{entity: {ip: '::1'}, quotas: {}}", "the module has no entity type ip"),
         ("{quotas: {}}", "entity is missing"),
         ("{entity: {user: a}, quotas: {producer_byte_rate: '{{ rate }}'}}", "not a decimal number"),
         ("{entity: {user: a}, quotas: {producer_byte_rate: 1_000}}", "not a decimal number"),
-        ("{entity: {user: a}, quotas: []}", "a mapping belongs here"),
-        ("just words", "a mapping belongs here"),
+        ("{entity: {user: a}, quotas: []}", "expected a mapping"),
+        ("just words", "expected a mapping"),
     ],
 )
 def test_an_entry_that_cannot_be_carried_is_a_loss_at_its_line(entry, message):

@@ -31,7 +31,7 @@ def test_a_quota_that_does_not_name_the_cluster_is_not_for_it():
 
 def test_which_cluster_is_never_guessed():
     assert problems("helmsman", sample("helmsman.yaml")) == [
-        "helmsman.yaml:11:0: these are for certain clusters (cluster of the enforcer): east, west"
+        "helmsman.yaml:11:0: the quotas are for several clusters (cluster of the enforcer): east, west"
     ]
     assert problems("helmsman", sample("helmsman.yaml"), cluster="north") == [
         "helmsman.yaml:11:0: there is no cluster of the enforcer 'north'; there is east, west"
@@ -63,7 +63,7 @@ def test_a_list_takes_its_defaults_from_the_configuration_that_names_it():
         ("{principal: a, producer-byte-rate: 10MB}", "not a decimal number"),
         ("{principal: a, producer-byte-rate: 0}", "must be greater than 0"),
         ("{principal: a, producer_byte_rate: 1024}", "the tool has no such limit"),
-        ("[a]", "a mapping belongs here"),
+        ("[a]", "expected a mapping"),
     ],
 )
 def test_a_quota_that_cannot_be_carried_is_a_loss_at_its_line(quota, message):
@@ -77,13 +77,13 @@ def test_a_quota_that_cannot_be_carried_is_a_loss_at_its_line(quota, message):
     [
         (
             ["kafka: {}\nquotasFile: q.yaml\n"],
-            "f:2:13: the quotas stand in a file of their own; hand that in, too",
+            "f:2:13: the quotas are in a separate file; pass it, too",
         ),
-        (["quotas: []\n", "quotas: []\n"], "f:1:1: a second configuration; hand in one at a time"),
+        (["quotas: []\n", "quotas: []\n"], "f:1:1: several configurations; pass one at a time"),
         (["kafka: {}\n"], "f:1:1: quotasFile is missing"),
-        (["quotas: 7\n"], "f:1:9: a list belongs here"),
+        (["quotas: 7\n"], "f:1:9: expected a list"),
         (["quotas: []\n"], "f:0:0: nothing about quotas as helmsman writes them"),
-        (["just words\n"], "f:1:1: a mapping belongs here"),
+        (["just words\n"], "f:1:1: expected a mapping"),
     ],
 )
 def test_files_that_are_no_configuration_are_an_error_with_their_place(texts, problem):

@@ -42,7 +42,7 @@ def test_a_limit_that_jikkou_has_not_is_a_loss_and_what_it_ignores_is_told():
         ("{type: USER, entity: {user: null}}", "entity.user is missing"),
         ("{type: USER_CLIENT, entity: {user: a}}", "entity.clientId is missing"),
         ("{type: USER, entity: {user: ''}, configs: {producerByteRate: 1}}", "an empty user name"),
-        ("{type: USER, entity: {user: on}}", "'on' is not a string for every reader"),
+        ("{type: USER, entity: {user: on}}", "'on' is not a string in every"),
         ("{type: USER, entity: {user: '{{ values.user }}'}}", "a template"),
         (
             "{type: USER, entity: {user: a}, configs: {producerByteRate: 0}}",
@@ -64,8 +64,8 @@ def test_a_limit_that_jikkou_has_not_is_a_loss_and_what_it_ignores_is_told():
             "{type: USER, entity: {user: a}, configs: {producerByteRate: 9007199254740993}}",
             "no exact float64",
         ),
-        ("{type: USER, entity: {user: a}, configs: [1]}", "a mapping belongs here"),
-        ("[]", "a mapping belongs here"),
+        ("{type: USER, entity: {user: a}, configs: [1]}", "expected a mapping"),
+        ("[]", "expected a mapping"),
     ],
 )
 def test_a_resource_that_cannot_be_carried_is_a_loss_at_its_line(spec, message):

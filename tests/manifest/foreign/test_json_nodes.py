@@ -62,7 +62,7 @@ def test_every_value_knows_its_line_and_column():
         ('["\\x"]', "f:1:3: not JSON: Invalid \\escape"),
         ("[01]", "f:1:3: not JSON: ']' is missing"),
         ("[NaN]", "f:1:2: not JSON: a value is missing"),
-        ("[] []", "f:1:4: not JSON: something stands after the end of the document"),
+        ("[] []", "f:1:4: not JSON: unexpected content after the end of the document"),
         ("[" * 300, "f:1:202: not JSON: nested more than 200 levels deep"),
     ],
 )

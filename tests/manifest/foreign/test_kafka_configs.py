@@ -36,7 +36,7 @@ def test_every_form_of_entity_and_javas_numbers_are_read_back_as_they_are_live()
 def test_what_no_manifest_holds_is_listed_with_its_line():
     assert losses(read("kafka-configs", sample("kafka-configs.txt"))) == [
         (15, "", "an empty user name"),
-        (16, "leader_rate=3.0", "a key that manifests do not know"),
+        (16, "leader_rate=3.0", "a quota key that manifests do not support"),
         (16, f"{P}=1000.5", "producerByteRate must be a whole number (bytes/s per broker)"),
     ]
 
@@ -58,7 +58,7 @@ def test_the_same_line_twice_is_said_once_and_two_values_are_a_loss():
     result = read("kafka-configs", line + other)
     assert limits(result) == {"client-id=c": {P: 2048.0}}
     assert losses(result) == [
-        (2, "", "other limits for the same entity stand at f:1; they were taken")
+        (2, "", "other limits for the same entity are at f:1; those are used")
     ]
 
 
@@ -95,11 +95,11 @@ def test_the_same_line_twice_is_said_once_and_two_values_are_a_loss():
         ),
         (
             "Quota configs for user-principal 'a' are connection_creation_rate=1.0",
-            "does not belong on this form",
+            "is not supported for this form",
         ),
         (
             "Quota configs for ip '0:0::1' are connection_creation_rate=1.0",
-            "not a literal address in canonical",
+            "not an IP address in canonical",
         ),
     ],
 )

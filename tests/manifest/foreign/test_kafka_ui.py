@@ -5,7 +5,7 @@ import pytest
 from tests.manifest.foreign.import_results import limits, losses, notes, problems, read, sample
 
 P = "producer_byte_rate"
-ALIKE = "several records look alike, because the answer does not show defaults"
+ALIKE = "several records are identical, because the response does not contain defaults"
 
 
 def test_records_that_are_certain_are_carried_and_those_that_may_be_defaults_are_told():
@@ -16,7 +16,7 @@ def test_records_that_are_certain_are_carried_and_those_that_may_be_defaults_are
         "ip=10.0.0.7": {"connection_creation_rate": 20.0},
     }
     assert notes(result) == [
-        (3, "taken as it stands; kafka-ui shows the same where the other part is a default")
+        (3, "imported unchanged; kafka-ui shows the same if the other part is a default")
     ]
 
 
@@ -49,10 +49,10 @@ def test_odd_names_and_the_name_default_are_names():
             "ip cannot be combined",
         ),
         ('{"user": true, "quotas": {}}', "'true' is not a string"),
-        ('{"user": ["a"]}', "a single value belongs here"),
+        ('{"user": ["a"]}', "expected a scalar"),
         (
             '{"user": "a", "clientId": "b", "quotas": {"odd_rate": 1}}',
-            "a key that manifests do not know",
+            "a quota key that manifests do not support",
         ),
         (
             '{"user": "a", "clientId": "b", "quotas": {"producer_byte_rate": "NaN"}}',
@@ -62,8 +62,8 @@ def test_odd_names_and_the_name_default_are_names():
             '{"user": "a", "clientId": "b", "quotas": {"producer_byte_rate": 1e999}}',
             "must be a finite number",
         ),
-        ('{"user": "a", "clientId": "b", "quotas": [1]}', "a mapping belongs here"),
-        ("7", "a mapping belongs here"),
+        ('{"user": "a", "clientId": "b", "quotas": [1]}', "expected a mapping"),
+        ("7", "expected a mapping"),
     ],
 )
 def test_a_record_that_cannot_be_carried_is_a_loss_at_its_line(record, message):
@@ -76,10 +76,10 @@ def test_a_record_that_cannot_be_carried_is_a_loss_at_its_line(record, message):
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ('{"code": 4001}', "f:1:1: a list belongs here"),
+        ('{"code": 4001}', "f:1:1: expected a list"),
         ("[]", "f:0:0: nothing about quotas as kafka-ui writes them"),
         ("[1,]", "f:1:4: not JSON: a value is missing"),
-        ("<html>", "f:1:1: a list belongs here"),
+        ("<html>", "f:1:1: expected a list"),
     ],
 )
 def test_an_answer_that_is_no_list_is_an_error_with_its_place(text, problem):

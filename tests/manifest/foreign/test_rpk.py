@@ -65,8 +65,8 @@ def quota(entity: str, values: str = '[{"key": "producer_byte_rate", "value": "1
         ),
         (quota('[{"name": "", "type": "user"}]'), "an empty user name"),
         (quota('[{"name": "\\ud800", "type": "user"}]'), "not Unicode text"),
-        (quota('{"user": "a"}'), "a list belongs here"),
-        (quota('[{"name": ["a"], "type": "user"}]'), "a single value belongs here"),
+        (quota('{"user": "a"}'), "expected a list"),
+        (quota('[{"name": ["a"], "type": "user"}]'), "expected a scalar"),
         (
             quota(
                 '[{"name": "a", "type": "user"}]', '[{"key": "producer_byte_rate", "value": "NaN"}]'
@@ -94,9 +94,9 @@ def test_a_quota_that_cannot_be_carried_is_a_loss_at_its_place(text, message):
     ("text", "problem"),
     [
         ("{", "f:1:2: not JSON: a key in double quotes is missing"),
-        ("user=alice\n\tproducer_byte_rate=1024\n", "f:1:1: a mapping belongs here"),
+        ("user=alice\n\tproducer_byte_rate=1024\n", "f:1:1: expected a mapping"),
         ('{"entries": []}', "f:1:1: quotas is missing"),
-        ('{"quotas": {}}', "f:1:12: a list belongs here"),
+        ('{"quotas": {}}', "f:1:12: expected a list"),
         ("{}", "f:0:0: nothing about quotas as rpk writes them"),
     ],
 )

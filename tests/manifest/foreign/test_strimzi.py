@@ -47,7 +47,7 @@ def test_the_limits_of_strimzis_own_plugin_are_no_client_quotas():
 
 def test_resources_of_several_clusters_are_never_mixed():
     assert problems("strimzi", sample("strimzi.yaml")) == [
-        "strimzi.yaml:1:0: these are for certain clusters (Strimzi cluster): blue, green"
+        "strimzi.yaml:1:0: the quotas are for several clusters (Strimzi cluster): blue, green"
     ]
     assert problems("strimzi", sample("strimzi.yaml"), cluster="red") == [
         "strimzi.yaml:1:0: there is no Strimzi cluster 'red'; there is blue, green"
@@ -78,13 +78,13 @@ def test_a_user_without_authentication_or_with_scram_keeps_its_name():
     [
         (user("{producerByteRate: 0x10}"), "not a decimal number"),
         (user("{networkByteRate: 1024}"), "the tool has no such limit"),
-        (user("[]"), "a mapping belongs here"),
-        (user("{producerByteRate: [1]}"), "a single value belongs here"),
+        (user("[]"), "expected a mapping"),
+        (user("{producerByteRate: [1]}"), "expected a scalar"),
         (user("{producerByteRate: -5}"), "must be greater than 0"),
-        (user("{requestPercentage: 1}", labels="[]"), "a mapping belongs here"),
+        (user("{requestPercentage: 1}", labels="[]"), "expected a mapping"),
         (
             user("{requestPercentage: 1}", "  authentication: {type: {}}\n"),
-            "a single value belongs here",
+            "expected a scalar",
         ),
         (user("{requestPercentage: 1}").replace("name: a", "title: a"), "name is missing"),
         (user("{requestPercentage: 1}").replace("name: a", "name: yes"), "'yes' is not a string"),

@@ -36,7 +36,7 @@ def test_the_json_of_a_state_is_read_with_its_modules():
         "user=<default>": {P: 1048576.0},
         "client-id=team-a/😀": {P: 1e7, "request_percentage": 12.5},
     }
-    assert losses(result) == [(13, "leader_rate=1", "a key that manifests do not know")]
+    assert losses(result) == [(13, "leader_rate=1", "a quota key that manifests do not support")]
 
 
 def test_the_json_of_a_plan_is_read_too():
@@ -56,7 +56,7 @@ def test_resources_of_several_providers_are_never_mixed():
     body = f'entity_type = "user"\nconfig = {{ "{P}" = 1024 }}\nprovider = kafka.'
     text = quota(body + "east") + quota(body.replace("1024", "2048") + "west", "w")
     assert problems("terraform", text) == [
-        "f:1:0: these are for certain clusters (provider): kafka.east, kafka.west"
+        "f:1:0: the quotas are for several clusters (provider): kafka.east, kafka.west"
     ]
     assert limits(read("terraform", text, cluster="kafka.west")) == {"user=<default>": {P: 2048.0}}
 
@@ -88,7 +88,7 @@ def test_resources_of_several_providers_are_never_mixed():
         ('entity_type = "user"\nconfig = { producer_byte_rate = -1 }', "must be greater than 0"),
         (
             'entity_type = "ip"\nentity_name = "host.example"\nconfig = { connection_creation_rate = 1 }',
-            "not a literal address",
+            "not an IP address",
         ),
         ('count = 2\nentity_type = "user"', "kafka_quota.q is made by count"),
         ('entity_type = "user"\ndynamic "config" {\n}', "has a dynamic block"),
@@ -107,9 +107,9 @@ def test_a_resource_that_cannot_be_carried_is_a_loss_with_its_line(body, message
         ('resource "kafka_quota" "q" {', "f:1:0: not HCL: a name is missing"),
         ('resource "kafka_quota" "q" { a = "x\n" }', "f:1:0: not HCL: a string does not end"),
         ('resource "kafka_quota" "q" {\na = 1\na = 2 }', "f:3:0: not HCL: a is given twice"),
-        ('variable "a" {\n  x = [1, 2}\n', "f:2:0: not HCL: } closes what it did not open"),
+        ('variable "a" {\n  x = [1, 2}\n', "f:2:0: not HCL: unmatched }"),
         ("a = <<EOT\nnever\n", "f:1:0: not HCL: the heredoc EOT does not end"),
-        ("§", "f:1:0: not HCL: '§' does not belong here"),
+        ("§", "f:1:0: not HCL: unexpected '§'"),
         ('variable "a" {}\n', "f:0:0: nothing about quotas as terraform writes them"),
         (
             '{"version": 4, "serial": 7, "resources": []}',

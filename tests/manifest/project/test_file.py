@@ -191,15 +191,15 @@ def test_no_secret_is_in_what_a_debugger_would_print() -> None:
 
 
 def test_an_unknown_cluster_is_told_with_the_nearest() -> None:
-    with pytest.raises(ConfigError, match="no QuotaCluster is called 'prd'") as caught:
+    with pytest.raises(ConfigError, match="no QuotaCluster has the name 'prd'") as caught:
         parse(FULL).cluster("prd")
     assert caught.value.hint == "did you mean prod?"
 
 
 WRONG = {
-    "nothing": ("", 1, 1, "holds no QuotaCluster"),
-    "only a project": (V + "kind: QuotaProject\nspec: {}\n", 1, 1, "holds no QuotaCluster"),
-    "a quota": (PROD + "---\n" + V + "kind: ClientQuota\n", 8, 1, "belong into the manifests"),
+    "nothing": ("", 1, 1, "contains no QuotaCluster"),
+    "only a project": (V + "kind: QuotaProject\nspec: {}\n", 1, 1, "contains no QuotaCluster"),
+    "a quota": (PROD + "---\n" + V + "kind: ClientQuota\n", 8, 1, "must be in the manifests"),
     "a stranger": ("kind: ConfigMap\n", 1, 1, "not 'ConfigMap'"),
     "no kind": ("a: b\n", 1, 1, "a document here has kind QuotaProject or QuotaCluster"),
     "a list": ("- a\n", 1, 1, "a document here has kind"),
@@ -242,7 +242,7 @@ WRONG = {
         PROD + "  tenants: [{namespaces: [a, a], entities: []}]\n",
         6,
         26,
-        "holds an item twice",
+        "contains an item twice",
     ),
     "a pattern with both": (
         PROD + "  scope: [{user: {exact: a, prefix: b}}]\n",
@@ -255,7 +255,7 @@ WRONG = {
         PROD + "  tenants:\n    - namespaces: [a]\n      entities:\n        - forms: [clientId]\n",
         9,
         11,
-        "no pattern says which ones are granted",
+        "has a named clientId; add a clientId pattern",
     ),
     "bounds the wrong way": (
         PROD + "  guards: {bounds: [{limits: {producerByteRate: {min: 2Mi, max: 1Mi}}}]}\n",
@@ -370,7 +370,7 @@ def test_a_cluster_has_its_own_labels_those_of_its_groups_and_its_name() -> None
         ),
         ("labels: {size: large}", "labels: {}", "needs at least 1 fields"),
         ("labels: {size: large}", "labels: {size: 5}", "put it in quotes"),
-        ("clusters: [eu-1]", "clusters: [eu-1, eu-1]", "holds an item twice"),
+        ("clusters: [eu-1]", "clusters: [eu-1, eu-1]", "contains an item twice"),
     ],
 )
 def test_a_group_that_contradicts_its_clusters_is_refused(old: str, new: str, words: str) -> None:

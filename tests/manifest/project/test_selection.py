@@ -43,12 +43,12 @@ CASES = {
     "from another path": (
         "other/a.yaml",
         quota("payments", "{user: {name: pay-1}}"),
-        "may not come from this path",
+        "this path must not contain documents of namespace",
     ),
     "from a path that only begins alike": (
         "pay2/a.yaml",
         quota("payments", "{user: {name: pay-1}}"),
-        "may not come from this path",
+        "this path must not contain documents of namespace",
     ),
     "another user": (
         "pay/a.yaml",
@@ -133,7 +133,7 @@ def test_a_path_of_one_cluster_holds_no_document_of_another() -> None:
     loaded = load_files([("prod/f", quota("ns", "{user: {name: b}}", cluster="dev"))])
     manifests = for_cluster(loaded, project.cluster("prod"))
     assert [str(problem) for problem in manifests.problems] == [
-        "prod/f:1:1: ns/a is for cluster dev, but this path holds the manifests of prod"
+        "prod/f:1:1: ns/a is for cluster dev, but this path contains manifests of prod"
     ]
 
 

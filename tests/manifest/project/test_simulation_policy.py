@@ -118,7 +118,7 @@ def test_entities_and_buckets_find_their_tier(who, name):
 
 def test_another_usual_tier_may_be_named_and_must_exist():
     assert policy_of({"usualTier": "batch"}).tier_of(PROD, ALICE).tier == BATCH
-    with pytest.raises(QuotaValueError, match="no tier is called 'plaid'"):
+    with pytest.raises(QuotaValueError, match="unknown tier 'plaid'"):
         policy_of({"usualTier": "plaid"})
 
 
@@ -256,14 +256,14 @@ def test_a_project_holds_it_and_keeps_the_order_of_its_tiers():
         ("tiers: {a: {entities: [{user: {exact: one, prefix: two}}]}}", "has more than 1 fields"),
         (
             "tiers: {a: {entities: [{ip: {exact: one}, user: {exact: two}}]}}",
-            "spec.simulate.tiers.a: an ip pattern stands alone",
+            "spec.simulate.tiers.a: an ip pattern cannot be combined",
         ),
         (
             "tiers: {a: {bounds: {producerByteRate: {min: 2Mi, max: 1Mi}}}}",
             "spec.simulate.tiers.a: the floor must lie above 0 and below the ceiling",
         ),
-        ("usualTier: x", "spec.simulate.usualTier: no tier is called 'x'"),
-        ("elastic: Gate", "is none of Report, Ignore"),
+        ("usualTier: x", "spec.simulate.usualTier: unknown tier 'x'"),
+        ("elastic: Gate", "is not one of Report, Ignore"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_line(simulate, words):

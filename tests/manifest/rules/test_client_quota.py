@@ -144,7 +144,7 @@ BROKEN: tuple[tuple[str, dict[str, Any], str], ...] = (
     (
         "entity-shape",
         entity(ip={"default": True}, user={"default": True}),
-        "ip stands alone; take user away",
+        "ip cannot be combined with user",
     ),
     ("user-one-of", entity(user={}), "needs name or default"),
     ("user-one-of", entity(user={"name": "a", "default": True}), "only one of name and default"),
@@ -217,7 +217,7 @@ BROKEN: tuple[tuple[str, dict[str, Any], str], ...] = (
     (
         "protected-ip-alone",
         cluster(guards={"protected": [{"ip": {"exact": "::1"}, "user": {"exact": "a"}}]}),
-        "stands alone",
+        "cannot be combined",
     ),
     (
         "requiredLabels-user-match",
@@ -238,19 +238,19 @@ BROKEN: tuple[tuple[str, dict[str, Any], str], ...] = (
     (
         "tenants-clientId-granted",
         grant(forms=["user", "user+clientId"], user={"prefix": "a"}),
-        'write clientId: {prefix: ""}',
+        'add a clientId pattern, or clientId: {prefix: ""}',
     ),
     (
         "tenants-clientId-granted",
         grant(forms=["clientId"], user={"prefix": "a"}),
         "form clientId has a named clientId",
     ),
-    ("tenants-clientId-granted", grant(forms=["defaultUser+clientId"]), "which ones are granted"),
+    ("tenants-clientId-granted", grant(forms=["defaultUser+clientId"]), "has a named clientId"),
     ("tenants-ip-granted", grant(forms=["defaultIp", "ip"]), "form ip has a named ip"),
     (
         "scope-ip-alone",
         cluster(scope=[{"ip": {"exact": "::1"}, "user": {"exact": "a"}}]),
-        "stands alone",
+        "cannot be combined",
     ),
     ("scope-user-match", cluster(scope=[{"user": {}}]), "needs exact or prefix"),
     ("scope-user-match", cluster(scope=[{"user": {"exact": "a", "prefix": "b"}}]), "only one of"),

@@ -155,7 +155,7 @@ class _DialectFile:
 
     def choice(self, value: object, choices: Mapping[str, _T], description: str) -> _T:
         if not isinstance(value, str) or value not in choices:
-            raise self.wrong(f"{description}: {value!r} is none of {', '.join(choices)}")
+            raise self.wrong(f"{description}: {value!r} is not one of {', '.join(choices)}")
         return choices[value]
 
     def refusals(self, table: Mapping[str, Any], description: str) -> dict[str, DropReason]:
