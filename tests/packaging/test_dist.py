@@ -195,9 +195,17 @@ class Environment:
     """An empty virtual environment in which commands are typed."""
 
     def __init__(self, folder: Path) -> None:
-        """Makes it."""
-        subprocess.run([sys.executable, "-I", "-m", "venv", str(folder)], check=True)
+        """Creates it; `pip` is that of the build tools and installs here."""
+        words = (sys.executable, "-I", "-m", "venv", "--without-pip", str(folder))
+        subprocess.run(words, check=True)
         self._programs = folder / "bin"
+        pip = self._programs / "pip"
+        python = self._programs / "python"
+        pip.write_text(
+            f'#!/bin/sh\nexec {wheels.build_tools()} -I -m pip --python {python} "$@"\n',
+            encoding="utf-8",
+        )
+        pip.chmod(0o755)
 
     def run(
         self, *words: str, folder: Path, variables: Mapping[str, str] | None = None

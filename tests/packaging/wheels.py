@@ -42,8 +42,9 @@ def wheel_folder(extra: str) -> Path:
 
 
 def offline(folder: Path) -> Mapping[str, str]:
-    """Variables with which pip asks no index and takes what it needs from a folder."""
+    """Variables with which pip asks no index, takes what it needs from a folder, and compiles nothing in advance."""
     return {
+        "PIP_NO_COMPILE": "1",
         "PIP_NO_INDEX": "1",
         "PIP_FIND_LINKS": str(folder),
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
