@@ -69,12 +69,10 @@ def api():
     assert running.complaints == []
 
 
-@pytest.fixture(params=["sandbox", "kafka"])
-def broker(request) -> Broker:
-    """Both: what the issue promises is shown on a real broker."""
-    if request.param == "kafka":
-        return Broker(request.getfixturevalue("empty_kafka")(NEWEST).bootstrap())
-    return request.getfixturevalue("simulated")
+@pytest.fixture
+def broker(empty_kafka) -> Broker:
+    """A real broker without quotas."""
+    return Broker(empty_kafka(NEWEST).bootstrap())
 
 
 @pytest.fixture
