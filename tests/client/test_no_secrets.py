@@ -124,7 +124,7 @@ async def use(net: Net, config: ClientConfig, deadline: float = 1.0) -> None:
         try:
             net.show(await our.describe(timeout=deadline))
         finally:
-            working = our._connections._working
+            working = our._connections._connections.get(None)
             if working is not None:
                 net.show(working, working._session, working._transport)
 

@@ -60,8 +60,7 @@ class ClusterConnections:
         self._events = events
         self._clock = clock
         self._nodes = Nodes(config)
-        self._working: Connection | None = None
-        self._by_node: dict[int, Connection] = {}
+        self._connections: dict[int | None, Connection] = {}  # None: the connection to any broker
         # One lock per broker: connecting to one broker does not block calls to the others.
         self._dialing: dict[int | None, asyncio.Lock] = {}
         self.login_error: AuthenticationError | None = None
@@ -176,11 +175,9 @@ class ClusterConnections:
 
     async def close(self) -> None:
         """Close every connection; requests in flight fail."""
-        for connection in (self._working, *self._by_node.values()):
-            if connection is not None:
-                await connection.close()
-        self._working = None
-        self._by_node.clear()
+        while self._connections:
+            _, connection = self._connections.popitem()
+            await connection.close()
 
     async def _ask(
         self, used: Connection, ask: ClientRequest[Answer], deadline: Deadline
@@ -201,8 +198,8 @@ class ClusterConnections:
         if used.is_open and len(self._nodes.brokers) < 2:
             return
         self._nodes.failed([used.address], self._clock.monotonic())
-        if self._working is used:
-            self._working = None
+        if self._connections.get(None) is used:
+            del self._connections[None]
             await used.close()
         if code == REBOOTSTRAP_REQUIRED:
             self._rebootstrap("the broker asked for it")
@@ -234,11 +231,9 @@ class ClusterConnections:
         """Return a new connection and store it for the next call."""
         if node is not None and self._nodes.address(node) is None:
             _ = await self.refresh(deadline)
-        connection = await self._open(node, deadline)
-        if node is None:
-            self._working = connection
-        else:
-            self._by_node[node] = connection
+            if (connection := await self._usable(node)) is not None:
+                return connection
+        connection = self._connections[node] = await self._open(node, deadline)
         return connection
 
     async def _connected(
@@ -251,16 +246,16 @@ class ClusterConnections:
             raise last or error from None
 
     async def _usable(self, node: int | None) -> Connection | None:
-        working = self._working
-        if (working is not None and node is not None and working.node_id != node) or (
-            working is None and node is not None
-        ):
-            working = self._by_node.get(node)
-        if working is None:
-            return None
-        if working.is_open and working.is_fresh:
-            return working
-        await working.close()
+        """Return the open connection to any broker, or to ``node``; those that cannot be used any more are closed."""
+        candidates = [self._connections.get(node)]
+        any_broker = self._connections.get(None)
+        if any_broker is not None and any_broker.node_id == node:
+            candidates.insert(0, any_broker)
+        for connection in candidates:
+            if connection is not None:
+                if connection.is_open and connection.is_fresh:
+                    return connection
+                await connection.close()
         return None
 
     async def _open(self, node: int | None, deadline: Deadline) -> Connection:

@@ -378,8 +378,8 @@ class Connection:
         self._sent_at.clear()
         if self._transport is not None:
             self._transport.close()
-        message = self._error.message if reason is None else reason
-        emit(self._events.disconnected, Disconnected(node=self.node, reason=message))
+            message = self._error.message if reason is None else reason
+            emit(self._events.disconnected, Disconnected(node=self.node, reason=message))
         self._wake()
 
     def _flush(self) -> None:

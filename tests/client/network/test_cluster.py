@@ -1,0 +1,120 @@
+"""The connections of one client: however they are used and however they break, ``close`` closes all of them."""
+
+import asyncio
+import contextlib
+import gc
+import random
+from typing import NamedTuple
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from reconciler.client import ClientConfig, QuotaClient
+from reconciler.errors import ClientError
+from reconciler.sandbox.faults import CutBefore, Fault
+from reconciler.sandbox.server import Sandbox
+from reconciler.sandbox.settings import SandboxSettings
+from tests.client.support import Recorder
+from tests.fakes.clock import FakeClock
+
+NODES = (1, 2, 3)
+IDLE_SECONDS = 60.0
+
+
+class Describe(NamedTuple):
+    """A request to this broker, or to any."""
+
+    node: int | None
+
+
+class Cancelled(NamedTuple):
+    """A request to this broker that its caller cancels after some turns of the event loop."""
+
+    node: int | None
+    turns: int
+
+
+class Cut(NamedTuple):
+    """The next request of the client finds its connection closed."""
+
+
+class Stop(NamedTuple):
+    """A broker ends."""
+
+    node: int
+
+
+class Start(NamedTuple):
+    """A broker starts again."""
+
+    node: int
+
+
+class Wait(NamedTuple):
+    """Nothing happens for a share of the time after which a connection is too old."""
+
+    share: float
+
+
+Step = Describe | Cancelled | Cut | Stop | Start | Wait
+
+NODE = st.sampled_from(NODES)
+STEPS = st.one_of(
+    st.builds(Describe, st.none() | NODE),
+    st.builds(Cancelled, st.none() | NODE, st.integers(0, 12)),
+    st.builds(Cut),
+    st.builds(Stop, NODE),
+    st.builds(Start, NODE),
+    st.builds(Wait, st.sampled_from([0.4, 0.7, 1.1])),
+)
+
+
+async def take(step: Step, sandbox: Sandbox, our: QuotaClient, clock: FakeClock) -> None:
+    match step:
+        case Describe(node=node):
+            with contextlib.suppress(ClientError):
+                await our.describe(node=node, timeout=5)
+        case Cancelled(node=node, turns=turns):
+            task = asyncio.create_task(our.describe(node=node, timeout=5))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        case Cut():
+            sandbox.fail(Fault(effect=CutBefore(), times=1))
+        case Stop(node=node):
+            await sandbox.stop(node)
+        case Start(node=node):
+            await sandbox.stop(node)
+            await sandbox.start(node)
+        case Wait(share=share):
+            clock.advance(share * IDLE_SECONDS)
+
+
+async def connections(steps: list[Step]) -> tuple[int, int]:
+    """The number of connections that were opened, and of those that were closed at the end."""
+    recorder, clock = Recorder(), FakeClock()
+    async with Sandbox(SandboxSettings(nodes=NODES)) as sandbox:
+        config = ClientConfig.from_mapping(
+            {
+                "bootstrap.servers": sandbox.bootstrap(),
+                "connections.max.idle.ms": int(IDLE_SECONDS * 1000),
+                "reconnect.backoff.ms": 1,
+                "reconnect.backoff.max.ms": 2,
+            }
+        )
+        async with QuotaClient(config, events=recorder.events(), clock=clock) as our:
+            for step in steps:
+                await take(step, sandbox, our, clock)
+        return len(recorder.of("connected")), len(recorder.of("disconnected"))
+
+
+@given(st.lists(STEPS, max_size=15))
+@example([Cut(), Stop(3), Describe(2), Wait(1.1), Describe(2)])
+def test_every_connection_that_was_opened_is_closed(steps: list[Step]) -> None:
+    random.seed(0)  # the client chooses brokers at random
+    opened, closed = asyncio.run(connections(steps))
+    assert opened == closed
+    _ = (
+        gc.collect()
+    )  # a socket or transport that was never closed warns here, and a warning is an error
