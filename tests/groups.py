@@ -2,8 +2,8 @@
 
 Tests of one unit of work run on one worker process, in the order of their files, so that shared servers are started
 once. A group whose tests share servers is one unit, or one for each text that its pattern captures; all other files are
-units of their own. Units start in the order of the table, the longest first; files without servers come last, and run
-while servers are built and started.
+units of their own. Units start in the order of the table, the longest first; files without servers come last, those with
+thorough tests before the others, so that no long unit is left for the end.
 """
 
 import functools
@@ -148,13 +148,14 @@ def unit_of_work(node: str) -> str:
 
 
 def sort_items(items: list[pytest.Item]) -> None:
-    """Sort groups by the table and tests by their files, after any plugin that shuffles."""
+    """Sort groups by the table, then thorough tests first, and tests by their files, after any plugin that shuffles."""
 
-    def key(item: pytest.Item) -> tuple[int, str, int, str]:
+    def key(item: pytest.Item) -> tuple[int, bool, str, int, str]:
         path, line, _ = item.location
         node = item.nodeid
         group = group_of(node) if may_need_servers(node) else None
-        return GROUPS.index(group) if group else len(GROUPS), path, line or 0, node
+        place = GROUPS.index(group) if group else len(GROUPS)
+        return place, not is_thorough(node), path, line or 0, node
 
     items.sort(key=key)
 

@@ -1,6 +1,8 @@
 """The table of groups: units of work, stories, and the summary of times."""
 
 import re
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -56,6 +58,22 @@ def test_a_file_whose_servers_are_its_own_is_a_unit_of_its_own() -> None:
         groups.unit_of_work("tests/e2e/test_crash_recovery.py::test[1]")
         == "tests/e2e/test_crash_recovery.py"
     )
+
+
+def test_no_long_unit_without_servers_is_left_for_the_end() -> None:
+    nodes = [
+        "tests/base/test_clock.py::test",
+        "tests/small_worlds/test_orders.py::test",
+        "tests/quota/test_grants.py::test",
+        "tests/kube/e2e/test_life.py::test",
+        "tests/limits/test_webhook.py::test",
+    ]
+    items = [
+        SimpleNamespace(nodeid=node, location=(node.partition("::")[0], 1, "test"))
+        for node in nodes
+    ]
+    groups.sort_items(cast("list[pytest.Item]", items))
+    assert [nodes.index(item.nodeid) for item in items] == [3, 4, 1, 0, 2]
 
 
 def test_a_place_without_a_group_is_a_unit_for_each_file() -> None:
