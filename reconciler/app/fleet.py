@@ -1,4 +1,7 @@
-"""Runs the same work for many clusters concurrently on one event loop; a failure of one does not stop the others."""
+"""Runs the same work for many clusters concurrently on one event loop, and returns a summary row for each.
+
+A failure of one cluster does not stop the others.
+"""
 
 import asyncio
 import time

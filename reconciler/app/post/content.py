@@ -10,9 +10,9 @@ from reconciler.app.requests import PostRequest
 from reconciler.base.text_files import MAX_BYTES, read_text
 from reconciler.codecs import drift as drift_codec
 from reconciler.codecs import failure as failure_codec
+from reconciler.codecs import fleet_plans as fleet_plans_codec
 from reconciler.codecs import outcome as outcome_codec
 from reconciler.codecs import plan as plan_codec
-from reconciler.codecs import plans as plans_codec
 from reconciler.codecs.outcome import read_outcome
 from reconciler.codecs.plan import read_preview, read_simulation
 from reconciler.codecs.reader import kind_of
@@ -83,7 +83,7 @@ def content_of(request: PostRequest, *, foreign: bool = False, untrusted: str = 
         StalePlan: Another version wrote it.
         UsageError: It cannot be read, or an option does not apply to it.
     """
-    _link(request.details_url)
+    _ = _address(request.details_url)
     location = str(request.document)
     text = read_text(request.document, max_bytes=MAX_FOREIGN_BYTES if foreign else MAX_BYTES)
     if request.failed is not None:
@@ -97,7 +97,7 @@ def content_of(request: PostRequest, *, foreign: bool = False, untrusted: str = 
         outcome_codec.KIND: ("outcome", _outcome),
         drift_codec.KIND: ("drift", _drift),
         failure_codec.KIND: ("plan", _failure),
-        plans_codec.KIND: ("plan", _plans),
+        fleet_plans_codec.KIND: ("plan", _plans),
     }
     document_kind = kind_of(text, location)
     if document_kind not in makers:
@@ -158,7 +158,7 @@ def _plan(request: PostRequest, text: str, location: str, marker: Marker) -> Pos
 
 def _plans(request: PostRequest, text: str, location: str, marker: Marker) -> PostContent:
     """Return the plans of several clusters as one comment."""
-    rows, plans = plans_codec.read_plans(text, location=location)
+    rows, plans = fleet_plans_codec.read_plans(text, location=location)
     fleet = PostedFleet(
         rows=rows,
         plans=tuple(

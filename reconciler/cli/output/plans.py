@@ -108,7 +108,7 @@ def _plan_documents(
     """Return the plan document of a single cluster, or one document with the plans by cluster name."""
     if len(plans) == 1 and not rows:
         return plans[0].document
-    from reconciler.codecs.plans import plans_document
+    from reconciler.codecs.fleet_plans import plans_document
 
     return plans_document([(plan.target.display_name, plan.document) for plan in plans], rows)
 

@@ -19,7 +19,7 @@ FORMAT: Final = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetPlan:
-    """The plan of one cluster, as read from the document.
+    """One cluster of the document and its plan.
 
     Attributes:
         cluster: Name of the cluster.

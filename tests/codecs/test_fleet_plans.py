@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from reconciler.codecs.fleet_plans import plans_document, read_plans
 from reconciler.codecs.plan import plan_document
-from reconciler.codecs.plans import plans_document, read_plans
 from reconciler.errors import ConfigError
 from reconciler.render.fleet_summary import FleetOutcome, FleetRow
 from reconciler.render.json_values import dump
