@@ -39,8 +39,8 @@ def template(*arguments: str, namespace: str = NAMESPACE) -> "subprocess.Complet
 
 
 def manifests(text: str) -> list[Manifest]:
-    """The objects of a rendered text."""
-    return [document for document in yaml.safe_load_all(text) if document]
+    """The objects of a rendered text; libyaml reads it ten times as fast as Python does."""
+    return [document for document in yaml.load_all(text, Loader=yaml.CSafeLoader) if document]
 
 
 def rendered(*arguments: str, namespace: str = NAMESPACE) -> list[Manifest]:
