@@ -83,6 +83,7 @@ class FleetWorld:
             from_file=None,
             wake=lambda names, key: None,
             on_listed=lambda: None,
+            clock=self.clock,
         )
         self._reconcilers: dict[str, ClusterReconciler] = {}
 

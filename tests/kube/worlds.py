@@ -151,6 +151,7 @@ class World:
             from_file=self.file,
             wake=lambda names, key: None,
             on_listed=lambda: None,
+            clock=clock,
         )
         self.work = self.reconciler()(
             "prod",

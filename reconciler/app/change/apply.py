@@ -137,12 +137,16 @@ class ApplyRun:
         await self._runtime.client.close()
 
     def _keep_early(self, unended: Outcome) -> None:
-        path = keep_outcome(self.notices, self.target, unended, self._file)
+        path = self._written(unended)
         if path is not None:
             self._early.append(path)
 
     def _keep(self, outcome: Outcome) -> None:
-        self.outcome_path = keep_outcome(self.notices, self.target, outcome, self._file)
+        self.outcome_path = self._written(outcome)
+
+    def _written(self, outcome: Outcome) -> Path | None:
+        path = self._early[-1] if self._early else self._file
+        return keep_outcome(self.notices, self.target, outcome, path)
 
 
 @contextlib.asynccontextmanager

@@ -4,12 +4,15 @@ An outcome is written before the first request, as if the run ended there, and r
 a killed run can be undone.
 """
 
+import contextlib
+import itertools
 from pathlib import Path
 from typing import Final
 
 from reconciler.app.clusters.state_files import own_path
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.notices import TextReceiver
+from reconciler.base.atomic_files import PRIVATE
 from reconciler.base.text_files import write_text
 from reconciler.codecs.outcome import outcome_text
 from reconciler.errors import KquotaError
@@ -33,31 +36,40 @@ def keep_outcome(
         notices: Receives the warning.
         target: The cluster.
         outcome: The outcome of an apply.
-        outcome_path: The file; ``None`` = a folder below the project's, named by time and cluster.
+        outcome_path: The file, also that of an earlier outcome of the same run; ``None`` = a new one below the
+            project's folder, named by time and cluster.
     """
     if outcome_path is None and not outcome.pairs:
         return None
+    created: Path | None = None
     try:
-        path = outcome_path or _own_place(target, outcome)
-        if outcome_path is None:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            if not path.exists():
-                _forget_old(path)
+        path = outcome_path or (created := _created_file(target, outcome))
         write_text(path, outcome_text(outcome), private=True)
+        if created is not None:
+            _forget_old(created)
     except (OSError, KquotaError) as error:
+        if created is not None:
+            created.unlink(missing_ok=True)
         notices.warning(f"the outcome could not be kept: {error}")
         return None
     return path
 
 
-def _own_place(target: ClusterTarget, outcome: Outcome) -> Path:
-    when = instant(outcome.started_at).replace(":", "")
-    name = f"{FOLDER}/{when}-{target.name or 'cluster'}.json"
-    return own_path(target.root, name, content_name="outcomes")
+def _created_file(target: ClusterTarget, outcome: Outcome) -> Path:
+    """Create the file of a new outcome; outcomes of one cluster and second are named by consecutive seconds."""
+    for seconds in itertools.count():
+        when = instant(outcome.started_at + seconds).replace(":", "")
+        name = f"{FOLDER}/{when}-{target.name or 'cluster'}.json"
+        path = own_path(target.root, name, content_name="outcomes")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            path.touch(mode=PRIVATE, exist_ok=False)
+            return path
+    raise AssertionError("one of the seconds is free")
 
 
 def _forget_old(path: Path) -> None:
-    """Delete the oldest outcomes of the same cluster, so that one more can be written."""
+    """Delete the oldest outcomes of the same cluster."""
     cluster = path.name[len(_TIME) :]
-    for old in sorted(path.parent.glob(f"{_TIME}{cluster}"))[: -KEPT + 1]:
+    for old in sorted(path.parent.glob(f"{_TIME}{cluster}"))[:-KEPT]:
         old.unlink(missing_ok=True)

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from reconciler.app.loop.intervals import LoopIntervals, Random
@@ -27,12 +27,14 @@ class LoopTrigger:
         everything: Whether there were too many keys to store.
         resync: Whether the interval has passed, or this is the first reconciliation.
         retry: Whether an earlier reconciliation failed and is repeated.
+        next_resync_at: When the next resync is due, in seconds since the epoch; ``None`` = unknown.
     """
 
     keys: tuple[str, ...] = ()
     everything: bool = False
     resync: bool = False
     retry: bool = False
+    next_resync_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,8 +167,9 @@ class ClusterLoop:
         started = self._clock.monotonic()
         if wake.resync:
             self._resync_at = started + self._pace().resync_after(self._random)
+        next_resync_at = self.last_started + self._resync_at - started
         try:
-            turn = await self._work(wake)
+            turn = await self._work(replace(wake, next_resync_at=next_resync_at))
         except KquotaError as error:
             turn = LoopOutcome(retry=error.retriable, note=str(error))
         self.last_ended = self._clock.now()

@@ -138,7 +138,12 @@ class HttpExchange:
         # No limit of connections: callers limit their own concurrency, and a Lease must not queue behind statuses.
         self._http: HttpTransport = transport or HttpClient(
             seconds=None,
-            headers={"Accept": "application/json", "User-Agent": "kquota"},
+            headers={
+                "Accept": "application/json",
+                # Compressing a listing takes the API server 60 % more CPU than encoding it.
+                "Accept-Encoding": "identity",
+                "User-Agent": "kquota",
+            },
             connections=0,
         )
 

@@ -183,6 +183,7 @@ class ClusterReconciler:
             documents=self._context.cache.of(self._name),
             behaves_as=behaves_as,
             secret=self._context.secret_of(self._name),
+            next_resync_at=wake.next_resync_at,
         )
 
     # ---- the words of it ---------------------------------------------------------------------

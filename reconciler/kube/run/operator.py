@@ -158,6 +158,7 @@ class Operator:
             else read_clusters(settings.quota_clusters),
             wake=self._loops.wake,
             on_listed=partial(self._record_watch_event, "listing"),
+            clock=clock,
         )
         self._leader: Candidate | None = None
         self._heard_at: float | None = None
@@ -217,7 +218,7 @@ class Operator:
 
     async def _list_until_it_works(self, stop: asyncio.Event) -> None:
         pace, failures = LoopIntervals(), 0
-        while not stop.is_set() and not await self._list():
+        while not stop.is_set() and not await self._list.start(self._is_ours):
             failures += 1
             if failures >= LISTING_TRIES and self._cache.clusters:
                 return  # A namespace that cannot be listed does not delay the others.
@@ -288,15 +289,15 @@ class Operator:
         runner = ReconcileRunner(
             name, clock=self._clock, window=window, corrections=KubeCorrections(inventory)
         )
-        work = ClusterReconciler(name, self._surroundings(), inventory=inventory, passes=runner)
+        work = ClusterReconciler(name, self._surroundings(name), inventory=inventory, passes=runner)
         return reported(work, partial(self._metrics.in_progress, name), clock=self._clock)
 
-    def _surroundings(self) -> OperatorContext:
+    def _surroundings(self, name: str) -> OperatorContext:
         leader = self._leader
         return OperatorContext(
             settings=self._settings,
             cache=self._cache,
-            list_everything=self._list,
+            list_everything=partial(self._list.for_cluster, name),
             sessions=LeadingSessions(
                 self._sessions, lambda: leader is None or leader.leading, self._ports.writes
             ),

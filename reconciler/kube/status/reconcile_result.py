@@ -44,6 +44,7 @@ class ReconcileResult:
         is_partial: Whether only a part of the documents was reconciled.
         behaves_as: Kafka release line, "" if the cluster was not reached.
         secret: The credentials in use; ``None`` if there are none.
+        next_resync_at: When the next resync is due, in seconds since the epoch; ``None`` = unknown.
     """
 
     obj: Obj
@@ -58,6 +59,7 @@ class ReconcileResult:
     is_partial: bool = False
     behaves_as: str = ""
     secret: SecretUse | None = None
+    next_resync_at: float | None = None
 
 
 def report_for(document: str, result: ReconcileResult) -> Reconciliation:
@@ -73,9 +75,8 @@ def report_for(document: str, result: ReconcileResult) -> Reconciliation:
 
 def next_sync(result: ReconcileResult) -> float | None:
     """Return when the next resync is due; ``None`` after a failure, which is retried sooner."""
-    if result.cluster is None or result.report.error is not None:
-        return None
-    return result.report.started_at + result.cluster.interval
+    failed = result.cluster is None or result.report.error is not None
+    return None if failed else result.next_resync_at
 
 
 def document_token(eligibility: Eligibility) -> tuple[object, ...]:

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+from reconciler.base.protocols import Clock
 from reconciler.errors import KubernetesError
 from reconciler.kube.api.client import KubernetesApi
 from reconciler.kube.api.custom_resources import Obj, name_of
@@ -14,6 +15,9 @@ _LOG: Final = logging.getLogger("reconciler.kube")
 
 PAGE: Final = 250
 """Objects per request: a page is parsed as a whole, and the process keeps the memory."""
+
+START_SECONDS: Final = 10.0
+"""Maximum seconds after the listing of a start in which it serves first reconciliations."""
 
 
 class FullListing:
@@ -26,6 +30,7 @@ class FullListing:
         from_file: QuotaClusters from a file; ``None`` = they are listed.
         wake: Called with the clusters to reconcile, and a key.
         on_listed: Called after each complete listing.
+        clock: Time.
     """
 
     def __init__(
@@ -37,10 +42,37 @@ class FullListing:
         from_file: Sequence[Obj] | None,
         wake: Callable[[Iterable[str], str], None],
         on_listed: Callable[[], None],
+        clock: Clock,
     ) -> None:
         self._api, self._cache = api, cache
         self._namespaces, self._from_file = namespaces, from_file
-        self._wake, self._on_listed = wake, on_listed
+        self._wake, self._on_listed, self._clock = wake, on_listed, clock
+        self._listed_at = clock.monotonic()
+        self._unreconciled: set[str] = set()
+
+    async def start(self, is_own: Callable[[str], bool]) -> bool:
+        """List everything before the loops start; return whether it is complete.
+
+        Args:
+            is_own: Whether this operator serves a QuotaCluster.
+        """
+        complete = await self()
+        self._listed_at = self._clock.monotonic()
+        self._unreconciled = set(filter(is_own, self._cache.clusters)) if complete else set()
+        return complete
+
+    async def for_cluster(self, name: str) -> bool:
+        """List everything for a reconciliation of a QuotaCluster; return whether it is complete.
+
+        The listing of a start also serves the first reconciliation of each cluster, although it precedes the reading
+        of the records: only an operator that leads records documents, so every recorded document existed before
+        this process led. A cluster that another operator served at the start is listed for.
+        """
+        if name in self._unreconciled:
+            self._unreconciled.remove(name)
+            if self._clock.monotonic() - self._listed_at <= START_SECONDS:
+                return True
+        return await self()
 
     async def __call__(self) -> bool:
         """List everything; return whether it is complete. What could not be listed stays unchanged in the cache."""

@@ -30,3 +30,25 @@ def test_older_outcomes_of_a_cluster_go_and_those_of_others_stay(tmp_path: Path)
     assert [path.exists() for path in paths] == [False] * 10 + [True] * KEPT
     assert other.exists()
     assert len(list((tmp_path / FOLDER).iterdir())) == KEPT + 1
+
+
+def test_two_applies_within_one_second_have_a_file_each(tmp_path: Path) -> None:
+    paths = [kept(tmp_path, "prod", at=1e9 + part) for part in (0.1, 0.1, 0.9, 1.0)]
+    assert len({*paths}) == 4
+    assert sorted(paths) == paths, "names sort in the order of the applies"
+
+
+def test_a_later_outcome_of_a_run_replaces_the_earlier_one(tmp_path: Path) -> None:
+    cluster, notices = replace(target("prod"), root=tmp_path), NoticeLog()
+    early = keep_outcome(notices, cluster, result(), None)
+    assert keep_outcome(notices, cluster, result(), early) == early
+    assert [*(tmp_path / FOLDER).iterdir()] == [early]
+
+
+def test_an_outcome_that_cannot_be_written_is_a_warning_and_no_file(tmp_path: Path) -> None:
+    notices = NoticeLog()
+    _ = (tmp_path / ".kquota").write_text("a file where the folder should be")
+    cluster = replace(target("prod"), root=tmp_path)
+    assert keep_outcome(notices, cluster, result(), None) is None
+    (notice,) = notices.notices
+    assert "the outcome could not be kept" in str(notice)

@@ -60,14 +60,15 @@ def test_a_batch_takes_three_writes_beside_the_statuses_and_the_next_pass_none()
 
 def test_the_quota_cluster_says_when_it_is_due_again_and_not_while_it_fails():
     world = World(interval="5m")
-    world.turn(resync=True)
+    due = world.kafka.clock.now() + 290.0
+    world.turn(resync=True, next_resync_at=due)
     status = world.api.find(QUOTA_CLUSTERS, None, "prod")["status"]
     assert (status["lastSuccessfulSyncTime"], status["nextSyncTime"]) == (
         "2023-11-14T22:13:20Z",
-        "2023-11-14T22:18:20Z",
+        "2023-11-14T22:18:10Z",
     )
     world.sessions.error = ConnectError("the brokers are away")
-    world.turn(resync=True)
+    world.turn(resync=True, next_resync_at=due)
     assert "nextSyncTime" not in world.api.find(QUOTA_CLUSTERS, None, "prod")["status"]
 
 

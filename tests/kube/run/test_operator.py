@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import nullcontext
+from datetime import datetime
 from typing import Any
 
 from reconciler.kube.api.resource_paths import CLIENT_QUOTAS, QUOTA_CLUSTERS
@@ -11,6 +12,8 @@ from reconciler.kube.configuration.operator_settings import OperatorSettings
 from reconciler.kube.leadership.election import ElectionSettings
 from reconciler.kube.run.operator import Operator
 from reconciler.kube.run.operator_ports import OperatorPorts
+from reconciler.kube.watch.resource_cache import ResourceCache
+from reconciler.kube.watch.resource_listing import START_SECONDS, FullListing
 from reconciler.metrics import Metrics
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
@@ -48,10 +51,15 @@ class PausedLeader:
 class RunningOperator:
     """An operator whose watch reports what a test hands to it."""
 
-    def __init__(self, *, leader_elect: bool = False) -> None:
-        self.clock, self.kafka = TurnedClock(), FakeCluster()
-        self.api: Any = FakeKubeApi(namespace="ops")
-        self.api.put(QUOTA_CLUSTERS, quota_cluster())
+    def __init__(
+        self, *, leader_elect: bool = False, predecessor: "RunningOperator | None" = None
+    ) -> None:
+        self.clock = TurnedClock()
+        self.kafka = FakeCluster() if predecessor is None else predecessor.kafka
+        self.api: Any = FakeKubeApi(namespace="ops") if predecessor is None else predecessor.api
+        if predecessor is None:
+            self.api.put(QUOTA_CLUSTERS, quota_cluster())
+        self.api.calls.clear()
         self.handlers: dict[str, Callable[[str, Any], object]] = {}
         self.leader = PausedLeader()
         sessions: Any = OneSession(self.kafka)
@@ -98,6 +106,14 @@ class RunningOperator:
 
         asyncio.run(both())
 
+    def listings(self) -> int:
+        """How often all ClientQuotas were listed so far."""
+        return [call[:2] for call in self.api.calls].count(("list", "clientquotas"))
+
+    def next_sync_time(self) -> float:
+        status = self.api.find(QUOTA_CLUSTERS, None, "prod")["status"]
+        return datetime.fromisoformat(status["nextSyncTime"]).timestamp()
+
     def limit(self) -> float | None:
         return self.kafka.truth.value(ALICE, Key.PRODUCER_BYTE_RATE)
 
@@ -121,6 +137,95 @@ def test_a_change_that_an_answer_shows_before_its_event_is_reconciled_at_once() 
         _ = running.handlers["clientquotas"]("MODIFIED", obj)
         await running.clock.turn(10)
         assert running.limit() == 4096
+
+    running.run(story)
+
+
+def test_a_start_lists_all_documents_once_and_removes_what_none_declares_any_more() -> None:
+    running = RunningOperator()
+    running.api.put(CLIENT_QUOTAS, resource("alice", ALICE, {Key.PRODUCER_BYTE_RATE: 2048}))
+
+    async def apply() -> None:
+        assert (running.limit(), running.listings()) == (2048, 1)
+
+    running.run(apply)
+    obj = running.api.find(CLIENT_QUOTAS, "team", "alice")
+    obj["metadata"] |= {"generation": 2, "resourceVersion": running.api.next_version()}
+    obj["spec"]["limits"] = {"consumerByteRate": 4096}
+    following = RunningOperator(predecessor=running)
+
+    async def remove() -> None:
+        assert (following.limit(), following.listings()) == (None, 1)
+
+    following.run(remove)
+
+
+def test_a_start_that_has_nothing_to_do_writes_nothing() -> None:
+    running = RunningOperator()
+    for number in range(50):
+        name = f"user-{number}"
+        limits = {Key.PRODUCER_BYTE_RATE: 2048}
+        running.api.put(CLIENT_QUOTAS, resource(name, entity(user=name), limits))
+
+    async def pause() -> None:
+        await running.clock.turn(5)
+
+    running.run(pause)
+    following = RunningOperator(predecessor=running)
+
+    async def compare() -> None:
+        assert following.listings() == 1
+        assert {call[0] for call in following.api.calls} <= {"get", "list"}
+
+    following.run(compare)
+
+
+def test_a_listing_of_the_start_serves_one_reconciliation_of_an_own_cluster_soon_after() -> None:
+    running = RunningOperator()
+    listing = FullListing(
+        running.api,
+        ResourceCache(),
+        namespaces=(),
+        from_file=None,
+        wake=lambda _, __: None,
+        on_listed=lambda: None,
+        clock=running.clock,
+    )
+
+    async def story() -> None:
+        assert await listing.start(lambda _: False)
+        assert await listing.for_cluster("prod")
+        assert running.listings() == 2, "another operator may have recorded documents since"
+        assert await listing.start(lambda _: True)
+        assert await listing.for_cluster("prod")
+        assert running.listings() == 3
+        assert await listing.for_cluster("prod")
+        assert running.listings() == 4, "it serves one reconciliation only"
+        assert await listing.start(lambda _: True)
+        await running.clock.turn(START_SECONDS + 1)
+        assert await listing.for_cluster("prod")
+        assert running.listings() == 6
+
+    asyncio.run(story())
+
+
+def test_next_sync_time_is_when_the_next_resync_begins() -> None:
+    running = RunningOperator()
+    running.api.put(CLIENT_QUOTAS, resource("alice", ALICE, {Key.PRODUCER_BYTE_RATE: 2048}))
+
+    async def story() -> None:
+        await running.clock.turn(20)
+        obj = running.api.find(CLIENT_QUOTAS, "team", "alice")
+        obj["metadata"] |= {"generation": 2, "resourceVersion": running.api.next_version()}
+        obj["spec"]["limits"] = {"consumerByteRate": 4096}
+        _ = running.handlers["clientquotas"]("MODIFIED", obj)
+        await running.clock.turn(20)
+        before = running.listings()
+        remaining = running.next_sync_time() - running.clock.now()
+        await running.clock.turn(remaining - 1)
+        assert running.listings() == before
+        await running.clock.turn(2)
+        assert running.listings() == before + 1
 
     running.run(story)
 
