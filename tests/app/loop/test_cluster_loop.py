@@ -1,7 +1,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 from hypothesis import given
@@ -32,6 +32,7 @@ class Stage:
     wakes: list[LoopTrigger] = field(default_factory=list)
     began: list[float] = field(default_factory=list)
     ended: list[float] = field(default_factory=list)
+    resyncs_at: list[float] = field(default_factory=list)
     chance: float = 0.5
 
     def __post_init__(self) -> None:
@@ -40,7 +41,9 @@ class Stage:
 
     async def work(self, wake: LoopTrigger) -> LoopOutcome:
         assert len(self.began) == len(self.ended), "two passes at a time"
-        self.wakes.append(wake)
+        assert wake.next_resync_at is not None
+        self.resyncs_at.append(wake.next_resync_at - self.start)
+        self.wakes.append(replace(wake, next_resync_at=None))
         self.began.append(self.clock.now() - self.start)
         try:
             await self.clock.sleep(self.takes)
@@ -103,6 +106,17 @@ def test_without_a_message_the_interval_brings_a_resync() -> None:
         assert all(wake == LoopTrigger(resync=True) for wake in stage.wakes)
 
     Stage().play(story)
+
+
+def test_every_pass_knows_when_the_next_resync_begins() -> None:
+    async def story(stage: Stage) -> None:
+        await stage.clock.turn(10.0)
+        stage.box.put("a")
+        await stage.clock.turn(200.0)
+        assert stage.began == pytest.approx([0.0, 10.1, 109.0, 218.0][: len(stage.began)])
+        assert stage.resyncs_at[:3] == pytest.approx([109.0, 109.0, 218.0])
+
+    Stage(pace=replace(STEADY, jitter=0.1), chance=0.95).play(story)
 
 
 def test_a_message_does_not_put_the_resync_off() -> None:
