@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from reconciler.client import QuotaClient
     from reconciler.quota.filters import Filter
 
-HELP: Final = """Describe, resolve and alter client quotas, as KIP-546 writes it.
+HELP: Final = """Describe, resolve and alter client quotas, as specified in KIP-546.
 
 \b
 Example:
@@ -46,16 +46,16 @@ Example:
 
 \b
 A comma or a backslash in a name is written \\, and \\\\. Names are printed
-percent-encoded: a user who is really called <default> appears as
+percent-encoded: a user with the name <default> is printed as
 %3Cdefault%3E, the default user as <default>. Limits are per broker
 (controller_mutation_rate: at the active controller)."""
 
 
 @click.command(name=PROGRAM, help=HELP, context_settings=dict(CONTEXT))
-@click.option("--bootstrap-server", metavar="HOST:PORT,...", help="The brokers to begin with.")
-@click.option("--command-config", metavar="FILE", help="Java properties of the client.")
+@click.option("--bootstrap-server", metavar="HOST:PORT,...", help="Bootstrap servers.")
+@click.option("--command-config", metavar="FILE", help="Java properties file of the client.")
 @click.option("--describe", is_flag=True, help="Quotas of the entities that match.")
-@click.option("--resolve", is_flag=True, help="Which value applies to a client, and where from.")
+@click.option("--resolve", is_flag=True, help="Which value applies to a client, and its source.")
 @click.option("--alter", is_flag=True, help="Set and remove quotas of one entity.")
 @click.option("--names", multiple=True, metavar="TYPE=NAME,...", help="Entity types with a name.")
 @click.option("--defaults", multiple=True, metavar="TYPE,...", help="Entity types as the default.")
@@ -68,7 +68,7 @@ percent-encoded: a user who is really called <default> appears as
 )
 @click.option("--add", multiple=True, metavar="KEY=VALUE,...", help="With --alter: what to set.")
 @click.option("--delete", multiple=True, metavar="KEY,...", help="With --alter: what to remove.")
-@click.option("--validate-only", is_flag=True, help="With --alter: ask the broker, change nothing.")
+@click.option("--validate-only", is_flag=True, help="With --alter: only validate on the broker.")
 @click.version_option(__version__, "--version", message="%(prog)s %(version)s")
 @click.pass_obj
 def command(
@@ -165,7 +165,9 @@ async def _alter(console: Console, client: "QuotaClient", call: ClientQuotasArgu
         case Rejected():
             words = f"the broker refused this: {result.name}: {result.message}"
         case Unknown():
-            words = f"it is not known whether this was applied: {result.reason}; describe it again"
+            words = (
+                f"the result is unknown: {result.reason}; run --describe to see the current value"
+            )
         case _:
             words = "this was not sent"
     console.error(f"{sanitized_text(call.entity)}: {words}")

@@ -30,7 +30,7 @@ def split(text: str, *, option: str) -> list[str]:
             following = next(characters, "")
             if following not in {",", "\\"}:
                 raise UsageError(
-                    f"{option}: a backslash must stand before a comma or a backslash, not before "
+                    f"{option}: a backslash must precede a comma or a backslash, not before "
                     f"{following or 'the end'!r}",
                     hint="write a backslash of a name twice, and a comma of a name as \\,",
                 )
@@ -87,8 +87,8 @@ def number(text: str, *, key: str) -> float:
         value = math.nan
     if not math.isfinite(value):
         raise UsageError(
-            f"--add: {key}={text!r} is no decimal number",
-            hint="byte rates are plain bytes per second, such as 10485760; there are no suffixes here",
+            f"--add: {key}={text!r} is not a decimal number",
+            hint="give byte rates in bytes per second without a suffix, such as 10485760",
         )
     return value
 
@@ -188,9 +188,9 @@ def read_call(
         ]
         foreign += ["--validate-only"] if validate_only else []
         if foreign:
-            raise UsageError(f"{foreign[0]} belongs to --alter, not to --{operation}")
+            raise UsageError(f"{foreign[0]} needs --alter")
     if operation != "describe" and any_names:
-        raise UsageError(f"--any belongs to --describe, not to --{operation}")
+        raise UsageError("--any needs --describe")
     added = _pairs_of(add, "--add")
     call = ClientQuotasArguments(
         names=_pairs_of(names, "--names"),
@@ -212,7 +212,7 @@ def read_call(
         if not call.entity:
             raise UsageError(
                 "--alter needs --names or --defaults",
-                hint=f"the types of Kafka are {', '.join(ENTITY_TYPES)}; the broker judges others",
+                hint=f"Kafka's entity types are {', '.join(ENTITY_TYPES)}; the broker validates other types",
             )
     return call
 
@@ -232,13 +232,13 @@ def _refuse_overlap(
 ) -> None:
     both = sorted(set(first) & set(right))
     if both:
-        raise UsageError(f"{subject} stands in both {options_text}: {', '.join(both)}")
+        raise UsageError(f"{subject} is given in both {options_text}: {', '.join(both)}")
 
 
 def _check_resolve(call: ClientQuotasArguments) -> None:
     if call.defaults:
         raise UsageError(
-            "--defaults has no meaning with --resolve: a client always has a name",
+            "--defaults cannot be combined with --resolve: a client has a name",
             hint="name the client: --names=user=alice,client-id=checkout",
         )
     unknown = sorted(set(call.names) - set(ENTITY_TYPES))

@@ -197,8 +197,8 @@ complete -o nosort -F %(complete_func)s %(prog_name)s
 HELP: Final = """Print the completion script of a shell, for kquota and kafka-client-quotas.
 
 Commands, options, clusters of the project file and saved plans are completed. Live entities, users and client ids are
-completed if the brokers are named (--bootstrap-server or KQUOTA_BOOTSTRAP_SERVERS), or after the first apply from this
-project: a project that was only cloned is not connected to.
+completed if --bootstrap-server or KQUOTA_BOOTSTRAP_SERVERS is set, or after the first apply from this project:
+completion never connects to the clusters of a newly cloned project.
 
 \b
 Example:
@@ -213,7 +213,7 @@ def completion(console: Console, shell: str) -> ExitCode:
     """Print one script for both programs, which are installed together."""
     completion_class = get_completion_class(shell)
     if completion_class is None:
-        raise UsageError(f"no completion for {shell}")
+        raise UsageError(f"shell {shell} is not supported")
     for program, variable in _PROGRAMS.items():
         completer = completion_class(click.Command(program), {}, program, variable)
         template = _BASH if shell == "bash" else completer.source_template

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 HELP: Final = """Write a new project: kquota.yaml, an example document and .kquota/.gitignore.
 
-Asks for what is not given if stdin is a terminal. No cluster is contacted. No file is replaced: if a file exists with
+Missing values are requested if stdin is a terminal. No cluster is contacted. No file is replaced: if a file exists with
 other content, nothing is written.
 
 \b
@@ -89,7 +89,7 @@ def init(
     bootstrap = bootstrap_server or _reply(console, "Bootstrap servers (HOST:PORT,...)", "")
     if not bootstrap:
         raise UsageError(
-            "the bootstrap servers of the cluster are not known",
+            "no bootstrap servers given",
             hint="pass --bootstrap-server HOST:PORT",
         )
     name = cluster or _reply(console, "Name of the cluster", DEFAULT_CLUSTER)

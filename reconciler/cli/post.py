@@ -24,7 +24,7 @@ it is taken as Markdown, and nothing in it says where to post. The token comes f
 GITLAB_TOKEN), never from an argument.
 
 If the host refuses or does not answer, the command prints a warning and exits 0, so that a failed comment does not fail a
-plan; with --required it exits 1. A document that is edited, cut off or no plan is exit 1; one of another format is 4.
+plan; with --required it exits 1. An edited, truncated or unknown document exits 1; a document of another format version exits 4.
 
 \b
 Example:
@@ -33,9 +33,9 @@ Example:
 
 GITHUB_HELP: Final = """A comment per label on a pull request, a job summary, annotations, outputs; an issue for drift.
 
-The comment is found again by a hidden marker and by its author. The pull request is given by --pull, or looked up by
-the head that the run belongs to (--head-repo, --sha); given both, they must agree. Without either no comment is
-written. With --head-repo the document may come from a run of a fork; it is then refused above 5 MB.
+An existing comment is identified by a hidden marker and its author. The pull request is given by --pull, or looked up by
+the head that the run belongs to (--head-repo, --sha); given both, they must agree. Without them no comment is
+written. With --head-repo, the document may come from a run of a fork; documents above 5 MB are refused.
 
 \b
 Example:
@@ -359,6 +359,6 @@ def _failed(console: Console, content: "PostContent", error: KquotaError) -> Exi
     """
     if content.request.required or not isinstance(error, ForgeError):
         raise error
-    console.warning(f"nothing was posted: {error.message}")
+    console.warning(f"posting failed: {error.message}")
     console.hint(error.hint)
     return ExitCode.DONE

@@ -147,7 +147,7 @@ def test_whoever_has_the_release_role_frees_documents_and_is_told_what_is_not_ke
         answer = typed(release, "person", words)
         assert answer.returncode == 0, answer.stderr
         assert (
-            f"records in namespace {release.home}: what it applied could not be kept"
+            f"records in namespace {release.home}: its applied limits could not be recorded as orphaned"
             in answer.stderr
         )
         assert chart_kube.kubectl("get", "clientquotas", *inside, "-o", "name").stdout == ""

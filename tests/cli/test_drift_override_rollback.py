@@ -185,7 +185,7 @@ def test_without_records_drift_says_that_nothing_can_be_known(kquota, folder, sa
     project(folder, sandbox.bootstrap, quota("a"))
     ran = kquota("drift", "--detailed-exitcode")
     assert ran.code == 0
-    assert "what is ours cannot be known" in ran.err
+    assert "drift cannot be determined" in ran.err
 
 
 def advance_intents(folder, seconds: float) -> list:
@@ -335,10 +335,10 @@ def test_the_declared_value_that_another_tool_wrote_back_is_no_drift(kquota, exp
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--expired", "user=a"), "leave out the entity"),
-        (("--expired", "--kubernetes"), "the operator reverts expired overrides by itself"),
-        ((), "name one entity of one cluster"),
-        (("user=a", "--all"), "name one entity of one cluster"),
+        (("--expired", "user=a"), "remove the entity"),
+        (("--expired", "--kubernetes"), "--expired cannot be combined with --kubernetes"),
+        ((), "give one entity and one cluster"),
+        (("user=a", "--all"), "give one entity and one cluster"),
     ],
 )
 def test_what_end_cannot_do_is_refused_with_the_next_step(kquota, applied, arguments, message):
@@ -387,7 +387,7 @@ def test_an_outcome_without_a_name_is_known_by_the_cluster_id(kquota, two_cluste
     Path(path).write_text(json.dumps(document))
     ran = kquota("rollback", path, "--yes")
     assert ran.code == 1
-    assert "choose with --cluster (other, prod)" in ran.err
+    assert "choose the cluster with --cluster (other, prod)" in ran.err
     text = (two_clusters / "kquota.yaml").read_text()
     known = f"spec:\n  expectedClusterId: {document['clusterId']}\n  bootstrapServers: {sandbox.bootstrap}"
     (two_clusters / "kquota.yaml").write_text(

@@ -193,7 +193,7 @@ def test_records_that_kquota_keeps_in_an_ignored_folder_are_believed(
     assert kquota("apply", "--yes").code == 0
     manifests(folder)
     assert (folder / ".kquota" / "inventory.json").exists()
-    assert "1 pair of ours" in kquota("drift").out
+    assert "1 managed quota key" in kquota("drift").out
 
 
 def test_records_at_the_trusted_revision_and_outside_of_the_checkout_are_believed(
@@ -279,9 +279,7 @@ def test_without_a_trusted_project_nothing_that_the_head_names_is_contacted(
     assert ran.code == (5 if more == ("--require-evidence",) else 0), ran.err
     assert "no configuration to trust" in ran.err
     warnings = json.loads((folder / "plan.json").read_text())["warnings"]
-    assert any(
-        "no cluster, records or evidence that it names are read" in warning for warning in warnings
-    )
+    assert any("its clusters, records and evidence are not used" in warning for warning in warnings)
     for command in ("plan", "apply", "drift", "report", "validate"):
         yes = ("--yes",) if command == "apply" else ()
         ran = kquota(command, *BASE, *yes)

@@ -33,7 +33,7 @@ def test_every_tools_sample_becomes_manifests_and_what_is_lost_is_exit_1(kquota,
     if tool in CHOSEN:
         arguments += ["--source-cluster", CHOSEN[tool]]
     ran = kquota("import", "--from", tool, *arguments)
-    assert (ran.code, "cannot be carried" in ran.err) == (1, True)
+    assert (ran.code, "cannot be expressed" in ran.err) == (1, True)
     loaded = load_files([("out", ran.out)]).checked()
     assert len(loaded.of("prod")) == count
     assert {one.document.partition("/")[0] for one in loaded.of("prod")} == {"platform"}
@@ -46,7 +46,7 @@ def test_losses_are_listed_with_place_entity_and_limit_and_no_name_can_forge_a_l
     (folder / "users.txt").write_text(LINE + ODD)
     ran = kquota("import", "--from", "kafka-configs", "--cluster", "prod", "users.txt")
     assert ran.err.splitlines() == [
-        "error: 1 value cannot be carried by manifests:",
+        "error: 1 value cannot be expressed in manifests:",
         '  - users.txt:2: user="a\\u001b[2Jb" leader_rate=1.0: a quota key that manifests do not support',
         "hint: --partial imports without it",
     ]
@@ -106,7 +106,7 @@ def test_a_folder_that_cannot_be_made_is_an_error(kquota, folder):
             ["--from", "kafka-configs", "--cluster", "prod", "--source-cluster", "x", "users.txt"],
             "--source-cluster",
         ),
-        (["--from", "kafka-configs", "--cluster", "prod", "latin.txt"], "no UTF-8 text"),
+        (["--from", "kafka-configs", "--cluster", "prod", "latin.txt"], "not UTF-8 text"),
     ],
 )
 def test_a_wrong_call_or_file_is_an_error_in_words(kquota, folder, arguments, words):

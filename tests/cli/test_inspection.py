@@ -52,7 +52,7 @@ def test_describe_as_yaml_tells_what_no_manifest_holds(kquota, sandbox, at):
     sandbox.seed(ODD | FOREIGN)
     out = kquota("describe", *at, "--format", "yaml").out
     assert out.count("kind: ClientQuota") == 4
-    assert "# in no manifest: user=a odd_key=7" in out
+    assert "# not expressible in a manifest: user=a odd_key=7" in out
 
 
 def test_a_snapshot_reads_back_to_everything(kquota, sandbox, at, folder):

@@ -72,7 +72,7 @@ def test_an_interrupted_apply_says_what_was_done_and_the_next_run_goes_on(
     assert (counts["APPLIED"], counts["NOT SENT"]) == (done, DOCUMENTS - done)
     assert kquota("apply", "--yes").code == 0
     assert len(sandbox.values()) == DOCUMENTS
-    assert f"{DOCUMENTS:,} pairs of ours" in kquota("drift").out
+    assert f"{DOCUMENTS:,} managed quota keys" in kquota("drift").out
     assert kquota("plan", "--detailed-exitcode").code == 0
 
 
@@ -82,7 +82,7 @@ def test_after_kill_9_the_next_run_owns_what_was_applied_and_does_the_rest(many,
     until(lambda: len(sandbox.values()) > 0)
     assert kquota("apply", "--yes").code == 0
     assert len(sandbox.values()) == DOCUMENTS
-    assert f"{DOCUMENTS:,} pairs of ours" in kquota("drift").out
+    assert f"{DOCUMENTS:,} managed quota keys" in kquota("drift").out
     assert kquota("plan", "--detailed-exitcode").code == 0
 
 
@@ -112,7 +112,7 @@ def test_a_broker_that_ends_in_the_middle_of_an_apply_leaves_a_summary_and_the_n
         f"1,000 applied, 0 rejected, {counts['UNKNOWN']:,} unknown, 0 held, {counts['NOT SENT']:,} not sent"
     )
     assert err.splitlines()[-2:] == [
-        "next: kquota apply",
+        "to continue: kquota apply",
         f"to undo this: kquota rollback {path.relative_to(many)}",
     ]
 

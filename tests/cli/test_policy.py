@@ -208,7 +208,7 @@ def test_the_base_revision_decides_and_what_the_head_loosens_is_shown(kquota, pr
     assert "spec.guards.protected" in ran.err
     assert "nobody-" in ran.err
     page = kquota("report", "--config-from", "refs/heads/main").out
-    assert "this is not used: QuotaCluster/prod spec.guards.protected" in page
+    assert "this change is ignored: QuotaCluster/prod spec.guards.protected" in page
 
 
 @pytest.mark.parametrize(

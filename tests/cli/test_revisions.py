@@ -136,7 +136,7 @@ def test_what_the_head_changes_stands_in_comments_and_saved_plans(
         for warning in json.loads((folder / "p.json").read_text())["warnings"]
         if "999" in warning
     ]
-    assert "this is not used: QuotaCluster/" in said
+    assert "this change is ignored: QuotaCluster/" in said
 
 
 def test_a_project_file_that_the_base_does_not_have_is_not_trusted(kquota, folder, repository):
@@ -196,7 +196,7 @@ def test_records_under_a_git_ref_are_kept_and_shared(kquota, folder, sandbox, re
     (folder / "kquota.yaml").write_text(with_ref)
     assert kquota("apply", "--yes").code == 0
     assert "refs/kquota/inventory/" in git(folder, "for-each-ref")
-    assert "2 pairs of ours" in kquota("drift").out
+    assert "2 managed quota keys" in kquota("drift").out
     assert not (folder / ".kquota/inventory.json").exists()
 
 

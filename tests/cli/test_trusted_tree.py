@@ -102,11 +102,11 @@ def test_a_plan_in_ci_says_that_it_trusts_its_whole_checkout(kquota, clone, monk
     in_ci = ci in {"true", "1"}
     ran = kquota("plan", "--format", "json", "--out", "p.json")
     assert ran.code == 0
-    assert ("no trusted revision is named" in ran.err) is in_ci
+    assert ("CI is set without --config-from" in ran.err) is in_ci
     assert ("--config-from refs/remotes/origin/main" in ran.err) is in_ci
     for text in (ran.out, (clone / "p.json").read_text()):
         warnings = json.loads(text)["warnings"]
-        assert any("no trusted revision is named" in warning for warning in warnings) is in_ci
+        assert any("CI is set without --config-from" in warning for warning in warnings) is in_ci
     ran = kquota("plan", "--config-from", git(clone, "rev-parse", "HEAD"))
     assert "no trusted revision" not in ran.err
 

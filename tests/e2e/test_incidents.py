@@ -141,7 +141,7 @@ def test_a_broker_that_is_killed_in_the_middle_of_an_apply_leaves_a_summary(
             )
             path = outcome_of(tmp_path).relative_to(tmp_path)
             assert (tmp_path / "err").read_text().splitlines()[-2:] == [
-                "next: kquota apply",
+                "to continue: kquota apply",
                 f"to undo this: kquota rollback {path}",
             ]
         finally:

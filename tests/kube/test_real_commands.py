@@ -231,7 +231,7 @@ def test_reconcile_without_an_operator_says_so(kube: KubeCluster, kube_namespace
     where = ("-n", kube_namespace, "--kubeconfig", str(kube.kubeconfig))
     done = kquota("reconcile", "alice", *where, "--wait", "--timeout", "1s", code=1)
     assert "did not handle the request within 1 s" in done.stderr
-    assert "asked for a pass" in kquota("reconcile", "alice", *where).stderr
+    assert "reconciliation requested" in kquota("reconcile", "alice", *where).stderr
     assert "not found" in kquota("reconcile", "nobody", *where, code=1).stderr
     patch = json.dumps({"metadata": {"finalizers": None}})
     kube.kubectl("-n", kube_namespace, "patch", "ckq", "alice", "--type=merge", "-p", patch)
@@ -268,7 +268,7 @@ def test_an_override_is_written_down_for_the_operator_and_listed_and_ended(
     words = ("--for", "2h", "--reason", "INC-1", "--yes")
     done = kquota("override", "user=alice", "producer_byte_rate=50Mi", *words, *where, code=1)
     assert "is overridden" in done.stdout
-    assert "no pass was made within 1 s" in done.stderr
+    assert "did not reconcile within 1 s" in done.stderr
     (row,) = json.loads(kquota("override", "list", *where, "--format", "json").stdout)["overrides"]
     assert (row["value"], row["before"], row["declared"]) == (52428800, 1048576, 1048576)
     done = kquota("override", "end", "user=alice", "--yes", *where, "--format", "json", code=1)

@@ -76,7 +76,7 @@ USES = {
     "usage": Use(
         words=("kquota", "spark", "expire", "--lake", "lake"),
         code=0,
-        output="Nothing is past its time.",
+        output="No expired data.",
     ),
     "spark": Use(
         words=("kquota", "spark", "resolve", "--lake", "lake", "--cluster-id", "abc"),

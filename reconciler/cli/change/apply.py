@@ -67,7 +67,7 @@ TRUST_VARIABLE: Final = "KQUOTA_TRUST_PLAN"
     "--continue-on-error/--stop-on-error",
     default=True,
     show_default=True,
-    help="With --all: write to the other clusters if one fails. --stop-on-error writes to none unless all have a plan that nothing refuses, and begins no cluster after a failed one.",
+    help="With --all: continue with the other clusters if one fails. --stop-on-error writes only if the plan of every cluster is accepted, and stops after the first failed cluster.",
 )
 @click.option("--verbose", "-v", is_flag=True, help="Print long lists in full.")
 @where_options(revisions=True)
@@ -106,7 +106,9 @@ def apply(
     if len(cluster_targets) > 1 and (
         saved is not None or out is not None or expect_digest is not None
     ):
-        raise UsageError("a saved plan, a digest and --out are about one cluster, not several")
+        raise UsageError(
+            "a saved plan, --expect-digest and --out need one cluster; choose it with --cluster"
+        )
     show_config_changes(console, where)
     request = ApplyRequest(
         paths=tuple(paths),
@@ -164,5 +166,5 @@ def _check_trust(console: Console, saved: "SavedPlan | None") -> None:
     if os.environ.get("CI") or not console.asks:
         raise UsageError(
             "--trust-plan is refused in CI and without a terminal",
-            hint="apply plan.json without it: the plan is made again and compared",
+            hint="run kquota apply plan.json without --trust-plan: the plan is recomputed and compared",
         )

@@ -116,8 +116,8 @@ def _check_all(prepared: Sequence[Prepared], display: ApplyOutput) -> None:
     ]
     if names:
         raise UsageError(
-            f"nothing was written to any cluster: {', '.join(names)} cannot be applied to",
-            hint="correct that, or pass --continue-on-error to write to the others",
+            f"nothing was written to any cluster: no plan, or a refused one, for {', '.join(names)}",
+            hint="correct the errors, or pass --continue-on-error to write to the other clusters",
         )
 
 
@@ -141,7 +141,7 @@ async def _applied(
                 raise
             # Outcomes of other clusters may still have to be shown.
             raise Interrupted(
-                "interrupted", hint="kquota plan shows how things stand now"
+                "interrupted", hint="run kquota plan to see the current state"
             ) from None
         finally:
             if not is_alone:
@@ -227,7 +227,7 @@ def _show_outcome(
     if outcome is None:
         return
     if not (outcome.complete or outcome.interrupted):
-        console.note(f"next: {apply.next_command}")
+        console.note(f"to continue: {apply.next_command}")
     if apply.outcome_path is not None and any(
         pair.status_text in {"APPLIED", "UNKNOWN"} for pair in outcome.pairs
     ):

@@ -36,7 +36,7 @@ class KubernetesOptions:
 
     def __post_init__(self) -> None:
         if not self.kubernetes and (self.operator_namespace or self.kubeconfig):
-            raise UsageError("--operator-namespace and --kubeconfig are about --kubernetes")
+            raise UsageError("--operator-namespace and --kubeconfig need --kubernetes")
 
 
 kubernetes_options: Final = OptionPack(
@@ -83,7 +83,7 @@ def ledger_work(
     typed = {"bootstrap_server", "command_config", "project"} - cluster_options.from_environment
     if any(getattr(cluster_options, name) is not None for name in typed):
         raise UsageError(
-            "--kubernetes asks the operator; brokers and project files have no part in it"
+            "--kubernetes cannot be combined with --bootstrap-server, --command-config or --project"
         )
     cluster = cluster_options.cluster
     if cluster is None:
@@ -119,7 +119,7 @@ def begin(
     from reconciler.quota.entity_forms import entity_text
 
     if not _agreed(console, f"Override {entity_text(entity)} on {where.cluster}?", yes=yes):
-        raise UsageError("not written: the answer was no")
+        raise UsageError("cancelled; nothing was written")
     clock = SystemClock()
     request = overrides.OverrideRequest(
         entity=entity,
@@ -154,7 +154,7 @@ def end(
 
     text = entity_text(entity)
     if not _agreed(console, f"End overrides of {text} on {where.cluster}?", yes=yes):
-        raise UsageError("not written: the answer was no")
+        raise UsageError("cancelled; nothing was written")
 
     async def work(ledger: overrides.OverrideLedger) -> bool:
         active_pairs = {pair for pair in await overrides.overrides(ledger) if pair[0] == entity}
@@ -192,14 +192,16 @@ async def _passed(console: Console, ledger: Any, seconds: float) -> bool:  # noq
             ledger, seconds=seconds, clock=SystemClock()
         )
     except Forbidden as error:
-        console.warning(f"the operator was not asked for a pass: {error.message}")
+        console.warning(f"the reconciliation could not be requested: {error.message}")
         console.note(
-            "the operator carries it out with its next complete reconciliation, after spec.interval at the latest"
+            "the operator applies it with its next complete reconciliation, after spec.interval at the latest"
         )
         return True
     if not is_carried_out:
-        console.error(f"it is written down, but no pass was made within {seconds:g} s")
-        console.hint("kquota operator check says what may be wrong")
+        console.error(
+            f"the override is recorded, but the operator did not reconcile within {seconds:g} s"
+        )
+        console.hint("run kquota operator check")
     return is_carried_out
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 HELP: Final = """Set a temporary limit; list or end temporary limits.
 
 While an override is in force, plans and applies use it instead of the declared value and show both. key=unset removes a
-limit for that time. Guards do not apply; the records keep who set it, until when and why.
+limit for that time. Guards do not apply; the records contain who set it, until when and why.
 
 When its time is over, kquota watch, the Kubernetes operator, kquota drift --watch --correct-drift, the next apply and
 kquota override end --expired write the declared value, or the value from before. Without one of these the override's
@@ -40,7 +40,7 @@ Example:
   kquota override list
   kquota override end user=alice producer_byte_rate
 
-Where the Kubernetes operator acts, it has the records; then say --kubernetes and name the QuotaCluster:
+With the Kubernetes operator, use --kubernetes and the name of the QuotaCluster:
 
 \b
   kquota override user=alice producer_byte_rate=50Mi --for 2h --reason 'INC-1234' \\
@@ -61,7 +61,7 @@ Example:
 END_HELP: Final = """End overrides of an entity now, or revert all expired ones.
 
 Writes what is declared, or the value from before the override. --expired reverts every override whose time is over; run
-it from a schedule where neither kquota watch nor the operator acts. It writes nothing if there is none.
+it from a schedule where neither kquota watch nor the operator runs. Without an expired override nothing is written.
 
 \b
 Example:
@@ -161,15 +161,15 @@ def end(
     if expired:
         if entity is not None or kube.kubernetes:
             raise UsageError(
-                "the operator reverts expired overrides by itself"
+                "--expired cannot be combined with --kubernetes: the operator reverts expired overrides"
                 if kube.kubernetes
-                else "--expired is about every expired override; leave out the entity"
+                else "--expired reverts every expired override; remove the entity from the command"
             )
         change = OverrideChange.reverting_expired()
         return _carried_out(console, where, change, validate, yes=yes, output=output)
     if entity is None or where.every:
         raise UsageError(
-            "name one entity of one cluster",
+            "give one entity and one cluster",
             hint="--expired reverts all expired overrides, with --all on every cluster",
         )
     if kube.kubernetes:
@@ -258,7 +258,7 @@ def _values(entity: "Entity", assignments: Sequence[str]) -> dict[Key, float | N
         if key in values:
             raise UsageError(f"{name} is given twice")
         if RULES[key].on_ip != (entity[2] is not ABSENT):
-            raise UsageError(f"{key} does not belong on this form of entity")
+            raise UsageError(f"{key} cannot be set for this form of entity")
         values[key] = number
     return values
 

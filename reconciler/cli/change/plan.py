@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from reconciler.app.notices import Notices
     from reconciler.quota.results.report import Preview
 
-HELP: Final = """Show what would change, which rule asks for it, and whether the broker would accept it.
+HELP: Final = """Show what would change, why, and whether the broker would accept it.
 
 Without PATH, the plan covers everything that the project file configures; with PATH (- is standard input), only what
 these files declare. Nothing is written. --out saves the plan for `kquota apply plan.json`.
@@ -91,10 +91,10 @@ def plan(
     from reconciler.cli.output.plans import evidence_code, plan_page, show_plans, show_trust
 
     if snapshot is not None and not offline:
-        raise UsageError("--snapshot needs --offline: a live cluster speaks for itself")
+        raise UsageError("--snapshot needs --offline")
     cluster_targets = offline_targets(where, paths, untrusted=True) if offline else targets(where)
     if out is not None and len(cluster_targets) > 1:
-        raise UsageError("--out holds one plan; choose one cluster with --cluster")
+        raise UsageError("--out saves one plan; choose one cluster with --cluster")
     request = PlanRequest(
         paths=tuple(paths),
         limits=limits,

@@ -66,7 +66,7 @@ def rollback(
 
     undo = read_undo(read_text(outcome), location=str(outcome))
     if not undo.before:
-        raise UsageError(f"{outcome} changed nothing that could be brought back")
+        raise UsageError(f"{outcome} contains no change to restore")
     console.check_can_ask(yes=yes)
     request = OverrideRunRequest(
         change=OverrideChange.rolling_back(undo, seconds=seconds, reason=reason),
@@ -101,8 +101,8 @@ def _target(
         name = undo.cluster if undo.cluster in names else by_id.get(undo.cluster_id)
         if name is None:
             raise UsageError(
-                f"{outcome} is of cluster id {undo.cluster_id}, which {project.path} does not name",
-                hint=f"choose with --cluster ({', '.join(names)}); another cluster id is refused",
+                f"{outcome} is for cluster id {undo.cluster_id}, which is not in {project.path}",
+                hint=f"choose the cluster with --cluster ({', '.join(names)}); a cluster with another id is refused",
             )
         cluster_options = replace(cluster_options, cluster=name)
     return target(cluster_options)

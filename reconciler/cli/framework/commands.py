@@ -299,5 +299,5 @@ class LazyGroup(Group):
         if args and args[0] not in self._entries and not args[0].startswith("-"):
             near = difflib.get_close_matches(args[0], self._entries, n=1)
             suffix = f" Did you mean {near[0]}?" if near else ""
-            ctx.fail(f"there is no command {args[0]!r}.{suffix}")
+            ctx.fail(f"unknown command {args[0]!r}.{suffix}")
         return super().resolve_command(ctx, args)

@@ -180,10 +180,10 @@ class Console:
         """Check that ``--yes`` was given or a question can be asked.
 
         Raises:
-            UsageError: There is no terminal to ask on.
+            UsageError: stdin is not a terminal, and ``yes`` is false.
         """
         if not (yes or self.asks):
-            raise UsageError("there is no terminal to ask on", hint="say --yes if you mean it")
+            raise UsageError("stdin is not a terminal", hint="pass --yes to confirm")
 
     def answer(self) -> bool:
         """Whether the answer is y or yes; the end of input is no."""

@@ -61,9 +61,11 @@ def escape_diagnostics(console: Console) -> None:
 
     logging.lastResort = DiagnosticsHandler(console)
     warnings.showwarning = warn
-    threading.excepthook = lambda hook_arguments: died("a thread died", hook_arguments.exc_value)
-    sys.unraisablehook = lambda unraisable: died("an error while ending", unraisable.exc_value)
-    sys.excepthook = lambda _, error, __: died("an error outside of every command", error)
+    threading.excepthook = lambda hook_arguments: died(
+        "unhandled error in a thread", hook_arguments.exc_value
+    )
+    sys.unraisablehook = lambda unraisable: died("unhandled error at exit", unraisable.exc_value)
+    sys.excepthook = lambda _, error, __: died("unhandled error", error)
 
 
 def traceback_text(error: BaseException | None) -> str:

@@ -107,10 +107,10 @@ def _print_error(console: Console, error: BaseException) -> ExitCode:
             console.error(" ".join(error.format_message().split()))  # one line per choice
             context = error.ctx if isinstance(error, click.UsageError) else None
             if context is not None:
-                console.hint(f"{context.command_path} --help shows what it takes, with an example")
+                console.hint(f"see {context.command_path} --help")
         case KeyboardInterrupt() | click.Abort():
             console.error("interrupted")
-            console.hint("kquota plan shows how things stand now")
+            console.hint("run kquota plan to see the current state")
             code = ExitCode.INTERRUPTED
         case BaseExceptionGroup():
             code = worst(_print_error(console, inner) for inner in error.exceptions)
@@ -139,7 +139,7 @@ def _say_unforeseen(console: Console, error: BaseException) -> None:
         return
     words = " ".join(str(error).split())
     console.error(
-        f"this is a fault in kquota: {type(error).__name__}{words and f': {words[:300]}'}"
+        f"internal error (a bug in kquota): {type(error).__name__}{words and f': {words[:300]}'}"
     )
     if os.environ.get(DEBUG_VARIABLE) != "1":
-        console.hint(f"{DEBUG_VARIABLE}=1 in the environment shows the traceback; please report it")
+        console.hint(f"run again with {DEBUG_VARIABLE}=1 to see the traceback, and report it")

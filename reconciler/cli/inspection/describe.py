@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 HELP: Final = """Show the live quotas of a cluster: all of them, or those of matching entities.
 
 --format yaml prints manifests, with a comment for quotas that no manifest can express (kquota snapshot is lossless).
---matching shows every entity that has these parts, with or without others; --exactly shows only those without others.
+--matching shows every entity that has these parts; with --exactly, only entities without other parts.
 
 \b
 Example:
@@ -95,7 +95,9 @@ def describe(
         from reconciler.manifest.writer import export
 
         exported = export(state, cluster=cluster_target.name or "live")
-        comments = [f"# in no manifest: {line}" for line in left_out_lines(exported.left_out)]
+        comments = [
+            f"# not expressible in a manifest: {line}" for line in left_out_lines(exported.left_out)
+        ]
         console.fact("\n".join([*comments, exported.text]) or "# no quotas")
     return ExitCode.DONE
 
@@ -119,7 +121,12 @@ Example:
 
 
 @command(help=SNAPSHOT_HELP)
-@click.option("--out", type=FILE, metavar="FILE", help="Where to; replaced whole. Default: stdout.")
+@click.option(
+    "--out",
+    type=FILE,
+    metavar="FILE",
+    help="Output file, overwritten if it exists  [default: stdout].",
+)
 @click.option("--taken-at", is_flag=True, help="Include the time in the snapshot.")
 @where_options(many=False)
 @click.pass_obj

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 HELP: Final = """Write live quotas as manifests that read back to the same values.
 
-What no manifest can hold (foreign entity types and keys, empty names, odd values) is listed on standard
-error, and the exit code is then 1, unless --partial is given.
+Quotas that a manifest cannot express (unknown entity types and keys, empty names, unusual values) are listed on
+standard error, and the exit code is then 1, unless --partial is given.
 
 With --out-dir there is one file per form of entity (users.yaml, client-ids.yaml, defaults.yaml and so on), per prefix
 of the names (etl.yaml for etl-nightly and etl-hourly), or per entity. Documents of a --team are in a folder of the team.
@@ -29,7 +29,7 @@ Example:
   kquota export --bootstrap-server localhost:9092 --cluster prod --namespace platform --out prod.yaml
   kquota export --cluster prod --out-dir quotas --split prefix --team etl-=analytics
 
-To make an existing cluster the content of a project: kquota adopt."""
+To create a project from an existing cluster, use kquota adopt."""
 
 
 layout_options: Final = OptionPack(
@@ -44,13 +44,13 @@ layout_options: Final = OptionPack(
             type=click.Choice(("form", "prefix", "entity")),
             default="form",
             show_default=True,
-            help="What decides about the file of a document.",
+            help="How documents are divided into files.",
         ),
         click.option(
             "--team",
             multiple=True,
             metavar="PREFIX=NAMESPACE",
-            help="Names that begin so belong to this namespace, and to a folder of that name; may be given several times.",
+            help="Put names with this prefix into this namespace and a folder of that name; may be repeated.",
         ),
         click.option(
             "--partial", is_flag=True, help="Exit 0 although some values cannot be exported."
@@ -62,7 +62,10 @@ layout_options: Final = OptionPack(
 
 @command(help=HELP)
 @click.option(
-    "--out", type=FILE, metavar="FILE", help="Output file, replaced whole; stdout if unset."
+    "--out",
+    type=FILE,
+    metavar="FILE",
+    help="Output file, overwritten if it exists  [default: stdout].",
 )
 @click.option(
     "--out-dir",
@@ -116,11 +119,11 @@ def _report_left_out(console: Console, exported: "ExportResult", layout: ExportL
     if exported.complete:
         return ExitCode.DONE
     say = console.warning if layout.partial else console.error
-    say(f"{len(exported.left_out)} values cannot be carried by manifests:")
+    say(f"{len(exported.left_out)} values cannot be expressed in manifests:")
     for line in left_out_lines(exported.left_out):
         console.detail(line)
     if not layout.partial:
-        console.hint("--partial accepts this; kquota snapshot keeps everything")
+        console.hint("pass --partial to exit 0; kquota snapshot saves everything")
     return ExitCode.DONE if layout.partial else ExitCode.ERROR
 
 
@@ -140,7 +143,7 @@ Example:
   kquota adopt --cluster prod --split prefix
   kquota adopt --cluster prod --team etl-=analytics --team pay-=payments
 
-Exit code 1: a value cannot be carried by manifests (see --partial), or the plan would change an adopted limit."""
+Exit code 1: a value cannot be expressed in manifests (see --partial), or the plan would change an adopted limit."""
 
 
 @command(help=ADOPT_HELP)
@@ -183,7 +186,7 @@ def adopt(
         count = write_folder(folder, exported, layout)
         console.note(f"{len(exported.texts)} documents written to {count} files in {folder}")
     else:
-        console.note("every live quota that a manifest can carry is declared already")
+        console.note("every live quota that a manifest can express is already declared")
     left_out = _report_left_out(console, exported, layout)
     request = PlanRequest(limits=PlanLimits(validate="none"), sources=RecordSource())
     with ConsoleNotices(console) as notices:
@@ -192,6 +195,8 @@ def adopt(
     adopted = {declaration.entity for declaration in exported.declarations}
     changed = [change for change in plan.preview.plan.changes if change.entity in adopted]
     if changed:
-        console.error(f"the plan would change {len(changed)} adopted limits; it should change none")
+        console.error(
+            f"the plan would change {len(changed)} adopted limits; check them before you apply"
+        )
         return ExitCode.ERROR
     return left_out

@@ -30,7 +30,7 @@ Example:
   kquota import --from strimzi --cluster prod --out-dir quotas/prod users/*.yaml
   kquota import --from helmsman --source-cluster bar --cluster bar --namespace platform quotas.yaml
 
-Afterwards, kquota plan shows whether the cluster has what the files said."""
+Afterwards, kquota plan shows whether the cluster matches the files."""
 
 
 @command("import", help=HELP)
@@ -51,7 +51,7 @@ Afterwards, kquota plan shows whether the cluster has what the files said."""
 @click.option(
     "--source-cluster",
     metavar="NAME",
-    help="Which cluster, where the tool's files are for several: "
+    help="Cluster to import if the files contain several: "
     + "; ".join(f"{name}: {tool.cluster}" for name, tool in TOOLS.items() if tool.cluster)
     + ".",
 )
@@ -92,7 +92,7 @@ def import_(
     if not imported.losses:
         return ExitCode.DONE
     say = console.warning if partial else console.error
-    say(f"{_count(len(imported.losses), 'value')} cannot be carried by manifests:")
+    say(f"{_count(len(imported.losses), 'value')} cannot be expressed in manifests:")
     for line in remark_lines(imported.losses):
         console.detail(line)
     if not partial:
@@ -128,7 +128,7 @@ def _read(name: str) -> tuple[str, str]:
     try:
         return "(standard input)", sys.stdin.read()
     except UnicodeDecodeError as error:
-        raise UsageError("standard input is no UTF-8 text") from error
+        raise UsageError("standard input is not UTF-8 text") from error
 
 
 def _write(folder: Path, declarations: "Iterable[Declaration]", cluster: str) -> None:

@@ -35,7 +35,12 @@ Example:
 
 @command(help=HELP)
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
-@click.option("--out", type=FILE, metavar="FILE", help="Where to; replaced whole. Default: stdout.")
+@click.option(
+    "--out",
+    type=FILE,
+    metavar="FILE",
+    help="Output file, overwritten if it exists  [default: stdout].",
+)
 @click.option("--offline", is_flag=True, help="Connect to no cluster.")
 @click.option(
     "--snapshot", type=FILE, metavar="FILE", help="Snapshot to plan against (requires --offline)."
@@ -70,12 +75,12 @@ def report(
 
     if offline != (snapshot is not None):
         raise UsageError(
-            "--offline and --snapshot go together: without a cluster, a snapshot says what is live",
-            hint="kquota snapshot --taken-at --out prod.json makes one",
+            "--offline and --snapshot must be used together",
+            hint="create a snapshot with kquota snapshot --taken-at --out prod.json",
         )
     cluster_targets = offline_targets(where, paths, untrusted=True) if offline else targets(where)
     if snapshot is not None and len(cluster_targets) > 1:
-        raise UsageError("a snapshot is of one cluster; choose it with --cluster")
+        raise UsageError("--snapshot is for one cluster; choose it with --cluster")
     request = PageRequest(
         paths=tuple(paths),
         sources=sources,

@@ -95,7 +95,7 @@ def resolve(
     cluster_id, results, callback = run(ask())
     if callback is not None:
         console.warning(
-            f"the brokers use {callback} instead of Kafka's own rules; what it enforces may differ"
+            f"the brokers use the quota callback {callback}; the enforced limits may differ from Kafka's rules"
         )
     resolved = [result for result in results.values() if not isinstance(result, KquotaError)]
     from reconciler.render.cluster_state import unknown_warnings
@@ -147,12 +147,14 @@ def _principals(
     if source is None:
         if names == (None, None, None):
             raise UsageError(
-                "name a client: --user, --client-id and --ip, or --from FILE",
+                "specify a client with --user, --client-id or --ip, or a file with --from",
                 hint="for example kquota resolve --user alice --client-id checkout",
             )
         return [Principal(user=user, client_id=client_id, ip=ip)]
     if names != (None, None, None):
-        raise UsageError("--from stands alone; put the client into the file")
+        raise UsageError(
+            "--from cannot be combined with --user, --client-id and --ip; add the client to the file"
+        )
     from reconciler.app.change.principals import read_principals
 
     return list(read_principals(source))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from reconciler.quota.planner.desired_state import DesiredState
     from reconciler.render.sarif import SarifResult
 
-HELP: Final = """Check manifests without a cluster: schema, Kafka's rules, conflicts, grants, bounds, doubtful rules.
+HELP: Final = """Check manifests without a cluster: schema, Kafka's rules, conflicts, grants, bounds, questionable rules.
 
 Without PATH, everything that the project file configures is checked, for every cluster in it.
 
@@ -29,8 +29,8 @@ Example:
   kquota validate quotas/payments --format sarif > validate.sarif
 
 \b
-Exit code 1: a file is wrong. 3: a value is outside its bounds, or a required label is missing. Warnings are 0; a value
-that looks like a slip of the unit is a warning here, because a plan refuses it only if it is not live already."""
+Exit code 1: a file is wrong. 3: a value is outside its bounds, or a required label is missing. Warnings exit 0. A value
+that looks like a wrong unit is a warning, because a plan refuses it only if it is not live yet."""
 
 _CODES: Final = {"manifest": ExitCode.ERROR, "conflict": ExitCode.ERROR, "guard": ExitCode.REFUSED}
 _LABELS: Final = {

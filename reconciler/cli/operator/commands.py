@@ -116,7 +116,7 @@ _SERVING: Final = (
         default=":8080",
         show_default=True,
         metavar="HOST:PORT",
-        help="Probes and metrics.",
+        help="Address of probes and metrics.",
     ),
     click.option(
         "--metrics-entity-labels", is_flag=True, help="Include names of entities in metrics."
@@ -130,8 +130,8 @@ _SERVING: Final = (
         "--webhook-client-ca",
         type=FILE,
         metavar="FILE",
-        help="PEM authorities of the callers: the webhook talks only to clients that show a certificate"
-        " of one of them  [default: to every client]",
+        help="PEM authorities of the callers: the webhook accepts only clients with a certificate"
+        " of one of them  [default: every client]",
     ),
     duration_option(
         "--deletion-timeout", default="10m", text="Longest time that a deletion waits for Kafka."
@@ -192,7 +192,7 @@ def operator_namespace(configured: str | None) -> str:
         pod_namespace = POD_NAMESPACE.read_text("utf-8").strip()
     if not pod_namespace:
         raise UsageError(
-            "outside a pod, --operator-namespace must say where the operator's records are"
+            "--operator-namespace is required outside of a pod: the namespace of the operator's records"
         )
     return pod_namespace
 
@@ -267,7 +267,7 @@ def release(
     needs("operator", "kquota operator release")
     operator_settings = settings()
     if everywhere == bool(operator_settings.namespaces):
-        raise UsageError("say --all, or name each --namespace")
+        raise UsageError("pass --all, or --namespace for each namespace")
 
     from reconciler.app.event_loop import run
     from reconciler.kube.run.shutdown import stop_and_release
@@ -283,7 +283,9 @@ def release(
             )
         )
     for document, reason in sorted(released.unkept.items()):
-        console.warning(f"{document}: what it applied could not be kept: {reason}")
+        console.warning(
+            f"{document}: its applied limits could not be recorded as orphaned: {reason}"
+        )
     for document, reason in sorted(released.failed.items()):
         console.error(f"{document}: {reason}")
     if output == "json":
@@ -299,7 +301,7 @@ def release(
         )
     elif released.documents:
         console.fact(
-            f"{len(released.documents):,} documents released, {released.pairs:,} pairs kept as orphaned;"
+            f"{len(released.documents):,} documents released, {released.pairs:,} quota keys recorded as orphaned;"
             " their quotas stay in Kafka"
         )
     else:

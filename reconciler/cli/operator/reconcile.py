@@ -71,7 +71,9 @@ def reconcile(
 
     needs("operator", "kquota reconcile")
     if cluster and namespace is not None:
-        raise UsageError("--namespace is about a ClientQuota; a QuotaCluster has none")
+        raise UsageError(
+            "--namespace cannot be combined with --cluster: a QuotaCluster has no namespace"
+        )
     if detailed_exitcode and not wait:
         raise UsageError("--detailed-exitcode needs --wait")
 
@@ -90,7 +92,7 @@ def reconcile(
             value = await reconcile_request.request(
                 api, resource, resource_namespace, name, clock=clock
             )
-            console.note(f"{subject}: asked for a pass")
+            console.note(f"{subject}: reconciliation requested")
             if not wait:
                 return subject, None
             return subject, await reconcile_request.wait(
@@ -107,7 +109,9 @@ def reconcile(
 def _exit(console: Console, status: "RequestStatus", timeout: float, *, detailed: bool) -> ExitCode:
     if not status.handled:
         console.error(f"the operator did not handle the request within {timeout:g} s")
-        console.hint("kubectl get lease shows who leads; kquota operator check what may be wrong")
+        console.hint(
+            "run kubectl get lease to see the leader, and kquota operator check for problems"
+        )
         return ExitCode.ERROR
     ready = status.condition("Ready")
     if ready.get("status") != "True":

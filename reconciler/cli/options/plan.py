@@ -48,7 +48,9 @@ limit_options: Final = OptionPack(
             help="Also write declared values over values that were changed outside kquota.",
         ),
         click.option(
-            "--force", is_flag=True, help="Also remove own limits that were changed outside kquota."
+            "--force",
+            is_flag=True,
+            help="Also remove managed limits that were changed outside kquota.",
         ),
         click.option(
             "--max-removals",
@@ -72,7 +74,7 @@ limit_options: Final = OptionPack(
             "--max-exception-factor",
             type=click.FloatRange(1),
             metavar="F",
-            help="Largest factor above the default that a client may get when it is named for the first time.",
+            help="Largest factor above the default for the first own limit of a client.",
         ),
         click.option(
             "--allow-newly-unlimited",

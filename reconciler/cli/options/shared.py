@@ -134,7 +134,7 @@ def where_options(
                 default=CONCURRENCY,
                 show_default=True,
                 metavar="N",
-                help="With --all: clusters that are worked on at the same time; the order of the output does not change.",
+                help="With --all: number of clusters processed at the same time; the order of the output does not change.",
             )
         )
     if revisions:

@@ -36,7 +36,7 @@ class DurationParameter(click.ParamType[float]):
         steps = _STEP.findall(text)
         seconds = sum(int(count) * _UNITS[unit] for count, unit in steps)
         if "".join(map("".join, steps)) != text or seconds <= 0:
-            self.fail(f"{text!r} is no duration; write it as 90s, 2h, 1h30m or 7d", param, ctx)
+            self.fail(f"{text!r} is not a duration; examples: 90s, 2h, 1h30m, 7d", param, ctx)
         return float(seconds)
 
 
@@ -81,7 +81,9 @@ class EntityParameter(click.ParamType[Entity]):
             _ = str(value).encode("utf-8")
             return read_entity(str(value))
         except UnicodeEncodeError:
-            self.fail(f"{str(value)!r} is not UTF-8 text, which Kafka's names are", param, ctx)
+            self.fail(
+                f"{str(value)!r} is not UTF-8 text, which Kafka requires for names", param, ctx
+            )
         except QuotaValueError as error:
             self.fail(str(error), param, ctx)
 
@@ -100,7 +102,9 @@ class EntityPartsParameter(click.ParamType[EntityParts]):
             _ = str(value).encode("utf-8")
             return value if isinstance(value, tuple) else read_parts(str(value))
         except UnicodeEncodeError:
-            self.fail(f"{str(value)!r} is not UTF-8 text, which Kafka's names are", param, ctx)
+            self.fail(
+                f"{str(value)!r} is not UTF-8 text, which Kafka requires for names", param, ctx
+            )
         except QuotaValueError as error:
             self.fail(str(error), param, ctx)
 

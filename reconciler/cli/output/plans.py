@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 
 UNNAMED: Final = (
-    "CI is set and no trusted revision is named: the project file of this checkout decides where to connect and what is"
-    " allowed, even if the change to be judged wrote it"
+    "CI is set without --config-from: the project file of the checkout determines connections and permissions, even if the"
+    " change under review modified it"
 )
 UNTRUSTED: Final = (
-    "the project file of the head revision says only where the manifests are, and no cluster, records or evidence that it"
-    " names are read"
+    "the project file of the head revision is used only to find the manifests; its clusters, records and evidence are not"
+    " used"
 )
 
 
@@ -197,8 +197,8 @@ def show_trust(console: Console, cluster_options: TargetRequest) -> tuple[str, .
         return ()
     console.warning(UNNAMED)
     console.hint(
-        "before a merge name the branch that it goes into: --config-from refs/remotes/origin/main, or its full commit id;"
-        ' on that branch itself: --config-from "$(git rev-parse HEAD)"'
+        "before a merge, pass the target branch: --config-from refs/remotes/origin/main, or its full commit id;"
+        ' on that branch: --config-from "$(git rev-parse HEAD)"'
     )
     return (UNNAMED,)
 
@@ -230,11 +230,11 @@ def show_config_changes(console: Console, cluster_options: TargetRequest) -> tup
     if not changes:
         return ()
     intro = "the head revision changes the configuration"
-    console.warning(f"{intro}; {cluster_options.config_from} is in force, this is not used:")
+    console.warning(f"{intro}; {cluster_options.config_from} is used, these changes are ignored:")
     warnings: list[str] = []
     for change in changes:
         field = f" {change.field}" if change.field else ""
         sentence = f"{change.document}{field}: {change.trusted} -> {change.head}"
         console.detail(sentence)
-        warnings.append(f"{intro}, and this is not used: {sentence}")
+        warnings.append(f"{intro}, and this change is ignored: {sentence}")
     return tuple(warnings)

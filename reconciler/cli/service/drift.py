@@ -50,7 +50,7 @@ Example:
 
 _DAY: Final = 86_400.0
 
-ONLY_WATCH: Final = "{} is about --watch: a single look does not remember others"
+ONLY_WATCH: Final = "{} needs --watch"
 
 
 notify_options: Final = OptionPack(
@@ -138,7 +138,7 @@ def drift(
 
     if watch:
         if detailed_exitcode:
-            raise UsageError("--watch ends when it is stopped, so --detailed-exitcode says nothing")
+            raise UsageError("--detailed-exitcode cannot be combined with --watch")
         from reconciler.app.drift.watcher import DriftWatchOptions
         from reconciler.quota.drift_tracker import CONFIRM_AFTER
 
@@ -295,10 +295,10 @@ def _text(console: Console, observation: "ObservedDrift", *, verbose: bool) -> N
     target, observed = observation.target, observation.prepared.observation
     if not observed.owned.is_known:
         console.warning(
-            f"there are no records of {target.display_name}: what is ours cannot be known"
+            f"there are no ownership records of {target.display_name}, so drift cannot be determined"
         )
     console.fact(
-        f"{escaped(target.display_name)}: {count(observed.owned.pair_count, 'pair')} of ours"
+        f"{escaped(target.display_name)}: {count(observed.owned.pair_count, 'managed quota key')}"
     )
     expired = observation.expired
     console.fact(

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 HELP: Final = """Run an in-memory Kafka broker for tests and demos, with quotas, users and rights, on loopback.
 
 It follows the rules and error messages of the chosen Kafka version; Kafka's own tools work with it.
-4.x is Kafka 4.4. 4.0 to 4.3 are one line: they differ from 4.4 only in values that no manifest holds
-(they accept NaN, and answer the infinities in other words).
-Standard output gets one line when it is ready. It stops at Ctrl-C.
+4.x is Kafka 4.4. 4.0 to 4.3 are one profile: they differ from 4.4 only in values that manifests cannot contain
+(NaN is accepted, infinities have other messages).
+One line on standard output reports that the broker is ready. Ctrl-C stops it.
 
-With --user it asks for SASL (PLAIN, SCRAM-SHA-256, SCRAM-SHA-512) over plain text. A user's rights are
+With --user it requires SASL (PLAIN, SCRAM-SHA-256, SCRAM-SHA-512) over plain text. A user's rights are
 those of the documented principals: planner reads, applier also alters, all may do everything.
 
 \b
@@ -196,5 +196,7 @@ async def _serve(console: Console, settings: "SandboxSettings", output: str) -> 
         else:
             console.fact(f"bootstrap.servers={bootstrap}")
         console.flush()
-        console.note(f"a sandbox that behaves as Kafka {settings.profile.name}; Ctrl-C stops it")
+        console.note(
+            f"sandbox with the behaviour of Kafka {settings.profile.name}; press Ctrl-C to stop"
+        )
         await asyncio.Event().wait()

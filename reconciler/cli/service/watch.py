@@ -16,7 +16,7 @@ from reconciler.cli.options.value_types import duration_option
 HELP: Final = """Keep every cluster of a project as declared on a branch: fetch, plan and apply until stopped.
 
 REPOSITORY is a folder or a URL. A commit with an error is not applied; the last valid commit stays in force and is still
-reconciled. Changes that guards refuse are withheld; all others are applied.
+reconciled. Changes that a guard refuses are not applied; all others are.
 
 The project file is read from the branch, so the right to push to the branch is the right to decide where clusters are and
 what may be changed; --config-from uses a file on this machine instead. SIGHUP starts a check now, SIGTERM ends after the

@@ -7,10 +7,10 @@ from reconciler.cli.framework.commands import CommandEntry, LazyGroup
 _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "ingest": ("ingest", "Ingest recorded use from Prometheus or files into the lake."),
     "rollup": ("lake", "Compute five-minute sums and daily histograms."),
-    "usage": ("reports", "Show who uses how much of which limit."),
+    "usage": ("reports", "Show use of each limit by client."),
     "capacity": (
         "reports",
-        "Show the capacity of brokers, what limits promise, and use above a fair share.",
+        "Show broker budgets, the share committed by limits, and use above a fair share.",
     ),
     "report": ("reports", "Write one page of use, capacity, what-if and recommendations."),
     "resolve": ("fleet", "Show which limit each client gets, and which limits apply to no client."),

@@ -29,21 +29,21 @@ def show_fleet(console: Console, report: "FleetReport", showing: ReportOutput) -
     """Show a report; return ``ERROR`` for conflicts, ``REFUSED`` for violations of guards, else ``DONE``."""
     showing.show(console, report)
     if report.conflicts:
-        console.error("documents claim the same pairs: one must give way, a pair has one owner")
+        console.error("several documents set the same quota key; remove it from all but one")
         return ExitCode.ERROR
     return ExitCode.REFUSED if report.is_refused else ExitCode.DONE
 
 
 PLAN_HELP: Final = """Show what would change on all clusters: documents and records of the project against the last snapshots.
 
-No broker is asked, and nothing is written to one. Rows are those of kquota plan. Guards that count removals, defaults and
-empty trees are asked for each cluster; the others need every client's limit and are left to kquota plan. All rows go to
-the lake (plan_row, plan_conflict), and so does what documents and records said (desired_entry, owned_entry).
+No broker is contacted. The rows are those of kquota plan. Guards for removals, defaults and missing documents are checked
+for each cluster; the others need the limit of every client and are checked by kquota plan only. All rows are written to
+the lake (plan_row, plan_conflict), and so are declarations and records (desired_entry, owned_entry).
 
 \b
 Exit codes:
   0  planned, with changes or without
-  1  an error, or documents that claim the same pair
+  1  an error, or documents that set the same quota key
   3  a guard refuses
 
 \b
@@ -59,7 +59,7 @@ Example:
     "--at",
     type=InstantParameter(),
     metavar="WHEN",
-    help="Compare with the looks of that time: a date, a moment, or so long ago  [default: now].",
+    help="Compare with the snapshots of this time: a date, a time, or a duration before now  [default: now].",
 )
 @running_options()
 @fleet_options()
@@ -104,7 +104,7 @@ RESOLVE_HELP: Final = """Show which limit each client gets, and which limits app
 
 Limits are those of the last complete snapshot of each cluster (kquota snapshot, kquota spark ingest --snapshot). Clients are
 those of --principals, in every cluster; without it, the tags that recorded use was counted under in the look-back: then
-a limit that closer ones may hide is reported as no_data. All rows go to the lake (effective_quota, dead_quota).
+a limit that limits with higher precedence may override is reported as no_data. All rows are written to the lake (effective_quota, dead_quota).
 
 \b
 Example:
@@ -163,12 +163,12 @@ HISTORY_HELP: Final = """Show what changed, when, and by whom: snapshots of the 
 \b
 Causes:
   applied-by-us    the audit log has that value at that time
-  drift-external   it has not
+  drift-external   the audit log does not have that value at that time
   flapping         three changes within 24 hours, by anyone
-  first-seen       it was there at the first look
-  manifest-ahead   documents ask for it and the cluster has not got it (kquota spark plan keeps what they ask for)
+  first-seen       the value was in the first snapshot
+  manifest-ahead   declared, but not live (kquota spark plan stores declarations)
 
-All rows go to the lake (quota_change); the newest are shown.
+All rows are written to the lake (quota_change); the newest are shown.
 
 \b
 Example:

@@ -17,13 +17,13 @@ from reconciler.errors import UsageError
 EVIDENCE: Final = "telemetry.evidenceUri"
 """Value of ``--publish`` without a URI."""
 
-HELP: Final = """Ingest recorded use into the lake: what brokers measured, with every gap counted by its reason.
+HELP: Final = """Ingest recorded use into the lake, and report gaps by reason.
 
 Without --file, Prometheus is queried (telemetry.prometheus of the cluster) from the day in which the last run ended, three hours back, because
-data can arrive late. Days are read and written whole; a source that has less of a day than the lake never replaces it.
-A series counts only if telemetry.matchers fit it, a broker only if app-info or telemetry.brokerId names it.
+data can arrive late. Days are read and written completely; a source with less data of a day than the lake does not replace it.
+Only series that match telemetry.matchers are used, and only brokers that app-info or telemetry.brokerId identifies.
 
-Name all files of a day in one run. Where files of the lake are damaged or missing, --from reads the days from then on again:
+Pass all files of a day in one run. Where files of the lake are damaged or missing, --from reads the days from then on again:
 intact data stays, lost data is reported.
 
 \b
@@ -154,12 +154,12 @@ def ingest(  # noqa: PLR0917 - click hands everything over by name
         for selected_cluster in selected:
             if selected_cluster not in configured:
                 console.warning(
-                    f"{selected_cluster.display_name} has no telemetry in the project: left out"
+                    f"{selected_cluster.display_name} has no telemetry in the project and is skipped"
                 )
         if not configured:
             raise UsageError(
-                "no cluster of the project has telemetry, so there is nothing to bring in",
-                hint="write telemetry (prometheus, scrapeStep) of a cluster, or name it with --cluster",
+                "no cluster of the project has telemetry",
+                hint="set telemetry (prometheus, scrapeStep) of a cluster, or pass --cluster",
             )
         selected = configured
     overrides = ingest.IngestOverrides(

@@ -87,7 +87,7 @@ def _expiry_text(report: "ExpiryReport") -> str:
     from reconciler.render.units import count
 
     if not report.tables:
-        return "Nothing was removed.\n" if report.failures else "Nothing is past its time.\n"
+        return "Nothing was removed.\n" if report.failures else "No expired data.\n"
     rows: list[list[Cell | str]] = [
         [table.table, *(Cell(text=text, right=True) for text in _figures(table))]
         for table in report.tables
@@ -146,7 +146,7 @@ ROLLUP_KIND: Final = "kquota-rollup"
 
 ROLLUP_HELP: Final = """Compute five-minute sums and daily histograms of days whose samples changed.
 
-A run that was killed leaves every day as it was, or done. Reports, capacity and long windows read these tables.
+A killed run leaves each day either unchanged or complete. Reports, capacity and long windows read these tables.
 
 \b
 Example:

@@ -22,9 +22,10 @@ from reconciler.cli.spark.report_output import ReportOutput
 
 SIMULATE_HELP: Final = """Simulate new limits on recorded use: who is throttled, for how long, and with what worst delay.
 
-The new limits are those of the project's manifests (or of PATH) on top of the last look at each cluster in the lake;
-or saved plans (--plan), or whole snapshots (--after). All rows go into the lake (impact_row); the worst tenants are
-shown. With files, --cluster and --cluster-id say whose they have to be. Exit 3: spec.simulate of the project refuses a figure. Nothing is written to any cluster.
+The new limits are those of the project's manifests (or of PATH) applied to the last snapshot of each cluster in the lake;
+or saved plans (--plan), or complete snapshots (--after). All rows are written to the lake (impact_row); the worst tenants
+are shown. With files, --cluster and --cluster-id must match them. Exit code 3: a result violates spec.simulate of the
+project. Nothing is written to any cluster.
 
 Few samples are replayed here, without a JVM; many by Spark. Both give the same rows.
 
@@ -113,14 +114,14 @@ def simulate(
 
 RECOMMEND_HELP: Final = """Recommend the limit that each recorded client group needs for its tier, with the evidence.
 
-The tiers are spec.simulate.tiers of the project, today's limits the last look in the lake. A limit is sized by
-everything but the last week, and has to keep its promise on that week: else it is REFUSED, and with less than a
-fortnight it is INSUFFICIENT; both are listed. Entities whose document has the label kafka-quotas.io/sizing: pinned are
-only reported on.
+Tiers come from spec.simulate.tiers of the project, current limits from the last snapshot in the lake. A limit is
+computed from all data except the last week, and tested on that week: if it fails, it is REFUSED; with less than two
+weeks of data it is INSUFFICIENT. Both are listed. Entities whose document has the label kafka-quotas.io/sizing: pinned
+are reported only.
 
---out writes ClientQuota documents, each with its evidence as a comment, for people to merge; nothing is applied. A
-document that is there already is repeated whole with its new limits, but for its comments. Each run replaces the file of
-a cluster, or removes it if nothing is proposed any more; other files are not changed.
+--out writes ClientQuota documents with their evidence as comments, for review and merge; nothing is applied. An existing
+document is written completely, with its new limits and without its comments. Each run replaces the file of a cluster, or
+removes it if no recommendations remain; other files are not changed.
 
 \b
 Example:
@@ -176,5 +177,5 @@ def recommend(
     for path in result.put.written:
         console.note(f"wrote {path}")
     for path in result.put.removed:
-        console.note(f"removed {path}: nothing is proposed any more")
+        console.note(f"removed {path}: no recommendations remain")
     return ExitCode.DONE

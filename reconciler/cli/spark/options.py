@@ -41,7 +41,7 @@ class InstantParameter(click.ParamType[int]):
             when = datetime.fromisoformat(text)
         except ValueError:
             self.fail(
-                f"{text!r} is no moment; write 2026-11-01, 2026-11-01T12:00:00Z, or 14d for so long ago",
+                f"{text!r} is not a time; examples: 2026-11-01, 2026-11-01T12:00:00Z, or 14d for 14 days ago",
                 param,
                 ctx,
             )
@@ -49,7 +49,7 @@ class InstantParameter(click.ParamType[int]):
             when = when.replace(tzinfo=UTC)
         milliseconds = round(when.timestamp() * 1000)
         if milliseconds < 0:
-            self.fail(f"{text!r} lies before 1970", param, ctx)
+            self.fail(f"{text!r} is before 1970", param, ctx)
         return milliseconds
 
 
@@ -68,7 +68,7 @@ def window_options(default: str = "14d") -> Callable[[F], F]:
                 "from_ms",
                 type=InstantParameter(),
                 metavar="WHEN",
-                help=f"Begin: a date, a moment, or so long ago  [default: {default}].",
+                help=f"Start: a date, a time, or a duration before now  [default: {default}].",
             ),
             click.option(
                 "--to",

@@ -106,7 +106,10 @@ class ReportOutput:
 
 def _out_option() -> Callable[[F], F]:
     return click.option(
-        "--out", type=FILE, metavar="FILE", help="Where to; replaced whole. Default: stdout."
+        "--out",
+        type=FILE,
+        metavar="FILE",
+        help="Output file, overwritten if it exists  [default: stdout].",
     )
 
 
@@ -120,7 +123,7 @@ def showing_options() -> Callable[[F], F]:
                 "--format",
                 "output",
                 type=click.Choice(FORMATS),
-                help="How it is shown  [default: by the name of --out, else text].",
+                help="Output format  [default: by the suffix of --out, else text].",
             ),
             _out_option(),
             click.option(
@@ -153,7 +156,7 @@ def fleet_options() -> Callable[[F], F]:
                 type=click.IntRange(1, 10_000),
                 default=100,
                 show_default=True,
-                help="Maximum number of rows of each kind; the lake has all.",
+                help="Maximum number of rows of each kind; the lake contains all.",
             ),
         ],
     )

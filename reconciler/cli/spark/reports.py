@@ -115,9 +115,9 @@ def curves_option() -> Callable[[F], F]:
     )
 
 
-USAGE_HELP: Final = """Show who uses how much of which limit: percentiles per broker, throttled, near the limit, unused.
+USAGE_HELP: Final = """Show use of each limit by client: percentiles per broker, throttled, near the limit, unused.
 
-Rollups of days that changed are made first. All rows go to the lake (usage_row); the most telling are shown.
+Rollups of changed days are computed first. All rows are written to the lake (usage_row); the most relevant are shown.
 
 \b
 Example:
@@ -134,10 +134,10 @@ def usage(console: Console, *, asked: ReportRequest, curves: int) -> ExitCode:
     return asked.run(console, "usage", curves=curves)
 
 
-CAPACITY_HELP: Final = """Show the budgets of brokers: capacity after replication, how much of it limits promise, and what was served.
+CAPACITY_HELP: Final = """Show broker budgets: capacity after replication, the share committed by limits, and actual use.
 
-What a broker can carry comes from spec.brokerCapacity of each QuotaCluster, or from --capacity; without it there is no
-budget. Where brokers were over it, the most of those who used more than a fair share are named (shares, not blame).
+Capacity comes from spec.brokerCapacity of each QuotaCluster, or from --capacity; without it there is no budget. For
+brokers over budget, the largest excesses over a fair share are listed.
 
 \b
 Example:
@@ -164,12 +164,12 @@ def budgets_options() -> Callable[[F], F]:
                 "capacities",
                 multiple=True,
                 metavar="ID=IN:OUT[:PPM]",
-                help="Bytes/s that a broker can take and give, - where unknown, and the usable part in millionths; may be repeated.",
+                help="Ingress and egress capacity of a broker in bytes/s (- = unknown), and the usable share in ppm; may be repeated.",
             ),
             click.option(
                 "--replication-factor",
                 type=click.IntRange(1, 100),
-                help="Stands for replication where it was not recorded: inward for balanced leaders, outward where it is known what came in.",
+                help="Replication factor to assume if replication traffic was not recorded, with balanced leaders.",
             ),
         ],
     )
@@ -213,8 +213,8 @@ def capacity(console: Console, *, asked: ReportRequest, budgets: BrokerCapacityO
 
 REPORT_HELP: Final = """Write one report: use against limits over time, headroom, capacity, what-if and recommendations.
 
-The what-if and the recommendations are the newest that `kquota spark simulate` and `kquota spark recommend` left in the
-lake, which may be of another window: the report says of which. A page (--out report.html) needs no network and no script; with --pseudonymise it may be shown outside.
+The what-if and the recommendations are the newest that `kquota spark simulate` and `kquota spark recommend` wrote to
+the lake; the report shows their time window. A page (--out report.html) needs no network and no script; with --pseudonymise it can be published.
 
 \b
 Example:

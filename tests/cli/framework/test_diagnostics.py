@@ -105,9 +105,9 @@ WAYS: dict[str, tuple[Callable[[str], None], str]] = {
         log_wrong_arguments,
         "warning: no place for arguments",
     ),
-    "a thread": (let_a_thread_die, "error: a thread died"),
-    "a finalizer": (fail_while_ending, "error: an error while ending"),
-    "the interpreter": (raise_outside_of_every_command, "error: an error outside of every command"),
+    "a thread": (let_a_thread_die, "error: unhandled error in a thread"),
+    "a finalizer": (fail_while_ending, "error: unhandled error at exit"),
+    "the interpreter": (raise_outside_of_every_command, "error: unhandled error"),
 }
 
 

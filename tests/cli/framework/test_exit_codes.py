@@ -84,8 +84,8 @@ def test_a_fault_of_ours_is_one_line_that_says_how_to_get_more(monkeypatch):
     monkeypatch.delenv("KQUOTA_DEBUG", raising=False)
     run_mapped(screen.console, raising(RuntimeError("surprise\nin two lines")))
     assert screen.words == (
-        "error: this is a fault in kquota: RuntimeError: surprise in two lines\n"
-        "hint: KQUOTA_DEBUG=1 in the environment shows the traceback; please report it\n"
+        "error: internal error (a bug in kquota): RuntimeError: surprise in two lines\n"
+        "hint: run again with KQUOTA_DEBUG=1 to see the traceback, and report it\n"
     )
 
 

@@ -129,8 +129,8 @@ def test_several_clusters_are_one_page(kquota, folder, sandbox):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--offline",), "go together"),
-        (("--snapshot", "prod.json"), "go together"),
+        (("--offline",), "must be used together"),
+        (("--snapshot", "prod.json"), "must be used together"),
         (("--history", "none.jsonl"), "none.jsonl cannot be read"),
         (("--since", "HEAD", "--bootstrap-server", "localhost:1"), "--since needs manifests"),
     ],

@@ -35,20 +35,20 @@ def broken(folder):
         (["operator"], "--operator-namespace"),
         (["operator", "release"], "--operator-namespace"),
         (["operator", "check"], "--operator-namespace"),
-        (["operator", "release", "--operator-namespace", "k"], "say --all, or name each"),
+        (["operator", "release", "--operator-namespace", "k"], "pass --all, or --namespace"),
         (
             ["operator", "release", "--operator-namespace", "k", "--all", "--namespace", "n"],
-            "say --all, or name each",
+            "pass --all, or --namespace",
         ),
         (
             ["operator", "--operator-namespace", "k", "--webhook-address", ":9443"],
             "belong together",
         ),
-        (["operator", "--operator-namespace", "k", "--deletion-timeout", "soon"], "no duration"),
-        (["reconcile", "a", "--cluster", "--namespace", "n"], "QuotaCluster has none"),
+        (["operator", "--operator-namespace", "k", "--deletion-timeout", "soon"], "not a duration"),
+        (["reconcile", "a", "--cluster", "--namespace", "n"], "a QuotaCluster has no namespace"),
         (["reconcile", "a", "--detailed-exitcode"], "needs --wait"),
         (["reconcile"], "Missing argument"),
-        (["override", "list", "--kubeconfig", "x"], "are about --kubernetes"),
+        (["override", "list", "--kubeconfig", "x"], "need --kubernetes"),
         (["override", "list", "--kubernetes", "--operator-namespace", "k"], "needs --cluster"),
         (
             [

@@ -23,7 +23,7 @@ def test_durations_are_read(text, seconds):
 
 @pytest.mark.parametrize("text", ["", "2", "h", "2 h", "0s", "-1h", "1.5h", "2hours"])
 def test_what_is_no_duration_is_refused(text):
-    with pytest.raises(click.BadParameter, match="no duration"):
+    with pytest.raises(click.BadParameter, match="not a duration"):
         DurationParameter().convert(text, None, None)
 
 

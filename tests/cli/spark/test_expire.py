@@ -46,7 +46,7 @@ def test_what_is_past_its_time_goes_and_is_told(capsys, tmp_path):
     assert text.splitlines()[0].split() == ["TABLE", "DAYS", "GENERATIONS", "FILES", "SIZE"]
     assert text.splitlines()[1].split()[:4] == ["target_up", "1", "0", "1"]
     assert "Removed 1 day of a cluster, 0 superseded generations and 1 file (" in text
-    assert run(capsys, tmp_path)[:2] == (0, "Nothing is past its time.\n")
+    assert run(capsys, tmp_path)[:2] == (0, "No expired data.\n")
 
 
 def test_a_dry_run_removes_nothing_and_can_be_read_by_programs(capsys, tmp_path, lake):

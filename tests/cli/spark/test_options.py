@@ -30,7 +30,7 @@ def test_a_moment_is_a_date_an_instant_or_so_long_ago(text, expected):
 
 @pytest.mark.parametrize("text", ["yesterday", "2023-13-01", "", "1969-12-31", "-5m", "14"])
 def test_what_is_no_moment_is_refused(text):
-    with pytest.raises(Exception, match=r"no moment|before 1970"):
+    with pytest.raises(Exception, match=r"not a time|before 1970"):
         InstantParameter().convert(text, None, None)
 
 

@@ -168,5 +168,5 @@ def test_limits_of_a_lake_are_those_of_the_core_and_documents_hold_them(
         "--brief",
     )
     assert again.code == 0, again.err
-    assert "removed new/prod.yaml: nothing is proposed any more" in again.err
+    assert "removed new/prod.yaml: no recommendations remain" in again.err
     assert not (folder / "new" / "prod.yaml").exists()
