@@ -130,7 +130,7 @@ async def _ended(tasks: "Sequence[asyncio.Task[ClusterResult[Value]]]") -> bool:
 
 
 def _not_begun(target: ClusterTarget) -> "ClusterResult[Value]":
-    return ClusterResult(target=target, error=KquotaError("not begun: the run was stopped"))
+    return ClusterResult(target=target, error=KquotaError("not started: the run was stopped"))
 
 
 class _FleetRun(Generic[Value]):

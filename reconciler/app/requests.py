@@ -120,8 +120,8 @@ class EvidenceRequest:
             raise UsageError("--no-evidence contradicts --evidence and --require-evidence")
         if not self.evidence.strip():
             raise UsageError(
-                "--evidence names no place: it is empty",
-                hint="is a variable not set? write a place, auto, or --no-evidence",
+                "--evidence is empty",
+                hint="check that the variable is set; pass a URI, auto, or --no-evidence",
             )
 
 
@@ -143,7 +143,7 @@ class NotificationRequest:
 
     def __post_init__(self) -> None:
         if not self.receivers and (self.key is not None or self.state is not None):
-            raise UsageError("--notify-key and --notify-state are about --notify")
+            raise UsageError("--notify-key and --notify-state need --notify")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +160,7 @@ class MetricsRequest:
 
     def __post_init__(self) -> None:
         if self.entity_labels and self.address is None:
-            raise UsageError("--metrics-entity-labels is about --metrics-address")
+            raise UsageError("--metrics-entity-labels needs --metrics-address")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,5 +194,5 @@ class PullRequestChoice:
     def __post_init__(self) -> None:
         if bool(self.sha) != bool(self.head_repo):
             raise UsageError(
-                "--sha and --head-repo go together: a commit may be the head of several repositories"
+                "--sha and --head-repo must be used together: a commit may be in several repositories"
             )

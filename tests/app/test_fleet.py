@@ -114,7 +114,7 @@ def test_what_has_not_begun_does_not_begin_after_a_result_that_stops_the_run() -
         )
     )
     assert begun == ["a"]
-    assert [str(result.error) for result in results[1:]] == ["not begun: the run was stopped"] * 2
+    assert [str(result.error) for result in results[1:]] == ["not started: the run was stopped"] * 2
 
 
 def test_progress_counts_every_cluster_once() -> None:

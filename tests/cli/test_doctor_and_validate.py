@@ -59,7 +59,7 @@ def test_everything_that_works_is_ok(kquota, folder, sandbox):
     assert {name for name, (health, _) in found.items() if health != "ok"} == {"TLS"}
     assert f"reach {sandbox.bootstrap}" in found
     assert "broker 1" in found
-    assert "1 pairs are ours" in kquota("doctor").out
+    assert "1 managed quota key" in kquota("doctor").out
 
 
 def test_rights_are_told_with_the_command_that_grants_them(kquota, folder, guarded):

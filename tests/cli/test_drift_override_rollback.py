@@ -139,7 +139,7 @@ def test_an_override_works_although_the_manifests_are_broken(kquota, applied, sa
         (("user=a", "--for", "1h", "--reason", "x", "--yes"), "KEY=VALUE"),
         (
             ("ip=1.2.3.4", "producer_byte_rate=1Mi", "--for", "1h", "--reason", "x", "--yes"),
-            "does not belong",
+            "cannot be set",
         ),
         (("user=a", "producer_byte_rate=1Mi", "--for", "1h", "--reason", "x"), "--yes"),
         (("end", "user=nobody", "--yes"), "there is no override of user=nobody"),

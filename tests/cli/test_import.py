@@ -106,7 +106,7 @@ def test_a_folder_that_cannot_be_made_is_an_error(kquota, folder):
             ["--from", "kafka-configs", "--cluster", "prod", "--source-cluster", "x", "users.txt"],
             "--source-cluster",
         ),
-        (["--from", "kafka-configs", "--cluster", "prod", "latin.txt"], "not UTF-8 text"),
+        (["--from", "kafka-configs", "--cluster", "prod", "latin.txt"], "UTF-8 text"),
     ],
 )
 def test_a_wrong_call_or_file_is_an_error_in_words(kquota, folder, arguments, words):

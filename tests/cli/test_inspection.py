@@ -106,10 +106,10 @@ def test_resolve_reads_many_clients_from_csv(kquota, sandbox, at):
 @pytest.mark.parametrize(
     ("stdin", "said"),
     [
-        ("", "must name the columns"),
-        ("usr\nx\n", "must name"),
+        ("", "must list columns"),
+        ("usr\nx\n", "must list"),
         ("user,ip\na\n", "1 fields, not 2"),
-        ("user,ip\na,\n,\n", "-:3: every field is empty"),
+        ("user,ip\na,\n,\n", "-:3: all fields are empty"),
         ("user\n" + "a" * 140_000, "-:2: not CSV"),
     ],
 )
@@ -122,7 +122,7 @@ def test_a_bad_list_of_clients_is_refused_with_its_line(kquota, at, stdin, said)
 def test_resolve_needs_a_client(kquota, at):
     ran = kquota("resolve", *at)
     assert ran.code == 1
-    assert "name a client" in ran.err
+    assert "specify a client" in ran.err
 
 
 def test_export_of_everything_declarable_exits_0(kquota, sandbox, at):

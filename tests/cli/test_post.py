@@ -169,7 +169,7 @@ def test_one_endless_sentence_is_not_posted_and_not_fatal(kquota, folder, api):
     document["validation"] |= {"source": "sandbox 4.x", "why": "x" * 100_000}
     saved(folder, document)
     assert kquota("post", "github", "plan.json", "--pull", "7", "--required").code == 0
-    assert "too long to be shown" in api.bodies(7)[0]
+    assert "Too long to show here" in api.bodies(7)[0]
 
 
 def test_the_fork_pattern_finds_the_pull_request_by_its_head(kquota, api, plan):
@@ -226,7 +226,7 @@ def test_a_run_of_a_fork_posts_no_fact_about_a_cluster(kquota, folder, api, what
     }[what]()
     ran = kquota("post", "github", document, *FORK, "--summary", "--outputs")
     assert ran.code == 1
-    assert "may only post a plan or that planning failed" in ran.err
+    assert "can only post a plan or a failed plan" in ran.err
     assert api.comments == []
     assert not (folder / "summary").exists()
     assert not (folder / "output").exists()
@@ -310,9 +310,9 @@ BROKEN = {
     "another kind": (
         lambda text: text.replace('"kind": "kquota-plan"', '"kind": "x"'),
         1,
-        "no plan",
+        "not a plan",
     ),
-    "a list": (lambda text: f"[{text}]", 1, "no plan"),
+    "a list": (lambda text: f"[{text}]", 1, "not a plan"),
     "deep": (lambda text: "[" * 200_000, 1, "no whole JSON document"),
 }
 

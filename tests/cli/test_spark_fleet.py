@@ -78,7 +78,7 @@ def test_problems_of_shared_files_are_told_once(tmp_path: Path) -> None:
 
 
 def test_a_cluster_without_a_project_has_no_documents_to_plan_from() -> None:
-    with pytest.raises(UsageError, match="the location of the documents of c9 is unknown"):
+    with pytest.raises(UsageError, match="no manifests are configured for c9"):
         fleet_inputs(Console.of_process({}), ClusterSelection(ids=("c9",)))
 
 

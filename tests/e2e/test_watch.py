@@ -97,7 +97,7 @@ def test_drift_is_only_reported_where_nothing_else_was_asked_for(
         assert rate(broker, "alice") == 7000
         set_by_kafka(broker, "alice", 10485760)
         until(lambda: watch.metric('kquota_pairs{cluster="prod",state="drifted"}') == 0)
-        watch.says("prod: in order again", times=2)
+        watch.says("prod: recovered", times=2)
         assert watch.end() == 0
 
 
@@ -109,7 +109,7 @@ def test_after_kill_9_nothing_is_written_again_and_everything_goes_on(
     watch = Watch(tmp_path)
     with watch:
         watch.says("prod: 50 applied")
-        watch.says("prod: in order again")
+        watch.says("prod: recovered")
         assert watch.end(signal.SIGKILL) == -signal.SIGKILL
     watched.commit("nonsense: {\n")
     kept = [watch.state / ".kquota/inventory.json", watch.state / ".kquota/audit.jsonl"]
@@ -173,7 +173,7 @@ def test_a_rewritten_branch_is_followed_with_a_warning(
         git(watched.top, "reset", "--quiet", "--hard", "HEAD~1")
         new = watched.commit(quota("alice"), quota("carol"))
         watch.says(
-            f"the history of the branch was rewritten: {old[:12]} is no part of it any more; {new[:12]} replaces it"
+            f"the history of the branch was rewritten: it no longer contains {old[:12]}; {new[:12]} replaces it"
         )
         until(lambda: rate(broker, "carol") == 10 * MIB, lambda: watch.log)
         # Upsert keeps what a document left behind that is gone.

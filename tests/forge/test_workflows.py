@@ -405,7 +405,7 @@ def test_a_head_that_redirects_or_loosens_is_shown_and_not_used(bench, api, simu
     body = seen(api.bodies(7)[0])
     assert "evil.example:9092" in body
     assert "maxChangeFactor" in body
-    assert "this is not used" in body
+    assert "this change is ignored" in body
     assert "⛔ Refused" in body
     assert len(body) < 65_536
 

@@ -45,7 +45,7 @@ def manifest_folder(target: ClusterTarget) -> Path:
     """
     if target.project is None:
         raise UsageError(
-            "adopt writes the manifests of a project, and there is none",
+            "adopt needs a project, and there is none",
             hint="run kquota init first, or export without a project: kquota export --out-dir",
         )
     if target.settings.policy is Policy.SYNC:
@@ -57,7 +57,8 @@ def manifest_folder(target: ClusterTarget) -> Path:
         if not path.endswith((".yaml", ".yml")) and not set(path) & set("*?["):
             return target.root / path
     raise UsageError(
-        f"spec.manifests of {target.project.path} names no folder", hint="name one with --out-dir"
+        f"spec.manifests of {target.project.path} lists no folder",
+        hint="pass a folder with --out-dir",
     )
 
 

@@ -255,7 +255,7 @@ async def _trusted(
     in_force = rules_for(options, observation).in_force
     if STRICTNESS.index(saved.policy) > STRICTNESS.index(in_force):
         raise PlanRefused(
-            f"the plan was made under {saved.policy}, but {in_force} is in force for {target.display_name}",
+            f"the plan was computed with policy {saved.policy}, but the policy in force for {target.display_name} is {in_force}",
             hint="plan again under the policy in force",
         )
     # The guards check the plan in a thread while the broker validates it; their input does not change.

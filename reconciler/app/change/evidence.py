@@ -156,7 +156,7 @@ def what_if_policy(
     except QuotaValueError as wrong:  # a project that was parsed was checked
         raise UsageError(f"spec.simulate: {wrong.message}") from wrong
     for name in policy.unknown:
-        notices.warning(f"no tier is called {name!r}; known are {', '.join(policy.names)}")
+        notices.warning(f"unknown tier {name!r}; tiers are {', '.join(policy.names)}")
     return policy
 
 
@@ -172,9 +172,9 @@ def _published(
 ) -> "PublishedEvidence | EvidenceUnavailable":
     cluster_id = prepared.plan.cluster_id
     if not address:
-        reason = "none is configured (telemetry.evidenceUri) or named (--evidence)"
+        reason = "no URI is configured (telemetry.evidenceUri) or given (--evidence)"
         if not target.is_trusted:
-            reason = "the project file is not trusted, so the evidence that it names is not read"
+            reason = "the project file is not trusted, so its evidence is not used"
         return _nothing(cluster_id, reason)
     if not cluster_id:
         return _nothing(

@@ -99,19 +99,21 @@ async def _stand_in(
             cluster_id=cluster_id, state=state, taken_at=_seconds(taken_at, snapshot)
         )
     if task.records.since is not None:
-        notices.note("offline: what was declared at the revision of --since stands for the cluster")
+        notices.note("offline: planning against the manifests at the revision of --since")
         limits = dict(task.records.since.limits)
         return OfflineCluster(
             cluster_id=expected or "", state=QuotaState(limits=limits), taken_at=None
         )
     owned = None if expected is None else await inventory.load(expected)
     if owned is not None and owned.is_known:
-        notices.note("offline: what we applied last stands for the cluster")
+        notices.note("offline: planning against the last applied values")
         limits = {subject: record.applied for subject, record in owned.records.items()}
         return OfflineCluster(
             cluster_id=expected or "", state=QuotaState(limits=limits), taken_at=None
         )
-    notices.note("offline: an empty cluster is assumed; --snapshot or --since says more")
+    notices.note(
+        "offline: planning against an empty cluster; pass --snapshot or --since for a comparison"
+    )
     return OfflineCluster(cluster_id=expected or "", state=QuotaState(), taken_at=None)
 
 
@@ -121,7 +123,7 @@ def _seconds(text: str, path: Path) -> float | None:
     try:
         return datetime.fromisoformat(text).astimezone(UTC).timestamp()
     except ValueError as error:
-        raise ConfigError(f"takenAt {text!r} is no time", location=str(path)) from error
+        raise ConfigError(f"takenAt {text!r} is not a time", location=str(path)) from error
 
 
 class _UnavailableStore:
@@ -143,4 +145,4 @@ class _UnavailableStore:
         self._refuse()
 
     def _refuse(self) -> NoReturn:
-        raise UsageError("--offline asks no cluster")
+        raise UsageError("--offline does not contact a cluster")

@@ -50,7 +50,7 @@ def keep_outcome(
     except (OSError, KquotaError) as error:
         if created is not None:
             created.unlink(missing_ok=True)
-        notices.warning(f"the outcome could not be kept: {error}")
+        notices.warning(f"the outcome file could not be written: {error}")
         return None
     return path
 

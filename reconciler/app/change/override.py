@@ -214,6 +214,6 @@ def _desired(notices: Notices, target: ClusterTarget, observation: Observation) 
         return load(target, ()).desired
     except KquotaError as error:
         notices.warning(
-            f"the manifests cannot be read, so what we applied last stands for them: {error}"
+            f"the manifests cannot be read; the last applied values are used instead: {error}"
         )
         return as_applied(observation)

@@ -48,9 +48,9 @@ def task_for(
     """
     if sources.since is not None and limits.force:
         raise UsageError(
-            "--since and --force do not go together: a revision says what was declared, not what was applied,"
-            " so a value that differs from it may come from another writer",
-            hint="remove such a pair by hand, or use an inventory",
+            "--since cannot be combined with --force: a revision shows declared, not applied values,"
+            " so a differing value may come from another writer",
+            hint="remove such a limit by hand, or use an inventory",
         )
     documents = load(target, paths, progress=reading(notices))
     for warning in documents.warnings:

@@ -39,7 +39,7 @@ def read_principals(source: str, paths: Sequence[str] = ()) -> tuple[Principal, 
     head = [name.strip() for name in next(rows, (1, []))[1]]
     if not head or set(head) - set(COLUMNS) or len(set(head)) != len(head):
         raise UsageError(
-            f"{source}:1: the first line must name the columns, of {', '.join(COLUMNS)}",
+            f"{source}:1: the first line must list columns; possible are {', '.join(COLUMNS)}",
             hint="user,client_id",
         )
     principals = []
@@ -49,7 +49,7 @@ def read_principals(source: str, paths: Sequence[str] = ()) -> tuple[Principal, 
         if len(row) != len(head):
             raise UsageError(f"{source}:{line}: {len(row)} fields, not {len(head)}")
         if not any(row):
-            raise UsageError(f"{source}:{line}: every field is empty, so this is no client")
+            raise UsageError(f"{source}:{line}: all fields are empty")
         fields = {name: value or None for name, value in zip(head, row, strict=True)}
         principals.append(Principal(**fields))
     return tuple(dict.fromkeys(principals))

@@ -66,8 +66,8 @@ def _policy(target: ClusterTarget, typed: str | None) -> Policy:
     policy = Policy(typed)
     if target.project is not None and STRICTNESS.index(policy) > STRICTNESS.index(configured):
         raise UsageError(
-            f"--policy {policy} is looser than {configured}, which {target.project.path} says for {target.name}",
-            hint="a command line may only be stricter; change the project file where it is reviewed",
+            f"--policy {policy} is less strict than {configured}, the policy of {target.name} in {target.project.path}",
+            hint="the command line can only tighten the policy; change it in the project file",
         )
     return policy
 

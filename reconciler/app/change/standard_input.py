@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 _FLAGS: Final = {
     Guard.PROTECTED: (
         "--allow-defaults",
-        "of default entities, which affect every client without a closer limit",
+        "of default entities, which affect every client without a more specific limit",
     ),
-    Guard.UNIT_SLIP: ("--allow-small-values", "that look like a slip of the unit"),
+    Guard.UNIT_SLIP: ("--allow-small-values", "that look like a wrong unit"),
 }
 
 
@@ -48,6 +48,6 @@ def check_piped(task: "PlanTask", paths: "Sequence[str]") -> None:
         limits = " and ".join(f"{counts[guard]} limits {_FLAGS[guard][1]}" for guard in missing)
         flags = " ".join(_FLAGS[guard][0] for guard in missing)
         raise PlanRefused(
-            f"standard input declares {limits}; the cluster was not asked",
-            hint=f"if they are meant, add {flags}",
+            f"standard input declares {limits}; the cluster was not contacted",
+            hint=f"if this is intended, add {flags}",
         )

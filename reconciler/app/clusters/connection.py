@@ -70,7 +70,7 @@ def connection_events(notices: TextReceiver) -> ClientEvents:
     def throttled(event: Throttled) -> None:
         if event.seconds >= 1 and event.node not in reported:
             reported.add(event.node)
-            notices.note(f"{event.node} throttles us for {event.seconds:.1f} s; waiting")
+            notices.note(f"{event.node} throttles this client for {event.seconds:.1f} s; waiting")
 
     return ClientEvents(
         connecting=attempts.began, response=attempts.ended, retry=retried, throttled=throttled

@@ -89,7 +89,9 @@ def merged(loaded: LoadedManifests, name: str) -> DesiredState:
     desired = merge(loaded.of(name))
     conflicts = conflict_problems(desired)
     if conflicts:
-        raise ManifestErrors(conflicts, hint="one document must give way: a pair has one owner")
+        raise ManifestErrors(
+            conflicts, hint="two documents set the same quota key; remove it from one of them"
+        )
     return desired
 
 
@@ -140,8 +142,8 @@ def read_texts(target: ClusterTarget, paths: Sequence[str]) -> FileTexts:
     """
     if not paths and not target.project_cluster.manifests:
         raise UsageError(
-            f"nothing says where the manifests of {target.display_name} are",
-            hint="name files or folders, or list them under spec.manifests of the project file",
+            f"no manifests are configured for {target.display_name}",
+            hint="pass files or folders, or list them in spec.manifests of the project file",
         )
     reading = target.read_limits
     if STDIN in paths:
@@ -182,7 +184,7 @@ def _cluster_name(target: ClusterTarget, loaded: LoadedManifests) -> str:
     if len(names) > 1:
         raise UsageError(
             f"the documents are for {len(names)} clusters: {', '.join(names)}",
-            hint="say with --cluster whose documents are meant",
+            hint="choose the cluster with --cluster",
         )
     return names[0]
 
@@ -245,8 +247,8 @@ def _project_at(target: ClusterTarget, tree: "CommitTree") -> Project:
     name = name_in(tree, path)
     if name not in tree.entries:
         raise GitError(
-            f"there is no {name} at {tree.commit[:12]}, so it is not known what was declared then",
-            hint="name a later revision, or leave --since away: an inventory knows better anyway",
+            f"{name} does not exist at {tree.commit[:12]}, so the earlier declarations are unknown",
+            hint="use a later revision, or omit --since if there is an inventory",
         )
     return parse(
         tree.read([name])[name].decode("utf-8", "replace"), f"{name} at {tree.commit[:12]}"

@@ -54,7 +54,7 @@ def check_records(notices: TextReceiver, target: ClusterTarget) -> None:
     if name is not None and target.files.content(name) is None:
         notices.warning(
             f"there are no records of {target.display_name}: {place.file} lies in the checkout, which is not trusted with"
-            " --config-from, so nothing counts as ours"
+            " --config-from, so every limit is treated as unmanaged"
         )
         notices.hint(
             "keep records under inventory: {gitRef: refs/kquota/inventory}, or in a file outside of the checkout"
@@ -114,7 +114,7 @@ def make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
-        raise InventoryError(f"{folder} cannot be made: {error.strerror}") from error
+        raise InventoryError(f"{folder} cannot be created: {error.strerror}") from error
 
 
 def writer_id(target: ClusterTarget) -> str:

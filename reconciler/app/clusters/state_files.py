@@ -51,9 +51,9 @@ def own_path(root: Path, name: str | Path, *, content_name: str) -> Path:
     )
     if tracked_paths:
         raise ConfigError(
-            f"git tracks {tracked_paths[0]}, so a commit can decide what stands there; {content_name} are never part of a commit",
+            f"git tracks {tracked_paths[0]}, so a commit could replace it; {content_name} must not be part of a commit",
             location=str(path),
-            hint=f"name it in .gitignore and run: {_removal(top, tracked_paths, _below(absolute, top))}; pipelines keep records with"
+            hint=f"add it to .gitignore and run: {_removal(top, tracked_paths, _below(absolute, top))}; pipelines keep records with"
             " inventory: {gitRef: refs/kquota/inventory}",
         )
     return path

@@ -98,7 +98,7 @@ class ClusterTarget:
         """
         if not self.is_trusted:
             raise ConfigError(
-                f"the configuration of {self.display_name} is not trusted; no cluster is asked"
+                f"the configuration of {self.display_name} is not trusted; no cluster is contacted"
             )
         from reconciler.app.clusters.connection import client_config, overriding
 
@@ -258,8 +258,7 @@ def read_project(cluster_options: TargetRequest) -> tuple[Project, Path, "Truste
     )
     if (outer := repository.superproject()) is not None:
         raise GitError(
-            f"{repository.top} is a submodule of {outer}: a commit there decides which repository it is, so"
-            " --config-from cannot trust it",
+            f"{repository.top} is a submodule of {outer}, so --config-from cannot trust it",
             hint="put the project file and its manifests into the repository that the pipeline checks out, or clone"
             f" their repository by itself, outside of {outer}, and run there",
         )
@@ -299,8 +298,8 @@ def _text(path: Path) -> str:
     except FileNotFoundError as error:
         raise UsageError(
             f"there is no project file {path}",
-            hint="name one with --project; kquota.yaml is searched here and in"
-            " the folders above that are yours, up to the root of the git work tree",
+            hint="pass one with --project; kquota.yaml is searched in this folder and in parent"
+            " folders that you own, up to the root of the git work tree",
         ) from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{path} is not UTF-8") from error

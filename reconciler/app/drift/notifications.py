@@ -63,7 +63,9 @@ class DriftNotifications:
                 self._write()
             except KquotaError as error:
                 is_saved = False
-                self._notices.warning(f"what was sent could not be written down: {error.message}")
+                self._notices.warning(
+                    f"the notification state could not be written: {error.message}"
+                )
         return is_saved and not delivery.failures
 
     def _make_notifier(self, telling: NotificationRequest, clock: "Clock") -> "Notifier":
@@ -90,7 +92,7 @@ class DriftNotifications:
         try:
             self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
-            raise ConfigError(f"{self._file.parent} cannot be made: {error.strerror}") from error
+            raise ConfigError(f"{self._file.parent} cannot be created: {error.strerror}") from error
         write_text(self._file, notification_state_text(self._notifier.state), private=True)
 
 
@@ -131,7 +133,7 @@ def secret(option: str, source: str) -> str:
         return _read(option, Path(place))
     raise UsageError(
         f"{option} takes env:NAME or file:PATH, not the secret itself",
-        hint="command lines can be read by every user of the machine, and end up in logs",
+        hint="command lines are visible to all users of the machine and appear in logs",
     )
 
 
@@ -145,7 +147,7 @@ def _read(option: str, path: Path) -> str:
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError:
-        raise ConfigError(f"{path} is no text", key=option) from None
+        raise ConfigError(f"{path} is not UTF-8 text", key=option) from None
     if not text.strip():
         raise ConfigError(f"{path} is empty", key=option)
     return text

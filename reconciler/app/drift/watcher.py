@@ -57,7 +57,7 @@ class DriftWatchOptions:
 
     def __post_init__(self) -> None:
         if self.correct and self.read_only:
-            raise UsageError("--correct-drift writes, and --read-only forbids it")
+            raise UsageError("--correct-drift cannot be combined with --read-only")
 
 
 class DriftWatcher:
@@ -234,8 +234,8 @@ def _orders(target: ClusterTarget, watching: DriftWatchOptions) -> ReconcileOpti
     if watching.correct and not allowed:
         reason = "it is suspended" if settings.suspend else f"its policy is {settings.policy}"
         raise UsageError(
-            f"{target.display_name} may not be corrected: {reason}",
-            hint="leave out --correct-drift, or change the project file where it is reviewed",
+            f"drift of {target.display_name} must not be corrected: {reason}",
+            hint="remove --correct-drift, or change the project file",
         )
     return ReconcileOptions(
         rules=settings.rules(policy=Policy.OBSERVE, drift=DriftMode.WARN),

@@ -217,8 +217,8 @@ def _identity(cluster: Cluster, expected: str | None, *, configured: bool) -> li
         advice = "correct bootstrapServers or expectedClusterId"
         checks.append(_bad("cluster", finding, advice))
     elif expected is None and configured:
-        advice = f"set expectedClusterId: {cluster.id}, so that a wrong address can do no harm"
-        checks.append(_warning("cluster", f"{cluster.id}, any id would be accepted", advice))
+        advice = f"set expectedClusterId: {cluster.id}, so that a wrong address is detected"
+        checks.append(_warning("cluster", f"{cluster.id}, expectedClusterId is not set", advice))
     else:
         checks.append(_ok("cluster", cluster.id))
     finding = f"Kafka {cluster.version_hint}, rules of {cluster.behaves_as}"
@@ -260,17 +260,19 @@ async def _rights(client: QuotaClient, cluster: Cluster, patience: float) -> Asy
                 "entity types",
                 f"{len(entities)} entities of types that are not Kafka's: {text}"
                 + (f" and {more} more" if more > 0 else ""),
-                "for their clients the effective limits are unknown; resolve and plan name them",
+                "the effective limits of their clients are unknown; kquota resolve and kquota plan list them",
             )
     if cluster.rights is None:
-        advice = (
-            "grant Describe on the cluster, so that plan can check whether it may ask the broker"
+        advice = "grant Describe on the cluster, so that plan can check its permissions"
+        yield _warning(
+            "may write", "the broker does not report the permissions of the principal", advice
         )
-        yield _warning("may write", "the broker does not report our rights", advice)
     elif cluster.may_alter:
         yield _ok("may write", "AlterConfigs, which also allows changing broker settings")
     else:
-        yield _warning("may write", "no AlterConfigs: fit for plan, not for apply", _WRITE_TODO)
+        yield _warning(
+            "may write", "AlterConfigs is missing: plan works, apply does not", _WRITE_TODO
+        )
 
 
 async def _callback(client: QuotaClient, patience: float) -> Check:
@@ -280,9 +282,9 @@ async def _callback(client: QuotaClient, patience: float) -> Check:
     except KquotaError as error:
         return _warning(name, error.message, error.hint or _READ_TODO)
     if callback is None:
-        return _ok(name, "none: Kafka's own rules hold")
-    advice = "ask its authors what it does with these quotas; resolve shows Kafka's own rules"
-    return _warning(name, f"{callback} decides what is enforced", advice)
+        return _ok(name, "none: Kafka's own rules apply")
+    advice = "ask the authors of the callback how it uses these quotas; kquota resolve shows Kafka's own rules"
+    return _warning(name, f"{callback} determines the enforced limits", advice)
 
 
 async def _records(
@@ -298,9 +300,9 @@ async def _records(
         yield _failed("records", error)
         return
     if owned.is_known:
-        yield _ok("records", f"{owned.pair_count} pairs are ours")
+        yield _ok("records", count(owned.pair_count, "managed quota key"))
     else:
-        advice = "nothing was applied from here yet; if that is wrong, look for the inventory file"
+        advice = "nothing was applied from this project yet; if that is wrong, check the location of the inventory"
         yield _warning("records", "none for this cluster", advice)
     if owned.overrides:
         yield await _overrides(target, client, cluster, owned, clock.now())
@@ -308,9 +310,11 @@ async def _records(
     ahead = max(times, default=0.0) - clock.now()
     if ahead > SKEW_SECONDS:
         advice = "set the clock (NTP): overrides, plan ages and drift times depend on it"
-        yield _warning("clock", f"our records are {age(ahead)} ahead of this machine", advice)
+        yield _warning(
+            "clock", f"the records are {age(ahead)} ahead of the clock of this machine", advice
+        )
     else:
-        yield _ok("clock", "not behind our records")
+        yield _ok("clock", "not behind the records")
 
 
 async def _overrides(

@@ -48,7 +48,7 @@ def _unfinished(reconciliation: Reconciliation, outcome: Outcome) -> str:
     words = [
         f"{count} {adjective}"
         for count, adjective in (
-            (unknown, "of unknown fate or not sent"),
+            (unknown, "unknown or not sent"),
             (unseen, "not yet visible on every broker"),
             (held_count, "held"),
         )

@@ -68,9 +68,7 @@ def _first_death(finished: list[tuple[str, asyncio.Task[None]]]) -> TaskDied:
     for name, task in finished:
         if not task.cancelled() and (error := task.exception()) is not None:
             return _death(name, error)
-    return TaskDied(
-        f"{finished[0][0]} ended, although it was not asked to stop", name=finished[0][0]
-    )
+    return TaskDied(f"{finished[0][0]} ended unexpectedly", name=finished[0][0])
 
 
 def _failed(running: Mapping[asyncio.Task[None], str]) -> TaskDied | None:

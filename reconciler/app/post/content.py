@@ -102,13 +102,13 @@ def content_of(request: PostRequest, *, foreign: bool = False, untrusted: str = 
     document_kind = kind_of(text, location)
     if document_kind not in makers:
         raise ConfigError(
-            "this is no plan, outcome or report of drift",
+            "the document is not a plan, outcome or drift report",
             location=location,
-            hint="it is what `plan --out`, `plan --all --format json`, `apply --out` or `drift --format json` wrote",
+            hint="expected: the file of `plan --out`, `plan --all --format json`, `apply --out` or `drift --format json`",
         )
     kind, make = makers[document_kind]
     if request.issue and kind != "drift":
-        raise UsageError("--issue is about drift; this document is none")
+        raise UsageError("--issue needs a drift report")
     marker = Marker(kind=kind, label=request.label)
     if untrusted:
         return _foreign(request, text, location, marker, fork=untrusted)
@@ -135,9 +135,9 @@ def _foreign(
         if failed.command == "plan":
             return _failure_content(request, failure.from_fork(failed, fork), marker)
     raise ConfigError(
-        f"a run of the fork {fork} may only post a plan or that planning failed",
+        f"a run of the fork {fork} can only post a plan or a failed plan",
         location=location,
-        hint="an apply, a rollback or a look for drift posts its result from the repository itself",
+        hint="apply, rollback and drift results must be posted by runs of the repository itself",
     )
 
 
@@ -302,7 +302,7 @@ def _link(url: str) -> str:
     Raises:
         UsageError: The URL could end the link.
     """
-    return f"[The run]({address}) has all of it." if (address := _address(url)) else ""
+    return f"[The run]({address}) has the full output." if (address := _address(url)) else ""
 
 
 def _address(url: str, option: str = "--details-url") -> str:
@@ -337,6 +337,4 @@ def _within(text: str, limit: int, marker: Marker) -> str:
     """Return the text, or a short notice if the text exceeds the limit."""
     if len(text) <= limit:
         return text
-    return (
-        f"{marker.line}\n**This is too long to be shown here.** The JSON document has all of it.\n"
-    )
+    return f"{marker.line}\n**Too long to show here.** See the JSON document.\n"

@@ -109,7 +109,7 @@ async def post_to_github(
     if content.incident is None and not wants_comment:
         return {}
     if not place.repo:
-        raise UsageError("no repository was named", hint="--repo owner/name")
+        raise UsageError("no repository given", hint="pass --repo owner/name")
     async with host.github(
         content.request.api_url, token_of(TOKEN), clock=SystemClock(), version=__version__
     ) as client:
@@ -154,7 +154,7 @@ async def _check_author(notices: TextReceiver, repository: host.GitHub, author: 
     own_name = await repository.own_name()
     if own_name.casefold() != author.casefold():
         notices.warning(
-            f"the comment was written by {author}, and {own_name} was expected; say --author {author}"
+            f"the comment was written by {author}, but {own_name} was expected; pass --author {author}"
         )
 
 

@@ -31,7 +31,7 @@ def write_reports(content: PostContent, *, terraform: Path | None, quality: Path
     if terraform is None and quality is None:
         return
     if content.preview is None:
-        raise UsageError("reports for widgets are made of plans")
+        raise UsageError("widget reports need a plan")
     if terraform is not None:
         numbers = counts(content.preview)
         report = {

@@ -21,7 +21,8 @@ def token_of(variable: str) -> Secret:
     text = os.environ.get(variable, "")
     if not text.strip():
         raise ForgeError(
-            f"{variable} is not set", hint=f"the token comes from {variable} and nowhere else"
+            f"{variable} is not set",
+            hint=f"set {variable}; the token is read only from the environment",
         )
     return forge_token(text)
 

@@ -87,8 +87,8 @@ def _read(
 def _target(cluster: SelectedCluster, clusters: ClusterSelection) -> ClusterTarget:
     if not cluster.name:
         raise UsageError(
-            f"the location of the documents of {cluster.id} is unknown",
-            hint="name a cluster of a project file with --cluster, or take --all",
+            f"no manifests are configured for {cluster.id}",
+            hint="choose a cluster of a project file with --cluster, or pass --all",
         )
     return target(TargetRequest(project=clusters.project, cluster=cluster.name))
 

@@ -137,15 +137,15 @@ def run_ingest(
     now = clock or SystemClock()
     if work.rebuild and not (work.files or work.asks or work.publish):
         raise UsageError(
-            "--rebuild: there is nothing to read days from again",
-            hint="name files (--file) or a Prometheus (--prometheus, telemetry.prometheus)",
+            "--rebuild needs a source",
+            hint="pass files (--file) or a Prometheus server (--prometheus, telemetry.prometheus)",
         )
     for source in work.sources:
         _ = source.cadence  # a cluster without a step is refused before any read
         if work.publish and not source.evidence_uri:
             raise UsageError(
-                f"--publish: no evidence URI for {source.cluster}",
-                hint="set telemetry.evidenceUri, or name a place: --publish URI",
+                f"--publish: no URI is configured for {source.cluster}",
+                hint="set telemetry.evidenceUri, or pass --publish URI",
             )
     lake = Lake(object_store.opened(work.lake, create=True), clock=now)
     ids = {source.cluster_id for source in work.sources}
@@ -294,9 +294,7 @@ def _published(
     last = max((day.day for day in days), default=None)
     end = None if last is None else _last_moment(lake, source.cluster_id, last)
     if end is None:
-        raise LakeError(
-            f"there is nothing to publish of {source.cluster}: the lake has no day of it"
-        )
+        raise LakeError(f"no evidence to publish for {source.cluster}: the lake has no data of it")
     to = object_store.opened(source.evidence_uri, create=True)
     publication = publisher.publish(
         lake,

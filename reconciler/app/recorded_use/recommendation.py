@@ -59,7 +59,7 @@ class RecommendOptions:
         if self.folder is not None and self.clusters.ids:
             raise UsageError(
                 "--out needs the name that a project gives the cluster: a document refers to it by that, not by its id",
-                hint="choose with --cluster or --all from a project file, or leave --out away",
+                hint="choose with --cluster or --all from a project file, or omit --out",
             )
 
 

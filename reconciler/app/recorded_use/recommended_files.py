@@ -45,7 +45,7 @@ def places(
     except OSError as error:
         raise UsageError(f"{folder} cannot be written: {error.strerror or error}") from error
     if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
-        raise UsageError(f"{folder} cannot be written: {above} is no folder that may be written")
+        raise UsageError(f"{folder} cannot be written: {above} is not a writable folder")
     paths_by_name = {name: folder / f"{name}.yaml" for name in names}
     for path in paths_by_name.values():
         for target in targets.values():
@@ -103,6 +103,6 @@ def _check_unread(path: Path, target: ClusterTarget) -> None:
     ]
     if select(target.project_cluster.manifests, names).names:
         raise UsageError(
-            f"{path} would be one of the manifests of {target.name}, and everything in it declared twice",
-            hint="choose a folder with --out that spec.manifests does not read; what people accept moves from there",
+            f"{path} would be one of the manifests of {target.name}, so its content would be declared twice",
+            hint="choose a folder outside of spec.manifests with --out; move accepted documents into spec.manifests",
         )

@@ -117,14 +117,14 @@ class ClusterSelection:
         strange = sorted(set(ids) - set(names_by_id))
         if strange:
             raise UsageError(
-                f"files are about cluster {', '.join(strange)}, and only {', '.join(names_by_id.values())} was chosen",
-                hint="leave out the file, or name its cluster, too",
+                f"the files are for cluster {', '.join(strange)}, but only {', '.join(names_by_id.values())} is selected",
+                hint="remove the file, or select its cluster, too",
             )
         without = [name for cluster_id, name in names_by_id.items() if cluster_id not in ids]
         if without and not self.every:
             raise UsageError(
-                f"no file is about {', '.join(without)}",
-                hint="leave the cluster out, or give its --plan or --after",
+                f"no file is for {', '.join(without)}",
+                hint="remove the cluster, or pass its --plan or --after",
             )
 
     def select(self) -> tuple[SelectedCluster, ...]:
@@ -145,7 +145,7 @@ class ClusterSelection:
         if not names and len(project.names) > 1:
             raise UsageError(
                 f"{project.path} has {len(project.names)} clusters",
-                hint=f"choose with --cluster ({', '.join(project.names)}), or take --all",
+                hint=f"choose with --cluster ({', '.join(project.names)}), or pass --all",
             )
         return tuple(
             _identified(project.cluster(name), project.path, root)
@@ -158,9 +158,9 @@ def _identified(cluster: "ProjectCluster", path: str, root: Path) -> SelectedClu
     cluster_id = cluster.cluster.expected_cluster_id
     if cluster_id is None:
         raise ConfigError(
-            f"the cluster {cluster.name} has no expectedClusterId, by which recorded use is kept",
+            f"the cluster {cluster.name} has no expectedClusterId, which identifies recorded use",
             key="expectedClusterId",
             location=path,
-            hint=f"kquota doctor --cluster {cluster.name} shows the id; or name it with --cluster-id",
+            hint=f"kquota doctor --cluster {cluster.name} shows the id; or pass it with --cluster-id",
         )
     return SelectedCluster(id=cluster_id, name=cluster.name, settings=cluster.cluster, root=root)

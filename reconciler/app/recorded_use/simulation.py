@@ -65,8 +65,8 @@ class SimulateOptions:
             raise UsageError("manifests cannot be combined with --plan or --after")
         if not (self.plans or self.after) and self.clusters.ids:
             raise UsageError(
-                "--cluster-id names no manifests",
-                hint="give --plan or --after, or choose with --cluster",
+                "--cluster-id needs --plan or --after",
+                hint="for manifests, choose the cluster with --cluster",
             )
 
 

@@ -70,7 +70,7 @@ class BranchFollower:
         try:
             revision = await asyncio.to_thread(self._read, commit)
         except KquotaError as error:
-            self._complain(commit, error, "which was in force, cannot be used any more")
+            self._complain(commit, error, "is the applied revision and can no longer be used")
             return
         self._judged = commit, self._trusted()
         self._enforce(revision)
@@ -132,7 +132,7 @@ class BranchFollower:
                 ", ".join(escaped(name) for name in revision.project.names),
             )
         else:
-            _LOG.info("%s stays in force; its settings are read anew", commit[:12])
+            _LOG.info("%s stays in force; its settings were reloaded", commit[:12])
 
     def _compare(self, old: str, new: str) -> None:
         """Warn if the history of the branch was rewritten: the new commit does not descend from the applied one."""
@@ -144,7 +144,7 @@ class BranchFollower:
             )
         else:
             _LOG.warning(
-                "the history of the branch was rewritten: %s is no part of it any more; %s replaces it",
+                "the history of the branch was rewritten: it no longer contains %s; %s replaces it",
                 old[:12],
                 new[:12],
             )

@@ -38,7 +38,7 @@ class ConditionLog:
             if line not in self._before:
                 _LOG.warning("%s: %s", self._cluster, line)
         if self._before and not now and reconciliation.error is None:
-            _LOG.info("%s: in order again", self._cluster)
+            _LOG.info("%s: recovered", self._cluster)
         self._before = frozenset(now)
 
 
@@ -80,7 +80,7 @@ def _drifted(reconciliation: Reconciliation) -> Iterator[str]:
             )
             yield (
                 f"another writer keeps changing {pair}: {value_text}; {observation.corrections} corrections of {values}"
-                " were undone, so it is left alone until the window passes or its document changes"
+                " were reverted; corrections stop until the window has passed or the document changes"
             )
         elif observation.corrected_at and observation.corrected_at[-1] >= reconciliation.started_at:
             yield f"drift corrected: {pair} was {value_text}"
@@ -95,7 +95,7 @@ def _failure_lines(outcome: Outcome) -> Iterator[str]:
             case Rejected(name=name, message=message):
                 yield f"rejected: {pair}: {name}: {escaped(message)}"
             case Held():
-                yield f"held: {pair}: it waits for another change"
+                yield f"held: {pair}: waits for another change"
             case Unknown(reason=reason):
                 yield f"unknown: {pair}: {escaped(reason)}"
             case _:

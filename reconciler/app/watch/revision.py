@@ -25,8 +25,8 @@ from reconciler.manifest.project.selection import for_cluster
 from reconciler.quota.planner.desired_state import DesiredState, merge
 
 _REF_INVENTORY: Final = (
-    "inventory.gitRef is for pipelines, whose machines forget everything; kquota watch keeps its records in a file:"
-    " name one under inventory.file, or leave it away"
+    "inventory.gitRef is for CI jobs without a persistent disk; kquota watch stores its records in a file:"
+    " set inventory.file, or remove inventory.gitRef"
 )
 
 
@@ -47,7 +47,7 @@ class RevisionPaths:
     def __post_init__(self) -> None:
         for name in (self.folder, self.project):
             if name.startswith("/") or ".." in name.split("/"):
-                raise ConfigError(f"{name!r} is no path inside of the repository")
+                raise ConfigError(f"{name!r} is not a path inside the repository")
 
     def within(self, name: str) -> str:
         """Return a path of the project as a path in the commit."""
@@ -174,7 +174,7 @@ def _documents(
 ) -> tuple[DesiredState, tuple[Problem, ...]]:
     """Return the desired state of one cluster, and warnings; problems are added to ``problems``."""
     if not project_cluster.manifests:
-        words = f"nothing says where the manifests of {project_cluster.name} are (spec.manifests)"
+        words = f"no manifests are configured for {project_cluster.name} (spec.manifests)"
         problems.append(Problem(project.path, project_cluster.line, 1, words))
         return DesiredState(), ()
     base = "" if places.within(".") == "." else places.within(".") + "/"

@@ -72,5 +72,5 @@ def _read(path: Path) -> WatchStateContent:
     except ConfigError as error:
         raise InventoryError(
             f"{path} is damaged or not of this version: {error.message}",
-            hint="without it the branch is read anew and earlier removals no longer count: remove it if that is meant",
+            hint="delete it to start over: the branch is read again, and earlier removals no longer count",
         ) from error

@@ -70,8 +70,8 @@ def test_what_is_done_or_was_nothing_to_do_waits_for_news():
 @pytest.mark.parametrize(
     ("result", "visibility", "note"),
     [
-        (Unknown(reason="cut off"), PairVisibility.NOT_YET, "1 of unknown fate or not sent"),
-        (None, PairVisibility.UNCHECKED, "1 of unknown fate or not sent"),
+        (Unknown(reason="cut off"), PairVisibility.NOT_YET, "1 unknown or not sent"),
+        (None, PairVisibility.UNCHECKED, "1 unknown or not sent"),
         (Applied(), PairVisibility.NOT_YET, "1 not yet visible on every broker"),
         (Applied(), PairVisibility.UNCHECKED, "1 not yet visible on every broker"),
         (HELD, PairVisibility.UNCHECKED, "1 held"),

@@ -75,7 +75,7 @@ def test_a_task_that_ends_takes_the_others_with_it() -> None:
     crew, died, stopped = supervised(lambda crew: {"a": crew.waits("a"), "watch": crew.ends()})
     assert died is not None
     assert (died.name, died.reason) == ("watch", None)
-    assert "not asked to stop" in str(died)
+    assert "ended unexpectedly" in str(died)
     assert stopped
     assert crew.told == ["a cancelled"]
 

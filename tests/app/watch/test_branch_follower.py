@@ -199,7 +199,7 @@ def test_a_last_good_commit_that_is_good_no_longer_is_told(watched: Following, c
     watched.restarted()
     watched.restore()
     assert watched.follower.in_force is None
-    assert "cannot be used any more" in said(caplog, logging.ERROR)[0]
+    assert "can no longer be used" in said(caplog, logging.ERROR)[0]
 
 
 def test_a_rewritten_history_is_taken_with_a_clear_warning(watched: Following, caplog):
@@ -211,7 +211,7 @@ def test_a_rewritten_history_is_taken_with_a_clear_warning(watched: Following, c
     watched.look()
     assert watched.in_force == forced
     assert said(caplog, logging.WARNING) == [
-        f"the history of the branch was rewritten: {good[:12]} is no part of it any more; {forced[:12]} replaces it"
+        f"the history of the branch was rewritten: it no longer contains {good[:12]}; {forced[:12]} replaces it"
     ]
 
 
@@ -259,7 +259,7 @@ def test_a_trusted_file_that_changes_is_read_without_a_commit(tmp_path: Path, ca
     watched.look()
     assert [one.commit for one in watched.taken] == [good, good]
     assert not watched.taken[1].has_settings_of(watched.taken[0])
-    assert f"{good[:12]} stays in force; its settings are read anew" in said(caplog, logging.INFO)
+    assert f"{good[:12]} stays in force; its settings were reloaded" in said(caplog, logging.INFO)
     trusted.unlink()
     watched.look()
     assert watched.follower.refused == good

@@ -78,7 +78,7 @@ def test_what_stands_is_said_once_and_its_end_too(told):
     )
     assert told(withheld("alice")) == []
     assert len(told(withheld("alice", "bob"))) == 1
-    assert told(LOOKED) == ["prod: in order again"]
+    assert told(LOOKED) == ["prod: recovered"]
     assert told(LOOKED) == []
 
 
@@ -115,7 +115,7 @@ def test_what_was_done_is_said_with_counts_and_commit(told):
     assert told(replace(LOOKED, outcome=outcome)) == [
         "prod: 2 applied, 1 rejected, 1 held, 1 unknown for aaaaaaaaaaaa",
         "prod: rejected: user=u2 producer_byte_rate: POLICY_VIOLATION: no",
-        "prod: held: user=u3 producer_byte_rate: it waits for another change",
+        "prod: held: user=u3 producer_byte_rate: waits for another change",
         "prod: unknown: user=u4 producer_byte_rate: cut off",
     ]
 
@@ -151,4 +151,4 @@ def test_a_correction_is_said_and_an_earlier_one_is_not_said_again(told):
 def test_somebody_who_fights_us_is_named_with_values_of_each_round(told):
     (line,) = told(sighting(fought=True, corrections=2, overwritten=(7.0, None), live=9.0))
     assert "keeps changing user=alice producer_byte_rate: 9 B/s instead of 2 KiB/s" in line
-    assert "2 corrections of 7 B/s, no limit were undone" in line
+    assert "2 corrections of 7 B/s, no limit were reverted" in line

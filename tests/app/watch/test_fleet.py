@@ -362,7 +362,7 @@ def test_removals_of_an_hour_are_counted_together_and_survive_a_restart(
         # An hour later the window has moved on.
         await yard.clock.turn(3600.0)
         assert yard.cluster("prod").truth.value(BOB, RATE) is None
-        assert "prod: in order again" in lines(caplog)
+        assert "prod: recovered" in lines(caplog)
 
     yard.play(first)
     yard.state = WatchState(tmp_path / "watch.json")
@@ -467,7 +467,7 @@ def test_somebody_who_fights_us_is_named_with_values(yard: Yard, caplog):
         assert yard.cluster("prod").truth.value(ALICE, RATE) == 8 * MIB
         texts = [text for text in lines(caplog) if "keeps changing" in text]
         assert len(texts) == 1
-        assert "corrections of 5 MiB/s, 6 MiB/s, 7 MiB/s were undone" in texts[0]
+        assert "corrections of 5 MiB/s, 6 MiB/s, 7 MiB/s were reverted" in texts[0]
 
     yard.play(story)
 

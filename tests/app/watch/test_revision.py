@@ -81,7 +81,7 @@ def test_a_path_that_matches_nothing_is_a_problem(tmp_path: Path):
 def test_a_project_without_manifests_is_a_problem(tmp_path: Path):
     origin = Origin(tmp_path)
     commit(origin.top, {"kquota.yaml": cluster()})
-    with pytest.raises(ManifestErrors, match="nothing says where the manifests of prod are"):
+    with pytest.raises(ManifestErrors, match="no manifests are configured for prod"):
         read(origin)
 
 
@@ -92,7 +92,7 @@ def test_records_in_a_ref_are_for_pipelines(tmp_path: Path):
         "spec: {manifests: [quotas], inventory: {gitRef: refs/kquota}}\n"
     )
     commit(origin.top, {"kquota.yaml": project + cluster(), "quotas/a.yaml": quota("alice")})
-    with pytest.raises(ManifestErrors, match=r"inventory\.gitRef is for pipelines"):
+    with pytest.raises(ManifestErrors, match=r"inventory\.gitRef is for CI jobs"):
         read(origin)
 
 

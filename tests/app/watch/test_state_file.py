@@ -70,7 +70,7 @@ def test_damage_is_never_an_empty_state(tmp_path: Path, content: bytes):
     path.write_bytes(content)
     with pytest.raises(InventoryError, match=r"damaged|cannot be read") as caught:
         WatchState(path)
-    assert "remove it" in caught.value.hint
+    assert "delete it" in caught.value.hint
     assert path.read_bytes() == content
 
 

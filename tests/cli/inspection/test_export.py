@@ -201,7 +201,7 @@ def test_apply_from_standard_input_names_every_flag_before_it_asks_the_cluster(k
     unreachable = ("--bootstrap-server", "127.0.0.1:1")
     ran = kquota("apply", "-", *unreachable, "--yes", stdin=text)
     assert ran.code == 3
-    assert "if they are meant, add --allow-defaults --allow-small-values" in ran.err
+    assert "if this is intended, add --allow-defaults --allow-small-values" in ran.err
     assert "127.0.0.1:1" not in ran.err
     flags = ("--yes", "--allow-defaults", "--allow-small-values")
     with SandboxThread() as empty:

@@ -185,7 +185,7 @@ def test_a_file_that_lists_no_clients_is_refused_before_anything_is_asked(kquota
     (prod / "clients.csv").write_text("name\na\n")
     ran = kquota("plan", "--principals", "clients.csv")
     assert ran.code == 1
-    assert "clients.csv:1: the first line must name the columns" in ran.err
+    assert "clients.csv:1: the first line must list columns" in ran.err
 
 
 def test_without_the_right_to_list_users_a_plan_goes_on(kquota, prod, sandbox):

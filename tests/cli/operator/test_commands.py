@@ -60,7 +60,7 @@ def broken(folder):
                 "--operator-namespace",
                 "k",
             ],
-            "asks the operator",
+            "cannot be combined with --bootstrap-server",
         ),
         (["override", "list", "--kubernetes", "--cluster", "c"], "--operator-namespace"),
     ],

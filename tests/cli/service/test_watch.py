@@ -54,7 +54,7 @@ def test_a_restart_writes_nothing(folder: Path, sandbox, watched: Watched):
     watch = Watch(folder)
     with watch:
         watch.says("prod: 1 applied")
-        watch.says("prod: in order again")
+        watch.says("prod: recovered")
         watch.end()
     files = [watch.state / "watch.json", watch.state / ".kquota/inventory.json"]
     before = [(file.read_bytes(), file.stat().st_mtime_ns) for file in files]
@@ -142,7 +142,7 @@ def test_an_override_of_the_night_shift_holds_and_ends(folder: Path, sandbox, kq
     )
     watched.commit(quota("alice"))
     with Watch(folder) as watch:
-        watch.says("prod: in order again")
+        watch.says("prod: recovered")
         words = (
             "override",
             "user=alice",
@@ -194,7 +194,7 @@ def test_an_override_that_has_ended_is_reverted_without_another_command(
         "--yes",
     )
     with Watch(folder) as watch:
-        watch.says("prod: in order again")
+        watch.says("prod: recovered")
         until(lambda: kquota(*words, *project).code == 0)
         until(lambda: rate(sandbox, "alice") == 10 * MIB, lambda: watch.log)
     assert "20971520" in (folder / "origin" / ".kquota" / "audit.jsonl").read_text()
@@ -235,7 +235,7 @@ def test_the_password_of_a_url_and_of_the_project_are_never_said(folder: Path, s
         (("nowhere", "--state-dir", "s"), "there is no folder"),
         (("ext::sh -c id", "--state-dir", "s"), "are not run"),
         (("origin", "--branch", "-x", "--state-dir", "s"), "cannot be the name of a branch"),
-        (("origin", "--path", "../up", "--state-dir", "s"), "no path inside of the repository"),
+        (("origin", "--path", "../up", "--state-dir", "s"), "not a path inside the repository"),
         (
             ("origin", "--metrics-address", "nonsense", "--state-dir", "s"),
             "is no address to listen on",

@@ -190,7 +190,7 @@ def test_a_rebuild_needs_something_to_read(kquota, project, export):
     ingest(kquota, "--file", export)
     done = ingest(kquota, "--rebuild")
     assert done.code == 1
-    assert "name files (--file) or a Prometheus" in done.err
+    assert "pass files (--file) or a Prometheus" in done.err
 
 
 def test_without_a_project_everything_is_typed(kquota, folder, export):

@@ -102,11 +102,11 @@ def test_files_have_to_be_about_the_clusters_that_were_typed(tmp_path, monkeypat
     ClusterSelection(names=("a",)).check({"ia"})
     ClusterSelection(every=True).check({"ia"})
     ClusterSelection(ids=("x", "y")).check({"x", "y"})
-    with pytest.raises(UsageError, match="files are about cluster ib, and only a was chosen"):
+    with pytest.raises(UsageError, match="the files are for cluster ib, but only a is selected"):
         ClusterSelection(names=("a",)).check({"ia", "ib"})
-    with pytest.raises(UsageError, match="files are about cluster other, and only a, b was"):
+    with pytest.raises(UsageError, match="the files are for cluster other, but only a, b is"):
         ClusterSelection(every=True).check({"other"})
-    with pytest.raises(UsageError, match="no file is about b"):
+    with pytest.raises(UsageError, match="no file is for b"):
         ClusterSelection(names=("a", "b")).check({"ia"})
-    with pytest.raises(UsageError, match="no file is about y"):
+    with pytest.raises(UsageError, match="no file is for y"):
         ClusterSelection(ids=("x", "y")).check({"x"})

@@ -117,7 +117,7 @@ def test_a_place_that_cannot_be_written_is_told_at_once(folder: Path) -> None:
     project(folder)
     (folder / "file").write_text("x")
     for out in (folder / "file", folder / "file" / "new"):
-        with pytest.raises(UsageError, match="no folder that may be written"):
+        with pytest.raises(UsageError, match="not a writable folder"):
             _ = places_of(out)
     (folder / "new" / "prod.yaml").mkdir(parents=True)
     with pytest.raises(UsageError, match="cannot be replaced"):
@@ -129,7 +129,7 @@ def test_a_place_that_cannot_be_written_is_told_at_once(folder: Path) -> None:
     [
         (["--cluster", "prod", "--out", "quotas"], "would be one of the manifests of prod"),
         (["--cluster", "prod", "--out", "theirs"], "not from kquota spark recommend"),
-        (["--cluster", "prod", "--out", "kquota.yaml/x"], "no folder that may be written"),
+        (["--cluster", "prod", "--out", "kquota.yaml/x"], "not a writable folder"),
         (["--cluster-id", PROD, "--out", "new"], "--out needs the name that a project gives"),
     ],
 )

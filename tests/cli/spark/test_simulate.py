@@ -195,7 +195,7 @@ def test_a_file_of_another_cluster_than_the_one_that_was_typed_is_refused(
         assert fine.code == 3, fine.err
         refused = kquota(*words, "strange.json", *chosen)
         assert refused.code == 1
-        assert "files are about cluster strange, and only" in refused.err
+        assert "the files are for cluster strange, but only" in refused.err
 
 
 @pytest.mark.integration
