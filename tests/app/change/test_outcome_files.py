@@ -51,4 +51,4 @@ def test_an_outcome_that_cannot_be_written_is_a_warning_and_no_file(tmp_path: Pa
     cluster = replace(target("prod"), root=tmp_path)
     assert keep_outcome(notices, cluster, result(), None) is None
     (notice,) = notices.notices
-    assert "the outcome could not be kept" in str(notice)
+    assert "the outcome file could not be written" in str(notice)
