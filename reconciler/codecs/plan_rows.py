@@ -70,25 +70,33 @@ def change_row(
     change: QuotaChange, effect: Effect | None, precondition: Precondition
 ) -> dict[str, Json]:
     """Return one change. ``actions`` is an array, so that a later kind of change may have two."""
+    entity, key, claim, owner = change.entity, change.key, change.claim, change.owner
     row: dict[str, Json] = {
-        "entity": entity_json(change.entity),
-        "text": entity_text(change.entity),
-        "level": level(change.entity),
-        "key": str(change.key),
+        "entity": entity_json(entity),
+        "text": entity_text(entity),
+        "level": level(entity),
+        "key": str(key),
         "actions": [change.action],
         "cause": str(change.cause),
         "before": value_json(change.before),
         "after": value_json(change.after),
         "reason": REASONS[change.cause],
         "note": change.note,
-        "owner": None if change.owner is None else _owner(change.owner),
+        "owner": None
+        if owner is None
+        else {
+            "document": owner.document,
+            "deletionPolicy": None if owner.deletion_policy is None else str(owner.deletion_policy),
+            "since": owner.since,
+        },
         "record": None
         if precondition.applied is None and not precondition.document
         else {"value": value_json(precondition.applied), "document": precondition.document},
-        **claim_place(change.claim, change.key),
-        "document": change.claim.document if change.claim is not None else None,
+        "file": None if claim is None else claim.path,
+        "line": None if claim is None else claim.line_of(key),
+        "document": None if claim is None else claim.document,
     }
-    if change.claim is not None and (selection := change.claim.selection_of(change.key)):
+    if claim is not None and (selection := claim.selection_of(key)):
         row["selection"] = selection
     if effect is not None:
         row["effect"] = {
@@ -98,15 +106,6 @@ def change_row(
             "factor": effect.factor,
         }
     return row
-
-
-def _owner(owner: Owner) -> dict[str, Json]:
-    policy = owner.deletion_policy
-    return {
-        "document": owner.document,
-        "deletionPolicy": None if policy is None else str(policy),
-        "since": owner.since,
-    }
 
 
 def change_summary(change: QuotaChange) -> dict[str, Json]:

@@ -37,7 +37,7 @@ def intended(outcome: Outcome, pairs: Collection[Pair]) -> tuple[Mapping[str, ob
         outcome: The outcome of the run at its start.
         pairs: The pairs that are about to be sent.
     """
-    run, unchecked = _run(outcome, outcome.started_at), PairVisibility.UNCHECKED.value
+    run, unchecked = _run(outcome, outcome.started_at), str(PairVisibility.UNCHECKED)
     return tuple(
         {
             **run,
@@ -70,7 +70,7 @@ def entries(outcome: Outcome, pairs: Collection[Pair] = ()) -> tuple[Mapping[str
                 **run,
                 **_change(pair.change),
                 "outcome": pair.status_text,
-                "seen": pair.visibility.value,
+                "seen": str(pair.visibility),
                 "found": value_json(pair.observed_value),
                 "words": _result_text(pair),
                 **({"intendedAt": began} if was_intended else {}),
@@ -108,9 +108,7 @@ def settled(
         if open_intents is None:
             intent = owned.intents[pair]
             audit_entries.append({**_bare(owned.cluster_id, pair, intent, origin, now), **closing})
-        elif (
-            entry := open_intents.get(pair_name(entity_json(pair[0]), pair[1].value))
-        ) is not None:
+        elif (entry := open_intents.get(pair_name(entity_json(pair[0]), str(pair[1])))) is not None:
             audit_entries.append({**entry, **closing, "intendedAt": entry["time"]})
     return tuple(audit_entries)
 
@@ -138,11 +136,11 @@ def _bare(
         "clusterId": cluster_id,
         "digest": "",
         "entity": entity_json(pair[0]),
-        "key": pair[1].value,
+        "key": str(pair[1]),
         "after": value_json(intent.value),
         "cause": "",
         "document": intent.owner.document,
-        "seen": PairVisibility.UNCHECKED.value,
+        "seen": str(PairVisibility.UNCHECKED),
         "found": None,
         "intendedAt": time,
     }
@@ -162,10 +160,10 @@ def _run(outcome: Outcome, at: float) -> Mapping[str, object]:
 def _change(change: QuotaChange) -> Mapping[str, object]:
     return {
         "entity": entity_json(change.entity),
-        "key": change.key.value,
+        "key": str(change.key),
         "before": value_json(change.before),
         "after": value_json(change.after),
-        "cause": change.cause.value,
+        "cause": str(change.cause),
         "document": _document(change),
     }
 

@@ -121,7 +121,7 @@ def planned(folder: Path, *options: str) -> FleetPlan:
     wall = time.monotonic() - began
     document = json.loads((folder / "out.json").read_text())
     # A single cluster has no summary: its document is the plan itself, which is printed only for a success.
-    rows = document["summary"] if "summary" in document else [{"result": "ok"}]
+    rows = document.get("summary", [{"result": "ok"}])
     results: dict[str, int] = {}
     for row in rows:
         results[row["result"]] = results.get(row["result"], 0) + 1
