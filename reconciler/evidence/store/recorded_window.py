@@ -53,6 +53,11 @@ class RecordedWindow:
     reason: str = ""
 
     @property
+    def snapshot_id(self) -> str:
+        """The last quota snapshot before the end; "" = none."""
+        return self.limits.snapshot.snapshot_id if self.limits.snapshot else ""
+
+    @property
     def rows(self) -> int:
         """The number of samples of all days."""
         return sum(manifest.rows for manifest in self.samples)
@@ -83,7 +88,7 @@ class RecordedWindow:
             made_ms=made_ms,
             step_ms=self.cadence.step_ms,
             coverage_ppm=coverage_ppm,
-            snapshot_id=self.limits.snapshot.snapshot_id if self.limits.snapshot else "",
+            snapshot_id=self.snapshot_id,
             partial=tuple(dict.fromkeys(partial)),
             counts=states_of_all(self.samples),
             stale=self.reason,

@@ -12,21 +12,21 @@ from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from reconciler.base.protocols import Progress
-from reconciler.errors import LakeConflict, UsageError
+from reconciler.errors import UsageError
 from reconciler.evidence.spark.runtime.job import Job, job_option
-from reconciler.evidence.spark.tables import bounded_rows, reader, unit_writer
+from reconciler.evidence.spark.tables import bounded_rows, reader, result_writer
+from reconciler.evidence.spark.tables.time_window import TimeWindow
 from reconciler.evidence.spark.usage import (
     impact_query,
     recommendation,
     report_rows,
     sample_windows,
 )
-from reconciler.evidence.spark.usage.candidate_plans import inputs_of, text_of
+from reconciler.evidence.spark.usage.candidate_plans import text_of
 from reconciler.evidence.spark.usage.impact_query import BUCKET, bucket_of_row
 from reconciler.evidence.spark.usage.recommendation import BUMPED, CASES, PINNED, SizingParameters
 from reconciler.evidence.store import recorded_window
 from reconciler.evidence.store.lake import Lake
-from reconciler.evidence.store.manifest import Unit
 from reconciler.evidence.store.recorded_window import RecordedWindow
 from reconciler.manifest.project.file import parse
 from reconciler.manifest.project.simulation_policy import policy_of
@@ -116,15 +116,13 @@ class RecommendationResult:
 
 
 def advised(
-    spark: SparkSession, lake: Lake, settings: RecommendationRequest, progress: Progress
+    spark: SparkSession, lake: Lake, work: RecommendationRequest, progress: Progress
 ) -> RecommendationResult:
     """Size every bucket, commit all rows, and report the most significant.
 
     Raises:
         LakeError: The lake cannot be read or written.
-        LakeConflict: Another run committed the same day of the same cluster in the meantime.
     """
-    work = settings
     progress("reading the lake", 0, 0)
     recorded_windows = [
         recorded_window.opened(lake, cluster_id, work.from_ms, work.to_ms)
@@ -139,15 +137,17 @@ def advised(
     samples = sample_windows.samples(spark, lake, counting)
     cases = _cases(spark, lake, samples, counting, work).persist()
     try:
-        commit_result = _committed(lake, samples, cases, counting, work, progress=progress)
-        if commit_result.conflicts:
-            raise LakeConflict(
-                f"another run wrote {RECOMMENDATION.name} of {work.sizing.day} meanwhile",
-                hint="run it again",
-            )
-        return _build_result(
-            reader.of(spark, lake, RECOMMENDATION, commit_result.manifests), notes, work
+        progress("buckets to size", 0, 0)
+        manifests = result_writer.commit_results(
+            lake,
+            recommendation.recommendations(samples, cases, work.sizing, broadcast=fits(cases)),
+            RECOMMENDATION,
+            [window.cluster_id for window in counting],
+            span=TimeWindow(from_ms=work.from_ms, to_ms=work.to_ms),
+            progress=progress,
+            snapshots={window.cluster_id: window.snapshot_id for window in counting},
         )
+        return _build_result(reader.of(spark, lake, RECOMMENDATION, manifests), notes, work)
     finally:
         cases.unpersist()
 
@@ -272,29 +272,6 @@ def _sizable(
 def fits(cases: DataFrame) -> bool:
     """Whether the cases are few enough for a broadcast to every executor."""
     return cases.count() <= MOST_BROADCAST
-
-
-def _committed(
-    lake: Lake,
-    samples: DataFrame,
-    cases: DataFrame,
-    windows: Sequence[RecordedWindow],
-    work: RecommendationRequest,
-    *,
-    progress: Progress,
-) -> unit_writer.CommitResult:
-    progress("buckets to size", 0, 0)
-    generations: list[unit_writer.NextGeneration] = []
-    for window in windows:
-        unit = Unit(table=RECOMMENDATION, cluster_id=window.cluster_id, day=work.sizing.day)
-        generations.append(
-            unit_writer.NextGeneration(
-                unit=unit, after=lake.manifest(unit), inputs=inputs_of(window)
-            )
-        )
-
-    rows = recommendation.recommendations(samples, cases, work.sizing, broadcast=fits(cases))
-    return unit_writer.committed(lake, rows, generations, progress)
 
 
 def _build_result(

@@ -25,27 +25,11 @@ MOST_CURVES: Final = 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReportSettings:
-    """Window, clusters and capacities, as for ``usage`` and ``capacity``."""
+class ReportSettings(capacity.CapacitySettings):
+    """Window, clusters and capacities, as for ``capacity``, and curves, as for ``usage``."""
 
-    from_ms: int = job_option("begin of the window", metavar="MS")
-    to_ms: int = job_option("end of the window, not included", metavar="MS")
-    capacity: tuple[str, ...] = job_option(
-        "bytes/s that a broker of a cluster can take and give; may be repeated",
-        default=(),
-        metavar=capacity.FORM,
-    )
-    replication_factor: int | None = job_option(
-        "assumed replication factor where replication was not recorded", default=None, metavar="N"
-    )
-    cluster: tuple[str, ...] = job_option(
-        "only this cluster id; may be repeated", default=(), metavar="ID"
-    )
     most: int = job_option("rows of each table to show", default=100, metavar="N")
     curves: int = job_option("curves", default=12, metavar="N")
-
-    def __post_init__(self) -> None:
-        _ = capacity.capacity_rows(self.capacity, self.replication_factor)
 
 
 def run(
@@ -58,24 +42,15 @@ def run(
         LakeError: The lake cannot be read or written.
     """
     span = TimeWindow(from_ms=settings.from_ms, to_ms=settings.to_ms)
-    window = {"from_ms": settings.from_ms, "to_ms": settings.to_ms, "most": settings.most}
-    used = usage.run(
-        spark,
-        lake,
-        usage.UsageSettings(**window, cluster=settings.cluster, curves=settings.curves),
-        progress,
+    use_settings = usage.UsageSettings(
+        from_ms=settings.from_ms,
+        to_ms=settings.to_ms,
+        most=settings.most,
+        cluster=settings.cluster,
+        curves=settings.curves,
     )
-    carried = capacity.run(
-        spark,
-        lake,
-        capacity.CapacitySettings(
-            **window,
-            cluster=settings.cluster,
-            capacity=settings.capacity,
-            replication_factor=settings.replication_factor,
-        ),
-        progress,
-    )
+    used = usage.run(spark, lake, use_settings, progress)
+    carried = capacity.run(spark, lake, settings, progress)
     progress("what-if and recommendations", 0, 0)
     left_out = {**used.left_out, **carried.left_out}
     newest = {table: _newest(lake, table, settings, span) for table in (IMPACT_ROW, RECOMMENDATION)}

@@ -9,21 +9,20 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from reconciler.base.protocols import Progress
-from reconciler.errors import LakeConflict, UsageError
+from reconciler.errors import UsageError
 from reconciler.evidence.spark.runtime.job import Job, job_option
-from reconciler.evidence.spark.tables import bounded_rows, reader, unit_writer
+from reconciler.evidence.spark.tables import bounded_rows, reader, result_writer
+from reconciler.evidence.spark.tables.time_window import TimeWindow
 from reconciler.evidence.spark.usage import impact_query, impact_summary, simulation
 from reconciler.evidence.spark.usage import sample_windows as windows_
 from reconciler.evidence.spark.usage.candidate_plans import (
     CandidateLimits,
     SimulationRequest,
-    inputs_of,
     read,
     text_of,
 )
 from reconciler.evidence.store import recorded_window
 from reconciler.evidence.store.lake import Lake
-from reconciler.evidence.store.manifest import Unit
 from reconciler.evidence.store.recorded_window import RecordedWindow
 from reconciler.manifest.project.file import parse
 from reconciler.manifest.project.simulation_policy import policy_of
@@ -44,15 +43,13 @@ NO_LABELS: Final = "labels of documents (tiers) were not read: tiers are those o
 
 
 def simulated(
-    spark: SparkSession, lake: Lake, settings: SimulationRequest, progress: Progress
+    spark: SparkSession, lake: Lake, work: SimulationRequest, progress: Progress
 ) -> Simulation:
     """Simulate, commit all rows, and report the worst.
 
     Raises:
         LakeError: The lake cannot be read or written.
-        LakeConflict: Another run committed the same day of the same cluster in the meantime.
     """
-    work = settings
     progress("reading the lake", 0, 0)
     windows = [
         recorded_window.opened(lake, candidate.cluster_id, work.from_ms, work.to_ms)
@@ -68,7 +65,6 @@ def simulated(
     try:
         progress("what the change asks for", 0, 0)
         broadcast = fits(asked_rows)
-        generations = [_next(lake, window, work) for _, window in counting]
         impact_rows = simulation.impacts(
             samples,
             asked_rows,
@@ -77,13 +73,17 @@ def simulated(
             broadcast=broadcast,
             consumers=work.policy.consumers,
         )
-        commit_result = unit_writer.committed(lake, impact_rows, generations, progress)
-        if commit_result.conflicts:
-            raise LakeConflict(
-                f"another run wrote {IMPACT_ROW.name} of {work.day} meanwhile", hint="run it again"
-            )
+        manifests = result_writer.commit_results(
+            lake,
+            impact_rows,
+            IMPACT_ROW,
+            changes,
+            span=TimeWindow(from_ms=work.from_ms, to_ms=work.to_ms),
+            progress=progress,
+            snapshots={window.cluster_id: window.snapshot_id for _, window in counting},
+        )
         progress("what is worst", 0, 0)
-        impact_rows = reader.of(spark, lake, IMPACT_ROW, commit_result.manifests).persist()
+        impact_rows = reader.of(spark, lake, IMPACT_ROW, manifests).persist()
         try:
             return impact_summary.simulation(
                 impact_rows, asked_rows, notes, work.policy, max_rows=work.most
@@ -108,17 +108,6 @@ def _change(candidate: CandidateLimits, window: RecordedWindow) -> impact_query.
         after=candidate.after(window.state),
         recorded=window.limits.recorded(window.cluster_id),
         callback=candidate.callback,
-    )
-
-
-def _next(
-    lake: Lake, window: RecordedWindow, work: SimulationRequest
-) -> unit_writer.NextGeneration:
-    unit = Unit(table=IMPACT_ROW, cluster_id=window.cluster_id, day=work.day)
-    return unit_writer.NextGeneration(
-        unit=unit,
-        after=lake.manifest(unit),
-        inputs=inputs_of(window),
     )
 
 

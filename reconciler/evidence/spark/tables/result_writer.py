@@ -10,7 +10,7 @@ from reconciler.errors import LakeConflict
 from reconciler.evidence.spark.tables import unit_writer
 from reconciler.evidence.spark.tables.time_window import TimeWindow
 from reconciler.evidence.store.lake import Lake
-from reconciler.evidence.store.manifest import Unit
+from reconciler.evidence.store.manifest import Manifest, Unit
 from reconciler.usage.tables import Table
 
 TRIES: Final = 5
@@ -24,35 +24,47 @@ def commit_results(
     *,
     span: TimeWindow,
     progress: Progress,
-    inputs: Mapping[str, str] | None = None,
-) -> int:
+    snapshots: Mapping[str, str] | None = None,
+) -> tuple[Manifest, ...]:
     """Commit the rows of a result for each cluster; a cluster without rows gets an empty unit, which is a result too.
 
-    Returns:
-        The number of committed rows.
+    Args:
+        lake: The lake.
+        frame: Rows of these clusters and of the last day of the window.
+        table: Their table.
+        clusters: Cluster ids.
+        span: The window.
+        progress: Called after each unit.
+        snapshots: Ids of the snapshots that the rows rely on, by cluster, for the manifests.
 
     Raises:
         LakeConflict: Other writers committed first :data:`TRIES` times.
         LakeError: The lake cannot be read or written.
     """
-    result_inputs = {"from_ms": str(span.from_ms), "to_ms": str(span.to_ms), **(inputs or {})}
+    window = {"from_ms": str(span.from_ms), "to_ms": str(span.to_ms)}
     units = [
         Unit(table=table, cluster_id=cluster_id, day=span.last_day)
         for cluster_id in sorted(set(clusters))
     ]
-    total = 0
+    manifests: list[Manifest] = []
     for _ in range(TRIES):
         generations = [
-            unit_writer.NextGeneration(unit=unit, after=lake.manifest(unit), inputs=result_inputs)
+            unit_writer.NextGeneration(
+                unit=unit,
+                after=lake.manifest(unit),
+                inputs=window
+                if snapshots is None
+                else {**window, "snapshot_id": snapshots[unit.cluster_id]},
+            )
             for unit in units
         ]
         names = [unit.cluster_id for unit in units]
         commit_result = unit_writer.committed(
             lake, frame.where(frame.cluster_id.isin(names)), generations, progress
         )
-        total += commit_result.rows
+        manifests += commit_result.manifests
         if not commit_result.conflicts:
-            return total
+            return tuple(manifests)
         units = list(
             commit_result.conflicts
         )  # a result does not depend on the unit that it replaces

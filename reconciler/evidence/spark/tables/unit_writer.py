@@ -37,7 +37,6 @@ class NextGeneration:
     unit: Unit
     after: Manifest | None
     inputs: Mapping[str, str] = field(default_factory=dict[str, str])
-    counts: Mapping[str, int] = field(default_factory=dict[str, int])
     partial: tuple[str, ...] = ()
 
 
@@ -144,7 +143,6 @@ def committed(
                     generation.unit,
                     unit_files,
                     generation.after,
-                    counts=generation.counts,
                     inputs=generation.inputs,
                     partial=generation.partial,
                 )

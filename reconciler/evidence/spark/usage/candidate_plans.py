@@ -16,7 +16,7 @@ from reconciler.errors import UsageError
 from reconciler.evidence.store import recorded_window
 from reconciler.evidence.store.files import arrow_tables
 from reconciler.evidence.store.lake import Lake, UnitContent
-from reconciler.evidence.store.manifest import Manifest, Unit
+from reconciler.evidence.store.manifest import Unit
 from reconciler.quota.planner.plan import Plan, apply_to
 from reconciler.quota.state import QuotaState
 from reconciler.usage.impact.query import ImpactQuery
@@ -145,23 +145,19 @@ def by_core(lake: Lake, work: SimulationRequest) -> Simulation:
 
 def _keep(
     lake: Lake, day: dt.date, window: recorded_window.RecordedWindow, rows: Sequence[ImpactRow]
-) -> Manifest:
+) -> None:
     """Commit all rows to the lake."""
-    unit = Unit(table=IMPACT_ROW, cluster_id=window.cluster_id, day=day)
-    table = arrow_tables.schema(IMPACT_ROW)
     table_rows = pa.Table.from_pylist(
-        [columns_of(impact_row) | {"day": day} for impact_row in rows], schema=table
+        [columns_of(impact_row) | {"day": day} for impact_row in rows],
+        schema=arrow_tables.schema(IMPACT_ROW),
     )
-    return lake.update(unit, lambda _: UnitContent(rows=table_rows, inputs=inputs_of(window)))
-
-
-def inputs_of(window: recorded_window.RecordedWindow) -> dict[str, str]:
-    """Return the inputs of a window's rows, for the manifest."""
-    return {
+    inputs = {
         "from_ms": str(window.from_ms),
         "to_ms": str(window.to_ms),
-        "snapshot_id": window.limits.snapshot.snapshot_id if window.limits.snapshot else "",
+        "snapshot_id": window.snapshot_id,
     }
+    unit = Unit(table=IMPACT_ROW, cluster_id=window.cluster_id, day=day)
+    _ = lake.update(unit, lambda _: UnitContent(rows=table_rows, inputs=inputs))
 
 
 def columns_of(row: ImpactRow) -> dict[str, object]:
