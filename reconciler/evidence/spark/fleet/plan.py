@@ -23,12 +23,11 @@ from pyspark.sql.types import BooleanType, LongType, StringType, StructField, St
 
 from reconciler.errors import LakeError
 from reconciler.evidence.spark.fleet.plan_inputs import PlanFrames, cluster_sides
-from reconciler.evidence.spark.limits.entities import level, normal
+from reconciler.evidence.spark.limits.entities import is_known, normal
 from reconciler.evidence.spark.tables.schemas import conforming, struct
 from reconciler.quota.entity import DEFAULT
 from reconciler.quota.entity import level as level_of
 from reconciler.quota.entity_forms import canonical_text
-from reconciler.quota.keys import COLUMNS
 from reconciler.quota.planner.comparison import compare
 from reconciler.quota.planner.plan import Finding, QuotaChange
 from reconciler.quota.policy import Rules
@@ -105,8 +104,6 @@ def _union(sides: PlanFrames) -> DataFrame:
             *PAIR, value.alias("value"), side.alias("side"), rare.cast("int").alias("rare")
         )
 
-    is_known_key = fn.col("quota_key").isin([str(key) for key in COLUMNS])
-    kinds = level(fn.col("user_kind"), fn.col("client_kind"), fn.col("ip_kind"))
     frozen = fn.broadcast(
         sides.documents.where("frozen").select("cluster_id", "document", fn.lit(1).alias("stopped"))
     )
@@ -121,7 +118,7 @@ def _union(sides: PlanFrames) -> DataFrame:
     return reduce(
         DataFrame.unionAll,
         [
-            marked(sides.live.where(is_known_key & kinds.isNotNull()), "live", value, plain),
+            marked(sides.live.where(is_known()), "live", value, plain),
             marked(sides.desired.where("not halted"), "declared", value, plain),
             marked(
                 sides.desired.where("halted"),

@@ -1,29 +1,31 @@
-"""Effective limits of clients (all keys, ten levels) and of the tags of buckets, with native Spark expressions for whole fleets.
+"""Effective limits of clients (all keys, ten levels) and of the tags of buckets, batch by batch in Python workers.
 
-Equal, row by row, to ``quota.precedence.resolve`` and ``usage.tags.limit_of``. Limits are those of one snapshot per
-cluster (:mod:`reconciler.evidence.spark.tables.latest_snapshots`).
+The order of the levels is that of ``quota.precedence`` and ``usage.tags``. Limits are those of one snapshot per cluster
+(:mod:`reconciler.evidence.spark.tables.latest_snapshots`).
 """
 
-from functools import reduce
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
-
-from reconciler.evidence.spark.limits.precedence_levels import (
-    CLIENT_SIDES,
-    IP_SIDES,
-    LevelGroup,
-    column,
-    laid_out,
-    levelled,
-    names_with,
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import (
+    DoubleType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
 )
-from reconciler.evidence.spark.tables.schemas import conforming
-from reconciler.quota.keys import COLUMNS, RULES
-from reconciler.usage.samples import KEY_OF
+
+from reconciler.evidence.spark.limits.limit_index import LimitIndex, LiveLimit, limits_of_client
+from reconciler.evidence.spark.tables.schemas import conforming, struct
+from reconciler.evidence.spark.usage.impact_query import bucket_of_row
+from reconciler.usage.samples import KEY_OF, QuotaType
 from reconciler.usage.tables import EFFECTIVE_QUOTA
-from reconciler.usage.tags import GroupKind
+from reconciler.usage.tags import entities_of
 
 CLIENT: Final = ("cluster_id", "user", "client_id", "ip")
 """The columns that identify a client; absent names are ""."""
@@ -31,26 +33,18 @@ CLIENT: Final = ("cluster_id", "user", "client_id", "ip")
 BUCKET: Final = ("cluster_id", "quota_type", "group_kind", "user", "client_id", "ip")
 """The columns that identify a bucket."""
 
-_OF_CLIENTS: Final = tuple(str(key) for key in COLUMNS if not RULES[key].on_ip)
-_OF_IPS: Final = tuple(str(key) for key in COLUMNS if RULES[key].on_ip)
-_NAMES_OF_KIND: Final = {
-    GroupKind.USER: {"user"},
-    GroupKind.CLIENT: {"client_id"},
-    GroupKind.PAIR: {"user", "client_id"},
-    GroupKind.IP: {"ip"},
-}
-_DEFAULTS: Final = names_with("default")
-"""A default applies only to clients that have such a name: an empty client id matches no level that has one."""
+_LIMIT: Final = (
+    StructField("value", DoubleType()),
+    StructField("quota_units", LongType()),
+    StructField("value_state", StringType()),
+    StructField("level", IntegerType()),
+    StructField("source_entity", StringType()),
+)
+"""The columns of :class:`LiveLimit`."""
 
-LEVELS_OF_KIND: Final = {
-    kind: tuple(
-        number
-        for number, named in names_with("named").items()
-        if {*named, *_DEFAULTS[number]} == names
-    )
-    for kind, names in _NAMES_OF_KIND.items()
-}
-"""The levels that tags of each kind can match (``usage.tags.entities_of``)."""
+_NONE: Final = (None, None, None, None, "")
+
+Batches = Iterator[pa.RecordBatch]
 
 
 def principals(clients: DataFrame, limits: DataFrame) -> DataFrame:
@@ -62,30 +56,33 @@ def principals(clients: DataFrame, limits: DataFrame) -> DataFrame:
         clients: :data:`CLIENT` and ``day``, each client once.
         limits: ``quota_entry`` of one snapshot per cluster; two values for one pair end the job.
     """
-    clients_with_limits = beside(clients, limits)
-    rows = [
-        fn.when(
-            can_have_limit(key),
-            fn.struct(fn.lit(key).alias("quota_key"), winner(key).alias("found")),
-        )
-        for key in (*_OF_CLIENTS, *_OF_IPS)
-    ]
-    # Each client becomes one row per key only after all joins.
-    effective_rows = clients_with_limits.select(
-        *CLIENT, "day", fn.explode(fn.array_compact(fn.array(*rows))).alias("row")
+    rows = clients.select(*CLIENT, "day").mapInArrow(
+        _resolving(LimitIndex(limits)), struct(EFFECTIVE_QUOTA)
     )
-    return conforming(
-        effective_rows.select(
-            *CLIENT,
-            "day",
-            "row.quota_key",
-            "row.found.value",
-            "row.found.quota_units",
-            "row.found.level",
-            fn.coalesce("row.found.source_entity", fn.lit("")).alias("source_entity"),
-        ),
-        EFFECTIVE_QUOTA,
-    )
+    return conforming(rows, EFFECTIVE_QUOTA)
+
+
+def _resolving(index: LimitIndex) -> Callable[[Batches], Batches]:
+    schema = to_arrow_schema(struct(EFFECTIVE_QUOTA))
+
+    def resolved(batches: Batches) -> Batches:
+        for batch in batches:
+            rows: list[tuple[object, ...]] = []
+            for cluster_id, user, client_id, ip, day in zip(
+                *(column.to_pylist() for column in batch.columns), strict=True
+            ):
+                limits = index.of(cluster_id)
+                for key, candidates in limits_of_client(limits, user, client_id, ip):
+                    value, units, _, level, source = candidates[0] if candidates else _NONE
+                    rows.append(
+                        (cluster_id, user, client_id, ip, key, value, units, level, source, day)
+                    )
+            columns = (
+                pa.array([row[at] for row in rows], field.type) for at, field in enumerate(schema)
+            )
+            yield pa.RecordBatch.from_arrays(list(columns), schema=schema)
+
+    return resolved
 
 
 def tags(buckets: DataFrame, limits: DataFrame) -> DataFrame:
@@ -99,78 +96,35 @@ def tags(buckets: DataFrame, limits: DataFrame) -> DataFrame:
         The columns of ``buckets`` with ``value``, ``quota_units``, ``value_state``, ``level`` (null = no limit) and
         ``source_entity`` ("" = none).
     """
-    level_frames = levelled(limits)
-    bucket_columns = buckets.columns
-    keyed_buckets = buckets.withColumn("quota_key", key_of(fn.col("quota_type")))
-    for side in (*CLIENT_SIDES, *IP_SIDES):
-        keyed_buckets = _beside(
-            keyed_buckets, laid_out(level_frames, side, ()), side, ("cluster_id", "quota_key")
-        )
-    effective_limit: Column | None = None
-    for kind, levels in LEVELS_OF_KIND.items():
-        first = fn.coalesce(*(fn.col(column(number)) for number in levels))
-        is_kind = fn.col("group_kind") == str(kind)
-        effective_limit = (
-            fn.when(is_kind, first)
-            if effective_limit is None
-            else effective_limit.when(is_kind, first)
-        )
-    return (
-        keyed_buckets.withColumn(
-            "held", effective_limit if effective_limit is not None else fn.lit(None)
-        )
-        .select(*(fn.col(f"`{name}`") for name in bucket_columns), "held.*")
-        .withColumn("source_entity", fn.coalesce("source_entity", fn.lit("")))
-    )
+    schema = StructType([*buckets.schema.fields, *_LIMIT])
+    return buckets.mapInArrow(_tagging(LimitIndex(limits), to_arrow_schema(schema)), schema)
 
 
-def beside(clients: DataFrame, limits: DataFrame) -> DataFrame:
-    """Add one column per level and key to the clients; four joins for users and client ids, two for addresses."""
-    level_frames = levelled(limits)
-    clients_with_limits = clients
-    for side in CLIENT_SIDES:
-        clients_with_limits = _beside(
-            clients_with_limits, laid_out(level_frames, side, _OF_CLIENTS), side, ("cluster_id",)
-        )
-    for side in IP_SIDES:
-        clients_with_limits = _beside(
-            clients_with_limits, laid_out(level_frames, side, _OF_IPS), side, ("cluster_id",)
-        )
-    return clients_with_limits
+def _tagging(index: LimitIndex, schema: pa.Schema) -> Callable[[Batches], Batches]:
+    def tagged(batches: Batches) -> Batches:
+        for batch in batches:
+            found_limits = [
+                limit_of_tags(index, row) or _NONE for row in batch.select(BUCKET).to_pylist()
+            ]
+            columns = (
+                pa.array([limit[at] for limit in found_limits], schema.field(field.name).type)
+                for at, field in enumerate(_LIMIT)
+            )
+            yield pa.RecordBatch.from_arrays([*batch.columns, *columns], schema=schema)
+
+    return tagged
 
 
-def ladder(key: str) -> tuple[Column, ...]:
-    """Return the columns of :func:`beside` for a key, closest level first; null if the level is absent or cannot apply to the client."""
-    sides = IP_SIDES if key in _OF_IPS else CLIENT_SIDES
-    return tuple(
-        fn.when(_may_hold(number), fn.col(column(number, key)))
-        for number in sorted(number for side in sides for number in side.levels)
-    )
-
-
-def winner(key: str) -> Column:
-    """Return the effective limit of a key, null = none."""
-    return fn.coalesce(*ladder(key))
-
-
-def can_have_limit(key: str) -> Column:
-    """Whether the client can have limits of the key."""
-    if key in _OF_IPS:
-        return fn.col("ip") != ""
-    return (fn.col("user") != "") | (fn.col("client_id") != "")
+def limit_of_tags(index: LimitIndex, row: Mapping[str, Any]) -> LiveLimit | None:
+    """Return the limit of a bucket (:data:`BUCKET`); ``None`` = unlimited."""
+    limits, key = index.of(row["cluster_id"]), str(KEY_OF[QuotaType(row["quota_type"])])
+    for entity in entities_of(bucket_of_row(row)):
+        if key in limits.get(entity, ()):
+            return limits[entity][key]
+    return None
 
 
 def key_of(quota_type: Column) -> Column:
     """Return ``samples.KEY_OF`` as a column."""
     cases = [(str(kind), str(key)) for kind, key in KEY_OF.items()]
     return fn.coalesce(*(fn.when(quota_type == kind, fn.lit(key)) for kind, key in cases))
-
-
-def _may_hold(number: int) -> Column:
-    needs = [fn.lit(number) == number, *(fn.col(name) != "" for name in _DEFAULTS[number])]
-    return reduce(Column.__and__, needs)
-
-
-def _beside(frame: DataFrame, laid: DataFrame, side: LevelGroup, on: tuple[str, ...]) -> DataFrame:
-    """Join the levels of a side; every row stays one row, since ``laid`` has each name once. Without names it is a few rows and broadcast."""
-    return frame.join(laid if side.names else fn.broadcast(laid), [*on, *side.names], "left")

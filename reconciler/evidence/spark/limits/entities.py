@@ -1,33 +1,19 @@
-"""Entities and values as columns: the level of an entity, and equality of values."""
+"""Entities and values as columns: which limits can be computed with, and equality of values."""
 
 from typing import Final
 
 from pyspark.sql import Column
 from pyspark.sql import functions as fn
 
-from reconciler.quota.entity import ABSENT, DEFAULT, Entity, Slot
-from reconciler.quota.entity import level as level_of
 from reconciler.quota.keys import COLUMNS, EPSILON, RULES
 from reconciler.quota.patterns import FORMS
 
-_SLOTS: Final[dict[str, Slot]] = {"named": "a", "default": DEFAULT, "absent": ABSENT}
-LEVELS: Final = {
-    (user, client_id, ip): level_of(Entity((_SLOTS[user], _SLOTS[client_id], _SLOTS[ip])))
-    for user, client_id, ip in FORMS
-}
-"""The level by the kinds of the three slots, from ``quota.entity``."""
 
-NAMES: Final = ("user", "client_id", "ip")
-"""The name columns of the three slots."""
-
-
-def level(user_kind: Column, client_kind: Column, ip_kind: Column) -> Column:
-    """Return ``quota.entity.level`` of the kinds of ``quota_entry``; null for a form that Kafka's quota managers do not support."""
-    cases = [
-        fn.when((user_kind == user) & (client_kind == client_id) & (ip_kind == ip), fn.lit(number))
-        for (user, client_id, ip), number in LEVELS.items()
-    ]
-    return fn.coalesce(*cases)
+def is_known() -> Column:
+    """Whether a row of ``quota_entry`` has a known key and a form of entity that Kafka's quota managers support."""
+    kinds = fn.concat_ws(" ", "user_kind", "client_kind", "ip_kind")
+    is_known_key = fn.col("quota_key").isin([str(key) for key in COLUMNS])
+    return is_known_key & kinds.isin([" ".join(form) for form in FORMS])
 
 
 _WHOLE: Final = tuple(str(key) for key in COLUMNS if RULES[key].is_integer)

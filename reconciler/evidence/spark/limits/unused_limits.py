@@ -4,28 +4,45 @@ Clients come from a list of principals or from the tags of buckets. Tags are gro
 not prove that a limit on the user applies to it. So "shadowed" is reported for principals only, and no_data for tags.
 """
 
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final, NamedTuple
 
-from pyspark.sql import Column, DataFrame
+import pyarrow as pa
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
 from reconciler.evidence.spark.limits.effective_limits import (
-    CLIENT,
-    beside,
+    Batches,
     key_of,
-    ladder,
+    limit_of_tags,
     tags,
 )
-from reconciler.evidence.spark.limits.precedence_levels import levelled, shaped
+from reconciler.evidence.spark.limits.entities import is_known
+from reconciler.evidence.spark.limits.limit_index import (
+    ClusterLimits,
+    LimitIndex,
+    entities_of_client,
+    limits_of_client,
+)
 from reconciler.evidence.spark.tables.schemas import conforming
-from reconciler.quota.keys import COLUMNS
-from reconciler.usage.samples import ValueState
+from reconciler.usage.samples import KEY_OF, QuotaType, ValueState
 from reconciler.usage.tables import DEAD_QUOTA
 
-LIMIT: Final = ("cluster_id", "source_entity", "quota_key")
+LIMIT: Final = ("cluster_id", "entity_json", "quota_key")
 _UNLIMITED: Final = str(ValueState.UNLIMITED)
+_TALLY: Final = StructType(
+    [
+        *(StructField(name, StringType()) for name in LIMIT),
+        StructField("met", IntegerType()),
+        StructField("needed", IntegerType()),
+        StructField("last_effective_ms", LongType()),
+    ]
+)
+"""Of a limit: whether a recent client matches it (1); whether it wins for one, and limits it (1) or not (0); when it won last."""
 
 
 class UnusedReason(StrEnum):
@@ -63,52 +80,97 @@ def dead(limits: DataFrame, observed: ObservedClients) -> DataFrame:
         limits: ``quota_entry`` of one snapshot per cluster.
         observed: The clients that were seen.
     """
+    index = LimitIndex(limits)
     if observed.clients is not None:
-        winners, mentioned_names = (
-            _of_clients(observed.clients, limits),
-            _names_of_clients(observed),
-        )
+        frame, winners, hidden = observed.clients, _won_by_client, UnusedReason.SHADOWED
     else:
-        winners, mentioned_names = _of_tags(observed.buckets, limits), _names_of_tags(observed)
-    recent = fn.col("last_ms").isNull() | (fn.col("last_ms") >= observed.since_ms)
-    wins = winners.groupBy(*LIMIT).agg(
-        fn.max(fn.when(recent, fn.col("needed").cast("int"))).alias("needed"),
-        fn.max("last_ms").alias("last_effective_ms"),
+        frame, winners, hidden = observed.buckets, _won_by_tags, UnusedReason.NO_DATA
+    tallies = frame.mapInArrow(_tallying(index, winners, observed.since_ms), _TALLY)
+    by_limit = tallies.groupBy(*LIMIT).agg(
+        *(fn.max(name).alias(name) for name in _TALLY.names[len(LIMIT) :])
     )
-    shaped_limits = shaped(limits).select(
-        "cluster_id",
-        "user",
-        "client_id",
-        "ip",
-        "level",
-        "nameless",
-        "quota_key",
-        "value",
-        "day",
-        fn.col("entity_json").alias("source_entity"),
-    )
-    laid = _met(shaped_limits, mentioned_names).join(wins, list(LIMIT), "left")
     reason = (
         fn.when(fn.col("needed") == 1, fn.lit(None).cast("string"))
         .when(fn.col("needed") == 0, fn.lit(str(UnusedReason.UNLIMITED_EQUIVALENT)))
-        .otherwise(_unwon(by_list=observed.clients is not None))
+        .when(fn.col("met") == 1, fn.lit(str(hidden)))
+        .otherwise(fn.lit(str(UnusedReason.NEVER_SEEN)))
     )
+    laid = limits.where(is_known()).join(by_limit, list(LIMIT), "left")
     if observed.clients is None:
-        measured = fn.broadcast(
-            observed.measured.select(
-                "cluster_id",
-                key_of(fn.col("quota_type")).alias("quota_key"),
-                fn.lit(1).alias("heard"),
+        measured = observed.measured.select(
+            "cluster_id", key_of(fn.col("quota_type")).alias("quota_key"), fn.lit(1).alias("heard")
+        )
+        laid = laid.join(fn.broadcast(measured), ["cluster_id", "quota_key"], "left")
+        no_data = fn.lit(str(UnusedReason.NO_DATA))
+        reason = fn.when(fn.col("heard").isNull(), no_data).otherwise(reason)
+    unused_limits = laid.withColumn("reason", reason).where(fn.col("reason").isNotNull())
+    return conforming(unused_limits, DEAD_QUOTA)
+
+
+class LimitWin(NamedTuple):
+    """A limit that wins for a client or its tags; ``needed``: without it, another limit or none would be in effect."""
+
+    entity_json: str
+    quota_key: str
+    needed: bool
+
+
+_Winners = Callable[[LimitIndex, Mapping[str, Any]], Iterator[LimitWin]]
+
+
+def _tallying(index: LimitIndex, winners: _Winners, since_ms: int) -> Callable[[Batches], Batches]:
+    """Return the function that tallies the limits which match the clients of a batch, or win for them."""
+    schema = to_arrow_schema(_TALLY)
+
+    def tally(batches: Batches) -> Batches:
+        for batch in batches:
+            tallies: dict[tuple[str, str, str], list[int | None]] = {}
+            for row in batch.to_pylist():
+                cluster_id, last_ms = row["cluster_id"], row["last_seen_ms"]
+                is_recent = last_ms is None or last_ms >= since_ms
+                for text, key in _matching(index.of(cluster_id), row) if is_recent else ():
+                    tallies.setdefault((cluster_id, text, key), [1, None, None])
+                for text, key, needed in winners(index, row):
+                    of_limit = tallies.setdefault((cluster_id, text, key), [None, None, None])
+                    if is_recent:
+                        of_limit[:2] = 1, max(of_limit[1] or 0, int(needed))
+                    if last_ms is not None:
+                        of_limit[2] = max(of_limit[2] or last_ms, last_ms)
+            rows = [(*limit, *figures) for limit, figures in tallies.items()]
+            columns = (
+                pa.array([row[at] for row in rows], field.type) for at, field in enumerate(schema)
             )
+            yield pa.RecordBatch.from_arrays(list(columns), schema=schema)
+
+    return tally
+
+
+def _matching(limits: ClusterLimits, row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield entity and key of each limit that the names match, whether or not closer limits exist."""
+    for entity in entities_of_client(row["user"], row["client_id"], row["ip"]):
+        for key, limit in limits.get(entity, {}).items():
+            yield limit.source_entity, key
+
+
+def _won_by_client(index: LimitIndex, row: Mapping[str, Any]) -> Iterator[LimitWin]:
+    """Yield the winner of each key; it is needed if it limits the client, or hides a limit that would."""
+    limits = index.of(row["cluster_id"])
+    for key, steps in limits_of_client(limits, row["user"], row["client_id"], row["ip"]):
+        if steps:
+            needed = any(step.value_state != _UNLIMITED for step in steps)
+            yield LimitWin(steps[0].source_entity, key, needed)
+
+
+def _won_by_tags(index: LimitIndex, row: Mapping[str, Any]) -> Iterator[LimitWin]:
+    """Yield the winner of a bucket. Whether an unlimited one hides limits is unknown: it counts as needed if any limit of the key is finite."""
+    limit = limit_of_tags(index, row)
+    if limit is not None:
+        key = str(KEY_OF[QuotaType(row["quota_type"])])
+        needed = limit.value_state != _UNLIMITED or any(
+            key in values and values[key].value_state != _UNLIMITED
+            for values in index.of(row["cluster_id"]).values()
         )
-        laid = laid.join(measured, ["cluster_id", "quota_key"], "left")
-        reason = fn.when(fn.col("heard").isNull(), fn.lit(str(UnusedReason.NO_DATA))).otherwise(
-            reason
-        )
-    unused_limits = laid.withColumn("reason", reason).withColumnRenamed(
-        "source_entity", "entity_json"
-    )
-    return conforming(unused_limits.where(fn.col("reason").isNotNull()), DEAD_QUOTA)
+        yield LimitWin(limit.source_entity, key, needed)
 
 
 def dated(unused_limits: DataFrame, used: DataFrame, limits: DataFrame) -> DataFrame:
@@ -119,127 +181,12 @@ def dated(unused_limits: DataFrame, used: DataFrame, limits: DataFrame) -> DataF
         used: ``effective_limits.BUCKET`` and ``last_seen_ms``, each once, of any age.
         limits: As for :func:`dead`; tags of the past are resolved against current limits.
     """
-    last_uses = _won(used, limits).groupBy(*LIMIT).agg(fn.max("last_seen_ms").alias("_used_ms"))
-    laid = unused_limits.join(
-        last_uses.withColumnRenamed("source_entity", "entity_json"),
-        ["cluster_id", "entity_json", "quota_key"],
-        "left",
-    )
+    won = tags(used, limits).where(fn.col("source_entity") != "")
+    last_uses = won.groupBy(
+        "cluster_id",
+        fn.col("source_entity").alias("entity_json"),
+        key_of(fn.col("quota_type")).alias("quota_key"),
+    ).agg(fn.max("last_seen_ms").alias("_used_ms"))
+    laid = unused_limits.join(last_uses, list(LIMIT), "left")
     last = fn.coalesce("last_effective_ms", "_used_ms")
     return conforming(laid.withColumn("last_effective_ms", last), DEAD_QUOTA)
-
-
-def _won(buckets: DataFrame, limits: DataFrame) -> DataFrame:
-    """Return the buckets that have a limit, with :data:`LIMIT`."""
-    won = tags(buckets, limits).where(fn.col("source_entity") != "")
-    return won.withColumn("quota_key", key_of(fn.col("quota_type")))
-
-
-def _unwon(*, by_list: bool) -> Column:
-    """Return why a limit wins for no client."""
-    hidden = UnusedReason.SHADOWED if by_list else UnusedReason.NO_DATA
-    return fn.when(fn.col("met"), fn.lit(str(hidden))).otherwise(
-        fn.lit(str(UnusedReason.NEVER_SEEN))
-    )
-
-
-def _of_clients(clients: DataFrame, limits: DataFrame) -> DataFrame:
-    """Return :data:`LIMIT`, ``needed``, ``last_ms``: the winner of each client and key, and whether it changes the effective limit."""
-    laid = beside(clients, limits)
-    rows: list[Column] = []
-    for key in map(str, COLUMNS):
-        steps = ladder(key)
-        first = fn.coalesce(*steps)
-        limited = [fn.coalesce(step["value_state"] != _UNLIMITED, fn.lit(0) == 1) for step in steps]
-        needed = limited[0]
-        for condition in limited[1:]:
-            needed = needed | condition
-        rows.append(
-            fn.when(
-                first.isNotNull(),
-                fn.struct(
-                    fn.lit(key).alias("quota_key"),
-                    first["source_entity"].alias("source_entity"),
-                    needed.alias("needed"),
-                ),
-            )
-        )
-    # Few rows of few columns, after all joins.
-    winners = laid.select(
-        "cluster_id",
-        fn.col("last_seen_ms").alias("last_ms"),
-        fn.explode(fn.array_compact(fn.array(*rows))).alias("row"),
-    )
-    return winners.select(
-        "cluster_id", "row.source_entity", "row.quota_key", "row.needed", "last_ms"
-    )
-
-
-def _of_tags(buckets: DataFrame, limits: DataFrame) -> DataFrame:
-    """Return the same for tags; whether an unlimited winner hides finite limits is unknown, so it counts unless no finite limit of the key exists."""
-    keyed = _won(buckets, limits)
-    finite = levelled(limits).where(fn.col("value_state") != _UNLIMITED)
-    other_limits = finite.groupBy("cluster_id", "quota_key").agg(
-        fn.count(fn.lit(1)).alias("others")
-    )
-    laid = keyed.join(fn.broadcast(other_limits), ["cluster_id", "quota_key"], "left")
-    needed = (fn.col("value_state") != _UNLIMITED) | fn.col("others").isNotNull()
-    return laid.select(*LIMIT, needed.alias("needed"), fn.col("last_seen_ms").alias("last_ms"))
-
-
-def _names_of_clients(observed: ObservedClients) -> DataFrame:
-    if observed.clients is None:
-        raise ValueError("there is no list of clients")
-    recent = fn.col("last_seen_ms").isNull() | (fn.col("last_seen_ms") >= observed.since_ms)
-    return observed.clients.where(recent).select(*CLIENT)
-
-
-def _names_of_tags(observed: ObservedClients) -> DataFrame:
-    return observed.buckets.where(fn.col("last_seen_ms") >= observed.since_ms).select(*CLIENT)
-
-
-def _met(limits_with_names: DataFrame, mentioned_names: DataFrame) -> DataFrame:
-    """Add ``met``: whether a client was seen that matches the limit, whether or not closer limits exist.
-
-    Looked up by both names, by one of them, or by none; each table of names has each name once.
-    """
-    has_user, has_client_id = fn.col("user") != "", fn.col("client_id") != ""
-
-    def distinct(columns: list[str], **facts: Column) -> DataFrame:
-        sums = [fn.max(fact.cast("int")).alias(name) for name, fact in facts.items()]
-        return mentioned_names.groupBy("cluster_id", *columns).agg(sums[0], *sums[1:])
-
-    marker = fn.lit(1)
-    pairs = distinct(["user", "client_id"], pair=marker)
-    users = distinct(["user"], user_there=marker, user_with_id=has_client_id)
-    ids = distinct(["client_id"], id_there=marker, id_with_user=has_user)
-    ips = distinct(["ip"], ip_there=marker)
-    anyone = distinct(
-        [],
-        both=has_user & has_client_id,
-        any_user=has_user,
-        any_id=has_client_id,
-        any_ip=fn.col("ip") != "",
-    )
-    laid = (
-        limits_with_names.join(pairs, ["cluster_id", "user", "client_id"], "left")
-        .join(users, ["cluster_id", "user"], "left")
-        .join(ids, ["cluster_id", "client_id"], "left")
-        .join(ips, ["cluster_id", "ip"], "left")
-        .join(fn.broadcast(anyone), ["cluster_id"], "left")
-    )
-    facts = (
-        "pair",
-        "user_with_id",
-        "user_there",
-        "id_with_user",
-        "both",
-        "any_user",
-        "id_there",
-        "any_id",
-        "ip_there",
-        "any_ip",
-    )
-    cases = [fn.when(fn.col("level") == at, fn.col(name) == 1) for at, name in enumerate(facts, 1)]
-    by_level = fn.coalesce(*cases, fn.lit(0) == 1)
-    return laid.withColumn("met", by_level & ~fn.col("nameless"))

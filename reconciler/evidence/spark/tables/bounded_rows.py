@@ -1,5 +1,6 @@
 """The only way from a frame to the driver: rows up to a given maximum, or an error."""
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, Row
 
 from reconciler.errors import SparkError
@@ -17,9 +18,20 @@ def rows(frame: DataFrame, max_rows: int, description: str) -> list[Row]:
         SparkError: There are more rows.
     """
     collected_rows = frame.limit(max_rows + 1).collect()
-    if len(collected_rows) > max_rows:
+    _check_number(len(collected_rows), max_rows, description)
+    return collected_rows
+
+
+def table(frame: DataFrame, max_rows: int, description: str) -> pa.Table:
+    """Collect all rows of a frame as columns; arguments and errors as for :func:`rows`."""
+    collected_rows = frame.limit(max_rows + 1).toArrow()
+    _check_number(collected_rows.num_rows, max_rows, description)
+    return collected_rows
+
+
+def _check_number(number: int, max_rows: int, description: str) -> None:
+    if number > max_rows:
         raise SparkError(
             f"there are more than {max_rows:,} {description}, too many for one report",
             hint="ask for fewer clusters or a shorter window; tables in the lake have no such bound",
         )
-    return collected_rows

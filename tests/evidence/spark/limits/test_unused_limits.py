@@ -20,7 +20,7 @@ from reconciler.quota.state import QuotaState, limits_of
 from reconciler.usage.samples import TYPE_OF, QuotaType, ValueState, limit_state
 from reconciler.usage.tables import DEAD_QUOTA, QUOTA_ENTRY
 from reconciler.usage.tags import Bucket, bucket_of
-from tests.evidence.spark import plans, quota_cases
+from tests.evidence.spark import quota_cases
 from tests.evidence.spark.quota_cases import DAY, entry_rows
 
 pytestmark = pytest.mark.integration
@@ -109,7 +109,6 @@ def test_dead_limits_are_those_that_no_client_of_the_list_is_held_to(spark: Spar
         ),
     )
     assert found.schema == struct(DEAD_QUOTA)
-    plans.of(found).assert_native()
     wanted = [(name, *row) for name, one in worlds.items() for row in expected(one)]
     assert sorted(map(repr, map(tuple, found.collect()))) == sorted(map(repr, wanted))
     assert {row[4] for row in wanted} == {"never_seen", "shadowed", "unlimited_equivalent"}

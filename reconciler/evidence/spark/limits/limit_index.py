@@ -1,0 +1,111 @@
+"""The limits of a fleet in Python workers: sent as columns, with the job, and looked up there by entity."""
+
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from reconciler.errors import LakeDamaged
+from reconciler.evidence.spark.limits.entities import is_known
+from reconciler.evidence.spark.tables import bounded_rows
+from reconciler.quota.entity import ABSENT, DEFAULT, Entity, Slot, level
+from reconciler.quota.keys import COLUMNS, RULES
+from reconciler.quota.precedence import candidates, ip_candidates
+
+MOST_LIMITS: Final = 2_000_000
+"""Maximum number of limits of all clusters of a job; a worker needs about 500 bytes for each."""
+
+_SLOTS: Final = (("user_kind", "user"), ("client_kind", "client_id"), ("ip_kind", "ip"))
+_READ: Final = (
+    "cluster_id",
+    *(name for slot in _SLOTS for name in slot),
+    "quota_key",
+    "value",
+    "quota_units",
+    "value_state",
+    "entity_json",
+)
+_WITHOUT_NAME: Final[dict[str, Slot]] = {"default": DEFAULT, "absent": ABSENT}
+_OF_CLIENTS: Final = tuple(str(key) for key in COLUMNS if not RULES[key].on_ip)
+_OF_IPS: Final = tuple(str(key) for key in COLUMNS if RULES[key].on_ip)
+
+
+class LiveLimit(NamedTuple):
+    """The value of one pair as stored, with its level and the canonical text of its entity."""
+
+    value: float
+    quota_units: int | None
+    value_state: str
+    level: int
+    source_entity: str
+
+
+ClusterLimits = Mapping[Entity, Mapping[str, LiveLimit]]
+"""Limits by entity and key."""
+
+
+class LimitIndex:
+    """The limits that can apply to a client, by cluster. A worker indexes them when it looks for the first one.
+
+    Args:
+        entries: ``quota_entry`` of one snapshot per cluster; foreign types and keys, and live entities with an empty
+            name, apply to no client.
+
+    Raises:
+        SparkError: There are more than :data:`MOST_LIMITS` limits.
+    """
+
+    def __init__(self, entries: DataFrame) -> None:
+        self._rows = bounded_rows.table(
+            entries.where(is_known()).select(*_READ), MOST_LIMITS, "limits"
+        )
+        self._clusters: dict[str, dict[Entity, dict[str, LiveLimit]]] | None = None
+
+    def of(self, cluster_id: str) -> ClusterLimits:
+        """Return the limits of a cluster.
+
+        Raises:
+            LakeDamaged: Two rows are of one pair.
+        """
+        if self._clusters is None:
+            self._clusters = _by_cluster(self._rows)
+        return self._clusters.get(cluster_id, {})
+
+
+def _by_cluster(rows: pa.Table) -> dict[str, dict[Entity, dict[str, LiveLimit]]]:
+    clusters: dict[str, dict[Entity, dict[str, LiveLimit]]] = {}
+    for cluster_id, *slots, key, value, units, state, text in zip(
+        *(rows.column(name).to_pylist() for name in _READ), strict=True
+    ):
+        user, client_id, ip = (
+            _WITHOUT_NAME.get(kind, name)
+            for kind, name in zip(slots[::2], slots[1::2], strict=True)
+        )
+        subject = Entity((user, client_id, ip))
+        if "" in subject:
+            continue
+        values = clusters.setdefault(cluster_id, {}).setdefault(subject, {})
+        if key in values:
+            raise LakeDamaged(f"a limit is given twice: {cluster_id} {text} {key}")
+        values[key] = LiveLimit(value, units, state, level(subject), text)
+    return clusters
+
+
+def entities_of_client(user: str, client_id: str, ip: str) -> tuple[Entity, ...]:
+    """Return the entities that can limit a client, closest first, those of its address last; absent names are ""."""
+    return candidates(user or None, client_id or None) + (ip_candidates(ip) if ip else ())
+
+
+def limits_of_client(
+    limits: ClusterLimits, user: str, client_id: str, ip: str
+) -> Iterator[tuple[str, list[LiveLimit]]]:
+    """Yield each key that a client can have a limit of, with its limits, closest first (``quota.precedence.resolve``).
+
+    Keys of users and client ids if a user or a client id is present, the connection rate if an address is.
+    """
+    around = [
+        limits[entity] for entity in entities_of_client(user, client_id, ip) if entity in limits
+    ]
+    for key in (*(_OF_CLIENTS if user or client_id else ()), *(_OF_IPS if ip else ())):
+        yield key, [values[key] for values in around if key in values]
