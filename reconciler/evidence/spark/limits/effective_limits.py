@@ -22,10 +22,9 @@ from pyspark.sql.types import (
 
 from reconciler.evidence.spark.limits.limit_index import LimitIndex, LiveLimit, limits_of_client
 from reconciler.evidence.spark.tables.schemas import conforming, struct
-from reconciler.evidence.spark.usage.impact_query import bucket_of_row
 from reconciler.usage.samples import KEY_OF, QuotaType
 from reconciler.usage.tables import EFFECTIVE_QUOTA
-from reconciler.usage.tags import entities_of
+from reconciler.usage.tags import Bucket, GroupKind, entities_of
 
 CLIENT: Final = ("cluster_id", "user", "client_id", "ip")
 """The columns that identify a client; absent names are ""."""
@@ -118,7 +117,13 @@ def _tagging(index: LimitIndex, schema: pa.Schema) -> Callable[[Batches], Batche
 def limit_of_tags(index: LimitIndex, row: Mapping[str, Any]) -> LiveLimit | None:
     """Return the limit of a bucket (:data:`BUCKET`); ``None`` = unlimited."""
     limits, key = index.of(row["cluster_id"]), str(KEY_OF[QuotaType(row["quota_type"])])
-    for entity in entities_of(bucket_of_row(row)):
+    bucket = Bucket(
+        kind=GroupKind(row["group_kind"]),
+        user=row["user"],
+        client_id=row["client_id"],
+        ip=row["ip"],
+    )
+    for entity in entities_of(bucket):
         if key in limits.get(entity, ()):
             return limits[entity][key]
     return None

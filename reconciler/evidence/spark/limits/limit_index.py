@@ -1,5 +1,6 @@
 """The limits of a fleet in Python workers: sent as columns, with the job, and looked up there by entity."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
@@ -17,15 +18,8 @@ MOST_LIMITS: Final = 2_000_000
 """Maximum number of limits of all clusters of a job; a worker needs about 500 bytes for each."""
 
 _SLOTS: Final = (("user_kind", "user"), ("client_kind", "client_id"), ("ip_kind", "ip"))
-_READ: Final = (
-    "cluster_id",
-    *(name for slot in _SLOTS for name in slot),
-    "quota_key",
-    "value",
-    "quota_units",
-    "value_state",
-    "entity_json",
-)
+_OTHERS: Final = ("cluster_id", "quota_key", "value", "quota_units", "value_state", "entity_json")
+_READ: Final = (*(name for slot in _SLOTS for name in slot), *_OTHERS)
 _WITHOUT_NAME: Final[dict[str, Slot]] = {"default": DEFAULT, "absent": ABSENT}
 _OF_CLIENTS: Final = tuple(str(key) for key in COLUMNS if not RULES[key].on_ip)
 _OF_IPS: Final = tuple(str(key) for key in COLUMNS if RULES[key].on_ip)
@@ -74,21 +68,25 @@ class LimitIndex:
 
 
 def _by_cluster(rows: pa.Table) -> dict[str, dict[Entity, dict[str, LiveLimit]]]:
-    clusters: dict[str, dict[Entity, dict[str, LiveLimit]]] = {}
-    for cluster_id, *slots, key, value, units, state, text in zip(
-        *(rows.column(name).to_pylist() for name in _READ), strict=True
+    columns = {name: rows.column(name).to_pylist() for name in _READ}
+    slots = [
+        [
+            name if kind == "named" else _WITHOUT_NAME[kind]
+            for kind, name in zip(columns[kind_column], columns[name_column], strict=True)
+        ]
+        for kind_column, name_column in _SLOTS
+    ]
+    clusters: dict[str, dict[Entity, dict[str, LiveLimit]]] = defaultdict(lambda: defaultdict(dict))
+    for cluster_id, key, value, units, state, text, *subject in zip(
+        *(columns[name] for name in _OTHERS), *slots, strict=True
     ):
-        user, client_id, ip = (
-            _WITHOUT_NAME.get(kind, name)
-            for kind, name in zip(slots[::2], slots[1::2], strict=True)
-        )
-        subject = Entity((user, client_id, ip))
-        if "" in subject:
+        entity = Entity(tuple(subject))
+        if "" in entity:
             continue
-        values = clusters.setdefault(cluster_id, {}).setdefault(subject, {})
+        values = clusters[cluster_id][entity]
         if key in values:
             raise LakeDamaged(f"a limit is given twice: {cluster_id} {text} {key}")
-        values[key] = LiveLimit(value, units, state, level(subject), text)
+        values[key] = LiveLimit(value, units, state, level(entity), text)
     return clusters
 
 

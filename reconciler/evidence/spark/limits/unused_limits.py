@@ -129,11 +129,11 @@ def _tallying(index: LimitIndex, winners: _Winners, since_ms: int) -> Callable[[
                 cluster_id, last_ms = row["cluster_id"], row["last_seen_ms"]
                 is_recent = last_ms is None or last_ms >= since_ms
                 for text, key in _matching(index.of(cluster_id), row) if is_recent else ():
-                    tallies.setdefault((cluster_id, text, key), [1, None, None])
+                    tallies.setdefault((cluster_id, text, key), [1, None, None])[0] = 1
                 for text, key, needed in winners(index, row):
                     of_limit = tallies.setdefault((cluster_id, text, key), [None, None, None])
                     if is_recent:
-                        of_limit[:2] = 1, max(of_limit[1] or 0, int(needed))
+                        of_limit[1] = max(of_limit[1] or 0, int(needed))
                     if last_ms is not None:
                         of_limit[2] = max(of_limit[2] or last_ms, last_ms)
             rows = [(*limit, *figures) for limit, figures in tallies.items()]
