@@ -11,6 +11,7 @@ from pyspark.sql import functions as fn
 from reconciler.evidence.spark.tables import bounded_rows, reader
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.manifest import Manifest
+from reconciler.usage.samples import day_of
 from reconciler.usage.tables import QUOTA_ENTRY, SNAPSHOT
 
 MOST_CLUSTERS: Final = 100_000
@@ -44,7 +45,7 @@ def last_looks(
         LakeError: The lake cannot be read.
     """
     remaining_by_cluster: defaultdict[str, list[Manifest]] = defaultdict(list)
-    last_day = dt.datetime.fromtimestamp(max(to_ms - 1, 0) / 1000, dt.UTC).date()
+    last_day = day_of(max(to_ms - 1, 0))
     for manifest in lake.manifests(SNAPSHOT, clusters, to_day=last_day):
         remaining_by_cluster[manifest.unit.cluster_id].append(manifest)  # ascending by day
     snapshots_by_cluster: dict[str, LatestSnapshot] = {}

@@ -105,7 +105,6 @@ def simulation(
     evidence: tuple[EvidenceNote, ...],
     policy: WhatIfPolicy,
     *,
-    notes: tuple[str, ...] = (),
     max_rows: int = MOST_ROWS,
 ) -> Simulation:
     """Return the report: at most ``max_rows`` tenants, and counts of the rest.
@@ -115,13 +114,13 @@ def simulation(
         questions: The result of ``impact_query.questions`` with its remarks, persisted.
         evidence: One note per cluster.
         policy: The tiers.
-        notes: More sentences.
         max_rows: Maximum number of tenants, and about the number of rows.
     """
+    notes: tuple[str, ...] = ()
     if policy.elastic is ElasticHandling.IGNORE:
         elastic = fn.col("quota_type").isin(*map(str, ELASTIC))
         ignored = rows.where(elastic).select(*TENANT).distinct().count()
-        notes = (*notes, f"{ignored:,} {CONSUMERS}") if ignored else notes
+        notes = (f"{ignored:,} {CONSUMERS}",) if ignored else ()
         rows = rows.where(~elastic)
     shown_rows = [
         impact_row(row.asDict())

@@ -23,7 +23,7 @@ from reconciler.evidence.store.files import arrow_tables
 from reconciler.usage.kernel.series import SampleSeries
 from reconciler.usage.recommendation.limit_sizes import SizingCase, Tier
 from reconciler.usage.recommendation.sizing import recommend
-from reconciler.usage.samples import QuotaType
+from reconciler.usage.samples import QuotaType, day_of
 from reconciler.usage.tables import RECOMMENDATION
 
 AT_ONCE: Final = 4
@@ -64,7 +64,7 @@ class SizingParameters:
     @property
     def day(self) -> dt.date:
         """The last day of the window, under which results are committed."""
-        return dt.datetime.fromtimestamp((self.to_ms - 1) / 1000, dt.UTC).date()
+        return day_of(self.to_ms - 1)
 
     def tier(self, name: str, kind: QuotaType) -> Tier:
         """Return the tier of a name, with the bounds of a type."""
