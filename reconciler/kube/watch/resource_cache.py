@@ -5,7 +5,6 @@ never authoritative: a complete list replaces its content.
 """
 
 from collections.abc import Iterable, Mapping
-from sys import intern
 from typing import Any, Final
 
 from reconciler.kube.api.custom_resources import (
@@ -42,6 +41,7 @@ from reconciler.kube.watch.projection import (
     projections,
     selects_clusters,
 )
+from reconciler.kube.watch.shared_values import shared
 
 KEPT: Final = (
     "name",
@@ -58,9 +58,6 @@ KEPT: Final = (
 MOST_REQUEST: Final = 128
 """Maximum characters of the annotation that requests a reconciliation; the status has the same limit."""
 
-SHARED_CHARACTERS: Final = 64
-"""Longer texts are rarely equal and are not interned."""
-
 MOST_ENDED: Final = 10_000
 """Number of remembered deletions, so that a listing from before a deletion does not restore the object."""
 
@@ -70,12 +67,8 @@ _OURS: Final = frozenset({EXCESS, PROJECTION})
 
 
 def slim(obj: Obj) -> Obj:
-    """Return the object without unused fields.
-
-    Its keys and short texts are interned: each object is parsed separately, so 5,000 of them would contain 5,000
-    copies of ``conditions``.
-    """
-    slimmed: dict[str, Any] = _shared(stripped(obj))
+    """Return the object without unused fields; equal parts of objects are one object in memory."""
+    slimmed: dict[str, Any] = shared(stripped(obj))
     return slimmed
 
 
@@ -91,17 +84,6 @@ def stripped(obj: Obj) -> Obj:
         **{name: value for name, value in obj.items() if name not in _OURS},
         "metadata": kept_metadata,
     }
-
-
-def _shared(value: Any) -> Any:  # noqa: ANN401 - JSON in, the same JSON out
-    kind = type(value)
-    if kind is str:
-        return intern(value) if len(value) <= SHARED_CHARACTERS else value
-    if kind is dict:
-        return {intern(key): _shared(item) for key, item in value.items()}
-    if kind is list:
-        return [_shared(item) for item in value]
-    return value
 
 
 def _what_matters(obj: Obj) -> tuple[object, ...]:

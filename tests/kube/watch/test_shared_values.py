@@ -1,0 +1,59 @@
+"""Equal parts of parsed objects are one object, and the JSON stays the same."""
+
+import json
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.kube.watch.shared_values import SHARED_CHARACTERS, SHARED_CONDITIONS, shared
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
+CONDITIONS = st.fixed_dictionaries(
+    {"lastTransitionTime": st.sampled_from(["2026-01-01T00:00:00Z", "", 1, True, 1.0])},
+    optional={"observedGeneration": st.sampled_from([0, 1, True, False, 1.0]), "status": SCALARS},
+)
+VALUES = st.recursive(
+    SCALARS | CONDITIONS,
+    lambda values: st.lists(values) | st.dictionaries(st.text(), values),
+    max_leaves=20,
+)
+
+
+def condition(message: str = "in sync", *, second: int = 0) -> dict[str, Any]:
+    """A condition as parsed: none of its parts is shared."""
+    text = json.dumps(
+        {
+            "type": "Ready",
+            "status": "True",
+            "reason": "Synced",
+            "message": message,
+            "observedGeneration": 1,
+            "lastTransitionTime": f"2026-01-01T00:00:{second:06}Z",
+        }
+    )
+    return dict(json.loads(text))
+
+
+@given(st.lists(VALUES, max_size=5))
+def test_the_json_stays_the_same(values: list[Any]) -> None:
+    for value in values:
+        assert json.dumps(shared(value)) == json.dumps(value)
+
+
+def test_equal_conditions_of_two_documents_are_one_object() -> None:
+    first, second = (shared({"status": {"conditions": [condition()]}}) for _ in range(2))
+    assert first["status"]["conditions"][0] is second["status"]["conditions"][0]
+    assert first["status"]["conditions"] is not second["status"]["conditions"]
+
+
+def test_a_condition_with_a_long_message_is_not_held_for_others() -> None:
+    long = "x" * (SHARED_CHARACTERS + 1)
+    assert shared(condition(long)) is not shared(condition(long))
+
+
+def test_only_recent_conditions_are_held_for_others() -> None:
+    oldest = shared(condition())
+    for second in range(1, SHARED_CONDITIONS + 1):
+        _ = shared(condition(second=second))
+    assert shared(condition()) is not oldest
