@@ -23,7 +23,7 @@ from tests.servers.processes import Child, ScratchFolder
 
 RESOURCES = 5000
 ROUNDS = 2
-SECONDS = 900.0
+SECONDS = 3600.0
 PACE = 0.25
 KQUOTA = Path(sys.executable).with_name("kquota")
 TUTORIAL = Path(__file__).with_name("tutorial_operator.py")
