@@ -10,7 +10,6 @@ from reconciler.base.protocols import Progress
 from reconciler.evidence.spark.fleet import cluster_sums, history
 from reconciler.evidence.spark.runtime.job import Job, job_option
 from reconciler.evidence.spark.tables import limit_validity, reader, result_writer
-from reconciler.evidence.spark.tables.latest_snapshots import last_looks
 from reconciler.evidence.spark.tables.time_window import TimeWindow
 from reconciler.evidence.spark.usage import report_rows
 from reconciler.evidence.store.lake import Lake
@@ -20,13 +19,7 @@ from reconciler.usage.reports.fleet import (
     LimitChangeRow,
 )
 from reconciler.usage.samples import DAY_MS
-from reconciler.usage.tables import (
-    APPLY_LOG,
-    DESIRED_ENTRY,
-    QUOTA_CHANGE,
-    QUOTA_ENTRY,
-    SNAPSHOT,
-)
+from reconciler.usage.tables import APPLY_LOG, DESIRED_ENTRY, QUOTA_CHANGE, QUOTA_ENTRY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,15 +46,12 @@ def run(
         LakeError: The lake cannot be read or written.
     """
     span = TimeWindow(from_ms=settings.from_ms, to_ms=settings.to_ms)
-    last_snapshots = last_looks(spark, lake, settings.cluster or None, span.to_ms)
-    looks = {name: snapshot.observed_at_ms for name, snapshot in last_snapshots.items()}
+    snapshots = cluster_sums.snapshots_of(spark, lake, settings.cluster, span)
+    looks = cluster_sums.snapshot_times(snapshots, span)
     names, notes = cluster_sums.looked_at(looks, settings.cluster)
     progress("reading snapshots", 0, 0)
     before = fn.col("observed_at_ms") < span.to_ms
-    entries, snapshots = (
-        reader.frame(spark, lake, table, names, to_day=span.last_day)
-        for table in (QUOTA_ENTRY, SNAPSHOT)
-    )
+    entries = reader.frame(spark, lake, QUOTA_ENTRY, names, to_day=span.last_day)
     validity_periods = limit_validity.quota_validity(
         entries.where(before), snapshots.where(before)
     ).cache()
