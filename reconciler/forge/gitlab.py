@@ -66,7 +66,7 @@ class GitLab:
         if optional_text(merge_request, "sha") != sha:
             raise ForgeError(
                 f"merge request {number} does not have the head {sha}, so nothing is posted there",
-                hint="it has newer commits with a pipeline of their own",
+                hint="it has newer commits with another pipeline",
             )
 
     async def open_issues(self) -> AsyncIterator[Issue]:

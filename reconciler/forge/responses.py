@@ -109,7 +109,7 @@ def next_page(answer: HttpResponse, current_url: str) -> str | None:
             target = urljoin(current_url, address[1:])
             if urlsplit(target)[:2] != urlsplit(current_url)[:2]:
                 raise ForgeError(
-                    f"the next page of {urlsplit(current_url).path} is said to be on another host, so it is not asked for"
+                    f"the next page of {urlsplit(current_url).path} is on another host and is not requested"
                 )
             return target
     return None

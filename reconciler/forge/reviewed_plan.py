@@ -105,7 +105,9 @@ def read_artifact(content: bytes, *, location: str) -> str:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             names = [member.filename for member in archive.infolist()]
             if names != [_MEMBER]:
-                raise ConfigError(f"it should hold {_MEMBER} and nothing else", location=location)
+                raise ConfigError(
+                    f"it should contain {_MEMBER} and nothing else", location=location
+                )
             with archive.open(_MEMBER) as file:
                 text = file.read(MAX_PLAN_BYTES + 1)
     except (
@@ -122,4 +124,4 @@ def read_artifact(content: bytes, *, location: str) -> str:
     try:
         return text.decode()
     except UnicodeDecodeError as error:
-        raise ConfigError("its plan is no UTF-8 text", location=location) from error
+        raise ConfigError("its plan is not UTF-8 text", location=location) from error

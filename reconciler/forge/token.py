@@ -18,6 +18,6 @@ def forge_token(text: str) -> Secret:
     if not text:
         raise UsageError("the token is empty")
     if not (text.isascii() and text.isprintable() and " " not in text):
-        raise UsageError("the token holds characters that no token has (a line break?)")
+        raise UsageError("the token contains invalid characters (a line break?)")
     remember(text)
     return Secret(text)

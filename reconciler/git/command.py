@@ -65,7 +65,7 @@ _KNOWN: Final = (
     (
         "not a git repository",
         "this is not inside a git repository",
-        "run it in a clone of the repository that holds the manifests",
+        "run it in a clone of the repository that contains the manifests",
     ),
     (
         "dubious ownership",
@@ -80,7 +80,7 @@ _KNOWN: Final = (
     (
         "safe.bareRepository",
         "this folder is a bare repository, which is not used implicitly",
-        "run it in a clone with files; if this is a clone, its files hold a bare repository: remove it there",
+        "run it in a clone with files; if this is a clone, its files contain a bare repository: remove it there",
     ),
 )
 

@@ -243,7 +243,7 @@ class CommitTree:
             if len(header) != 3 or header[1] != b"blob":
                 raise GitError(
                     f"{path} cannot be read at commit {self.commit[:12]}",
-                    hint="the clone misses objects; git fsck says which, git fetch brings them",
+                    hint="the clone lacks objects; list them with git fsck, download them with git fetch",
                 )
             size = int(header[2])
             if size > MAX_BLOB_BYTES:

@@ -212,7 +212,7 @@ def test_a_client_that_was_never_seen_is_no_data(kquota, folder, evidence, clust
     project(folder, cluster.bootstrap, quota("new"), more=TELEMETRY)
     ran = kquota("plan", "--no-inventory")
     assert "no data: no such client was seen" in ran.out
-    assert 'it does not mean "no impact"' in ran.out
+    assert 'this does not mean "no impact"' in ran.out
 
 
 def test_series_recorded_under_another_limit_are_named(kquota, folder, cluster):

@@ -257,7 +257,7 @@ def test_the_first_pull_request_has_no_base_and_is_applied_by_its_digest(tmp_pat
     planned = bench.plan(1)
     assert planned.ok, planned.log
     assert "no configuration is trusted yet and no cluster is asked" in planned.log
-    assert "No cluster was asked" in api.bodies(1)[0]
+    assert "No cluster was contacted" in api.bodies(1)[0]
     merged = bench.push(bench.squash(1))
     assert not merged.ok
     assert merged.outputs["exit-code"] == "4"

@@ -354,7 +354,7 @@ def test_the_evidence_says_its_window_age_and_coverage():
     stale = Simulation(evidence=(replace(EVIDENCE, stale="it is old"),), rows=(row(),))
     use = recorded_of(stale, at=NOW)
     assert use.evidence[0].startswith("does not count: it is old")
-    assert use.headline.startswith("nothing: no evidence counts")
+    assert use.headline.startswith("no usable evidence")
     absent = Simulation(
         evidence=(EvidenceNote(cluster_id="c", stale="none was published"),), rows=()
     )

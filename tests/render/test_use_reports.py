@@ -238,7 +238,7 @@ def test_the_first_sentence_says_what_was_found() -> None:
     assert headline(UsageReport()) == "nothing was recorded"
     empty = Simulation(evidence=(EVIDENCE,), rows=())
     assert (
-        headline(UsageReport(simulation=empty)) == "no limit that recorded use can speak of changes"
+        headline(UsageReport(simulation=empty)) == "no changed limit can be judged by recorded use"
     )
     assert headline(UsageReport(usage=(USAGE,), left_out={"usage_row": 2})) == "3 buckets in use"
 

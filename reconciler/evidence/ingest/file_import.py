@@ -130,9 +130,9 @@ def form_of(path: Path) -> FileFormat:
     file_format = _ENDINGS.get(Path(name).suffix.lower())
     if file_format is None:
         raise TelemetryError(
-            f"its ending does not say how it is written ({', '.join(_ENDINGS)})",
+            f"its suffix does not identify the format ({', '.join(_ENDINGS)})",
             location=str(path),
-            hint="say so with --input-format",
+            hint="pass --input-format",
         )
     return file_format
 
@@ -172,7 +172,7 @@ def read(
             reading.read_span(span, arrived, failures, progress)
     except LakeError as error:
         hint = f" ({error.hint})" if error.hint else ""
-        broken = (f"{error.message}{hint}; what the lake took before is kept",)
+        broken = (f"{error.message}{hint}; data written to the lake before is kept",)
     for cluster_arrivals in arrived.values():
         if idle:
             cluster_arrivals.remarks.append(idle)

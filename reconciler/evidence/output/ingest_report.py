@@ -119,7 +119,7 @@ def text(summary: IngestSummary) -> str:
     """Render the summary for people: per cluster new points, days, and unused series with reasons."""
     lines = [f"lake {escaped(summary.lake)}"]
     if summary.snapshots or summary.applies or summary.strange:
-        strange = f"; {summary.strange:,} of other clusters left alone" if summary.strange else ""
+        strange = f"; {summary.strange:,} of other clusters ignored" if summary.strange else ""
         lines.append(
             f"limits: {count(summary.snapshots, 'new snapshot')}, {count(summary.applies, 'new apply', 'new applies')}{strange}"
         )
@@ -157,7 +157,7 @@ def _day_lines(day: DayReport) -> Iterable[str]:
     covered = ", ".join(
         f"broker {broker} {share / 10_000:.1f} %" for broker, share in day.coverage.items()
     )
-    action = "assembled" if day.is_assembled else "as it was"
+    action = "assembled" if day.is_assembled else "unchanged"
     yield f"  {day.day} {count(day.samples, 'sample')}, {action}; covered: {covered or 'nothing'}"
     yield from (f"    PARTIAL: {escaped(problem)}" for problem in day.partial)
     if day.is_assembled:

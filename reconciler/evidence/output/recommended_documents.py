@@ -126,7 +126,7 @@ def _document(
             value = in_kafka_units(row.quota_type, row.target_units)
             limits = replaced(limits, KEY_OF[row.quota_type], value)
     lines = [
-        f"# Recommended for {entity_text(subject)}: {_origin_text(declaration)}. Nothing is applied before it is merged."
+        f"# Recommended for {entity_text(subject)}: {_origin_text(declaration)}. Not applied until it is merged."
     ]
     lines += [f"# {line}" for line in _window_lines(evidence)]
     lines += [f"# {line}" for row in change.rows for line in _evidence_lines(row)]

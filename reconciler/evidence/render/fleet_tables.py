@@ -70,7 +70,7 @@ def _counts(totals: ClusterTotals) -> str:
 _CLUSTERS: Final[TableForm[ClusterTotals]] = TableForm(
     "clusters",
     "Clusters",
-    "The last complete snapshot of each, and what was counted.",
+    "The last complete snapshot of each cluster, and counts.",
     (
         name("cluster", lambda totals: totals.cluster_id),
         text("snapshot", lambda totals: moment_text(totals.look_ms)),
@@ -86,7 +86,7 @@ _VIOLATIONS: Final[TableForm[tuple[str, str]]] = TableForm(
 _CONFLICTS: Final[TableForm[ConflictRow]] = TableForm(
     PLAN_CONFLICT.name,
     "Conflicts",
-    "Pairs that several documents claim; nothing is done about them.",
+    "Quota keys that several documents declare; they are not written.",
     (
         name("cluster", lambda row: row.cluster_id),
         name("entity", lambda row: _entity(row.entity_json)),

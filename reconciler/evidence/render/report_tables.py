@@ -124,7 +124,7 @@ def sheets(report: UsageReport) -> tuple[ReportTable, ...]:
     tables = [EVIDENCE.of(report.evidence), ORIGINS.of(origins, left_out.get("origins", 0))]
     if simulation is not None:
         impact = IMPACT.of(simulation.rows, simulation.left_out)
-        policy = "What the policy refuses: see `kquota spark simulate`."
+        policy = "Violations of the policy: see `kquota spark simulate`."
         tables += [_with_window_title(impact, origins, policy), BREACHES.of(simulation.breaches)]
     advice = RECOMMENDATIONS.of(report.recommendations, left_out.get("recommendation", 0))
     tables += [
@@ -211,8 +211,8 @@ EVIDENCE: Final[TableForm[EvidenceNote]] = TableForm(
 
 ORIGINS: Final[TableForm[ResultOrigin]] = TableForm(
     "origins",
-    "Taken from the lake",
-    "The newest results that `kquota spark simulate` and `kquota spark recommend` left. They use their own window and the limits of that time.",
+    "Results from the lake",
+    "The newest results of `kquota spark simulate` and `kquota spark recommend`. They have their own window and limits.",
     (
         name("cluster", lambda origin: origin.cluster_id),
         text("result", lambda origin: _RESULTS.get(origin.table, origin.table)),
@@ -231,7 +231,7 @@ ORIGINS: Final[TableForm[ResultOrigin]] = TableForm(
 IMPACT: Final[TableForm[ImpactRow]] = TableForm(
     "impact_row",
     "What the change would have done",
-    "Throttled time for each day of evidence on one broker. Never a sum over brokers: a limit holds on each of them.",
+    "Throttled time per day of evidence on one broker; not summed over brokers, because a limit applies on each broker.",
     (
         name("who", lambda row: bucket_text(row.bucket, any_name=row.any_name)),
         name("cluster", lambda row: row.cluster_id),
@@ -251,8 +251,8 @@ IMPACT: Final[TableForm[ImpactRow]] = TableForm(
 
 BREACHES: Final[TableForm[TierBreach]] = TableForm(
     "breaches",
-    "What the policy refuses",
-    "Figures beyond what the tier of the client tolerates.",
+    "Violations of the policy",
+    "Results that exceed the limits of the client's tier.",
     (
         name("who", lambda refused: bucket_text(refused.row.bucket, any_name=refused.row.any_name)),
         name("cluster", lambda refused: refused.row.cluster_id),
@@ -313,7 +313,7 @@ USAGE: Final[TableForm[UsageRow]] = TableForm(
 CAPACITY: Final[TableForm[CapacityRow]] = TableForm(
     "capacity_row",
     "Capacity of brokers",
-    "Committed is the sum of all limits over the budget: above 100 % is normal. Coincident is what was really served at one time.",
+    "Committed is the sum of all limits divided by the budget; more than 100 % is normal. Coincident is the traffic actually served at one time.",
     (
         name("cluster", lambda row: row.cluster_id),
         name("broker", lambda row: row.broker_id),
@@ -329,8 +329,8 @@ CAPACITY: Final[TableForm[CapacityRow]] = TableForm(
 
 NOISY: Final[TableForm[NoisyRow]] = TableForm(
     "noisy_row",
-    "Beyond a fair share",
-    "Five minutes in which a broker was over its budget, and who used more than its share by weight of limits. Shares, not blame.",
+    "Above the fair share",
+    "Intervals of five minutes in which a broker was over budget, and clients that used more than their share by weight of limits.",
     (
         name("who", lambda row: bucket_text(row.bucket)),
         name("cluster", lambda row: row.cluster_id),

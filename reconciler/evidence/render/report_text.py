@@ -44,7 +44,7 @@ def headline(report: UsageReport | FleetReport) -> str:
 def _simulated(simulation: Simulation) -> str:
     """Return the headline of a simulation, which counts all rows, shown or not."""
     if not simulation.verdicts:
-        return "no limit that recorded use can speak of changes"
+        return "no changed limit can be judged by recorded use"
     amounts = simulation.verdicts
     words = [
         (amounts.get(ImpactVerdict.WORSE, 0), "gets worse", "get worse"),

@@ -53,8 +53,8 @@ LOSERS: Final = frozenset({QuotaType.PRODUCE})
 
 _AT_LEAST_SAYS: Final = "Held back: clients at their limit recorded no more than it allowed. A tighter limit throttles at least as much; the exact figure is unknown."
 _BLIND_SAYS: Final = {
-    ImpactVerdict.NOT_IDENTIFIABLE: "Cannot be known: the change regroups clients that were recorded together, so there is no figure.",
-    ImpactVerdict.NO_DATA: 'No data: nothing was recorded that could answer; it does not mean "no impact".',
+    ImpactVerdict.NOT_IDENTIFIABLE: "Unknown: the change regroups clients that were recorded together, so no value can be computed.",
+    ImpactVerdict.NO_DATA: 'No data: there is no recorded use; this does not mean "no impact".',
 }
 MOST_COUNTS: Final = 6
 """Maximum number of evidence counts to show, the largest first; the JSON plan has all."""
@@ -88,7 +88,7 @@ def _headline(groups: tuple[TenantImpact, ...], simulation: Simulation) -> str:
     if simulation.evidence and all(
         cluster_evidence.stale for cluster_evidence in simulation.evidence
     ):
-        return "nothing: no evidence counts, so whether any client will be throttled is not known"
+        return "no usable evidence: whether clients will be throttled is unknown"
     worse = [tenant for tenant in groups if tenant.worst.verdict is ImpactVerdict.WORSE]
     late = sum(_loses(tenant.worst) for tenant in worse)
     blind = sum(not tenant.worst.judged for tenant in groups)

@@ -280,7 +280,7 @@ def _note(latest: LatestPointer, source: str) -> EvidenceNote:
 def _too_old(latest: LatestPointer, now_ms: int, max_age_ms: int) -> str:
     ends = datetime.fromtimestamp(latest.to_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M UTC")
     if latest.created_ms > now_ms + AHEAD_MS:
-        return "it was published in the future: the clock there or here is wrong"
+        return "its publication time is in the future: check the clocks of both machines"
     if now_ms - latest.to_ms > max_age_ms:
         return f"it ends {ends}, {_ages(now_ms - latest.to_ms, max_age_ms)}"
     return ""

@@ -22,7 +22,7 @@ from reconciler.usage.tags import Bucket, GroupKind
 from reconciler.usage.throttle_models import MIN_DELAY_MS
 
 NOBODY_LOOKED: Final = "the lake has no quota snapshot of this cluster before the end of the window"
-NO_SAMPLES: Final = "the lake holds no samples of this cluster in the window"
+NO_SAMPLES: Final = "the lake has no samples of this cluster in the window"
 NO_PACE: Final = "the samples do not say how often brokers were read"
 
 _BUCKET: Final = ("group_kind", "user", "client_id", "ip")

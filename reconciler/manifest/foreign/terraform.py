@@ -140,9 +140,7 @@ def _composite(path: str, line: int, pairs: list[tuple[int, str, str]]) -> Mappi
 
 
 def _unknown(path: str, line: int, kind: str, name: str) -> ManifestErrors:
-    return _wrong(
-        path, line, f"{kind}.{name} is a type that is not known here; declare its quotas by hand"
-    )
+    return _wrong(path, line, f"{kind}.{name} is not a supported type; declare its quotas by hand")
 
 
 def _literal(path: str, value: hcl.Value) -> str:

@@ -101,7 +101,7 @@ def test_the_text_says_what_was_kept_and_refused_and_covered(kquota, project, fo
     assert done.code == 0, done.err
     assert "cluster orders (id-o)" in done.out
     assert "480 new points" in done.out
-    assert "other_cluster: series that fit no cluster's telemetry.matchers" in done.out
+    assert "other_cluster: series that match no cluster's telemetry.matchers" in done.out
     assert "2023-11-14 80 samples, assembled; covered: broker 1 0.7 %, broker 2 0.7 %" in done.out
 
 
@@ -109,7 +109,7 @@ def test_the_same_again_says_that_nothing_is_new(kquota, project, export):
     ingest(kquota, "--file", export)
     done = ingest(kquota, "--file", export)
     assert "  0 new points" in done.out
-    assert "as it was" in done.out
+    assert "unchanged" in done.out
 
 
 def test_a_prometheus_is_asked_where_no_file_is_named(kquota, project):
@@ -151,7 +151,7 @@ def test_looks_come_in_alone_and_turn_doubt_into_knowledge_when_the_days_are_rea
     )
     done = ingest(kquota, "--snapshot", look, "--snapshot", other_path)
     assert done.code == 0, done.err
-    assert "1 new snapshot, 0 new applies; 1 of other clusters left alone" in done.out
+    assert "1 new snapshot, 0 new applies; 1 of other clusters ignored" in done.out
     assert "PARTIAL: not updated: limits imported later" in done.out
     done = ingest(kquota, "--file", export)
     assert "2023-11-14 80 samples, assembled" in done.out
@@ -223,7 +223,7 @@ def test_without_a_project_everything_is_typed(kquota, folder, export):
         (("--cluster-id", "x", "--step", "30s"), "telemetry.prometheus"),
         (
             ("--cluster-id", "x", "--step", "30s", "--file", "export.json", "--dialect", "no"),
-            "no dialect",
+            "unknown dialect",
         ),
         (("--cluster", "x"), "kquota.yaml"),
     ],

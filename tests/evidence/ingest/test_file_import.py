@@ -173,7 +173,7 @@ def test_points_that_go_back_in_time_are_counted_and_sorted(tmp_path):
 def test_an_ending_that_says_nothing_needs_a_format(tmp_path):
     path = tmp_path / "export.data"
     path.write_text(recorded_use.answer(SERIES))
-    with pytest.raises(TelemetryError, match="ending does not say"):
+    with pytest.raises(TelemetryError, match="suffix does not identify"):
         read(lake(), path)
     where = lake()
     read(where, path, form=FileFormat.PROMETHEUS_JSON)

@@ -158,7 +158,7 @@ def test_a_lake_that_fails_half_way_is_a_failure_and_what_was_kept_is_told(tmp_p
         Full(object_store.opened("memory://"), DAYS[1]), clock=FakeClock(), pause=lambda _: None
     )
     brought = read(where, written(tmp_path, "a.json"))
-    assert brought.failures == ("no space is left; what the lake took before is kept",)
+    assert brought.failures == ("no space is left; data written to the lake before is kept",)
     new = brought.arrived["id-o"].new
     assert {day.isoformat(): count for day, count in new.items()} == {DAYS[0]: 240}
 
@@ -204,7 +204,7 @@ def test_a_unit_that_is_said_is_the_one_that_is_read(tmp_path, name):
 def test_files_without_a_single_point_say_why(tmp_path):
     path = written(tmp_path, "a.csv")
     path.write_text(path.read_text().replace("ts_ms,", "ts,").replace("\n17", "\n99999917"))
-    with pytest.raises(TelemetryError, match="480 not_a_time: points whose time"):
+    with pytest.raises(TelemetryError, match="480 not_a_time: points with a time"):
         read(lake(), path, unit=TimeUnit.SECONDS)
 
 

@@ -90,7 +90,7 @@ def test_an_unknown_job_and_none_at_all_name_what_there_is() -> None:
         command_line.parsed(["nap"])
     with pytest.raises(UsageError, match="the following arguments are required: JOB"):
         command_line.parsed([])
-    with pytest.raises(UsageError, match="there is no job 'nap'"):
+    with pytest.raises(UsageError, match="unknown job 'nap'"):
         jobs.load_job("nap")
 
 

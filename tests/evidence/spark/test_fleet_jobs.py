@@ -299,7 +299,7 @@ def test_a_fleet_plan_is_the_plan_of_each_cluster_with_its_guards_and_conflicts(
     ]
     first, second = report.clusters
     assert first.violations[0].startswith("1 removals are more than the 0 that are allowed")
-    assert second.violations == ("1 pairs are claimed by several documents",)
+    assert second.violations == ("1 quota keys are declared by several documents",)
     assert report.is_refused
     assert first.counts["Unmanaged report"] == 1
 

@@ -265,7 +265,7 @@ def test_evidence_that_ends_too_long_ago_counts_as_none(lake: Lake, to: rows.Wat
     assert old.note.stale == "it ends 2025-03-03 00:00 UTC, 72 hours ago; 48 are allowed"
     assert old.note.to_ms == rows.at(2)  # what it was is still told
     assert_empty(old)
-    assert "published in the future" in opened(to, day=1).note.stale
+    assert "publication time is in the future" in opened(to, day=1).note.stale
 
 
 @pytest.mark.parametrize(

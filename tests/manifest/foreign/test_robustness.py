@@ -119,7 +119,7 @@ def test_a_composite_quota_without_its_two_entities_is_listed() -> None:
 
 
 def test_every_other_type_of_quota_resource_is_listed_and_never_passed_over() -> None:
-    words = "kafka_quota_group.x is a type that is not known here; declare its quotas by hand"
+    words = "kafka_quota_group.x is not a supported type; declare its quotas by hand"
     assert losses(read("terraform", 'resource "kafka_quota_group" "x" {\n}\n')) == [(1, "", words)]
     displayed_text = """{"values": {"root_module": {"resources": [
       {"type": "kafka_quota_group", "mode": "managed", "name": "x", "values": {}}]}}}"""

@@ -256,8 +256,8 @@ def doubts(day_readings: BrokerReadings, up: pa.Table, pace: Cadence) -> tuple[s
 def _shared(contested: Mapping[str, Sequence[str]]) -> Iterator[str]:
     for broker, instances in sorted(contested.items()):
         yield (
-            f"{_join_names(instances)} have the broker id {broker} at the same time and are not one broker; nothing of them"
-            " is used: name in telemetry.matchers what distinguishes the clusters, or correct telemetry.brokerId"
+            f"{_join_names(instances)} have the broker id {broker} at the same time but are different brokers; they are"
+            " not used: add labels that distinguish the clusters to telemetry.matchers, or correct telemetry.brokerId"
         )
 
 

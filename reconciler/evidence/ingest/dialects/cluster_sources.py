@@ -70,9 +70,7 @@ class BrokerIdRule:
             )
         if kind == "label":
             if pattern:
-                raise TelemetryError(
-                    f"telemetry.brokerId {text!r} says more than label:NAME", hint=hint
-                )
+                raise TelemetryError(f"telemetry.brokerId {text!r} is not label:NAME", hint=hint)
             return cls(label=label)
         try:
             compiled = re.compile(pattern, re.DOTALL)
@@ -207,7 +205,7 @@ class ClusterMatcher:
         if len(self.sources) > 1 and open_ones:
             raise TelemetryError(
                 f"{len(self.sources)} clusters are read from one place, and {', '.join(open_ones)} has no telemetry.matchers",
-                hint='write what distinguishes its series, such as matchers: cluster="orders"',
+                hint='add a matcher for its series, such as matchers: cluster="orders"',
             )
 
     def of(self, labels: Mapping[str, str]) -> ClusterSource | DropReason:
@@ -244,8 +242,8 @@ class ClusterMatcher:
             if len(examples) > 1:
                 suffix = ", …" if len(examples) > 3 else ""
                 raise TelemetryError(
-                    f"series of several clusters seem to be there ({name} is {', '.join(examples[:3])}{suffix}),"
-                    f" and telemetry.matchers of {self.sources[0].cluster} does not say which are its own",
+                    f"there seem to be series of several clusters ({name} is {', '.join(examples[:3])}{suffix}),"
+                    f" and telemetry.matchers of {self.sources[0].cluster} does not select one",
                     hint=f"write matchers: {LabelMatcher(label=name, operator='=', value=examples[0])}",
                 )
 

@@ -235,7 +235,7 @@ class DialectTable:
         for dialect in self.all:
             if dialect.name == name:
                 return dialect
-        raise TelemetryError(f"no dialect is called {name!r}", hint=self._choices_text())
+        raise TelemetryError(f"unknown dialect {name!r}", hint=self._choices_text())
 
     def interesting(self, name: str) -> bool:
         """Whether a dialect, or a rule about unreadable names, matches this metric name."""
@@ -319,8 +319,8 @@ class DialectTable:
                     if any(dialect.speaks(name, labels) for dialect in candidates)
                 )
                 raise TelemetryError(
-                    f"more than one dialect matches: {candidate_names} (found {names})",
-                    hint="say which one with --dialect; " + self._choices_text(),
+                    f"several dialects match: {candidate_names} (found {names})",
+                    hint="choose one with --dialect; " + self._choices_text(),
                 )
 
     def _nothing(self, labels_by_metric: Mapping[str, Collection[str]]) -> str:
@@ -331,10 +331,10 @@ class DialectTable:
         )
         if unread_metrics:
             return (
-                f"the exporter writes client names into metric names ({_join_names(unread_metrics)}), where they cannot"
-                " be read back: its rule kafka.server<type=(.+)><>([a-z-]+) precedes those of the quotas"
+                f"the exporter writes client names into metric names ({_join_names(unread_metrics)}), from which they cannot"
+                " be parsed: its rule kafka.server<type=(.+)><>([a-z-]+) precedes those of the quotas"
             )
-        return f"no metric of client quotas in a known dialect is there; found {_join_names(labels_by_metric) or 'nothing'}"
+        return f"there is no metric of client quotas in a known dialect; found {_join_names(labels_by_metric) or 'nothing'}"
 
     def _choices_text(self) -> str:
         return "known: " + "; ".join(f"{dialect.name} ({dialect.about})" for dialect in self.all)

@@ -131,7 +131,7 @@ def _in_pieces(batch: pa.RecordBatch, labels: str, path: Path) -> Iterator[pa.Re
         raise TelemetryError(
             f"column {labels} has a row with {size:,} bytes of labels; {MOST_LABELS:,} are allowed",
             location=str(path),
-            hint="is it a file of metrics? A series has a handful of labels",
+            hint="check that this is a file of metrics; a series has few labels",
         )
     half = batch.num_rows // 2
     yield from _in_pieces(batch.slice(0, half), labels, path)

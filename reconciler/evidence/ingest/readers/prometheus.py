@@ -162,7 +162,7 @@ class PrometheusClient:
             case {"resultType": "matrix", "result": list() as result}:
                 pass
             case _:
-                raise self._wrong("query", "answered with something that is not a matrix")
+                raise self._wrong("query", "returned a response that is not a matrix")
         all_series = []
         for element in result:
             series = series_of(element, self.counts)
@@ -287,7 +287,7 @@ class PrometheusClient:
                 path,
                 f"{problem}, a redirect",
                 status=reply.status,
-                hint="write the address that it leads to; is there a login page in front?",
+                hint="use the final URL; check whether a login page redirects",
             )
         large = reply.status == 413 or (
             reply.status in {400, 422} and any(phrase in words.lower() for phrase in _SPLIT_WORDS)
@@ -330,15 +330,16 @@ def _checked(address: str, config: HttpConfig) -> str:
         host = split.hostname
         _ = split.port
     except ValueError:  # Its message quotes a part of the address.
-        raise TelemetryError("telemetry.prometheus is not an address", hint=_HINT_ADDRESS) from None
+        raise TelemetryError("telemetry.prometheus is not a URL", hint=_HINT_ADDRESS) from None
     if split.scheme not in {"http", "https"} or not host:
-        raise TelemetryError("telemetry.prometheus is not an HTTP address", hint=_HINT_ADDRESS)
+        raise TelemetryError("telemetry.prometheus is not an HTTP URL", hint=_HINT_ADDRESS)
     if split.username is not None or split.password is not None:
         raise TelemetryError(
-            "telemetry.prometheus has a login in it", hint="give it with --http-config (basic_auth)"
+            "telemetry.prometheus must not contain credentials",
+            hint="pass them with --http-config (basic_auth)",
         )
     if split.query or split.fragment:
-        raise TelemetryError("telemetry.prometheus has a query or fragment in it")
+        raise TelemetryError("telemetry.prometheus must not contain a query or fragment")
     is_open = is_plain(address) or (split.scheme == "http" and bool(config.proxy))
     if config.authorized and is_open:
         raise TelemetryError(

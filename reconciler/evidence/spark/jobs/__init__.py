@@ -9,8 +9,8 @@ from reconciler.evidence.spark.runtime.job import Job
 SUMMARIES: Final[dict[str, str]] = {
     "rollup": "Five-minute sums and daily histograms of what changed.",
     "usage": "Use against limits: percentiles, throttled, near their limit, unused.",
-    "capacity": "Budgets of brokers, what is promised and served at one time, excess over fair shares.",
-    "simulate": "What changes of limits would have done to recorded use.",
+    "capacity": "Broker budgets: committed and served traffic, and use above fair shares.",
+    "simulate": "Effect of new limits on recorded use.",
     "recommend": "A limit for every bucket, with its evidence; nothing is applied.",
     "report": "One page: use, capacity, and the newest what-if and recommendations.",
     "resolve": "Which limit each client gets, and which limits apply to no client.",
@@ -27,7 +27,7 @@ def load_job(name: str) -> Job[Any]:
         UsageError: There is no job of this name.
     """
     if name not in SUMMARIES:
-        raise UsageError(f"there is no job {name!r}", hint=f"there are {', '.join(SUMMARIES)}")
+        raise UsageError(f"unknown job {name!r}", hint=f"jobs are {', '.join(SUMMARIES)}")
     job = importlib.import_module(f"reconciler.evidence.spark.jobs.{name}").JOB
     assert isinstance(job, Job), name  # noqa: S101 - the table is ours
     return job

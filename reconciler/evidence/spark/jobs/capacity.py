@@ -51,12 +51,12 @@ class CapacitySettings:
     from_ms: int = job_option("begin of the window", metavar="MS")
     to_ms: int = job_option("end of the window, not included", metavar="MS")
     capacity: tuple[str, ...] = job_option(
-        "bytes/s that a broker of a cluster can take and give, - where unknown; may be repeated",
+        "ingress and egress capacity of a broker in bytes/s, - = unknown; may be repeated",
         default=(),
         metavar=FORM,
     )
     replication_factor: int | None = job_option(
-        "assumed replication factor where replication was not recorded", default=None, metavar="N"
+        "replication factor to assume if replication was not recorded", default=None, metavar="N"
     )
     cluster: tuple[str, ...] = job_option(
         "only this cluster id; may be repeated", default=(), metavar="ID"

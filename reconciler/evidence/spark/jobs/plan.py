@@ -277,7 +277,7 @@ def violations(sums: Mapping[str, int], guards: Guards) -> tuple[str, ...]:
             " guards.protectDefaults: false allows it"
         )
     if sums["conflicts"]:
-        sentences.append(f"{sums['conflicts']} pairs are claimed by several documents")
+        sentences.append(f"{sums['conflicts']} quota keys are declared by several documents")
     return tuple(sentences)
 
 

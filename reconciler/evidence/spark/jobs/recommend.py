@@ -285,7 +285,7 @@ def _build_result(
         evidence=notes,
         recommendations=shown_rows,
         left_out={RECOMMENDATION.name: remaining_count} if remaining_count else {},
-        notes=("nothing is applied: documents are for people to read and to merge",),
+        notes=("nothing is applied; review and merge the documents",),
     )
     return RecommendationResult(
         report=report,
@@ -316,7 +316,7 @@ def run(
     if settings.project is not None:
         policy = policy_of(parse(text_of(Path(settings.project)), settings.project).simulate)
     if not settings.cluster:
-        raise UsageError("no cluster was named", hint="--cluster ID")
+        raise UsageError("no cluster given", hint="--cluster ID")
     to_ms = start_of(settings.to_day) + DAY_MS
     work = RecommendationRequest(
         clusters=tuple(sorted(set(settings.cluster))),

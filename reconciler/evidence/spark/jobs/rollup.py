@@ -122,7 +122,7 @@ def _table(
             return table_rollup
     raise LakeConflict(
         f"{table.name}: another writer committed first {TRIES} times",
-        hint="one rollup at a time is enough; run it again",
+        hint="run only one rollup at a time; run it again",
     )
 
 

@@ -63,7 +63,7 @@ def simulated(
     changes = {window.cluster_id: _change(candidate, window) for candidate, window in counting}
     asked_rows = impact_query.questions(samples, changes).persist()
     try:
-        progress("what the change asks for", 0, 0)
+        progress("new limits", 0, 0)
         broadcast = fits(asked_rows)
         impact_rows = simulation.impacts(
             samples,
@@ -82,7 +82,7 @@ def simulated(
             progress=progress,
             snapshots={window.cluster_id: window.snapshot_id for _, window in counting},
         )
-        progress("what is worst", 0, 0)
+        progress("worst results", 0, 0)
         impact_rows = reader.of(spark, lake, IMPACT_ROW, manifests).persist()
         try:
             return impact_summary.simulation(
@@ -119,7 +119,7 @@ class SimulateSettings:
         "a plan saved by kquota plan --out; may be repeated", default=(), metavar="FILE"
     )
     after: tuple[str, ...] = job_option(
-        "a snapshot of the limits to come; may be repeated", default=(), metavar="FILE"
+        "a snapshot of the new limits; may be repeated", default=(), metavar="FILE"
     )
     project: str | None = job_option(
         "project file with the what-if policy", default=None, metavar="FILE"

@@ -116,7 +116,7 @@ def parsed(uri: str) -> LakeAddress:
         )
     if parts.query or (parts.username and scheme not in WEB):
         raise LakeError(
-            "credentials do not belong into this address",
+            "the address must not contain credentials",
             path=redacted,
             hint="object stores take them from the environment, for example AWS_ACCESS_KEY_ID",
         )

@@ -32,8 +32,8 @@ def test_addresses_are_read_and_shown_without_secrets(typed: str, scheme: str, s
         ("ftp://host/x", "ftp:// is not known here"),
         ("hdfs://host/x", "hdfs:// is not known here"),
         ("s3:///folder", "the bucket or host is missing"),
-        ("s3://key:secret@bucket/x", "credentials do not belong into this address"),
-        ("https://host/x?sig=secret", "credentials do not belong into this address"),
+        ("s3://key:secret@bucket/x", "the address must not contain credentials"),
+        ("https://host/x?sig=secret", "the address must not contain credentials"),
         ("file://elsewhere/x", "a file address names no host"),
     ],
 )
