@@ -65,6 +65,6 @@ def needs(extra: str, command_name: str) -> None:
     missing = [name for name in MODULES[extra] if importlib.util.find_spec(name) is None]
     if missing:
         raise UsageError(
-            f"{command_name} needs {', '.join(missing)}, which the base install does not bring",
+            f"{command_name} needs {', '.join(missing)}, which the base installation does not include",
             hint=install_hint(extra),
         )

@@ -76,7 +76,7 @@ def read_bytes(path: Path) -> bytes:
         return read_regular(path, max_bytes=_MAX_BYTES)
     except (OSError, ValueError) as error:
         if isinstance(error, OSError) and error.errno == errno.EFBIG:
-            words = "is larger than 4 MiB, so it is no configuration file"
+            words = "is larger than 4 MiB, the limit for configuration files"
             raise ConfigError(words, location=str(path)) from None
         reason = error.strerror if isinstance(error, OSError) else "not a path"
         raise ConfigError(f"cannot be read: {reason}", location=str(path)) from None

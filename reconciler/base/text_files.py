@@ -40,7 +40,7 @@ def write_new(texts: Mapping[Path, str]) -> None:
     if changed:
         raise UsageError(
             f"{changed[0]} exists with other content"
-            + (f", and so do {len(changed) - 1} more files" if len(changed) > 1 else ""),
+            + (f", and {len(changed) - 1} more files" if len(changed) > 1 else ""),
             hint="choose an empty folder, or move the old files away first",
         )
     for path, text in texts.items():
@@ -75,7 +75,7 @@ def read_text(path: Path, *, max_bytes: int = MAX_BYTES) -> str:
     try:
         return read_regular(path, max_bytes=max_bytes).decode("utf-8")
     except UnicodeDecodeError as error:
-        raise UsageError(f"{path} is no UTF-8 text") from error
+        raise UsageError(f"{path} is not UTF-8 text") from error
     except OSError as error:
         if error.errno == errno.EFBIG:
             raise UsageError(f"{path} is larger than {max_bytes} bytes") from error

@@ -85,7 +85,7 @@ class AlterationSender(Generic[Subject]):
             try:
                 answer = await self._send(start, end, deadline)
             except RequestFailed as broken:
-                self._unknown(start, end, f"sent, but no usable answer: {broken.error.message}")
+                self._unknown(start, end, f"sent, but no usable response: {broken.error.message}")
                 if isinstance(broken.error, RequestTimeout):
                     self._skip(waiting, f"not sent after that: {broken.error.message}")
                     return
@@ -115,7 +115,7 @@ class AlterationSender(Generic[Subject]):
             zip(map(parts_in_answer, self._alterations[start:end]), subjects, strict=True)
         )
         before = {subject: self._results.get(subject) for subject in subjects}
-        under_way: Result = Unknown(reason="sent, the answer was not awaited")
+        under_way: Result = Unknown(reason="sent, cancelled before the response")
 
         def encode(version: int) -> bytes:
             entries = self._entries(version)[start:end]
@@ -171,7 +171,7 @@ class AlterationSender(Generic[Subject]):
         for subject in self._subjects[start:end]:
             result = answer.get(subject)
             if result is None:
-                result = Unknown(reason="the broker's answer does not name this entity")
+                result = Unknown(reason="the broker's response does not contain this entity")
             elif isinstance(result, Rejected) and result.code in _SAYS_NOTHING:
                 result = Unknown(reason=f"the broker answered {result.name}: {result.message}")
             self._results[subject] = result

@@ -120,7 +120,7 @@ class ClientConfig:
             raise ConfigError("bootstrap.servers: is missing", key="bootstrap.servers")
         if (self.tls is not None) != self.protocol.endswith("SSL"):
             raise ConfigError(
-                f"security.protocol: {self.protocol} and TLS settings do not fit together",
+                f"security.protocol: {self.protocol} and TLS settings contradict each other",
                 key="security.protocol",
             )
         if (self.sasl is not None) != self.protocol.startswith("SASL"):
@@ -334,7 +334,7 @@ _SENT: Final = {
 def _doubts(settings: ClientSettings, protocol: SecurityProtocol) -> Iterable[str]:
     """Yield warnings about settings that are probably unintended."""
     if not settings.switch("enable.ssl.certificate.verification", default=True):
-        yield "enable.ssl.certificate.verification=false: anyone on the way can read the password"
+        yield "enable.ssl.certificate.verification=false: an attacker on the network can read the password"
     if not protocol.endswith("SSL"):
         unused = sorted(key for key in settings.entries if key.startswith("ssl."))
         if unused:
@@ -355,10 +355,10 @@ def _doubts(settings: ClientSettings, protocol: SecurityProtocol) -> Iterable[st
         return
     mechanism = settings.lowered("sasl.mechanism", "").upper()
     if protocol is SecurityProtocol.SASL_PLAINTEXT:
-        yield f"{secret} is sent in the clear: SASL {mechanism} needs security.protocol=SASL_SSL"
+        yield f"{secret} is sent unencrypted: SASL {mechanism} needs security.protocol=SASL_SSL"
     name_check = settings.lowered("ssl.endpoint.identification.algorithm", "https")
     if protocol is SecurityProtocol.SASL_SSL and name_check != "https":
         yield (
-            "ssl.endpoint.identification.algorithm turns the check of the host name off:"
-            f" any server with a trusted certificate gets {secret}"
+            "an empty ssl.endpoint.identification.algorithm disables host name verification:"
+            f" any server with a trusted certificate receives {secret}"
         )

@@ -352,10 +352,10 @@ class QuotaClient:
         except RequestFailed as failure:
             error = failure.error
             raise OutcomeUnknown(
-                f"sent, but no usable answer: {error.message}",
+                f"sent, but no usable response: {error.message}",
                 node=error.node,
                 api=request.api.name,
-                hint="find out whether it was carried out before it is sent again",
+                hint="check whether it was executed before you send it again",
             ) from None
 
     async def _describe(self, filter_: Filter, node: int | None, deadline: Deadline) -> QuotaState:

@@ -11,7 +11,7 @@ from reconciler.client.configuration.settings import ClientSettings
 from reconciler.errors import ConfigError
 
 _SHORTEST = 4
-_HINT = f"{SCRUBBED} stands for what ${{...}} gave; check which key takes it"
+_HINT = f"{SCRUBBED} replaces the value of ${{...}}; check the key that uses it"
 
 
 def secrets_of(settings: ClientSettings) -> tuple[Secret, ...]:

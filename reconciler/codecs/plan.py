@@ -300,13 +300,13 @@ def _check_digests(top: DocumentReader, preview: Preview) -> None:
     """Check the digests against the content."""
     digest = preview.plan.digest
     if digest != top["digest"].text():
-        raise _edited(top, "its changes and its digest do not belong together")
+        raise _edited(top, "its changes and its digest do not match")
     if document_digest(digest, preview.created_at) != top["documentDigest"].text():
-        raise _edited(top, "its time and its digests do not belong together")
+        raise _edited(top, "its time and its digests do not match")
     try:
         _ = instant(preview.created_at)
     except (OverflowError, OSError, ValueError):
-        top["created"].fail("a time that a calendar has")
+        top["created"].fail("a time between the years 1 and 9999")
 
 
 def _edited(top: DocumentReader, message: str) -> ConfigError:

@@ -270,7 +270,7 @@ def _fail_change(reader: DocumentReader) -> NoReturn:
         effect = reader["effect"]
         _ = effect["direction"].word(Direction)
         _ = effect["before"].quota_value(), effect["after"].quota_value()
-    reader.fail("a change as a plan has it")
+    reader.fail("a change of a plan")
 
 
 # ---- findings --------------------------------------------------------------------------------

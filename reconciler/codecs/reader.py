@@ -76,7 +76,7 @@ class DocumentReader:
         raise ConfigError(
             f"{self.path or 'the document'} should be {expected}",
             location=self.location,
-            hint="make the document anew; it is not meant to be edited",
+            hint="create the document again; do not edit it",
         )
 
     def fields(self, *names: str, optional: Sequence[str] = ()) -> dict[str, "DocumentReader"]:
@@ -267,9 +267,9 @@ def _parse(text: str | bytes, location: str) -> object:
         return bounded_json.parse(text, most_bytes=bounded_json.DOCUMENT, pairs=bounded_json.unique)
     except bounded_json.InvalidJson as error:
         raise ConfigError(
-            f"no whole JSON document ({error})",
+            f"not a complete JSON document ({error})",
             location=location,
-            hint="it was cut off or edited; make it anew",
+            hint="it was truncated or edited; create it again",
         ) from error
 
 
@@ -284,7 +284,7 @@ def load(text: str | bytes, *, kind: str, format_version: int, location: str) ->
     if not isinstance(value, dict) or value.get("kind") != kind:
         kind_value = value.get("kind") if isinstance(value, dict) else None
         raise ConfigError(
-            f"this is no {kind} document"
+            f"this is not a {kind} document"
             + (f" but {kind_value!r}" if isinstance(kind_value, str) else ""),
             location=location,
         )
@@ -293,6 +293,6 @@ def load(text: str | bytes, *, kind: str, format_version: int, location: str) ->
             f"its format is {value.get('format')!r}; this kquota reads format {format_version}",
             key="format",
             location=location,
-            hint="make it anew with the kquota that is to read it",
+            hint="create it again with this version of kquota",
         )
     return DocumentReader(value, location=location)

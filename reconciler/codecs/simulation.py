@@ -171,7 +171,7 @@ def _read_verdicts(reader: DocumentReader) -> dict[ImpactVerdict, int]:
     amounts: dict[ImpactVerdict, int] = {}
     for name, amount in reader.pairs():
         if name not in words or not amount.integer():
-            amount.fail("how many rows, above 0, have a verdict that there is")
+            amount.fail("the number of rows, above 0, of a known verdict")
         amounts[words[name]] = _count(amount)
     return amounts
 
@@ -184,7 +184,7 @@ def _read_row(row: DocumentReader) -> ImpactRow:
         row["source_entity"].fail("an entity as canonical JSON")
     reason = row["why"].text()
     if reason not in REASONS:
-        row["why"].fail("one of the reasons that a preview has")
+        row["why"].fail("one of the reasons of a preview")
     figures = {name: row[name].optional(_count) for name in _FIGURES}
     impact_row = ImpactRow(
         quota_type=kind,
@@ -205,10 +205,10 @@ def _read_row(row: DocumentReader) -> ImpactRow:
     if impact_row.model is not MODEL_OF[kind]:
         row["model"].fail(repr(MODEL_OF[kind].value))
     if (impact_row.worst_throttled_ms is None) is (impact_row.bound is FigureBound.BETWEEN):
-        row["bound"].fail("another word, as the figures say")
+        row["bound"].fail("the bound that matches the figures")
     throttled_ms = impact_row.worst_throttled_ms or impact_row.after_throttled_ms
     if impact_row.verdict is ImpactVerdict.WORSE and not throttled_ms:
-        row["verdict"].fail("another word, as the figures say")
+        row["verdict"].fail("the verdict that matches the figures")
     return impact_row
 
 
@@ -252,5 +252,5 @@ def _read_evidence(row: DocumentReader) -> EvidenceNote:
 def _moment(reader: DocumentReader) -> int:
     moment = _count(reader)
     if moment > 253_402_300_799_000:
-        reader.fail("a time that a calendar has")
+        reader.fail("a time between the years 1 and 9999")
     return moment

@@ -76,7 +76,7 @@ def read_state(text: str, *, location: str) -> tuple[str, str, QuotaState]:
         entry = item.fields("entity", "values", optional=("text",))
         subject = entry["entity"].entity()
         if subject in limits:
-            entry["entity"].fail("an entity that stands here once")
+            entry["entity"].fail("an entity that occurs only once")
         known_values, foreign = _values(entry["values"])
         limits[subject] = known_values
         if foreign:

@@ -110,8 +110,8 @@ def read_entries(path: Path) -> Iterator[Mapping[str, object]]:
     for number, entry in _lines(path, DISK):
         if entry is None:
             raise InventoryError(
-                f"{path}:{number}: no audit entry of version {ENTRY_VERSION}",
-                hint="it was written by a newer kquota, or is no audit log",
+                f"{path}:{number}: not an audit entry of version {ENTRY_VERSION}",
+                hint="it was written by a newer kquota, or is not an audit log",
             )
         of_cluster = intents.setdefault(str(entry.get("clusterId")), {})
         intent = of_cluster.get(pair_name(entry.get("entity"), entry.get("key")), {})

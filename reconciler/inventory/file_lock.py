@@ -111,7 +111,7 @@ class FileLock:
             raise InventoryLocked(
                 f"{self._path} is locked by {text}",
                 holder=text,
-                hint="wait until it ends; the lock goes with its process, so nothing needs removing",
+                hint="wait until it ends; the lock is released with its process, so no cleanup is needed",
             ) from error
         except OSError as error:
             os.close(handle)
@@ -162,4 +162,4 @@ def _read_holder(handle: int) -> str:
             )
         )
     except (OSError, ValueError, KeyError, TypeError, OverflowError):
-        return "another process, which has not said who it is"
+        return "another process (unknown)"

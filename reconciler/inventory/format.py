@@ -84,10 +84,10 @@ def decode(content: bytes, *, location: str) -> dict[str, ClusterRecords]:
     except ValueError as error:
         raise _damaged(location, str(error)) from error
     if not isinstance(document, dict) or document.get("kind") != KIND:
-        raise InventoryError(f"{location} is no inventory of kquota", hint="name another file")
+        raise InventoryError(f"{location} is not a kquota inventory", hint="name another file")
     if document.get("format") != FORMAT:
         raise InventoryError(
-            f"{location} has format {document.get('format')!r}; this kquota knows format {FORMAT}",
+            f"{location} has format {document.get('format')!r}; this kquota supports format {FORMAT}",
             hint="use the kquota that wrote it, or a newer one",
         )
     clusters = document.get("clusters")
@@ -105,7 +105,7 @@ def decode(content: bytes, *, location: str) -> dict[str, ClusterRecords]:
 def _damaged(location: str, reason: str) -> InventoryError:
     return InventoryError(
         f"{location} is damaged: {reason}",
-        hint="restore it from a backup or the git history; it is never taken for empty",
+        hint="restore it from a backup or the git history; a damaged inventory is not treated as empty",
     )
 
 

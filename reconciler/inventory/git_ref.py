@@ -96,8 +96,8 @@ class RefInventory:
         clusters = decode(content, location=ref)
         if set(clusters) != {cluster_id}:
             raise InventoryError(
-                f"{ref} holds records of {', '.join(map(repr, clusters)) or 'no cluster'}, not of {cluster_id!r}",
-                hint="records never move to another cluster; remove the ref to begin anew",
+                f"{ref} contains records of {', '.join(map(repr, clusters)) or 'no cluster'}, not of {cluster_id!r}",
+                hint="records cannot be moved to another cluster; delete the ref to start over",
             )
         self._read[cluster_id] = version, clusters[cluster_id]
         return clusters[cluster_id]

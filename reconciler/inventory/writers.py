@@ -56,12 +56,12 @@ def check_alone(
     ]
     if rivals:
         raise PlanRefused(
-            f"another writer looks after the same entities: {rivals[0].writer.id!r} ({rivals[0].writer.description})",
+            f"another writer manages the same entities: {rivals[0].writer.id!r} ({rivals[0].writer.description})",
             violations=tuple(
                 f"the scope of {writer.id!r} overlaps that of {recorded_writer.writer.id!r}"
                 for recorded_writer in rivals
             ),
-            hint="give the two QuotaClusters scopes that do not meet, or let one of them go",
+            hint="use scopes that do not overlap for the two QuotaClusters, or delete one of them",
         )
 
 

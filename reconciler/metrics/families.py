@@ -81,43 +81,43 @@ PAIRS: Final = MetricFamily(
     name="kquota_pairs",
     kind=MetricKind.GAUGE,
     labels=(*_C, "state"),
-    help="Pairs of entity and key in each state, as the last complete pass found them.",
+    help="Quota keys in each state at the last complete reconciliation.",
 )
 DOCUMENTS: Final = MetricFamily(
     name="kquota_documents",
     kind=MetricKind.GAUGE,
     labels=_C,
-    help="Documents that speak of the cluster.",
+    help="Documents that refer to the cluster.",
 )
 CONFLICTS: Final = MetricFamily(
     name="kquota_conflicts",
     kind=MetricKind.GAUGE,
     labels=_C,
-    help="Pairs that more than one document claims.",
+    help="Quota keys that more than one document declares.",
 )
 DRIFT_FOUGHT: Final = MetricFamily(
     name="kquota_drift_fought_pairs",
     kind=MetricKind.GAUGE,
     labels=_C,
-    help="Pairs that another writer sets again whenever they are corrected; they are no longer corrected.",
+    help="Quota keys whose corrections another writer keeps reverting; they are no longer corrected.",
 )
 OVERRIDES_EXPIRED: Final = MetricFamily(
     name="kquota_overrides_expired",
     kind=MetricKind.GAUGE,
     labels=_C,
-    help="Pairs whose override has ended and whose value is still live.",
+    help="Quota keys whose override has ended and whose value is still live.",
 )
 PASSES: Final = MetricFamily(
     name="kquota_passes_total",
     kind=MetricKind.COUNTER,
     labels=(*_C, "result", "reason"),
-    help="Passes over the cluster: in_order, incomplete or failed, and why.",
+    help="Reconciliations by result (in_order, incomplete or failed) and reason.",
 )
 PASS_SECONDS: Final = MetricFamily(
     name="kquota_pass_seconds",
     kind=MetricKind.HISTOGRAM,
     buckets=(0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300),
-    help="How long a pass took.",
+    help="Duration of a reconciliation.",
 )
 LAST_PASS: Final = MetricFamily(
     name="kquota_last_pass_timestamp_seconds",
@@ -129,19 +129,19 @@ IN_PROGRESS: Final = MetricFamily(
     name="kquota_reconcile_in_progress_start_time_seconds",
     kind=MetricKind.GAUGE,
     labels=_C,
-    help="Unix time at which the reconciliation that runs now began; 0 = none runs.",
+    help="Unix time at which the current reconciliation started; 0 = none is running.",
 )
 LAST_SYNC: Final = MetricFamily(
     name="kquota_last_successful_sync_timestamp_seconds",
     kind=MetricKind.GAUGE,
     labels=_C,
-    help="When the last pass ended that left nothing undone, in seconds since the epoch; absent before the first.",
+    help="Unix time of the last complete reconciliation; absent before the first.",
 )
 INTERVAL: Final = MetricFamily(
     name="kquota_interval_seconds",
     kind=MetricKind.GAUGE,
     labels=_C,
-    help="How often the cluster is looked at when nothing happens.",
+    help="Reconciliation interval of the cluster.",
 )
 OPERATIONS: Final = MetricFamily(
     name="kquota_operations_total",
@@ -153,43 +153,43 @@ WITHHELD: Final = MetricFamily(
     name="kquota_withheld_operations",
     kind=MetricKind.GAUGE,
     labels=(*_C, "guard"),
-    help="Operations that a guard did not let through in the last pass.",
+    help="Operations that a guard refused in the last reconciliation.",
 )
 CORRECTIONS: Final = MetricFamily(
     name="kquota_corrections_total",
     kind=MetricKind.COUNTER,
     labels=_C,
-    help="Drifted pairs that were set again.",
+    help="Corrected drift, in quota keys.",
 )
 QUEUE_DEPTH: Final = MetricFamily(
     name="kquota_queue_depth",
     kind=MetricKind.GAUGE,
     labels=_C,
-    help="Events that wait for the next pass.",
+    help="Events waiting for the next reconciliation.",
 )
 BATCH_SIZE: Final = MetricFamily(
     name="kquota_batch_size",
     kind=MetricKind.HISTOGRAM,
     buckets=(1, 2, 5, 10, 25, 50, 100, 1000, 10000),
-    help="How many events a pass was called for.",
+    help="Events per reconciliation.",
 )
 KAFKA_SECONDS: Final = MetricFamily(
     name="kquota_kafka_request_seconds",
     kind=MetricKind.HISTOGRAM,
     labels=(*_C, "api"),
     buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 65),
-    help="From the sending of a request to a broker until its answer.",
+    help="Time from sending a request to a broker until its response.",
 )
 LEADER: Final = MetricFamily(
     name="kquota_leader",
     kind=MetricKind.GAUGE,
-    help="Whether this replica holds the lease; absent where nothing is elected.",
+    help="Whether this replica holds the Lease; absent without leader election.",
 )
 WATCH_LAST_EVENT: Final = MetricFamily(
     name="kquota_watch_last_event_timestamp_seconds",
     kind=MetricKind.GAUGE,
     labels=("kind",),
-    help="When something of this kind was last heard of, in seconds since the epoch.",
+    help="Unix time of the last watch event of this kind.",
 )
 KUBERNETES_REQUESTS: Final = MetricFamily(
     name="kquota_kubernetes_requests_total",
@@ -214,13 +214,13 @@ ENTITY_DRIFTED: Final = MetricFamily(
     name="kquota_entity_drifted",
     kind=MetricKind.GAUGE,
     labels=(*_C, "entity", "key"),
-    help="Drifted pairs by name; only where it was asked for, and at most 1000 per cluster.",
+    help="Drifted quota keys by name; only with --metrics-entity-labels, at most 1000 per cluster.",
 )
 ENTITY_LIMIT: Final = MetricFamily(
     name="kquota_entity_limit",
     kind=MetricKind.GAUGE,
     labels=(*_C, "user", "client_id", "key"),
-    help="Live limits of entities without a default slot, spelt as brokers' own metrics do; only where it was asked for, at most 10000 per cluster.",
+    help="Live limits of entities without a default part, labelled like broker metrics; only with --metrics-entity-labels, at most 10000 per cluster.",
 )
 
 FAMILIES: Final = tuple(

@@ -36,7 +36,7 @@ class ListenAddress:
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65535:
-            raise ConfigError(f"{self.port} is no port", key="metrics-address")
+            raise ConfigError(f"{self.port} is not a port", key="metrics-address")
 
 
 def address(text: str) -> ListenAddress:
@@ -50,7 +50,7 @@ def address(text: str) -> ListenAddress:
     bracketed = host.startswith("[") and host.endswith("]")
     if not colon or not port.isascii() or not port.isdigit() or (":" in bare) != bracketed:
         raise ConfigError(
-            f"{escaped(text)} is no address to listen on",
+            f"{escaped(text)} is not a listen address",
             key="metrics-address",
             hint="write HOST:PORT, for example 127.0.0.1:9180, or :9180 for every address",
         )
@@ -103,7 +103,7 @@ class HealthServer:
             raise ConfigError(
                 f"cannot listen on {self._address.host}:{self._address.port}: {error.strerror}",
                 key="metrics-address",
-                hint="choose another address, or end what listens there",
+                hint="choose another address, or stop the process that uses it",
             ) from error
         self._port = int(self._runner.addresses[0][1])
         return self

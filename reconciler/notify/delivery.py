@@ -20,11 +20,11 @@ _SHOWN_CHARACTERS: Final = 120
 _LEAST_SECRET: Final = 5
 
 _HINTS: Final = {
-    400: "the receiver does not understand this kind of message; see docs/alerts.md",
+    400: "the receiver does not support this message format; see docs/alerts.md",
     401: "the address or the key is not valid any more",
     403: "the address or the key is not valid any more",
     404: "the address is not valid any more",
-    410: "the address was taken back",
+    410: "the URL was revoked",
 }
 
 Random: TypeAlias = Callable[[], float]

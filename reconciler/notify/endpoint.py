@@ -51,7 +51,7 @@ def endpoint(name: str, url: str, *, key: str | None = None) -> Endpoint:
         usable = False
     if not usable or not url.isprintable() or " " in url:
         raise ConfigError(
-            f"{name} does not hold the address of a receiver",
+            f"{name} does not contain the URL of a receiver",
             key="notify",
             hint="it is one line, such as https://hooks.example.com/services/...",
         )

@@ -26,7 +26,7 @@ def headline(message: Message) -> str:
     cluster = escaped(message.drift.cluster)
     if message.event is DriftEvent.ENDED:
         lasted = age(max(message.at - message.since, 0.0))
-        return f"{cluster}: {count(message.resolved, 'quota')} as applied again, after {lasted}"
+        return f"{cluster}: {count(message.resolved, 'quota')} restored after {lasted}"
     pairs = message.drift.pairs
     expired = sum(pair.is_expired_override for pair in pairs)
     parts = [
@@ -66,4 +66,4 @@ def _correction_history(drifted: DriftedPair) -> str:
         f"{limit(drifted.key, value)} at {instant(at)}"
         for at, value in drifted.corrections[-MOST_TIMES:]
     )
-    return f"; corrected again and again (over {undone}), now left alone"
+    return f"; corrections were reverted repeatedly ({undone}) and are stopped"

@@ -43,9 +43,9 @@ class IpAlias:
         """The problem if no write is planned. Removing either spelling drops the broker's limit of the address."""
         return (
             f"ip={self.entity[2]} is declared and ip={self.live[2]} is live, which is the same address: brokers apply"
-            f" the one written last. Remove both, `{self.removal}` and `{_removal(self.entity, self.keys)}`, then have"
-            " the declared limit written again (--correct-drift or driftDetection: Correct); to remove one of them"
-            " leaves the address without its own limit"
+            f" the one written last. Remove both, `{self.removal}` and `{_removal(self.entity, self.keys)}`, then restore"
+            " the declared limit (--correct-drift or driftDetection: Correct); removing only one of them leaves"
+            " the address without its own limit"
         )
 
     entity: Entity

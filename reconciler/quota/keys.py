@@ -130,7 +130,7 @@ def check_value(key: Key, value: float) -> float:
     if not math.isfinite(number):
         raise QuotaValueError(f"{rule.field} must be a finite number")
     if number <= 0:
-        raise QuotaValueError(f"{rule.field} must be greater than 0; leave it out for no limit")
+        raise QuotaValueError(f"{rule.field} must be greater than 0; omit it for no limit")
     if rule.is_integer and not number.is_integer():
         raise QuotaValueError(f"{rule.field} must be a whole number ({rule.unit})")
     if rule.maximum is not None and number > rule.maximum:

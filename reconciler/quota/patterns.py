@@ -84,7 +84,9 @@ class EntityPattern:
 
     def __post_init__(self) -> None:
         if not self.forms and self.user is None and self.client_id is None and self.ip is None:
-            raise QuotaValueError("an entity pattern needs forms, a user, a clientId or an ip")
+            raise QuotaValueError(
+                "an entity pattern needs at least one of forms, user, clientId and ip"
+            )
 
     @property
     def covered_forms(self) -> frozenset[EntityForm]:

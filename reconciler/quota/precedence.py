@@ -313,7 +313,7 @@ def sharing(source: Entity) -> str:
 _SHARING: Mapping[int, str] = {
     1: "this user with this client-id",
     2: "this user with this client-id; each client-id has its own",
-    3: "all client-ids of this user that no closer level names",
+    3: "all client-ids of this user without a more specific quota",
     4: "this user with this client-id; each user has its own",
     5: "this user with this client-id; each pair has its own",
     6: "all client-ids of this user; each user has its own",

@@ -161,13 +161,13 @@ def _names(claim: Declaration) -> Iterable[RuleWarning]:
             yield RuleWarning(
                 claim=claim,
                 kind=WarningKind.DEFAULT_NAME,
-                message=f"{kind} '<default>' is a {kind} of that very name; the default {kind} is written {{default: true}}",
+                message=f"{kind} '<default>' is a {kind} with the name <default>; the default {kind} is {{default: true}}",
             )
         if isinstance(name, str) and name.endswith("*"):
             yield RuleWarning(
                 claim=claim,
                 kind=WarningKind.WILDCARD,
-                message=f"{kind} {name!r}: Kafka knows no wildcards here, so this matches that very name only",
+                message=f"{kind} {name!r}: Kafka has no wildcards for quotas; this matches only this name",
             )
     if level(claim.entity) == 7:
         yield RuleWarning(
@@ -212,7 +212,7 @@ def _shadowed(desired: DesiredState, live: QuotaState | None) -> Iterable[RuleWa
                 claim=claim,
                 key=shadow.key,
                 kind=WarningKind.NEVER_APPLIES,
-                message=f"{shadow.key} can never apply: level {level(shadow.by)} is closer to every such client ({location})",
+                message=f"{shadow.key} never applies: level {level(shadow.by)} has a higher precedence for every such client ({location})",
             )
 
 

@@ -101,7 +101,7 @@ def settled(
     for pair, outcome in _decided(changes):
         closing = {
             "outcome": outcome,
-            "words": "decided by a later look at the cluster",
+            "words": "determined by a later describe",
             "settledAt": instant(now),
             "settledBy": origin.author,
         }

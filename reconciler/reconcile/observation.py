@@ -158,7 +158,7 @@ def _begun(order: NewOverride, observation: Observation, desired: DesiredState) 
     live = observation.live.value(order.entity, order.key)
     if live is not None and not _can_be_written(live):
         raise UsageError(
-            f"{order.key} of {entity_text(order.entity)} is {live!r} now, which could not be written back",
+            f"{order.key} of {entity_text(order.entity)} is {live!r} now, which Kafka would not accept when it is restored",
             hint="remove it or set a legal value first",
         )
     earlier_override = observation.owned.overrides.get((order.entity, order.key))

@@ -39,7 +39,7 @@ def check_fresh(
     mismatches: list[str] = []
     if saved.plan.cluster_id != observation.cluster_id:
         mismatches.append(
-            f"the plan is for cluster {saved.plan.cluster_id}, the one that answers is {observation.cluster_id}"
+            f"the plan is for cluster {saved.plan.cluster_id}, the current cluster is {observation.cluster_id}"
         )
     if now - saved.created_at > max_age:
         mismatches.append(
@@ -47,7 +47,7 @@ def check_fresh(
         )
     if saved.created_at > now + AHEAD_SECONDS:
         mismatches.append(
-            f"the plan was made {age(saved.created_at - now)} in the future: the clock there or here is wrong"
+            f"the creation time of the plan is {age(saved.created_at - now)} in the future: check the clocks of both machines"
         )
     if saved.plan.cluster_id == observation.cluster_id:
         current = preconditions_of(
@@ -79,7 +79,7 @@ def check_same_effect(
     mismatches = _operations(saved.plan.changes, recomputed.plan.changes)
     if saved.plan.digest != expected:
         mismatches.append(f"the saved plan has digest {saved.plan.digest}, approved was {expected}")
-    raise _stale("the documents no longer ask for what was reviewed", mismatches)
+    raise _stale("the documents no longer result in the reviewed plan", mismatches)
 
 
 def check_digest(plan: PreparedPlan | SavedPlan, expected: str) -> None:

@@ -138,9 +138,9 @@ class PlanSender:
             )
             if visibility is not None and not visibility.everywhere:
                 self.failure = KquotaError(
-                    "the brokers do not keep up, so nothing more was sent: "
-                    + (f"{visibility.lagging} lag" if visibility.lagging else "none answers"),
-                    hint="look at the lagging brokers, then apply again; it goes on where it stopped",
+                    "the brokers lag, so sending stopped: "
+                    + (f"{visibility.lagging} lag" if visibility.lagging else "no broker responds"),
+                    hint="check the lagging brokers, then apply again; it continues where it stopped",
                 )
 
     def _settle(self, batch: SendBatch, alteration: Alteration, result: Result) -> None:

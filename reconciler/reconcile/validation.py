@@ -43,9 +43,9 @@ async def validate(
         return await _by_broker(ports, changes)
     if not observation.cluster.may_alter:
         reason = (
-            "the credential has no AlterConfigs right"
+            "the credential lacks the AlterConfigs permission"
             if observation.cluster.rights
-            else "the broker does not report our rights"
+            else "the broker does not report the permissions of the principal"
         )
         return _by_rules(ports, orders, observation, changes, reason=reason)
     try:
@@ -93,8 +93,8 @@ def _by_rules(
 ) -> ValidationResult:
     if ports.validator is None:
         if orders.validation is ValidationMode.SANDBOX:
-            raise PlanRefused("the rules of the sandbox are not at hand here")
-        return ValidationResult(source="none", reason=reason or "no rules are at hand")
+            raise PlanRefused("the sandbox's rules are not available")
+        return ValidationResult(source="none", reason=reason or "no rules are available")
     line = observation.cluster.behaves_as if observation.cluster is not None else "4.x"
     rejections: dict[Entity, Rejected] = {}
     for alterations in _passes(changes):

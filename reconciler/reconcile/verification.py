@@ -62,7 +62,7 @@ async def _observe(
             )
         live = await ports.store.describe(ALL)
     except KquotaError as error:
-        return visibility, None, f"the result could not be looked at: {error}"
+        return visibility, None, f"the result could not be verified: {error}"
     return visibility, live, ""
 
 

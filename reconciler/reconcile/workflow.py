@@ -224,7 +224,7 @@ async def apply(
     outcome = await record(ports, outcome, waiting, intended)
     if outcome.interrupted:
         raise Interrupted(
-            _interruption_text(outcome), outcome=outcome, hint="run it again; it goes on from here"
+            _interruption_text(outcome), outcome=outcome, hint="run it again to continue"
         )
     if sender.failure is not None and not sender.was_sent:
         raise sender.failure
@@ -289,7 +289,7 @@ def _warnings(plan: Plan, orders: ReconcileOptions, observation: Observation) ->
     ):
         warnings.append(
             f"policy Sync is not confirmed for cluster {observation.cluster_id}, so Upsert is in force;"
-            " spec.confirmSync or --confirm-sync with that very id confirms it"
+            " set spec.confirmSync or pass --confirm-sync with this id to confirm"
         )
     if orders.own_principal is not None:
         warnings.extend(own_limits(observation.live, plan.changes, orders.own_principal))
@@ -300,7 +300,7 @@ def _warnings(plan: Plan, orders: ReconcileOptions, observation: Observation) ->
         warnings.append(
             f"an earlier write to {entity_text(min(waiting, key=str))}"
             + (f" and {len(waiting) - 1} more" if len(waiting) > 1 else "")
-            + " may still land; what depends on it is held until then"
+            + " may still take effect; dependent changes are held until then"
         )
     return tuple(warnings)
 
@@ -367,7 +367,7 @@ async def _still_fits(
     changed = differences(prepared.preview.preconditions, now)
     if changed:
         raise StalePlan(
-            "the cluster changed while the plan waited",
+            "the cluster changed after the plan was computed",
             differences=[difference_text(difference) for difference in changed],
             hint="plan again",
         )
@@ -397,7 +397,7 @@ def _unsettled(prepared: PreparedPlan, now: float) -> tuple[tuple[Alteration, Re
         if (subject, key) in again and again[subject, key] == intent.value:
             continue
         waiting.setdefault(subject, []).append((str(key), intent.value))
-    unknown = Unknown(reason="an earlier write may still land")
+    unknown = Unknown(reason="an earlier write may still take effect")
     return tuple((Alteration(subject, tuple(pairs)), unknown) for subject, pairs in waiting.items())
 
 
@@ -417,4 +417,4 @@ def _interruption_text(outcome: Outcome) -> str:
         for word in ("APPLIED", "UNKNOWN", "REJECTED", "HELD", "NOT SENT")
         if outcome.count(word)
     ]
-    return "stopped as asked: " + (", ".join(counts) or "nothing had been sent")
+    return "interrupted: " + (", ".join(counts) or "nothing was sent")

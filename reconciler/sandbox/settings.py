@@ -67,7 +67,7 @@ class Listener:
             )
         unknown = set(self.mechanisms) - set(MECHANISMS)
         if unknown:
-            raise ConfigError(f"the sandbox does not speak {', '.join(sorted(unknown))}")
+            raise ConfigError(f"the sandbox does not support {', '.join(sorted(unknown))}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,7 +30,7 @@ def load(path: Path) -> tuple[str, Image] | None:
         raise ConfigError(f"the state file cannot be read: {error}", location=str(path)) from error
     fields = parsed(text, location=str(path)).fields("format", "cluster_id", "entities")
     if fields["format"].integer() != FORMAT:
-        fields["format"].fail(f"{FORMAT}: move the file away to begin anew")
+        fields["format"].fail(f"{FORMAT}; move the file to start over")
     return fields["cluster_id"].text(), Image().applied(
         record for row in fields["entities"].items() for record in _records(row)
     )

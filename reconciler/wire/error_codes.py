@@ -69,7 +69,7 @@ _TABLE: Final = """
  10 MESSAGE_TOO_LARGE                           a message exceeds what the broker accepts
  11 STALE_CONTROLLER_EPOCH                      the sender is a controller that has been replaced
  12 OFFSET_METADATA_TOO_LARGE                   the note beside a committed offset is too long
- 13 NETWORK_EXCEPTION*                          the broker hung up before it answered
+ 13 NETWORK_EXCEPTION*                          the broker closed the connection before the response
  14 COORDINATOR_LOAD_IN_PROGRESS*               the coordinator is still reading its state
  15 COORDINATOR_NOT_AVAILABLE*                  no coordinator is available
  16 NOT_COORDINATOR*                            another broker coordinates this group or transaction
@@ -133,7 +133,7 @@ _TABLE: Final = """
  74 FENCED_LEADER_EPOCH*                        the request's leader epoch is older than the broker's
  75 UNKNOWN_LEADER_EPOCH*                       the request's leader epoch is newer than the broker's
  76 UNSUPPORTED_COMPRESSION_TYPE                the client does not know the compression of the partition
- 77 STALE_BROKER_EPOCH                          the broker has registered anew since
+ 77 STALE_BROKER_EPOCH                          the broker has registered again since
  78 OFFSET_NOT_AVAILABLE*                       the new leader does not know its high watermark yet
  79 MEMBER_ID_REQUIRED                          the member needs an id before it may join
  80 PREFERRED_LEADER_NOT_AVAILABLE*             the preferred leader is not available

@@ -30,7 +30,7 @@ _LEAST_ANSWER: Final = 4
 _HINTS: Final = (
     (b"HTTP", "an HTTP server answers there; that is not a Kafka listener"),
     (b"\x15\x03", "the peer expects TLS: set security.protocol to SSL or SASL_SSL"),
-    (b"\x16\x03", "the peer speaks TLS: set security.protocol to SSL or SASL_SSL"),
+    (b"\x16\x03", "the peer uses TLS: set security.protocol to SSL or SASL_SSL"),
     (b"SSH-", "an SSH server answers there; that is not a Kafka listener"),
 )
 """First bytes of other protocols, which would be read as a frame size."""
@@ -81,7 +81,9 @@ def size_hint(limit: int, configured: int) -> str:
     """Return what to do about a frame above ``limit``; raising the setting helps only if it is this limit."""
     if limit == configured:
         return "raise receive.message.max.bytes if that size can be right"
-    return "no Kafka broker answers this request with so much; check bootstrap.servers"
+    return (
+        "Kafka brokers do not send responses of this size to this request; check bootstrap.servers"
+    )
 
 
 def check_answer(api: KafkaApi, frame: bytes | bytearray, *, limit: int) -> None:

@@ -39,7 +39,7 @@ def lower_version(
         lower = retry_after_refusal(answer)
         if is_retry or lower == requested_version:
             raise UnsupportedVersion(
-                f"the broker refuses {API_VERSIONS.name} v{requested_version}, which it should know"
+                f"the broker refuses {API_VERSIONS.name} v{requested_version}, which every broker supports"
             )
         return lower
     _raise_for(answer.error_code, None)
@@ -101,13 +101,13 @@ def hang_up_hint(state: SessionState, *, has_received: bool, expects_sasl: bool)
     """
     if state is SessionState.API_VERSIONS and not has_received:
         return (
-            "nothing was answered: the listener may expect TLS (security.protocol SSL or SASL_SSL),"
-            " or may not be Kafka's"
+            "no response: the listener may require TLS (security.protocol SSL or SASL_SSL),"
+            " or may not be a Kafka listener"
         )
     if state in (SessionState.AUTHENTICATING, SessionState.REAUTHENTICATING):
-        return "brokers may hang up on credentials that they do not accept"
+        return "brokers may close the connection if they refuse the credentials"
     if state is SessionState.READY and not expects_sasl:
-        return "the listener may expect SASL (security.protocol SASL_PLAINTEXT or SASL_SSL)"
+        return "the listener may require SASL (security.protocol SASL_PLAINTEXT or SASL_SSL)"
     return ""
 
 

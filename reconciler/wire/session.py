@@ -228,7 +228,9 @@ class BrokerSession:
             has_received=self._has_received,
             expects_sasl=self._uses_sasl or self._has_replied,
         )
-        return self.close(ConnectError(f"the broker hung up while {self.state.value}", hint=hint))
+        return self.close(
+            ConnectError(f"the broker closed the connection while {self.state.value}", hint=hint)
+        )
 
     # ---- received bytes ---------------------------------------------------------------------
 
@@ -302,7 +304,7 @@ class BrokerSession:
         correlation_id = frames.correlation_id_of(frame)
         if correlation_id != slot.correlation_id:
             raise ProtocolError(
-                f"the answer to {slot.correlation_id} was due, one to {correlation_id} came"
+                f"expected the response to {slot.correlation_id}, received one to {correlation_id}"
             )
         body = frames.response_body(slot.api, slot.version, frame)
         if not slot.api.begins_with_throttle(slot.version):

@@ -56,12 +56,12 @@ def choose(api: KafkaApi, offered: OfferedVersions) -> int:
     if api.key in offered.ranges:
         lowest, highest = offered.ranges[api.key]
         raise UnsupportedVersion(
-            f"the broker offers {api.name} v{lowest} to v{highest}, this client speaks {supported_text}",
+            f"the broker offers {api.name} v{lowest} to v{highest}, this client supports {supported_text}",
             api=api.name,
         )
     if api.key == ALTER_CLIENT_QUOTAS.key and offered.is_kraft:
         raise ControllerUnavailable(
-            f"broker offers no {api.name}: its controller is away or too old",
+            f"broker offers no {api.name}: its controller is unavailable or too old",
             api=api.name,
             hint="try again when the cluster has an active controller",
         )

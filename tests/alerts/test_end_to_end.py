@@ -195,7 +195,7 @@ def test_a_change_behind_our_back_reaches_people_and_its_end_does_too(
             changed = time.monotonic()
             arrival(inbox, "/hook", '"ended"')
             took["webhook recovery"] = time.monotonic() - changed
-            arrival(inbox, "/slack", "as applied again")
+            arrival(inbox, "/slack", "restored after")
             took["slack recovery"] = time.monotonic() - changed
             arrival(inbox, "/events", "drift.ended.v1")
             took["cloudevents recovery"] = time.monotonic() - changed

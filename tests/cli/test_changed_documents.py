@@ -35,7 +35,7 @@ def test_only_documents_that_the_proposal_changes_have_their_warnings_listed(kqu
     )
     text, plan = proposal(kquota, base)
     assert plan["changedDocuments"] == ["team/odd"]
-    assert "user 'odd-&#42;': Kafka knows no wildcards" in text
+    assert "user 'odd-&#42;': Kafka has no wildcards" in text
     assert "user 'other-" not in text
     assert "warnings about other documents 1" in text
 
@@ -64,7 +64,7 @@ def test_a_document_accepts_its_warning_by_an_annotation(kquota, folder, base):
     )
     manifests(folder, odd, quota("other", entity=OTHER))
     text, plan = proposal(kquota, base)
-    assert "Kafka knows no wildcards" not in text
+    assert "Kafka has no wildcards" not in text
     assert "accepted warnings 1" in text
     assert {row["accepted"] for row in plan["advice"]} == {"a literal name", ""}
 
@@ -79,9 +79,9 @@ def test_only_the_trusted_project_file_accepts_warnings(kquota, folder, base):
         folder, quota("odd", "{producerByteRate: 20Mi}", entity=ODD), quota("other", entity=OTHER)
     )
     text, _ = proposal(kquota, base)
-    assert "user 'odd-&#42;': Kafka knows no wildcards" in text
+    assert "user 'odd-&#42;': Kafka has no wildcards" in text
     text, _ = proposal(kquota, commit(folder))
-    assert "Kafka knows no wildcards" not in text
+    assert "Kafka has no wildcards" not in text
     assert "accepted warnings 2" in text
     assert "wildcards" not in kquota("validate").err + kquota("validate").out
 

@@ -179,7 +179,7 @@ def test_somebody_who_sets_it_again_and_again_is_named_and_left_alone(applied, s
         assert watch.metric('kquota_corrections_total{cluster="prod"}') == 3.0
         assert rate(sandbox) == 5000000.0
         assert watch.stop() == 0
-    assert "corrected again and again" in watch.out.read_text()
+    assert "corrections were reverted repeatedly" in watch.out.read_text()
 
 
 def test_a_correction_that_a_guard_speaks_against_is_withheld_and_counted(applied, sandbox):

@@ -304,8 +304,12 @@ def test_the_token_is_in_no_output(kquota, api, plan, monkeypatch):
 
 
 BROKEN = {
-    "edited": (lambda text: text.replace('"after":10485760', '"after":10485761'), 1, "edited"),
-    "cut off": (lambda text: text[: len(text) // 2], 1, "no whole JSON document"),
+    "edited": (
+        lambda text: text.replace('"after":10485760', '"after":10485761'),
+        1,
+        "do not edit it",
+    ),
+    "cut off": (lambda text: text[: len(text) // 2], 1, "not a complete JSON document"),
     "another format": (lambda text: text.replace('"format": 1', '"format": 2'), 4, "format"),
     "another kind": (
         lambda text: text.replace('"kind": "kquota-plan"', '"kind": "x"'),
@@ -313,7 +317,7 @@ BROKEN = {
         "not a plan",
     ),
     "a list": (lambda text: f"[{text}]", 1, "not a plan"),
-    "deep": (lambda text: "[" * 200_000, 1, "no whole JSON document"),
+    "deep": (lambda text: "[" * 200_000, 1, "not a complete JSON document"),
 }
 
 

@@ -137,7 +137,7 @@ def test_a_time_that_was_edited_shows(kquota, clone, sandbox):
     edited(clone, 4102444800, sealed=False)
     ran = kquota("apply", "p.json", "--yes", "--max-age", "1m")
     assert ran.code == 1
-    assert "its time and its digests do not belong together" in ran.err
+    assert "its time and its digests do not match" in ran.err
     assert sandbox.values() == {}
 
 

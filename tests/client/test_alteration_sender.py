@@ -142,7 +142,7 @@ async def test_a_lost_answer_is_unknown_and_never_sent_again(last: acts.Act) -> 
         broker.on(ALTER_CLIENT_QUOTAS, acts.applied_then(last))
         results = await our.alter([setting(ALICE)])
         assert isinstance(results[ALICE], Unknown)
-        assert "sent, but no usable answer" in results[ALICE].reason
+        assert "sent, but no usable response" in results[ALICE].reason
         assert broker.count(ALTER_CLIENT_QUOTAS) == 1
 
 
@@ -163,7 +163,7 @@ async def test_a_time_out_is_unknown_and_stops_the_rest() -> None:
         assert {type(it) for it in results.values()} == {Unknown}
         assert len(results) == 1500
         whys = {it.reason.split(":")[0] for it in results.values() if isinstance(it, Unknown)}
-        assert whys == {"sent, but no usable answer", "not sent after that"}
+        assert whys == {"sent, but no usable response", "not sent after that"}
 
 
 @on_loop

@@ -51,7 +51,7 @@ async def test_an_api_that_the_broker_does_not_offer_is_an_error_that_names_it()
             await our.send_raw(
                 RawRequest(api_key=900, versions=(0, 0), body=b"", flexible_from=None)
             )
-        with pytest.raises(UnsupportedVersion, match="this client speaks v7 to v9"):
+        with pytest.raises(UnsupportedVersion, match="this client supports v7 to v9"):
             await our.send_raw(RawRequest(api_key=60, versions=(7, 9), body=b"", flexible_from=0))
 
 
@@ -71,7 +71,7 @@ async def test_what_may_not_be_repeated_is_sent_once_and_its_outcome_is_unknown(
     )
     async with ScriptedBroker() as broker, client(broker) as our:
         broker.on(ALTER_CLIENT_QUOTAS, acts.reset)
-        with pytest.raises(OutcomeUnknown, match="sent, but no usable answer") as caught:
+        with pytest.raises(OutcomeUnknown, match="sent, but no usable response") as caught:
             await our.send_raw(once)
         assert caught.value.api == "AlterClientQuotas"
         assert [request.api for request in broker.seen].count("AlterClientQuotas") == 1

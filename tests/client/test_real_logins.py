@@ -156,7 +156,7 @@ async def test_a_session_is_renewed_on_its_connection(kafka: StartKafka) -> None
 async def test_a_listener_that_expects_sasl_is_recognised(cluster: KafkaCluster) -> None:
     error, seconds = await fails({"bootstrap.servers": cluster.bootstrap(Listener.SASL_PLAINTEXT)})
     assert isinstance(error, ConnectError)
-    assert "may expect SASL" in error.hint
+    assert "may require SASL" in error.hint
     assert seconds < AT_ONCE
 
 

@@ -55,7 +55,7 @@ def test_everything_reads_back(histories) -> None:
     ],
 )
 def test_damage_of_corrections_is_an_error_with_its_place(text) -> None:
-    with pytest.raises(ConfigError, match=r"should be|no whole JSON"):
+    with pytest.raises(ConfigError, match=r"should be|not a complete JSON"):
         _ = read_corrections(parsed(text, location="corrections"))
 
 

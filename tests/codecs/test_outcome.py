@@ -81,7 +81,7 @@ def test_a_rollback_reads_only_what_may_have_changed_the_cluster():
             lambda d: d["pairs"][0].pop("key"),
             r"pairs\[0\] should be an object with the field 'key'",
         ),
-        (lambda d: d.update(kind="kquota-plan"), "no kquota-outcome document but 'kquota-plan'"),
+        (lambda d: d.update(kind="kquota-plan"), "not a kquota-outcome document but 'kquota-plan'"),
         (lambda d: d.update(format=9), "format is 9"),
         (lambda d: d.update(more=1), "unknown field 'more'"),
     ],
@@ -100,5 +100,5 @@ def test_an_outcome_that_does_not_name_its_cluster_is_read():
 
 
 def test_a_cut_off_outcome_is_refused():
-    with pytest.raises(ConfigError, match=r"OUTCOME\.json: no whole JSON"):
+    with pytest.raises(ConfigError, match=r"OUTCOME\.json: not a complete JSON"):
         read_undo(TEXT[:-5], location="OUTCOME.json")

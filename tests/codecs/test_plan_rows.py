@@ -60,7 +60,7 @@ def test_another_format_is_stale_not_broken():
 
 
 def test_another_kind_is_no_plan():
-    with pytest.raises(ConfigError, match="no kquota-plan document"):
+    with pytest.raises(ConfigError, match="not a kquota-plan document"):
         read('{"kind": "kquota-outcome", "format": 1}')
 
 

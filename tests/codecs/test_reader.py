@@ -52,13 +52,13 @@ def test_entities_read_back_and_stay_apart(name):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "no whole JSON document"),
-        (good(a=1)[:-4], "no whole JSON document"),
+        ("", "not a complete JSON document"),
+        (good(a=1)[:-4], "not a complete JSON document"),
         ('{"kind": "thing", "format": 2, "format": 2}', "'format' is given twice"),
         ('{"kind": "thing", "format": NaN}', "NaN is no JSON"),
-        ("[" * 100_000, "no whole JSON document"),
-        ("[]", "no thing document"),
-        ('{"kind": "other", "format": 2}', "no thing document but 'other'"),
+        ("[" * 100_000, "not a complete JSON document"),
+        ("[]", "not a thing document"),
+        ('{"kind": "other", "format": 2}', "not a thing document but 'other'"),
         ('{"kind": "thing", "format": 3}', "format is 3; this kquota reads format 2"),
         ('{"kind": "thing"}', "format is None"),
     ],

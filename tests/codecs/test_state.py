@@ -39,7 +39,7 @@ def test_the_order_of_the_answer_does_not_show():
 def test_an_entity_that_stands_twice_is_refused():
     text = dump(state_document(STATE, cluster_id="lkc", taken_at="")).replace('"z"', '"<default>"')
     with pytest.raises(
-        ConfigError, match=r"entries\[\d\]\.entity should be an entity that stands here once"
+        ConfigError, match=r"entries\[\d\]\.entity should be an entity that occurs only once"
     ):
         read_state(text, location="s.json")
 

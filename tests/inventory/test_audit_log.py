@@ -50,7 +50,7 @@ def test_a_line_cut_off_by_a_crash_spoils_no_other(tmp_path: Path):
 def test_a_foreign_line_is_an_error_with_its_place(tmp_path: Path):
     path = tmp_path / "audit.jsonl"
     path.write_text('{"v":1}\n{"v":2}\n')
-    with pytest.raises(InventoryError, match=r"audit\.jsonl:2: no audit entry of version 1"):
+    with pytest.raises(InventoryError, match=r"audit\.jsonl:2: not an audit entry of version 1"):
         list(read_entries(path))
 
 

@@ -73,7 +73,7 @@ def test_records_of_another_cluster_are_refused():
     async def story():
         refs = MemoryRefs()
         refs.files[ref_of("lkc")] = [encode({})]
-        with pytest.raises(InventoryError, match="holds records of no cluster"):
+        with pytest.raises(InventoryError, match="contains records of no cluster"):
             await opened(refs).load("lkc")
 
     asyncio.run(story())

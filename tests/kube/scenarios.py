@@ -65,7 +65,7 @@ ERRORS: Mapping[Reason, KquotaError] = {
     Reason.TLS_FAILED: TlsError("certificate expired", node="b1:9092"),
     Reason.UNSUPPORTED_BROKER: UnsupportedVersion("older than 2.6", api="DescribeClientQuotas"),
     Reason.RECORDS_UNREADABLE: InventoryError("ConfigMap x is damaged"),
-    Reason.OTHER_WRITER: PlanRefused("another writer looks after the same entities"),
+    Reason.OTHER_WRITER: PlanRefused("another writer manages the same entities"),
     Reason.KUBERNETES_REFUSED: Forbidden("may not list clientquotas", status=403),
     Reason.FAILED: ProtocolError("a byte too many", node="b1:9092"),
     Reason.KUBERNETES_UNAVAILABLE: KubernetesUnavailable("no answer"),

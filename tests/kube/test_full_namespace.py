@@ -48,7 +48,10 @@ def test_the_excess_says_so_with_figures_and_nothing_of_it_is_applied():
     assert world.reason("old-0") == "Synced"
     condition = ready(world, "new-2")
     assert (condition["status"], condition["reason"]) == ("False", "NamespaceLimit")
-    assert "the oldest 2 ClientQuotas, 16 MiB in all; delete some" in condition["message"]
+    assert (
+        "the oldest 2 ClientQuotas, 16 MiB in total, are served; delete some"
+        in condition["message"]
+    )
     stalled = [
         one for one in world.obj("new-2")["status"]["conditions"] if one["type"] == "Stalled"
     ]

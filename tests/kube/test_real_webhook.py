@@ -172,7 +172,7 @@ def test_warnings_reach_the_terminal(kube: KubeCluster, configured: tuple[str, R
     webhook.stop_broker()
     code, said = dry_run(kube, document(namespace))
     assert code == 0
-    assert "Warning: the broker was not asked" in said
+    assert "Warning: the broker did not validate this" in said
 
 
 def test_a_finalizer_status_or_label_is_no_business_of_the_broker(

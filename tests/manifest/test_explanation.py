@@ -137,7 +137,7 @@ WRONG: dict[str, tuple[str, int, int, str]] = {
         "not producerByteRate",
     ),
     "user with connection rate": (USER + "    connectionCreationRate: 5\n", 6, 3, "is for an ip"),
-    "zero": (USER + "    producerByteRate: 0\n", 10, 23, "greater than 0; leave it out"),
+    "zero": (USER + "    producerByteRate: 0\n", 10, 23, "greater than 0; omit it"),
     "zero percent": (USER + "    requestPercentage: 0\n", 10, 24, "not greater than 0"),
     "negative": (USER + "    producerByteRate: -5\n", 10, 23, "greater than 0"),
     "not a number": (USER + "    requestPercentage: .nan\n", 10, 24, "decimal number"),

@@ -126,7 +126,7 @@ def test_whoever_fights_us_is_told_of_with_times_and_values():
         {"at": "2023-11-14T22:14:20Z", "overwrote": None},
     ]
     assert lines(one)[0].endswith(
-        "; corrected again and again (over 7 B/s at 2023-11-14T22:13:20Z, - at 2023-11-14T22:14:20Z), now left alone"
+        "; corrections were reverted repeatedly (7 B/s at 2023-11-14T22:13:20Z, - at 2023-11-14T22:14:20Z) and are stopped"
     )
     assert found.digest == replace(found, pairs=(replace(found.pairs[0], corrections=()),)).digest
 

@@ -65,7 +65,7 @@ def test_slack_gets_a_line_and_a_block():
         "```",
     ]
     over = json.loads(slack.request(message(event=DriftEvent.ENDED), UNSIGNED, at=NOW).body)["text"]
-    assert over == ":white_check_mark: prod: 2 quotas as applied again, after 10 min"
+    assert over == ":white_check_mark: prod: 2 quotas restored after 10 min"
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_people_are_shown_a_screenful():
     assert len(displayed_lines) == MOST_LINES + 1
     assert displayed_lines[-1] == "and 5 more"
     assert len(lines(message(named("x" * 5000)))[0]) < LONGEST_NAME + 100
-    assert "corrected again and again" in lines(message(replace(ALICE, fought=True)))[0]
+    assert "corrections were reverted repeatedly" in lines(message(replace(ALICE, fought=True)))[0]
 
 
 @pytest.mark.parametrize("event", [DriftEvent.CHANGED, DriftEvent.REMINDED])

@@ -94,7 +94,7 @@ USES = {
             "kafka-quotas",
         ),
         code=1,
-        output="no way to a Kubernetes API server",
+        output="no credentials for a Kubernetes API server",
     ),
     "kerberos": kerberos_use(),
     "keystores": Use(

@@ -47,7 +47,7 @@ def test_a_name_pattern_is_exactly_one_of_the_two(names):
 
 
 def test_an_entity_pattern_says_something():
-    with pytest.raises(QuotaValueError, match="needs forms, a user, a clientId or an ip"):
+    with pytest.raises(QuotaValueError, match="needs at least one of forms, user, clientId and ip"):
         EntityPattern()
 
 

@@ -35,10 +35,10 @@ def told(*documents: Declaration, live: QuotaState | None = None) -> list[tuple[
     [
         (entity(user="User:alice"), "without `User:`"),
         (entity(user="*"), "no wildcards"),
-        (entity(user="<default>"), "the default user is written {default: true}"),
+        (entity(user="<default>"), "the default user is {default: true}"),
         (
             entity(user=DEFAULT, client_id="<default>"),
-            "the default client-id is written {default: true}",
+            "the default client-id is {default: true}",
         ),
         (entity(user="team-*"), "no wildcards"),
         (entity(user="alice", client_id="app-*"), "client-id 'app-*'"),
@@ -87,7 +87,7 @@ def test_a_rule_that_another_document_shadows_is_warned_of_with_both_places():
     assert found == [
         (
             "a.yaml:13",
-            "producer_byte_rate can never apply: level 6 is closer to every such client (declared at a.yaml:23)",
+            "producer_byte_rate never applies: level 6 has a higher precedence for every such client (declared at a.yaml:23)",
         )
     ]
 

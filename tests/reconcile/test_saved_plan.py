@@ -125,7 +125,7 @@ def test_another_cluster_makes_it_stale():
     saved = reviewed(started())
     with pytest.raises(StalePlan) as caught:
         check(World(cluster_id="other"), saved)
-    assert "cluster fake-cluster, the one that answers is other" in caught.value.differences[0]
+    assert "cluster fake-cluster, the current cluster is other" in caught.value.differences[0]
 
 
 def test_a_plan_grows_old():

@@ -92,7 +92,7 @@ def test_a_wish_to_stop_while_waiting_for_visibility_sends_no_removal():
         asyncio.run(story())
     words = {pair.change.entity: pair.status_text for pair in caught.value.outcome.pairs}
     assert words == {ALICE_SHOP: "NOT SENT", ALICE: "APPLIED"}
-    assert str(caught.value) == "stopped as asked: 1 applied, 1 not sent"
+    assert str(caught.value) == "interrupted: 1 applied, 1 not sent"
 
 
 def test_an_answer_that_never_comes_makes_the_request_unknown():

@@ -44,7 +44,10 @@ def test_the_broker_is_asked_where_the_credential_may_already():
 
 @pytest.mark.parametrize(
     ("rights", "why"),
-    [(frozenset({"Describe"}), "no AlterConfigs right"), (None, "does not report our rights")],
+    [
+        (frozenset({"Describe"}), "lacks the AlterConfigs permission"),
+        (None, "does not report the permissions of the principal"),
+    ],
 )
 def test_without_the_right_the_rules_of_the_clusters_line_are_asked(rights, why):
     world = World(rights=rights, behaves_as="3.9")
@@ -70,7 +73,7 @@ def test_a_right_that_proves_missing_falls_back_to_the_rules():
 def test_nobody_at_hand_is_told_as_such():
     world = World(rights=None)
     assert verdict(world).source == "none"
-    with pytest.raises(PlanRefused, match="not at hand"):
+    with pytest.raises(PlanRefused, match="rules are not available"):
         verdict(world, validation=ValidationMode.SANDBOX)
 
 

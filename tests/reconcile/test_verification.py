@@ -66,7 +66,7 @@ def test_a_look_that_fails_is_told_and_leaves_the_intents():
     assert [(pair.status_text, pair.visibility) for pair in outcome.pairs] == [
         ("APPLIED", PairVisibility.UNCHECKED)
     ]
-    assert outcome.failure == "the result could not be looked at: all brokers went away"
+    assert outcome.failure == "the result could not be verified: all brokers went away"
     assert set(world.owned().intents) == {(ALICE, RATE)}
     world.cluster.faults.before = lambda _: None
     assert world.apply(documents({ALICE: {RATE: 2.0}})).pairs == ()

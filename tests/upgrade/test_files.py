@@ -209,5 +209,5 @@ def test_an_unknown_format_is_refused_with_its_number_and_what_to_do(
 def test_an_audit_entry_of_an_unknown_version_is_refused_with_its_line(tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
     _ = path.write_text(text("audit.jsonl").replace('"v":1', '"v":2', 1), encoding="utf-8")
-    with pytest.raises(InventoryError, match=r"audit\.jsonl:1: no audit entry of version 1"):
+    with pytest.raises(InventoryError, match=r"audit\.jsonl:1: not an audit entry of version 1"):
         _ = list(read_entries(path))

@@ -82,7 +82,7 @@ def _no_response(error: BaseException | str) -> NoResponse:
             kind = NoResponseKind.TLS
             return NoResponse(kind=kind, text=f"the certificate is not accepted: {error}")
         case socket.gaierror():
-            return NoResponse(kind=NoResponseKind.NAME, text="its name does not resolve")
+            return NoResponse(kind=NoResponseKind.NAME, text="the host name does not resolve")
         case ConnectionRefusedError():
             return NoResponse(kind=NoResponseKind.CONNECT, text=os.strerror(errno.ECONNREFUSED))
         case _:

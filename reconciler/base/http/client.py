@@ -143,7 +143,7 @@ def _no_response(error: Exception) -> NoResponse:
             kind = NoResponseKind.TLS
             text = f"the certificate is not accepted: {error.certificate_error}"
         case aiohttp.ClientConnectorDNSError():
-            kind, text = NoResponseKind.NAME, "its name does not resolve"
+            kind, text = NoResponseKind.NAME, "the host name does not resolve"
         case aiohttp.ClientSSLError():
             kind, text = NoResponseKind.TLS, str(error)
         case aiohttp.ClientConnectorError():

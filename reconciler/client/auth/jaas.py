@@ -112,12 +112,12 @@ def parse(text: str, *, location: str = "") -> LoginModule:
         option = key if key in OPTIONS else f"option {len(options) + 1}"
         if at + 2 >= len(tokens) or tokens[at + 1] != _JaasToken("sign", "="):
             raise _error(
-                f"{option} has no value; a value with blanks or signs must stand in quotes",
+                f"{option} has no value; a value with spaces or special characters must be quoted",
                 location,
             )
         value = tokens[at + 2]
         if value.kind not in {"word", "quoted"}:
-            raise _error(f"the value of {option} must stand in quotes", location)
+            raise _error(f"the value of {option} must be quoted", location)
         options[key] = Secret(value.text)
         at += 3
     if at >= len(tokens):

@@ -88,14 +88,15 @@ def _mechanism(settings: ClientSettings, module: LoginModule | None) -> str:
         fits = f", for example sasl.mechanism={serves[0]}" if serves else ""
         if serves == ("GSSAPI",):
             return "GSSAPI"
-        raise settings.error("sasl.mechanism", f"is missing (Kafka would take GSSAPI){fits}")
+        raise settings.error("sasl.mechanism", f"is missing (Kafka's default is GSSAPI){fits}")
     if mechanism_name not in MECHANISMS:
         raise settings.error(
             "sasl.mechanism", f"{mechanism_name} is not one of {', '.join(MECHANISMS)}"
         )
     if module is not None and serves is not None and mechanism_name not in serves:
         raise settings.error(
-            "sasl.mechanism", f"{mechanism_name} does not go with {module.short_name} in {jaas.KEY}"
+            "sasl.mechanism",
+            f"{mechanism_name} cannot be used with {module.short_name} in {jaas.KEY}",
         )
     return mechanism_name
 
@@ -112,7 +113,7 @@ def _login(settings: ClientSettings, module: LoginModule | None) -> tuple[str, S
         raise settings.error(key, "the password is missing", hint=_LOGIN_HINT)
     for text in (username, password.reveal()):
         if "\0" in text:
-            raise settings.error(key, "user name and password may not hold a NUL character")
+            raise settings.error(key, "user name and password must not contain a NUL character")
     return username, password
 
 

@@ -14,7 +14,7 @@ class ValueKind(Enum):
 
     TEXT = "text"
     LIST = "list"  # comma separated
-    HIDDEN = "kept as it is and never shown"
+    HIDDEN = "a secret; never printed"
     MILLIS = "milliseconds"  # a whole number >= 0, stored as seconds
     COUNT = "count"  # a whole number > 0
     SWITCH = "true or false"

@@ -100,7 +100,7 @@ def _variable(name: str, allowed: AllowedReferences, variables: Mapping[str, str
     if not allowed.variable(name):
         raise ConfigError(f"may not read the environment variable {name} here", hint=_HINT)
     if name not in variables:
-        raise ConfigError(f"names the environment variable {name}, which is not set")
+        raise ConfigError(f"refers to the environment variable {name}, which is not set")
     return variables[name]
 
 
@@ -118,8 +118,8 @@ def _from_path(provider: str, path: Path, name: str, allowed: AllowedReferences)
     content = properties.decoded(allowed.files.read(path))
     pairs = {pair.key: pair.value for pair in properties.parse(content, location=str(path))}
     if name not in pairs:
-        raise ConfigError(f"names the key {name}, which {path} does not have")
+        raise ConfigError(f"refers to the key {name}, which {path} does not contain")
     return pairs[name]
 
 
-_HINT: Final = "references are read only from places that were allowed; put the value itself there or allow the place"
+_HINT: Final = "references may only read allowed sources; use the value itself, or allow the source"

@@ -171,7 +171,7 @@ def _stranger(setting: Setting) -> Iterator[str]:
     near = difflib.get_close_matches(setting.name, KEYS, n=1, cutoff=0.75)
     if not near and not _SETTING_NAME.fullmatch(setting.name):
         # A line of a password that was broken in two may look like a key.
-        yield f"{place}a key that is not a setting name is ignored; it is not repeated here"
+        yield f"{place}a key that is not a setting name is ignored; it is not shown, because it may be a secret"
         return
     suffix = f"; did you mean {near[0]}?" if near else ""
     yield f"{place}unknown key {setting.name!r} is ignored{suffix}"
@@ -188,7 +188,7 @@ def _check(rule: KeyRule, setting: Setting) -> None:
         if not least <= number <= _MAX_MILLIS:
             raise setting.error(f"{number} is not between {least} and {_MAX_MILLIS}")
     if rule.kind is ValueKind.SWITCH and lowered not in _SWITCHES:
-        raise setting.error(f"{setting.text.strip()!r} is neither true nor false")
+        raise setting.error(f"{setting.text.strip()!r} must be true or false")
 
 
 def _parse_integer(setting: Setting) -> int:

@@ -48,7 +48,7 @@ LAST_TRY_SECONDS: Final = 1.0
 """A request that must not be repeated is not started with less time than this: its outcome would probably be unknown."""
 
 _LOGIN_HINT: Final = (
-    "check sasl.jaas.config, or sasl.username and sasl.password; this client will not try again"
+    "check sasl.jaas.config, or sasl.username and sasl.password; the login is not retried"
 )
 
 
@@ -386,7 +386,7 @@ class ClusterConnections:
         """Store Metadata, unless it is that of another cluster."""
         if self._cluster_id and picture.cluster_id != self._cluster_id:
             raise WrongCluster(
-                f"the addresses lead to cluster {picture.cluster_id} now, but this client began with"
+                f"the addresses now belong to cluster {picture.cluster_id}, but this client connected to"
                 f" {self._cluster_id}",
                 expected=self._cluster_id,
                 actual=picture.cluster_id,

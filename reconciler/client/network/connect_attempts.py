@@ -61,4 +61,4 @@ class ConnectAttempts:
 
 def _looks_wrong(error: ClientError) -> bool:
     """Whether the hint is about a wrong port or protocol, not about an unavailable broker."""
-    return isinstance(error, ConnectError | RequestTimeout) and "expect" in error.hint
+    return isinstance(error, ConnectError | RequestTimeout) and "the listener" in error.hint

@@ -41,7 +41,7 @@ from reconciler.wire.version_selection import OfferedVersions
 Answer = TypeVar("Answer")
 
 SOFTWARE: Final = "kafka-quota-reconciler"
-_NO_ANSWER_OVER_TLS: Final = "nothing was answered: the listener may expect a client certificate (ssl.keystore.*), or not trust ours"
+_NO_ANSWER_OVER_TLS: Final = "no response: the listener may require a client certificate (ssl.keystore.*), or may not trust this client's certificate"
 OFF_LOOP_BYTES: Final = 1_000_000
 """Larger responses are decoded in a thread: 1 MB takes about 10 ms."""
 
@@ -265,7 +265,7 @@ class Connection:
             f"{self.node} throttles this client for another {wait:.1f} s, longer than the deadline",
             phase="throttled",
             node=self.node,
-            hint="a quota limits this client itself: see request_percentage of its user and client-id",
+            hint="a quota throttles this client: see request_percentage of its user and client-id",
         )
 
     def _abandon(self, correlation_id: int | None) -> None:

@@ -73,7 +73,7 @@ class Login:
 
     async def _bearer(self) -> Mechanism:
         if self._tokens is None:
-            raise AuthenticationError("no way to log in is configured")
+            raise AuthenticationError("no credentials are configured")
         try:
             token = await self._tokens()
         except KquotaError:
@@ -81,7 +81,7 @@ class Login:
         except Exception as error:  # noqa: BLE001 - a callable of the caller; its error may contain the token
             raise AuthenticationError(
                 f"the token source failed: {type(error).__name__}",
-                hint="call it by itself to see why; its message is not shown, as it may hold secrets",
+                hint="call it separately to see the error; its message is not shown, because it may contain secrets",
             ) from None
         self._sent = (*self._sent, token.value.reveal())[-_TOKENS_REMEMBERED:]
         self._scrub = self._scrubber()

@@ -92,7 +92,7 @@ class Nodes:
             self._config.rebootstrap_seconds
             and now - self._last_contact_at > self._config.rebootstrap_seconds
         ):
-            return f"nothing was heard for {self._config.rebootstrap_seconds:g} s"
+            return f"no data from the broker for {self._config.rebootstrap_seconds:g} s"
         return ""
 
     def choose(self, now: float) -> DialChoice:

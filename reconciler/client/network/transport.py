@@ -185,10 +185,10 @@ def tls_error(error: ssl.SSLError, node: str) -> TlsError:
         return _certificate_error(error, node)
     reason = getattr(error, "reason", "") or type(error).__name__
     if reason in _NOT_TLS:
-        return TlsError(f"{node} does not speak TLS ({reason})", node=node, hint=_NO_TLS_HINT)
+        return TlsError(f"{node} does not use TLS ({reason})", node=node, hint=_NO_TLS_HINT)
     if any(part in reason for part in _OUR_CERTIFICATE):
         return TlsError(
-            f"{node} refused our certificate, or the lack of one ({reason})",
+            f"{node} refused the client certificate, or requires one ({reason})",
             node=node,
             hint="check ssl.keystore.* (certificate chain and key) and that the broker trusts its issuer",
         )
@@ -205,8 +205,8 @@ def _certificate_error(error: ssl.SSLCertVerificationError, node: str) -> TlsErr
         return TlsError(
             f"the certificate of {node} is for another host name",
             node=node,
-            hint="dial the name in the certificate; an empty ssl.endpoint.identification.algorithm turns"
-            " this check off",
+            hint="connect by the name in the certificate; an empty ssl.endpoint.identification.algorithm"
+            " disables this check",
         )
     if code in {_EXPIRED, _NOT_YET}:
         when = "has expired" if code == _EXPIRED else "is not valid yet"
@@ -217,15 +217,15 @@ def _certificate_error(error: ssl.SSLCertVerificationError, node: str) -> TlsErr
         )
     if code in _UNTRUSTED:
         return TlsError(
-            f"the certificate of {node} is not signed by an authority that we trust"
+            f"the certificate of {node} is not signed by a trusted authority"
             f" ({error.verify_message})",
             node=node,
-            hint="give the authority's certificate in ssl.truststore.location or ssl.truststore.certificates",
+            hint="set the authority's certificate in ssl.truststore.location or ssl.truststore.certificates",
         )
     return TlsError(f"the certificate of {node} is refused: {error.verify_message}", node=node)
 
 
 _NO_TLS_HINT: Final = (
-    "the listener seems to expect no TLS: check the port, or set security.protocol to PLAINTEXT or"
+    "the listener does not seem to use TLS: check the port, or set security.protocol to PLAINTEXT or"
     " SASL_PLAINTEXT"
 )

@@ -55,7 +55,7 @@ class Tls:
         context.verify_mode = ssl.CERT_REQUIRED if self.verify else ssl.CERT_NONE
         context.minimum_version, context.maximum_version = self.lowest, self.highest
         if self.ciphers:
-            with _refusal("ssl.cipher.suites", "OpenSSL knows none of these ciphers"):
+            with _refusal("ssl.cipher.suites", "OpenSSL supports none of these ciphers"):
                 context.set_ciphers(self.ciphers)
         if self.trusted is None:
             context.load_default_certs()
@@ -96,13 +96,13 @@ def _trusted(settings: ClientSettings) -> str | None:
     inline, location = "ssl.truststore.certificates", "ssl.truststore.location"
     given_keys = [key for key in (inline, location, "ssl.ca.location") if settings.text(key)]
     if len(given_keys) > 1:
-        raise settings.error(given_keys[1], f"cannot stand beside {given_keys[0]}")
+        raise settings.error(given_keys[1], f"cannot be combined with {given_keys[0]}")
     if not given_keys:
         return None
     if given_keys[0] == inline:
         certificates_pem = pem.certificates(settings.text(inline) or "")
         if not certificates_pem:
-            raise settings.error(inline, "holds no PEM certificate")
+            raise settings.error(inline, "contains no PEM certificate")
         return certificates_pem
     path = Path(settings.text(given_keys[0]) or "")
     folder_files = settings.files.list_folder(path) if given_keys[0] == "ssl.ca.location" else None
@@ -123,7 +123,7 @@ def _identity(settings: ClientSettings) -> Identity | None:
             "ssl.key.location",
         ):
             if conflicting_key in settings:
-                raise settings.error(conflicting_key, f"cannot stand beside {store_key}")
+                raise settings.error(conflicting_key, f"cannot be combined with {store_key}")
         password = settings.secret("ssl.keystore.password")
         return key_stores.identity(
             _store(settings, store_key, "ssl.keystore", password), key_password
@@ -154,7 +154,7 @@ def _either(settings: ClientSettings, inline: str, location: str) -> tuple[str |
     """Return text given inline or in a file, and its key."""
     if settings.text(inline):
         if settings.text(location):
-            raise settings.error(location, f"cannot stand beside {inline}")
+            raise settings.error(location, f"cannot be combined with {inline}")
         return settings.text(inline), inline
     path = settings.text(location)
     if not path:
@@ -189,7 +189,7 @@ def _versions(settings: ClientSettings) -> tuple[ssl.TLSVersion, ssl.TLSVersion]
         return ssl.TLSVersion.TLSv1_2, _VERSIONS.get(only, ssl.TLSVersion.TLSv1_3)
     known_versions = [_VERSIONS[name] for name in names if name in _VERSIONS]
     if not known_versions:
-        raise settings.error("ssl.enabled.protocols", "names neither TLSv1.2 nor TLSv1.3")
+        raise settings.error("ssl.enabled.protocols", "must include TLSv1.2 or TLSv1.3")
     return min(known_versions), max(known_versions)
 
 

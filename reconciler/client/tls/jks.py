@@ -59,7 +59,7 @@ class _Cursor:
 
     def take(self, size: int) -> bytes:
         if size < 0 or size > len(self._content) - self._at:
-            raise JksError("the key store is cut off")
+            raise JksError("the key store is truncated")
         self._at += size
         return self._content[self._at - size : self._at]
 

@@ -76,7 +76,7 @@ def trusted(store: StoreConfig) -> str:
         case _:
             certificates_pem = _pkcs12_certificates(store)
     if not certificates_pem:
-        raise store.error("holds no trusted certificate")
+        raise store.error("contains no trusted certificate")
     return certificates_pem
 
 

@@ -127,7 +127,7 @@ class LiveBrokerValidator:
         cluster_info = await self._about(cluster, client)
         if cluster.expected_cluster_id not in {None, cluster_info.id}:
             return ValidationResult(
-                source="none", reason="another Kafka cluster answers than is expected"
+                source="none", reason="the Kafka cluster id is not the expected one"
             )
         if not cluster_info.may_alter:
             return _by_rules(

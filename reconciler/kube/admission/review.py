@@ -121,9 +121,9 @@ def parse(review: object) -> AdmissionRequest:
         MalformedReview: The body is not a valid AdmissionReview.
     """
     if not isinstance(review, dict) or review.get("kind") != "AdmissionReview":
-        raise MalformedReview("this is no AdmissionReview")
+        raise MalformedReview("the body is not an AdmissionReview")
     if review.get("apiVersion") != API_VERSION:
-        raise MalformedReview(f"only {API_VERSION} is understood")
+        raise MalformedReview(f"only {API_VERSION} is supported")
     request = review.get("request")
     if not isinstance(request, dict):
         raise MalformedReview("it has no request")
@@ -167,7 +167,7 @@ async def decide(obj: Obj, broker: BrokerValidator) -> AdmissionDecision:
         views = projections(obj, await broker.clusters())
     except KquotaError as error:
         _log.warning("admission: QuotaClusters cannot be listed: %s", error)
-        return _warned("QuotaClusters cannot be listed, so no broker was asked")
+        return _warned("QuotaClusters cannot be listed, so no broker validated this")
     if NO_CLUSTER in views:
         return _warned(*assess_eligibility(obj, {}).messages)
     names = sorted(views)
@@ -187,7 +187,11 @@ async def decide(obj: Obj, broker: BrokerValidator) -> AdmissionDecision:
                     for name, verdict in verdicts
                     for warning in verdict.warnings
                 ),
-                *([f"the brokers of {unasked} more clusters were not asked"] if unasked else ()),
+                *(
+                    [f"the brokers of {unasked} more clusters did not validate this"]
+                    if unasked
+                    else ()
+                ),
             )
         ),
     )
@@ -199,9 +203,11 @@ async def _decide_in_cluster(name: str, obj: Obj, broker: BrokerValidator) -> Ad
         cluster = await broker.cluster(name)
     except KquotaError as error:
         _log.warning("admission: QuotaCluster %s cannot be used: %s", name, error)
-        return _warned(f"QuotaCluster {name} cannot be used as it is, so the broker was not asked")
+        return _warned(f"QuotaCluster {name} is invalid, so the broker did not validate this")
     if cluster is None:
-        return _warned(f"there is no QuotaCluster {name} yet, so the broker was not asked")
+        return _warned(
+            f"QuotaCluster {name} does not exist yet, so the broker did not validate this"
+        )
     eligibility = assess_eligibility(obj, {name: cluster})
     declaration = eligibility.declaration
     if declaration is None or eligibility.kind in _NOT_APPLIED:
@@ -211,8 +217,8 @@ async def _decide_in_cluster(name: str, obj: Obj, broker: BrokerValidator) -> Ad
         verdict = await broker.ask(cluster, [_alteration(declaration)])
     except KquotaError as error:
         # Tenants must not see addresses and principals; they are in the log.
-        _log.warning("admission: %s was not asked: %s", name, error)
-        return _warned("the broker was not asked, because it cannot be reached now", *doubts)
+        _log.warning("admission: %s could not be queried: %s", name, error)
+        return _warned("the broker did not validate this, because it is unreachable", *doubts)
     denied = _refusal(verdict)
     return AdmissionDecision(denied=denied, warnings=_bounded((*_skipped(verdict), *doubts)))
 
@@ -246,8 +252,8 @@ def _skipped(verdict: ValidationResult) -> Iterable[str]:
         yield f"the broker gave no verdict: {verdict.reason}"
         return
     reason = f" because {verdict.reason}" if verdict.reason else ""
-    rules = "" if verdict.source == "none" else f"; {verdict.source} has no objection"
-    yield f"the broker itself was not asked{reason}{rules}"
+    rules = "" if verdict.source == "none" else f"; {verdict.source} accepts it"
+    yield f"the broker did not validate this{reason}{rules}"
 
 
 def _warned(*sentences: str) -> AdmissionDecision:

@@ -59,13 +59,13 @@ RELOAD_SECONDS: Final = 10.0
 
 _log = logging.getLogger("reconciler.kube")
 _BUSY: Final = AdmissionDecision(
-    warnings=("the broker was not asked, because too many requests are under way",)
+    warnings=("the broker did not validate this, because too many requests are in progress",)
 )
-_LATE: Final = AdmissionDecision(
-    warnings=("the broker was not asked, because it did not answer in time",)
-)
+_LATE: Final = AdmissionDecision(warnings=("the broker did not validate this in time",))
 _FAULT: Final = AdmissionDecision(
-    warnings=("the broker was not asked, because of a fault in the operator; its log says more",)
+    warnings=(
+        "the broker did not validate this because of an internal error of the operator; see its log",
+    )
 )
 
 
@@ -274,7 +274,7 @@ class Webhook:
         while True:
             await asyncio.sleep(RELOAD_SECONDS)
             if self._certificate.renewed():
-                _log.info("the webhook shows a new certificate")
+                _log.info("the webhook uses a new certificate")
 
     def _connection(self) -> asyncio.BaseProtocol:
         """Return the protocol of a new connection: aiohttp, or a rejection if too many are open."""
@@ -325,7 +325,7 @@ class Webhook:
         try:
             review = parse(bounded_json.parse(body, most_bytes=LARGEST_BODY))
         except (MalformedReview, bounded_json.InvalidJson) as error:
-            reason = str(error) if isinstance(error, MalformedReview) else "the body is no JSON"
+            reason = str(error) if isinstance(error, MalformedReview) else "the body is not JSON"
             return web.Response(status=400, text=f"{reason}\n")
         decision = FINE if review.obj is None else await self._decided(review, review.obj)
         return web.json_response(answer(review, decision))

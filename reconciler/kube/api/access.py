@@ -80,7 +80,7 @@ def _of_pod(folder: Path, again: Callable[[], Awaitable[ApiAccess]]) -> ApiAcces
     host, authority = pod_host(), folder / "ca.crt"
     if not host or not authority.is_file():
         raise ConfigError(
-            "no way to a Kubernetes API server: no kubeconfig is there, and this is no pod with a service account",
+            "no credentials for a Kubernetes API server: there is no kubeconfig, and this is not a pod with a service account",
             location=str(folder),
             hint=_HINT,
         )

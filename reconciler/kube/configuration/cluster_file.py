@@ -49,13 +49,17 @@ def _add_document(
         or document.get("apiVersion") != API_VERSION
         or document.get("kind") != CLUSTER
     ):
-        return [Problem(path, line, 1, f"only {CLUSTER} documents of {API_VERSION} belong here")]
+        return [
+            Problem(
+                path, line, 1, f"this file may contain only {CLUSTER} documents of {API_VERSION}"
+            )
+        ]
     faults = schema_problems(document)
     if faults:
         return [Problem(path, line, 1, fault) for fault in faults]
     name = name_of(document)
     if name in clusters:
-        return [Problem(path, line, 1, f"{CLUSTER} {name} is there twice")]
+        return [Problem(path, line, 1, f"{CLUSTER} {name} is defined twice")]
     digest = hashlib.sha256(json.dumps(document["spec"], sort_keys=True).encode()).hexdigest()
     clusters[name] = {
         "kind": CLUSTER,

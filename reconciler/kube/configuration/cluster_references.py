@@ -84,5 +84,7 @@ def _way_out(name: str, text: str) -> str:
     return ""
 
 
-_NO_REFERENCE: Final = "references such as ${env:...} and ${file:...} are refused in a custom resource; secrets come by secretRef"
-_NO_SECRET: Final = "a secret belongs into the Secret that spec.secretRef names"  # noqa: S105 - a sentence
+_NO_REFERENCE: Final = (
+    "references such as ${env:...} and ${file:...} are refused in a custom resource; use secretRef"
+)
+_NO_SECRET: Final = "put the secret into the Secret of spec.secretRef"  # noqa: S105 - a sentence

@@ -129,10 +129,10 @@ def granted_credentials(obj: Mapping[str, Any], cluster: str) -> Credentials:
     if cluster not in names:
         value = ",".join([*names, cluster])
         raise SecretWithdrawn(
-            f"Secret {namespace}/{name} is not given to QuotaCluster {cluster}: its annotation {GRANTED_TO} does not name it;"
+            f"Secret {namespace}/{name} does not allow QuotaCluster {cluster}: its annotation {GRANTED_TO} does not list it;"
             f" run kubectl --namespace {namespace} annotate --overwrite secret {name} {GRANTED_TO}={value}",
             reason=INVALID,
-            hint="the right to change the Secret decides which QuotaClusters use it",
+            hint="only users who can edit the Secret can allow a QuotaCluster to use it",
         )
     return credentials_of(obj)
 
@@ -231,7 +231,7 @@ def _refuse_paths(credentials: Credentials) -> None:
     for key in credentials.texts:
         if _canonical(key).endswith(".location"):
             raise CredentialsError(
-                f"Secret {credentials.name}: {key} names a file, which is refused",
+                f"Secret {credentials.name}: {key} refers to a file, which is refused",
                 reason=INVALID,
                 keys=(key,),
                 hint="put the PEM text itself into the Secret: ca.crt, tls.crt, tls.key",

@@ -51,8 +51,8 @@ class NamespaceLimits:
     def sentence(self) -> str:
         """The message of a document beyond the limit; without a count, so that one more document changes no other status."""
         return (
-            f"its namespace has more than the operator serves: the oldest {self.documents} ClientQuotas,"
-            f" {self.size / MIB:g} MiB in all; delete some, or ask the owner of the operator for more"
+            f"its namespace exceeds the operator's limits: only the oldest {self.documents} ClientQuotas, {self.size / MIB:g} MiB"
+            " in total, are served; delete some, or ask the operator's owner to raise the limits"
         )
 
 

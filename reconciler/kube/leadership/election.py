@@ -198,7 +198,7 @@ class Leader:
                     self._certain_until = began + self._election.deadline
                     return True
             except KquotaError as error:
-                _log.warning("standing by, and the Lease cannot be asked for: %s", error)
+                _log.warning("standby: the Lease cannot be acquired: %s", error)
             await self._pause(self._election.renew, resign)
         return False
 
@@ -257,7 +257,7 @@ class Leader:
         """Renew the Lease; retry until the deadline."""
         while True:
             if hindrance := self._hindrance():
-                raise LeaseLost(f"the Lease is not renewed any more: {hindrance}")
+                raise LeaseLost(f"the Lease is no longer renewed: {hindrance}")
             began = self._clock.monotonic()
             if self._certain_until is not None and self._certain_until <= began:
                 self._pause_leading()
@@ -271,7 +271,7 @@ class Leader:
                 await self._clock.sleep(min(_RETRY_SECONDS, remaining))
             else:
                 if self._certain_until is None:
-                    _log.warning("the Lease is renewed again; leading goes on")
+                    _log.warning("the Lease is renewed again; this replica is still the leader")
                     self._on_change(True)  # noqa: FBT003 - a callback's only argument
                 self._certain_until = began + self._election.deadline
                 return
@@ -287,7 +287,7 @@ class Leader:
             f" for {self._election.deadline:g} s"
         )
         if self._is_writing():
-            raise LeaseLost(f"{message}, and a write to Kafka may be under way")
+            raise LeaseLost(f"{message}, and a write to Kafka may be in progress")
         _log.error("%s; nothing is written to Kafka until it is renewed", message)
         self._certain_until = None
         self._on_change(False)  # noqa: FBT003 - a callback's only argument
@@ -322,7 +322,7 @@ class Leader:
                 _RELEASE_SECONDS, lambda: self._write(lease, holder="", is_taken=False)
             )
         except KquotaError as error:
-            _log.warning("the Lease was not given back and will run out: %s", error)
+            _log.warning("the Lease was not released and will expire: %s", error)
 
     # ---- writing ----------------------------------------------------------------------------
 

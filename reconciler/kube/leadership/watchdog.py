@@ -64,6 +64,6 @@ class Watchdog:
     def _watch(self) -> None:
         while not self._quiet.wait(LOOKS_EVERY):
             if self.overdue():
-                _log.critical("the Lease is running out and the program does not end: killed")
+                _log.critical("the Lease expires and the process has not ended: killed")
                 self._end()
                 return

@@ -231,7 +231,7 @@ def _read_uids(config_map: Obj) -> Mapping[str, str]:
 
 def _join(config_map: Obj, some: dict[Any, Any], additional: Mapping[Any, Any]) -> None:
     if not some.keys().isdisjoint(additional.keys()):
-        raise _damaged(config_map, "it repeats what another one holds")
+        raise _damaged(config_map, "it duplicates another ConfigMap")
     some |= additional
 
 
@@ -265,5 +265,5 @@ def _rows(config_map: Obj, name: str, read: Callable[[DocumentReader], T]) -> T:
 def _damaged(config_map: Obj, reason: object) -> InventoryError:
     return InventoryError(
         f"ConfigMap {metadata_of(config_map).get('name')} is damaged: {reason}",
-        hint="restore it from a backup; it is never taken for empty",
+        hint="restore it from a backup; damaged records are not treated as empty",
     )

@@ -213,7 +213,7 @@ def _item(declaring: Sequence[Obj], key: Key) -> Mapping[str, Any]:
                 return item
     if declaring:
         raise KquotaError(
-            f"the operator has not looked at {key} yet, so what an override would replace is not known",
+            f"the operator has not observed {key} yet",
             hint="wait until the ClientQuota is Ready",
         )
     return {}

@@ -77,7 +77,7 @@ async def release(
     again = {
         document_of(obj) for obj in await _documents_with_finalizer(api, namespaces)
     } - failed.keys()
-    failed |= dict.fromkeys(again, "its finalizer came back: an operator is running")
+    failed |= dict.fromkeys(again, "its finalizer was added again: an operator is running")
     free = sorted({document_of(obj) for obj in held_objects} - failed.keys())
     return ReleaseResult(documents=tuple(free), pairs=pairs, unkept=unkept, failed=failed)
 

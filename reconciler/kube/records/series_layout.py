@@ -66,8 +66,8 @@ def current(prefix: str, names: Collection[str]) -> tuple[SeriesLayout, tuple[st
         match = _NAME.fullmatch(name.removeprefix(prefix)) if name.startswith(prefix) else None
         if match is None:
             raise InventoryError(
-                f"ConfigMap {name} has the labels of records and not their name",
-                hint="take the labels off, or delete it",
+                f"ConfigMap {name} has the labels of records, but another name",
+                hint="remove the labels, or delete it",
             )
         layouts.add(SeriesLayout(serial=int(match[1]), parts=int(match[3])))
     for layout in sorted(layouts, reverse=True):
@@ -79,6 +79,6 @@ def current(prefix: str, names: Collection[str]) -> tuple[SeriesLayout, tuple[st
     if layouts:
         raise InventoryError(
             f"some of the ConfigMaps {prefix}-* are missing",
-            hint="restore them from a backup; what is left is never taken for everything",
+            hint="restore them from a backup; incomplete records are not used",
         )
     return ONE, ()

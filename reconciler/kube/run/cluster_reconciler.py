@@ -93,7 +93,7 @@ class ClusterReconciler:
             KquotaError: The records could not be read or written; the loop tries again.
         """
         if (obj := self._context.cache.clusters.get(self._name)) is None:
-            return LoopOutcome(note="there is no such QuotaCluster any more")
+            return LoopOutcome(note="the QuotaCluster no longer exists")
         baseline, self._known = self._known, None
         result = await self._reconcile_once(obj, wake, baseline)
         lost_pairs = {pair for pairs in result.settled.losses.values() for pair in pairs}
@@ -282,8 +282,8 @@ class ClusterReconciler:
         first = self._context.looks_after(cluster_id, self._name)
         if first != self._name:
             raise InventoryLocked(
-                f"Kafka cluster {cluster_id} is looked after by another QuotaCluster already",
-                hint="delete one of the two: they would fight over every limit",
+                f"Kafka cluster {cluster_id} is already managed by another QuotaCluster",
+                hint="delete one of the two QuotaClusters",
             )
 
     def _orders(

@@ -23,7 +23,7 @@ from reconciler.quota.state import QuotaState
 Leads = Callable[[], bool]
 """Whether this process certainly holds the Lease now."""
 
-DEPOSED: Final = "the Lease is not certain any more, so nothing was sent to Kafka"
+DEPOSED: Final = "the Lease may have expired, so nothing was sent to Kafka"
 
 
 class KafkaWrites:

@@ -352,7 +352,7 @@ class Operator:
         """Problems that prevent work. A standby is ready to take over; a leader that pauses is not ready."""
         if self._leader is not None and not self._leader.leading:
             paused = self._leader.elected.is_set()
-            return ["leading pauses: the Lease was not renewed in time"] if paused else []
+            return ["leadership is paused: the Lease was not renewed in time"] if paused else []
         if self._heard_at is None:
             return ["first listing of the API server pending"]
         now, loops = self._clock.now(), self._loops.loops.values()
@@ -378,10 +378,10 @@ def _stop_on_signals(stop: asyncio.Event) -> None:
 
 async def _stopped(stop: asyncio.Event, ended: asyncio.Event) -> None:
     _ = await stop.wait()
-    _LOG.info("asked to stop")
+    _LOG.info("stop requested")
     ended.set()
 
 
 async def _raise_when_lost(lease_lost: asyncio.Event) -> None:
     _ = await lease_lost.wait()
-    raise LeaseLost("the Lease was lost: another operator may lead by now")
+    raise LeaseLost("the Lease was lost: another replica may be the leader")

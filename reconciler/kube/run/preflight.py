@@ -68,16 +68,16 @@ _DOCUMENTS: Final = (
         "list",
         resource_paths.CLIENT_QUOTAS,
         "",
-        "to know what is declared, and that nothing is missing",
+        "to list the declared quotas completely",
     ),
-    ("watch", resource_paths.CLIENT_QUOTAS, "", "to hear of changes"),
+    ("watch", resource_paths.CLIENT_QUOTAS, "", "to watch changes"),
     (
         "patch",
         resource_paths.CLIENT_QUOTAS,
         "status",
-        "to say how each document stands, and to keep records",
+        "to write the status of documents, and to store records",
     ),
-    ("patch", resource_paths.CLIENT_QUOTAS, "", "to put its finalizer on and take it off"),
+    ("patch", resource_paths.CLIENT_QUOTAS, "", "to add and remove its finalizer"),
     (
         "release",
         resource_paths.CLIENT_QUOTAS,
@@ -87,18 +87,18 @@ _DOCUMENTS: Final = (
     ("create", resource_paths.EVENTS, "", "to report transitions"),
 )
 _OWN: Final = (
-    ("list", resource_paths.CONFIG_MAPS, "to read the records of what it owns"),
-    ("create", resource_paths.CONFIG_MAPS, "to write them"),
-    ("update", resource_paths.CONFIG_MAPS, "to write them"),
-    ("delete", resource_paths.CONFIG_MAPS, "to drop parts that are no longer needed"),
+    ("list", resource_paths.CONFIG_MAPS, "to read ownership records"),
+    ("create", resource_paths.CONFIG_MAPS, "to write ownership records"),
+    ("update", resource_paths.CONFIG_MAPS, "to write ownership records"),
+    ("delete", resource_paths.CONFIG_MAPS, "to delete parts that are no longer needed"),
     ("get", resource_paths.SECRETS, "to read credentials of Kafka clusters"),
-    ("list", resource_paths.SECRETS, "to hear of rotated credentials"),
-    ("watch", resource_paths.SECRETS, "to hear of rotated credentials"),
+    ("list", resource_paths.SECRETS, "to watch for rotated credentials"),
+    ("watch", resource_paths.SECRETS, "to watch for rotated credentials"),
 )
 _CLUSTERS: Final = (
-    ("list", "", "to know which Kafka clusters there are"),
-    ("watch", "", "to hear of changes"),
-    ("patch", "status", "to say how each cluster stands"),
+    ("list", "", "to list the Kafka clusters"),
+    ("watch", "", "to watch changes"),
+    ("patch", "status", "to write the status of each cluster"),
 )
 
 
@@ -132,7 +132,7 @@ def rights(settings: OperatorSettings) -> Iterator[RequiredRight]:
         yield RequiredRight(verb=verb, resource=resource, namespace=own_namespace, purpose=purpose)
     if settings.leader_elect:
         lease = settings.lease_name
-        elect = "to elect who acts"
+        elect = "for leader election"
         yield RequiredRight(
             verb="create", resource=resource_paths.LEASES, namespace=own_namespace, purpose=elect
         )
@@ -287,7 +287,7 @@ async def _right(api: KubernetesApi, right: RequiredRight) -> Check:
         return Check(name=str(right), health=CheckStatus.OK, observation="allowed")
     reason = f" ({review.reason})" if review.reason else ""
     return _failed(
-        str(right), f"not allowed{reason}", f"needed {right.purpose}; the chart's Roles have it"
+        str(right), f"not allowed{reason}", f"required {right.purpose}; the chart's Roles grant it"
     )
 
 
@@ -300,7 +300,7 @@ def _cluster_count_check(settings: OperatorSettings, count: int) -> Check:
         name=name,
         health=CheckStatus.WARNING,
         observation=f"none{of}",
-        advice="create one; until then there is nothing to do",
+        advice="create a QuotaCluster",
     )
 
 

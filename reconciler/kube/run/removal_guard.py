@@ -23,11 +23,11 @@ from reconciler.quota.planner.plan import Plan, QuotaChange
 from reconciler.quota.policy import Policy
 
 BEING_DELETED: Final = (
-    f"the definition {CLIENT_QUOTA_DEFINITION} is being deleted or is gone, so no limit is removed from Kafka; apply the"
-    " definitions again once it is gone and restore the documents from git; documents that are still there go after"
-    " the deletion timeout, or at once by kquota operator release, and their limits stay"
+    f"the definition {CLIENT_QUOTA_DEFINITION} is being deleted or does not exist, so no limit is removed from Kafka;"
+    " apply the definitions again once it is deleted and restore the documents from git; remaining documents are deleted"
+    " after the deletion timeout, or at once by kquota operator release, and their limits stay"
 )
-UNREAD: Final = f"the API server did not say whether the definition {CLIENT_QUOTA_DEFINITION} is being deleted; removals wait until it does"
+UNREAD: Final = f"the API server did not report whether the definition {CLIENT_QUOTA_DEFINITION} is being deleted; removals wait until it does"
 
 _LOG: Final = logging.getLogger("reconciler.kube")
 

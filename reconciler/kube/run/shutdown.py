@@ -60,7 +60,7 @@ async def stop_and_release(
                     reason=error.reason,
                     hint=error.hint,
                 ) from None
-            phrase = "was stopped" if is_present else "is not there"
+            phrase = "was stopped" if is_present else "does not exist"
             notices.note(f"Deployment {namespace}/{deployment} {phrase}")
         return await release(
             api, namespaces=settings.namespaces, operator_namespace=namespace, progress=progress

@@ -152,7 +152,7 @@ def assess_eligibility(
             kind=EligibilityKind.CLUSTER_INVALID if exists else EligibilityKind.CLUSTER_NOT_FOUND,
             declaration=declaration,
             messages=(
-                f"QuotaCluster {read.cluster} cannot be used as it is; its own status says why"
+                f"QuotaCluster {read.cluster} is invalid; see its status"
                 if exists
                 else f"there is no QuotaCluster {read.cluster}",
             ),
@@ -239,7 +239,7 @@ def _read(obj: Obj) -> ClientQuota | tuple[str, ...]:
     except DocumentDeclined:
         problems = explanation.problems(QUOTA, nodes.from_json(bare), "")
         return shortened([problem.message for problem in problems]) or (
-            "it does not fit the schema",
+            "it does not match the schema",
         )
     labels = tuple(sorted(labels_of(obj).items()))
     declaration = replace(quota.declaration, labels=labels, selections=selections_of(obj))

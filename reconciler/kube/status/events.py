@@ -149,7 +149,7 @@ def _drift(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Reso
         yield ResourceEvent(kind="Warning", reason="DriftDetected", note=words)
     corrected = _rewritten(before, after)
     if corrected:
-        words = f"written back after another writer had changed it: {', '.join(corrected)}"
+        words = f"corrected after a change by another writer: {', '.join(corrected)}"
         yield ResourceEvent(kind="Normal", reason="DriftCorrected", note=words)
     elif was.get("status") == "True" and now.get("status") == "False":
         yield ResourceEvent(

@@ -174,7 +174,7 @@ class KeyStatusIndex:
                 return reading(reason, escaped(words or name), "Rejected")
             case Held(), _:
                 return reading(
-                    Reason.HELD, "waits for other limits that have to be in force first", "Held"
+                    Reason.HELD, "waits for other limits that must take effect first", "Held"
                 )
             case Applied(), PairVisibility.CHANGED:
                 message = (
@@ -197,7 +197,7 @@ class KeyStatusIndex:
             case _:
                 return reading(
                     Reason.OUTCOME_UNKNOWN,
-                    "the broker's answer got lost; the write may still land",
+                    "no response from the broker; the write may still take effect",
                     "Unknown",
                 )
 
@@ -250,7 +250,7 @@ class KeyStatusIndex:
             (
                 finding.cause is Cause.FROZEN,
                 Reason.CONFLICT,
-                "another document has it that is suspended or cannot be used",
+                "another document, which is suspended or invalid, owns it",
             ),
             (
                 finding.cause is Cause.CHANGED_BY_ANOTHER,
@@ -263,7 +263,7 @@ class KeyStatusIndex:
                 "as declared; nothing is recorded under Observe",
             ),
             (self.observes, Reason.OBSERVE_ONLY, _difference(finding)),
-            (unsettled, Reason.OUTCOME_UNKNOWN, "an earlier write may still land"),
+            (unsettled, Reason.OUTCOME_UNKNOWN, "an earlier write may still take effect"),
             (
                 removal and not self._is_complete,
                 Reason.HELD,
@@ -361,9 +361,7 @@ def _correction_history(observation: DriftObservation) -> str:
         for at, value in zip(observation.corrected_at, observation.overwritten, strict=True)
     )
     history = f" ({times})" if times else ""
-    return (
-        f"it was written back {observation.corrections} times{history} and changed again each time"
-    )
+    return f"it was corrected {observation.corrections} times{history} and changed again each time"
 
 
 def _finding_text(live: float | None) -> str:

@@ -334,7 +334,7 @@ def _pending_text(
 ) -> str:
     parts = []
     if result.unheld:
-        parts.append(f"{len(result.unheld)} documents could not be given our finalizer")
+        parts.append(f"the finalizer could not be added to {len(result.unheld)} documents")
     if unsaved:
         parts.append(f"{len(unsaved)} statuses could not be written")
     if stuck:
@@ -343,5 +343,5 @@ def _pending_text(
         parts.append(f"{len(held_documents)} deleted documents wait for their quotas to be removed")
     outcome = result.report.outcome
     if outcome is not None and not outcome.complete:
-        parts.append(outcome.failure or "not every change was applied and seen")
+        parts.append(outcome.failure or "not every change was applied and verified")
     return "; ".join(parts)

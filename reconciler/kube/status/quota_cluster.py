@@ -239,7 +239,7 @@ def _conflict(settled: ResolvedClaims) -> str:
     if not pairs:
         return ""
     losers = _first(sorted(settled.losses))
-    return f"{_several(len(pairs), 'limit')} asked for twice; not by the word of {losers}"
+    return f"{_several(len(pairs), 'limit')} declared twice; not effective: {losers}"
 
 
 def _several(count: int, noun: str) -> str:
@@ -317,7 +317,7 @@ def _of_plan(obj: Obj, report: Reconciliation, plan: Plan) -> dict[Reason, str]:
     if spec_of(obj).get("policy") == Policy.SYNC and policy is Policy.UPSERT:
         problems[Reason.SYNC_NOT_CONFIRMED] = (
             f"policy Sync is not confirmed for {plan.cluster_id}, so Upsert is in force;"
-            " spec.confirmSync with that very id confirms it"
+            " set spec.confirmSync to this id to confirm"
         )
     return problems
 

@@ -158,9 +158,7 @@ def _ready_row(reason: Reason, on: str, message: str, helps: str) -> ReasonRow:
     )
 
 
-_ASK_ADMIN: Final = (
-    "Nothing in this namespace helps; the QuotaCluster's own status says what is wrong."
-)
+_ASK_ADMIN: Final = "It cannot be fixed in this namespace; see the status of the QuotaCluster."
 
 ROWS: Final = (
     ReasonRow(
@@ -171,32 +169,32 @@ ROWS: Final = (
         argo="Progressing",
         on="Q",
         message="it was deleted; its limits are being removed first",
-        helps="Wait. After deletionTimeout (10 minutes) the document goes and its limits stay in Kafka as orphans. "
+        helps="Wait. After deletionTimeout (10 minutes) the document is deleted and its limits stay in Kafka as orphans. "
         "The message says what the removal waits for: a guard, an unreachable broker, an incomplete listing.",
     ),
     _stalled_row(
         Reason.NAMESPACE_LIMIT,
         "Q",
-        "its namespace has more than the operator serves",
+        "its namespace exceeds the operator's limits",
         "Delete ClientQuotas of the namespace, or let the owner of the operator raise --max-documents-per-namespace or "
-        "--max-bytes-per-namespace. The oldest documents are served. One that is beyond the limit asks for nothing; what it "
-        "applied before stays. It is read again within spec.interval of its QuotaCluster once there is room.",
+        "--max-bytes-per-namespace. The oldest documents are served. A document beyond the limit is not applied; its applied "
+        "limits stay. It is read again within spec.interval of its QuotaCluster once the namespace is below the limit.",
         event="NamespaceLimit",
     ),
     _stalled_row(
         Reason.INVALID,
         "QC",
-        "it cannot be used as it is",
-        "Correct the field that the message names. What the document applied before stays as it is meanwhile. "
-        "A name of more than 512 bytes that was stored by an older release cannot be declared any more: delete the document, "
+        "it is invalid",
+        "Correct the field in the message. Until then the limits that the document applied stay unchanged. "
+        "A name of more than 512 bytes that was stored by an older release can no longer be declared: delete the document, "
         "with deletionPolicy Retain if its limit is to stay in Kafka.",
         event="InvalidSpec",
     ),
     _stalled_row(
         Reason.REFERENCE_REFUSED,
         "C",
-        "it refers to files, variables or secrets of the operator",
-        "Put secrets and PEM texts into the Secret that spec.secretRef names. An operator started with "
+        "it refers to files, environment variables or secrets of the operator",
+        "Put secrets and PEM texts into the Secret of spec.secretRef. An operator started with "
         "--allow-references accepts them, if all users who may write QuotaClusters may read what the operator reads.",
         event="ReferenceRefused",
     ),
@@ -212,11 +210,9 @@ ROWS: Final = (
         Reason.CLUSTER_NOT_FOUND,
         "Q",
         "there is no such QuotaCluster",
-        "Create the QuotaCluster, or create the document anew with another clusterRef. Quotas in Kafka stay as they are.",
+        "Create the QuotaCluster, or delete the document and create it with another clusterRef. Quotas in Kafka stay unchanged.",
     ),
-    _stalled_row(
-        Reason.CLUSTER_INVALID, "Q", "its QuotaCluster cannot be used as it is", _ASK_ADMIN
-    ),
+    _stalled_row(Reason.CLUSTER_INVALID, "Q", "its QuotaCluster is invalid", _ASK_ADMIN),
     _stalled_row(
         Reason.NOT_GRANTED,
         "Q",
@@ -249,7 +245,7 @@ ROWS: Final = (
         Reason.SECRET_NOT_FOUND,
         "QC",
         "the credentials of its cluster are missing",
-        "Create the Secret that spec.secretRef names, in the operator's own namespace. It is noticed at once.",
+        "Create the Secret of spec.secretRef in the operator's own namespace. It is read immediately.",
         event="SecretNotFound",
     ),
     _stalled_row(
@@ -277,7 +273,7 @@ ROWS: Final = (
     _stalled_row(
         Reason.WRONG_CLUSTER,
         "QC",
-        "another Kafka cluster answers than the one that is expected",
+        "the Kafka cluster id is not the expected one",
         "Compare spec.expectedClusterId (or status.clusterId, pinned on first contact) with the id of the cluster behind "
         "spec.bootstrapServers. If the cluster was really replaced, set expectedClusterId to the new id; records are "
         "never carried over. Nothing was written.",
@@ -286,14 +282,14 @@ ROWS: Final = (
     _stalled_row(
         Reason.AUTHENTICATION_FAILED,
         "QC",
-        "the Kafka cluster refuses who we are",
-        "Correct user, password, mechanism or certificate in the Secret. A wrong password is not tried again by itself.",
+        "authentication failed",
+        "Correct user, password, mechanism or certificate in the Secret. A refused login is retried every 10 minutes, and when the Secret changes.",
         event="AuthenticationFailed",
     ),
     _stalled_row(
         Reason.AUTHORIZATION_FAILED,
         "QC",
-        "the Kafka cluster does not let us do this",
+        "the operator's principal lacks a permission on the Kafka cluster",
         "Grant the operator's principal Describe, DescribeConfigs and AlterConfigs on the cluster resource: "
         "kafka-acls --add --allow-principal User:NAME --operation DescribeConfigs --operation AlterConfigs --cluster.",
         event="AuthorizationFailed",
@@ -301,65 +297,65 @@ ROWS: Final = (
     _stalled_row(
         Reason.TLS_FAILED,
         "QC",
-        "no trusted connection to the Kafka cluster can be made",
+        "the TLS connection to the Kafka cluster failed",
         "Compare the certificate authority in the Secret and the names in the brokers' certificates with spec.bootstrapServers.",
         event="TlsFailed",
     ),
     _stalled_row(
         Reason.UNSUPPORTED_BROKER,
         "QC",
-        "the Kafka cluster does not know the requests that quotas need",
-        "Brokers need Kafka 2.6 or later; kquota doctor names the request that is missing.",
+        "the Kafka cluster does not support the required requests",
+        "Brokers need Kafka 2.6 or later; kquota doctor lists the missing request.",
         event="UnsupportedBroker",
     ),
     _stalled_row(
         Reason.RECORDS_UNREADABLE,
         "QC",
-        "the records of what was applied cannot be read, so nothing is done",
+        "the ownership records cannot be read, so nothing is written",
         "The message names a damaged ConfigMap in the operator's namespace: restore it from a backup. "
-        "Records are never taken for empty, because removals would then be forgotten.",
+        "Damaged records are not treated as empty, because removals would be lost.",
         event="RecordsUnreadable",
     ),
     _stalled_row(
         Reason.OTHER_WRITER,
         "QC",
-        "another writer looks after the same entities",
-        "Give the two writers scopes that do not meet (spec.scope), or let one of them go; it is forgotten after 30 days.",
+        "another writer manages the same entities",
+        "Use scopes that do not overlap (spec.scope), or remove one of the writers; it expires after 30 days.",
         event="OtherWriter",
     ),
     _stalled_row(
         Reason.KUBERNETES_REFUSED,
         "QC",
-        "the Kubernetes API server does not let the operator do this",
-        "Compare the operator's Roles with those of the chart; the message has the API server's words.",
+        "the operator lacks a permission on the Kubernetes API server",
+        "Compare the operator's Roles with those of the chart; the message contains the API server's error.",
         event="KubernetesRefused",
     ),
     _stalled_row(
         Reason.FAILED,
         "QC",
-        "the last pass failed",
-        "The QuotaCluster's message and the operator's log say why; kquota doctor asks the same questions one by one.",
+        "the last reconciliation failed",
+        "See the message of the QuotaCluster and the operator's log; kquota doctor runs the same checks.",
         event="PassFailed",
     ),
     _retrying_row(
         Reason.KUBERNETES_UNAVAILABLE,
         "QC",
         "the Kubernetes API server did not answer",
-        "Wait; it is tried again, and Kafka is not asked meanwhile.",
+        "Wait; it is retried, and nothing is written to Kafka until then.",
     ),
     _retrying_row(
         Reason.BROKER_UNAVAILABLE,
         "QC",
         "no broker of its cluster answers",
-        "Wait, or see to the brokers; it is tried again with growing pauses. Limits in Kafka stay in force.",
+        "Wait, or check the brokers; it is retried with increasing delays. Limits in Kafka stay in force.",
         event="BrokerUnavailable",
     ),
     _stalled_row(
         Reason.CONFLICT,
         "Q",
-        "another document has the limit that this one asks for",
-        "Take the key out of one of the two documents. The smaller tenant priority wins, then the present holder, then the "
-        "older document, then the name. When the winner goes, this one takes over; deleting this one writes nothing.",
+        "another document owns the limit",
+        "Remove the key from one of the two documents. Precedence: smaller tenant priority, then the current owner, then the "
+        "older document, then the name. If the winner is deleted, this document takes over; deleting this document writes nothing.",
         event="Conflict",
         conflict=True,
     ),
@@ -367,28 +363,28 @@ ROWS: Final = (
         Reason.BROKER_REJECTED,
         "Q",
         "the broker refused the limit",
-        "The message has the broker's own words. Correct the value or the entity.",
+        "Correct the value or the entity; the message contains the broker's error.",
         event="BrokerRejected",
     ),
     _stalled_row(
         Reason.TWIN_SPELLING,
         "Q",
-        "the same address is live under another spelling",
-        "Remove the other spelling with the command in the message; brokers would apply whichever was written last.",
+        "the same IP address is live in another form",
+        "Remove the other form with the command in the message; brokers would apply the one written last.",
         event="TwinSpelling",
     ),
     _stalled_row(
         Reason.TAKEOVER_PENDING,
         "Q",
-        "another writer's value is live, and a guard keeps us from replacing it",
-        "Declare a value nearer to the live one and go on from there, or let the owner of the QuotaCluster widen the "
-        "guard that the message names.",
+        "another writer's value is live, and a guard refuses to replace it",
+        "Declare a value closer to the live one and change it in steps, or ask the owner of the QuotaCluster to widen the "
+        "guard in the message.",
         event="TakeoverPending",
     ),
     _stalled_row(
         Reason.GUARD_REFUSED,
         "QC",
-        "a guard of the QuotaCluster withholds the change",
+        "a guard of the QuotaCluster refuses the change",
         "The message names the guard and the field in spec.guards that allows it, or says that the definition of ClientQuota is "
         "being deleted: apply the definitions again and restore the documents. Each namespace has a "
         "removal budget that refills over guards.window (1 hour): wait, or raise maxRemovals for a while.",
@@ -397,30 +393,30 @@ ROWS: Final = (
     _stalled_row(
         Reason.FOUGHT_OVER,
         "Q",
-        "another writer keeps undoing the corrections",
-        "Find the other writer: the audit log has times and values. Corrections begin again after an hour, or when the "
+        "another writer keeps reverting the corrections",
+        "Find the other writer: the audit log has times and values. Corrections resume after an hour, or when the "
         "document changes.",
         event="FoughtOver",
     ),
     _retrying_row(
         Reason.OUTCOME_UNKNOWN,
         "Q",
-        "the broker's answer got lost; what it did is found out first",
-        "Wait: for 65 seconds the write may still land, then the live value decides.",
+        "no response from the broker; the result is being determined",
+        "Wait: the write may take effect for up to 65 seconds; then the live value is checked.",
         event="OutcomeUnknown",
     ),
     _retrying_row(
         Reason.VERIFY_TIMEOUT,
         "Q",
         "acknowledged, and not yet visible on every live broker",
-        "Wait; if it stays, a broker lags behind the metadata log. kquota doctor names brokers that do not answer.",
+        "Wait; if it stays, a broker lags behind the metadata log. kquota doctor lists brokers that do not respond.",
         event="VerifyTimeout",
     ),
     _retrying_row(
         Reason.HELD,
         "Q",
-        "it waits for other changes that have to be in force first",
-        "Wait. If it stays, one of the changes before it is refused; the QuotaCluster's counts and the audit log show which.",
+        "it waits for other changes that must take effect first",
+        "Wait. If it persists, a change that it waits for was refused; see the counts of the QuotaCluster and the audit log.",
     ),
     _retrying_row(
         Reason.LISTING_INCOMPLETE,
@@ -430,39 +426,43 @@ ROWS: Final = (
         event="ListingIncomplete",
     ),
     _retrying_row(
-        Reason.PENDING, "QC", "it was not compared yet", "Wait for the next pass.", ready="Unknown"
+        Reason.PENDING,
+        "QC",
+        "first comparison pending",
+        "Wait for the next reconciliation.",
+        ready="Unknown",
     ),
     _ready_row(
         Reason.DRIFTED,
         "Q",
         "another writer changed the live value",
-        "Set driftDetection: Correct to have it written back, declare the live value, or set it back by hand.",
+        "Set driftDetection: Correct to restore it, declare the live value, or restore it by hand.",
     ),
     _ready_row(
         Reason.OBSERVE_ONLY,
         "QC",
         "the policy is Observe, so the difference is only shown",
-        "Set spec.policy of the QuotaCluster to Upsert when what you see is what you want.",
+        "To apply the shown changes, set spec.policy of the QuotaCluster to Upsert.",
     ),
     _ready_row(
         Reason.POLICY_RESTRICTED,
         "Q",
         "the policy in force does not write this difference",
-        "Nothing has to be done. CreateOnly never changes or removes; what others changed since is never removed.",
+        "Nothing to do. CreateOnly never changes or removes limits; a limit that another writer changed is never removed.",
     ),
     _ready_row(
         Reason.OVERRIDE_ACTIVE,
         "Q",
         "an override is in force instead of what is declared",
-        "Nothing has to be done; it ends by itself. status.keys has its value, end and reason.",
+        "Nothing to do; it ends automatically. status.keys has its value, end and reason.",
     ),
     _ready_row(
         Reason.SYNC_NOT_CONFIRMED,
         "C",
         "policy Sync is not confirmed, so Upsert is in force",
-        "Set spec.confirmSync to the cluster id, once you have seen what Sync would remove.",
+        "Set spec.confirmSync to the cluster id after you have reviewed what Sync would remove.",
     ),
-    _ready_row(Reason.SYNCED, "QC", "declared, recorded and live agree", "Nothing."),
+    _ready_row(Reason.SYNCED, "QC", "declared, recorded and live agree", "Nothing to do."),
 )
 
 TABLE: Final[dict[Reason, ReasonRow]] = {row.reason: row for row in ROWS}

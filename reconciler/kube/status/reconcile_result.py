@@ -67,7 +67,7 @@ def report_for(document: str, result: ReconcileResult) -> Reconciliation:
     report = result.report
     if document not in result.unheld:
         return report
-    error = Forbidden("our finalizer could not be put on it, so nothing is written for it")
+    error = Forbidden("the finalizer could not be added, so nothing is written for it")
     return Reconciliation(
         cluster=report.cluster, error=error, started_at=report.started_at, ended_at=report.ended_at
     )

@@ -184,7 +184,7 @@ class ResourceWriter:
             metadata = obj["metadata"]
             fresh = await self._api.get(resource, metadata.get("namespace"), metadata["name"])
             if uid_of(fresh) != uid_of(obj):
-                raise NotFound(f"{metadata['name']} is gone, and another one is there") from None
+                raise NotFound(f"{metadata['name']} was deleted and created again") from None
             answer = await self._applied(resource, fresh, status)
         self._take(resource, answer)
 

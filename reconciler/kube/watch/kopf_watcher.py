@@ -173,7 +173,7 @@ def _run_with_restarts(
             return
         if time.monotonic() - started > LONGEST_PAUSE:
             pause = FIRST_PAUSE
-        _LOG.warning("%s; everything is watched anew in %g s", reason, pause)
+        _LOG.warning("%s; watches restart in %g s", reason, pause)
         _ = wait_for({halt}, timeout=pause)
         pause = min(2 * pause, LONGEST_PAUSE)
 

@@ -42,10 +42,10 @@ from reconciler.quota.state import NO_LIMITS, QuotaState
 __all__ = ["Finding", "Plan", "QuotaChange", "apply_to", "classify", "compare", "effect_digest"]
 
 NOTE_INCOMPLETE: Final = "not every document was read, so nothing is removed"
-NOTE_FROZEN: Final = "its document is suspended or cannot be used"
-NOTE_CONTESTED: Final = "two documents claim it"
-NOTE_UNSETTLED: Final = "an earlier write may still land, so nothing is recorded yet"
-NOTE_ORPHAN: Final = "its document is gone; the quota stays"
+NOTE_FROZEN: Final = "its document is suspended or invalid"
+NOTE_CONTESTED: Final = "two documents declare it"
+NOTE_UNSETTLED: Final = "an earlier write may still take effect, so nothing is recorded yet"
+NOTE_ORPHAN: Final = "its document was deleted; the quota stays"
 
 _FATES: Final[Mapping[DeletionPolicy | None, DeclarationEnd]] = {
     DeletionPolicy.DELETE: DeclarationEnd.EXPLICIT_DELETE,

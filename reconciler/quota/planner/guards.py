@@ -59,8 +59,8 @@ ALLOWED_WITH: Final[Mapping[Guard, str]] = {
     Guard.PROTECTED_ENTITIES: "guards.protected",
     Guard.REQUIRED_LABELS: "these labels, or guards.requiredLabels",
     Guard.EMPTY_DESIRED: "--allow-empty",
-    Guard.TWIN_SPELLING: "nothing but the removal of the other spelling",
-    Guard.DEFINITION: "nothing but an installed ClientQuota definition",
+    Guard.TWIN_SPELLING: "removal of the other form of the address",
+    Guard.DEFINITION: "an installed ClientQuota definition",
 }
 """Field of the cluster's guards and command-line flag that allow a violation; every refusal shows them."""
 
@@ -195,7 +195,7 @@ def nothing_declared(
     """Return a violation if nothing is declared but pairs are owned. Takes only counts, so that Spark can call it for a fleet."""
     if guards.allow_empty or documents or desired_pairs or not owned_pairs:
         return []
-    message = f"no document declares anything, but {owned_pairs} pairs are ours: a wrong path looks like this"
+    message = f"no document declares anything, but {owned_pairs} quota keys are managed; check the path of the manifests"
     return [Violation(guard=Guard.EMPTY_DESIRED, message=message)]
 
 
@@ -216,7 +216,7 @@ def too_many_removals(planned: int, owned_pairs: int, guards: Guards) -> list[Vi
         violations.append(Violation(guard=Guard.MAX_REMOVALS, message=message))
     if owned_pairs >= MIN_SHARE_FROM and 100 * count > guards.max_removed_percent * owned_pairs:
         message = (
-            f"{count} removals are {100 * count / owned_pairs:.1f} % of the {owned_pairs} pairs that are ours;"
+            f"{count} removals are {100 * count / owned_pairs:.1f} % of the {owned_pairs} managed quota keys;"
             f" {guards.max_removed_percent:g} % are allowed"
         )
         violations.append(Violation(guard=Guard.MAX_REMOVED_SHARE, message=message))

@@ -261,7 +261,7 @@ class _RemovalBudget:
             message = f"{self.used} of {limit} removals {whose} are used {within} ({percent} when the window began)"
         else:
             message = f"{self.used} of {limit} removals {whose} are used {within}"
-        then = "none is made while the guard is 0" if at is None else f"{NEXT_AT}{_text(at)}"
+        then = "no removals while the guard is 0" if at is None else f"{NEXT_AT}{_text(at)}"
         return Violation(
             guard=Guard.MAX_REMOVED_SHARE if by_share else Guard.MAX_REMOVALS,
             message=f"{message}; {waiting} wait; {then}",

@@ -124,7 +124,9 @@ class ScramClient:
             raise AuthenticationError(f"the broker's first {self.name} message cannot be read")
         nonce, salt, iterations = match[1], _base64(match[2]), int(match[3])
         if not nonce.startswith(self._nonce) or nonce == self._nonce:
-            raise AuthenticationError(f"the broker's {self.name} nonce does not extend ours")
+            raise AuthenticationError(
+                f"the broker's {self.name} nonce does not extend the client's"
+            )
         if not LEAST_ITERATIONS <= iterations <= MOST_ITERATIONS:
             raise AuthenticationError(
                 f"the broker asks for {iterations} {self.name} iterations;"
@@ -206,7 +208,7 @@ class ScramServer:
             raise AuthenticationError("the client's first SCRAM message cannot be read")
         header, authorization, bare, user, nonce = match.groups()
         if authorization not in (None, user):
-            raise AuthenticationError("the SCRAM client asks to act as another user")
+            raise AuthenticationError("the SCRAM client requests another authorization id")
         self.user = unescape(user)
         credential = self._credential()
         self._nonce = nonce + self._nonce

@@ -55,7 +55,7 @@ def ended(*pairs: PairOutcome, withheld: tuple[WithheldChange, ...] = (), **outc
         (InventoryLocked("locked", hint="wait"), LoopOutcome(retry=True, note="locked")),
         (AuthenticationError("refused", hint="look"), LoopOutcome(note="refused; look")),
         (KquotaError("no"), LoopOutcome(note="no")),
-        (Interrupted("stopped as asked"), LoopOutcome()),
+        (Interrupted("interrupted"), LoopOutcome()),
     ],
 )
 def test_an_error_says_itself_whether_time_heals_it(error: KquotaError, turn: LoopOutcome):

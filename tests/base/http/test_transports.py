@@ -136,7 +136,7 @@ def test_a_port_without_a_server_is_no_response_in_words(send: Send) -> None:
 def test_a_name_that_does_not_resolve_is_said_without_the_url(send: Send) -> None:
     request = HttpRequest(method="GET", url="http://planted.invalid/planted", max_bytes=1)
     answer = asyncio.run(send(request, 5.0, None))
-    assert answer == NoResponse(kind=NoResponseKind.NAME, text="its name does not resolve")
+    assert answer == NoResponse(kind=NoResponseKind.NAME, text="the host name does not resolve")
 
 
 def test_a_certificate_of_a_strange_authority_is_final(send: Send, tmp_path: Path) -> None:

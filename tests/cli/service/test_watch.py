@@ -238,7 +238,7 @@ def test_the_password_of_a_url_and_of_the_project_are_never_said(folder: Path, s
         (("origin", "--path", "../up", "--state-dir", "s"), "not a path inside the repository"),
         (
             ("origin", "--metrics-address", "nonsense", "--state-dir", "s"),
-            "is no address to listen on",
+            "is not a listen address",
         ),
         (("origin", "--state-dir", "damaged"), "is damaged or not of this version"),
     ],

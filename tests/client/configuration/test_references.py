@@ -55,7 +55,7 @@ def test_a_file_of_a_directory(folder: Path) -> None:
     ("text", "words"),
     [
         ("${env:NONE}", "NONE, which is not set"),
-        ("${file:{folder}/p.properties:none}", "the key none, which .* does not have"),
+        ("${file:{folder}/p.properties:none}", "the key none, which .* does not contain"),
         ("${file:{folder}/none:x}", "No such file"),
         ("${file:relative:x}", "absolute path"),
         ("${directory:{folder}:../x}", "plain name"),

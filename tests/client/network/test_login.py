@@ -47,7 +47,7 @@ async def test_a_wrong_password_is_wrong_at_once_and_stays_wrong() -> None:
                 ) as caught:
                     await our.describe()
             assert caught.value.node == broker.address
-            assert "will not try again" in caught.value.hint
+            assert "login is not retried" in caught.value.hint
         assert broker.count(SASL_AUTHENTICATE) == 1
         assert clock.slept == []
 
@@ -142,7 +142,7 @@ async def test_a_broker_that_hangs_up_on_the_first_request_may_want_sasl() -> No
         broker.on(METADATA, *[acts.close] * 9)
         with pytest.raises(ConnectError) as caught:
             await our.describe()
-        assert "may expect SASL" in caught.value.hint
+        assert "may require SASL" in caught.value.hint
         assert caught.value.attempt == 3
 
 
@@ -152,7 +152,7 @@ async def test_a_broker_that_answers_nothing_may_want_tls() -> None:
         broker.on(API_VERSIONS, *[acts.close] * 9)
         with pytest.raises(ConnectError) as caught:
             await our.describe()
-        assert "may expect TLS" in caught.value.hint
+        assert "may require TLS" in caught.value.hint
 
 
 @pytest.mark.parametrize(

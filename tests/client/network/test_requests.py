@@ -203,7 +203,7 @@ async def test_a_cancelled_caller_does_not_desynchronise_the_connection() -> Non
 async def test_an_answer_with_the_wrong_number_ends_the_connection_and_is_not_used() -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
         broker.on(DESCRIBE_CLIENT_QUOTAS, acts.wrong_id)
-        with pytest.raises(ProtocolError, match="was due"):
+        with pytest.raises(ProtocolError, match="expected the response"):
             await our.describe()
         assert broker.count(DESCRIBE_CLIENT_QUOTAS) == 1
         await our.describe()
@@ -394,7 +394,9 @@ async def test_long_silence_leads_back_to_the_bootstrap() -> None:
         await our.describe()
         clock.advance(301)
         await our.describe()
-        assert [it.reason for it in recorder.of("rebootstrap")] == ["nothing was heard for 300 s"]
+        assert [it.reason for it in recorder.of("rebootstrap")] == [
+            "no data from the broker for 300 s"
+        ]
 
 
 @on_loop

@@ -123,17 +123,17 @@ async def test_a_server_that_hangs_up_for_want_of_our_certificate_is_explained(
     async with ScriptedBroker(tls=context) as broker, client(broker, **trusting(authority)) as our:
         with pytest.raises(ConnectError) as caught:
             await our.describe()
-        assert "may expect a client certificate (ssl.keystore.*)" in caught.value.hint
+        assert "may require a client certificate (ssl.keystore.*)" in caught.value.hint
         assert caught.value.attempt == 3
 
 
 @pytest.mark.parametrize(
     ("reason", "words"),
     [
-        ("TLSV13_ALERT_CERTIFICATE_REQUIRED", "refused our certificate, or the lack of one"),
-        ("SSLV3_ALERT_BAD_CERTIFICATE", "refused our certificate, or the lack of one"),
-        ("TLSV1_ALERT_UNKNOWN_CA", "refused our certificate, or the lack of one"),
-        ("WRONG_VERSION_NUMBER", "does not speak TLS"),
+        ("TLSV13_ALERT_CERTIFICATE_REQUIRED", "refused the client certificate, or requires one"),
+        ("SSLV3_ALERT_BAD_CERTIFICATE", "refused the client certificate, or requires one"),
+        ("TLSV1_ALERT_UNKNOWN_CA", "refused the client certificate, or requires one"),
+        ("WRONG_VERSION_NUMBER", "does not use TLS"),
         ("NO_PROTOCOLS_AVAILABLE", "TLS with b:1 failed"),
     ],
 )
@@ -174,7 +174,7 @@ async def test_a_wrong_authority_is_final_and_explained(
         ScriptedBroker(tls=server(authority)) as broker,
         client(broker, **trusting(stranger)) as our,
     ):
-        with pytest.raises(TlsError, match="not signed by an authority that we trust") as caught:
+        with pytest.raises(TlsError, match="not signed by a trusted authority") as caught:
             await our.describe()
         assert "ssl.truststore" in caught.value.hint
 
@@ -205,7 +205,7 @@ async def test_tls_to_a_listener_without_it_is_explained(authority: Authority) -
     async with ScriptedBroker() as broker, client(broker, **trusting(authority)) as our:
         with pytest.raises(ConnectError) as caught:
             await our.describe()
-        assert "seems to expect no TLS" in caught.value.hint
+        assert "does not seem to use TLS" in caught.value.hint
 
 
 @on_loop
@@ -288,12 +288,12 @@ def refused(**settings: object) -> ConfigError:
         (
             {"ssl_truststore_location": STORES / "key.jks"},
             "ssl.truststore.location",
-            "holds no trusted certificate",
+            "contains no trusted certificate",
         ),
         (
             {"ssl_truststore_certificates": "pl4nted"},
             "ssl.truststore.certificates",
-            "holds no PEM certificate",
+            "contains no PEM certificate",
         ),
         (
             {
@@ -305,7 +305,7 @@ def refused(**settings: object) -> ConfigError:
         (
             {"ssl_truststore_certificates": "x", "ssl_ca_location": "/x"},
             "ssl.ca.location",
-            "cannot stand beside",
+            "cannot be combined with",
         ),
         (
             {"ssl_keystore_location": STORES / "key.jks"},
@@ -335,7 +335,7 @@ def refused(**settings: object) -> ConfigError:
         (
             {"ssl_keystore_location": "/x", "ssl_keystore_key": "x"},
             "ssl.keystore.key",
-            "cannot stand beside",
+            "cannot be combined with",
         ),
         (
             {"ssl_keystore_key": "x"},
@@ -350,12 +350,12 @@ def refused(**settings: object) -> ConfigError:
         (
             {"ssl_key_pem": "x", "ssl_key_location": "/x"},
             "ssl.key.location",
-            "cannot stand beside ssl.keystore.key",
+            "cannot be combined with ssl.keystore.key",
         ),
         (
             {"ssl_enabled_protocols": "SSLv3,TLSv1"},
             "ssl.enabled.protocols",
-            "neither TLSv1.2 nor TLSv1.3",
+            "must include TLSv1.2 or TLSv1.3",
         ),
         ({"ssl_cipher_suites": "NONSENSE-CIPHER"}, "ssl.cipher.suites", "none of these ciphers"),
     ],

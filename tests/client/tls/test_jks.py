@@ -84,15 +84,15 @@ def sealed(body: bytes) -> bytes:
     ("body", "words"),
     [
         (struct.pack(">ii", 3, 0), "version 3"),
-        (struct.pack(">ii", 2, 1), "cut off"),
+        (struct.pack(">ii", 2, 1), "truncated"),
         (struct.pack(">ii", 2, 0) + b"x", "left over"),
         (struct.pack(">iii", 2, 1, 9) + b"\x00\x01a" + bytes(8), "unknown tag 9"),
         (
             struct.pack(">iii", 2, 1, 2) + b"\x00\x01a" + bytes(8) + b"\x00\x03PGP" + bytes(4),
             "'PGP'",
         ),
-        (struct.pack(">iii", 2, 1, 1) + b"\x00\x01a" + bytes(8) + b"\xff\xff\xff\xff", "cut off"),
-        (struct.pack(">iii", 2, 1, 1) + b"\x00\x01a" + bytes(8) + b"\x7f\xff\xff\xff", "cut off"),
+        (struct.pack(">iii", 2, 1, 1) + b"\x00\x01a" + bytes(8) + b"\xff\xff\xff\xff", "truncated"),
+        (struct.pack(">iii", 2, 1, 1) + b"\x00\x01a" + bytes(8) + b"\x7f\xff\xff\xff", "truncated"),
     ],
 )
 def test_what_is_no_entry_is_refused(body: bytes, words: str) -> None:

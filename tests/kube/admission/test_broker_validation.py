@@ -119,7 +119,7 @@ def test_another_cluster_than_expected_gives_no_verdict() -> None:
         here.put(expectedClusterId="x" * 22)
         verdict = await asked(here, BAD)
         assert (verdict.source, dict(verdict.rejections)) == ("none", {})
-        assert "another Kafka cluster" in verdict.reason
+        assert "Kafka cluster id is not the expected one" in verdict.reason
 
     story(test)
 

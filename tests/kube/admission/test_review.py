@@ -93,11 +93,11 @@ def test_a_refusal_by_rules_says_whose_rules() -> None:
 @pytest.mark.parametrize(
     ("broker", "said"),
     [
-        (Told(RequestTimeout("10.1.2.3 is away", phase="connect")), "cannot be reached now"),
-        (Told(AuthenticationError("wrong password of bob")), "cannot be reached now"),
+        (Told(RequestTimeout("10.1.2.3 is away", phase="connect")), "it is unreachable"),
+        (Told(AuthenticationError("wrong password of bob")), "it is unreachable"),
         (
             Told(ValidationResult(source="sandbox 4.x", reason="we may not (AlterConfigs)")),
-            "because we may not (AlterConfigs); sandbox 4.x has no objection",
+            "because we may not (AlterConfigs); sandbox 4.x accepts it",
         ),
         (Told(ValidationResult(source="broker", reason="no answer")), "gave no verdict: no answer"),
         (
@@ -115,7 +115,10 @@ def test_a_check_that_was_skipped_is_a_warning(broker: Told, said: str) -> None:
 
 @pytest.mark.parametrize(
     ("cluster", "said"),
-    [("missing", "there is no QuotaCluster missing yet"), ("broken", "cannot be used as it is")],
+    [
+        ("missing", "QuotaCluster missing does not exist yet"),
+        ("broken", "QuotaCluster broken is invalid"),
+    ],
 )
 def test_a_cluster_that_cannot_be_used_is_a_warning_without_its_secrets(
     cluster: str, said: str
@@ -252,11 +255,11 @@ def test_a_document_that_selects_no_cluster_is_a_warning() -> None:
 
 def test_clusters_that_cannot_be_listed_are_a_warning() -> None:
     decision = decided(selecting(), fleet(AuthenticationError("planted")))
-    assert decision.warnings == ("QuotaClusters cannot be listed, so no broker was asked",)
+    assert decision.warnings == ("QuotaClusters cannot be listed, so no broker validated this",)
 
 
 def test_of_many_clusters_some_are_asked() -> None:
     broker = fleet({f"c{number}": {"region": "eu"} for number in range(20)})
     decision = decided(selecting(), broker)
     assert len(broker.asked) == 16
-    assert decision.warnings == ("the brokers of 4 more clusters were not asked",)
+    assert decision.warnings == ("the brokers of 4 more clusters did not validate this",)

@@ -295,7 +295,7 @@ def test_a_broker_that_hangs_costs_the_budget_and_a_warning(
         told.gate.clear()
         _, body = await client.post(review(quota()))
         assert body["response"]["allowed"] is True
-        assert "did not answer in time" in body["response"]["warnings"][0]
+        assert "did not validate this in time" in body["response"]["warnings"][0]
 
     story(authority, files, test, budget=0.05)
 
@@ -307,7 +307,7 @@ def test_a_fault_of_ours_is_a_warning_and_stands_in_the_log(
         told.error = ZeroDivisionError("planted")
         _, body = await client.post(review(quota()))
         assert body["response"]["allowed"] is True
-        assert "fault in the operator" in body["response"]["warnings"][0]
+        assert "internal error of the operator" in body["response"]["warnings"][0]
         assert "planted" not in json.dumps(body)
 
     story(authority, files, test)
@@ -399,7 +399,7 @@ def test_the_operators_webhook_is_made_from_its_settings(
             client = Client(session, url, authority.client_context())
             _, body = await client.post(review(quota()))
             assert body["response"]["warnings"] == [
-                "there is no QuotaCluster prod yet, so the broker was not asked"
+                "QuotaCluster prod does not exist yet, so the broker did not validate this"
             ]
         without = OperatorSettings(identity="pod-1", operator_namespace="kafka")
         with pytest.raises(UsageError):

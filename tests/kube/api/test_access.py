@@ -141,7 +141,7 @@ def test_a_session_uses_the_new_token_and_notices_when_there_is_none(
 
 
 def test_without_any_way_the_hint_says_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="no way to a Kubernetes API server") as caught:
+    with pytest.raises(ConfigError, match="no credentials for a Kubernetes API server") as caught:
         loaded(pod_folder=tmp_path)
     assert "--kubeconfig" in caught.value.hint
 

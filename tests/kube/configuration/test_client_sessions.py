@@ -249,7 +249,7 @@ def test_a_secret_that_no_longer_names_the_cluster_ends_the_session_and_those_it
         here.api.put(SECRETS, secret)
         for _ in range(2):
             with pytest.raises(
-                CredentialsError, match="is not given to QuotaCluster prod"
+                CredentialsError, match="does not allow QuotaCluster prod"
             ) as caught:
                 await here.keeper.for_(here.cluster())
             assert caught.value.reason == "SecretInvalid"

@@ -113,7 +113,7 @@ def test_a_deleted_crd_under_sync_removes_no_quota(definition: World) -> None:
     for name in names:
         world.becomes(name, "Synced")
     eventually(lambda: orphans(world) == set())
-    assert "everything is watched anew" in operator.log.read_text(encoding="utf-8")
+    assert "watches restart" in operator.log.read_text(encoding="utf-8")
     assert "Traceback" not in operator.log.read_text(encoding="utf-8")
     assert set(world.live()) == set(names)
 

@@ -140,7 +140,7 @@ def test_every_unusable_secret_has_one_clear_condition_and_keeps_nobody_else_wai
         "path": (
             "SecretInvalid",
             {**login, "ssl.truststore.location": "/etc/passwd"},
-            "names a file",
+            "refers to a file",
         ),
         "authority": ("TlsFailed", {**login, "ca_crt": stranger}, ""),
         "refused": ("AuthenticationFailed", {**login, "ca_crt": ca, "password": WRONG}, ""),

@@ -307,9 +307,9 @@ def test_names_tell_their_layout(serial, parts):
 
 
 def test_a_foreign_name_with_our_labels_is_an_error():
-    with pytest.raises(InventoryError, match="not their name"):
+    with pytest.raises(InventoryError, match="but another name"):
         current("kquota-x-records", {"somebody-elses"})
-    with pytest.raises(InventoryError, match="not their name"):
+    with pytest.raises(InventoryError, match="but another name"):
         current("kquota-x-records", {"kquota-x-ledger-backup"})
 
 
@@ -383,7 +383,7 @@ def test_a_pair_in_two_parts_is_damage():
     for number in range(2):
         name = name_of_part(f"kquota-{hash_of(ID)}-records", layout, number)
         several.append(part(kept(*many(3)).owned, "records", name))
-    with pytest.raises(InventoryError, match="repeats"):
+    with pytest.raises(InventoryError, match="duplicates another"):
         read(ID, several)
 
 

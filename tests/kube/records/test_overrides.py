@@ -120,7 +120,7 @@ def test_documents_of_other_clusters_or_on_their_way_out_do_not_count() -> None:
 def test_what_the_operator_has_not_looked_at_is_not_overridden_yet() -> None:
     api = world()
     del api.find(CLIENT_QUOTAS, "payments", "alice")["status"]
-    with pytest.raises(KquotaError, match="has not looked at"):
+    with pytest.raises(KquotaError, match="has not observed"):
         begun(api)
 
 

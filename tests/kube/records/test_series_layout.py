@@ -39,7 +39,7 @@ def test_a_series_with_a_gap_is_never_taken_for_everything(layout, data) -> None
 
 @pytest.mark.parametrize("name", ["records", "records-0", "records-0-0of0", "records-01-0of1", "x"])
 def test_a_foreign_name_below_our_labels_is_refused(name: str) -> None:
-    with pytest.raises(InventoryError, match="not their name"):
+    with pytest.raises(InventoryError, match="but another name"):
         current("records", [name])
 
 

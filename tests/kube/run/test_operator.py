@@ -256,7 +256,9 @@ def test_a_leader_that_pauses_is_not_ready_and_a_standby_is() -> None:
     async def story() -> None:
         assert running.operator.unready() == []
         running.leader.leading = False
-        assert running.operator.unready() == ["leading pauses: the Lease was not renewed in time"]
+        assert running.operator.unready() == [
+            "leadership is paused: the Lease was not renewed in time"
+        ]
         running.leader.elected.clear()
         assert running.operator.unready() == []
 

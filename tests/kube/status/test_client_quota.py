@@ -279,7 +279,7 @@ def test_a_pair_that_a_suspended_document_holds_is_not_another_ones():
     ran(made)
     assert made.reason(DOCUMENT) == "Suspended"
     assert made.reason("team/b") == "Conflict"
-    assert "suspended or cannot be used" in made.condition("team/b")["message"]
+    assert "suspended or invalid" in made.condition("team/b")["message"]
     assert made.kafka.truth.value(ALICE, RATE) == 4096.0
 
 
@@ -365,7 +365,7 @@ def test_somebody_who_fights_us_is_told_with_values_and_times():
     message = made.condition(DOCUMENT)["message"]
     assert made.reason(DOCUMENT) == "FoughtOver"
     assert message.startswith(
-        "producer_byte_rate: 4096 was applied, 5004 is live; it was written back 3 times"
+        "producer_byte_rate: 4096 was applied, 5004 is live; it was corrected 3 times"
     )
     assert "2023-11-14T22:15:00Z over 5001" in message
     assert made.condition(DOCUMENT, "Drifted")["status"] == "True"

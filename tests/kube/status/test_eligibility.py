@@ -150,7 +150,7 @@ def test_each_document_has_one_kind(case):
 def test_a_cluster_with_faults_is_told_from_one_that_is_not_there():
     standing = assess_eligibility(A, {}, unusable={"prod"})
     assert standing.kind is EligibilityKind.CLUSTER_INVALID
-    assert "its own status says why" in standing.messages[0]
+    assert "is invalid; see its status" in standing.messages[0]
 
 
 def test_without_allow_delete_acts_as_retain_and_suspend_is_ignored_and_both_are_said():

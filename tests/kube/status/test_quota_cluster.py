@@ -113,7 +113,7 @@ def test_trouble_of_a_document_is_not_the_clusters():
     ran(made)
     assert ready(made)["reason"] == "Synced"
     conflict = condition_of(made.obj["status"], "Conflict")
-    assert conflict["message"] == "1 limit is asked for twice; not by the word of team/b"
+    assert conflict["message"] == "1 limit is declared twice; not effective: team/b"
     assert "lastSuccessfulSyncTime" not in made.obj["status"]
 
 

@@ -28,7 +28,7 @@ def test_users_of_certificates_are_named_cn_and_the_default_stands_in_the_kafka_
         "user=<default>": {P: 1000000.0, "request_percentage": 50.0},
     }
     assert losses(result) == [
-        (28, f"{P}=0", "producerByteRate must be greater than 0; leave it out for no limit")
+        (28, f"{P}=0", "producerByteRate must be greater than 0; omit it for no limit")
     ]
     assert notes(result) == []
 

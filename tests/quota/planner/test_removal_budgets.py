@@ -178,7 +178,7 @@ def test_a_guard_of_zero_withholds_without_a_time() -> None:
     assert cluster.turn() == 0
     (violation,) = cluster.said.values()
     assert violation.retry_at is None
-    assert "none is made while the guard is 0" in violation.message
+    assert "no removals while the guard is 0" in violation.message
 
 
 def test_overrides_use_no_budget_and_what_was_counted_is_sent_again() -> None:

@@ -263,7 +263,7 @@ def test_warnings_about_documents_that_the_proposal_does_not_change_are_counted(
         ready(), advice=warnings(merge(claims)), changed_documents=frozenset({"team/mine"})
     )
     text = plan_markdown(proposal)
-    assert "user 'mine-&#42;': Kafka knows no wildcards" in text
+    assert "user 'mine-&#42;': Kafka has no wildcards" in text
     assert "theirs" not in text
     assert "**Only counted here**: warnings about other documents 1, accepted warnings 1." in text
     assert "### ⚠️ Needs attention" in text
