@@ -62,8 +62,8 @@ def people(release: Placed) -> None:
     kubectl("create", "rolebinding", "free", f"--clusterrole={role}", f"--user={PERSON}", *inside)
 
 
-@pytest.fixture
-def release(chart_kube: KubeCluster) -> Iterator[Placed]:
+@pytest.fixture(scope="module")
+def policies(chart_kube: KubeCluster) -> Iterator[Placed]:
     """A release whose policies are in force."""
     with placed(chart_kube) as made:
         people(made)
@@ -84,16 +84,26 @@ def release(chart_kube: KubeCluster) -> Iterator[Placed]:
 
         chart_kube.wait_until(also_the_other, "enforce the policy on specs", seconds=60)
         yield made
-        chart_kube.kubectl(
-            "-n",
-            made.watched,
-            "patch",
-            "clientquota",
-            "first",
-            "--type=merge",
-            "-p",
-            '{"metadata":{"finalizers":[]}}',
-        )
+        remove(made, "first")
+
+
+@pytest.fixture
+def release(policies: Placed) -> Placed:
+    """The same release, with the document `first` as it was at the beginning."""
+    remove(policies, "first")
+    policies.kube.api.call("POST", collection(policies), quota("first", policies.watched)).need()
+    return policies
+
+
+def collection(release: Placed) -> str:
+    return f"/apis/kafka-quotas.io/v1alpha1/namespaces/{release.watched}/clientquotas"
+
+
+def remove(release: Placed, name: str) -> None:
+    """Deletes a document whose finalizers nobody takes off."""
+    path = f"{collection(release)}/{name}"
+    release.kube.api.call("DELETE", path)
+    release.kube.api.call("PATCH", path, {"metadata": {"finalizers": []}}, kind=MERGE_PATCH)
 
 
 def test_a_stranger_can_neither_add_nor_remove_our_finalizer_by_any_verb(release: Placed) -> None:
@@ -156,7 +166,7 @@ def test_our_own_accounts_change_nothing_but_the_finalizer(
 
 
 def test_the_operator_writes_the_status_and_nobody_else_of_us_does(release: Placed) -> None:
-    path = f"/apis/kafka-quotas.io/v1alpha1/namespaces/{release.watched}/clientquotas/first/status"
+    path = f"{collection(release)}/first/status"
     said = {}
     for account in (FULLNAME, f"{FULLNAME}-release"):
         token = release.kube.token(release.home, account)
