@@ -76,10 +76,12 @@ def definition(world: World) -> Iterator[World]:
     try:
         yield world
     finally:
-        if "deletionTimestamp" in world.get(CRD, kind="crd").get("metadata", {}):
+        if "deletionTimestamp" in world.get(CRD, kind="customresourcedefinition").get(
+            "metadata", {}
+        ):
             world.place.clear()
-            eventually(lambda: not world.get(CRD, kind="crd"))
-        if not world.get(CRD, kind="crd"):
+            eventually(lambda: not world.get(CRD, kind="customresourcedefinition"))
+        if not world.get(CRD, kind="customresourcedefinition"):
             world.kube.kubectl("create", "-f", "-", input=json.dumps(kept))
         world.kube.kubectl("wait", "--for=condition=Established", "--timeout=30s", f"crd/{CRD}")
 
@@ -96,7 +98,9 @@ def test_a_deleted_crd_under_sync_removes_no_quota(definition: World) -> None:
     assert f"the definition {CRD} is being deleted" in message
     assert set(world.live()) == set(names)
     # Nobody is held for ever; the limits stay.
-    eventually(lambda: not world.get(CRD, kind="crd"), what="the CRD to be gone")
+    eventually(
+        lambda: not world.get(CRD, kind="customresourcedefinition"), what="the CRD to be gone"
+    )
     assert set(world.live()) == set(names)
     assert orphans(world) == {f"user={name} producer_byte_rate" for name in names}
     before = operator.metric("kquota_passes_total", cluster="prod")

@@ -16,6 +16,7 @@ from typing import Any, Self
 
 from tests.servers import raw_quotas
 from tests.servers.kafka import KafkaCluster
+from tests.servers.kube.api import MERGE_PATCH
 from tests.servers.kube.cluster import KubeCluster
 from tests.servers.ports import free_ports
 from tests.servers.processes import Child
@@ -29,6 +30,23 @@ SECONDS = 30.0
 """How long anything is waited for before a test fails."""
 
 Obj = dict[str, Any]
+
+
+PREFIXES = {
+    "clientquotas": "/apis/kafka-quotas.io/v1alpha1",
+    "quotaclusters": "/apis/kafka-quotas.io/v1alpha1",
+    "configmaps": "/api/v1",
+    "namespaces": "/api/v1",
+    "leases": "/apis/coordination.k8s.io/v1",
+    "events": "/apis/events.k8s.io/v1",
+    "customresourcedefinitions": "/apis/apiextensions.k8s.io/v1",
+}
+
+
+def resource_path(kind: str, namespace: str = "", name: str = "") -> str:
+    """The path of the objects of a kind (in a namespace), or of the object with a name."""
+    parts = (*(("namespaces", namespace) if namespace else ()), kind, *((name,) if name else ()))
+    return "/".join((PREFIXES[kind], *parts))
 
 
 class Late(AssertionError):
@@ -152,41 +170,28 @@ class Place:
         """Take away everything that a test left."""
         self.kube.heal()
         for kind in ("clientquotas", "quotaclusters"):
-            for one in self.items(kind):
-                metadata = one["metadata"]
-                where = ["-n", metadata["namespace"]] if "namespace" in metadata else []
-                if metadata.get("finalizers"):
-                    patch = json.dumps({"metadata": {"finalizers": None}})
-                    self.kube.kubectl(
-                        "patch", kind, metadata["name"], *where, "--type=merge", "-p", patch
-                    )
-                self.kube.kubectl(
-                    "delete", kind, metadata["name"], *where, "--ignore-not-found", "--wait=false"
-                )
-        self.kube.kubectl(
-            "delete",
-            "configmaps,leases",
-            "-n",
-            self.namespace,
-            "-l",
-            "!helm.sh/chart",
-            "--all=false",
-            "--field-selector",
-            "metadata.name!=kube-root-ca.crt",
-            check=False,
-        )
+            for obj in self.items(kind):
+                self._remove(kind, obj)
         for kind in ("configmaps", "leases"):
-            for one in self.items(kind, self.namespace):
-                name = one["metadata"]["name"]
-                if name != "kube-root-ca.crt":
-                    self.kube.kubectl("delete", kind, name, "-n", self.namespace)
+            for obj in self.items(kind, self.namespace):
+                if obj["metadata"]["name"] != "kube-root-ca.crt":
+                    self._remove(kind, obj)
         raw_quotas.clear(self.kafka.port())
+
+    def _remove(self, kind: str, obj: Obj) -> None:
+        metadata = obj["metadata"]
+        path = resource_path(kind, metadata.get("namespace", ""), metadata["name"])
+        calls: list[tuple[str, object]] = [("DELETE", None)]
+        if metadata.get("finalizers"):
+            calls.insert(0, ("PATCH", {"metadata": {"finalizers": None}}))
+        for method, body in calls:
+            answer = self.kube.api.call(method, path, body, kind=MERGE_PATCH)
+            if answer.status != 404:
+                answer.need()
 
     def items(self, kind: str, namespace: str = "") -> list[Obj]:
         """All objects of a kind."""
-        where = ["-n", namespace] if namespace else ["-A"]
-        said = self.kube.kubectl("get", kind, *where, "-o", "json").stdout
-        return list(json.loads(said)["items"])
+        return list(self.kube.api.get(resource_path(kind, namespace)).need()["items"])
 
 
 class World:
@@ -316,9 +321,9 @@ class World:
 
     def get(self, name: str, *, kind: str = "clientquota", namespace: str = "") -> Obj:
         """An object as it is now; empty if there is none."""
-        where = [] if kind == "quotacluster" else ["-n", namespace or self.team]
-        said = self.kube.kubectl("get", kind, name, *where, "-o", "json", "--ignore-not-found")
-        return json.loads(said.stdout or "{}")
+        where = namespace or self.team if kind == "clientquota" else ""
+        answer = self.kube.api.get(resource_path(f"{kind}s", where, name))
+        return {} if answer.status == 404 else dict(answer.need())
 
     def reason(self, name: str, *, kind: str = "clientquota", namespace: str = "") -> str:
         """The reason of the Ready condition, "" while there is none."""
@@ -365,7 +370,7 @@ class World:
 
     def events(self, namespace: str = "") -> list[Obj]:
         """Events of a namespace, `default` for those of QuotaClusters."""
-        return self.place.items("events.events.k8s.io", namespace or self.team)
+        return self.place.items("events", namespace or self.team)
 
     @contextlib.contextmanager
     def counted(self) -> Iterator[dict[str, int]]:
@@ -376,7 +381,9 @@ class World:
         found: dict[str, int] = {}
         eventually(
             lambda: (
-                not any("deletionTimestamp" in one["metadata"] for one in self.place.items("ns"))
+                not any(
+                    "deletionTimestamp" in obj["metadata"] for obj in self.place.items("namespaces")
+                )
             ),
             seconds=90,
             what="earlier namespaces to be gone",
