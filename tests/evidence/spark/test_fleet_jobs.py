@@ -65,6 +65,10 @@ LOOKS = {
     "c2": [(BEGIN + DAY_MS + 5, state({ALICE: 7.0, PAIR: 8.0}))],
 }
 
+LONG_AGO = ((400, "bob", 3), (300, "bob", 5), (200, "bob", 0), (250, "zoe", 9))
+"""Use of older days: how many days ago, who, and the bucket of the histogram; in bucket 0 nothing was used."""
+BOB_USED = BEGIN - 300 * DAY_MS
+
 
 def filled(
     lake: Lake, table: Table, cluster: str, day: dt.date, rows: list[tuple[object, ...]]
@@ -97,6 +101,10 @@ def lake(tmp_path: Path) -> Lake:
         FIRST,
         [sample("c1", "alice", "", BEGIN + 30_000, 5), sample("c1", "bob", "", BEGIN + 30_000, 0)],
     )
+    for days_ago, user, bucket in LONG_AGO:
+        day = FIRST - dt.timedelta(days=days_ago)
+        row = ("c1", "produce", "user", user, "", "", "1", bucket, 9, day)
+        filled(made, USAGE_HIST_D, "c1", day, [row])
     filled(
         made,
         APPLY_LOG,
@@ -126,6 +134,14 @@ def kept(lake: Lake, table: Table) -> list[dict[str, object]]:
     return lakes.rows_of(lake, table)
 
 
+def dead_limits(lake: Lake) -> dict[tuple[object, object], tuple[object, object]]:
+    """Cluster and entity of each limit that applies to no client -> the reason, and when it last did."""
+    return {
+        (row["cluster_id"], row["entity_json"]): (row["reason"], row["last_effective_ms"])
+        for row in kept(lake, DEAD_QUOTA)
+    }
+
+
 def test_clients_of_a_list_are_resolved_in_every_cluster_and_all_is_kept(
     spark: SparkSession, lake: Lake
 ) -> None:
@@ -151,7 +167,7 @@ def test_clients_of_a_list_are_resolved_in_every_cluster_and_all_is_kept(
         ("c2", "alice"): (8.0, 1, canonical_text(PAIR)),
         ("c2", "carol"): (None, None, ""),
     }
-    dead = {(r["cluster_id"], r["entity_json"]): r["reason"] for r in kept(lake, DEAD_QUOTA)}
+    dead = {key: reason for key, (reason, _) in dead_limits(lake).items()}
     assert dead == {
         ("c1", canonical_text(BOB)): "never_seen",
         ("c1", canonical_text(EVERY)): "unlimited_equivalent",
@@ -165,9 +181,16 @@ def test_a_file_of_clients_is_read_by_spark_as_csv_is_written(
     spark: SparkSession, lake: Lake, tmp_path: Path
 ) -> None:
     path = tmp_path / "clients.csv"
-    path.write_text('cluster_id,user\nc1,"al""ice, \\ x"\nc1,alice\nc1,alice\nother,bob\n')
+    path.write_text('cluster_id,user\nc1,"al""ice, \\ x"\nc1,carol\nc1,carol\nother,bob\n')
     _ = resolve.run(spark, lake, resolve.ResolveSettings(to_ms=NOW, principals=str(path)), silent)
-    assert {row["user"] for row in kept(lake, EFFECTIVE_QUOTA)} == {'al"ice, \\ x', "alice"}
+    assert {row["user"] for row in kept(lake, EFFECTIVE_QUOTA)} == {'al"ice, \\ x', "carol"}
+    assert dead_limits(lake) == {
+        ("c1", canonical_text(ALICE)): ("never_seen", BEGIN),  # was seen, and is not in the list
+        ("c1", canonical_text(BOB)): ("never_seen", BOB_USED),
+        ("c1", canonical_text(EVERY)): ("unlimited_equivalent", BEGIN - 250 * DAY_MS),
+        ("c2", canonical_text(ALICE)): ("never_seen", None),
+        ("c2", canonical_text(PAIR)): ("never_seen", None),
+    }
     path.write_text("usr\nalice\n")
     with pytest.raises(UsageError, match="must name the columns"):
         resolve.run(spark, lake, resolve.ResolveSettings(to_ms=NOW, principals=str(path)), silent)
@@ -179,47 +202,13 @@ def test_without_a_list_tags_speak_and_what_they_cannot_tell_is_no_data(
     report = resolve.run(spark, lake, resolve.ResolveSettings(to_ms=NOW), silent)
     assert any("no list of clients" in note for note in report.notes)
     assert [(r["user"], r["value"]) for r in kept(lake, EFFECTIVE_QUOTA)] == [("alice", 11.0)]
-    dead = {(r["cluster_id"], r["entity_json"]): r["reason"] for r in kept(lake, DEAD_QUOTA)}
-    assert dead == {
-        ("c1", canonical_text(BOB)): "never_seen",
+    dead = dead_limits(lake)
+    assert dead.pop(("c1", canonical_text(BOB))) == ("never_seen", BOB_USED)
+    assert {key: reason for key, (reason, _) in dead.items()} == {
         ("c1", canonical_text(EVERY)): "no_data",
         ("c2", canonical_text(ALICE)): "no_data",
         ("c2", canonical_text(PAIR)): "no_data",
     }
-
-
-def test_a_limit_that_nobody_reaches_any_more_is_told_with_the_last_day_of_use(
-    spark: SparkSession, lake: Lake
-) -> None:
-    names = {
-        "cluster_id": "c1",
-        "quota_type": "produce",
-        "group_kind": "user",
-        "client_id": "",
-        "ip": "",
-    }
-    for day, user, bucket in ((400, "bob", 3), (300, "bob", 5), (200, "bob", 0), (250, "zoe", 9)):
-        row = names | {
-            "user": user,
-            "broker_id": "1",
-            "bucket": bucket,
-            "n_dt_ms": 9,
-            "day": FIRST - dt.timedelta(days=day),
-        }
-        filled(
-            lake, USAGE_HIST_D, "c1", row["day"], [tuple(row[one] for one in USAGE_HIST_D.names)]
-        )
-    expected = BEGIN - 300 * DAY_MS  # two hundred days ago it was there and used nothing
-    for known in (None, resolve.of_principals((Principal(user="carol"),))):
-        _ = resolve.resolved(spark, lake, resolve.ResolveSettings(to_ms=NOW), known, silent)
-        told = {
-            (r["cluster_id"], r["entity_json"]): (r["reason"], r["last_effective_ms"])
-            for r in kept(lake, DEAD_QUOTA)
-        }
-        assert told["c1", canonical_text(BOB)] == ("never_seen", expected)
-    # Alice was seen in the look-back, and the list knows nothing of her.
-    assert told["c1", canonical_text(ALICE)] == ("never_seen", BEGIN)
-    assert told["c2", canonical_text(PAIR)] == ("never_seen", None)
 
 
 def intended() -> dict[str, ClusterPlanInput]:

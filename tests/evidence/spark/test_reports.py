@@ -34,8 +34,10 @@ def lake(tmp_path_factory):
     return made(tmp_path_factory.mktemp("lake"))
 
 
-def test_use_is_told_worst_first_with_limits_that_nobody_used(spark, lake) -> None:
-    found = usage.run(spark, lake, usage.UsageSettings(from_ms=FROM, to_ms=TO), silent)
+def test_use_is_told_worst_first_with_limits_that_nobody_used_and_curves_of_the_first(
+    spark, lake
+) -> None:
+    found = usage.run(spark, lake, usage.UsageSettings(from_ms=FROM, to_ms=TO, curves=2), silent)
     states = {one.bucket.user: one.state for one in found.usage}
     assert list(states.items()) == [
         ("alice", UsageState.THROTTLED),
@@ -55,6 +57,11 @@ def test_use_is_told_worst_first_with_limits_that_nobody_used(spark, lake) -> No
     assert note.counts == {"gap": 1}
     kept = lakes.rows_of(lake, USAGE_ROW)
     assert len(kept) == 4
+    assert [one.bucket.user for one in found.curves] == ["alice", "carol"]
+    (first, _) = found.curves
+    assert first.points[0] == (BEGIN, 900, 900)
+    assert first.throttled == (BEGIN,)
+    assert (first.before_units, first.after_units) == (1_000, 1_000)
 
 
 def test_a_window_that_ends_now_is_not_said_to_lack_what_has_not_happened_yet(spark, lake) -> None:
@@ -65,20 +72,6 @@ def test_a_window_that_ends_now_is_not_said_to_lack_what_has_not_happened_yet(sp
     assert len(found.usage) == 4
 
 
-def test_curves_are_drawn_of_what_is_told_first(spark, lake) -> None:
-    found = usage.run(spark, lake, usage.UsageSettings(from_ms=FROM, to_ms=TO, curves=2), silent)
-    assert [one.bucket.user for one in found.curves] == ["alice", "carol"]
-    (first, _) = found.curves
-    assert first.points[0] == (BEGIN, 900, 900)
-    assert first.throttled == (BEGIN,)
-    assert (first.before_units, first.after_units) == (1_000, 1_000)
-
-
-def test_what_is_not_told_is_counted(spark, lake) -> None:
-    found = usage.run(spark, lake, usage.UsageSettings(from_ms=FROM, to_ms=TO, most=1), silent)
-    assert (len(found.usage), found.left_out) == (1, {"usage_row": 3})
-
-
 def test_a_cluster_without_samples_says_so(spark, lake) -> None:
     settings = usage.UsageSettings(from_ms=FROM, to_ms=TO, cluster=("other",))
     found = usage.run(spark, lake, settings, silent)
@@ -86,9 +79,10 @@ def test_a_cluster_without_samples_says_so(spark, lake) -> None:
     assert found.evidence[0].stale == "no samples were recorded in this window"
 
 
-def test_capacity_is_what_replication_leaves_and_excess_beyond_fair_shares_is_told(
-    spark, lake
+def test_capacity_is_what_replication_leaves_and_excess_in_the_hottest_intervals_is_told(
+    spark, lake, monkeypatch
 ) -> None:
+    monkeypatch.setattr(capacity, "HOT", 3)
     settings = capacity.CapacitySettings(from_ms=FROM, to_ms=TO, capacity=("c1=1500:-:800000",))
     found = capacity.run(spark, lake, settings, silent)
     ingress = next(one for one in found.capacity if one.direction is TrafficDirection.INGRESS)
@@ -107,6 +101,10 @@ def test_capacity_is_what_replication_leaves_and_excess_beyond_fair_shares_is_to
     assert sum(one.excess_units for one in found.noisy if one.bucket_ms == BEGIN) == 405
     assert len(lakes.rows_of(lake, CAPACITY_ROW)) == 2
     assert len(lakes.rows_of(lake, NOISY_ROW)) == len(found.noisy)
+    assert len({one.bucket_ms for one in found.noisy}) == 3
+    assert found.notes == (
+        "c1: fair shares are those of the 3 intervals furthest beyond the budget; 10 more are left out",
+    )
 
 
 def test_impossible_rates_are_an_error_that_says_so(spark, tmp_path) -> None:
@@ -276,13 +274,3 @@ def test_curves_of_a_report_keep_to_its_window_and_below_their_bound(spark, lake
     _ = rollup.run(spark, lake, rollup.RollupSettings(from_day=DAY, to_day=DAY), silent)
     (drawn,) = report._curves(spark, lake, settings, span, [row])
     assert [at for at, _, _ in drawn.points] == [BEGIN + n * 300_000 for n in range(6)]
-
-
-def test_hot_intervals_that_are_left_out_are_counted(spark, lake, monkeypatch) -> None:
-    monkeypatch.setattr(capacity, "HOT", 3)
-    settings = capacity.CapacitySettings(from_ms=FROM, to_ms=TO, capacity=("c1=1500:-:800000",))
-    found = capacity.run(spark, lake, settings, silent)
-    assert len({one.bucket_ms for one in found.noisy}) == 3
-    assert found.notes == (
-        "c1: fair shares are those of the 3 intervals furthest beyond the budget; 10 more are left out",
-    )

@@ -182,11 +182,18 @@ LOCAL = ("--master", "local[2]", "--memory", "800m", "--brief")
 
 
 @pytest.mark.integration
-def test_a_job_prints_facts_on_stdout_progress_on_stderr_and_no_chatter(tmp_path: Path) -> None:
-    lake = lakes.lake(tmp_path)
-    rows = lakes.samples("b", lakes.day(0))
-    lakes.commit(lake, "b", lakes.day(0), rows)
-    done = job("rollup", "--lake", str(tmp_path), *LOCAL)
+def test_a_job_prints_facts_on_stdout_progress_on_stderr_and_nothing_of_a_stale_archive(
+    tmp_path: Path,
+) -> None:
+    lake = lakes.lake(tmp_path / "lake")
+    lakes.commit(lake, "b", lakes.day(0), lakes.samples("b", lakes.day(0)))
+    cache = tmp_path / "cache" / "kafka-quota-reconciler" / "spark"
+    cache.mkdir(parents=True)
+    path = cache / class_archive.path_of(class_archive.spark_home(), jvm.java_version()).name
+    path.write_bytes(b"no archive at all" * 1000)
+    done = job(
+        "rollup", "--lake", str(tmp_path / "lake"), *LOCAL, XDG_CACHE_HOME=str(tmp_path / "cache")
+    )
     assert done.returncode == 0, done.stderr
     tables = json.loads(done.stdout)["tables"]
     assert [(one["table"], one["units"]) for one in tables] == [
@@ -196,21 +203,6 @@ def test_a_job_prints_facts_on_stdout_progress_on_stderr_and_no_chatter(tmp_path
     lines = done.stderr.splitlines()
     assert all(line.startswith("[") for line in lines), done.stderr
     assert any("writing usage_5m: 1 of 1" in line for line in lines)
-
-
-@pytest.mark.integration
-def test_a_stale_archive_is_ignored_without_a_word(tmp_path: Path) -> None:
-    lakes.lake(tmp_path / "lake")
-    cache = tmp_path / "cache" / "kafka-quota-reconciler" / "spark"
-    cache.mkdir(parents=True)
-    path = cache / class_archive.path_of(class_archive.spark_home(), jvm.java_version()).name
-    path.write_bytes(b"no archive at all" * 1000)
-    done = job(
-        "rollup", "--lake", str(tmp_path / "lake"), *LOCAL, XDG_CACHE_HOME=str(tmp_path / "cache")
-    )
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)
-    assert all(line.startswith("[") for line in done.stderr.splitlines()), done.stderr
 
 
 @pytest.mark.integration
