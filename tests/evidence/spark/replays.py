@@ -47,6 +47,12 @@ def commit(
 def filled(folder: Path, fleets: Iterable[whatif_cases.Case], pacing: Cadence) -> Lake:
     """A lake with the samples of these fleets, and the limits under which they were recorded."""
     into = lakes.lake(folder)
+    fill(into, fleets, pacing)
+    return into
+
+
+def fill(into: Lake, fleets: Iterable[whatif_cases.Case], pacing: Cadence) -> None:
+    """Commit the samples of these fleets to a lake, and the limits under which they were recorded."""
     for one in fleets:
         by_day: defaultdict[dt.date, list[dict[str, object]]] = defaultdict(list)
         for kind, buckets in one.series.items():
@@ -62,7 +68,6 @@ def filled(folder: Path, fleets: Iterable[whatif_cases.Case], pacing: Cadence) -
             commit(into, USAGE_SAMPLE, one.cluster_id, on, rows, **scrape_interval.inputs(pacing))
             up = [{"broker_id": "1", "ts_ms": row["ts_ms"], "dt_ms": 30_000} for row in rows[:5]]
             commit(into, TARGET_UP, one.cluster_id, on, [dict(row) for row in up])
-    return into
 
 
 def looked(

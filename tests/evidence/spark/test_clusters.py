@@ -13,24 +13,13 @@ from reconciler.evidence.spark.jobs import rollup
 from reconciler.evidence.spark.runtime.job import silent
 from reconciler.evidence.store.lake import Lake
 from reconciler.spark import __main__ as main_file
-from reconciler.usage.kernel.throttling import delay_ms
 from reconciler.usage.tables import USAGE_5M, USAGE_HIST_D
-from tests.evidence.spark import lakes, shipped
+from tests.evidence.spark import lakes
 from tests.servers import spark as servers
 
 pytestmark = pytest.mark.integration
 
 MAIN = Path(main_file.__file__)
-SHIPPED = """
-import json, pathlib, sys
-code = pathlib.Path(sys.argv[1]).read_text()
-from pyspark import cloudpickle
-import types
-module = types.ModuleType("shipped_job"); exec(code, module.__dict__)
-from reconciler.evidence.spark.runtime import job_runner as running, session
-settings = session.SessionSettings(remote=sys.argv[3] if len(sys.argv) > 3 else None)
-print(json.dumps(running.run(module.JOB, sys.argv[2], settings, module.Settings())))
-"""
 
 
 def filled(folder: Path) -> Lake:
@@ -88,32 +77,6 @@ def through(connect: servers.ConnectServer, *words: str) -> "subprocess.Complete
     )
     assert done.returncode == 0, done.stderr[-3000:] + connect.log()
     return done
-
-
-def assert_shipped(stdout: str) -> None:
-    rows = json.loads(stdout.splitlines()[-1])  # spark-submit mixes both outputs of a main file
-    assert len(rows) == 2
-    assert all(".zip/reconciler/__init__.py" in row["path"] for row in rows), rows
-    assert {row["delay"] for row in rows} == {delay_ms(12345, 7)}
-
-
-def test_python_workers_of_a_cluster_have_the_package_of_the_job(
-    cluster: servers.StandaloneCluster, wheel: Path, tmp_path: Path
-) -> None:
-    main = tmp_path / "main.py"
-    main.write_text(SHIPPED)
-    lakes.lake(tmp_path / "lake")
-    done = cluster.submit(main, [shipped.__file__, str(tmp_path / "lake")], package=wheel)
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert_shipped(done.stdout)
-
-
-def test_python_workers_of_a_connect_server_have_the_package_of_the_client(
-    connect: servers.ConnectServer, tmp_path: Path
-) -> None:
-    lakes.lake(tmp_path / "lake")
-    words = [shipped.__file__, str(tmp_path / "lake"), connect.remote]
-    assert_shipped(through(connect, "-c", SHIPPED, *words).stdout)
 
 
 def test_an_error_through_connect_is_one_sentence(

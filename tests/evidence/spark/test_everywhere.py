@@ -1,6 +1,7 @@
 """Every job on two executors by spark-submit, and through Spark Connect: what it tells and keeps is what it does here."""
 
 import json
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -9,27 +10,60 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from reconciler.codecs.state import state_document
 from reconciler.evidence.spark import jobs
 from reconciler.evidence.store.lake import Lake
+from reconciler.render.json_values import dump
+from reconciler.usage.impact.recorded_limits import RecordedLimits
+from reconciler.usage.kernel.throttling import delay_ms
 from reconciler.usage.tables import TABLES
-from tests.evidence.spark import every_job, lakes, report_lake
+from tests.evidence.spark import every_job, lakes, replays, report_lake
 from tests.servers import spark as servers
+from tests.usage import whatif_cases
 
 pytestmark = pytest.mark.integration
 
-NEEDS_FILES = {"plan", "simulate"}
-"""Jobs over manifests and plans: files beside the lake."""
+NEEDS_FILES = {"plan"}
+"""Jobs over manifests: files beside the lake."""
 READS_OTHERS = {"report"}
 """Puts together what other jobs made."""
 
 
+def filled(folder: Path) -> Lake:
+    """A lake for reports, with five more clusters, whose limits change to the states in a folder beside."""
+    lake = report_lake.made(folder / "lake")
+    generated = [whatif_cases.case(number) for number in range(20)]
+    # Neither JSON nor a comparison of rows can have NaN.
+    fleets = [
+        case
+        for case in generated
+        if all(
+            math.isfinite(value)
+            for state in (case.before, case.after, *(case.recorded or RecordedLimits()).states)
+            for _, _, value in state.pairs()
+        )
+    ][:5]
+    replays.fill(lake, fleets, whatif_cases.CADENCE)
+    (folder / "states").mkdir()
+    for case in fleets:
+        text = dump(state_document(case.after, cluster_id=case.cluster_id, taken_at=""))
+        (folder / "states" / f"{case.cluster_id}.json").write_text(text, encoding="utf-8")
+    return lake
+
+
+def words_of(folder: Path) -> list[str]:
+    """The arguments of the main file for a folder."""
+    return [str(folder / name) for name in ("lake", "states", "results")]
+
+
 @pytest.fixture(scope="module")
 def here(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Lake, Any]:
-    """The lake after all jobs ran in the local session, and what they told."""
+    """The lake after all jobs ran in the local session, and their results."""
     folder = tmp_path_factory.mktemp("here")
-    lake = report_lake.made(folder)
-    found = every_job.told(spark, str(folder))
-    return lake, json.loads(json.dumps(found, default=str))
+    lake = filled(folder)
+    results = every_job.run_all(spark, str(folder / "lake"), folder / "states")
+    del results["workers"]
+    return lake, json.loads(json.dumps(results, default=str))
 
 
 def test_no_job_of_the_table_is_left_out() -> None:
@@ -37,10 +71,17 @@ def test_no_job_of_the_table_is_left_out() -> None:
 
 
 def assert_same(here: tuple[Lake, Any], there: Lake, output: Path) -> None:
-    lake, told = here
+    lake, results = here
     kept = {name for name, table in TABLES.items() if lake.manifests(table)}
     assert kept == {name for name, table in TABLES.items() if there.manifests(table)}
-    assert {"usage_5m", "usage_hist_d", "usage_row", "capacity_row", "effective_quota"} <= kept
+    assert kept >= {
+        "usage_5m",
+        "usage_hist_d",
+        "usage_row",
+        "capacity_row",
+        "effective_quota",
+        "impact_row",
+    }
     for name in sorted(kept):
         assert lakes.rows_of(there, TABLES[name]) == lakes.rows_of(lake, TABLES[name]), name
     # A report says which lake it is of, and that is another one.
@@ -49,21 +90,20 @@ def assert_same(here: tuple[Lake, Any], there: Lake, output: Path) -> None:
             there.store.redacted_address, lake.store.redacted_address
         )
     )
-    for name, result in told.items():
+    workers = found.pop("workers")
+    assert len(workers) == 2
+    assert all(".zip/reconciler/__init__.py" in worker["path"] for worker in workers), workers
+    assert {worker["delay"] for worker in workers} == {delay_ms(12345, 7)}
+    assert found.keys() == results.keys()
+    for name, result in results.items():
         assert found[name] == result, name
 
 
 def test_through_a_connect_server(
     here: tuple[Lake, Any], connect: servers.ConnectServer, tmp_path: Path
 ) -> None:
-    lake = report_lake.made(tmp_path / "lake")
-    words = [
-        "-m",
-        "tests.evidence.spark.every_job",
-        str(tmp_path / "lake"),
-        str(tmp_path / "told"),
-        connect.remote,
-    ]
+    lake = filled(tmp_path)
+    words = ["-m", "tests.evidence.spark.every_job", *words_of(tmp_path), connect.remote]
     done = subprocess.run(
         [sys.executable, *words],
         cwd=servers.TREE,
@@ -73,14 +113,13 @@ def test_through_a_connect_server(
         check=False,
     )
     assert done.returncode == 0, done.stderr[-4000:] + connect.log()
-    assert_same(here, lake, tmp_path / "told")
+    assert_same(here, lake, tmp_path / "results")
 
 
 def test_on_two_executors(
     here: tuple[Lake, Any], cluster: servers.StandaloneCluster, wheel: Path, tmp_path: Path
 ) -> None:
-    lake = report_lake.made(tmp_path / "lake")
-    words = [str(tmp_path / "lake"), str(tmp_path / "told")]
-    done = cluster.submit(Path(every_job.__file__), words, package=wheel)
+    lake = filled(tmp_path)
+    done = cluster.submit(Path(every_job.__file__), words_of(tmp_path), package=wheel)
     assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
-    assert_same(here, lake, tmp_path / "told")
+    assert_same(here, lake, tmp_path / "results")
