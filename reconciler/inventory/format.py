@@ -84,10 +84,10 @@ def decode(content: bytes, *, location: str) -> dict[str, ClusterRecords]:
     except ValueError as error:
         raise _damaged(location, str(error)) from error
     if not isinstance(document, dict) or document.get("kind") != KIND:
-        raise InventoryError(f"{location} is not a kquota inventory", hint="name another file")
+        raise InventoryError(f"{location} is not an inventory of kquota", hint="name another file")
     if document.get("format") != FORMAT:
         raise InventoryError(
-            f"{location} has format {document.get('format')!r}; this kquota supports format {FORMAT}",
+            f"{location} has format {document.get('format')!r}; this version supports format {FORMAT}",
             hint="use the kquota that wrote it, or a newer one",
         )
     clusters = document.get("clusters")

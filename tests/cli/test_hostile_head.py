@@ -68,7 +68,7 @@ def test_the_head_does_not_bring_the_authority_that_signs_for_brokers(
         committed(folder)
         ran = kquota("plan", *BASE)
         assert ran.code == 1
-        assert "not signed by an authority that we trust" in ran.err
+        assert "not signed by a trusted authority" in ran.err
         assert (
             kquota("plan").code == 0
         )  # without a trusted revision the checkout is what is trusted

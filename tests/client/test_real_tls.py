@@ -53,7 +53,7 @@ async def test_a_wrong_authority_is_final(cluster: KafkaCluster, tmp_path: Path)
     stranger = Authority.make(tmp_path).certificate_file
     error = await fails(settings | {"ssl.truststore.location": str(stranger)})
     assert isinstance(error, TlsError)
-    assert "not signed by an authority that we trust" in error.message
+    assert "not signed by a trusted authority" in error.message
 
 
 @pytest.mark.parametrize(
