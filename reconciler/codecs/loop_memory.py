@@ -9,7 +9,7 @@ from reconciler.errors import QuotaValueError
 from reconciler.quota.drift_tracker import CorrectionHistory
 from reconciler.quota.entity import Entity
 from reconciler.quota.entity_forms import entity_slots, read_slots
-from reconciler.quota.keys import Key
+from reconciler.quota.keys import COLUMNS, Key, read_key_columns
 from reconciler.quota.planner.removal_budgets import RemovalCount
 from reconciler.render.json_values import Json, dump
 
@@ -71,15 +71,14 @@ def read_corrections(rows: DocumentReader) -> tuple[CorrectionHistory, ...]:
 
 
 def _read_correction(row: DocumentReader) -> CorrectionHistory:
+    """Read one row. The limits of a row from before a key was added are fewer: that key had no limit."""
     slots, key, document, limits, expected, corrections = row.array(6)
-    producer, consumer, request, mutation, connection = (
-        value.optional(DocumentReader.number) for value in limits.array(5)
-    )
+    values = limits.array(*range(1, len(COLUMNS) + 1))
     return CorrectionHistory(
         entity=_read_entity(slots),
         key=key.word(Key),
         document=document.text(),
-        limits=(producer, consumer, request, mutation, connection),
+        limits=read_key_columns([value.optional(DocumentReader.number) for value in values]),
         expected=expected.optional(DocumentReader.number),
         corrections=corrections.rows(_read_moment),
     )

@@ -10,8 +10,9 @@
     ...
 
 An entity is written as its three slots (``false`` = absent, ``null`` = default). A record names its owners by
-their place in ``owners``: one number if all its pairs have the same, else five. Reading is strict: anything
-that is not exactly this is damage, and damage is never an empty inventory.
+their place in ``owners``: one number if all its pairs have the same, else one for each value. Reading is strict:
+anything that is not exactly this is damage, and damage is never an empty inventory. Only this differs: a record that was
+written before a key was added has fewer values, and does not have that key.
 """
 
 import json
@@ -26,19 +27,17 @@ from reconciler.errors import InventoryError, QuotaValueError
 from reconciler.inventory.writers import RecordedWriter, writer_from_json, writer_to_json
 from reconciler.quota.entity import Entity, sort_key
 from reconciler.quota.entity_forms import read_slots
-from reconciler.quota.keys import Key
+from reconciler.quota.keys import COLUMNS, Key, read_key_columns
 from reconciler.quota.ownership import (
     Intent,
     IntentBacking,
     Override,
     Owner,
-    Owners,
     OwnershipRecord,
     OwnershipRecords,
     Pair,
 )
 from reconciler.quota.policy import DeletionPolicy
-from reconciler.quota.state import Limits
 
 KIND: Final = "kquota-inventory"
 FORMAT: Final = 1
@@ -214,8 +213,10 @@ def _records(cluster_id: str, value: object) -> ClusterRecords:
         subject = read_slots(slots)
         if subject in records:
             raise ValueError(f"the record {row!r} is given twice")
-        applied = _limits(limits)
-        records[subject] = OwnershipRecord(applied, _owners(applied, places, owners))
+        values = _limits(limits)
+        records[subject] = OwnershipRecord(
+            read_key_columns(values), read_key_columns(_owners(values, places, owners))
+        )
     overrides = [_override(row) for row in value["overrides"]]
     return ClusterRecords(
         owned=OwnershipRecords(
@@ -236,28 +237,25 @@ def _records(cluster_id: str, value: object) -> ClusterRecords:
     )
 
 
-def _limits(value: object) -> Limits:
+def _limits(value: object) -> list[float | None]:
     values = _list(value)
-    if len(values) != 5 or values == [None] * 5:
-        raise ValueError(f"{value!r} should be five numbers or nulls")
-    producer, consumer, request, mutation, connection = (
-        v if v is None or type(v) is float else _float(v) for v in values
-    )
-    return producer, consumer, request, mutation, connection
+    if len(values) > len(COLUMNS) or values.count(None) == len(values):
+        raise ValueError(
+            f"{value!r} should be at most {len(COLUMNS)} numbers or nulls, with a number"
+        )
+    return [v if v is None or type(v) is float else _float(v) for v in values]
 
 
-def _owners(limits: Limits, places: object, owners: Sequence[Owner]) -> Owners:
+def _owners(
+    values: Sequence[float | None], places: object, owners: Sequence[Owner]
+) -> list[Owner | None]:
     if isinstance(places, int):
         owner = _at(owners, places)
-        producer, consumer, request, mutation, connection = (
-            None if v is None else owner for v in limits
-        )
-    else:
-        limit_owners = [None if place is None else _at(owners, place) for place in _list(places)]
-        if [owner is None for owner in limit_owners] != [limit is None for limit in limits]:
-            raise ValueError("a record should have one owner per value")
-        producer, consumer, request, mutation, connection = limit_owners
-    return producer, consumer, request, mutation, connection
+        return [None if value is None else owner for value in values]
+    value_owners = [None if place is None else _at(owners, place) for place in _list(places)]
+    if [owner is None for owner in value_owners] != [value is None for value in values]:
+        raise ValueError("a record should have one owner per value")
+    return value_owners
 
 
 def _intent(values: Sequence[object], owners: Sequence[Owner]) -> Intent:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from reconciler.ports import Inventory
 from reconciler.quota.entity import Entity
-from reconciler.quota.keys import COLUMNS, Key
+from reconciler.quota.keys import COLUMNS, Key, key_columns
 from reconciler.quota.ownership import (
     Owner,
     OwnershipRecord,
@@ -73,15 +73,15 @@ def _record(declared: DesiredState, subject: Entity, limits: Limits) -> Ownershi
     claims = declared.claims[subject]
     if len(claims) == 1:
         sole = Owner(document=claims[0].document, deletion_policy=claims[0].deletion_policy)
-        producer, consumer, request, mutation, connection = (
-            None if value is None else sole for value in limits
-        )
+        owners = key_columns([None if value is None else sole for value in limits])
     else:
-        producer, consumer, request, mutation, connection = (
-            None if value is None else _owner(declared, subject, key)
-            for key, value in zip(COLUMNS, limits, strict=True)
+        owners = key_columns(
+            [
+                None if value is None else _owner(declared, subject, key)
+                for key, value in zip(COLUMNS, limits, strict=True)
+            ]
         )
-    return OwnershipRecord(limits, (producer, consumer, request, mutation, connection))
+    return OwnershipRecord(limits, owners)
 
 
 def _owner(declared: DesiredState, subject: Entity, key: Key) -> Owner | None:

@@ -4,12 +4,13 @@ Selectors have the meaning of Kubernetes label selectors: all requirements must 
 everything, and NotIn also selects clusters without the label. Pure.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, TypeAlias
 
 from reconciler.manifest.schema_names import GROUP
+from reconciler.quota.keys import key_columns
 from reconciler.quota.planner.desired_state import Declaration, Lines
 from reconciler.quota.state import Limits
 
@@ -27,8 +28,6 @@ class SelectorOperator(StrEnum):
     EXISTS = "Exists"
     DOES_NOT_EXIST = "DoesNotExist"
 
-
-_T = TypeVar("_T")
 
 COMPARES_VALUES: Final = frozenset({SelectorOperator.IN, SelectorOperator.NOT_IN})
 """Operators that need values; the others take none."""
@@ -146,9 +145,9 @@ class SelectedClusters:
                     selections[column] = f"{self.selector}; clusterLimits[{index}] {item.clusters}"
         return replace(
             declaration,
-            limits=five(limits),
-            lines=five(lines),
-            selections=five(selections),
+            limits=key_columns(limits),
+            lines=key_columns(lines),
+            selections=key_columns(selections),
         )
 
     def unknown_names(self, names: Iterable[str]) -> tuple[tuple[int, str], ...]:
@@ -164,9 +163,3 @@ class SelectedClusters:
 def selection_labels(name: str, labels: Labels) -> Labels:
     """Return the labels of a cluster that selectors use: its own, and its name."""
     return {**labels, NAME_LABEL: name}
-
-
-def five(columns: Sequence[_T]) -> tuple[_T, _T, _T, _T, _T]:
-    """Return values of all keys as a tuple of fixed length."""
-    first, second, third, fourth, fifth = columns
-    return first, second, third, fourth, fifth

@@ -19,7 +19,6 @@ from reconciler.manifest.cluster_selector import (
     Labels,
     SelectedClusters,
     SelectorOperator,
-    five,
 )
 from reconciler.manifest.rules.client_quota import canonical_ip, rate
 from reconciler.manifest.schema_names import (
@@ -40,10 +39,10 @@ from reconciler.manifest.syntax.nodes import (
 )
 from reconciler.manifest.syntax.scalars import is_text, meaning
 from reconciler.quota.entity import ABSENT, DEFAULT, MAX_DECLARED_NAME_BYTES, Entity, Slot
-from reconciler.quota.keys import COLUMN_OF, FIELDS, RULES, Key
-from reconciler.quota.planner.desired_state import Declaration, Lines
+from reconciler.quota.keys import COLUMN_OF, FIELDS, RULES, Key, key_columns
+from reconciler.quota.planner.desired_state import NO_LINES, Declaration, Lines
 from reconciler.quota.policy import DeletionPolicy
-from reconciler.quota.state import Limits
+from reconciler.quota.state import NO_LIMITS, Limits
 
 DEFAULT_NAMESPACE: Final = "default"
 """Namespace of a document without one, as in kubectl."""
@@ -357,8 +356,7 @@ def _slot(node: Node) -> Slot:
 
 def _limits(node: Node, *, on_ip: bool) -> tuple[Limits, Lines]:
     fields = _fields(node, _LIMITS)
-    values: list[float | None] = [None, None, None, None, None]
-    lines = [0, 0, 0, 0, 0]
+    values, lines = list(NO_LIMITS), list(NO_LINES)
     for name, entry in fields.items():
         key = FIELDS[name]
         if RULES[key].on_ip != on_ip or type(entry.value) is not ScalarNode:
@@ -367,7 +365,7 @@ def _limits(node: Node, *, on_ip: bool) -> tuple[Limits, Lines]:
         lines[COLUMN_OF[key]] = entry.key.line
     if not fields:
         raise DocumentDeclined
-    return five(values), five(lines)
+    return key_columns(values), key_columns(lines)
 
 
 def _limit(key: Key, scalar: ScalarNode) -> float:

@@ -5,8 +5,9 @@ ClientQuotaControlManager.validateQuotaKeyValue (3.5 to 4.4) for the rules.
 """
 
 import math
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from reconciler.errors import QuotaValueError
 
@@ -18,9 +19,14 @@ LONG_MAX: Final = 9_223_372_036_854_775_807
 
 INT_MAX: Final = 2_147_483_647
 
+_T = TypeVar("_T")
+
 
 class Key(StrEnum):
-    """The five keys that a manifest may declare, with Kafka's names, in column order."""
+    """The keys that a manifest may declare, with Kafka's names, in column order.
+
+    A new key is the last one, because stored rows have this order: see :func:`read_key_columns`.
+    """
 
     PRODUCER_BYTE_RATE = "producer_byte_rate"
     CONSUMER_BYTE_RATE = "consumer_byte_rate"
@@ -58,6 +64,29 @@ COLUMNS: Final[tuple[Key, ...]] = tuple(Key)
 
 COLUMN_OF: Final[dict[Key, int]] = {key: column for column, key in enumerate(COLUMNS)}
 """Column of each key in a row of limits."""
+
+KeyColumns: TypeAlias = tuple[_T, _T, _T, _T, _T]
+"""One value for each key, in column order."""
+
+
+def key_columns(values: Iterable[_T]) -> KeyColumns[_T]:
+    """Return one value for each key as a tuple of fixed length.
+
+    Raises:
+        ValueError: There are fewer or more values than keys.
+    """
+    producer, consumer, request, mutation, connection = values
+    return producer, consumer, request, mutation, connection
+
+
+def read_key_columns(row: Sequence[_T | None]) -> KeyColumns[_T | None]:
+    """Return the columns of a stored row. A row from before a key was added is shorter; that key is not set.
+
+    Raises:
+        ValueError: There are more values than keys.
+    """
+    return key_columns([*row, *[None] * (len(COLUMNS) - len(row))])
+
 
 RULES: Final[dict[Key, KeyDefinition]] = {
     rule.key: rule
@@ -115,6 +144,12 @@ RULES: Final[dict[Key, KeyDefinition]] = {
     )
 }
 FIELDS: Final[dict[str, Key]] = {rule.field: rule.key for rule in RULES.values()}
+
+CLIENT_KEYS: Final = tuple(key for key in COLUMNS if not RULES[key].on_ip)
+"""Keys of user and client-id entities."""
+
+IP_KEYS: Final = tuple(key for key in COLUMNS if RULES[key].on_ip)
+"""Keys of ip entities."""
 
 
 def check_value(key: Key, value: float) -> float:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 from reconciler.quota.entity import Entity
-from reconciler.quota.keys import COLUMN_OF, COLUMNS, Key
+from reconciler.quota.keys import COLUMN_OF, COLUMNS, Key, KeyColumns, key_columns
 from reconciler.quota.policy import DeletionPolicy
 from reconciler.quota.state import NO_LIMITS, Limits, replaced
 
@@ -32,8 +32,8 @@ class Owner:
     since: float = 0.0
 
 
-Owners: TypeAlias = tuple[Owner | None, Owner | None, Owner | None, Owner | None, Owner | None]
-NO_OWNERS: Final[Owners] = (None, None, None, None, None)
+Owners: TypeAlias = KeyColumns[Owner | None]
+NO_OWNERS: Final[Owners] = key_columns([None] * len(COLUMNS))
 
 SETTLING_SECONDS: Final = 65.0
 """How long a write without a response may still take effect: the broker retries it for 60 s (BrokerServer, 3.4 to 4.4)."""
@@ -80,11 +80,7 @@ class OwnershipRecord:
         """Return the record with one pair set, or removed if ``value`` and ``owner`` are ``None``."""
         columns = list(self.owners)
         columns[COLUMN_OF[key]] = owner
-        producer, consumer, request, mutation, connection_rate = columns
-        return OwnershipRecord(
-            replaced(self.applied, key, value),
-            (producer, consumer, request, mutation, connection_rate),
-        )
+        return OwnershipRecord(replaced(self.applied, key, value), key_columns(columns))
 
 
 NO_RECORD: Final = OwnershipRecord(NO_LIMITS, NO_OWNERS)

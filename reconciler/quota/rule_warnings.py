@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Final
 
 from reconciler.quota.entity import level
-from reconciler.quota.keys import COLUMN_OF, Key
+from reconciler.quota.keys import COLUMN_OF, Key, key_columns
 from reconciler.quota.planner.desired_state import Declaration, DesiredState
 from reconciler.quota.planner.impact import shadows
 from reconciler.quota.state import NO_LIMITS, Limits, QuotaState
@@ -218,8 +218,9 @@ def _shadowed(desired: DesiredState, live: QuotaState | None) -> Iterable[RuleWa
 
 def _overlay(declared_limits: Limits, live_limits: Limits) -> Limits:
     """Return the declared limits, completed with live ones."""
-    producer, consumer, request, mutation, connection_rate = (
-        live_value if value is None else value
-        for value, live_value in zip(declared_limits, live_limits, strict=True)
+    return key_columns(
+        [
+            live_value if value is None else value
+            for value, live_value in zip(declared_limits, live_limits, strict=True)
+        ]
     )
-    return producer, consumer, request, mutation, connection_rate

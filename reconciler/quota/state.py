@@ -5,15 +5,15 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from reconciler.quota.entity import Entity, EntityParts, sort_key
-from reconciler.quota.keys import COLUMN_OF, COLUMNS, Key
+from reconciler.quota.keys import COLUMN_OF, COLUMNS, Key, KeyColumns, key_columns
 
-Limits: TypeAlias = tuple[float | None, float | None, float | None, float | None, float | None]
+Limits: TypeAlias = KeyColumns[float | None]
 """One value per key in the order of :data:`~reconciler.quota.keys.COLUMNS`, ``None`` = not set.
 
 An exact tuple of atoms: equal limits compare at C speed, and the garbage collector does not track them.
 """
 
-NO_LIMITS: Final[Limits] = (None, None, None, None, None)
+NO_LIMITS: Final[Limits] = key_columns([None] * len(COLUMNS))
 
 ForeignValues: TypeAlias = tuple[tuple[str, float], ...]
 """``(key, value)`` of unknown keys, sorted by key."""
@@ -74,21 +74,14 @@ class QuotaState:
 
 def limits_of(values: Mapping[Key, float]) -> Limits:
     """Return the columns of a mapping."""
-    return (
-        values.get(Key.PRODUCER_BYTE_RATE),
-        values.get(Key.CONSUMER_BYTE_RATE),
-        values.get(Key.REQUEST_PERCENTAGE),
-        values.get(Key.CONTROLLER_MUTATION_RATE),
-        values.get(Key.CONNECTION_CREATION_RATE),
-    )
+    return key_columns([values.get(key) for key in COLUMNS])
 
 
 def replaced(limits: Limits, key: Key, value: float | None) -> Limits:
     """Return the limits with one column changed."""
     columns = list(limits)
     columns[COLUMN_OF[key]] = value
-    producer, consumer, request, mutation, connection = columns
-    return producer, consumer, request, mutation, connection
+    return key_columns(columns)
 
 
 def set_values(limits: Limits) -> Iterator[tuple[Key, float]]:

@@ -48,7 +48,10 @@ def test_everything_reads_back(histories) -> None:
         '[[["u",false],"producer_byte_rate","d",[1,2,3,4,5],1,[]]]',
         '[[["u",false,false],"no key","d",[1,2,3,4,5],1,[]]]',
         '[[["u",false,false],"producer_byte_rate",5,[1,2,3,4,5],1,[]]]',
-        '[[["u",false,false],"producer_byte_rate","d",[1],1,[]]]',
+        '[[["u",false,false],"producer_byte_rate","d",[],1,[]]]',
+        '[[["u",false,false],"producer_byte_rate","d",[1,2,3,4,5,6],1,[]]]',
+        '[[["u",false,false],"producer_byte_rate","d",[1,"2"],1,[]]]',
+        '[[["u",false,false],"producer_byte_rate","d",1,1,[]]]',
         '[[["u",false,false],"producer_byte_rate","d",[1,2,3,4,5],true,[]]]',
         '[[["u",false,false],"producer_byte_rate","d",[1,2,3,4,5],1,[[1]]]]',
         '[[[false,false,false],"producer_byte_rate","d",[1,2,3,4,5],1,[]]]',
@@ -57,6 +60,12 @@ def test_everything_reads_back(histories) -> None:
 def test_damage_of_corrections_is_an_error_with_its_place(text) -> None:
     with pytest.raises(ConfigError, match=r"should be|not a complete JSON"):
         _ = read_corrections(parsed(text, location="corrections"))
+
+
+def test_limits_from_before_a_key_was_added_are_completed_with_no_limit() -> None:
+    text = '[[["u",false,false],"producer_byte_rate","d",[1,null,3],1,[]]]'
+    (history,) = read_corrections(parsed(text, location="corrections"))
+    assert history.limits == (1, None, 3, None, None)
 
 
 NUMBERS = st.integers(0, 10**6)

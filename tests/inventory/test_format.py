@@ -118,6 +118,18 @@ def test_the_golden_document():
         ("[1048576.0,null,50.5,null,null]", "[1048576.0,null,50.5,null]"),
         ("[1048576.0,null,50.5,null,null]", '["1",null,50.5,null,null]'),
         ("[1048576.0,null,50.5,null,null]", "[null,null,null,null,null]"),
+        ("[1048576.0,null,50.5,null,null]", "[1048576.0,null,50.5,null,null,null]"),
+        ("[1048576.0,null,50.5,null,null],[1,null,0,null,null]", "[],[]"),
+        ("[1048576.0,null,50.5,null,null],[1,null,0,null,null]", "[],0"),
+        ("[1048576.0,null,50.5,null,null],[1,null,0,null,null]", "[null,null,null],0"),
+        ("[1048576.0,null,50.5,null,null],[1,null,0,null,null]", '[1048576.0,"x"],0'),
+        ("[1048576.0,null,50.5,null,null],[1,null,0,null,null]", "[1048576.0,null,50.5],[1,null]"),
+        (
+            "[1048576.0,null,50.5,null,null],[1,null,0,null,null]",
+            "[1048576.0,null,50.5,null,null,7.0],[1,null,0,null,null,1]",
+        ),
+        ("[1,null,0,null,null]", "[1,null,0,null,null,null]"),
+        ("[1,null,0,null,null]", "[1,null,0]"),
         ("[1,null,0,null,null]", "[0,null,null,null,null]"),
         ("[1,null,0,null,null]", "[0,null,7,null,null]"),
         ("[1,null,0,null,null]", "true"),
@@ -141,6 +153,33 @@ def test_anything_else_is_damage(old, new):
     with pytest.raises(InventoryError) as caught:
         decode(text.replace(old, new, 1).encode(), location="inv.json")
     assert "inv.json" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "row",
+    ["[1048576.0,null,50.5],[1,null,0]", "[1048576.0,null,50.5,null],[1,null,0,null]"],
+)
+def test_a_record_from_before_a_key_was_added_does_not_have_that_key(row):
+    text = encode(document()).decode()
+    full_row = "[1048576.0,null,50.5,null,null],[1,null,0,null,null]"
+    assert full_row in text
+    earlier = decode(text.replace(full_row, row, 1).encode(), location="inv.json")
+    assert earlier["lkc"].owned.records == document()["lkc"].owned.records
+    assert encode(earlier).decode() == text
+
+
+def test_the_one_owner_of_such_a_record_owns_only_what_is_set():
+    text = encode(document()).decode()
+    full_row = "[1048576.0,null,50.5,null,null],[1,null,0,null,null]"
+    assert full_row in text
+    earlier = decode(
+        text.replace(full_row, "[1048576.0,null,50.5],1", 1).encode(), location="inv.json"
+    )
+    record = earlier["lkc"].owned.records[ALICE]
+    owner = document()["lkc"].owned.records[ALICE].owners[0]
+    assert record == OwnershipRecord(
+        (1048576.0, None, 50.5, None, None), (owner, None, owner, None, None)
+    )
 
 
 @given(st.integers(min_value=0), st.sampled_from([b"", b"x", b"\xff", b'"', b"{"]))

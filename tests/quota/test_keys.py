@@ -8,19 +8,23 @@ from hypothesis import strategies as st
 
 from reconciler.errors import QuotaValueError
 from reconciler.quota.keys import (
+    CLIENT_KEYS,
     COLUMN_OF,
     COLUMNS,
     EPSILON,
     FIELDS,
     INT_MAX,
+    IP_KEYS,
     LONG_MAX,
     RULES,
     Key,
     byte_rate,
     check_value,
+    key_columns,
     limit,
     number,
     quantity,
+    read_key_columns,
     same_value,
     whole_if_near,
 )
@@ -44,6 +48,32 @@ def test_every_key_has_one_column_one_rule_and_one_field():
         "consumer_byte_rate",
         "connection_creation_rate",
     ]
+
+
+def test_ip_entities_have_the_connection_rate_and_all_other_keys_are_of_clients():
+    assert IP_KEYS == (CONNECTIONS,)
+    assert (*CLIENT_KEYS, *IP_KEYS) == COLUMNS
+
+
+def test_a_row_has_one_value_for_each_key():
+    assert key_columns(iter("abcde")) == ("a", "b", "c", "d", "e")
+
+
+@pytest.mark.parametrize("row", ["", "abcd", "abcdef"])
+def test_a_row_with_another_number_of_values_is_refused(row):
+    with pytest.raises(ValueError, match="values to unpack"):
+        key_columns(row)
+
+
+@pytest.mark.parametrize("length", range(len(COLUMNS) + 1))
+def test_a_stored_row_that_is_shorter_is_completed_with_nulls(length):
+    row = [float(column) for column in range(length)]
+    assert read_key_columns(row) == (*row, *[None] * (len(COLUMNS) - length))
+
+
+def test_a_stored_row_with_more_values_than_keys_is_refused():
+    with pytest.raises(ValueError, match="values to unpack"):
+        read_key_columns([1.0] * (len(COLUMNS) + 1))
 
 
 @pytest.mark.parametrize(

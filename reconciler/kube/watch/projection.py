@@ -19,11 +19,10 @@ from reconciler.kube.api.custom_resources import (
 from reconciler.manifest.cluster_selector import (
     ClusterSelector,
     Labels,
-    five,
     selection_labels,
 )
 from reconciler.manifest.document import DocumentDeclined, read_selector
-from reconciler.quota.keys import COLUMNS, RULES
+from reconciler.quota.keys import COLUMNS, RULES, key_columns
 from reconciler.quota.planner.desired_state import NO_SELECTIONS, Selections
 
 NO_CLUSTER: Final = ""
@@ -125,7 +124,7 @@ def _limits(
         if applies:
             limits |= item["limits"]
             rules |= dict.fromkeys(item["limits"], f"{selector}; clusterLimits[{index}] {clusters}")
-    return limits, five([rules.get(RULES[key].field, "") for key in COLUMNS])
+    return limits, key_columns([rules.get(RULES[key].field, "") for key in COLUMNS])
 
 
 def _frozen(obj: Obj, name: str) -> Obj:

@@ -10,7 +10,7 @@ from reconciler.errors import ManifestErrors, QuotaValueError
 from reconciler.manifest.export.document_names import document_names
 from reconciler.manifest.writer import unwritable_entity, unwritable_value
 from reconciler.quota.entity import ABSENT, Entity, Slot, entity, parts, sort_key
-from reconciler.quota.keys import COLUMN_OF, Key, check_value
+from reconciler.quota.keys import COLUMN_OF, Key, check_value, key_columns
 from reconciler.quota.planner.desired_state import NO_LINES, Declaration, Lines
 from reconciler.quota.state import Limits, limits_of
 
@@ -224,8 +224,7 @@ def _lines_of(lines: dict[Key, int]) -> Lines:
     columns = list(NO_LINES)
     for key, line in lines.items():
         columns[COLUMN_OF[key]] = line
-    producer, consumer, request, mutation, connection = columns
-    return producer, consumer, request, mutation, connection
+    return key_columns(columns)
 
 
 def _place(remark: ImportRemark) -> tuple[str, int, str, str]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from reconciler.quota.entity import Entity
-from reconciler.quota.keys import COLUMN_OF, COLUMNS, Key
+from reconciler.quota.keys import COLUMN_OF, COLUMNS, Key, key_columns
 from reconciler.quota.ownership import NO_RECORD, OwnershipRecords, Pair
 from reconciler.quota.planner.desired_state import Declaration, DesiredState, merge
 from reconciler.quota.state import NO_LIMITS, Limits
@@ -129,7 +129,6 @@ def _winner(key: Key, competing_claims: Iterable[Claim], owned: OwnershipRecords
 
 def _only(limits: Limits, keys: Iterable[Key]) -> Limits:
     columns = {COLUMN_OF[key] for key in keys}
-    producer, consumer, request, mutation, connection_rate = (
-        value if column in columns else None for column, value in enumerate(limits)
+    return key_columns(
+        [value if column in columns else None for column, value in enumerate(limits)]
     )
-    return producer, consumer, request, mutation, connection_rate

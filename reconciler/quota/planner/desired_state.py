@@ -5,15 +5,15 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from reconciler.quota.entity import Entity, sort_key
-from reconciler.quota.keys import COLUMN_OF, COLUMNS, Key
+from reconciler.quota.keys import COLUMN_OF, COLUMNS, Key, KeyColumns, key_columns
 from reconciler.quota.policy import DeletionPolicy
 from reconciler.quota.state import Limits, set_values
 
-Lines: TypeAlias = tuple[int, int, int, int, int]
-NO_LINES: Final[Lines] = (0, 0, 0, 0, 0)
+Lines: TypeAlias = KeyColumns[int]
+NO_LINES: Final[Lines] = key_columns([0] * len(COLUMNS))
 
-Selections: TypeAlias = tuple[str, str, str, str, str]
-NO_SELECTIONS: Final[Selections] = ("", "", "", "", "")
+Selections: TypeAlias = KeyColumns[str]
+NO_SELECTIONS: Final[Selections] = key_columns([""] * len(COLUMNS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,8 +175,7 @@ def _fold(
         columns.append(declarations[0].limits[column] if len(declarations) == 1 else None)
         if len(declarations) > 1:
             conflicts.append(DeclarationConflict(entity=subject, key=key, claims=declarations))
-    producer, consumer, request, mutation, connection = columns
-    return (producer, consumer, request, mutation, connection), conflicts
+    return key_columns(columns), conflicts
 
 
 def _place(declaration: Declaration) -> tuple[str, int, str]:

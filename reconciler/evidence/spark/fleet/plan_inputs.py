@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from reconciler.evidence.spark.tables.schemas import struct
 from reconciler.quota.entity import Entity
 from reconciler.quota.entity_forms import canonical_text, read_canonical
-from reconciler.quota.keys import COLUMNS, Key
+from reconciler.quota.keys import COLUMNS, Key, key_columns
 from reconciler.quota.ownership import (
     Intent,
     Override,
@@ -216,12 +216,9 @@ def cluster_sides(
 
 
 def _record(values: Mapping[Key, tuple[float, Owner]]) -> OwnershipRecord:
-    producer, consumer, request, mutation, connection = (
-        values[key][1] if key in values else None for key in COLUMNS
-    )
     return OwnershipRecord(
         limits_of({key: value for key, (value, _) in values.items()}),
-        (producer, consumer, request, mutation, connection),
+        key_columns([values[key][1] if key in values else None for key in COLUMNS]),
     )
 
 
