@@ -20,7 +20,7 @@ from reconciler.quota.entity import (
     level,
 )
 from reconciler.quota.ip_aliases import canonical_address, spellings_of
-from reconciler.quota.keys import COLUMN_OF, COLUMNS, RULES, Key
+from reconciler.quota.keys import CLIENT_KEYS, COLUMN_OF, COLUMNS, IP_KEYS, Key
 from reconciler.quota.state import ForeignEntity, Limits, QuotaState
 
 
@@ -143,7 +143,7 @@ def resolve(
 ) -> Resolution:
     """Return the effective limits of one client with at most ten lookups, plus other spellings and unranked entities.
 
-    Resolves the keys of users and client-ids if a user or a client-id is set, the connection rate if an ip is set.
+    Resolves the keys of users and client-ids if a user or a client-id is set, the keys of addresses if an ip is set.
 
     Args:
         state: The live quotas.
@@ -155,9 +155,13 @@ def resolve(
     effective: list[EffectiveLimit] = []
     if principal.user is not None or principal.client_id is not None:
         around = _present(state.limits, candidates(principal.user, principal.client_id))
-        effective.extend(_closest(key, around, principal) for key in _OF_CLIENTS if key in keys)
-    if principal.ip is not None and Key.CONNECTION_CREATION_RATE in keys:
-        effective.append(_of_address(state, principal, principal.ip, spellings or {}))
+        effective.extend(_closest(key, around, principal) for key in CLIENT_KEYS if key in keys)
+    if principal.ip is not None:
+        effective.extend(
+            _of_address(key, state, principal, principal.ip, spellings or {})
+            for key in IP_KEYS
+            if key in keys
+        )
     matching = [
         (entity_parts, dict(values))
         for entity_parts, values in unranked(state)
@@ -230,10 +234,13 @@ def _with_unranked(
 
 
 def _of_address(
-    state: QuotaState, principal: Principal, ip: str, spellings: Mapping[str, tuple[Entity, ...]]
+    key: Key,
+    state: QuotaState,
+    principal: Principal,
+    ip: str,
+    spellings: Mapping[str, tuple[Entity, ...]],
 ) -> EffectiveLimit:
-    """Return the connection rate of an address: of its exact text, else of the first spelling that has one, else the default."""
-    key = Key.CONNECTION_CREATION_RATE
+    """Return the limit of an address: of its exact text, else of the first spelling that has one, else the default."""
     named_candidates, default = ip_candidates(ip)
     matching = [
         spelling
@@ -253,7 +260,6 @@ def _of_address(
     )
 
 
-_OF_CLIENTS: Final = tuple(key for key in COLUMNS if not RULES[key].on_ip)
 _UNLIMITED: Final = {
     key: EffectiveLimit(key=key, value=None, source=None, level=0, bucket=(), overridden=())
     for key in COLUMNS

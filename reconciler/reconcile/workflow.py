@@ -14,7 +14,7 @@ from reconciler.errors import (
 )
 from reconciler.quota.entity import Entity
 from reconciler.quota.entity_forms import entity_text
-from reconciler.quota.keys import COLUMN_OF, Key
+from reconciler.quota.keys import COLUMN_OF, IP_KEYS
 from reconciler.quota.outcome import Alteration, Held, Result, Unknown
 from reconciler.quota.ownership import OverrideSet, RecordChange
 from reconciler.quota.planner.comparison import compare
@@ -270,7 +270,7 @@ def _narrowed(plan: Plan, orders: ReconcileOptions, observation: Observation) ->
             )
         ),
         ip_aliases=tuple(
-            twin for twin in plan.ip_aliases if only(twin.entity, Key.CONNECTION_CREATION_RATE)
+            alias for alias in plan.ip_aliases if any(only(alias.entity, key) for key in IP_KEYS)
         ),
     )
 

@@ -369,22 +369,21 @@ def _size(effect: LimitEffect) -> float:
 
 def _twins(plan: Plan) -> list[Violation]:
     """Return sets of an address with another live spelling, and removals of a spelling whose address is declared differently."""
-    is_removed_by_entity = {change.entity: change.removes for change in plan.changes}
+    change_by_entity = {change.entity: change for change in plan.changes}
     violations: list[Violation] = []
     for alias in plan.ip_aliases:
-        if is_removed_by_entity.get(alias.entity) is False:
-            violations.append(_of_address(alias.entity, alias.message))
-        elif is_removed_by_entity.get(alias.live):
-            violations.append(_of_address(alias.live, alias.shadow_message))
+        declared_change = change_by_entity.get(alias.entity)
+        live_change = change_by_entity.get(alias.live)
+        if declared_change is not None and not declared_change.removes:
+            violations.append(_of_address(declared_change, alias.message))
+        elif live_change is not None and live_change.removes:
+            violations.append(_of_address(live_change, alias.shadow_message))
     return violations
 
 
-def _of_address(entity: Entity, message: str) -> Violation:
+def _of_address(change: QuotaChange, message: str) -> Violation:
     return Violation(
-        guard=Guard.TWIN_SPELLING,
-        entity=entity,
-        key=Key.CONNECTION_CREATION_RATE,
-        message=message,
+        guard=Guard.TWIN_SPELLING, entity=change.entity, key=change.key, message=message
     )
 
 

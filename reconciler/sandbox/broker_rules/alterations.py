@@ -27,7 +27,7 @@ from reconciler.sandbox.broker_rules.ip_literals import (
     is_scoped_by_name,
     may_be_name,
 )
-from reconciler.sandbox.broker_rules.profiles import BrokerProfile
+from reconciler.sandbox.broker_rules.profiles import IP_CONFIGS, BrokerProfile
 from reconciler.wire.error_codes import INVALID_REQUEST, POLICY_VIOLATION, UNKNOWN_SERVER_ERROR
 from reconciler.wire.messages.alter_client_quotas import Alteration, Operation
 from reconciler.wire.messages.entry_layout import Part
@@ -44,7 +44,6 @@ _INTEGRAL: Final[dict[str, tuple[str, float]]] = {
     Key.CONSUMER_BYTE_RATE: _LONG,
     Key.CONNECTION_CREATION_RATE: _INT,
 }
-_IP_KEYS: Final = frozenset({Key.CONNECTION_CREATION_RATE})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,7 +186,7 @@ def _first_wrong(
 def _value_failure(
     profile: BrokerProfile, names_by_type: dict[str, str | None], key: str, value: float
 ) -> BrokerFailure | None:
-    if key not in (_IP_KEYS if "ip" in names_by_type else profile.client_keys):
+    if key not in (IP_CONFIGS if "ip" in names_by_type else profile.client_keys):
         if profile.knows_scram_keys and key in SCRAM_MECHANISMS and "user" in names_by_type:
             return BrokerFailure(
                 code=UNKNOWN_SERVER_ERROR,

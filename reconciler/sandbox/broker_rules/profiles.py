@@ -32,7 +32,11 @@ class FeatureLevel:
     finalized: int
 
 
-_CLIENT_KEYS: Final[frozenset[str]] = frozenset(Key) - {Key.CONNECTION_CREATION_RATE}
+# These are the broker's own rules, so they are not derived from the table of the planner.
+IP_CONFIGS: Final[frozenset[str]] = frozenset({Key.CONNECTION_CREATION_RATE})
+"""Configuration keys of ip entities (``QuotaConfig.ipConfigs``); all others are of users and client-ids."""
+
+_CLIENT_KEYS: Final[frozenset[str]] = frozenset(Key) - IP_CONFIGS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

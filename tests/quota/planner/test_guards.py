@@ -515,6 +515,7 @@ def test_nothing_is_set_while_a_twin_is_live_and_the_removal_is_printed():
         Plan(cluster_id="c", ip_aliases=(twin(),), changes=(set_it,)), OFF, QuotaState()
     )
     assert (violation.guard, violation.entity) == (Guard.TWIN_SPELLING, entity(ip="::1"))
+    assert violation.key is set_it.key
     assert violation.message.endswith(f"`{twin().removal}`")
     assert check(Plan(cluster_id="c", ip_aliases=(twin(),)), OFF, QuotaState()) == ()
 
@@ -525,6 +526,7 @@ def test_a_spelling_of_a_declared_address_is_not_removed_alone():
         Plan(cluster_id="c", ip_aliases=(twin(),), changes=(bare,)), OFF, QuotaState()
     )
     assert (violation.guard, violation.entity) == (Guard.TWIN_SPELLING, entity(ip="[::1]"))
+    assert violation.key is bare.key
     assert twin().removal in violation.message
 
 

@@ -11,7 +11,7 @@ from reconciler.errors import LakeDamaged
 from reconciler.evidence.spark.limits.entities import is_known
 from reconciler.evidence.spark.tables import bounded_rows
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, Slot, level
-from reconciler.quota.keys import COLUMNS, RULES
+from reconciler.quota.keys import CLIENT_KEYS, IP_KEYS
 from reconciler.quota.precedence import candidates, ip_candidates
 
 MOST_LIMITS: Final = 2_000_000
@@ -21,8 +21,8 @@ _SLOTS: Final = (("user_kind", "user"), ("client_kind", "client_id"), ("ip_kind"
 _OTHERS: Final = ("cluster_id", "quota_key", "value", "quota_units", "value_state", "entity_json")
 _READ: Final = (*(name for slot in _SLOTS for name in slot), *_OTHERS)
 _WITHOUT_NAME: Final[dict[str, Slot]] = {"default": DEFAULT, "absent": ABSENT}
-_OF_CLIENTS: Final = tuple(str(key) for key in COLUMNS if not RULES[key].on_ip)
-_OF_IPS: Final = tuple(str(key) for key in COLUMNS if RULES[key].on_ip)
+_OF_CLIENTS: Final = tuple(map(str, CLIENT_KEYS))
+_OF_IPS: Final = tuple(map(str, IP_KEYS))
 
 
 class LiveLimit(NamedTuple):
