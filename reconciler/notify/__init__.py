@@ -1,6 +1,6 @@
-"""Notifications about drift and recovery: one module per format of message.
+"""Notifications about drift and recovery: one module for each shape of message.
 
-receiver = HttpReceiver(MessageFormat.WEBHOOK, endpoint("hook", url, key=key), clock=clock, random=random)
+receiver = HttpReceiver(MessageShape.WEBHOOK, endpoint("hook", url, key=key), clock=clock, random=random)
 delivery = await Notifier([receiver], state=state).notify(drift_of("prod", cluster_id, observations), now=clock.now())
 """
 

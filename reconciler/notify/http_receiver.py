@@ -1,8 +1,8 @@
-"""A receiver with an HTTP address: a format of message, and its POST. Needs aiohttp, unlike the rest of the package."""
+"""A receiver with an HTTP address: a shape of message, and its POST. Needs aiohttp, unlike the rest of the package."""
 
 from collections.abc import Callable, Mapping
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from reconciler.base.http.client import HttpClient
 from reconciler.base.protocols import Clock
@@ -12,18 +12,31 @@ from reconciler.notify.endpoint import Endpoint, WebhookRequest
 from reconciler.notify.message import Message
 
 
-class MessageFormat(StrEnum):
-    """Format of a receiver's messages."""
+class MessageShape(StrEnum):
+    """Shape of a receiver's messages, as in ``--notify``; ``NOTIFICATION_SHAPES`` of ``app/requests.py`` has the same."""
 
     WEBHOOK = "webhook"
     SLACK = "slack"
     CLOUDEVENTS = "cloudevents"
 
 
-SHAPES: Final[Mapping[MessageFormat, Callable[..., WebhookRequest]]] = {
-    MessageFormat.WEBHOOK: webhook.request,
-    MessageFormat.SLACK: slack.request,
-    MessageFormat.CLOUDEVENTS: cloudevents.request,
+class ShapeDefinition(NamedTuple):
+    """What is special to one shape of messages.
+
+    Attributes:
+        request: Makes the POST of a message.
+        is_signed: Whether a key signs the messages. Otherwise the address itself is the password, and the receiver gets
+            no key.
+    """
+
+    request: Callable[..., WebhookRequest]
+    is_signed: bool
+
+
+SHAPES: Final[Mapping[MessageShape, ShapeDefinition]] = {
+    MessageShape.WEBHOOK: ShapeDefinition(request=webhook.request, is_signed=True),
+    MessageShape.SLACK: ShapeDefinition(request=slack.request, is_signed=False),
+    MessageShape.CLOUDEVENTS: ShapeDefinition(request=cloudevents.request, is_signed=True),
 }
 
 
@@ -31,7 +44,7 @@ class HttpReceiver:
     """A receiver with an HTTP address.
 
     Args:
-        shape: The format of its messages.
+        shape: The shape of its messages.
         to: Its address.
         clock: Time.
         random: Random numbers, for pauses.
@@ -39,7 +52,7 @@ class HttpReceiver:
 
     def __init__(
         self,
-        shape: MessageFormat,
+        shape: MessageShape,
         to: Endpoint,
         *,
         clock: Clock,
@@ -61,6 +74,6 @@ class HttpReceiver:
         Raises:
             NotifyError: The receiver refused it, or did not accept it in time.
         """
-        request = SHAPES[self._shape](message, self._to, at=self._clock.now())
+        request = SHAPES[self._shape].request(message, self._to, at=self._clock.now())
         async with HttpClient(seconds=TRY_SECONDS) as client:
             await deliver(client, self._to, request, clock=self._clock, random=self._random)

@@ -144,6 +144,17 @@ def test_unsigned_messages_and_open_lines_are_warned_of(kquota, applied, monkeyp
     assert "T0SECRET" not in ran.err
 
 
+@pytest.mark.parametrize(
+    ("shape", "is_warned_of"), [("webhook", True), ("cloudevents", True), ("slack", False)]
+)
+def test_of_the_shapes_that_a_key_can_sign_unsigned_messages_are_warned_of(
+    kquota, applied, shape, is_warned_of
+):
+    completed = kquota("drift", "--notify", f"{shape}=env:HOOK")
+    assert completed.code == 0
+    assert (f"{shape}=env:HOOK: messages are not signed" in completed.err) == is_warned_of
+
+
 def test_a_missing_extra_is_named_with_what_to_type(kquota, applied, monkeypatch):
     monkeypatch.setattr("reconciler.base.installation.MODULES", {"http": ("no_such_module",)})
     ran = kquota(*WEBHOOK)

@@ -4,7 +4,7 @@ import asyncio
 
 from reconciler.errors import NotifyError
 from reconciler.notify import DriftEvent, Notifier, endpoint
-from reconciler.notify.http_receiver import HttpReceiver, MessageFormat
+from reconciler.notify.http_receiver import SHAPES, HttpReceiver, MessageShape
 from tests.fakes.clock import FakeClock
 from tests.notify.receivers import ALICE, BOB, KEY, NOW, Answer, Receiver, drift, is_signed
 
@@ -69,16 +69,16 @@ def test_every_shape_reaches_a_real_receiver():
                     clock=clock,
                     random=lambda: 0.0,
                 )
-                for shape in MessageFormat
+                for shape in MessageShape
             ]
             delivery = await Notifier(posts).notify(drift(ALICE), now=NOW)
             return delivery, receiver.got
 
     delivery, got = asyncio.run(story())
-    assert {name for name, _ in delivery.delivered} == {"webhook", "slack", "cloudevents"}
+    assert {name for name, _ in delivery.delivered} == set(MessageShape)
     signed = [one for one in got if "X-Kquota-Signature" in one.headers]
-    assert len(got) == 3
-    assert len(signed) == 2
+    assert len(got) == len(SHAPES)
+    assert len(signed) == sum(shape.is_signed for shape in SHAPES.values())
     assert all(map(is_signed, signed))
 
 
@@ -102,7 +102,7 @@ def test_an_outage_is_told_when_it_is_over():
     async def story():
         async with Receiver(*[Answer(status=500)] * 5, Answer()) as receiver:
             post = HttpReceiver(
-                MessageFormat.SLACK,
+                MessageShape.SLACK,
                 endpoint("s", receiver.url),
                 clock=FakeClock(NOW),
                 random=lambda: 0.0,

@@ -6,7 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from reconciler.app.requests import NOTIFICATION_SHAPES
 from reconciler.notify import DriftEvent, cloudevents, endpoint, slack, webhook
+from reconciler.notify.http_receiver import SHAPES, MessageShape
 from reconciler.notify.message_text import LONGEST_NAME, MOST_LINES, headline, lines
 from tests.notify.receivers import ALICE, BOB, KEY, NOW, Got, is_signed, message, named
 
@@ -32,9 +34,20 @@ def test_the_webhook_is_signed_over_time_and_body():
     assert not is_signed(replace(sent, headers={"X-Kquota-Signature": moved}))
 
 
-def test_without_a_key_nothing_pretends_to_be_signed():
-    for shape in (webhook, cloudevents, slack):
-        assert "X-Kquota-Signature" not in shape.request(message(ALICE), UNSIGNED, at=NOW).headers
+def test_the_command_offers_every_shape():
+    assert NOTIFICATION_SHAPES == tuple(SHAPES) == tuple(MessageShape)
+
+
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+def test_with_a_key_exactly_the_shapes_that_say_so_are_signed(shape):
+    request = shape.request(message(ALICE), SIGNED, at=NOW)
+    assert ("X-Kquota-Signature" in request.headers) == shape.is_signed
+
+
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+def test_without_a_key_nothing_pretends_to_be_signed(shape):
+    request = shape.request(message(ALICE), UNSIGNED, at=NOW)
+    assert "X-Kquota-Signature" not in request.headers
 
 
 def test_a_cloud_event_has_the_attributes_of_the_specification():

@@ -98,22 +98,24 @@ class DriftNotifications:
 
 def _post(notices: TextReceiver, spec: str, key: str | None, clock: "Clock") -> "HttpReceiver":
     from reconciler.notify import endpoint
-    from reconciler.notify.http_receiver import HttpReceiver, MessageFormat
+    from reconciler.notify.http_receiver import SHAPES, HttpReceiver, MessageShape
 
-    shape, equals, source = spec.partition("=")
-    if not equals or shape not in NOTIFICATION_SHAPES:
+    shape_name, equals, source = spec.partition("=")
+    if not equals or shape_name not in NOTIFICATION_SHAPES:
         # The value may be a URL with a secret, so the message does not quote it.
         raise UsageError(
             "--notify is not of the form SHAPE=env:NAME or SHAPE=file:PATH",
             hint=f"shapes are {', '.join(NOTIFICATION_SHAPES)}; for example --notify slack=env:SLACK_WEBHOOK_URL",
         )
-    url = secret(f"--notify {shape}", source)
-    to = endpoint(spec, url, key=None if shape == "slack" else key)
+    url = secret(f"--notify {shape_name}", source)
+    shape = MessageShape(shape_name)
+    is_signed = SHAPES[shape].is_signed
+    to = endpoint(spec, url, key=key if is_signed else None)
     if to.is_open:
         notices.warning(f"{spec}: messages to {to.origin} are not encrypted")
-    if key is None and shape == "webhook":
+    if key is None and is_signed:
         notices.warning(f"{spec}: messages are not signed, so they can be forged; see --notify-key")
-    return HttpReceiver(MessageFormat(shape), to, clock=clock, random=random.SystemRandom().random)
+    return HttpReceiver(shape, to, clock=clock, random=random.SystemRandom().random)
 
 
 def secret(option: str, source: str) -> str:
