@@ -1,5 +1,6 @@
 """Generates ``docs/commands.md`` from every command's ``--help``: ``python -m tools.command_docs --write`` or ``--check``."""
 
+import re
 import sys
 from typing import Final
 
@@ -8,13 +9,20 @@ import click
 from reconciler.cli import client_quotas, main
 from reconciler.cli.client_quotas_arguments import PROGRAM
 from reconciler.cli.framework.commands import CONTEXT
+from reconciler.cli.framework.exit_codes import MEANINGS, PRECEDENCE_TEXT
 from tools import modes
 
 PATH: Final = "docs/commands.md"
 WIDTH: Final = 80
 """Columns of the help in the page, independent of the terminal."""
 
-_HEAD: Final = """# Commands
+_EXIT_CODES: Final = re.sub(
+    "(--[a-z-]+)",
+    r"`\1`",
+    "\n".join(f"| {int(code)} | {meaning} |" for code, meaning in MEANINGS.items()),
+)
+
+_HEAD: Final = f"""# Commands
 
 Generated from each command's `--help` by `python -m tools.command_docs --write`.
 
@@ -25,15 +33,10 @@ Colour: `--color always` or `--color never` decides; without it `NO_COLOR` turns
 
 | exit code | means |
 | --- | --- |
-| 0 | success |
-| 1 | error: wrong usage too; something rejected, unknown, held back or not visible in time; a question answered with no, or no terminal and no `--yes` |
-| 2 | there are changes or drift (only with `--detailed-exitcode`) |
-| 3 | a guard or a policy refused the plan |
-| 4 | a saved plan no longer fits the cluster |
-| 5 | not enough evidence (only with `--require-evidence`) |
-| 130 | interrupted; the state so far was printed |
+{_EXIT_CODES}
 
-If several apply: 1, then 4, 3, 5, 2.
+If several apply, the first of these counts: {PRECEDENCE_TEXT}. A change did not succeed if it was rejected or held, if its result is unknown, or if the brokers did not show it in time.
+The code is also 1 if a question is answered with no, or cannot be asked (no terminal and no `--yes`).
 
 An ENTITY is written as every output shows it: `user=alice,client-id=<default>`. A name that holds a comma or a quote, begins with `<`, or has blanks at an
 end stands between double quotes with the escapes of JSON: `'user="CN=alice,O=Acme"'`, `'user="<default>"'` (a user of that very name), `'user="a\\nb"'`.

@@ -11,7 +11,12 @@ from reconciler import __version__
 from reconciler.cli.framework.commands import CommandEntry, LazyGroup, command
 from reconciler.cli.framework.console import Console, color_mode
 from reconciler.cli.framework.diagnostics import escape_diagnostics
-from reconciler.cli.framework.exit_codes import ExitCode, run_mapped
+from reconciler.cli.framework.exit_codes import (
+    MEANINGS,
+    PRECEDENCE_TEXT,
+    ExitCode,
+    run_mapped,
+)
 from reconciler.errors import UsageError
 
 _SUMMARIES: Final = {
@@ -79,7 +84,9 @@ COMMANDS: Final = {
     for name, summary in _SUMMARIES.items()
 }
 
-HELP: Final = """Manage Kafka client quotas as code: declare them in YAML, preview, apply, verify.
+_EXIT_CODES: Final = "\n".join(f"  {int(code):<5}{meaning}" for code, meaning in MEANINGS.items())
+
+HELP: Final = f"""Manage Kafka client quotas as code: declare them in YAML, preview, apply, verify.
 
 \b
 Example:
@@ -89,14 +96,8 @@ Example:
 
 \b
 Exit codes:
-  0    success
-  1    error; also: wrong usage, or a change that was rejected, held back,
-       unknown, or not visible in time
-  2    there are changes or drift (only with --detailed-exitcode)
-  3    a guard or a policy refused the plan
-  4    a saved plan no longer fits the cluster
-  5    not enough evidence (only with --require-evidence)
-  130  interrupted; the state so far was printed
+{_EXIT_CODES}
+  If several apply, the first of these counts: {PRECEDENCE_TEXT}.
 
 \b
 Environment:

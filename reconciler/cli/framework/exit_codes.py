@@ -4,7 +4,7 @@ A command returns an :class:`ExitCode` or raises.
 """
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
 from typing import Final
 
@@ -18,7 +18,7 @@ DEBUG_VARIABLE: Final = "KQUOTA_DEBUG"
 
 
 class ExitCode(IntEnum):
-    """Exit codes of the process."""
+    """Exit codes of the process; :data:`MEANINGS` has the text of each."""
 
     DONE = 0
     ERROR = 1
@@ -39,6 +39,19 @@ PRECEDENCE: Final = (
     ExitCode.DONE,
 )
 """Highest precedence first, for runs with several codes: several clusters, or a plan with refusals and changes."""
+
+PRECEDENCE_TEXT: Final = ", ".join(str(int(code)) for code in PRECEDENCE if code != ExitCode.DONE)
+
+MEANINGS: Final[Mapping[ExitCode, str]] = {
+    ExitCode.DONE: "success",
+    ExitCode.ERROR: "error; wrong usage; a change that did not succeed or is not visible",
+    ExitCode.CHANGES: "there are changes or drift (with --detailed-exitcode; also of doctor)",
+    ExitCode.REFUSED: "a guard, a policy or a scope refuses",
+    ExitCode.STALE: "a saved plan does not fit the cluster or this version of kquota",
+    ExitCode.EVIDENCE: "not enough evidence (only with --require-evidence)",
+    ExitCode.INTERRUPTED: "interrupted; the state so far was printed",
+}
+"""One line for each code; the help of ``kquota`` and ``docs/commands.md`` print them."""
 
 
 def worst(codes: Iterable[ExitCode]) -> ExitCode:

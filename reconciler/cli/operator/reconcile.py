@@ -22,9 +22,9 @@ With --wait the command returns when the requested reconciliation has ended, and
 \b
 Exit codes with --wait:
   0  ready
-  1  not ready, or not handled in time
+  1  not handled in time, or not ready for another reason than those of 3
   2  ready and drifted (with --detailed-exitcode)
-  3  a guard, the policy or a missing grant refuses
+  3  a guard, the policy, a scope or a missing grant refuses
 
 \b
 Example:
@@ -33,7 +33,7 @@ Example:
 
 
 _REFUSED: Final = frozenset({"GuardRefused", "TakeoverPending", "NotGranted", "OutOfScope"})
-"""Reasons of ``Ready`` that are refusals, for which ``kquota plan`` would exit 3."""
+"""Reasons of ``Ready`` that refuse what a document asks for."""
 
 
 @command(help=HELP)

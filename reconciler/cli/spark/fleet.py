@@ -44,7 +44,7 @@ the lake (plan_row, plan_conflict), and so are declarations and records (desired
 Exit codes:
   0  planned, with changes or without
   1  an error, or documents that set the same quota key
-  3  a guard refuses
+  3  a guard refuses, and no documents set the same key
 
 \b
 Example:

@@ -2,17 +2,22 @@
 
 import inspect
 import itertools
+import re
+from pathlib import Path
 
 import click
 import pytest
 
 from reconciler import errors
 from reconciler.cli.framework.exit_codes import (
+    MEANINGS,
     PRECEDENCE,
+    PRECEDENCE_TEXT,
     ExitCode,
     run_mapped,
     worst,
 )
+from reconciler.cli.main import HELP
 from tests.cli.consoles import Screen
 
 
@@ -102,6 +107,31 @@ def test_one_wins_over_four_over_three_over_five_over_two():
     for first, second in itertools.combinations(PRECEDENCE, 2):
         assert worst([second, first]) == worst([first, second]) == first
     assert worst([]) == ExitCode.DONE
+
+
+DOCS = Path(__file__).parents[3] / "docs"
+
+
+def test_every_code_has_one_line_in_the_help_and_the_order_is_the_real_one():
+    assert list(MEANINGS) == sorted(ExitCode)
+    for code, meaning in MEANINGS.items():
+        assert f"\n  {int(code):<5}{meaning}\n" in HELP
+        assert len(meaning) <= 71, "the line is not wrapped"
+    assert PRECEDENCE_TEXT == "130, 1, 4, 3, 5, 2"
+    assert f"the first of these counts: {PRECEDENCE_TEXT}." in HELP
+
+
+def test_the_page_about_fleets_lists_every_code_in_the_real_order():
+    section = (DOCS / "fleets.md").read_text().split("## Exit codes\n")[1].split("\n## ")[0]
+    assert re.findall(r"^\| (\d+) \|", section, re.MULTILINE) == [
+        str(int(code)) for code in PRECEDENCE
+    ]
+
+
+def test_the_quick_start_names_every_code():
+    text = (DOCS / "quick-start.md").read_text()
+    (line,) = [line for line in text.splitlines() if line.startswith("Exit codes: ")]
+    assert {int(code) for code in re.findall(r"\b\d+\b", line)} == set(ExitCode)
 
 
 def test_a_foreign_word_in_an_error_cannot_forge_a_line_or_a_colour():
