@@ -16,6 +16,7 @@ from reconciler.inventory.format import ClusterRecords
 from reconciler.inventory.writers import RecordedWriter
 from reconciler.kube.records.series_layout import SeriesLayout, part_of
 from reconciler.quota.entity import Entity
+from reconciler.quota.keys import COLUMNS
 from reconciler.quota.ownership import (
     Intent,
     Override,
@@ -214,8 +215,9 @@ def sizes_of(owned: OwnershipRecords) -> Mapping[Entity, int]:
     return sizes
 
 
-_ROW: Final = 320
-"""Upper bound of a row's bytes besides texts: six numbers of 25 characters, five owners, a key, punctuation."""
+_ROW: Final = 70 + 50 * len(COLUMNS)
+"""Upper bound of a row's bytes besides texts: for each key a number of 25 characters and its owner; one more number, the name
+of a key, punctuation."""
 
 
 def _escaped(text: str) -> int:

@@ -257,7 +257,7 @@ QUOTA_RULES: Final[tuple[StaticRule, ...]] = (
     RuleScope(QUOTA, ()).rule(
         "limits-carrier",
         _CARRIER,
-        "an ip supports only connectionCreationRate; user and clientId support the other four",
+        "an ip supports only connectionCreationRate; user and clientId support the other keys",
         _carrier_broken,
     ),
     RuleScope(QUOTA, ()).rule(
@@ -275,7 +275,7 @@ QUOTA_RULES: Final[tuple[StaticRule, ...]] = (
     RuleScope(QUOTA, ()).rule(
         "cluster-limits",
         _CLUSTER_LIMITS_CARRIER,
-        "clusterLimits needs clusterSelector; an ip supports only connectionCreationRate, user and clientId support the other four",
+        "clusterLimits needs clusterSelector; an ip supports only connectionCreationRate, user and clientId support the other keys",
         _cluster_limits_broken,
     ),
     RuleScope(QUOTA, _CLUSTER_LIMITS).rule(
