@@ -32,7 +32,7 @@ def look(at, *pairs, name="s"):
     limits: dict[object, dict[Key, float]] = {}
     for user, key, value in pairs:
         limits.setdefault(entity(user=user), {})[key] = value
-    state = QuotaState(limits={one: limits_of(values) for one, values in limits.items()})
+    state = QuotaState(limits={owner: limits_of(values) for owner, values in limits.items()})
     return LimitSnapshot(observed_ms=at, snapshot_id=name, state=state)
 
 
@@ -127,10 +127,10 @@ def test_of_two_replicas_one_counts_per_hour_the_one_that_saw_more():
 
 
 def test_a_series_that_the_chosen_replica_lacks_comes_from_the_other_one():
-    other = times(3, begin=START + 7_000)
+    times_of_b = times(3, begin=START + 7_000)
     a = [*broker(1, AT, replica="a"), *alice(AT, 1, replica="a")]
-    b = [*broker(1, other, replica="b"), *alice(other, 2, replica="b")]
-    lent = gauge("rate", other, 5, kind="fetch", user="bob", replica="b")
+    b = [*broker(1, times_of_b, replica="b"), *alice(times_of_b, 2, replica="b")]
+    lent = gauge("rate", times_of_b, 5, kind="fetch", user="bob", replica="b")
     done = day([*a, *b, *lent])
     assert column(done, "rate_units", quota_type="fetch") == [5, 5, 5]
     assert column(done, "ts_ms", quota_type="fetch") == AT[:3]
@@ -205,32 +205,34 @@ def test_where_the_broker_counts_nobody_silence_is_a_gap():
 
 
 def test_a_limit_of_the_type_says_that_the_broker_counts():
-    seen = look(START, ("bob", PRODUCER, 1000.0))
-    done = day([*broker(1, AT), *alice([AT[0]], 50)], looks=[seen])
+    snapshot = look(START, ("bob", PRODUCER, 1000.0))
+    done = day([*broker(1, AT), *alice([AT[0]], 50)], looks=[snapshot])
     assert column(done, "rate_units", user="alice") == [50, 0, 0, 0]
 
 
 def test_a_limit_of_another_type_does_not():
-    seen = look(START, ("bob", REQUEST, 100.0))
-    done = day([*broker(1, AT), *alice([AT[0]], 50)], looks=[seen])
+    snapshot = look(START, ("bob", REQUEST, 100.0))
+    done = day([*broker(1, AT), *alice([AT[0]], 50)], looks=[snapshot])
     assert column(done, "ts_ms", user="alice") == [AT[0]]
 
 
 def test_an_address_is_counted_only_while_it_has_a_limit():
     rate = gauge("rate", [AT[0]], 2, kind="ip", ip="10.0.0.1")
-    other = gauge("rate", AT, 2, kind="ip", ip="10.0.0.2")
+    second_rate = gauge("rate", AT, 2, kind="ip", ip="10.0.0.2")
     limited = QuotaState(
         limits={entity(ip="10.0.0.1"): limits_of({Key.CONNECTION_CREATION_RATE: 5.0})}
     )
     free = QuotaState(
         limits={entity(ip="10.0.0.2"): limits_of({Key.CONNECTION_CREATION_RATE: 5.0})}
     )
-    rows = [*broker(1, AT), *rate, *other]
-    seen = day(rows, looks=[LimitSnapshot(observed_ms=START, snapshot_id="a", state=limited)])
-    unseen = day(rows, looks=[LimitSnapshot(observed_ms=START, snapshot_id="a", state=free)])
-    assert column(seen, "rate_units", ip="10.0.0.1") == [2_000_000, 0, 0, 0]
-    assert column(unseen, "rate_units", ip="10.0.0.1") == [2_000_000]
-    assert column(seen, "group_kind", ip="10.0.0.1")[0] == "ip"
+    rows = [*broker(1, AT), *rate, *second_rate]
+    limited_day = day(
+        rows, looks=[LimitSnapshot(observed_ms=START, snapshot_id="a", state=limited)]
+    )
+    free_day = day(rows, looks=[LimitSnapshot(observed_ms=START, snapshot_id="a", state=free)])
+    assert column(limited_day, "rate_units", ip="10.0.0.1") == [2_000_000, 0, 0, 0]
+    assert column(free_day, "rate_units", ip="10.0.0.1") == [2_000_000]
+    assert column(limited_day, "group_kind", ip="10.0.0.1")[0] == "ip"
 
 
 def test_a_bucket_of_the_day_before_is_known_from_midnight_and_its_first_sample_stands_for_the_time_since():
@@ -261,7 +263,7 @@ def test_a_rate_that_is_not_a_number_is_a_gap_and_odd_ones_are_cut_and_counted()
     assert column(done, "rate_units") == [0, 10**13, 7]
     assert column(done, "dt_ms") == [STEP] * 3
     counted = ("rate_not_a_number", "rate_below_zero", "rate_clamped")
-    assert [done.counts[one] for one in counted] == [1, 1, 1]
+    assert [done.counts[reason] for reason in counted] == [1, 1, 1]
 
 
 def test_delays_that_are_not_a_number_mean_nobody_was_throttled_and_absent_ones_mean_nothing():
@@ -396,14 +398,14 @@ def test_without_any_look_a_delay_leaves_request_time_unknown_and_no_delay_does_
 
 
 def test_a_client_whose_request_quota_throttles_it_wanted_more_than_it_sent():
-    seen = look(START, ("alice", PRODUCER, 1e6), (DEFAULT, REQUEST, 10.0))
-    done = day([*throttled(), *request([NAN, 900, NAN, NAN])], looks=[seen])
+    snapshot = look(START, ("alice", PRODUCER, 1e6), (DEFAULT, REQUEST, 10.0))
+    done = day([*throttled(), *request([NAN, 900, NAN, NAN])], looks=[snapshot])
     assert column(done, "censored", quota_type="produce") == ["no", "yes", "no", "no"]
 
 
 def test_where_no_request_telemetry_is_recorded_its_quota_may_have_held_anybody():
-    seen = look(START, ("alice", PRODUCER, 1e6), (DEFAULT, REQUEST, 10.0))
-    done = day(throttled(), looks=[seen])
+    snapshot = look(START, ("alice", PRODUCER, 1e6), (DEFAULT, REQUEST, 10.0))
+    done = day(throttled(), looks=[snapshot])
     assert column(done, "censored", quota_type="produce") == ["unknown"] * 4
 
 
@@ -412,9 +414,9 @@ def test_a_request_quota_that_held_some_of_the_clients_leaves_it_unknown():
         entity(user="alice"): limits_of({PRODUCER: 1e6}),
         entity(user="alice", client_id="a"): limits_of({REQUEST: 10.0}),
     }
-    seen = LimitSnapshot(observed_ms=START, snapshot_id="s", state=QuotaState(limits=limits))
+    snapshot = LimitSnapshot(observed_ms=START, snapshot_id="s", state=QuotaState(limits=limits))
     rows = [*throttled(), *request([NAN, 900, NAN, NAN], client_id="a")]
-    done = day([*rows, *request([900] * 4, user="bob", client_id="a")], looks=[seen])
+    done = day([*rows, *request([900] * 4, user="bob", client_id="a")], looks=[snapshot])
     assert column(done, "censored", quota_type="produce") == ["no", "unknown", "no", "no"]
 
 

@@ -34,16 +34,25 @@ def state(key=Key.PRODUCER_BYTE_RATE, **limits):
     )
 
 
-def look(at, one, name=""):
-    return LimitSnapshot(observed_ms=at, snapshot_id=name or str(at), state=one)
+def look(at, quota_state, name=""):
+    return LimitSnapshot(observed_ms=at, snapshot_id=name or str(at), state=quota_state)
 
 
 def test_a_look_holds_until_another_one_says_otherwise():
     limits = LimitHistory([look(300, state(u=7)), look(100, state(u=5)), look(200, state(u=5))])
-    found = [
+    values = [
         limits.limit(limits.at(ts), PRODUCE, U) for ts in (50, 100, 150, 200, 201, 299, 300, 999)
     ]
-    assert found == [UnknownLimit.UNSEEN, 5, 5, 5, UnknownLimit.CHANGED, UnknownLimit.CHANGED, 7, 7]
+    assert values == [
+        UnknownLimit.UNSEEN,
+        5,
+        5,
+        5,
+        UnknownLimit.CHANGED,
+        UnknownLimit.CHANGED,
+        7,
+        7,
+    ]
 
 
 def test_between_looks_a_limit_that_both_saw_is_certain():
@@ -68,12 +77,12 @@ def test_a_type_is_measured_while_every_look_around_saw_a_limit():
         [look(100, state()), look(200, state(u=5)), look(250, state(u=6)), look(300, state())]
     )
     at = (50, 100, 150, 200, 225, 250, 275, 300)
-    found = [limits.measured(limits.at(ts), PRODUCE) for ts in at]
-    assert found == [None, False, False, True, True, True, False, False]
+    answers = [limits.measured(limits.at(ts), PRODUCE) for ts in at]
+    assert answers == [None, False, False, True, True, True, False, False]
 
 
 def test_an_address_is_counted_while_every_look_around_saw_a_limit_for_it():
-    ip, other = bucket_of("", "", "10.0.0.1"), bucket_of("", "", "10.0.0.2")
+    ip, second_ip = bucket_of("", "", "10.0.0.1"), bucket_of("", "", "10.0.0.2")
 
     def limited(**values):
         of = {"one": entity(ip="10.0.0.1"), "default": entity(ip=DEFAULT)}
@@ -100,7 +109,7 @@ def test_an_address_is_counted_while_every_look_around_saw_a_limit_for_it():
         False,
         False,
     ]
-    assert [limits.is_ip_counted(limits.at(ts), other) for ts in at] == [None] + [False] * 4 + [
+    assert [limits.is_ip_counted(limits.at(ts), second_ip) for ts in at] == [None] + [False] * 4 + [
         True
     ]
 
@@ -120,13 +129,13 @@ def test_an_address_is_counted_while_every_look_around_saw_a_limit_for_it():
     ],
 )
 def test_whose_request_quota_holds_a_bucket(limits, bucket, covering):
-    found = LimitHistory([look(0, state(Key.REQUEST_PERCENTAGE, **limits))])
-    assert found.request(found.at(1), bucket) == covering
+    history = LimitHistory([look(0, state(Key.REQUEST_PERCENTAGE, **limits))])
+    assert history.request(history.at(1), bucket) == covering
 
 
 def test_a_request_quota_that_changes_is_in_doubt():
-    found = LimitHistory([look(0, state()), look(100, state(Key.REQUEST_PERCENTAGE, u=1))])
-    assert found.request(found.at(50), U) is UnknownLimit.CHANGED
+    history = LimitHistory([look(0, state()), look(100, state(Key.REQUEST_PERCENTAGE, u=1))])
+    assert history.request(history.at(50), U) is UnknownLimit.CHANGED
     assert LimitHistory([]).request(0, U) is UnknownLimit.UNSEEN
 
 
@@ -138,13 +147,13 @@ def test_buckets_share_clients_unless_a_name_differs():
 
 def test_what_decides_a_day_are_its_looks_and_their_neighbours():
     looks = [look(at, state(u=at)) for at in (10, 20, 100, 150, 200, 300)]
-    assert [one.observed_ms for one in relevant(looks, 100, 200)] == [100, 150, 200]
-    assert [one.observed_ms for one in relevant(looks, 30, 90)] == [20, 100]
+    assert [snapshot.observed_ms for snapshot in relevant(looks, 100, 200)] == [100, 150, 200]
+    assert [snapshot.observed_ms for snapshot in relevant(looks, 30, 90)] == [20, 100]
 
 
 def test_the_name_of_a_day_s_limits_changes_only_with_what_holds_on_that_day():
     base = [look(10, state(u=5)), look(500, state(u=5))]
     same = [*base, look(50, state(u=5)), look(150, state(u=5)), look(900, state(u=9))]
     assert LimitDigests(base).of(100, 200) == LimitDigests(same).of(100, 200)
-    for other in (look(150, state(u=6)), look(50, state(u=6)), look(300, state(u=6))):
-        assert LimitDigests([*base, other]).of(100, 200) != LimitDigests(base).of(100, 200)
+    for snapshot in (look(150, state(u=6)), look(50, state(u=6)), look(300, state(u=6))):
+        assert LimitDigests([*base, snapshot]).of(100, 200) != LimitDigests(base).of(100, 200)

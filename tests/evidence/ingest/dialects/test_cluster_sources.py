@@ -41,7 +41,7 @@ def source(name: str, text: str = "") -> ClusterSource:
     )
 )
 def test_matchers_are_read_as_they_are_written(several: list[LabelMatcher]) -> None:
-    text = ",".join(str(one) for one in several)
+    text = ",".join(str(matcher) for matcher in several)
     assert label_matchers.parsed(text) == tuple(several)
     assert label_matchers.parsed("{" + text + "}") == tuple(several)
 
@@ -56,8 +56,8 @@ def test_matchers_are_read_as_they_are_written(several: list[LabelMatcher]) -> N
     ],
 )
 def test_strings_have_the_escapes_of_promql(text: str, value: str) -> None:
-    (found,) = label_matchers.parsed(text)
-    assert found.value == value
+    (matcher,) = label_matchers.parsed(text)
+    assert matcher.value == value
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_expressions_are_anchored_and_an_absent_label_is_an_empty_one(
 
 
 def test_a_quotacluster_gives_its_source() -> None:
-    found = source_of(
+    source = source_of(
         cluster(
             prometheus="http://p:9090",
             matchers='cluster="a"',
@@ -112,12 +112,12 @@ def test_a_quotacluster_gives_its_source() -> None:
             maxEvidenceAge="1h30m",
         )
     )
-    assert found.address == "http://p:9090"
-    assert found.cadence.step_ms == 15_000
-    assert found.cadence.max_gap_ms == 120_000
-    assert found.max_evidence_age_ms == 5_400_000
-    assert found.broker_rule == BrokerIdRule(label="broker")
-    assert found.cluster_id == "ORDERS"
+    assert source.address == "http://p:9090"
+    assert source.cadence.step_ms == 15_000
+    assert source.cadence.max_gap_ms == 120_000
+    assert source.max_evidence_age_ms == 5_400_000
+    assert source.broker_rule == BrokerIdRule(label="broker")
+    assert source.cluster_id == "ORDERS"
 
 
 def test_evidence_counts_for_two_days_unless_told_otherwise() -> None:

@@ -167,12 +167,12 @@ def meaning(dialect: str, name: str, **labels: str) -> SeriesMeaning | DropReaso
 def test_series_are_read_as_their_exporter_writes_them(
     dialect: str, name: str, labels: dict[str, str], expected: tuple[str, ...]
 ) -> None:
-    found = meaning(dialect, name, **labels)
-    assert isinstance(found, SeriesMeaning), found
-    assert (found.measure, found.quota_type, found.user, found.client_id) == expected
+    series = meaning(dialect, name, **labels)
+    assert isinstance(series, SeriesMeaning), series
+    assert (series.measure, series.quota_type, series.user, series.client_id) == expected
 
 
-@pytest.mark.parametrize("dialect", [one.name for one in SHIPPED.all])
+@pytest.mark.parametrize("dialect", [shipped.name for shipped in SHIPPED.all])
 @pytest.mark.parametrize(
     ("name", "measure"),
     [
@@ -213,7 +213,7 @@ def test_app_info_says_the_broker_id_as_a_label_or_as_its_value() -> None:
     assert meaning("kquota", "kafka_server_app_info_starttimems") is DropReason.OTHER_METRIC
 
 
-SEEN = {
+RECORDED_LINES = {
     # Kafka 4.4.0, Strimzi's metrics-reporter 0.2.0
     "strimzi_reporter": r"""
 kafka_server_produce_byte_rate{client_id="line\nbreak",user="team-1"} 105.26 1
@@ -270,26 +270,26 @@ EXPECTED: dict[str, list[object]] = {
 }
 
 
-@pytest.mark.parametrize("dialect", SEEN)
+@pytest.mark.parametrize("dialect", RECORDED_LINES)
 def test_lines_of_real_brokers_are_read_or_refused(dialect: str, tmp_path: Path) -> None:
     path = tmp_path / "seen.txt"
-    path.write_text(SEEN[dialect].strip() + "\n# EOF\n")
+    path.write_text(RECORDED_LINES[dialect].strip() + "\n# EOF\n")
     counts = DropCounts()
-    found: list[object] = []
-    for one in openmetrics.read(path, counts):
-        read = SHIPPED.get(dialect).meaning(one.name, one.labels)
-        found.append(
+    results: list[object] = []
+    for series in openmetrics.read(path, counts):
+        read = SHIPPED.get(dialect).meaning(series.name, series.labels)
+        results.append(
             read
             if isinstance(read, DropReason)
             else (read.measure, read.quota_type, read.user, read.client_id)
         )
-    assert found == EXPECTED[dialect]
+    assert results == EXPECTED[dialect]
     assert dict(counts) == {}
 
 
 def test_connections_of_addresses_are_read() -> None:
-    found = meaning("kquota", "kafka_server_ip_connection_accept_rate", ip="2001:DB8::1", user="u")
-    assert found == SeriesMeaning(measure=RATE, quota_type="ip", ip="2001:db8::1")
+    series = meaning("kquota", "kafka_server_ip_connection_accept_rate", ip="2001:DB8::1", user="u")
+    assert series == SeriesMeaning(measure=RATE, quota_type="ip", ip="2001:db8::1")
     assert meaning("kquota", "kafka_server_ip_connection_accept_rate", ip="x") is DropReason.BAD_IP
     assert meaning("kquota", "kafka_server_ip_connection_accept_rate") is DropReason.OTHER_METRIC
     listener = "kafka_server_socket_server_metrics_connection_accept_rate"
@@ -360,9 +360,9 @@ def test_what_cannot_be_read_is_named(
 
 def test_a_client_id_of_ten_thousand_characters_is_read() -> None:
     long = '"*\n,=ü' * 1667
-    found = meaning("kquota", "kafka_server_client_quota_request_time", client_id=jmx(long))
-    assert isinstance(found, SeriesMeaning)
-    assert found.client_id == long
+    series = meaning("kquota", "kafka_server_client_quota_request_time", client_id=jmx(long))
+    assert isinstance(series, SeriesMeaning)
+    assert series.client_id == long
 
 
 JMX, CHITRAGUPTA = {"resource", "user"}, {"quota_type", "user"}
@@ -393,8 +393,10 @@ JMX, CHITRAGUPTA = {"resource", "user"}, {"quota_type", "user"}
         ({"redpanda_kafka_quotas_client_quota_throughput_by_entity": set()}, "redpanda"),
     ],
 )
-def test_a_dialect_is_known_by_what_is_there(seen: dict[str, set[str]], dialect: str) -> None:
-    assert SHIPPED.detected(seen).name == dialect
+def test_a_dialect_is_known_by_what_is_there(
+    labels_by_metric: dict[str, set[str]], dialect: str
+) -> None:
+    assert SHIPPED.detected(labels_by_metric).name == dialect
 
 
 def test_two_dialects_that_fit_are_an_error_that_names_both() -> None:
@@ -411,7 +413,7 @@ def test_two_dialects_that_fit_are_an_error_that_names_both() -> None:
 def test_none_is_an_error_that_lists_what_was_found_and_what_is_known() -> None:
     with pytest.raises(TelemetryError, match="found go_threads, up") as none:
         SHIPPED.detected({"up": set(), "go_threads": set()})
-    assert all(one.name in none.value.hint for one in SHIPPED.all)
+    assert all(dialect.name in none.value.hint for dialect in SHIPPED.all)
     with pytest.raises(TelemetryError, match="found nothing"):
         SHIPPED.detected({})
 
@@ -427,14 +429,14 @@ def test_a_dialect_that_nobody_knows_is_an_error() -> None:
 
 
 def test_every_line_of_the_table_can_be_reached() -> None:
-    for one in SHIPPED.all:
-        assert any(metric.measure in {RATE, Measure.RATE_TOTAL} for metric in one.metrics)
-        for metric in one.metrics:
+    for dialect in SHIPPED.all:
+        assert any(metric.measure in {RATE, Measure.RATE_TOTAL} for metric in dialect.metrics)
+        for metric in dialect.metrics:
             if metric.types and "type" not in metric.name.groupindex and len(metric.types) > 1:
-                assert one.type_label is not None, (one.name, metric.name.pattern)
-            known = set(one.types.values())
+                assert dialect.type_label is not None, (dialect.name, metric.name.pattern)
+            types = set(dialect.types.values())
             if len(metric.types) > 1:
-                assert set(metric.types) <= known, (one.name, metric.name.pattern)
+                assert set(metric.types) <= types, (dialect.name, metric.name.pattern)
 
 
 OWN = """
@@ -460,13 +462,13 @@ def own(tmp_path: Path, text: str) -> Path:
 
 def test_a_file_of_ones_own_adds_a_dialect_and_keeps_what_all_have(tmp_path: Path) -> None:
     table = parser.read(own(tmp_path, OWN))
-    ours = table.detected({"acme_kafka_kilobytes": {"kind"}})
-    assert ours.meaning("acme_kafka_kilobytes", {"kind": "w", "principal": "-"}) == SeriesMeaning(
-        measure=RATE, quota_type="produce", factor=1024.0
-    )
-    assert ours.meaning("up", {}) == SeriesMeaning(measure=Measure.UP)
+    dialect = table.detected({"acme_kafka_kilobytes": {"kind"}})
+    assert dialect.meaning(
+        "acme_kafka_kilobytes", {"kind": "w", "principal": "-"}
+    ) == SeriesMeaning(measure=RATE, quota_type="produce", factor=1024.0)
+    assert dialect.meaning("up", {}) == SeriesMeaning(measure=Measure.UP)
     assert (
-        ours.meaning("kafka_server_brokertopicmetrics_bytesin_total", {"topic": "t"})
+        dialect.meaning("kafka_server_brokertopicmetrics_bytesin_total", {"topic": "t"})
         is DropReason.PER_TOPIC
     )
     assert len(table.all) == len(SHIPPED.all) + 1
@@ -479,7 +481,7 @@ def test_a_dialect_of_the_same_name_replaces_the_shipped_one(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "told"),
+    ("before", "after", "message"),
     [
         ("[[dialect]]", "[[dialekt]]", "dialekt"),
         ('"acme_kafka_kilobytes"', '"("', "regular expression"),
@@ -496,13 +498,13 @@ def test_a_dialect_of_the_same_name_replaces_the_shipped_one(tmp_path: Path) -> 
     ],
 )
 def test_a_slip_in_the_table_is_told_with_its_file(
-    tmp_path: Path, before: str, after: str, told: str
+    tmp_path: Path, before: str, after: str, message: str
 ) -> None:
     text = OWN.replace(before, after, 1)
     assert text != OWN
     with pytest.raises(TelemetryError, match=r"own\.toml") as slip:
         parser.read(own(tmp_path, text))
-    assert told in slip.value.message
+    assert message in slip.value.message
 
 
 def test_what_is_no_table_is_told_with_its_file(tmp_path: Path) -> None:
@@ -514,9 +516,9 @@ def test_what_is_no_table_is_told_with_its_file(tmp_path: Path) -> None:
 
 
 def test_dialects_name_what_they_want_to_read() -> None:
-    ours: Dialect = SHIPPED.get("kquota")
-    assert ours.is_needed("up")
-    assert not ours.is_needed("kafka_server_quota_byte_rate")
+    dialect: Dialect = SHIPPED.get("kquota")
+    assert dialect.is_needed("up")
+    assert not dialect.is_needed("kafka_server_quota_byte_rate")
     assert SHIPPED.interesting("kafka_server_quota_byte_rate")
     assert SHIPPED.interesting("kafka_server_produce_user_alice_byte_rate")
     assert not SHIPPED.interesting("go_threads")

@@ -27,14 +27,14 @@ def test_every_client_id_is_read_back(name: str) -> None:
 
 @given(ANY)
 def test_a_user_that_is_read_is_the_one_that_kafka_writes_so(text: str) -> None:
-    found = label_names.percent_decoded(text)
-    assert found is None or sanitized(found) == text
+    user = label_names.percent_decoded(text)
+    assert user is None or sanitized(user) == text
 
 
 @given(st.one_of(ANY, ANY.map(quoted)))
 def test_a_client_id_that_is_read_is_the_one_that_jmx_writes_so(text: str) -> None:
-    found = label_names.unquoted(text)
-    assert found is None or jmx(found) == text
+    client_id = label_names.unquoted(text)
+    assert client_id is None or jmx(client_id) == text
 
 
 @pytest.mark.parametrize(

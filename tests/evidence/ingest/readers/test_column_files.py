@@ -42,8 +42,10 @@ def read(path: Path, unit: TimeUnit = TimeUnit.AUTO) -> tuple[list[RecordedSerie
     return list(reader(path, counts, unit)), counts
 
 
-def told(series: list[RecordedSeries]) -> list[tuple[str, dict[str, str], list[tuple[int, float]]]]:
-    return [(one.name, dict(one.labels), list(one.points)) for one in series]
+def entries_of(
+    series: list[RecordedSeries],
+) -> list[tuple[str, dict[str, str], list[tuple[int, float]]]]:
+    return [(entry.name, dict(entry.labels), list(entry.points)) for entry in series]
 
 
 EXPECTED = [
@@ -61,14 +63,14 @@ def test_labels_may_be_columns(tmp_path: Path) -> None:
         user=pa.array(["007", "007", None]),
         instance=pa.array(["b1"] * 3).dictionary_encode(),
     )
-    assert told(read(path)[0]) == EXPECTED
+    assert entries_of(read(path)[0]) == EXPECTED
 
 
 def test_labels_may_be_a_map_a_struct_or_json(tmp_path: Path) -> None:
     labels = [{"user": "007"}, {"user": "007"}, {"user": None}]
     for column in (
         pa.array(
-            [[(name, one) for name, one in row.items() if one] for row in labels],
+            [[(name, value) for name, value in row.items() if value] for row in labels],
             pa.map_(pa.string(), pa.string()),
         ),
         pa.array(labels),
@@ -83,17 +85,17 @@ def test_labels_may_be_a_map_a_struct_or_json(tmp_path: Path) -> None:
             labels=column,
             instance=pa.array(["b1"] * 3),
         )
-        assert told(read(path)[0]) == EXPECTED
+        assert entries_of(read(path)[0]) == EXPECTED
 
 
 def test_csv_is_read_as_text(tmp_path: Path) -> None:
     text = (
         f"instance,value,metric,ts,user\nb1,1,m,{T},007\nb1,2.0,m,{T + 1000},007\nb1,3e0,m,{T},\n"
     )
-    assert told(read(csv(tmp_path, text))[0]) == EXPECTED
+    assert entries_of(read(csv(tmp_path, text))[0]) == EXPECTED
     packed = tmp_path / "points.csv.gz"
     packed.write_bytes(gzip.compress(text.encode()))
-    assert told(read(packed)[0]) == EXPECTED
+    assert entries_of(read(packed)[0]) == EXPECTED
 
 
 @pytest.mark.parametrize(
@@ -114,7 +116,7 @@ def test_csv_is_read_as_text(tmp_path: Path) -> None:
 )
 def test_times_are_read_in_every_unit(tmp_path: Path, times: pa.Array, unit: TimeUnit) -> None:
     path = parquet(tmp_path, ts=times, metric=pa.array(["m"]), value=pa.array([1.0]))
-    assert told(read(path, unit)[0]) == [("m", {}, [(T, 1.0)])]
+    assert entries_of(read(path, unit)[0]) == [("m", {}, [(T, 1.0)])]
 
 
 def test_small_numbers_in_a_column_of_milliseconds_are_milliseconds(tmp_path: Path) -> None:
@@ -123,17 +125,17 @@ def test_small_numbers_in_a_column_of_milliseconds_are_milliseconds(tmp_path: Pa
 
 
 def test_a_time_without_a_zone_is_no_time(tmp_path: Path) -> None:
-    found, counts = read(csv(tmp_path, "ts,metric,value\n2023-11-14T22:13:20,m,1\n,m,1\nx,m,1\n"))
-    assert (found, counts[DropReason.NOT_A_TIME]) == ([], 3)
+    series, counts = read(csv(tmp_path, "ts,metric,value\n2023-11-14T22:13:20,m,1\n,m,1\nx,m,1\n"))
+    assert (series, counts[DropReason.NOT_A_TIME]) == ([], 3)
 
 
 def test_values_may_be_not_a_number_and_must_be_there(tmp_path: Path) -> None:
-    found, counts = read(
+    series, counts = read(
         csv(tmp_path, f"ts,metric,value\n{T},m,NaN\n{T},m,+Inf\n{T},m,\n{T},m,x\n")
     )
-    (one,) = found
-    assert math.isnan(one.points[0][1])
-    assert one.points[1][1] == math.inf
+    (entry,) = series
+    assert math.isnan(entry.points[0][1])
+    assert entry.points[1][1] == math.inf
     assert counts[DropReason.BAD_VALUE] == 2
 
 
@@ -174,11 +176,13 @@ def test_columns_of_another_kind_are_refused(tmp_path: Path) -> None:
 
 def test_rows_with_too_few_columns_or_without_labels_are_counted(tmp_path: Path) -> None:
     text = f'ts,metric,value,labels\n{T},m,1,{{}}\n{T},m\n{T},m,1,no\n{T},,1,{{}}\n{T},m,1,"{{""a"":1}}"\n'
-    found, counts = read(csv(tmp_path, text))
-    assert told(found) == [("m", {}, [(T, 1.0)])]
+    series, counts = read(csv(tmp_path, text))
+    assert entries_of(series) == [("m", {}, [(T, 1.0)])]
     assert counts[DropReason.BAD_LINE] == 4
     assert counts.partial
-    assert any("2 columns instead of 4" in one for one in counts.examples(DropReason.BAD_LINE))
+    assert any(
+        "2 columns instead of 4" in example for example in counts.examples(DropReason.BAD_LINE)
+    )
 
 
 def test_an_empty_file_is_an_error_and_an_empty_table_is_not(tmp_path: Path) -> None:
@@ -191,9 +195,9 @@ def test_an_empty_file_is_an_error_and_an_empty_table_is_not(tmp_path: Path) -> 
 
 def test_a_half_written_parquet_file_is_an_error(tmp_path: Path) -> None:
     path = parquet(tmp_path, ts=pa.array([T]), metric=pa.array(["m"]), value=pa.array([1.0]))
-    whole = path.read_bytes()
-    for end in (0, 3, len(whole) // 2, len(whole) - 1):
-        path.write_bytes(whole[:end])
+    content = path.read_bytes()
+    for end in (0, 3, len(content) // 2, len(content) - 1):
+        path.write_bytes(content[:end])
         with pytest.raises(TelemetryError, match="half-written"):
             read(path)
 

@@ -50,9 +50,9 @@ def test_authorization_is_read_in_prometheus_own_words(
     assert config.headers == {"Authorization": header}
     assert config.authorized
     assert PLANTED not in repr(config)
-    shown = config.hidden_in(f"a {PLANTED} b {header}")
-    assert PLANTED not in shown
-    assert header.split()[1] not in shown
+    text_without_secrets = config.hidden_in(f"a {PLANTED} b {header}")
+    assert PLANTED not in text_without_secrets
+    assert header.split()[1] not in text_without_secrets
 
 
 def test_headers_and_a_proxy_go_along(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_short_secrets_are_not_looked_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         (f"authorisation: {{credentials: {PLANTED}}}", "'authorisation'"),
         (f"basic_auth: {{user: u, password: {PLANTED}}}", "'user'"),
@@ -126,10 +126,10 @@ def test_short_secrets_are_not_looked_for(tmp_path: Path) -> None:
         ("a: b\n---\nc: d", "more than one document"),
     ],
 )
-def test_a_slip_is_named_and_no_value_told(tmp_path: Path, text: str, told: str) -> None:
+def test_a_slip_is_named_and_no_value_told(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(TelemetryError) as wrong:
         read(tmp_path, text)
-    assert told in wrong.value.message
+    assert message in wrong.value.message
     assert "http.yml" in wrong.value.message
     assert PLANTED not in str(wrong.value)
 
@@ -151,22 +151,22 @@ def test_not_verifying_must_be_asked_for(tmp_path: Path) -> None:
 
 
 def fetched(config: HttpConfig, tls: ssl.SSLContext) -> int:
-    async def whole() -> int:
+    async def count_series() -> int:
         server = FakePrometheus(tls=tls)
         server.put("m", [(1_700_000_000_000, "1")])
         async with server, PrometheusClient(server.url, clock=FakeClock(), config=config) as client:
             return len(await client.raw('{__name__="m"}', 1_700_000_000_000, 1_700_000_001_000))
 
-    return asyncio.run(whole())
+    return asyncio.run(count_series())
 
 
 def test_authorities_and_certificates_of_a_file_are_used(tmp_path: Path) -> None:
     authority = Authority.make(tmp_path / "ca")
-    own, mine = authority.server("prometheus"), authority.client("kquota")
+    server_files, client_files = authority.server("prometheus"), authority.client("kquota")
     server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=authority.certificate_file)
-    server.load_cert_chain(own.certificate, own.key)
+    server.load_cert_chain(server_files.certificate, server_files.key)
     server.verify_mode = ssl.CERT_REQUIRED
-    text = f"ca_file: {authority.certificate_file}, cert_file: {mine.certificate}, key_file: {mine.key}"
+    text = f"ca_file: {authority.certificate_file}, cert_file: {client_files.certificate}, key_file: {client_files.key}"
     assert fetched(read(tmp_path, f"tls_config: {{{text}}}"), server) == 1
 
 

@@ -20,7 +20,7 @@ from reconciler.evidence.ingest.readers.series import (
 T = 1_700_000_000
 ANY = st.text(st.characters(exclude_categories=["Cs"]))
 LABEL = st.from_regex(r"[a-zA-Z_][a-zA-Z0-9_]{0,8}", fullmatch=True).filter(
-    lambda one: one != "__name__"
+    lambda name: name != "__name__"
 )
 
 
@@ -38,37 +38,40 @@ def escaped(text: str) -> str:
 
 
 def test_samples_of_a_series_come_together(tmp_path: Path) -> None:
-    found, counts = read(
+    series, counts = read(
         tmp_path,
         f'# TYPE m gauge\nm{{a="1"}} 1.5 {T}.25\nm{{a="2"}} NaN {T}\nm{{a="1"}} +Inf {T + 1}\nn 3 {T}\n# EOF\n',
     )
-    assert [(one.name, one.labels, [at for at, _ in one.points]) for one in found] == [
+    assert [(entry.name, entry.labels, [at for at, _ in entry.points]) for entry in series] == [
         ("m", {"a": "1"}, [T * 1000 + 250, T * 1000 + 1000]),
         ("m", {"a": "2"}, [T * 1000]),
         ("n", {}, [T * 1000]),
     ]
-    assert math.isnan(found[1].points[0][1])
+    assert math.isnan(series[1].points[0][1])
     assert dict(counts) == {}
 
 
 def test_classic_times_are_milliseconds_and_need_no_eof(tmp_path: Path) -> None:
-    found, counts = read(tmp_path, f'm{{a="1",}} 1 {T}123\n\n# a remark\nm{{a="1"}}\t2\t{T}124 \n')
-    points = [point for one in found for point in one.points]
+    series, counts = read(tmp_path, f'm{{a="1",}} 1 {T}123\n\n# a remark\nm{{a="1"}}\t2\t{T}124 \n')
+    points = [point for entry in series for point in entry.points]
     assert points == [(T * 1000 + 123, 1.0), (T * 1000 + 124, 2.0)]
     assert dict(counts) == {}
 
 
 def test_what_promtool_dumps_is_read(tmp_path: Path) -> None:
-    found, _ = read(tmp_path, f'{{__name__="m", a="1"}} 1 {T}123\n{{"m.x", "b.c"="2"}} 1 {T}123\n')
-    assert [(one.name, one.labels) for one in found] == [("m", {"a": "1"}), ("m.x", {"b.c": "2"})]
+    series, _ = read(tmp_path, f'{{__name__="m", a="1"}} 1 {T}123\n{{"m.x", "b.c"="2"}} 1 {T}123\n')
+    assert [(entry.name, entry.labels) for entry in series] == [
+        ("m", {"a": "1"}),
+        ("m.x", {"b.c": "2"}),
+    ]
 
 
 @given(st.dictionaries(LABEL, ANY, max_size=3))
 def test_every_label_value_is_read_back(labels: dict[str, str]) -> None:
     inner = ",".join(f'{name}="{escaped(value)}"' for name, value in labels.items())
     with tempfile.TemporaryDirectory() as folder:
-        (one,), counts = read(Path(folder), f"m{{{inner}}} 1 {T}\n# EOF\n")
-    assert one.labels == labels
+        (series,), counts = read(Path(folder), f"m{{{inner}}} 1 {T}\n# EOF\n")
+    assert series.labels == labels
     assert dict(counts) == {}
 
 
@@ -76,21 +79,21 @@ def test_every_label_value_is_read_back(labels: dict[str, str]) -> None:
     "value", ["} 1 2", '",b="c', "# {", "{}", "a" * 10_000, "\\", "\r", "\u2028"]
 )
 def test_values_that_look_like_the_format_are_values(tmp_path: Path, value: str) -> None:
-    (one,), counts = read(tmp_path, f'm{{a="{escaped(value)}",b="z"}} 1 {T}\n# EOF\n')
-    assert one.labels == {"a": value, "b": "z"}
+    (series,), counts = read(tmp_path, f'm{{a="{escaped(value)}",b="z"}} 1 {T}\n# EOF\n')
+    assert series.labels == {"a": value, "b": "z"}
     assert dict(counts) == {}
 
 
 def test_exemplars_are_left_out(tmp_path: Path) -> None:
     text = f'm_total{{a="1"}} 1 {T} # {{t="x"}} 0.5 {T}\nm_total 2 {T} # {{t="}} 1"}} 0.5\n# EOF\n'
-    found, counts = read(tmp_path, text)
-    assert [list(one.points) for one in found] == [[(T * 1000, 1.0)], [(T * 1000, 2.0)]]
+    series, counts = read(tmp_path, text)
+    assert [list(entry.points) for entry in series] == [[(T * 1000, 1.0)], [(T * 1000, 2.0)]]
     assert dict(counts) == {}
 
 
 def test_samples_without_a_time_are_not_used(tmp_path: Path) -> None:
-    found, counts = read(tmp_path, "m 1\n")
-    assert (found, dict(counts)) == ([], {DropReason.NO_TIME: 1})
+    series, counts = read(tmp_path, "m 1\n")
+    assert (series, dict(counts)) == ([], {DropReason.NO_TIME: 1})
 
 
 @pytest.mark.parametrize(
@@ -107,8 +110,8 @@ def test_samples_without_a_time_are_not_used(tmp_path: Path) -> None:
 def test_a_unit_that_is_said_goes_before_the_size_of_a_time(
     tmp_path: Path, text: str, unit: TimeUnit, at: int
 ) -> None:
-    found, _ = read(tmp_path, f"m 1 {text}\n# EOF\n", unit)
-    assert found == [RecordedSeries(name="m", labels={}, points=PointArray([at], [1.0]))]
+    series, _ = read(tmp_path, f"m 1 {text}\n# EOF\n", unit)
+    assert series == [RecordedSeries(name="m", labels={}, points=PointArray([at], [1.0]))]
 
 
 @pytest.mark.parametrize(
@@ -130,11 +133,11 @@ def test_a_unit_that_is_said_goes_before_the_size_of_a_time(
     ],
 )
 def test_a_bad_line_is_counted_with_its_place(tmp_path: Path, line: str) -> None:
-    found, counts = read(tmp_path, f"good 1 {T}\n{line}\n# EOF\n")
-    assert [one.name for one in found] == ["good"]
+    series, counts = read(tmp_path, f"good 1 {T}\n{line}\n# EOF\n")
+    assert [entry.name for entry in series] == ["good"]
     assert counts[DropReason.BAD_LINE] == 1
-    (told,) = counts.examples(DropReason.BAD_LINE)
-    assert "metrics.txt:2: " in told
+    (example,) = counts.examples(DropReason.BAD_LINE)
+    assert "metrics.txt:2: " in example
     assert counts.partial
 
 
@@ -144,15 +147,15 @@ def test_what_stands_after_the_end_is_counted(tmp_path: Path) -> None:
 
 
 def test_openmetrics_without_its_end_is_partial(tmp_path: Path) -> None:
-    found, counts = read(tmp_path, f"m 1 {T}\nm 2 {T + 1}\n")
-    assert len(found[0].points) == 2
+    series, counts = read(tmp_path, f"m 1 {T}\nm 2 {T + 1}\n")
+    assert len(series[0].points) == 2
     assert counts[DropReason.TRUNCATED] == 1
     assert "# EOF" in counts.examples(DropReason.TRUNCATED)[0]
 
 
 def test_half_a_line_is_not_believed(tmp_path: Path) -> None:
-    found, counts = read(tmp_path, f"m 1 {T}000\nm 12 {T}0")
-    assert list(found[0].points) == [(T * 1000, 1.0)]
+    series, counts = read(tmp_path, f"m 1 {T}000\nm 12 {T}0")
+    assert list(series[0].points) == [(T * 1000, 1.0)]
     assert counts[DropReason.TRUNCATED] == 1
     assert "metrics.txt:2" in counts.examples(DropReason.TRUNCATED)[0]
 
@@ -173,32 +176,32 @@ def test_a_file_without_any_sample_is_an_error_unless_it_says_that_it_is_empty(
 def test_a_long_file_comes_in_stretches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(openmetrics, "_MANY", 1000)
     lines = "".join(f'm{{a="{n % 3}",long="{"x" * 80}"}} {n} {T + n}\n' for n in range(30_000))
-    found, counts = read(tmp_path, lines + "# EOF\n")
-    assert len(found) > 3
-    assert sum(len(one.points) for one in found) == 30_000
+    series, counts = read(tmp_path, lines + "# EOF\n")
+    assert len(series) > 3
+    assert sum(len(entry.points) for entry in series) == 30_000
     assert dict(counts) == {}
 
 
-WHOLE = "".join(f'm{{a="ü{n}"}} {n} {T + n}\n' for n in range(9)) + "# EOF\n"
+CONTENT = "".join(f'm{{a="ü{n}"}} {n} {T + n}\n' for n in range(9)) + "# EOF\n"
 
 
-@given(st.integers(1, len(WHOLE.encode()) - 2))
+@given(st.integers(1, len(CONTENT.encode()) - 2))
 def test_a_cut_anywhere_is_told_and_no_value_is_made_up(end: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        whole, _ = read(Path(folder), WHOLE)
+        all_series, _ = read(Path(folder), CONTENT)
         try:
-            found, counts = read(Path(folder), WHOLE.encode()[:end])
+            series, counts = read(Path(folder), CONTENT.encode()[:end])
         except TelemetryError:
-            assert b"\n" not in WHOLE.encode()[:end]
+            assert b"\n" not in CONTENT.encode()[:end]
             return
-    assert found == whole[: len(found)]
-    assert counts[DropReason.TRUNCATED] == 1 or WHOLE[:end].endswith("# EOF")
+    assert series == all_series[: len(series)]
+    assert counts[DropReason.TRUNCATED] == 1 or CONTENT[:end].endswith("# EOF")
 
 
 @given(
     st.one_of(
         st.binary(max_size=200),
-        st.text(max_size=200).map(lambda one: f"m {one}\n".encode(errors="replace")),
+        st.text(max_size=200).map(lambda value: f"m {value}\n".encode(errors="replace")),
     )
 )
 def test_random_bytes_raise_nothing_but_our_error(content: bytes) -> None:

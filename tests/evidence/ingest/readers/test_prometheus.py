@@ -32,7 +32,7 @@ ALL = '{__name__="m"}'
 
 
 def points(*at: int) -> list[tuple[int, str]]:
-    return [(T + one, str(one)) for one in at]
+    return [(T + offset, str(offset)) for offset in at]
 
 
 def filled(*, closed: bool = True) -> FakePrometheus:
@@ -50,7 +50,7 @@ def run(
 ) -> tuple[object, PrometheusClient, FakeClock]:
     clock = FakeClock()
 
-    async def whole() -> tuple[object, PrometheusClient, FakeClock]:
+    async def ask() -> tuple[object, PrometheusClient, FakeClock]:
         async with (
             server,
             PrometheusClient(
@@ -59,15 +59,15 @@ def run(
         ):
             return await do(client), client, clock
 
-    return asyncio.run(whole())
+    return asyncio.run(ask())
 
 
 def raw(
     server: FakePrometheus, **more: object
 ) -> tuple[tuple[RecordedSeries, ...], PrometheusClient, FakeClock]:
-    found, client, clock = run(server, lambda one: one.raw(ALL, T, T + 1000), **more)
-    assert isinstance(found, tuple)
-    return found, client, clock
+    series, client, clock = run(server, lambda connection: connection.raw(ALL, T, T + 1000), **more)
+    assert isinstance(series, tuple)
+    return series, client, clock
 
 
 @pytest.mark.parametrize("closed", [True, False])
@@ -75,16 +75,16 @@ def test_a_span_is_closed_at_its_start_and_open_at_its_end_whatever_the_version(
     closed: bool,
 ) -> None:
     """Ranges of Prometheus 3 leave their left end out; those of 2 have it in."""
-    (one,), _, _ = raw(filled(closed=closed))
-    assert (one.name, dict(one.labels)) == ("m", {"instance": "b1", "user": "ü"})
-    assert list(one.points) == [(T, 0.0), (T + 500, 500.0), (T + 999, 999.0)]
+    (series,), _, _ = raw(filled(closed=closed))
+    assert (series.name, dict(series.labels)) == ("m", {"instance": "b1", "user": "ü"})
+    assert list(series.points) == [(T, 0.0), (T + 500, 500.0), (T + 999, 999.0)]
 
 
 def test_values_are_strings_of_every_kind() -> None:
     server = FakePrometheus()
     server.put("m", [(T, "NaN"), (T + 1, "+Inf"), (T + 2, "-Inf"), (T + 3, "1e3")])
-    (one,), _, _ = raw(server)
-    values = [value for _, value in one.points]
+    (series,), _, _ = raw(server)
+    values = [value for _, value in series.points]
     assert math.isnan(values[0])
     assert values[1:] == [math.inf, -math.inf, 1000.0]
 
@@ -118,8 +118,8 @@ def test_names_and_labels_are_discovered() -> None:
 def test_what_may_pass_is_tried_again_and_counted(fault: Fault) -> None:
     server = filled()
     server.faults = [fault, fault]
-    found, client, clock = raw(server)
-    assert len(found) == 1
+    series, client, clock = raw(server)
+    assert len(series) == 1
     assert client.counts[DropReason.RETRIES] == 2
     assert clock.slept == [1.0, 2.0]
 
@@ -206,7 +206,7 @@ def test_a_server_that_is_away_for_another_reason_is_not_asked_for_less(words: s
 
 
 @pytest.mark.parametrize(
-    ("status", "text", "told", "hint"),
+    ("status", "text", "message", "hint"),
     [
         (400, error("parse error: bad", "bad_data"), "parse error: bad", "matchers"),
         (401, "Unauthorized\n", "Unauthorized", "--http-config"),
@@ -218,11 +218,11 @@ def test_a_server_that_is_away_for_another_reason_is_not_asked_for_less(words: s
     ],
 )
 def test_refusals_are_final_and_in_the_server_s_own_words(
-    status: int, text: str, told: str, hint: str
+    status: int, text: str, message: str, hint: str
 ) -> None:
     server = filled()
     server.faults = [Fault(status=status, text=text, headers={"Location": "/login"})]
-    with pytest.raises(TelemetryError, match=told) as refused:
+    with pytest.raises(TelemetryError, match=message) as refused:
         raw(server)
     assert not refused.value.retriable
     assert refused.value.status == status
@@ -288,12 +288,12 @@ def test_an_answer_that_is_not_whole_is_counted(extra: dict[str, object], word: 
 
 
 def test_nobody_there_is_an_error_that_may_pass() -> None:
-    async def whole() -> None:
+    async def ask() -> None:
         async with PrometheusClient("http://127.0.0.1:1", clock=FakeClock()) as client:
             await client.raw(ALL, T, T + 1)
 
     with pytest.raises(TelemetryUnavailable, match=r"127\.0\.0\.1:1"):
-        asyncio.run(whole())
+        asyncio.run(ask())
 
 
 def test_headers_go_along_and_no_secret_is_ever_told(caplog: pytest.LogCaptureFixture) -> None:
@@ -360,7 +360,7 @@ def test_requests_go_through_the_proxy_of_the_environment_and_to_this_machine_wi
 ) -> None:
     server = filled()
 
-    async def whole() -> tuple[RecordedSeries, ...]:
+    async def ask() -> tuple[RecordedSeries, ...]:
         async with server:
             monkeypatch.setenv("http_proxy", server.url)
             monkeypatch.delenv("no_proxy", raising=False)
@@ -370,7 +370,7 @@ def test_requests_go_through_the_proxy_of_the_environment_and_to_this_machine_wi
             ) as client:
                 return await client.raw(ALL, T, T + 1000)
 
-    assert len(asyncio.run(whole())) == 1
+    assert len(asyncio.run(ask())) == 1
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
     assert len(raw(filled())[0]) == 1
 
@@ -379,7 +379,7 @@ def test_the_login_of_a_proxy_is_never_told() -> None:
     server = filled()
     server.faults = [Fault(status=400, text=f"proxy {PLANTED}")]
 
-    async def whole() -> None:
+    async def ask() -> None:
         async with server:
             through = HttpConfig(proxy=server.url.replace("//", f"//u:{PLANTED}@"))
             async with PrometheusClient(
@@ -388,7 +388,7 @@ def test_the_login_of_a_proxy_is_never_told() -> None:
                 await client.raw(ALL, T, T + 1)
 
     with pytest.raises(TelemetryError, match="proxy <hidden>") as refused:
-        asyncio.run(whole())
+        asyncio.run(ask())
     assert PLANTED not in str(refused.value)
     assert "Proxy-Authorization" in server.headers[0]
 

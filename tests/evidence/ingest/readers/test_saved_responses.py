@@ -42,14 +42,14 @@ def read(
 
 
 def test_a_matrix_gives_its_series(tmp_path: Path) -> None:
-    found, counts = read(
+    series, counts = read(
         tmp_path,
         answer(element("m", [T + 0.123, "1.5"], [T + 15.2, "NaN"], [T + 30, "+Inf"], a="ü")),
     )
-    (one,) = found
-    assert (one.name, one.labels) == ("m", {"a": "ü"})
-    assert [at for at, _ in one.points] == [T * 1000 + 123, T * 1000 + 15_200, T * 1000 + 30_000]
-    values = [value for _, value in one.points]
+    (entry,) = series
+    assert (entry.name, entry.labels) == ("m", {"a": "ü"})
+    assert [at for at, _ in entry.points] == [T * 1000 + 123, T * 1000 + 15_200, T * 1000 + 30_000]
+    values = [value for _, value in entry.points]
     assert values[0] == 1.5
     assert math.isnan(values[1])
     assert values[2] == math.inf
@@ -57,19 +57,21 @@ def test_a_matrix_gives_its_series(tmp_path: Path) -> None:
 
 
 def test_a_vector_gives_one_point_each(tmp_path: Path) -> None:
-    found, _ = read(
+    series, _ = read(
         tmp_path, answer({"metric": {"__name__": "m"}, "value": [T, "2"]}, kind="vector")
     )
-    assert list(found[0].points) == [(T * 1000, 2.0)]
+    assert list(series[0].points) == [(T * 1000, 2.0)]
 
 
 def test_several_answers_bare_results_and_bare_elements_are_read(tmp_path: Path) -> None:
-    one = element("m", [T + 0.5, "1"])
+    entry = element("m", [T + 0.5, "1"])
     for text in (
-        json.dumps(answer(one)) + "\n" + json.dumps(answer(one), indent=2),
-        json.dumps([one, one]),
-        json.dumps(one) + "\n" + json.dumps(one),
-        json.dumps({"data": {"result": [one, one], "resultType": "matrix"}, "status": "success"}),
+        json.dumps(answer(entry)) + "\n" + json.dumps(answer(entry), indent=2),
+        json.dumps([entry, entry]),
+        json.dumps(entry) + "\n" + json.dumps(entry),
+        json.dumps(
+            {"data": {"result": [entry, entry], "resultType": "matrix"}, "status": "success"}
+        ),
     ):
         assert len(read(tmp_path, text)[0]) == 2, text
 
@@ -80,8 +82,8 @@ def test_the_export_of_victoriametrics_is_read(tmp_path: Path) -> None:
         "values": [1, 2.5],
         "timestamps": [T * 1000 + 7, T * 1000 + 8],
     }
-    found, _ = read(tmp_path, line)
-    assert list(found[0].points) == [(T * 1000 + 7, 1.0), (T * 1000 + 8, 2.5)]
+    series, _ = read(tmp_path, line)
+    assert list(series[0].points) == [(T * 1000 + 7, 1.0), (T * 1000 + 8, 2.5)]
 
 
 def test_gzip_is_unpacked(tmp_path: Path) -> None:
@@ -99,7 +101,7 @@ def test_an_empty_result_is_an_answer_and_an_empty_file_is_none(tmp_path: Path) 
 
 
 def test_what_is_no_number_is_counted_and_the_rest_is_read(tmp_path: Path) -> None:
-    found, counts = read(
+    series, counts = read(
         tmp_path,
         answer(
             element(
@@ -115,13 +117,13 @@ def test_what_is_no_number_is_counted_and_the_rest_is_read(tmp_path: Path) -> No
             )
         ),
     )
-    assert list(found[0].points) == [(T * 1000, 1.0)]
+    assert list(series[0].points) == [(T * 1000, 1.0)]
     assert (counts[DropReason.BAD_VALUE], counts[DropReason.NOT_A_TIME]) == (6, 1)
 
 
 def test_native_histograms_are_counted(tmp_path: Path) -> None:
-    found, counts = read(tmp_path, answer({"metric": {"__name__": "h"}, "histograms": [[T, {}]]}))
-    assert (found, dict(counts)) == ([], {DropReason.HISTOGRAMS: 1})
+    series, counts = read(tmp_path, answer({"metric": {"__name__": "h"}, "histograms": [[T, {}]]}))
+    assert (series, dict(counts)) == ([], {DropReason.HISTOGRAMS: 1})
 
 
 def test_warnings_of_a_saved_answer_make_it_partial(tmp_path: Path) -> None:
@@ -158,20 +160,20 @@ def test_what_is_no_utf_8_is_an_error(tmp_path: Path) -> None:
         read(tmp_path, b'{"a": "\xff"}')
 
 
-WHOLE = json.dumps(
+CONTENT = json.dumps(
     answer(*(element("m", [T + 0.5, "1"], [T + 9, "2"], i=f"ü{n}") for n in range(5))),
     ensure_ascii=False,
 )
 
 
-@given(st.integers(1, len(WHOLE.encode()) - 1))
+@given(st.integers(1, len(CONTENT.encode()) - 1))
 def test_a_file_that_ends_too_early_gives_what_came_before_and_says_so(end: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        found, counts = read(Path(folder), WHOLE.encode()[:end])
-        whole, _ = read(Path(folder), WHOLE)
+        series, counts = read(Path(folder), CONTENT.encode()[:end])
+        all_series, _ = read(Path(folder), CONTENT)
     assert counts[DropReason.TRUNCATED] == 1
     assert counts.partial
-    assert found == whole[: len(found)]
+    assert series == all_series[: len(series)]
 
 
 @given(st.binary(max_size=200))
@@ -232,7 +234,7 @@ def test_values_that_a_range_query_repeats_are_told(tmp_path: Path) -> None:
 
 
 def test_scrapes_have_offsets_of_their_own_and_are_not_called_made_up(tmp_path: Path) -> None:
-    one = element("m", [T + 0.123, "0"], [T + 60.123, "0"], a="1")
-    other = element("m", [T + 7.5, "0"], [T + 67.5, "0"], a="2")
-    _, counts = read(tmp_path, answer(one, other))
+    first = element("m", [T + 0.123, "0"], [T + 60.123, "0"], a="1")
+    second = element("m", [T + 7.5, "0"], [T + 67.5, "0"], a="2")
+    _, counts = read(tmp_path, answer(first, second))
     assert counts[DropReason.RESAMPLED] == 0
