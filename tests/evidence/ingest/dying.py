@@ -37,7 +37,7 @@ def ingest(folder: Path, path: Path) -> Lake:
 def rows(lake: Lake) -> list[str]:
     """Everything that was made."""
     tables = (USAGE_SAMPLE, TARGET_UP, BROKER_SAMPLE)
-    return [repr(lake.read(lake.manifests(one), table=one).to_pylist()) for one in tables]
+    return [repr(lake.read(lake.manifests(table), table=table).to_pylist()) for table in tables]
 
 
 def main() -> None:
@@ -57,7 +57,9 @@ def main() -> None:
             raise SystemExit(f"the ingest failed in copy {killed}: {code}")
         killed += 1
     expected = rows(ingest(folder / "alone", path))
-    different = [one for one in range(killed) if rows(ingest(folder / str(one), path)) != expected]
+    different = [
+        copy for copy in range(killed) if rows(ingest(folder / str(copy), path)) != expected
+    ]
     print(json.dumps({"killed": killed, "different": different}))  # noqa: T201 - what the test reads
 
 

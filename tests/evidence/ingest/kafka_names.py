@@ -13,18 +13,21 @@ def sanitized(name: str) -> str:
 
 def jmx(name: str) -> str:
     """Sanitizer.jmxSanitize: quoted as soon as something else than [\\w-%\\. \\t] is in it."""
-    plain = all(one.isascii() and (one.isalnum() or one in "_-%. \t") for one in name)
+    plain = all(
+        character.isascii() and (character.isalnum() or character in "_-%. \t")
+        for character in name
+    )
     return name if plain else quoted(name)
 
 
 def quoted(name: str) -> str:
     """javax.management.ObjectName.quote."""
-    found = ['"']
-    for one in name:
-        if one == "\n":
-            found.append("\\n")
-        elif one in SPECIAL:
-            found.append("\\" + one)
+    parts = ['"']
+    for character in name:
+        if character == "\n":
+            parts.append("\\n")
+        elif character in SPECIAL:
+            parts.append("\\" + character)
         else:
-            found.append(one)
-    return "".join([*found, '"'])
+            parts.append(character)
+    return "".join([*parts, '"'])

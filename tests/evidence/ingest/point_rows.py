@@ -66,16 +66,16 @@ def table(rows: Iterable[Row], cluster_id: str = "c") -> pa.Table:
         "ts_ms",
         "value",
     )
-    made = dict(zip(names, columns, strict=True))
-    count = len(made["ts_ms"])
-    whole = {
-        **{name: pa.array(list(made[name]), pa.string()) for name in names[:7]},
-        "ts_ms": pa.array(list(made["ts_ms"]), pa.int64()),
-        "value": pa.array(list(made["value"]), pa.float64()),
+    values = dict(zip(names, columns, strict=True))
+    count = len(values["ts_ms"])
+    arrays = {
+        **{name: pa.array(list(values[name]), pa.string()) for name in names[:7]},
+        "ts_ms": pa.array(list(values["ts_ms"]), pa.int64()),
+        "value": pa.array(list(values["value"]), pa.float64()),
         "cluster_id": pa.array([cluster_id] * count, pa.string()),
-        "day": pa.array([day_of(ts) for ts in made["ts_ms"]], pa.date32()),
+        "day": pa.array([day_of(ts) for ts in values["ts_ms"]], pa.date32()),
     }
-    return arrow_tables.conformed(POINT, pa.table({name: whole[name] for name in POINT.names}))
+    return arrow_tables.conformed(POINT, pa.table({name: arrays[name] for name in POINT.names}))
 
 
 def day(
@@ -89,14 +89,14 @@ def day(
     return day_tables.assembled("c", on, table(rows), pace=pace, before=before, looks=looks)
 
 
-def usage(done: day_tables.AssembledDay, **wanted: str) -> list[Mapping[str, object]]:
+def usage(done: day_tables.AssembledDay, **values: str) -> list[Mapping[str, object]]:
     """Samples, as mappings; only those that have these values."""
     return [
         row
         for row in done.usage.to_pylist()
-        if all(row[name] == value for name, value in wanted.items())
+        if all(row[name] == value for name, value in values.items())
     ]
 
 
-def column(done: day_tables.AssembledDay, name: str, **wanted: str) -> list[object]:
-    return [row[name] for row in usage(done, **wanted)]
+def column(done: day_tables.AssembledDay, name: str, **values: str) -> list[object]:
+    return [row[name] for row in usage(done, **values)]

@@ -17,18 +17,18 @@ def recorded(
     begin: int, count: int, *, brokers: int = 2, cluster: str = "orders", users: int = 2
 ) -> Recorded:
     """Brokers that answer every 30 s; each user produces a little more at each scrape."""
-    found: Recorded = []
+    series: Recorded = []
     for broker in range(1, brokers + 1):
         own = {"cluster": cluster, "instance": f"{cluster}-{broker}:7071"}
         at = [begin + broker * 137 + number * STEP for number in range(count)]
-        found.append(("up", own, [(ts, "1") for ts in at]))
-        found.append((IDENTITY, own | {"id": str(broker)}, [(ts, "1") for ts in at]))
+        series.append(("up", own, [(ts, "1") for ts in at]))
+        series.append((IDENTITY, own | {"id": str(broker)}, [(ts, "1") for ts in at]))
         for user in range(users):
             tags = own | {"resource": "Produce", "user": f"u{user}"}
             rates = [(ts, str(1000.0 * (user + 1) + number)) for number, ts in enumerate(at)]
-            found.append((RATE, tags, rates))
-            found.append((DELAY, tags, [(ts, "NaN") for ts in at]))
-    return found
+            series.append((RATE, tags, rates))
+            series.append((DELAY, tags, [(ts, "NaN") for ts in at]))
+    return series
 
 
 def put(server: FakePrometheus, series: Recorded) -> None:
@@ -53,27 +53,31 @@ def openmetrics(series: Recorded) -> str:
 
 
 def _lines(series: Recorded) -> Iterator[str]:
-    for name, labels, points in sorted(series, key=lambda one: (one[0], sorted(one[1].items()))):
-        shown = ",".join(f'{label}="{value}"' for label, value in labels.items())
-        yield from (f"{name}{{{shown}}} {value} {at / 1000}" for at, value in points)
+    for name, labels, points in sorted(
+        series, key=lambda entry: (entry[0], sorted(entry[1].items()))
+    ):
+        label_text = ",".join(f'{label}="{value}"' for label, value in labels.items())
+        yield from (f"{name}{{{label_text}}} {value} {at / 1000}" for at, value in points)
 
 
 def csv(series: Recorded) -> str:
     rows = ["ts_ms,metric,value,cluster,instance,id,resource,user"]
     for name, labels, points in series:
-        tags = [labels.get(one, "") for one in ("cluster", "instance", "id", "resource", "user")]
+        tags = [
+            labels.get(label, "") for label in ("cluster", "instance", "id", "resource", "user")
+        ]
         rows += [",".join([str(at), name, value, *tags]) for at, value in points]
     return "\n".join(rows) + "\n"
 
 
 def between(series: Recorded, begin: int, end: int) -> Recorded:
     return [
-        (name, labels, [one for one in points if begin <= one[0] < end])
+        (name, labels, [point for point in points if begin <= point[0] < end])
         for name, labels, points in series
     ]
 
 
-def shown(rows: Sequence[Mapping[str, object]]) -> list[tuple[object, ...]]:
+def comparable_rows(rows: Sequence[Mapping[str, object]]) -> list[tuple[object, ...]]:
     """What matters of samples, sorted."""
     names = (
         "cluster_id",

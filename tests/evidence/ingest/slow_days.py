@@ -35,41 +35,42 @@ def samples(
             line = (broker, kind, bucket_of(user, client_id, ip))
             (rates if measure == "rate" else delays).setdefault(line, {})[ts] = value
     limits = LimitHistory(looks)
-    found = {}
+    samples_by_line = {}
     for line in rates.keys() | delays.keys():
-        kept = thinned(sorted(up[line[0]]))
-        named = {ts for one in (rates, delays) for ts in one.get(line, {}) if ts in kept}
+        times = thinned(sorted(up[line[0]]))
+        named = {ts for points in (rates, delays) for ts in points.get(line, {}) if ts in times}
         if not named:
             continue
-        others = {
+        any_times = {
             ts
-            for one in (rates, delays)
-            for other, values in one.items()
-            if other[:2] == line[:2]
+            for points in (rates, delays)
+            for each_line, values in points.items()
+            if each_line[:2] == line[:2]
             for ts in values
         }
-        busy = {
+        busy_times = {
             ts
-            for other, values in rates.items()
-            if other[:2] == line[:2]
+            for each_line, values in rates.items()
+            if each_line[:2] == line[:2]
             for ts, value in values.items()
             if value > 0
         }
-        told = {None: others, False: busy, True: set(kept)}
+        times_by_rule = {None: any_times, False: busy_times, True: set(times)}
         measured = [
             ts
-            for ts in kept
-            if ts >= min(named) and ts in told[limits.measured(limits.at(ts), QuotaType(line[1]))]
+            for ts in times
+            if ts >= min(named)
+            and ts in times_by_rule[limits.measured(limits.at(ts), QuotaType(line[1]))]
         ]
         readings = [
             reading
             for ts in sorted(named)
             if (reading := _reading(line, ts, rates, delays, limits)) is not None
         ]
-        gaps = named - {one.ts_ms for one in readings}
-        whole = filled(readings, [ts for ts in measured if ts not in gaps])
-        found[line] = timed(whole, pace)
-    return {line: several for line, several in found.items() if several}
+        gaps = named - {reading.ts_ms for reading in readings}
+        full_readings = filled(readings, [ts for ts in measured if ts not in gaps])
+        samples_by_line[line] = timed(full_readings, pace)
+    return {line: several for line, several in samples_by_line.items() if several}
 
 
 def _reading(

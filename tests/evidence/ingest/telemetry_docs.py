@@ -55,18 +55,18 @@ def dialects() -> str:
     return "\n".join([*rows, *map(_row, parser.shipped().all)])
 
 
-def _row(one: Dialect) -> str:
+def _row(dialect: Dialect) -> str:
     metrics = "<br>".join(
         f"`{metric.name.pattern.replace('?P<type>', '').replace('|', chr(92) + '|')}`: {metric.measure}"
-        for metric in one.metrics
+        for metric in dialect.metrics
         if metric.measure in ABOUT_QUOTAS
     )
-    kind = f"`{one.type_label.label}`" if one.type_label else "the name"
-    return f"| `{one.name}` | {one.about} | {metrics} | {kind} | {_name(one, 'user')} | {_name(one, 'client_id')} |"
+    kind = f"`{dialect.type_label.label}`" if dialect.type_label else "the name"
+    return f"| `{dialect.name}` | {dialect.about} | {metrics} | {kind} | {_name(dialect, 'user')} | {_name(dialect, 'client_id')} |"
 
 
-def _name(one: Dialect, part: str) -> str:
-    name = one.names[part]
+def _name(dialect: Dialect, part: str) -> str:
+    name = dialect.names[part]
     none = f", {', '.join(f'`{word}`' for word in name.none)} = none" if name.none else ""
     return f"{', '.join(f'`{label}`' for label in name.labels)} ({name.decoder}{none})"
 
@@ -82,16 +82,16 @@ def words() -> str:
 
 def replaced(text: str) -> str:
     """The document with its generated parts as they should be."""
-    for name, made in (("dialects", dialects()), ("words", words())):
-        before, rest = text.split(f"<!-- {name} -->\n")
-        _, after = rest.split(f"<!-- /{name} -->")
-        text = f"{before}<!-- {name} -->\n{made}\n<!-- /{name} -->{after}"
+    for name, part in (("dialects", dialects()), ("words", words())):
+        before, remainder = text.split(f"<!-- {name} -->\n")
+        _, after = remainder.split(f"<!-- /{name} -->")
+        text = f"{before}<!-- {name} -->\n{part}\n<!-- /{name} -->{after}"
     return text
 
 
 if __name__ == "__main__":
-    whole = DOCUMENT.read_text(encoding="utf-8")
+    document = DOCUMENT.read_text(encoding="utf-8")
     if sys.argv[1:] == ["--write"]:
-        DOCUMENT.write_text(replaced(whole), encoding="utf-8")
-    elif replaced(whole) != whole:
+        DOCUMENT.write_text(replaced(document), encoding="utf-8")
+    elif replaced(document) != document:
         sys.exit("docs/telemetry.md: python -m tests.evidence.ingest.telemetry_docs --write")

@@ -28,7 +28,7 @@ NAMES = [("alice", ""), ("", "app"), ("alice", "app"), ("", "")]
 def days(draw):
     rows = []
     for number in range(draw(st.integers(1, 2))):
-        at = sorted(START + 1000 * one for one in draw(GRID))
+        at = sorted(START + 1000 * seconds for seconds in draw(GRID))
         rows += broker(number, at)
         for kind in draw(st.lists(st.sampled_from(["produce", "fetch"]), max_size=2, unique=True)):
             for user, client_id in draw(st.lists(st.sampled_from(NAMES), max_size=3, unique=True)):
@@ -38,10 +38,12 @@ def days(draw):
                     "client_id": client_id,
                     "instance": f"b{number}:7071",
                 }
-                seen = draw(st.lists(st.sampled_from(at), unique=True))
-                rows += gauge("rate", seen, [draw(RATES) for _ in seen], **more)
-                asked = draw(st.lists(st.sampled_from(at), unique=True))
-                rows += gauge("throttle_ms", asked, [draw(DELAYS) for _ in asked], **more)
+                rate_times = draw(st.lists(st.sampled_from(at), unique=True))
+                rows += gauge("rate", rate_times, [draw(RATES) for _ in rate_times], **more)
+                delay_times = draw(st.lists(st.sampled_from(at), unique=True))
+                rows += gauge(
+                    "throttle_ms", delay_times, [draw(DELAYS) for _ in delay_times], **more
+                )
     return rows
 
 
@@ -72,7 +74,7 @@ def looks(draw):
             observed_ms=START + 1000 * at,
             snapshot_id=str(at),
             state=QuotaState(
-                limits={one: limits_of(values) for one, values in draw(STATES).items()}
+                limits={owner: limits_of(values) for owner, values in draw(STATES).items()}
             ),
         )
         for at in moments
@@ -80,7 +82,7 @@ def looks(draw):
 
 
 def by_line(table):
-    found = {}
+    samples = {}
     for row in table.to_pylist():
         bucket = Bucket(
             kind=GroupKind(row["group_kind"]),
@@ -96,20 +98,20 @@ def by_line(table):
             Censored(row["censored"]),
         )
         line = (row["broker_id"], QuotaType(row["quota_type"]).value, bucket)
-        found.setdefault(line, []).append(sample)
-    return {line: tuple(several) for line, several in found.items()}
+        samples.setdefault(line, []).append(sample)
+    return {line: tuple(several) for line, several in samples.items()}
 
 
-@given(rows=days(), seen=looks())
-def test_every_sample_is_what_the_core_makes_of_it(rows, seen):
-    assert by_line(day(rows, looks=seen).usage) == slow_days.samples(rows, seen, PACE)
+@given(rows=days(), snapshots=looks())
+def test_every_sample_is_what_the_core_makes_of_it(rows, snapshots):
+    assert by_line(day(rows, looks=snapshots).usage) == slow_days.samples(rows, snapshots, PACE)
 
 
-@given(rows=days(), seen=looks(), order=st.randoms(use_true_random=False))
-def test_the_order_of_points_and_looks_changes_nothing(rows, seen, order):
-    done = day(rows, looks=seen)
+@given(rows=days(), snapshots=looks(), order=st.randoms(use_true_random=False))
+def test_the_order_of_points_and_looks_changes_nothing(rows, snapshots, order):
+    done = day(rows, looks=snapshots)
     order.shuffle(rows)
-    again = day(rows, looks=list(reversed(seen)))
+    again = day(rows, looks=list(reversed(snapshots)))
     assert done.usage.equals(again.usage) or done.usage.to_pylist() == again.usage.to_pylist()
     assert (done.up, done.brokers, done.counts, done.carry) == (
         again.up,

@@ -21,8 +21,8 @@ COUNTED = st.dictionaries(st.sampled_from(DropReason), st.integers(1, 1000))
 
 @pytest.mark.parametrize("reason", DropReason)
 def test_a_reason_is_explained_in_words_and_in_the_page(reason):
-    read, made = PAGE.read_text(encoding="utf-8").split("## When days are made")
-    section = read if reason in ADVICE else made
+    reading, assembly = PAGE.read_text(encoding="utf-8").split("## When days are made")
+    section = reading if reason in ADVICE else assembly
     assert f"| `{reason.value}` | {SENTENCES[reason]}." in section
 
 
@@ -35,11 +35,13 @@ def test_names_are_in_order():
 
 @given(COUNTED, COUNTED)
 def test_merging_adds_word_by_word(
-    one: dict[DropReason, int], other: dict[DropReason, int]
+    first: dict[DropReason, int], second: dict[DropReason, int]
 ) -> None:
-    both = DropCounts(one)
-    both.merge(DropCounts(other))
-    assert dict(both) == {word: one.get(word, 0) + other.get(word, 0) for word in {*one, *other}}
+    both = DropCounts(first)
+    both.merge(DropCounts(second))
+    assert dict(both) == {
+        word: first.get(word, 0) + second.get(word, 0) for word in {*first, *second}
+    }
 
 
 @given(COUNTED)

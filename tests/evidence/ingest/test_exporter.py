@@ -133,11 +133,11 @@ def stream(properties: dict[str, str], client_id: str, size: int) -> dict[str, o
 
 
 def decoded(
-    found: dict[frozenset[tuple[str, str]], float], kind: str
+    series: dict[frozenset[tuple[str, str]], float], kind: str
 ) -> dict[tuple[str, str], float]:
     """(user, client id) -> rate of all series of a type; names that cannot be decoded fail."""
     rates = {}
-    for pairs, value in found.items():
+    for pairs, value in series.items():
         labels = dict(pairs)
         if labels.pop("type") != kind:
             continue
@@ -171,19 +171,19 @@ def test_every_forged_client_id_has_its_own_bytes_under_its_own_name(cluster, le
             (user, name): size / WINDOW_SECONDS
             for name, size in {**sizes(), **(hidden if cluster.extra else {})}.items()
         }
-        told = {who: rate for who, rate in rates_of(cluster).items() if who not in before}
-        assert set(told) == set(expected)
+        rates = {who: rate for who, rate in rates_of(cluster).items() if who not in before}
+        assert set(rates) == set(expected)
         for who, rate in expected.items():
             # A request has about 150 bytes beside the record, and the window is 10 to 11 s long.
             assert (
-                0.85 * rate <= told[who] <= 1.1 * (rate + 0.1 * (200 + 2 * len(who[1].encode())))
+                0.85 * rate <= rates[who] <= 1.1 * (rate + 0.1 * (200 + 2 * len(who[1].encode())))
             ), who
         query = 'kafka_server_client_quota_byte_rate{type="produce"}'
 
         def stored() -> set[tuple[str, str]]:
             return set(
                 decoded(
-                    {frozenset(one): rate for one, rate in prometheus.values(query).items()},
+                    {frozenset(labels): rate for labels, rate in prometheus.values(query).items()},
                     "produce",
                 )
             )
@@ -220,14 +220,14 @@ def test_all_promised_series_are_there_and_no_others(cluster):
     )
     login = cluster.client_properties(Listener.SASL_PLAINTEXT, user="team-1")
     reader = login | {"client.id": "reader", "auto.offset.reset": "earliest"}
-    one = stream(login, "writer", 5_000) | {"topic": "everything"}
-    send(cluster, [one | {"consumer": reader}])
+    client = stream(login, "writer", 5_000) | {"topic": "everything"}
+    send(cluster, [client | {"consumer": reader}])
     series = exporter.scrape(cluster.metrics_port())
-    ours = {name for name, _ in series if name.startswith("kafka_")}
-    assert ours == NAMES | {"kafka_server_app"}
+    names = {name for name, _ in series if name.startswith("kafka_")}
+    assert names == NAMES | {"kafka_server_app"}
     assert exporter.picked(series, "kafka_server_app") == {frozenset({("broker_id", "1")}): 1.0}
     throttled = exporter.picked(series, "kafka_server_client_quota_throttle_time_ms")
-    assert {dict(one)["type"] for one in throttled} == {
+    assert {dict(pairs)["type"] for pairs in throttled} == {
         "produce",
         "fetch",
         "request",
@@ -267,4 +267,4 @@ def test_the_scrape_job_names_its_cluster_and_reads_every_ten_seconds():
     file = Path(exporter.SHIPPED).with_name("prometheus.yml")
     (job,) = yaml.safe_load(file.read_text(encoding="utf-8"))["scrape_configs"]
     assert job["scrape_interval"] == "10s"
-    assert all("cluster" in one["labels"] for one in job["static_configs"])
+    assert all("cluster" in target["labels"] for target in job["static_configs"])

@@ -49,8 +49,8 @@ def read(where, *paths, sources=(ORDERS,), **more):
 
 
 def samples(where, source=ORDERS):
-    found = where.read(where.manifests(USAGE_SAMPLE, [source.cluster_id]), table=USAGE_SAMPLE)
-    return recorded_use.shown(found.to_pylist())
+    table = where.read(where.manifests(USAGE_SAMPLE, [source.cluster_id]), table=USAGE_SAMPLE)
+    return recorded_use.comparable_rows(table.to_pylist())
 
 
 def written(folder, name, series=SERIES):
@@ -76,22 +76,22 @@ def written(folder, name, series=SERIES):
 def test_every_format_comes_to_the_same_samples(tmp_path, name):
     where = lake()
     brought = read(where, written(tmp_path, name))
-    found = samples(where)
+    sample_rows = samples(where)
     assert brought.failures == ()
-    assert len(found) == 2 * 2 * 40
-    assert found[0] == ("id-o", "1", "produce", "u0", BEGIN + 137, 30_000, 1000, 0)
+    assert len(sample_rows) == 2 * 2 * 40
+    assert sample_rows[0] == ("id-o", "1", "produce", "u0", BEGIN + 137, 30_000, 1000, 0)
 
 
 def test_the_same_file_twice_and_halves_in_any_order_are_one_file(tmp_path):
-    whole, parts = lake(), lake()
-    read(whole, written(tmp_path, "a.json"))
+    lake_of_file, lake_of_halves = lake(), lake()
+    read(lake_of_file, written(tmp_path, "a.json"))
     middle = BEGIN + 500_000
     first = written(tmp_path, "1.json", recorded_use.between(SERIES, 0, middle))
     second = written(tmp_path, "2.json", recorded_use.between(SERIES, middle, 2**60))
-    read(parts, second)
-    samples(parts)
-    read(parts, first, second)
-    assert samples(parts) == samples(whole)
+    read(lake_of_halves, second)
+    samples(lake_of_halves)
+    read(lake_of_halves, first, second)
+    assert samples(lake_of_halves) == samples(lake_of_file)
 
 
 def test_a_file_of_several_clusters_is_told_apart_and_strangers_are_counted(tmp_path):
@@ -104,7 +104,7 @@ def test_a_file_of_several_clusters_is_told_apart_and_strangers_are_counted(tmp_
     brought = read(where, written(tmp_path, "a.json", mixed), sources=(ORDERS, PAYMENTS))
     assert len(samples(where, ORDERS)) == len(samples(where, PAYMENTS)) == 160
     assert brought.counts[DropReason.OTHER_CLUSTER] == 12
-    assert [sum(one.new.values()) for one in brought.arrived.values()] == [480, 480]
+    assert [sum(arrivals.new.values()) for arrivals in brought.arrived.values()] == [480, 480]
 
 
 def test_a_file_that_is_cut_off_gives_what_came_before_and_makes_its_days_partial(tmp_path):
@@ -114,12 +114,12 @@ def test_a_file_that_is_cut_off_gives_what_came_before_and_makes_its_days_partia
     path.write_text(text[: len(text) * 2 // 3])
     brought = read(where, path)
     assert brought.counts[DropReason.TRUNCATED] == 1
-    assert {one.partial for one in where.manifests(USAGE_SAMPLE)} == {
+    assert {manifest.partial for manifest in where.manifests(USAGE_SAMPLE)} == {
         ("the file a.json was not read whole",)
     }
     path.write_text(text)
     read(where, path)
-    assert {one.partial for one in where.manifests(USAGE_SAMPLE)} == {()}
+    assert {manifest.partial for manifest in where.manifests(USAGE_SAMPLE)} == {()}
     assert len(samples(where)) == 160
 
 
@@ -143,19 +143,19 @@ def test_a_window_leaves_out_what_lies_outside(tmp_path):
     where = lake()
     window = (BEGIN + 300_000, BEGIN + 600_000)
     read(where, written(tmp_path, "a.om"), window=window)
-    found = samples(where)
-    assert len(found) == 40
-    assert all(window[0] <= one[4] < window[1] for one in found)
+    sample_rows = samples(where)
+    assert len(sample_rows) == 40
+    assert all(window[0] <= row[4] < window[1] for row in sample_rows)
 
 
 def test_a_file_with_nothing_of_the_cluster_is_said(tmp_path):
-    other = ClusterSource(
+    source = ClusterSource(
         cluster="x",
         cluster_id="id-x",
         matchers=label_matchers.parsed('cluster="x"'),
         scrape_ms=30_000,
     )
-    brought = read(lake(), written(tmp_path, "a.json"), sources=(other,))
+    brought = read(lake(), written(tmp_path, "a.json"), sources=(source,))
     assert "nothing" in brought.arrived["id-x"].remarks[0]
     assert brought.counts[DropReason.OTHER_CLUSTER] == len(SERIES)
 
@@ -191,6 +191,6 @@ def test_an_ingest_that_is_killed_at_any_step_goes_on_to_the_same_rows(tmp_path)
         text=True,
         cwd=ROOT,
     )
-    told = json.loads(done.stdout)
-    assert told["killed"] > 10
-    assert told["different"] == []
+    report = json.loads(done.stdout)
+    assert report["killed"] > 10
+    assert report["different"] == []

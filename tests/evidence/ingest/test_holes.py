@@ -30,21 +30,21 @@ class Thanos(FakePrometheus):
     away = (0, 0)
     warns_of_labels = False
 
-    def _api(self, request, asked):
-        answer = super()._api(request, asked)
+    def _api(self, request, parameters):
+        answer = super()._api(request, parameters)
         self.extra = {}
         if not request.path.endswith("/query"):
             if self.warns_of_labels:
                 self.extra = {"warnings": ["a store is away"]}
             return answer
-        end = round(float(asked["time"][0]) * 1000)
-        begin = end - int(asked["query"][0].rpartition("[")[2].removesuffix("ms]"))
+        end = round(float(parameters["time"][0]) * 1000)
+        begin = end - int(parameters["query"][0].rpartition("[")[2].removesuffix("ms]"))
         if begin + 1 < self.away[1] and end >= self.away[0]:
             self.extra = {"warnings": ["a store is away"]}
-            for one in answer["result"]:
-                one["values"] = [
+            for series in answer["result"]:
+                series["values"] = [
                     point
-                    for point in one["values"]
+                    for point in series["values"]
                     if not self.away[0] <= point[0] * 1000 < self.away[1]
                 ]
         return answer
@@ -80,21 +80,21 @@ def span_of(where, begin, end):
 
 
 def fetch(where, server, begin=None, end=END, **asking):
-    async def whole():
+    async def fetch_span():
         async with server:
-            given = server_import.ServerImportOptions(
+            options = server_import.ServerImportOptions(
                 dialects=parser.shipped(), **{"window_ms": HOUR} | asking
             )
             return await server_import.fetched(
                 where,
                 source(server),
                 span_of(where, begin, end),
-                given,
+                options,
                 days=days(where),
                 clock=FakeClock(end / 1000),
             )
 
-    return asyncio.run(whole())
+    return asyncio.run(fetch_span())
 
 
 def reports(where):
@@ -103,7 +103,7 @@ def reports(where):
 
 def samples(where):
     rows = where.read(where.manifests(USAGE_SAMPLE), table=USAGE_SAMPLE).to_pylist()
-    return recorded_use.shown(rows)
+    return recorded_use.comparable_rows(rows)
 
 
 def partial(where):
@@ -111,8 +111,8 @@ def partial(where):
 
 
 def test_the_next_run_asks_for_a_hole_again_until_it_is_filled():
-    whole, broken = lake(), lake()
-    fetch(whole, filled(), BEGIN)
+    complete, broken = lake(), lake()
+    fetch(complete, filled(), BEGIN)
     for end in (END, END + 24 * HOUR):
         fetch(broken, filled(away=AWAY), BEGIN if end == END else None, end)
         assert cursor(broken, "id-o") == AWAY[0]
@@ -121,11 +121,11 @@ def test_the_next_run_asks_for_a_hole_again_until_it_is_filled():
             in partial(broken)[0][0]
         )
     assert span_of(broken, None, END).from_ms == MIDNIGHT
-    assert samples(broken) != samples(whole)
+    assert samples(broken) != samples(complete)
     fetch(broken, filled())
     assert cursor(broken, "id-o") == END
     assert set(partial(broken)) == {()}
-    assert samples(broken) == samples(whole)
+    assert samples(broken) == samples(complete)
 
 
 def test_a_hole_that_is_older_than_evidence_is_not_asked_for_again_but_stays_said():
@@ -151,7 +151,9 @@ def test_a_day_of_which_nothing_came_is_there_to_say_so():
 def test_a_day_of_which_there_is_nothing_is_no_day():
     where = lake()
     fetch(where, filled(), BEGIN, END + 48 * HOUR)
-    assert [one.unit.day.isoformat() for one in where.manifests(USAGE_SAMPLE)] == ["2023-11-15"]
+    assert [manifest.unit.day.isoformat() for manifest in where.manifests(USAGE_SAMPLE)] == [
+        "2023-11-15"
+    ]
 
 
 def test_a_warning_while_series_are_looked_for_makes_the_whole_span_partial():
@@ -164,13 +166,13 @@ def test_a_warning_while_series_are_looked_for_makes_the_whole_span_partial():
     assert set(partial(where)) == {()}
 
 
-@pytest.mark.parametrize("there", [(), ("up",), ("node_load1",)])
-def test_nothing_with_a_warning_is_no_empty_window(there):
+@pytest.mark.parametrize("names", [(), ("up",), ("node_load1",)])
+def test_nothing_with_a_warning_is_no_empty_window(names):
     where = lake()
     fetch(where, filled(), BEGIN)
     server = Thanos()
     server.warns_of_labels = True
-    for name in there:
+    for name in names:
         server.put(name, [(END, "1")], cluster="orders", instance="orders-1:7071")
     with pytest.raises(TelemetryError, match="not complete"):
         fetch(where, server, None, END + HOUR)
@@ -178,10 +180,10 @@ def test_nothing_with_a_warning_is_no_empty_window(there):
 
 def resting(server=None, begin=END, hours=8):
     """Brokers that answer and name no client: nobody used them for longer than an hour."""
-    found = FakePrometheus() if server is None else server
+    prometheus = FakePrometheus() if server is None else server
     everything = recorded_use.recorded(begin, hours * 120, brokers=1, users=0)
-    recorded_use.put(found, everything)
-    return found
+    recorded_use.put(prometheus, everything)
+    return prometheus
 
 
 def test_a_cluster_at_rest_is_read_in_the_dialect_of_the_last_time():
@@ -222,8 +224,8 @@ def test_a_dialect_that_is_remembered_and_not_known_any_more_is_none():
         dialects.select({"up": frozenset()}, lambda: "gone")
     with pytest.raises(TelemetryError, match="no metric of client quotas"):
         dialects.select({"go_threads": frozenset()}, lambda: "jmx_exporter")
-    found, remark = dialects.select({"up": frozenset()}, lambda: "jmx_exporter")
-    assert found.name == "jmx_exporter"
+    dialect, remark = dialects.select({"up": frozenset()}, lambda: "jmx_exporter")
+    assert dialect.name == "jmx_exporter"
     assert remark
 
 
@@ -236,7 +238,7 @@ def test_of_totals_only_those_of_a_broker_are_asked_for():
         server.put(TOTAL, [(at, "1") for at in times], topic=f"t{topic}", **own)
     arrived = fetch(where, server, BEGIN)
     assert arrived.counts["per_topic"] == 0
-    assert all('topic=""' in one for one in server.queries())
+    assert all('topic=""' in query for query in server.queries())
     assert arrived.remarks == []
     rows = where.read(where.manifests(BROKER_SAMPLE), table=BROKER_SAMPLE).to_pylist()
     assert {row["bytes_in"] for row in rows} == {0}

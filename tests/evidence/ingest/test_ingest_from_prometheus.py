@@ -42,19 +42,19 @@ SETTINGS = """\
 
 def with_a_gap(series: recorded_use.Recorded) -> recorded_use.Recorded:
     """Broker 2 is not reached for ten minutes; of broker 1 one user falls silent in the last hour."""
-    made = []
+    series_with_gap = []
     for name, labels, points in series:
-        kept = points
+        points_with_gap = points
         if labels["instance"] == "orders-2:7071":
             down = range(MIDNIGHT, MIDNIGHT + 600_000)
             if name == "up":
-                kept = [(at, "0" if at in down else value) for at, value in points]
+                points_with_gap = [(at, "0" if at in down else value) for at, value in points]
             else:
-                kept = [one for one in points if one[0] not in down]
+                points_with_gap = [point for point in points if point[0] not in down]
         elif labels.get("user") == "u1":
-            kept = [one for one in points if one[0] < MIDNIGHT + 3_600_000]
-        made.append((name, labels, kept))
-    return made
+            points_with_gap = [point for point in points if point[0] < MIDNIGHT + 3_600_000]
+        series_with_gap.append((name, labels, points_with_gap))
+    return series_with_gap
 
 
 @pytest.fixture(scope="module")
@@ -118,9 +118,9 @@ def test_what_prometheus_recorded_becomes_samples_and_evidence(
     silent = [row for row in rows if row["broker_id"] == "1" and row["user"] == "u1"]
     assert [row["rate_units"] for row in silent][-120:] == [0] * 120
     assert len(silent) == COUNT
-    other = [row for row in rows if row["broker_id"] == "2" and row["user"] == "u0"]
-    assert len(other) == COUNT - 20
-    assert sum(row["dt_ms"] for row in other) == (COUNT - 20) * 30_000
+    second_broker = [row for row in rows if row["broker_id"] == "2" and row["user"] == "u0"]
+    assert len(second_broker) == COUNT - 20
+    assert sum(row["dt_ms"] for row in second_broker) == (COUNT - 20) * 30_000
     up = lake.read(lake.manifests(TARGET_UP), table=TARGET_UP).to_pylist()
     assert sum(not row["up"] for row in up) == 20
     latest = json.loads((tmp_path / "evidence" / "id-o" / "LATEST.json").read_text())

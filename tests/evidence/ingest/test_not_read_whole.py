@@ -32,7 +32,8 @@ DAYS = ["2023-11-14", "2023-11-15"]
 
 def marks(where, cluster_id="id-o"):
     return {
-        one.unit.day.isoformat(): one.partial for one in where.manifests(USAGE_SAMPLE, [cluster_id])
+        manifest.unit.day.isoformat(): manifest.partial
+        for manifest in where.manifests(USAGE_SAMPLE, [cluster_id])
     }
 
 
@@ -40,7 +41,7 @@ def not_whole(*names):
     return dict.fromkeys(DAYS, tuple(f"the file {name} was not read whole" for name in names))
 
 
-WHOLE = dict.fromkeys(DAYS, ())
+COMPLETE = dict.fromkeys(DAYS, ())
 
 
 def broken_lines(text):
@@ -83,23 +84,23 @@ def test_whatever_is_missing_of_a_file_its_days_say_so_until_it_is_read_whole(
     assert marks(where) == not_whole(name)
     path.write_text(text)
     read(where, path)
-    assert marks(where) == WHOLE
+    assert marks(where) == COMPLETE
     assert len(samples(where)) == 160
 
 
 def test_a_file_that_cannot_be_read_marks_the_days_of_those_that_can(tmp_path):
     where = lake()
-    one = written(tmp_path, "a.om", recorded_use.recorded(BEGIN, 40, brokers=1))
-    other = written(tmp_path, "b.parquet")
-    whole = other.read_bytes()
-    other.write_bytes(whole[:-100])
-    brought = read(where, one, other)
+    first = written(tmp_path, "a.om", recorded_use.recorded(BEGIN, 40, brokers=1))
+    second = written(tmp_path, "b.parquet")
+    content = second.read_bytes()
+    second.write_bytes(content[:-100])
+    brought = read(where, first, second)
     (failure,) = brought.failures
     assert "b.parquet" in failure
     assert marks(where) == not_whole("b.parquet")
-    other.write_bytes(whole)
-    assert read(where, one, other).failures == ()
-    assert marks(where) == WHOLE
+    second.write_bytes(content)
+    assert read(where, first, second).failures == ()
+    assert marks(where) == COMPLETE
 
 
 def test_a_file_of_which_one_cluster_has_nothing_makes_no_day_of_it(tmp_path):
@@ -112,7 +113,7 @@ def test_a_file_of_which_one_cluster_has_nothing_makes_no_day_of_it(tmp_path):
 def in_order_of_time(folder, name="a.json"):
     halves = ((0, MIDNIGHT), (MIDNIGHT, 2**60))
     return written(
-        folder, name, [one for half in halves for one in recorded_use.between(SERIES, *half)]
+        folder, name, [series for half in halves for series in recorded_use.between(SERIES, *half)]
     )
 
 
@@ -125,7 +126,7 @@ def test_days_that_were_kept_before_a_file_proved_cut_are_marked_too(tmp_path, m
     assert marks(where) == not_whole("a.json")
     path.write_text(text)
     brought = read(where, path)
-    assert marks(where) == WHOLE
+    assert marks(where) == COMPLETE
     assert len(samples(where)) == 160
     assert sum(brought.arrived["id-o"].new.values()) > 0
 
@@ -164,7 +165,7 @@ def test_a_lake_that_fails_half_way_is_a_failure_and_what_was_kept_is_told(tmp_p
 
 
 @pytest.mark.parametrize(
-    ("given", "name", "form"),
+    ("source_name", "name", "form"),
     [
         ("a.parquet", "export.pq", FileFormat.PARQUET),
         ("a.parquet", "export.PARQUET", FileFormat.AUTO),
@@ -174,10 +175,10 @@ def test_a_lake_that_fails_half_way_is_a_failure_and_what_was_kept_is_told(tmp_p
         ("a.om", "export.csv", FileFormat.OPENMETRICS),
     ],
 )
-def test_a_format_that_is_said_goes_before_the_ending(tmp_path, given, name, form):
+def test_a_format_that_is_said_goes_before_the_ending(tmp_path, source_name, name, form):
     where = lake()
     path = tmp_path / name
-    shutil.move(written(tmp_path, given), path)
+    shutil.move(written(tmp_path, source_name), path)
     assert read(where, path, form=form).failures == ()
     assert len(samples(where)) == 160
 
@@ -210,12 +211,12 @@ def test_files_without_a_single_point_say_why(tmp_path):
 
 def test_a_cluster_at_rest_is_read_in_the_dialect_of_the_last_time(tmp_path):
     where = lake()
-    rest = written(tmp_path, "rest.json", recorded_use.recorded(MIDNIGHT + 3_600_000, 40, users=0))
+    idle = written(tmp_path, "rest.json", recorded_use.recorded(MIDNIGHT + 3_600_000, 40, users=0))
     with pytest.raises(TelemetryError, match="no metric of client quotas"):
-        read(where, rest)
+        read(where, idle)
     read(where, written(tmp_path, "a.json"))
     assert last_dialect(where, "id-o") == "jmx_exporter"
-    brought = read(where, rest)
+    brought = read(where, idle)
     assert "idle cluster" in brought.arrived["id-o"].remarks[0]
     assert sum(brought.arrived["id-o"].new.values()) > 0
 
@@ -223,12 +224,12 @@ def test_a_cluster_at_rest_is_read_in_the_dialect_of_the_last_time(tmp_path):
 def test_what_cannot_be_read_may_name_clients_and_is_no_rest(tmp_path):
     where = lake()
     read(where, written(tmp_path, "a.json"))
-    rest = written(tmp_path, "rest.json", recorded_use.recorded(MIDNIGHT, 40, users=0))
-    rest.write_text(rest.read_text()[:-300])
+    idle = written(tmp_path, "rest.json", recorded_use.recorded(MIDNIGHT, 40, users=0))
+    idle.write_text(idle.read_text()[:-300])
     with pytest.raises(TelemetryError, match="no metric of client quotas"):
-        read(where, rest)
+        read(where, idle)
     bad = tmp_path / "b.parquet"
     bad.write_bytes(b"PAR1")
-    whole = written(tmp_path, "whole.json", recorded_use.recorded(MIDNIGHT, 40, users=0))
+    complete = written(tmp_path, "whole.json", recorded_use.recorded(MIDNIGHT, 40, users=0))
     with pytest.raises(TelemetryError, match="no metric of client quotas"):
-        read(where, whole, bad)
+        read(where, complete, bad)
