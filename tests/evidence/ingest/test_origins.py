@@ -63,9 +63,9 @@ def test_while_the_exporter_is_down_another_job_does_not_answer_for_it():
 
 
 def test_app_info_of_another_job_of_the_same_instance_says_who_it_is():
-    other = gauge("broker_id", AT, 4, instance=ScrapeTarget("host-1", "kafka-all").text)
-    mine = [*gauge("up", AT, 1, instance=KAFKA), *rate(AT, instance=KAFKA)]
-    done = day([*mine, *other])
+    app_info = gauge("broker_id", AT, 4, instance=ScrapeTarget("host-1", "kafka-all").text)
+    kafka_rows = [*gauge("up", AT, 1, instance=KAFKA), *rate(AT, instance=KAFKA)]
+    done = day([*kafka_rows, *app_info])
     assert column(done, "broker_id") == ["4"] * 8
 
 
@@ -87,19 +87,19 @@ def named(number, job="kafka", instance="h"):
 def test_a_broker_that_never_answers_is_there_and_covers_nothing():
     blocked = gauge("up", AT, 0, instance=named(3))
     done = day([*kafka(AT, 1, named(1)), *blocked])
-    (one, three) = (
+    (first, third) = (
         [row["up"] for row in done.up.to_pylist() if row["broker_id"] == number]
         for number in ("1", "3")
     )
-    assert (one, three) == ([True] * 8, [False] * 8)
+    assert (first, third) == ([True] * 8, [False] * 8)
     assert set(done.coverage) == {"1"}
 
 
 def test_what_answers_and_tells_nothing_is_not_the_broker():
     rows = kafka(AT[:4], 1, named(1))
     down = gauge("up", AT[4:], 0, instance=named(1))
-    other = gauge("up", AT, 1, instance=named(1, instance="zookeeper-"))
-    done = day([*rows, *down, *other])
+    second_up = gauge("up", AT, 1, instance=named(1, instance="zookeeper-"))
+    done = day([*rows, *down, *second_up])
     assert (done.usage, done.up) == (day([*rows, *down]).usage, day([*rows, *down]).up)
     assert done.counts == {"quota_unknown": 8, "up_alone": 8}
 
@@ -111,8 +111,8 @@ def test_failures_of_another_job_make_no_broker():
 
 
 def test_a_replica_that_has_only_up_of_a_broker_saw_it_answer():
-    other = gauge("up", times(60, step=15_000), 1, instance=KAFKA, replica="b")
-    done = day([*kafka(times(30)), *other])
+    second_up = gauge("up", times(60, step=15_000), 1, instance=KAFKA, replica="b")
+    done = day([*kafka(times(30)), *second_up])
     assert "up_unknown" not in done.counts
     assert set(column(done, "rate_units", user="bob")) == {7}
 
@@ -125,21 +125,21 @@ def test_while_the_broker_answers_failures_beside_it_change_nothing():
 
 def test_up_without_the_label_belongs_to_the_one_broker_that_its_target_names():
     up = gauge("up", AT, [1, 1, 0, 0, 1, 1, 1, 1], instance="h1\tjob kafka")
-    told = rate([*AT[:2], *AT[4:]], instance=named(1))
-    done = day([*up, *told])
+    rates = rate([*AT[:2], *AT[4:]], instance=named(1))
+    done = day([*up, *rates])
     assert done.up.column("up").to_pylist() == [True, True, False, False] + [True] * 4
     assert "no_up" not in done.counts
     assert "up_unknown" not in done.counts
 
 
 def test_brokers_behind_one_federation_keep_their_own_series():
-    here = ScrapeTarget("federate:9090", "federate")
+    target = ScrapeTarget("federate:9090", "federate")
     rows = [
         row
         for number in (1, 2)
-        for row in rate(AT, 10.0 * number, instance=here._replace(broker=str(number)).text)
+        for row in rate(AT, 10.0 * number, instance=target._replace(broker=str(number)).text)
     ]
-    done = day([*rows, *gauge("up", AT, 1, instance=here.text)])
+    done = day([*rows, *gauge("up", AT, 1, instance=target.text)])
     assert column(done, "rate_units", broker_id="1") == [10] * 8
     assert column(done, "rate_units", broker_id="2") == [20] * 8
     assert (done.counts["no_up"], done.counts["up_unknown"]) == (2, 8)
@@ -150,9 +150,9 @@ def test_brokers_behind_one_federation_keep_their_own_series():
 
 
 def test_two_clusters_with_the_same_ids_are_refused_and_both_are_named():
-    one = [*broker(1, LONG, instance="a1"), *rate(LONG, 100, instance="a1")]
-    other = [*broker(1, LONG, instance="b1"), *rate(LONG, 900, instance="b1")]
-    done = day([*one, *other])
+    first = [*broker(1, LONG, instance="a1"), *rate(LONG, 100, instance="a1")]
+    second = [*broker(1, LONG, instance="b1"), *rate(LONG, 900, instance="b1")]
+    done = day([*first, *second])
     assert done.usage.num_rows == done.up.num_rows == 0
     assert done.counts["two_brokers"] == 80
     (sentence,) = done.doubts
@@ -161,34 +161,34 @@ def test_two_clusters_with_the_same_ids_are_refused_and_both_are_named():
 
 def test_they_are_refused_also_in_hours_in_which_only_one_of_them_answers():
     later = times(40, begin=START + 3_600_000)
-    one = [*broker(1, LONG + later, instance="a1"), *rate(LONG + later, 100, instance="a1")]
-    other = [*broker(1, LONG, instance="b1"), *rate(LONG, 9, user="zoe", instance="b1")]
-    assert day([*one, *other]).usage.num_rows == 0
+    first = [*broker(1, LONG + later, instance="a1"), *rate(LONG + later, 100, instance="a1")]
+    second = [*broker(1, LONG, instance="b1"), *rate(LONG, 9, user="zoe", instance="b1")]
+    assert day([*first, *second]).usage.num_rows == 0
 
 
 def test_other_brokers_of_the_day_are_used():
-    one = [*broker(1, LONG, instance="a1"), *rate(LONG, 100, instance="a1")]
-    other = [*broker(1, LONG, instance="b1"), *rate(LONG, 900, instance="b1")]
+    first = [*broker(1, LONG, instance="a1"), *rate(LONG, 100, instance="a1")]
+    second = [*broker(1, LONG, instance="b1"), *rate(LONG, 900, instance="b1")]
     third = [*broker(2, LONG, instance="a2"), *rate(LONG, 5, instance="a2")]
-    done = day([*one, *other, *third])
+    done = day([*first, *second, *third])
     assert set(column(done, "broker_id")) == {"2"}
     assert len(done.doubts) == 1
 
 
 def test_one_broker_that_is_scraped_under_two_names_is_used_once():
     values = [100.0 + number % 7 for number in range(40)]
-    one = [*broker(1, LONG, instance="dns"), *rate(LONG, values, instance="dns")]
+    first = [*broker(1, LONG, instance="dns"), *rate(LONG, values, instance="dns")]
     late = [ts + 9_000 for ts in LONG]
-    other = [*broker(1, late, instance="ip"), *rate(late, reversed(values), instance="ip")]
-    done = day([*one, *other])
-    assert column(done, "rate_units") == [int(one) for one in values]
+    second = [*broker(1, late, instance="ip"), *rate(late, reversed(values), instance="ip")]
+    done = day([*first, *second])
+    assert column(done, "rate_units") == [int(value) for value in values]
     assert done.doubts == ()
 
 
 def test_two_exporters_of_one_broker_that_tell_different_things_are_no_two_brokers():
-    one = [*broker(1, LONG, instance="x:1"), *rate(LONG, 100, instance="x:1")]
+    first = [*broker(1, LONG, instance="x:1"), *rate(LONG, 100, instance="x:1")]
     idle = gauge("rate", LONG, 3, kind="request", user="alice", instance="x:2")
-    done = day([*one, *broker(1, LONG, instance="x:2"), *idle])
+    done = day([*first, *broker(1, LONG, instance="x:2"), *idle])
     assert column(done, "rate_units", quota_type="produce") == [100] * 40
     assert column(done, "rate_units", quota_type="request") == [3_000_000] * 40
     assert done.doubts == ()
@@ -214,16 +214,16 @@ def test_a_broker_that_moved_to_another_instance_is_one():
 
 
 def test_values_that_are_no_numbers_and_silence_make_no_two_brokers():
-    one = [*broker(1, LONG, instance="a"), *rate(LONG, NAN, instance="a")]
-    other = [*broker(1, LONG, instance="b"), *rate(LONG, 0, instance="b")]
-    assert day([*one, *other]).doubts == ()
+    first = [*broker(1, LONG, instance="a"), *rate(LONG, NAN, instance="a")]
+    second = [*broker(1, LONG, instance="b"), *rate(LONG, 0, instance="b")]
+    assert day([*first, *second]).doubts == ()
 
 
 # ---- from series to samples ---------------------------------------------------------------------
 
 
 def test_jobs_are_told_apart_from_the_labels_of_series_on():
-    taken = PointCollector(
+    collector = PointCollector(
         ClusterMatcher([ClusterSource(cluster="c", cluster_id="c")]),
         parser.shipped().get("kquota"),
         read_ms=START + 86_400_000,
@@ -237,7 +237,7 @@ def test_jobs_are_told_apart_from_the_labels_of_series_on():
         ("kafka_server_app_info", host | {"broker_id": "1"}, AT),
         ("kafka_server_client_quota_byte_rate", use, AT),
     ):
-        taken.add(RecordedSeries(name=name, labels=labels, points=[(ts, 1.0) for ts in at]))
-    done = day_tables.assembled("c", DAY, taken.tables()["c"], pace=PACE)
+        collector.add(RecordedSeries(name=name, labels=labels, points=[(ts, 1.0) for ts in at]))
+    done = day_tables.assembled("c", DAY, collector.tables()["c"], pace=PACE)
     assert column(done, "ts_ms") == AT
     assert (done.counts["up_unknown"], done.counts.get("filled")) == (8, None)

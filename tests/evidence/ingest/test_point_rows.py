@@ -26,7 +26,7 @@ KQUOTA = parser.shipped().get("kquota")
 RATE = "kafka_server_client_quota_byte_rate"
 
 
-def collector(rule: str = "", **named: str) -> PointCollector:
+def new_collector(rule: str = "", **named: str) -> PointCollector:
     sources = [
         ClusterSource(
             cluster=name,
@@ -45,13 +45,15 @@ def series(*points: tuple[int, float], name: str = RATE, **labels: str) -> Recor
 
 
 def rows(table: pa.Table, *columns: str) -> list[tuple[object, ...]]:
-    return [tuple(row[one] for one in columns) for row in table.to_pylist()]
+    return [tuple(row[column] for column in columns) for row in table.to_pylist()]
 
 
 def test_a_point_has_everything_that_the_table_asks_for() -> None:
-    taken = collector()
-    taken.add(series((NOW - 1, 2.5), user="al%20ice", client_id='"a,b"', prometheus_replica="r1"))
-    table = taken.tables()["A"]
+    collector = new_collector()
+    collector.add(
+        series((NOW - 1, 2.5), user="al%20ice", client_id='"a,b"', prometheus_replica="r1")
+    )
+    table = collector.tables()["A"]
     assert table.schema == arrow_tables.schema(POINT)
     (row,) = table.to_pylist()
     assert row | {"day": str(row["day"])} == {
@@ -67,158 +69,171 @@ def test_a_point_has_everything_that_the_table_asks_for() -> None:
         "value": 2.5,
         "day": "2023-11-14",
     }
-    assert dict(taken.counts) == {DropReason.SERIES: 1, DropReason.POINTS: 1}
+    assert dict(collector.counts) == {DropReason.SERIES: 1, DropReason.POINTS: 1}
 
 
 def test_each_cluster_gets_its_own_and_strangers_are_counted() -> None:
-    taken = collector(a='cluster="a"', b='cluster=~"b|x"', c='cluster="x"')
+    collector = new_collector(a='cluster="a"', b='cluster=~"b|x"', c='cluster="x"')
     for cluster in ("a", "b", "x", "z"):
-        taken.add(series((NOW, 1.0), cluster=cluster))
-    found = taken.tables()
-    assert {one: table.num_rows for one, table in found.items()} == {"A": 1, "B": 1}
-    assert taken.counts[DropReason.TWO_CLUSTERS] == taken.counts[DropReason.OTHER_CLUSTER] == 1
+        collector.add(series((NOW, 1.0), cluster=cluster))
+    tables = collector.tables()
+    assert {cluster_id: table.num_rows for cluster_id, table in tables.items()} == {"A": 1, "B": 1}
+    assert (
+        collector.counts[DropReason.TWO_CLUSTERS] == collector.counts[DropReason.OTHER_CLUSTER] == 1
+    )
 
 
 def test_points_from_the_future_and_from_1970_are_refused() -> None:
-    taken = collector()
+    collector = new_collector()
     ahead = NOW + AHEAD_MS
-    taken.add(series((NOW // 1000, 1.0), (NOW, 2.0), (ahead, 3.0), (ahead + 1, 4.0)))
-    assert rows(taken.tables()["A"], "value") == [(2.0,), (3.0,)]
-    assert taken.counts[DropReason.CLOCK_AHEAD] == taken.counts[DropReason.NOT_A_TIME] == 1
+    collector.add(series((NOW // 1000, 1.0), (NOW, 2.0), (ahead, 3.0), (ahead + 1, 4.0)))
+    assert rows(collector.tables()["A"], "value") == [(2.0,), (3.0,)]
+    assert collector.counts[DropReason.CLOCK_AHEAD] == collector.counts[DropReason.NOT_A_TIME] == 1
 
 
 def test_replicas_are_kept_apart_by_the_first_label_that_names_one() -> None:
-    taken = collector()
+    collector = new_collector()
     for labels in (
         {"replica": "x"},
         {"__replica__": "y", "replica": "x"},
         {"prometheus_replica": "z"},
         {},
     ):
-        taken.add(series((NOW, 1.0), **labels))
-    assert [one for (one,) in rows(taken.tables()["A"], "replica")] == ["", "x", "y", "z"]
+        collector.add(series((NOW, 1.0), **labels))
+    assert [replica for (replica,) in rows(collector.tables()["A"], "replica")] == [
+        "",
+        "x",
+        "y",
+        "z",
+    ]
 
 
 def test_doubles_are_counted_and_the_larger_of_different_values_stays() -> None:
-    taken = collector()
-    taken.add(series((NOW, 1.0), (NOW, 1.0), (NOW, 3.0), (NOW, 2.0), (NOW - 1, math.nan)))
-    taken.add(series((NOW - 1, math.nan), (NOW - 2, 5.0)))
-    found = rows(taken.tables()["A"], "ts_ms", "value")
-    assert found[0] == (NOW - 2, 5.0)
-    assert found[2] == (NOW, 3.0)
-    assert math.isnan(float(str(found[1][1])))
-    assert (taken.counts[DropReason.DUPLICATES], taken.counts[DropReason.CONTRADICTIONS]) == (
+    collector = new_collector()
+    collector.add(series((NOW, 1.0), (NOW, 1.0), (NOW, 3.0), (NOW, 2.0), (NOW - 1, math.nan)))
+    collector.add(series((NOW - 1, math.nan), (NOW - 2, 5.0)))
+    point_rows = rows(collector.tables()["A"], "ts_ms", "value")
+    assert point_rows[0] == (NOW - 2, 5.0)
+    assert point_rows[2] == (NOW, 3.0)
+    assert math.isnan(float(str(point_rows[1][1])))
+    assert (
+        collector.counts[DropReason.DUPLICATES],
+        collector.counts[DropReason.CONTRADICTIONS],
+    ) == (
         2,
         2,
     )
 
 
 def test_a_collector_forgets_what_it_gave() -> None:
-    taken = collector()
-    taken.add(series((NOW, 1.0)))
-    assert taken.tables()["A"].num_rows == 1
-    assert taken.tables() == {}
+    collector = new_collector()
+    collector.add(series((NOW, 1.0)))
+    assert collector.tables()["A"].num_rows == 1
+    assert collector.tables() == {}
 
 
 def test_what_the_dialect_refuses_is_counted_under_its_word() -> None:
-    taken = collector()
-    taken.add(series((NOW, 1.0), user="%zz"))
-    taken.add(series((NOW, 1.0), name="go_threads"))
-    taken.add(RecordedSeries(name=RATE, labels={"type": "fetch"}, points=[(NOW, 1.0)]))
-    taken.add(series((NOW, 1.0), type="fetch", instance="\ud800"))
-    assert dict(taken.counts) == {
+    collector = new_collector()
+    collector.add(series((NOW, 1.0), user="%zz"))
+    collector.add(series((NOW, 1.0), name="go_threads"))
+    collector.add(RecordedSeries(name=RATE, labels={"type": "fetch"}, points=[(NOW, 1.0)]))
+    collector.add(series((NOW, 1.0), type="fetch", instance="\ud800"))
+    assert dict(collector.counts) == {
         DropReason.SERIES: 4,
         DropReason.BAD_USER: 1,
         DropReason.OTHER_METRIC: 1,
         DropReason.NO_INSTANCE: 1,
         DropReason.NOT_TEXT: 1,
     }
-    assert taken.tables() == {}
+    assert collector.tables() == {}
 
 
 def test_app_info_says_which_broker_an_instance_is() -> None:
-    taken = collector()
-    taken.add(series((NOW, 1.0), name="kafka_server_app_info", broker_id="3"))
-    taken.add(series((NOW, 4.0), name="kafka_server_app_info", instance="b2:1"))
-    taken.add(series((NOW, 4.5), name="kafka_server_app_info", instance="b3:1"))
-    found = taken.tables()["A"]
-    assert rows(found, "instance", "measure", "value") == [
+    collector = new_collector()
+    collector.add(series((NOW, 1.0), name="kafka_server_app_info", broker_id="3"))
+    collector.add(series((NOW, 4.0), name="kafka_server_app_info", instance="b2:1"))
+    collector.add(series((NOW, 4.5), name="kafka_server_app_info", instance="b3:1"))
+    table = collector.tables()["A"]
+    assert rows(table, "instance", "measure", "value") == [
         ("b1:1", "broker_id", 3.0),
         ("b2:1", "broker_id", 4.0),
     ]
-    assert taken.counts[DropReason.BAD_BROKER_ID] == 1
+    assert collector.counts[DropReason.BAD_BROKER_ID] == 1
 
 
 def test_a_rule_for_broker_ids_says_so_every_five_minutes_and_goes_before_app_info() -> None:
-    taken = collector("regex:pod:kafka-([0-9]+)")
-    points = [(SLOT + 10, 1.0), (SLOT + 20, 1.0), (SLOT + SLOT_MS - 1, 1.0), (SLOT - 5, 1.0)]
-    taken.add(series(*points, pod="kafka-7"))
-    taken.add(series(*points, pod="kafka-7", user="u"))
-    taken.add(series(*points, name="kafka_server_app_info", pod="kafka-7", broker_id="7"))
-    taken.add(series(*points, name="kafka_server_app_info", pod="kafka-7", broker_id="8"))
-    taken.add(series(*points, name="up", pod="kafka-8", instance="sidecar:1"))
-    found = taken.tables()["A"].to_pylist()
-    said = [
-        (one["instance"], one["ts_ms"], one["value"])
-        for one in found
-        if one["measure"] == Measure.BROKER_ID
+    collector = new_collector("regex:pod:kafka-([0-9]+)")
+    readings = [(SLOT + 10, 1.0), (SLOT + 20, 1.0), (SLOT + SLOT_MS - 1, 1.0), (SLOT - 5, 1.0)]
+    collector.add(series(*readings, pod="kafka-7"))
+    collector.add(series(*readings, pod="kafka-7", user="u"))
+    collector.add(series(*readings, name="kafka_server_app_info", pod="kafka-7", broker_id="7"))
+    collector.add(series(*readings, name="kafka_server_app_info", pod="kafka-7", broker_id="8"))
+    collector.add(series(*readings, name="up", pod="kafka-8", instance="sidecar:1"))
+    point_rows = collector.tables()["A"].to_pylist()
+    broker_ids = [
+        (row["instance"], row["ts_ms"], row["value"])
+        for row in point_rows
+        if row["measure"] == Measure.BROKER_ID
     ]
-    assert said == [("b1:1\tbroker 7", SLOT - SLOT_MS, 7.0), ("b1:1\tbroker 7", SLOT, 7.0)]
-    assert {one["instance"] for one in found if one["measure"] == Measure.UP} == {
+    assert broker_ids == [("b1:1\tbroker 7", SLOT - SLOT_MS, 7.0), ("b1:1\tbroker 7", SLOT, 7.0)]
+    assert {row["instance"] for row in point_rows if row["measure"] == Measure.UP} == {
         "sidecar:1\tbroker 8"
     }
     assert (
-        taken.counts[DropReason.APP_INFO_UNUSED],
-        taken.counts[DropReason.BROKER_CONFLICT],
+        collector.counts[DropReason.APP_INFO_UNUSED],
+        collector.counts[DropReason.BROKER_CONFLICT],
     ) == (1, 1)
 
 
 def test_without_an_instance_the_rule_makes_one() -> None:
-    taken = collector("label:broker")
-    taken.add(
+    collector = new_collector("label:broker")
+    collector.add(
         RecordedSeries(name=RATE, labels={"type": "produce", "broker": "5"}, points=[(SLOT, 1.0)])
     )
-    assert rows(taken.tables()["A"], "instance", "measure", "value") == [
+    assert rows(collector.tables()["A"], "instance", "measure", "value") == [
         ("broker 5\tbroker 5", "broker_id", 5.0),
         ("broker 5\tbroker 5", "rate", 1.0),
     ]
 
 
 def test_brokers_behind_one_instance_are_kept_apart_by_the_rule() -> None:
-    taken = collector("label:broker")
+    collector = new_collector("label:broker")
     for broker in ("1", "2"):
-        taken.add(series((NOW, float(broker)), broker=broker, job="federate"))
-    rates = [one for one in taken.tables()["A"].to_pylist() if one["measure"] == Measure.RATE]
-    assert [(one["instance"], one["value"]) for one in rates] == [
+        collector.add(series((NOW, float(broker)), broker=broker, job="federate"))
+    rates = [row for row in collector.tables()["A"].to_pylist() if row["measure"] == Measure.RATE]
+    assert [(row["instance"], row["value"]) for row in rates] == [
         ("b1:1\tjob federate\tbroker 1", 1.0),
         ("b1:1\tjob federate\tbroker 2", 2.0),
     ]
-    assert taken.counts[DropReason.CONTRADICTIONS] == 0
+    assert collector.counts[DropReason.CONTRADICTIONS] == 0
 
 
 def test_jobs_of_one_instance_are_kept_apart() -> None:
-    taken = collector()
+    collector = new_collector()
     for job, value in (("node", 1.0), ("kafka", 0.0)):
-        taken.add(series((NOW, value), name="up", job=job))
-    assert rows(taken.tables()["A"], "instance", "value") == [
+        collector.add(series((NOW, value), name="up", job=job))
+    assert rows(collector.tables()["A"], "instance", "value") == [
         ("b1:1\tjob kafka", 0.0),
         ("b1:1\tjob node", 1.0),
     ]
 
 
 def test_app_info_that_says_what_runs_is_no_broker_id() -> None:
-    taken = collector()
-    taken.add(series((NOW, 1.0), name="kafka_server_app_info", version="4.0.0"))
-    taken.add(series((NOW, 1.0), name="kafka_server_app_info", version="4.0.0", broker_id="3"))
-    assert rows(taken.tables()["A"], "measure", "value") == [("broker_id", 3.0)]
-    assert taken.counts[DropReason.BAD_BROKER_ID] == 1
+    collector = new_collector()
+    collector.add(series((NOW, 1.0), name="kafka_server_app_info", version="4.0.0"))
+    collector.add(series((NOW, 1.0), name="kafka_server_app_info", version="4.0.0", broker_id="3"))
+    assert rows(collector.tables()["A"], "measure", "value") == [("broker_id", 3.0)]
+    assert collector.counts[DropReason.BAD_BROKER_ID] == 1
 
 
 def test_where_the_rule_says_nothing_app_info_may() -> None:
-    taken = collector("label:broker")
-    taken.add(series((NOW, 1.0), name="kafka_server_app_info", broker_id="3"))
-    taken.add(series((NOW, 1.0)))
-    assert [one for (one,) in rows(taken.tables()["A"], "measure")] == ["broker_id", "rate"]
+    collector = new_collector("label:broker")
+    collector.add(series((NOW, 1.0), name="kafka_server_app_info", broker_id="3"))
+    collector.add(series((NOW, 1.0)))
+    assert [measure for (measure,) in rows(collector.tables()["A"], "measure")] == [
+        "broker_id",
+        "rate",
+    ]
 
 
 NAMES = st.sampled_from(["", "a", "b", "ü", "a b"])
@@ -235,12 +250,12 @@ READINGS = st.lists(
 
 
 def table_of(readings: list[tuple[str, str, str, int, float]], counts: DropCounts) -> pa.Table:
-    taken = collector()
+    collector = new_collector()
     for user, replica, instance, at, value in readings:
         encoded = user.replace(" ", "%20").replace("ü", "%C3%BC")
-        taken.add(series((at, value), user=encoded, replica=replica, instance=instance))
-    tables = taken.tables()
-    counts.merge(taken.counts)
+        collector.add(series((at, value), user=encoded, replica=replica, instance=instance))
+    tables = collector.tables()
+    counts.merge(collector.counts)
     return tables.get("A", arrow_tables.schema(POINT).empty_table())
 
 
@@ -260,7 +275,7 @@ def test_rows_come_in_the_order_of_the_key_each_once_and_everything_is_accounted
         key = (user, replica, instance, at)
         best = largest.get(key, math.nan)
         largest[key] = value if math.isnan(best) or value > best else best
-    found = rows(table, "user", "replica", "instance", "ts_ms", "value")
-    assert {one[:4]: str(one[4]) for one in found} == {
-        key: str(one) for key, one in largest.items()
+    point_rows = rows(table, "user", "replica", "instance", "ts_ms", "value")
+    assert {row[:4]: str(row[4]) for row in point_rows} == {
+        key: str(value) for key, value in largest.items()
     }

@@ -43,10 +43,10 @@ def stored(server: FakePrometheus, from_ms: int, to_ms: int) -> list[Key]:
 
 def fetched(several: Sequence[FetchedChunk]) -> list[Key]:
     return sorted(
-        (tuple(sorted({"__name__": one.name, **one.labels}.items())), at, value)
+        (tuple(sorted({"__name__": series.name, **series.labels}.items())), at, value)
         for chunk in several
-        for one in chunk.series
-        for at, value in one.points
+        for series in chunk.series
+        for at, value in series.points
     )
 
 
@@ -54,36 +54,36 @@ def fetch(
     server: FakePrometheus,
     from_ms: int,
     to_ms: int,
-    wanted: Sequence[SeriesSelector] = (M,),
+    selectors: Sequence[SeriesSelector] = (M,),
     *,
     most: int = 10**9,
     parallel: int = 4,
 ) -> tuple[list[FetchedChunk], DropCounts]:
-    async def whole() -> tuple[list[FetchedChunk], DropCounts]:
+    async def read_chunks() -> tuple[list[FetchedChunk], DropCounts]:
         async with server, PrometheusClient(server.url, clock=FakeClock()) as client:
             reading = range_fetcher.chunks(
-                client, wanted, from_ms, to_ms, window_ms=WINDOW, parallel=parallel
+                client, selectors, from_ms, to_ms, window_ms=WINDOW, parallel=parallel
             )
             async with contextlib.aclosing(reading):
-                found = []
-                async for one in reading:
-                    found.append(one)
-                    if len(found) == most:
+                fetched_chunks = []
+                async for chunk in reading:
+                    fetched_chunks.append(chunk)
+                    if len(fetched_chunks) == most:
                         break
-                return found, client.counts
+                return fetched_chunks, client.counts
 
-    return asyncio.run(whole())
+    return asyncio.run(read_chunks())
 
 
 def filled(
     series: int = 3, points: int = 40, *, closed: bool = True, step: int = 300_000
 ) -> FakePrometheus:
     server = FakePrometheus(closed=closed)
-    for one in range(series):
+    for number in range(series):
         server.put(
             "m",
-            [(T + at * step, f"{one}.{at}") for at in range(points)],
-            client_id=f'c|"{one}\n(.*)',
+            [(T + at * step, f"{number}.{at}") for at in range(points)],
+            client_id=f'c|"{number}\n(.*)',
             user="u",
         )
     return server
@@ -92,21 +92,21 @@ def filled(
 @pytest.mark.parametrize("closed", [True, False])
 def test_windows_lie_on_multiples_and_together_are_what_is_stored(closed: bool) -> None:
     server = filled(closed=closed)
-    found, counts = fetch(server, T + 1, T + 3 * WINDOW - 5)
-    assert [(one.from_ms, one.to_ms) for one in found] == [
+    chunks, counts = fetch(server, T + 1, T + 3 * WINDOW - 5)
+    assert [(chunk.from_ms, chunk.to_ms) for chunk in chunks] == [
         (T + 1, T + WINDOW),
         (T + WINDOW, T + 2 * WINDOW),
         (T + 2 * WINDOW, T + 3 * WINDOW - 5),
     ]
-    assert fetched(found) == stored(server, T + 1, T + 3 * WINDOW - 5)
+    assert fetched(chunks) == stored(server, T + 1, T + 3 * WINDOW - 5)
     assert dict(counts) == {}
 
 
 def test_an_interrupted_fetch_goes_on_where_the_last_kept_chunk_ended() -> None:
     first, _ = fetch(filled(), T, T + 3 * WINDOW, most=1)
     server = filled()
-    rest, _ = fetch(server, first[-1].to_ms, T + 3 * WINDOW)
-    assert fetched([*first, *rest]) == stored(server, T, T + 3 * WINDOW)
+    second, _ = fetch(server, first[-1].to_ms, T + 3 * WINDOW)
+    assert fetched([*first, *second]) == stored(server, T, T + 3 * WINDOW)
 
 
 @settings(max_examples=25, deadline=None)
@@ -119,7 +119,7 @@ def test_an_interrupted_fetch_goes_on_where_the_last_kept_chunk_ended() -> None:
             st.lists(st.integers(0, 2 * WINDOW), min_size=1, max_size=12, unique=True),
         ),
         max_size=5,
-        unique_by=lambda one: one[:2],
+        unique_by=lambda names: names[:2],
     ),
 )
 def test_however_small_the_server_s_limit_everything_is_fetched_once(
@@ -128,15 +128,15 @@ def test_however_small_the_server_s_limit_everything_is_fetched_once(
     server = FakePrometheus()
     server.max_samples = most
     for user, client, times in several:
-        labels = {name: one for name, one in (("user", user), ("client_id", client)) if one}
+        labels = {name: value for name, value in (("user", user), ("client_id", client)) if value}
         server.put("m", [(T + at, "1") for at in sorted(times)], **labels)
     expected = stored(server, T, T + WINDOW)
     try:
-        found, counts = fetch(server, T, T + WINDOW)
+        chunks, counts = fetch(server, T, T + WINDOW)
     except TelemetryError as wrong:
         assert "a single series of m" in wrong.message  # noqa: PT017 - whether it raises is not known
         return
-    assert fetched(found) == expected
+    assert fetched(chunks) == expected
     assert bool(counts[DropReason.SPLITS]) is (len(expected) > most)
 
 
@@ -144,11 +144,11 @@ def test_where_time_cannot_be_split_any_more_series_are_split_by_a_label() -> No
     """Names that look like expressions stand for themselves."""
     server = filled(series=9, points=3, step=1)
     server.max_samples = 5
-    found, counts = fetch(server, T, T + WINDOW)
-    assert fetched(found) == stored(server, T, T + WINDOW)
+    chunks, counts = fetch(server, T, T + WINDOW)
+    assert fetched(chunks) == stored(server, T, T + WINDOW)
     assert counts[DropReason.SPLITS] > 6
-    assert any("=~" in one for one in server.queries())
-    assert any("!~" in one for one in server.queries())
+    assert any("=~" in query for query in server.queries())
+    assert any("!~" in query for query in server.queries())
 
 
 def test_one_series_that_is_too_large_is_an_error_that_names_it() -> None:
@@ -164,9 +164,9 @@ class Slow(FakePrometheus):
     most_ms = 0
 
     def _query(self, query: str, time: int) -> object:
-        found = QUERY.fullmatch(query)
-        assert found is not None
-        if int(found[2]) > self.most_ms:
+        match = QUERY.fullmatch(query)
+        assert match is not None
+        if int(match[2]) > self.most_ms:
             return Fault(
                 status=503, text=error("query timed out in expression evaluation", "timeout")
             )
@@ -182,8 +182,8 @@ def slow(most_ms: int) -> Slow:
 
 def test_what_takes_too_long_is_asked_for_in_halves_of_time() -> None:
     server = slow(WINDOW // 4)
-    found, counts = fetch(server, T, T + WINDOW)
-    assert fetched(found) == stored(server, T, T + WINDOW)
+    chunks, counts = fetch(server, T, T + WINDOW)
+    assert fetched(chunks) == stored(server, T, T + WINDOW)
     assert counts[DropReason.SPLITS] == 3
 
 
@@ -197,15 +197,15 @@ def test_a_server_that_cannot_give_a_minute_is_away_and_is_not_asked_forever() -
 
 def test_queries_are_bounded_and_matchers_go_along() -> None:
     server = FakePrometheus()
-    names = [f"m{one}" for one in range(12)]
+    names = [f"m{number}" for number in range(12)]
     for name in names:
         server.put(name, [(T, "1")], cluster="a")
         server.put(name, [(T, "2")], cluster="b")
-    wanted = [
+    selectors = [
         SeriesSelector(metric=name, matchers=label_matchers.parsed('cluster="a"')) for name in names
     ]
-    found, _ = fetch(server, T, T + WINDOW, wanted, parallel=3)
-    assert [one.labels for one in found[0].series] == [{"cluster": "a"}] * 12
+    chunks, _ = fetch(server, T, T + WINDOW, selectors, parallel=3)
+    assert [series.labels for series in chunks[0].series] == [{"cluster": "a"}] * 12
     assert server.most_running <= 3
 
 
@@ -215,8 +215,8 @@ def test_queries_are_bounded_and_matchers_go_along() -> None:
 def test_only_the_window_of_which_something_is_missing_is_partial(part: str) -> None:
     server = filled()
     server.faults = [Fault(text=f'{{"status":"success",{part},"resultType":"matrix"}}}}')]
-    found, counts = fetch(server, T, T + 2 * WINDOW)
-    assert [one.partial for one in found] == [True, False]
+    chunks, counts = fetch(server, T, T + 2 * WINDOW)
+    assert [chunk.partial for chunk in chunks] == [True, False]
     assert counts.partial
 
 
@@ -232,21 +232,21 @@ def test_a_refusal_ends_everything_that_is_under_way() -> None:
 
 
 def test_an_empty_window_is_a_chunk_and_an_empty_span_is_none() -> None:
-    found, _ = fetch(FakePrometheus(), T, T + WINDOW)
-    assert [(one.series, one.partial) for one in found] == [((), False)]
+    chunks, _ = fetch(FakePrometheus(), T, T + WINDOW)
+    assert [(chunk.series, chunk.partial) for chunk in chunks] == [((), False)]
     assert fetch(FakePrometheus(), T, T) == ([], {})
 
 
 def discovered(
     server: FakePrometheus, text: str = "", bounds: PrometheusLimits = BOUNDS
 ) -> DiscoveredSeries:
-    async def whole() -> DiscoveredSeries:
+    async def discover() -> DiscoveredSeries:
         async with server, PrometheusClient(server.url, clock=FakeClock(), bounds=bounds) as client:
             return await range_fetcher.discovered(
                 client, parser.shipped(), label_matchers.parsed(text), T, T + WINDOW
             )
 
-    return asyncio.run(whole())
+    return asyncio.run(discover())
 
 
 def test_what_is_there_is_discovered_with_its_labels() -> None:
@@ -269,7 +269,10 @@ def test_what_is_there_is_discovered_with_its_labels() -> None:
     }
     assert "go_threads" not in everything.labels
     assert parser.shipped().detected(everything.labels).name == "jmx_exporter"
-    assert {one["__name__"] for one in everything.series} == {"up", "kafka_server_quota_byte_rate"}
+    assert {labels["__name__"] for labels in everything.series} == {
+        "up",
+        "kafka_server_quota_byte_rate",
+    }
 
 
 TOTAL = "kafka_server_brokertopicmetrics_bytesin_total"
@@ -287,13 +290,17 @@ def topics(server: FakePrometheus) -> FakePrometheus:
 
 def test_series_of_single_topics_are_neither_discovered_nor_fetched() -> None:
     server = topics(FakePrometheus())
-    found = discovered(server)
-    assert [one for one in found.series if one["__name__"] == TOTAL] == [{"__name__": TOTAL}]
-    assert 'topic=""' in next(one for one in server.asked[-1][1]["match[]"] if TOTAL in one)
+    series = discovered(server)
+    assert [labels for labels in series.series if labels["__name__"] == TOTAL] == [
+        {"__name__": TOTAL}
+    ]
+    assert 'topic=""' in next(
+        matcher for matcher in server.asked[-1][1]["match[]"] if TOTAL in matcher
+    )
     dialects = parser.shipped()
     assert dialects.excluded(TOTAL) == ("topic",)
-    wanted = SeriesSelector(metric=TOTAL, without=dialects.excluded(TOTAL))
-    (chunk,), _ = fetch(topics(FakePrometheus()), T, T + WINDOW, [wanted])
+    selector = SeriesSelector(metric=TOTAL, without=dialects.excluded(TOTAL))
+    (chunk,), _ = fetch(topics(FakePrometheus()), T, T + WINDOW, [selector])
     assert fetched([chunk]) == [((("__name__", TOTAL),), T, 9.0)]
 
 
@@ -308,11 +315,11 @@ def test_split_by_a_label_series_of_single_topics_stay_out() -> None:
 
 def test_a_warning_while_series_are_looked_for_makes_what_was_found_partial() -> None:
     assert not discovered(topics(FakePrometheus())).partial
-    whole = '{"status":"success","data":[%s],"warnings":["a store is away"]}'
+    text = '{"status":"success","data":[%s],"warnings":["a store is away"]}'
     for faults in (
-        [Fault(text=whole % f'"{BYTE_RATE}"')],
-        [Fault(text=whole % '"go_threads"')],
-        [Fault(status=503), Fault(text=whole % f'"{BYTE_RATE}"')],
+        [Fault(text=text % f'"{BYTE_RATE}"')],
+        [Fault(text=text % '"go_threads"')],
+        [Fault(status=503), Fault(text=text % f'"{BYTE_RATE}"')],
     ):
         server = topics(FakePrometheus())
         server.faults = list(faults)
@@ -329,8 +336,8 @@ def test_discovery_keeps_to_the_matchers() -> None:
 def test_where_nothing_is_known_the_names_are_there_for_the_error() -> None:
     server = FakePrometheus()
     server.put("go_threads", [(T, "1")])
-    found = discovered(server)
-    assert found == DiscoveredSeries(labels={"go_threads": frozenset()}, series=())
+    series = discovered(server)
+    assert series == DiscoveredSeries(labels={"go_threads": frozenset()}, series=())
 
 
 def crowded() -> FakePrometheus:
@@ -343,10 +350,10 @@ def crowded() -> FakePrometheus:
 
 
 def test_labels_that_are_too_many_for_one_answer_are_asked_for_in_parts() -> None:
-    whole = discovered(crowded())
-    assert len(whole.series) == 25
-    in_parts = discovered(crowded(), bounds=PrometheusLimits(answer_bytes=600))
-    assert sorted(map(repr, in_parts.series)) == sorted(map(repr, whole.series))
-    assert in_parts.labels == whole.labels
+    series = discovered(crowded())
+    assert len(series.series) == 25
+    series_in_parts = discovered(crowded(), bounds=PrometheusLimits(answer_bytes=600))
+    assert sorted(map(repr, series_in_parts.series)) == sorted(map(repr, series.series))
+    assert series_in_parts.labels == series.labels
     with pytest.raises(ResponseTooLarge):
         discovered(crowded(), bounds=PrometheusLimits(answer_bytes=100))

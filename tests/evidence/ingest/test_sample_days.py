@@ -104,10 +104,10 @@ LOOKS = [look(START - DAY_MS, 100.0), look(START + STEP, 200.0), look(START + DA
 
 
 def in_one_go():
-    whole = new_lake()
-    snapshot_import.keep(whole, LOOKS)
-    write(whole, around_midnight())
-    return content(whole)
+    lake = new_lake()
+    snapshot_import.keep(lake, LOOKS)
+    write(lake, around_midnight())
+    return content(lake)
 
 
 # ---- the same rows, in whatever order readings come ----------------------------------------------
@@ -214,14 +214,14 @@ def test_a_source_that_lost_its_morning_goes_on_with_the_afternoon(lake):
         (report,) = write(lake, afternoon, [DAY]).values()
         assert report.samples == 480
     assert report.coverage == {"1": 480 * STEP * 1_000_000 // DAY_MS}
-    parts, whole = content(lake), new_lake()
-    write(whole, [*use(START, 480)], [DAY])
+    day_content, second_lake = content(lake), new_lake()
+    write(second_lake, [*use(START, 480)], [DAY])
     names = ("ts_ms", "dt_ms", "rate_units", "user")
-    assert [[row[name] for name in names] for row in parts[0]] == [
-        [row[name] for name in names] for row in content(whole)[0]
+    assert [[row[name] for name in names] for row in day_content[0]] == [
+        [row[name] for name in names] for row in content(second_lake)[0]
     ]
     assert not assembled(write(lake, morning, [DAY]))
-    assert content(lake) == parts
+    assert content(lake) == day_content
 
 
 def test_another_cadence_does_not_share_a_day(lake):

@@ -39,8 +39,8 @@ def filled(**more):
 
 
 def source(server, **more):
-    given = {"matchers": label_matchers.parsed('cluster="orders"'), "scrape_ms": 30_000} | more
-    return ClusterSource(cluster="orders", cluster_id="id-o", prometheus=server.url, **given)
+    settings = {"matchers": label_matchers.parsed('cluster="orders"'), "scrape_ms": 30_000} | more
+    return ClusterSource(cluster="orders", cluster_id="id-o", prometheus=server.url, **settings)
 
 
 def days(where):
@@ -56,7 +56,7 @@ def fetch(
 ) -> ClusterArrivals:
     clock = FakeClock(END / 1000)
 
-    async def whole():
+    async def fetch_span():
         async with server:
             asking = server_import.ServerImportOptions(dialects=parser.shipped(), window_ms=window)
             return await server_import.fetched(
@@ -69,12 +69,12 @@ def fetch(
                 progress=before,
             )
 
-    return asyncio.run(whole())
+    return asyncio.run(fetch_span())
 
 
 def samples(where):
     rows = where.read(where.manifests(USAGE_SAMPLE), table=USAGE_SAMPLE).to_pylist()
-    return recorded_use.shown(rows)
+    return recorded_use.comparable_rows(rows)
 
 
 def test_everything_of_the_cluster_is_there_and_nothing_of_others():
@@ -82,24 +82,24 @@ def test_everything_of_the_cluster_is_there_and_nothing_of_others():
     recorded_use.put(server, recorded_use.recorded(BEGIN, 240, cluster="payments"))
     where = lake()
     arrived = fetch(where, server)
-    found = samples(where)
+    sample_rows = samples(where)
     assert arrived.failures == []
     assert sum(arrived.new.values()) == 2 * 240 * 6
-    assert len(found) == 2 * 240 * 2
-    assert found[0] == ("id-o", "1", "produce", "u0", BEGIN + 137, 30_000, 1000, 0)
-    assert {one[5] for one in found} == {30_000}
+    assert len(sample_rows) == 2 * 240 * 2
+    assert sample_rows[0] == ("id-o", "1", "produce", "u0", BEGIN + 137, 30_000, 1000, 0)
+    assert {row[5] for row in sample_rows} == {30_000}
 
 
 def test_how_far_it_is_is_told_in_minutes_of_recorded_time():
-    told = []
-    fetch(lake(), filled(), end=END - 1, before=lambda *words: told.append(words))
-    assert told[0] == ("minutes fetched", 60, 1500)
-    assert told[-2:] == [("minutes fetched", 1440, 1500), ("minutes fetched", 1500, 1500)]
+    progress = []
+    fetch(lake(), filled(), end=END - 1, before=lambda *words: progress.append(words))
+    assert progress[0] == ("minutes fetched", 60, 1500)
+    assert progress[-2:] == [("minutes fetched", 1440, 1500), ("minutes fetched", 1500, 1500)]
 
 
 def test_a_server_that_goes_away_half_way_leaves_what_came_and_the_next_run_goes_on():
-    whole, broken = lake(), lake()
-    fetch(whole, filled())
+    complete, broken = lake(), lake()
+    fetch(complete, filled())
     server = filled()
 
     def goes_away(phase, done, total):
@@ -109,16 +109,16 @@ def test_a_server_that_goes_away_half_way_leaves_what_came_and_the_next_run_goes
     arrived = fetch(broken, server, window=600_000, before=goes_away)
     assert "503" in arrived.failures[0]
     assert "is kept" in arrived.failures[0]
-    days_of_it = broken.manifests(USAGE_SAMPLE)
+    manifests = broken.manifests(USAGE_SAMPLE)
     assert MIDNIGHT <= cursor(broken, "id-o") < END - 600_000
     assert (
         0
-        < sum(one.rows for one in days_of_it)
-        < sum(one.rows for one in whole.manifests(USAGE_SAMPLE))
+        < sum(manifest.rows for manifest in manifests)
+        < sum(manifest.rows for manifest in complete.manifests(USAGE_SAMPLE))
     )
     again = fetch(broken, filled(), begin=None)
     assert again.failures == []
-    assert samples(broken) == samples(whole)
+    assert samples(broken) == samples(complete)
 
 
 def test_an_answer_that_stops_in_the_middle_is_asked_for_again():
@@ -157,14 +157,14 @@ def test_the_day_of_a_failure_says_what_is_missing_until_it_came():
     (day,) = where.manifests(USAGE_SAMPLE)
     assert "did not give all" in day.partial[0]
     fetch(where, filled(), begin=None)
-    assert [one.partial for one in where.manifests(USAGE_SAMPLE)] == [(), ()]
+    assert [manifest.partial for manifest in where.manifests(USAGE_SAMPLE)] == [(), ()]
 
 
 def test_a_warning_of_the_server_makes_the_day_partial():
     where, server = lake(), filled()
     server.extra = {"warnings": ["a store is away"]}
     fetch(where, server)
-    assert all(one.partial for one in where.manifests(USAGE_SAMPLE))
+    assert all(manifest.partial for manifest in where.manifests(USAGE_SAMPLE))
 
 
 def test_an_empty_window_is_said():
@@ -209,7 +209,7 @@ def test_late_data_is_fetched_again():
     fetch(early, filled())
     server = FakePrometheus()
     series = recorded_use.recorded(BEGIN, 240)
-    recorded_use.put(server, [one for one in series if one[1]["instance"] != "orders-2:7071"])
+    recorded_use.put(server, [entry for entry in series if entry[1]["instance"] != "orders-2:7071"])
     fetch(late, server)
     fetch(late, filled(), begin=None)
     assert samples(late) == samples(early)
@@ -233,12 +233,12 @@ def test_days_whose_limits_are_known_better_now_are_read_again():
 
 
 def test_a_server_that_lost_its_first_hour_takes_nothing_away():
-    whole, where = lake(), lake()
-    fetch(whole, filled())
+    complete, where = lake(), lake()
+    fetch(complete, filled())
     fetch(where, filled(), BEGIN, MIDNIGHT + HOUR // 2)
     server = FakePrometheus()
     series = recorded_use.between(recorded_use.recorded(BEGIN, 240), MIDNIGHT, 2**60)
     recorded_use.put(server, series)
     fetch(where, server, begin=None)
-    times = [[row[4] for row in samples(one)] for one in (whole, where)]
+    times = [[row[4] for row in samples(each_lake)] for each_lake in (complete, where)]
     assert sorted(times[0]) == sorted(times[1])

@@ -122,15 +122,16 @@ def test_with_up_a_single_moment_of_silence_is_zero():
 
 
 @pytest.mark.parametrize(
-    ("step", "told"), [(60_000, 10_000), (10_000, 60_000), (30_000, 60_000), (15_000, 10_000)]
+    ("step", "configured_step"),
+    [(60_000, 10_000), (10_000, 60_000), (30_000, 60_000), (15_000, 10_000)],
 )
-def test_a_step_that_the_readings_contradict_is_told(step, told):
+def test_a_step_that_the_readings_contradict_is_told(step, configured_step):
     at = times(40, step=step)
-    done = day([*broker(1, at), *broker(2, at), *rate(at, 5)], pace=cadence(told))
-    gap = min(5 * told, 300_000) // 1000
+    done = day([*broker(1, at), *broker(2, at), *rate(at, 5)], pace=cadence(configured_step))
+    gap = min(5 * configured_step, 300_000) // 1000
     (sentence,) = done.doubts
     assert sentence.startswith(f"brokers 1, 2 were read every {step // 1000} s, and ")
-    assert f"means every {told // 1000} s with gaps of up to {gap} s: " in sentence
+    assert f"means every {configured_step // 1000} s with gaps of up to {gap} s: " in sentence
 
 
 def test_failed_scrapes_outages_and_few_readings_contradict_no_step():

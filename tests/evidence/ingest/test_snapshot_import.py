@@ -48,10 +48,10 @@ def document(state=ODD, *, taken_at=NOON, cluster_id="c"):
 
 def test_a_look_comes_out_of_the_lake_as_it_went_in():
     where = lake()
-    taken = snapshot_import.read(document(), source="a.json")
-    assert snapshot_import.keep(where, [taken]) == 1
+    snapshot = snapshot_import.read(document(), source="a.json")
+    assert snapshot_import.keep(where, [snapshot]) == 1
     (look,) = snapshot_import.limit_snapshots(where, "c")
-    assert (look.observed_ms, look.snapshot_id) == (NOON_MS, taken.snapshot_id)
+    assert (look.observed_ms, look.snapshot_id) == (NOON_MS, snapshot.snapshot_id)
     assert look.state == ODD
     assert snapshot_import.limit_snapshots(where, "another") == ()
 
@@ -59,15 +59,15 @@ def test_a_look_comes_out_of_the_lake_as_it_went_in():
 def test_rows_say_kinds_units_and_what_cannot_be_computed_with():
     where = lake()
     snapshot_import.keep(where, [snapshot_import.read(document(), source="a.json")])
-    found = where.read(where.manifests(QUOTA_ENTRY)).to_pylist()
-    told = {
+    rows = where.read(where.manifests(QUOTA_ENTRY)).to_pylist()
+    columns = {
         (row["entity_json"], row["quota_key"]): tuple(
             row[name]
             for name in ("user_kind", "client_kind", "ip_kind", "quota_units", "value_state")
         )
-        for row in found
+        for row in rows
     }
-    assert told == {
+    assert columns == {
         ('[["user","\\"<default>\\"\\n"]]', "producer_byte_rate"): (
             "named",
             "absent",
@@ -116,14 +116,19 @@ def test_the_same_look_again_changes_nothing_and_a_later_one_is_added():
     assert snapshot_import.keep(where, [first, first]) == 1
     assert snapshot_import.keep(where, [first]) == 0
     assert snapshot_import.keep(where, [first, later]) == 1
-    assert [one.generation for one in where.manifests(SNAPSHOT)] == [2]
-    assert [one.state for one in snapshot_import.limit_snapshots(where, "c")] == [ODD, QuotaState()]
+    assert [manifest.generation for manifest in where.manifests(SNAPSHOT)] == [2]
+    assert [snapshot.state for snapshot in snapshot_import.limit_snapshots(where, "c")] == [
+        ODD,
+        QuotaState(),
+    ]
 
 
 def test_all_limits_gone_is_a_look_and_not_no_look():
     where = lake()
     snapshot_import.keep(where, [snapshot_import.read(document(QuotaState()), source="a")])
-    assert [one.state for one in snapshot_import.limit_snapshots(where, "c")] == [QuotaState()]
+    assert [snapshot.state for snapshot in snapshot_import.limit_snapshots(where, "c")] == [
+        QuotaState()
+    ]
 
 
 def test_a_look_whose_entries_are_not_all_there_is_none():
@@ -139,10 +144,11 @@ def test_equal_looks_share_one_state():
     plain = QuotaState(limits={entity(user="u"): limits_of({Key.PRODUCER_BYTE_RATE: 5.0})})
     moments = ("2026-01-02T12:00:00Z", "2026-01-02T13:00:00Z", "2026-01-04T13:00:00Z")
     snapshot_import.keep(
-        where, [snapshot_import.read(document(plain, taken_at=one), source="a") for one in moments]
+        where,
+        [snapshot_import.read(document(plain, taken_at=moment), source="a") for moment in moments],
     )
-    one, two, three = snapshot_import.limit_snapshots(where, "c")
-    assert one.state is two.state is three.state
+    first, second, third = snapshot_import.limit_snapshots(where, "c")
+    assert first.state is second.state is third.state
 
 
 def limited(value):
@@ -171,15 +177,17 @@ def daily(numbers):
 )
 def test_of_looks_only_those_that_hold_since_a_day_are_read(looked, since, expected):
     where = lake()
-    taken = daily(looked)
-    snapshot_import.keep(where, taken)
+    snapshots = daily(looked)
+    snapshot_import.keep(where, snapshots)
     day = date(2026, 1, since)
-    found = snapshot_import.limit_snapshots(where, "c", day)
-    assert [one.observed_ms for one in found] == [one.observed_ms for one in daily(expected)]
+    recent = snapshot_import.limit_snapshots(where, "c", day)
+    assert [snapshot.observed_ms for snapshot in recent] == [
+        snapshot.observed_ms for snapshot in daily(expected)
+    ]
     every = snapshot_import.limit_snapshots(where, "c")
     for number in range(3):
         span = (start_of(day) + number * DAY_MS, start_of(day) + (number + 1) * DAY_MS)
-        assert LimitDigests(found).of(*span) == LimitDigests(every).of(*span)
+        assert LimitDigests(recent).of(*span) == LimitDigests(every).of(*span)
 
 
 def test_looks_of_long_ago_are_not_even_opened(tmp_path):
@@ -198,8 +206,10 @@ def test_the_last_look_before_a_day_that_is_not_whole_is_none_and_the_one_before
     day = date(2026, 1, 3)
     (manifest,) = where.manifests(QUOTA_ENTRY, from_day=day, to_day=day)
     where.commit(manifest.unit, where.read((), table=QUOTA_ENTRY), manifest)
-    found = snapshot_import.limit_snapshots(where, "c", date(2026, 1, 4))
-    assert [one.observed_ms for one in found] == [one.observed_ms for one in daily([2, 5])]
+    snapshots = snapshot_import.limit_snapshots(where, "c", date(2026, 1, 4))
+    assert [snapshot.observed_ms for snapshot in snapshots] == [
+        snapshot.observed_ms for snapshot in daily([2, 5])
+    ]
 
 
 @pytest.mark.parametrize("taken_at", ["", "yesterday", "2026-01-02T12:00:00"])
@@ -246,13 +256,13 @@ def test_what_we_applied_is_kept_once_and_what_others_did_is_counted():
     )
     assert apply_log.keep(where, ["c"], several, source="log") == (2, 1)
     assert apply_log.keep(where, ["c"], several, source="log") == (0, 1)
-    kept = where.read(where.manifests(APPLY_LOG)).to_pylist()
-    assert [(one["quota_key"], one["action"], one["after"]) for one in kept] == [
+    rows = where.read(where.manifests(APPLY_LOG)).to_pylist()
+    assert [(row["quota_key"], row["action"], row["after"]) for row in rows] == [
         ("k", "create", float("inf")),
         ("producer_byte_rate", "remove", None),
     ]
-    assert kept[0]["applied_at_ms"] == NOON_MS
-    assert (kept[0]["entity_json"], kept[0]["writer"]) == ('[["user","u"]]', "ci")
+    assert rows[0]["applied_at_ms"] == NOON_MS
+    assert (rows[0]["entity_json"], rows[0]["writer"]) == ('[["user","u"]]', "ci")
 
 
 @pytest.mark.parametrize("missing", ["time", "key", "outcome", "entity"])

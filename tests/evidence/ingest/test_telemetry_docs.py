@@ -22,13 +22,13 @@ def test_the_tables_of_the_document_are_those_of_the_program() -> None:
 
 def test_every_decoder_and_replica_label_is_told() -> None:
     assert [
-        one for one in (*DECODERS, *REPLICA_LABELS) if f"`{one}`" not in TEXT + OPERATIONS
+        name for name in (*DECODERS, *REPLICA_LABELS) if f"`{name}`" not in TEXT + OPERATIONS
     ] == []
 
 
 def test_the_example_of_a_cluster_is_read() -> None:
     (block,) = re.findall(r"```yaml\nkind: QuotaCluster\n.*?```", OPERATIONS, re.DOTALL)
-    found = source_of(from_spec("orders", yaml.safe_load(block[8:-3])["spec"]))
-    assert found.cadence.step_ms == 10_000
-    assert found.broker_rule is not None
-    assert found.broker_rule.of({"pod": "kafka-3"}) == "3"
+    source = source_of(from_spec("orders", yaml.safe_load(block[8:-3])["spec"]))
+    assert source.cadence.step_ms == 10_000
+    assert source.broker_rule is not None
+    assert source.broker_rule.of({"pod": "kafka-3"}) == "3"

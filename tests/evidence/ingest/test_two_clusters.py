@@ -36,11 +36,11 @@ def source(name: str, text: str) -> ClusterSource:
     )
 
 
-def arrive(one: ClusterSource, *neighbours: ClusterSource) -> ClusterArrivals:
+def arrive(own_source: ClusterSource, *neighbours: ClusterSource) -> ClusterArrivals:
     clock = FakeClock()
-    lake = Lake(object_store.opened(f"memory://{one.cluster}", create=True), clock=clock)
+    lake = Lake(object_store.opened(f"memory://{own_source.cluster}", create=True), clock=clock)
 
-    async def whole() -> ClusterArrivals:
+    async def fetch_span() -> ClusterArrivals:
         async with FakePrometheus() as server:
             for cluster in ("a", "ab", "b"):
                 server.put(
@@ -49,12 +49,14 @@ def arrive(one: ClusterSource, *neighbours: ClusterSource) -> ClusterArrivals:
                     cluster=cluster,
                     instance=cluster,
                 )
-            everybody = [replace(other, prometheus=server.url) for other in (one, *neighbours)]
+            everybody = [
+                replace(source, prometheus=server.url) for source in (own_source, *neighbours)
+            ]
             asking = ServerImportOptions(dialects=parser.shipped(), neighbours=tuple(everybody))
             days = SampleDays(lake, everybody[0].cluster_id, everybody[0].cadence)
             return await fetched(lake, everybody[0], SPAN, asking, days=days, clock=clock)
 
-    return asyncio.run(whole())
+    return asyncio.run(fetch_span())
 
 
 def test_what_fits_two_clusters_goes_to_neither() -> None:

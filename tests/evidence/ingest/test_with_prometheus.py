@@ -37,33 +37,35 @@ HOUR = 3_600_000
 STEP = 15_000
 BYTES = "kafka_server_client_quota_byte_rate"
 CLIENTS = ("plain", 'x",user="admin', "ü\n*?\\", "a|b.*")
-MINE = label_matchers.parsed('cluster="orders"')
+OF_ORDERS = label_matchers.parsed('cluster="orders"')
 
 
 def recorded() -> dict[tuple[str, ...], list[tuple[int, str]]]:
     """Name, cluster and labels -> samples: two hours and a bit, one gap, NaN, strangers of another cluster."""
-    found: dict[tuple[str, ...], list[tuple[int, str]]] = {}
+    points_by_series: dict[tuple[str, ...], list[tuple[int, str]]] = {}
     for cluster in ("orders", "payments"):
         for broker in ("1", "2"):
             own = ("cluster", cluster, "instance", f"b{broker}:7071")
             times = [T + int(broker) * 137 + at * STEP for at in range(520) if not 100 <= at < 140]
-            found["up", *own] = [(at, "1") for at in times]
-            found["kafka_server_app_info", *own, "broker_id", broker] = [(at, "1") for at in times]
+            points_by_series["up", *own] = [(at, "1") for at in times]
+            points_by_series["kafka_server_app_info", *own, "broker_id", broker] = [
+                (at, "1") for at in times
+            ]
             for number, client in enumerate(CLIENTS):
                 tags = ("user", sanitized("al ice*"), "client_id", jmx(client), "type", "produce")
-                found[BYTES, *own, *tags] = [
+                points_by_series[BYTES, *own, *tags] = [
                     (at, "NaN" if (at // STEP) % 50 == 0 else str(float(at % 1000 + number)))
                     for at in times
                 ]
-    return found
+    return points_by_series
 
 
 def as_openmetrics(series: dict[tuple[str, ...], list[tuple[int, str]]]) -> str:
     lines = []
     for (name, *pairs), points in sorted(series.items()):
         escaped = (
-            one.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-            for one in pairs[1::2]
+            label_value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+            for label_value in pairs[1::2]
         )
         labels = ",".join(
             f'{label}="{value}"' for label, value in zip(pairs[::2], escaped, strict=True)
@@ -112,18 +114,18 @@ def stored(blocks: Path) -> Iterator[Stored]:
         yield server
 
 
-def told(samples: object) -> list[str]:
+def texts_of(samples: object) -> list[str]:
     """Samples as texts, so that NaN equals itself."""
     assert isinstance(samples, list)
     return sorted(map(repr, samples))
 
 
 def expected(cluster: str, from_ms: int, to_ms: int, name: str = BYTES) -> list[str]:
-    return told(
+    return texts_of(
         [
             (tuple(sorted(zip(pairs[::2], pairs[1::2], strict=True))), at, float(value))
-            for (found, *pairs), points in recorded().items()
-            if found == name and pairs[1] == cluster
+            for (metric, *pairs), points in recorded().items()
+            if metric == name and pairs[1] == cluster
             for at, value in points
             if from_ms <= at < to_ms
         ]
@@ -139,25 +141,25 @@ def fetch(
     window_ms: int = HOUR,
     bounds: PrometheusLimits | None = None,
 ) -> tuple[list[FetchedChunk], DropCounts]:
-    async def whole() -> tuple[list[FetchedChunk], DropCounts]:
+    async def read_chunks() -> tuple[list[FetchedChunk], DropCounts]:
         async with PrometheusClient(
             url, clock=FakeClock(), bounds=bounds or PrometheusLimits()
         ) as client:
-            wanted = [SeriesSelector(metric=name, matchers=MINE) for name in names]
-            reading = range_fetcher.chunks(client, wanted, from_ms, to_ms, window_ms=window_ms)
+            selectors = [SeriesSelector(metric=name, matchers=OF_ORDERS) for name in names]
+            reading = range_fetcher.chunks(client, selectors, from_ms, to_ms, window_ms=window_ms)
             async with contextlib.aclosing(reading):
-                return [one async for one in reading], client.counts
+                return [chunk async for chunk in reading], client.counts
 
-    return asyncio.run(whole())
+    return asyncio.run(read_chunks())
 
 
 def samples(chunks: list[FetchedChunk]) -> list[str]:
-    return told(
+    return texts_of(
         [
-            (tuple(sorted(one.labels.items())), at, value)
+            (tuple(sorted(series.labels.items())), at, value)
             for chunk in chunks
-            for one in chunk.series
-            for at, value in one.points
+            for series in chunk.series
+            for at, value in series.points
         ]
     )
 
@@ -199,20 +201,20 @@ def test_an_answer_larger_than_we_read_is_asked_in_parts(stored: Stored) -> None
 
 
 def test_the_dialect_is_found_and_the_points_are_those_of_the_cluster(stored: Stored) -> None:
-    async def whole() -> range_fetcher.DiscoveredSeries:
+    async def discover() -> range_fetcher.DiscoveredSeries:
         async with PrometheusClient(stored.url, clock=FakeClock()) as client:
-            return await range_fetcher.discovered(client, parser.shipped(), MINE, T, T + HOUR)
+            return await range_fetcher.discovered(client, parser.shipped(), OF_ORDERS, T, T + HOUR)
 
-    found = asyncio.run(whole())
-    dialect = parser.shipped().detected(found.labels)
+    discovered_series = asyncio.run(discover())
+    dialect = parser.shipped().detected(discovered_series.labels)
     assert dialect.name == "kquota"
-    source = ClusterSource(cluster="orders", cluster_id="ORDERS", matchers=MINE)
-    taken = PointCollector(ClusterMatcher([source]), dialect, read_ms=T + DAY)
-    chunks, _ = fetch(stored.url, T, T + HOUR, names=tuple(found.labels))
+    source = ClusterSource(cluster="orders", cluster_id="ORDERS", matchers=OF_ORDERS)
+    collector = PointCollector(ClusterMatcher([source]), dialect, read_ms=T + DAY)
+    chunks, _ = fetch(stored.url, T, T + HOUR, names=tuple(discovered_series.labels))
     for chunk in chunks:
         for series in chunk.series:
-            taken.add(series)
-    table = taken.tables()["ORDERS"]
+            collector.add(series)
+    table = collector.tables()["ORDERS"]
     assert set(table["client_id"].to_pylist()) == {"", *CLIENTS}
     assert set(table["user"].to_pylist()) == {"", "al ice*"}
     assert {
@@ -223,16 +225,16 @@ def test_the_dialect_is_found_and_the_points_are_those_of_the_cluster(stored: St
         ("b1:7071", 1.0),
         ("b2:7071", 2.0),
     }
-    assert taken.counts[DropReason.POINTS] == taken.counts[DropReason.SERIES] * 200
+    assert collector.counts[DropReason.POINTS] == collector.counts[DropReason.SERIES] * 200
 
 
 def test_a_query_that_the_server_does_not_take_is_told_in_its_words(stored: Stored) -> None:
-    async def whole() -> None:
+    async def ask() -> None:
         async with PrometheusClient(stored.url, clock=FakeClock()) as client:
             await client.raw("{bad", T, T + HOUR)
 
     with pytest.raises(TelemetryError, match="parse error") as refused:
-        asyncio.run(whole())
+        asyncio.run(ask())
     assert refused.value.status == 400
     assert not isinstance(refused.value, ResponseTooLarge)
 
@@ -254,8 +256,8 @@ def test_a_range_query_repeats_the_dead_and_the_file_says_so(
     counts = DropCounts()
     made_up = [
         at
-        for one in saved_responses.read(saved, counts)
-        for at, value in one.points
+        for series in saved_responses.read(saved, counts)
+        for at, value in series.points
         if T + 101 * STEP < at < T + 140 * STEP and not math.isnan(value)
     ]
     assert made_up
@@ -277,12 +279,12 @@ def test_what_promtool_dumps_is_what_went_in(blocks: Path, tmp_path: Path) -> No
 
     def read(path: Path) -> list[str]:
         counts = DropCounts()
-        found = [
-            (one.name, tuple(sorted(one.labels.items())), at, value)
-            for one in openmetrics.read(path, counts)
-            for at, value in one.points
+        point_rows = [
+            (series.name, tuple(sorted(series.labels.items())), at, value)
+            for series in openmetrics.read(path, counts)
+            for at, value in series.points
         ]
         assert not counts.partial, counts.lines()
-        return told(found)
+        return texts_of(point_rows)
 
     assert read(dump) == read(blocks / "recorded.txt")
