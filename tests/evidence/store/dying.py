@@ -51,15 +51,15 @@ WORKS: dict[str, Callable[[Path], None]] = {
 
 def die_before(number: int) -> None:
     """From now on the process lives for so many calls."""
-    left = number
+    remaining = number
 
     def dying(act: Callable[..., object]) -> Callable[..., object]:
-        def run(*given: object, **named: object) -> object:
-            nonlocal left
-            if left == 0:
+        def run(*arguments: object, **named: object) -> object:
+            nonlocal remaining
+            if remaining == 0:
                 os.kill(os.getpid(), signal.SIGKILL)
-            left -= 1
-            return act(*given, **named)
+            remaining -= 1
+            return act(*arguments, **named)
 
         return run
 

@@ -74,8 +74,10 @@ def published(
             }
             _commit_look(lake, cluster_id, last, named)
         if clients:
-            one = {canonical_parts_text([("client-id", client)]): 1.0 for client in clients}
-            _commit_look(lake, cluster_id, last - 1, one)
+            limits_by_entity = {
+                canonical_parts_text([("client-id", client)]): 1.0 for client in clients
+            }
+            _commit_look(lake, cluster_id, last - 1, limits_by_entity)
         return publish(
             lake,
             cluster_id,
@@ -105,8 +107,10 @@ def _table(table: Table, columns: Mapping[str, object], size: int) -> pa.Table:
     schema = arrow_tables.schema(table)
     return pa.table(
         {
-            name: pa.array(one if isinstance(one, list) else [one] * size, schema.field(name).type)
-            for name, one in columns.items()
+            name: pa.array(
+                column if isinstance(column, list) else [column] * size, schema.field(name).type
+            )
+            for name, column in columns.items()
         },
         schema=schema,
     )
@@ -191,7 +195,7 @@ def _entries(cluster_id: str, day: int, limits: Mapping[str, float]) -> pa.Table
             "entity_json": list(limits),
             "quota_key": "producer_byte_rate",
             "value": list(limits.values()),
-            "quota_units": [int(one) for one in limits.values()],
+            "quota_units": [int(limit) for limit in limits.values()],
             "value_state": "finite",
             "source": "test",
             "day": _day(day),

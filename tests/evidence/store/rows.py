@@ -37,7 +37,7 @@ def unit(table: Table, number: int = 0, cluster_id: str = CLUSTER) -> Unit:
 
 
 def table_of(table: Table, rows: Sequence[Mapping[str, object]]) -> pa.Table:
-    return pa.Table.from_pylist([dict(one) for one in rows], schema=arrow_tables.schema(table))
+    return pa.Table.from_pylist([dict(row) for row in rows], schema=arrow_tables.schema(table))
 
 
 def usage(

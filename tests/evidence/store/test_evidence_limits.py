@@ -42,32 +42,32 @@ def opened(to: rows.Watched) -> PublishedEvidence:
 
 
 def test_the_limits_of_the_whole_window_come_back(lake: Lake, to: rows.Watched) -> None:
-    found: dict[int, list[rows.Limit]] = {
+    limits_by_day: dict[int, list[rows.Limit]] = {
         0: [((("client-id", "app"),), "producer_byte_rate", 5.0)],
         1: [((("user", "alice"),), "producer_byte_rate", 7.0)],
     }
-    for number, limits in found.items():
+    for number, limits in limits_by_day.items():
         name = f"s{number}"
         lake.commit(rows.unit(SNAPSHOT, number), rows.snapshots(number, [(name, 0, 1, True)]), None)
         lake.commit(rows.unit(QUOTA_ENTRY, number), rows.entries(number, name, limits), None)
-    made = published(lake, to)
-    assert [one.source for one in made.of(QUOTA_ENTRY)] == ["s1", "s0"]
-    one = opened(to)
-    assert one.state is not None
-    assert set(one.state.limits) == {entity(user="alice")}
-    assert one.recorded is not None
-    assert [set(each.limits) for each in one.recorded.states] == [
+    latest = published(lake, to)
+    assert [part.source for part in latest.of(QUOTA_ENTRY)] == ["s1", "s0"]
+    evidence = opened(to)
+    assert evidence.state is not None
+    assert set(evidence.state.limits) == {entity(user="alice")}
+    assert evidence.recorded is not None
+    assert [set(each.limits) for each in evidence.recorded.states] == [
         {entity(user="alice")},
         {entity(client_id="app")},
     ]
-    assert not one.recorded.beyond
+    assert not evidence.recorded.beyond
 
 
 def test_keys_that_were_counted_in_too_many_ways_are_named_in_evidence(
     lake: Lake, to: rows.Watched
 ) -> None:
     looks = range(MOST_WAYS + 1)
-    told = [(f"s{n}", n, 2, True) for n in looks]
+    snapshots = [(f"s{n}", n, 2, True) for n in looks]
     tables = [
         rows.entries(
             0,
@@ -79,10 +79,10 @@ def test_keys_that_were_counted_in_too_many_ways_are_named_in_evidence(
         )
         for n in looks
     ]
-    lake.commit(rows.unit(SNAPSHOT), rows.snapshots(0, told), None)
+    lake.commit(rows.unit(SNAPSHOT), rows.snapshots(0, snapshots), None)
     lake.commit(rows.unit(QUOTA_ENTRY), pa.concat_tables(tables), None)
     published(lake, to)
-    found = opened(to)
-    assert found.recorded is not None
-    assert found.recorded.beyond == {Key.PRODUCER_BYTE_RATE}
-    assert any("limits changed too often" in one for one in found.note.partial)
+    evidence = opened(to)
+    assert evidence.recorded is not None
+    assert evidence.recorded.beyond == {Key.PRODUCER_BYTE_RATE}
+    assert any("limits changed too often" in reason for reason in evidence.note.partial)

@@ -24,13 +24,13 @@ def lake(tmp_path: Path) -> Lake:
 
 
 def committed(lake: Lake, unit: Unit, generations: int = 1) -> Manifest:
-    made = lake.manifest(unit)
+    manifest = lake.manifest(unit)
     number = (unit.day - rows.FIRST).days
     for at in range(generations):
         content = rows.usage(number, rates=(at,)) if unit.table is USAGE_SAMPLE else rows.up(number)
-        made = lake.commit(unit, content, made)
-    assert made is not None
-    return made
+        manifest = lake.commit(unit, content, manifest)
+    assert manifest is not None
+    return manifest
 
 
 def age(lake: Lake, older_ms: int, *, only: str = "") -> None:
@@ -64,8 +64,10 @@ def test_a_unit_goes_on_the_day_its_time_is_over(lake: Lake, table: Table) -> No
         committed(lake, rows.unit(table, number))
     age(lake, OLD)
     done = expired(lake.store, NOW)
-    assert [one.unit.day for one in lake.manifests(table)] == [rows.day(70), rows.day(99)]
-    assert [(one.table, one.units, one.files) for one in done.tables] == [(table.name, 2, 2)]
+    assert [manifest.unit.day for manifest in lake.manifests(table)] == [rows.day(70), rows.day(99)]
+    assert [
+        (table_expiry.table, table_expiry.units, table_expiry.files) for table_expiry in done.tables
+    ] == [(table.name, 2, 2)]
     assert len(lake.store.paths()) == 4
     assert expired(lake.store, NOW).tables == ()
 
@@ -125,9 +127,9 @@ def test_files_that_nobody_names_go_after_a_day_and_not_before(lake: Lake) -> No
 
 
 def _name(lake: Lake, unit: Unit) -> str:
-    made = lake.manifest(unit)
-    assert made is not None
-    return made.files[0].path.rpartition("/")[2]
+    manifest = lake.manifest(unit)
+    assert manifest is not None
+    return manifest.files[0].path.rpartition("/")[2]
 
 
 def test_a_dry_run_counts_the_same_and_removes_nothing(lake: Lake) -> None:
@@ -148,15 +150,15 @@ def test_other_numbers_of_days_can_be_asked_for(lake: Lake) -> None:
     committed(lake, rows.unit(TARGET_UP, 10))
     age(lake, OLD)
     assert expired(lake.store, NOW, {"usage_sample": 4}).total.units == 1
-    assert [one.unit.table.name for one in lake.manifests(TARGET_UP)] == ["target_up"]
+    assert [manifest.unit.table.name for manifest in lake.manifests(TARGET_UP)] == ["target_up"]
     for wrong in ({"nothing": 3}, {USAGE_5M.name: 0}):
         with pytest.raises(LakeError, match="cannot be kept for"):
             expired(lake.store, NOW, wrong)
 
 
-def spoiled(lake: Lake, made: Manifest) -> None:
-    content = json.loads(lake.store.get(made.path)) | {"schema_version": 9}
-    lake.store.put(made.path, json.dumps(content).encode())
+def spoiled(lake: Lake, manifest: Manifest) -> None:
+    content = json.loads(lake.store.get(manifest.path)) | {"schema_version": 9}
+    lake.store.put(manifest.path, json.dumps(content).encode())
 
 
 def test_nothing_of_a_table_is_removed_where_a_manifest_cannot_be_read(lake: Lake) -> None:
@@ -179,9 +181,9 @@ def test_a_table_that_cannot_be_read_does_not_keep_the_others(
     age(lake, OLD)
     dry = expired(lake.store, NOW, dry_run=True)
     done = expired(lake.store, NOW)
-    for one in (dry, done):
-        assert list(one.failures) == [bad.name]
-        assert [(at.table, at.units, at.files) for at in one.tables] == [(good.name, 1, 1)]
+    for report in (dry, done):
+        assert list(report.failures) == [bad.name]
+        assert [(at.table, at.units, at.files) for at in report.tables] == [(good.name, 1, 1)]
     assert lake.manifests(good) == ()
     assert len(lake.store.paths(bad.name)) == 4
 
@@ -202,7 +204,9 @@ def test_what_was_removed_before_it_went_wrong_is_told(tmp_path: Path) -> None:
     age(lake, OLD)
     done = expired(lake.store, NOW)
     assert list(done.failures) == ["usage_sample"]
-    assert [(one.table, one.units, one.files) for one in done.tables] == [("usage_sample", 1, 0)]
+    assert [
+        (table_expiry.table, table_expiry.units, table_expiry.files) for table_expiry in done.tables
+    ] == [("usage_sample", 1, 0)]
     assert done.total.size > 0
     assert lake.manifests(USAGE_SAMPLE) == ()
 
@@ -253,10 +257,10 @@ def test_a_file_that_is_committed_while_expiry_is_at_work_stays(tmp_path: Path) 
     age(lake, OLD)
     store.lake, store.unit = lake, unit
     assert expired(lake.store, NOW).total.units == 1
-    found = lake.manifest(unit)
-    assert found is not None
-    assert found.generation == 2
-    assert lake.read([found]).num_rows == 1
+    manifest = lake.manifest(unit)
+    assert manifest is not None
+    assert manifest.generation == 2
+    assert lake.read([manifest]).num_rows == 1
 
 
 def test_a_lake_in_memory_expires_too() -> None:

@@ -34,12 +34,12 @@ def copies(work: str, folder: Path) -> Iterator[Path]:
 def test_a_commit_that_is_killed_leaves_the_old_generation_or_the_new_one(tmp_path: Path) -> None:
     before = rows.lake_in(tmp_path / "before")
     before.commit(UNIT, rows.usage(), None)
-    seen = []
+    rates_of_copies = []
     for folder in copies("update", tmp_path):
         lake = rows.lake_in(folder)
-        found = lake.read(lake.manifests(USAGE_SAMPLE)).column("rate_units").to_pylist()
-        assert found in ([10, 20, 30], [7, 7])
-        seen.append(found)
+        rates = lake.read(lake.manifests(USAGE_SAMPLE)).column("rate_units").to_pylist()
+        assert rates in ([10, 20, 30], [7, 7])
+        rates_of_copies.append(rates)
         now = int(time.time_ns() // 1_000_000) + 2 * DAY_MS
         expired(lake.store, now, {})
         again = lake.update(UNIT, lambda _: UnitContent(rows=rows.usage(rates=(8,))))
@@ -50,30 +50,30 @@ def test_a_commit_that_is_killed_leaves_the_old_generation_or_the_new_one(tmp_pa
         }
         assert {path for path, _ in lake.store.paths(UNIT.folder)} == named
         assert not list(folder.rglob("*.new"))
-    assert (seen[0], seen[-1]) == ([10, 20, 30], [7, 7])
+    assert (rates_of_copies[0], rates_of_copies[-1]) == ([10, 20, 30], [7, 7])
 
 
 def _files(lake, path: str):
-    found = lake._read(path)
-    return found.files
+    manifest = lake._read(path)
+    return manifest.files
 
 
 def test_expiry_that_is_killed_never_brings_an_old_state_back(tmp_path: Path) -> None:
     before = rows.lake_in(tmp_path / "before")
-    made = before.commit(UNIT, rows.usage(), None)
+    last_manifest = before.commit(UNIT, rows.usage(), None)
     for rate in (1, 2):
-        made = before.commit(UNIT, rows.usage(rates=(rate,)), made)
-    seen = []
+        last_manifest = before.commit(UNIT, rows.usage(rates=(rate,)), last_manifest)
+    manifests = []
     for folder in copies("expire", tmp_path):
         lake = rows.lake_in(folder)
-        found = lake.manifest(UNIT)
-        assert found in (made, None)
-        seen.append(found)
-        if found:
-            assert lake.read([found]).column("rate_units").to_pylist() == [2]
+        manifest = lake.manifest(UNIT)
+        assert manifest in (last_manifest, None)
+        manifests.append(manifest)
+        if manifest:
+            assert lake.read([manifest]).column("rate_units").to_pylist() == [2]
         expired(lake.store, rows.at(10_000))
         assert lake.store.paths() == []
-    assert (seen[0], seen[-1]) == (made, None)
+    assert (manifests[0], manifests[-1]) == (last_manifest, None)
 
 
 def test_a_publication_that_is_killed_leaves_the_old_evidence_or_the_new_one(
@@ -87,17 +87,17 @@ def test_a_publication_that_is_killed_leaves_the_old_evidence_or_the_new_one(
     publisher.publish(
         lake, rows.CLUSTER, to, rows.at(0), rows.at(2), pace=cadence(30_000), now_ms=rows.at(2)
     )
-    seen = []
+    days_of_copies = []
     for copy in copies("publish", tmp_path):
         store = rows.lake_in(copy / "evidence").store
-        found = published_evidence.opened(store, rows.CLUSTER, rows.at(3), 2 * DAY_MS)
-        assert found.note.stale == ""
+        evidence = published_evidence.opened(store, rows.CLUSTER, rows.at(3), 2 * DAY_MS)
+        assert evidence.note.stale == ""
         bucket = bucket_of("alice")
-        samples = found.series(QuotaType.PRODUCE, [bucket])[bucket]["1"]
-        days = (found.note.to_ms - found.note.from_ms) // DAY_MS
+        samples = evidence.series(QuotaType.PRODUCE, [bucket])[bucket]["1"]
+        days = (evidence.note.to_ms - evidence.note.from_ms) // DAY_MS
         assert len(samples) == 3 * days
-        seen.append(days)
+        days_of_copies.append(days)
         dying.publish_again(copy)
         again = published_evidence.opened(store, rows.CLUSTER, rows.at(3), 2 * DAY_MS)
         assert again.note.to_ms == rows.at(3)
-    assert (seen[0], seen[-1]) == (2, 3)
+    assert (days_of_copies[0], days_of_copies[-1]) == (2, 3)

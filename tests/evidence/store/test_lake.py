@@ -49,10 +49,10 @@ def test_a_unit_is_committed_read_and_replaced(lake: Lake) -> None:
 
 
 def test_a_unit_without_rows_is_a_unit(lake: Lake) -> None:
-    made = lake.commit(UNIT, rows.usage(rates=()), None)
-    assert made.files == ()
-    assert lake.manifests(USAGE_SAMPLE) == (made,)
-    assert lake.read([made]).schema.equals(arrow_tables.schema(USAGE_SAMPLE))
+    manifest = lake.commit(UNIT, rows.usage(rates=()), None)
+    assert manifest.files == ()
+    assert lake.manifests(USAGE_SAMPLE) == (manifest,)
+    assert lake.read([manifest]).schema.equals(arrow_tables.schema(USAGE_SAMPLE))
 
 
 def test_whoever_comes_second_gets_a_conflict_and_leaves_nothing(lake: Lake) -> None:
@@ -70,13 +70,13 @@ def test_whoever_comes_second_gets_a_conflict_and_leaves_nothing(lake: Lake) -> 
 
 
 def test_a_generation_that_expired_cannot_be_created_anew(lake: Lake) -> None:
-    made = [lake.commit(UNIT, rows.usage(), None)]
+    manifests = [lake.commit(UNIT, rows.usage(), None)]
     for _ in range(3):
-        made.append(lake.commit(UNIT, rows.usage(), made[-1]))
-    lake.store.delete([made[0].path, made[1].path])
+        manifests.append(lake.commit(UNIT, rows.usage(), manifests[-1]))
+    lake.store.delete([manifests[0].path, manifests[1].path])
     with pytest.raises(LakeConflict):
-        lake.commit(UNIT, rows.usage(), made[0])
-    assert lake.manifest(UNIT) == made[-1]
+        lake.commit(UNIT, rows.usage(), manifests[0])
+    assert lake.manifest(UNIT) == manifests[-1]
 
 
 def test_rows_of_another_cluster_or_day_are_refused(lake: Lake) -> None:
@@ -102,22 +102,22 @@ def test_update_reads_makes_and_commits(lake: Lake) -> None:
 def test_update_begins_again_after_a_conflict_with_pauses_that_grow_and_gives_up_in_the_end(
     tmp_path: Path,
 ) -> None:
-    other = rows.lake_in(tmp_path)
+    second_lake = rows.lake_in(tmp_path)
     pauses: list[float] = []
-    lake = Lake(other.store, clock=FakeClock(), run_id="a", pause=pauses.append)
-    seen: list[int] = []
+    lake = Lake(second_lake.store, clock=FakeClock(), run_id="a", pause=pauses.append)
+    generations: list[int] = []
 
     def disturbed(until: int) -> Callable[[Manifest | None], UnitContent]:
         def make(before: Manifest | None) -> UnitContent:
-            seen.append(before.generation if before else 0)
-            if len(seen) <= until:
-                other.commit(UNIT, rows.usage(), before)
+            generations.append(before.generation if before else 0)
+            if len(generations) <= until:
+                second_lake.commit(UNIT, rows.usage(), before)
             return UnitContent(rows=rows.usage(rates=(99,)))
 
         return make
 
     assert lake.update(UNIT, disturbed(2)).generation == 3
-    assert seen == [0, 1, 2]
+    assert generations == [0, 1, 2]
     assert len(pauses) == 2
     assert 0.025 <= pauses[0] <= 0.075
     assert 0.05 <= pauses[1] <= 0.15
@@ -132,18 +132,20 @@ def test_files_that_others_wrote_are_committed_as_they_are(lake: Lake) -> None:
         path = f"{UNIT.folder}/{lake.new_name()}-{number}.parquet"
         lake.store.put(path, parquet_files.write_parquet(USAGE_SAMPLE, rows.usage(users=(user,))))
         paths.append(path)
-    made = lake.commit_files(UNIT, [lake.measure_file(path) for path in reversed(paths)], None)
-    assert [(one.path, one.rows) for one in made.files] == [(path, 3) for path in sorted(paths)]
-    assert sorted(set(lake.read([made]).column("user").to_pylist())) == ["a", "b"]
+    manifest = lake.commit_files(UNIT, [lake.measure_file(path) for path in reversed(paths)], None)
+    assert [(file.path, file.rows) for file in manifest.files] == [
+        (path, 3) for path in sorted(paths)
+    ]
+    assert sorted(set(lake.read([manifest]).column("user").to_pylist())) == ["a", "b"]
     again = lake.update(UNIT, lambda before: UnitContent(files=before.files if before else ()))
-    assert again.files == made.files
+    assert again.files == manifest.files
     lake.store.put("broken.parquet", b"PAR1")
     with pytest.raises(LakeDamaged, match="is not a complete Parquet file"):
         lake.measure_file("broken.parquet")
     with pytest.raises(LakeError, match="of rows or of files"):
-        UnitContent(rows=rows.usage(), files=made.files)
+        UnitContent(rows=rows.usage(), files=manifest.files)
     with pytest.raises(LakeError, match="cannot come before"):
-        lake.commit_files(rows.unit(USAGE_SAMPLE, 1), (), made)
+        lake.commit_files(rows.unit(USAGE_SAMPLE, 1), (), manifest)
 
 
 def test_units_are_chosen_by_cluster_and_day_with_one_listing(tmp_path: Path) -> None:
@@ -159,14 +161,14 @@ def test_units_are_chosen_by_cluster_and_day_with_one_listing(tmp_path: Path) ->
     store.put(f"usage_sample/_units/b/{rows.day(0)}/notes.txt", b"somebody's")
     store.put("usage_sample/_units/b/today/0000000001.json", b"no day")
     store.listings, store.found = 0, []
-    found = lake.manifests(USAGE_SAMPLE)
-    assert [(one.unit.cluster_id, one.unit.day) for one in found] == [
+    manifests = lake.manifests(USAGE_SAMPLE)
+    assert [(manifest.unit.cluster_id, manifest.unit.day) for manifest in manifests] == [
         (cluster, rows.day(number)) for cluster in ("_c", "a/b", "b") for number in range(5)
     ]
-    assert {one.generation for one in found} == {2}
+    assert {manifest.generation for manifest in manifests} == {2}
     assert (store.listings, len(store.found)) == (1, 15)
     some = lake.manifests(USAGE_SAMPLE, ["a/b", "b", "none"], rows.day(1), rows.day(3))
-    assert [(one.unit.cluster_id, one.unit.day) for one in some] == [
+    assert [(manifest.unit.cluster_id, manifest.unit.day) for manifest in some] == [
         (cluster, rows.day(number)) for cluster in ("a/b", "b") for number in (1, 2, 3)
     ]
     assert lake.manifests(USAGE_SAMPLE, []) == ()
@@ -177,11 +179,11 @@ def test_rows_and_columns_are_chosen_and_nothing_at_all_has_the_columns_of_the_t
 ) -> None:
     for number in range(3):
         lake.commit(rows.unit(USAGE_SAMPLE, number), rows.usage(number), None)
-    found = lake.read(
+    table = lake.read(
         lake.manifests(USAGE_SAMPLE), ["ts_ms", "rate_units"], pc.field("ts_ms") >= rows.at(2)
     )
-    assert found.column("rate_units").to_pylist() == [10, 20, 30]
-    assert found.column_names == ["ts_ms", "rate_units"]
+    assert table.column("rate_units").to_pylist() == [10, 20, 30]
+    assert table.column_names == ["ts_ms", "rate_units"]
     assert lake.read([], ["day"], table=USAGE_SAMPLE).column_names == ["day"]
     assert lake.read([]).num_columns == 0
     up = lake.commit(rows.unit(TARGET_UP), rows.up(), None)
@@ -190,10 +192,10 @@ def test_rows_and_columns_are_chosen_and_nothing_at_all_has_the_columns_of_the_t
 
 
 def test_a_file_that_is_missing_cut_off_or_altered_is_named(lake: Lake) -> None:
-    made = lake.commit(UNIT, rows.usage(), None)
-    (file,) = made.files
+    manifest = lake.commit(UNIT, rows.usage(), None)
+    (file,) = manifest.files
     good = lake.store.get(file.path)
-    for content, said in (
+    for content, message in (
         (good[:-1], f"has {len(good) - 1} bytes where {len(good)} were committed"),
         (good[:-9] + b"x" + good[-8:], "has other bytes than were committed"),
         (None, "a manifest names this file, and it is not there"),
@@ -202,8 +204,8 @@ def test_a_file_that_is_missing_cut_off_or_altered_is_named(lake: Lake) -> None:
             lake.store.delete([file.path])
         else:
             lake.store.put(file.path, content)
-        with pytest.raises(LakeDamaged, match=said) as caught:
-            lake.read([made])
+        with pytest.raises(LakeDamaged, match=message) as caught:
+            lake.read([manifest])
         assert caught.value.path.endswith(file.path)
         assert caught.value.hint
 
@@ -211,21 +213,21 @@ def test_a_file_that_is_missing_cut_off_or_altered_is_named(lake: Lake) -> None:
 def test_this_schema_version_and_the_one_before_are_read_and_the_next_is_refused(
     lake: Lake,
 ) -> None:
-    made = lake.commit(UNIT, rows.usage(), None)
-    rewrite(lake, made.path, schema_version=0)
+    manifest = lake.commit(UNIT, rows.usage(), None)
+    rewrite(lake, manifest.path, schema_version=0)
     assert lake.read(lake.manifests(USAGE_SAMPLE)).num_rows == 3
-    rewrite(lake, made.path, schema_version=2)
+    rewrite(lake, manifest.path, schema_version=2)
     for act in (lambda: lake.manifest(UNIT), lambda: lake.manifests(USAGE_SAMPLE)):
         with pytest.raises(LakeDamaged, match="schema version 2; this program reads 0 and 1"):
             act()
 
 
 def test_a_manifest_in_the_wrong_place_is_refused(lake: Lake) -> None:
-    made = lake.commit(UNIT, rows.usage(), None)
-    other = rows.unit(USAGE_SAMPLE, 1)
-    lake.store.put(other.generation(1), lake.store.get(made.path))
+    manifest = lake.commit(UNIT, rows.usage(), None)
+    second_unit = rows.unit(USAGE_SAMPLE, 1)
+    lake.store.put(second_unit.generation(1), lake.store.get(manifest.path))
     with pytest.raises(LakeDamaged, match=r"is of .*, not of "):
-        lake.manifest(other)
+        lake.manifest(second_unit)
     with pytest.raises(LakeDamaged, match="in the wrong place"):
         lake.manifests(USAGE_SAMPLE)
 
@@ -235,8 +237,8 @@ def appended(lake: Lake, name: str, times: int) -> None:
 
     def one_more(before: Manifest | None) -> UnitContent:
         had = lake.read([before] if before else [], table=USAGE_SAMPLE)
-        mine = rows.usage(users=(f"{name}-{had.num_rows}",), rates=(1,))
-        return UnitContent(rows=pa.concat_tables([had, mine]))
+        new_rows = rows.usage(users=(f"{name}-{had.num_rows}",), rates=(1,))
+        return UnitContent(rows=pa.concat_tables([had, new_rows]))
 
     for _ in range(times):
         lake.update(UNIT, one_more)
@@ -247,11 +249,11 @@ def assert_nothing_was_lost(lake: Lake, total: int) -> None:
     assert newest is not None
     assert (newest.generation, newest.rows) == (total, total)
     numbers = sorted(
-        int(one.partition("-")[2]) for one in lake.read([newest]).column("user").to_pylist()
+        int(user.partition("-")[2]) for user in lake.read([newest]).column("user").to_pylist()
     )
     assert numbers == list(range(total))
-    listed = [path for path, _ in lake.store.paths(UNIT.folder)]
-    assert len(listed) == total  # whoever lost took its file away
+    paths = [path for path, _ in lake.store.paths(UNIT.folder)]
+    assert len(paths) == total  # whoever lost took its file away
 
 
 @pytest.mark.parametrize("uri", ["memory://", "folder"])
@@ -262,10 +264,10 @@ def test_threads_that_race_on_a_unit_lose_nothing(uri: str, tmp_path: Path) -> N
         threading.Thread(target=appended, args=(lake, f"t{n}", TRIES - 1))
         for n, lake in enumerate(lakes)
     ]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     assert_nothing_was_lost(lakes[0], 2 * (TRIES - 1))
 
 
@@ -276,11 +278,11 @@ def race(folder: str, name: str, times: int) -> None:
 def test_processes_that_race_on_a_unit_lose_nothing(tmp_path: Path) -> None:
     start = multiprocessing.get_context("spawn").Process
     processes = [start(target=race, args=(str(tmp_path), f"p{n}", TRIES - 1)) for n in range(2)]
-    for one in processes:
-        one.start()
-    for one in processes:
-        one.join()
-    assert [one.exitcode for one in processes] == [0, 0]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    assert [process.exitcode for process in processes] == [0, 0]
     assert_nothing_was_lost(rows.lake_in(tmp_path), 2 * (TRIES - 1))
 
 
@@ -289,18 +291,18 @@ def test_of_many_that_create_the_same_generation_exactly_one_wins(lake: Lake) ->
     barrier = threading.Barrier(8)
 
     def create(number: int) -> None:
-        other = Lake(lake.store, clock=FakeClock(), run_id=f"r{number}")
+        own_lake = Lake(lake.store, clock=FakeClock(), run_id=f"r{number}")
         _ = barrier.wait()
         try:
-            outcomes.append(other.commit(UNIT, rows.usage(rates=(number,)), None).generation)
+            outcomes.append(own_lake.commit(UNIT, rows.usage(rates=(number,)), None).generation)
         except LakeConflict:
             outcomes.append(None)
 
     threads = [threading.Thread(target=create, args=(number,)) for number in range(8)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     assert sorted(outcomes, key=str) == [1, *[None] * 7]
     assert lake.read(lake.manifests(USAGE_SAMPLE)).num_rows == 1
 
@@ -317,14 +319,14 @@ def test_readers_during_commits_see_one_generation_and_never_a_mixture(lake: Lak
 
     writer = threading.Thread(target=write)
     writer.start()
-    seen: list[int] = []
-    while not ended.is_set() or len(seen) < 2:
-        found = lake.read(lake.manifests(USAGE_SAMPLE)).column("rate_units").to_pylist()
-        assert len(found) == 10
-        assert len(set(found)) == 1
-        seen.append(found[0])
+    rates_read: list[int] = []
+    while not ended.is_set() or len(rates_read) < 2:
+        rates = lake.read(lake.manifests(USAGE_SAMPLE)).column("rate_units").to_pylist()
+        assert len(rates) == 10
+        assert len(set(rates)) == 1
+        rates_read.append(rates[0])
     writer.join()
-    assert seen == sorted(seen)
+    assert rates_read == sorted(rates_read)
 
 
 def test_a_lake_has_a_name_of_its_own_unless_it_is_given_one(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from reconciler.evidence.store.manifest import (
 from reconciler.usage.tables import SCHEMA_VERSION, TARGET_UP, USAGE_SAMPLE
 from tests.evidence.store import rows
 
-WHOLE = Manifest(
+COMPLETE = Manifest(
     unit=rows.unit(TARGET_UP),
     generation=7,
     schema_version=SCHEMA_VERSION,
@@ -31,30 +31,34 @@ WHOLE = Manifest(
 
 
 def changed(**fields: object) -> bytes:
-    found: dict[str, Any] = json.loads(WHOLE.json()) | fields
-    return json.dumps({name: value for name, value in found.items() if value is not ...}).encode()
+    document: dict[str, Any] = json.loads(COMPLETE.json()) | fields
+    return json.dumps(
+        {name: value for name, value in document.items() if value is not ...}
+    ).encode()
 
 
 def test_a_manifest_is_read_as_it_was_written() -> None:
-    assert manifest.read(WHOLE.json(), "x", WHOLE.unit) == WHOLE
-    assert WHOLE.path == f"target_up/_units/{rows.CLUSTER}/2025-03-01/0000000007.json"
-    assert WHOLE.rows == 2
+    assert manifest.read(COMPLETE.json(), "x", COMPLETE.unit) == COMPLETE
+    assert COMPLETE.path == f"target_up/_units/{rows.CLUSTER}/2025-03-01/0000000007.json"
+    assert COMPLETE.rows == 2
 
 
 def test_the_coverage_of_brokers_is_no_state_and_is_kept_where_it_always_was() -> None:
-    made = replace(WHOLE, counts=counts_of({"filled": 3, "no_up": 0}, {"1": 1_000_000, "2 b": 0}))
-    again = manifest.read(made.json(), "x")
+    with_coverage = replace(
+        COMPLETE, counts=counts_of({"filled": 3, "no_up": 0}, {"1": 1_000_000, "2 b": 0})
+    )
+    again = manifest.read(with_coverage.json(), "x")
     assert again.states == {"filled": 3}
     assert again.coverage == {"1": 1_000_000, "2 b": 0}
     assert again.counts["covered_ppm 1"] == 1_000_000  # manifests of earlier runs say it so
-    assert states_of_all([again, WHOLE, again]) == {"filled": 6, "gaps": 3}
+    assert states_of_all([again, COMPLETE, again]) == {"filled": 6, "gaps": 3}
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (b"", "is empty"),
-        (WHOLE.json()[:-20], "is not JSON"),
+        (COMPLETE.json()[:-20], "is not JSON"),
         (b"[]", "is not a JSON object"),
         (b"[" * 100_000, "is not JSON"),
         (b'{"format": "a", "format": "b"}', "duplicate name in an object"),
@@ -81,11 +85,11 @@ def test_the_coverage_of_brokers_is_no_state_and_is_kept_where_it_always_was() -
         (changed(cluster_id="other"), "is of target_up of other"),
     ],
 )
-def test_whatever_is_wrong_is_named_with_the_file(content: bytes, said: str) -> None:
+def test_whatever_is_wrong_is_named_with_the_file(content: bytes, message: str) -> None:
     with pytest.raises(LakeDamaged) as caught:
-        manifest.read(content, "some/file", WHOLE.unit)
+        manifest.read(content, "some/file", COMPLETE.unit)
     assert str(caught.value).startswith("some/file: ")
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +108,7 @@ def test_the_version_before_is_read() -> None:
 def test_older_versions_are_refused_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(manifest, "SCHEMA_VERSION", 3)
     with pytest.raises(LakeDamaged, match="schema version 1; this program reads 2 and 3") as caught:
-        manifest.read(WHOLE.json(), "x")
+        manifest.read(COMPLETE.json(), "x")
     assert "make it again" in caught.value.hint
 
 
@@ -115,14 +119,16 @@ def test_a_newer_version_says_upgrade() -> None:
 
 
 @given(st.text(min_size=1), st.text(min_size=1))
-def test_names_in_paths_are_safe_and_different_names_stay_different(one: str, other: str) -> None:
-    for name in (one, other):
+def test_names_in_paths_are_safe_and_different_names_stay_different(
+    first: str, second: str
+) -> None:
+    for name in (first, second):
         safe = manifest.safe(name)
         assert safe.isascii()
         assert not set(safe) & set('/%\\:*?"<>|{}[] #&=')
         assert safe[0] not in "._"
         assert manifest.is_inside(safe)
-    assert (manifest.safe(one) == manifest.safe(other)) == (one == other)
+    assert (manifest.safe(first) == manifest.safe(second)) == (first == second)
 
 
 @pytest.mark.parametrize(

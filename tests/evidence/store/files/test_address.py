@@ -5,7 +5,7 @@ from reconciler.evidence.store.files import address
 
 
 @pytest.mark.parametrize(
-    ("typed", "scheme", "shown"),
+    ("typed", "scheme", "redacted"),
     [
         ("/srv/lake/", "file", "/srv/lake"),
         ("file:///srv/my%20lake", "file", "/srv/my lake"),
@@ -19,14 +19,16 @@ from reconciler.evidence.store.files import address
         ("https://me:secret@host/evidence", "https", "https://(hidden)@host/evidence"),
     ],
 )
-def test_addresses_are_read_and_shown_without_secrets(typed: str, scheme: str, shown: str) -> None:
-    found = address.parsed(typed)
-    assert (found.scheme, found.redacted_text) == (scheme, shown)
-    assert "secret" not in found.redacted_text
+def test_addresses_are_read_and_shown_without_secrets(
+    typed: str, scheme: str, redacted: str
+) -> None:
+    lake_address = address.parsed(typed)
+    assert (lake_address.scheme, lake_address.redacted_text) == (scheme, redacted)
+    assert "secret" not in lake_address.redacted_text
 
 
 @pytest.mark.parametrize(
-    ("typed", "said"),
+    ("typed", "message"),
     [
         ("", "the address is empty"),
         ("ftp://host/x", "ftp:// is not known here"),
@@ -37,10 +39,10 @@ def test_addresses_are_read_and_shown_without_secrets(typed: str, scheme: str, s
         ("file://elsewhere/x", "a file address names no host"),
     ],
 )
-def test_what_is_no_address_is_told_with_a_hint(typed: str, said: str) -> None:
+def test_what_is_no_address_is_told_with_a_hint(typed: str, message: str) -> None:
     with pytest.raises(LakeError) as caught:
         address.parsed(typed)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert caught.value.hint
     assert "secret" not in str(caught.value)
 

@@ -15,19 +15,19 @@ GROWN = Table(
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=list(TABLES))
 def test_every_table_has_a_schema_with_exact_nullability(table: Table) -> None:
-    found = arrow_tables.schema(table)
-    assert found.names == list(table.names)
-    assert [one.nullable for one in found] == [one.null for one in table.columns]
-    assert found.metadata == {b"kquota.table": table.name.encode(), b"kquota.schema_version": b"1"}
-    assert arrow_tables.conformed(table, found.empty_table()).schema.equals(
-        found, check_metadata=True
+    schema = arrow_tables.schema(table)
+    assert schema.names == list(table.names)
+    assert [column.nullable for column in schema] == [column.null for column in table.columns]
+    assert schema.metadata == {b"kquota.table": table.name.encode(), b"kquota.schema_version": b"1"}
+    assert arrow_tables.conformed(table, schema.empty_table()).schema.equals(
+        schema, check_metadata=True
     )
 
 
 def test_a_nullable_column_of_a_later_version_is_null_where_it_is_missing() -> None:
-    found = arrow_tables.conformed(GROWN, rows.up())
-    assert found.column("since").to_pylist() == [None] * 3
-    assert found.schema.equals(arrow_tables.schema(GROWN))
+    table = arrow_tables.conformed(GROWN, rows.up())
+    assert table.column("since").to_pylist() == [None] * 3
+    assert table.schema.equals(arrow_tables.schema(GROWN))
 
 
 def test_other_spellings_of_texts_are_taken_and_order_of_columns_does_not_matter() -> None:
@@ -46,7 +46,7 @@ def test_other_spellings_of_texts_are_taken_and_order_of_columns_does_not_matter
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (lambda t: t.drop_columns(["up"]), "the column 'up' of target_up is missing"),
         (lambda t: t.append_column("x", t["up"]), "target_up has no column 'x'"),
@@ -68,18 +68,18 @@ def test_other_spellings_of_texts_are_taken_and_order_of_columns_does_not_matter
         ),
     ],
 )
-def test_what_does_not_fit_is_refused_by_file_and_column(change, said: str) -> None:
+def test_what_does_not_fit_is_refused_by_file_and_column(change, message: str) -> None:
     with pytest.raises(LakeDamaged) as caught:
         arrow_tables.conformed(TARGET_UP, change(rows.up()), "some/file.parquet")
     assert str(caught.value).startswith("some/file.parquet: ")
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_lists_of_texts_keep_their_elements() -> None:
     table = Table(name="x", columns=(Column(name="rules", kind=ColumnKind.TEXTS),), key=("rules",))
-    found = arrow_tables.conformed(table, pa.table({"rules": pa.array([["a", "b"], []])}))
-    assert found.column("rules").to_pylist() == [["a", "b"], []]
-    assert not found.schema.field("rules").type.value_field.nullable
+    conformed_table = arrow_tables.conformed(table, pa.table({"rules": pa.array([["a", "b"], []])}))
+    assert conformed_table.column("rules").to_pylist() == [["a", "b"], []]
+    assert not conformed_table.schema.field("rules").type.value_field.nullable
 
 
 def test_a_sample_may_lack_what_the_table_says_may_be_null() -> None:

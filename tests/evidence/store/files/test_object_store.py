@@ -66,7 +66,7 @@ def test_listings_are_sorted_and_keep_to_whole_parts_of_paths(place: FileStore) 
     assert place.paths("t") == [("t/a/x", 2), ("t/b", 2), ("t/~5Fc/y", 2)]
     assert place.paths("nothing") == []
     assert len(place.paths()) == 4
-    assert all(one.modified_ms > 1_700_000_000_000 for one in place.stored())
+    assert all(file.modified_ms > 1_700_000_000_000 for file in place.stored())
 
 
 def test_removing_takes_files_that_are_not_there(place: FileStore) -> None:
@@ -150,9 +150,15 @@ def test_a_folder_of_somebody_else_is_told_with_a_hint() -> None:
         finally:
             folder.chmod(0o755)
             (folder / "a").chmod(0o755)
-    ours = "True check who owns the folder, and whether this user may write to it"
-    theirs = "True check who owns the files"
-    assert done.stdout.splitlines() == [ours, ours, ours, theirs, theirs]
+    folder_hint = "True check who owns the folder, and whether this user may write to it"
+    files_hint = "True check who owns the files"
+    assert done.stdout.splitlines() == [
+        folder_hint,
+        folder_hint,
+        folder_hint,
+        files_hint,
+        files_hint,
+    ]
 
 
 KILLED = """
@@ -208,8 +214,8 @@ class Web(http.server.SimpleHTTPRequestHandler):
 
 @pytest.fixture
 def web(tmp_path: Path) -> Iterator[str]:
-    def handler(*given: object) -> Web:
-        return Web(*given, directory=str(tmp_path))
+    def handler(*arguments: object) -> Web:
+        return Web(*arguments, directory=str(tmp_path))
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever)

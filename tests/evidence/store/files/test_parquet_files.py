@@ -16,34 +16,35 @@ from tests.evidence.store import rows
 NAMES = st.text(st.characters(codec="utf-8"), max_size=6)
 
 
-def read(content: bytes, **wanted: object) -> pa.Table:
-    return parquet_files.read(USAGE_SAMPLE, content, path="some/file", **wanted)
+def read(content: bytes, **options: object) -> pa.Table:
+    return parquet_files.read(USAGE_SAMPLE, content, path="some/file", **options)
 
 
 @given(st.lists(NAMES, min_size=1, max_size=8, unique=True), st.randoms(use_true_random=False))
 def test_the_same_rows_in_any_order_give_the_same_bytes_sorted_by_the_key(
     users: list[str], chance: random.Random
 ) -> None:
-    whole = rows.usage(users=users, brokers=("1", "10", "2"))
-    order = list(range(whole.num_rows))
+    table = rows.usage(users=users, brokers=("1", "10", "2"))
+    order = list(range(table.num_rows))
     chance.shuffle(order)
-    content = parquet_files.write_parquet(USAGE_SAMPLE, whole)
-    assert parquet_files.write_parquet(USAGE_SAMPLE, whole.take(order)) == content
-    found = read(content).to_pylist()
-    keys = [tuple(row[name] for name in USAGE_SAMPLE.key) for row in found]
+    content = parquet_files.write_parquet(USAGE_SAMPLE, table)
+    assert parquet_files.write_parquet(USAGE_SAMPLE, table.take(order)) == content
+    sorted_rows = read(content).to_pylist()
+    keys = [tuple(row[name] for name in USAGE_SAMPLE.key) for row in sorted_rows]
     # Arrow compares texts by their bytes; so do Spark and Parquet's statistics.
     assert keys == sorted(
-        keys, key=lambda key: [str(one).encode() if isinstance(one, str) else one for one in key]
+        keys,
+        key=lambda key: [str(value).encode() if isinstance(value, str) else value for value in key],
     )
-    assert len(found) == whole.num_rows
+    assert len(sorted_rows) == table.num_rows
 
 
 def test_rows_of_equal_keys_are_ordered_by_the_rest() -> None:
-    one = rows.usage(rates=(5, 6, 7))
-    same = one.set_column(7, "ts_ms", pa.array([1, 1, 1]))
-    assert parquet_files.write_parquet(USAGE_SAMPLE, same) == parquet_files.write_parquet(
-        USAGE_SAMPLE, same.take([2, 0, 1])
-    )
+    table = rows.usage(rates=(5, 6, 7))
+    table_of_equal_keys = table.set_column(7, "ts_ms", pa.array([1, 1, 1]))
+    assert parquet_files.write_parquet(
+        USAGE_SAMPLE, table_of_equal_keys
+    ) == parquet_files.write_parquet(USAGE_SAMPLE, table_of_equal_keys.take([2, 0, 1]))
 
 
 def test_numbers_that_are_not_a_number_survive() -> None:
@@ -67,30 +68,35 @@ def test_numbers_that_are_not_a_number_survive() -> None:
             for at, value in enumerate(values)
         ],
     )
-    found = parquet_files.read(POINT, parquet_files.write_parquet(POINT, table), path="x")
-    assert [repr(one) for one in found.column("value").to_pylist()] == ["nan", "inf", "-0.0"]
+    stored_table = parquet_files.read(POINT, parquet_files.write_parquet(POINT, table), path="x")
+    assert [repr(number) for number in stored_table.column("value").to_pylist()] == [
+        "nan",
+        "inf",
+        "-0.0",
+    ]
 
 
 def test_a_file_has_compressed_row_groups_with_statistics_checksums_and_says_its_order() -> None:
     many = pa.concat_tables([rows.usage(users=[f"u{n}" for n in range(700)], rates=range(100))])
     content = parquet_files.write_parquet(USAGE_SAMPLE, many)
-    found = pq.ParquetFile(pa.BufferReader(content))
-    assert [found.metadata.row_group(at).num_rows for at in range(2)] == [65_536, 4_464]
-    column = found.metadata.row_group(0).column(USAGE_SAMPLE.names.index("user"))
+    file = pq.ParquetFile(pa.BufferReader(content))
+    assert [file.metadata.row_group(at).num_rows for at in range(2)] == [65_536, 4_464]
+    column = file.metadata.row_group(0).column(USAGE_SAMPLE.names.index("user"))
     assert (column.compression, column.has_dictionary_page) == ("ZSTD", True)
     assert column.statistics.min == "u0"
     names = [
-        USAGE_SAMPLE.names[one.column_index] for one in found.metadata.row_group(0).sorting_columns
+        USAGE_SAMPLE.names[sorting_column.column_index]
+        for sorting_column in file.metadata.row_group(0).sorting_columns
     ]
     assert tuple(names) == USAGE_SAMPLE.key
-    assert found.schema_arrow.equals(arrow_tables.schema(USAGE_SAMPLE), check_metadata=True)
+    assert file.schema_arrow.equals(arrow_tables.schema(USAGE_SAMPLE), check_metadata=True)
 
 
 def test_columns_and_rows_are_chosen() -> None:
     content = parquet_files.write_parquet(USAGE_SAMPLE, rows.usage(users=("a", "b")))
     where = (pc.field("user") == "b") & (pc.field("rate_units") > 10)
-    found = read(content, columns=["rate_units", "user"], row_filter=where)
-    assert found.to_pylist() == [{"rate_units": 20, "user": "b"}, {"rate_units": 30, "user": "b"}]
+    table = read(content, columns=["rate_units", "user"], row_filter=where)
+    assert table.to_pylist() == [{"rate_units": 20, "user": "b"}, {"rate_units": 30, "user": "b"}]
     with pytest.raises(LakeError, match="has no column 'nothing'"):
         read(content, columns=["nothing"])
 
@@ -102,8 +108,8 @@ def test_row_groups_that_cannot_hold_the_rows_are_not_decoded() -> None:
     begin = group.column(0).dictionary_page_offset
     end = group.column(group.num_columns - 1).data_page_offset
     content[begin:end] = b"\xff" * (end - begin)
-    found = read(bytes(content), row_filter=pc.field("user") == "u699")
-    assert found.num_rows == 100
+    table = read(bytes(content), row_filter=pc.field("user") == "u699")
+    assert table.num_rows == 100
     with pytest.raises(LakeDamaged, match="is not a complete Parquet file"):
         read(bytes(content))
 
@@ -128,10 +134,10 @@ def test_a_flipped_bit_anywhere_in_the_pages_is_found() -> None:
         flipped = bytearray(content)
         flipped[place] ^= 1
         try:
-            found = parquet_files.read(TARGET_UP, bytes(flipped), path="x")
+            table = parquet_files.read(TARGET_UP, bytes(flipped), path="x")
         except LakeDamaged:
             continue
-        assert found.equals(good)  # a bit that means nothing to readers
+        assert table.equals(good)  # a bit that means nothing to readers
 
 
 def test_size_and_digest_are_compared() -> None:
