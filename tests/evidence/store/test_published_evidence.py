@@ -77,39 +77,39 @@ def test_what_was_published_comes_back(lake: Lake, to: rows.Watched) -> None:
     ]
     lake.commit(rows.unit(SNAPSHOT), rows.snapshots(0, [("s", 0, 2, True)]), None)
     lake.commit(rows.unit(QUOTA_ENTRY), rows.entries(0, "s", limits), None)
-    made = published(lake, to, users=("alice", "bob"), brokers=("1", "2"))
-    found = opened(to)
-    note = found.note
+    latest = published(lake, to, users=("alice", "bob"), brokers=("1", "2"))
+    evidence = opened(to)
+    note = evidence.note
     assert (note.stale, note.source, note.cluster_id) == ("", to.display_path(LATEST), rows.CLUSTER)
     assert (note.from_ms, note.to_ms, note.made_ms) == (rows.at(0), rows.at(2), rows.at(2))
     assert (note.step_ms, note.snapshot_id, note.partial) == (30_000, "s", ())
-    assert (note.coverage_ppm, note.counts) == (made.coverage_ppm, made.counts)
-    kept = {
+    assert (note.coverage_ppm, note.counts) == (latest.coverage_ppm, latest.counts)
+    earlier_counts = {
         "covered_ppm 1": 28_000_000,
         "days_missing": 0,
         f"{latest_pointer.BEYOND} request_percentage": 1,
     }
-    earlier = replace(made, counts={**made.counts, **kept})
+    earlier = replace(latest, counts={**latest.counts, **earlier_counts})
     to.put(LATEST, earlier.json())
-    assert opened(to).note.counts == made.counts
-    assert found.cadence == PACE
-    assert found.state is not None
-    assert found.state.value(entity(user="alice"), Key.PRODUCER_BYTE_RATE) == 5.0
-    assert len(found.state.foreign_entities) == 1
+    assert opened(to).note.counts == latest.counts
+    assert evidence.cadence == PACE
+    assert evidence.state is not None
+    assert evidence.state.value(entity(user="alice"), Key.PRODUCER_BYTE_RATE) == 5.0
+    assert len(evidence.state.foreign_entities) == 1
     both = frozenset({ALICE, bucket_of("bob")})
-    assert found.buckets_by_broker(PRODUCE) == {"1": both, "2": both}
-    assert found.buckets_by_broker(QuotaType.FETCH) == {}
-    assert [kind for kind in QuotaType if found.measured(kind)] == [PRODUCE]
-    one = [
+    assert evidence.buckets_by_broker(PRODUCE) == {"1": both, "2": both}
+    assert evidence.buckets_by_broker(QuotaType.FETCH) == {}
+    assert [kind for kind in QuotaType if evidence.measured(kind)] == [PRODUCE]
+    samples = [
         Sample(rows.at(number, 30 * (place + 1)), 30_000, rate, None, Censored.NO)
         for number in range(2)
         for place, rate in enumerate((10, 20, 30))
     ]
-    assert plain(found.series(PRODUCE, [ALICE])) == {ALICE: {"1": one, "2": one}}
-    assert found.series(PRODUCE, []) == {}
-    assert found.series(QuotaType.FETCH, [ALICE]) == {}
-    assert found.series(PRODUCE, [bucket_of("nobody")]) == {}
-    assert found.series(PRODUCE, [bucket_of("", "alice")]) == {}
+    assert plain(evidence.series(PRODUCE, [ALICE])) == {ALICE: {"1": samples, "2": samples}}
+    assert evidence.series(PRODUCE, []) == {}
+    assert evidence.series(QuotaType.FETCH, [ALICE]) == {}
+    assert evidence.series(PRODUCE, [bucket_of("nobody")]) == {}
+    assert evidence.series(PRODUCE, [bucket_of("", "alice")]) == {}
 
 
 NAMES = st.sampled_from(["", "a", "b", "ü", "z" * 40])
@@ -123,11 +123,13 @@ ROWS = st.tuples(st.sampled_from(list(QuotaType)), BUCKETS, st.sampled_from(["1"
     st.sampled_from(list(QuotaType)),
 )
 def test_series_are_what_a_plain_look_at_all_rows_finds(
-    seen: list[tuple[QuotaType, Bucket, str]], asked: list[Bucket], kind: QuotaType
+    series_keys: list[tuple[QuotaType, Bucket, str]], buckets_asked: list[Bucket], kind: QuotaType
 ) -> None:
     lake, to = rows.lake_in("memory://"), rows.lake_in("memory://").store
     samples = [
-        (one, 30 * (place + 1), place) for place, one in enumerate(seen) for place in range(3)
+        (key, 30 * (place + 1), place)
+        for place, key in enumerate(series_keys)
+        for place in range(3)
     ]
     content = rows.table_of(
         USAGE_SAMPLE,
@@ -152,18 +154,20 @@ def test_series_are_what_a_plain_look_at_all_rows_finds(
     )
     lake.commit(rows.unit(USAGE_SAMPLE), content, None)
     publish(lake, rows.CLUSTER, to, rows.at(0), rows.at(1), pace=PACE, now_ms=rows.at(1))
-    found = published_evidence.opened(to, rows.CLUSTER, rows.at(1), HOUR)
-    wanted = [*asked, *(bucket for _, bucket, _ in seen[:3])]
+    evidence = published_evidence.opened(to, rows.CLUSTER, rows.at(1), HOUR)
+    buckets_read = [*buckets_asked, *(bucket for _, bucket, _ in series_keys[:3])]
     expected: dict[Bucket, dict[str, list[Sample]]] = {}
     for (of, bucket, broker), second, rate in samples:
-        if of is kind and bucket in wanted:
+        if of is kind and bucket in buckets_read:
             censored = (Censored.NO, Censored.YES, Censored.UNKNOWN)[rate % 3]
             sample = Sample(rows.at(0, second), 30_000, rate, rate or None, censored)
             expected.setdefault(bucket, {}).setdefault(broker, []).append(sample)
-    assert plain(found.series(kind, wanted)) == expected
-    assert {broker: set(buckets) for broker, buckets in found.buckets_by_broker(kind).items()} == {
-        broker: {bucket for of, bucket, at in seen if of is kind and at == broker}
-        for broker in {at for of, _, at in seen if of is kind}
+    assert plain(evidence.series(kind, buckets_read)) == expected
+    assert {
+        broker: set(buckets) for broker, buckets in evidence.buckets_by_broker(kind).items()
+    } == {
+        broker: {bucket for of, bucket, at in series_keys if of is kind and at == broker}
+        for broker in {at for of, _, at in series_keys if of is kind}
     }
 
 
@@ -176,19 +180,19 @@ def test_only_row_groups_that_may_hold_a_bucket_are_fetched(
     rates = [(number * 7919) % 100_003 for number in range(100)]
     published(lake, to, 1, users=users, rates=rates)
     to.ranges = []
-    found = opened(to, day=1)
+    evidence = opened(to, day=1)
     fetched = [size for path, size in to.ranges if "usage_sample" in path]
     assert fetched[0] == 1 << 16
     assert len(fetched) <= 2  # a longer end is fetched once more
     to.ranges = []
     bucket = bucket_of("user-0023")
-    assert len(found.series(PRODUCE, [bucket])[bucket]["1"]) == 100
-    whole = next(size for path, size in to.paths() if "usage_sample" in path)
-    assert 0 < sum(size for _, size in to.ranges) < whole / 10
+    assert len(evidence.series(PRODUCE, [bucket])[bucket]["1"]) == 100
+    file_size = next(size for path, size in to.paths() if "usage_sample" in path)
+    assert 0 < sum(size for _, size in to.ranges) < file_size / 10
 
 
 @pytest.mark.parametrize(
-    ("act", "said"),
+    ("act", "reason"),
     [
         (lambda to: to.delete([LATEST]), "no evidence of this cluster was published"),
         (lambda to: to.put(LATEST, b""), "is empty"),
@@ -222,7 +226,7 @@ def test_only_row_groups_that_may_hold_a_bucket_are_fetched(
     ],
 )
 def test_evidence_that_is_absent_damaged_or_newer_counts_as_none_and_says_why(
-    lake: Lake, to: rows.Watched, act: Callable[[rows.Watched], object], said: str
+    lake: Lake, to: rows.Watched, act: Callable[[rows.Watched], object], reason: str
 ) -> None:
     lake.commit(rows.unit(SNAPSHOT), rows.snapshots(0, [("s", 0, 1, True)]), None)
     lake.commit(
@@ -232,17 +236,19 @@ def test_evidence_that_is_absent_damaged_or_newer_counts_as_none_and_says_why(
     )
     published(lake, to)
     act(to)
-    found = opened(to)
-    assert said in found.note.stale
-    assert_empty(found)
+    evidence = opened(to)
+    assert reason in evidence.note.stale
+    assert_empty(evidence)
 
 
-def assert_empty(found: PublishedEvidence) -> None:
-    assert (found.state, found.cadence) == (None, UNKNOWN_PACE)
-    assert not any(found.measured(kind) or found.buckets_by_broker(kind) for kind in QuotaType)
-    assert found.series(PRODUCE, [ALICE]) == {}
-    assert found.note.cluster_id == rows.CLUSTER
-    assert found.note.source
+def assert_empty(evidence: PublishedEvidence) -> None:
+    assert (evidence.state, evidence.cadence) == (None, UNKNOWN_PACE)
+    assert not any(
+        evidence.measured(kind) or evidence.buckets_by_broker(kind) for kind in QuotaType
+    )
+    assert evidence.series(PRODUCE, [ALICE]) == {}
+    assert evidence.note.cluster_id == rows.CLUSTER
+    assert evidence.note.source
 
 
 def change(to: rows.Watched, **fields: object) -> None:
@@ -283,8 +289,8 @@ def test_how_old_it_is_and_may_be_are_told_so_that_they_differ(
     lake: Lake, to: rows.Watched, age_ms: int, allowed_ms: int, words: str
 ) -> None:
     published(lake, to)
-    found = published_evidence.opened(to, rows.CLUSTER, rows.at(2) + age_ms, allowed_ms)
-    assert found.note.stale == f"it ends 2025-03-03 00:00 UTC, {words}"
+    evidence = published_evidence.opened(to, rows.CLUSTER, rows.at(2) + age_ms, allowed_ms)
+    assert evidence.note.stale == f"it ends 2025-03-03 00:00 UTC, {words}"
 
 
 def test_evidence_is_as_old_as_its_window_and_not_as_its_publication(
@@ -297,10 +303,10 @@ def test_evidence_is_as_old_as_its_window_and_not_as_its_publication(
 
 def test_a_window_without_any_sample_counts_as_none(lake: Lake, to: rows.Watched) -> None:
     publish(lake, rows.CLUSTER, to, rows.at(0), rows.at(2), pace=PACE, now_ms=rows.at(2))
-    found = opened(to)
-    assert found.note.stale == "the window holds no sample"
-    assert found.note.partial
-    assert_empty(found)
+    evidence = opened(to)
+    assert evidence.note.stale == "the window holds no sample"
+    assert evidence.note.partial
+    assert_empty(evidence)
 
 
 def test_a_look_that_found_no_limits_is_a_state_and_no_look_is_none(
@@ -333,10 +339,10 @@ def test_a_store_that_refuses_later_is_an_error_too(
         users=[f"u{number}" for number in range(50)],
         rates=[n * 7919 % 10_007 for n in range(100)],
     )
-    found = opened(to)
+    evidence = opened(to)
     to.refuses = "usage_sample"
     with pytest.raises(LakeError, match="may not be used") as caught:
-        found.series(PRODUCE, [bucket_of("u7")])
+        evidence.series(PRODUCE, [bucket_of("u7")])
     assert not isinstance(caught.value, LakeDamaged)
 
 
@@ -348,33 +354,33 @@ def test_whatever_byte_was_altered_the_series_are_true_or_the_file_is_named(
     path = file(to, "usage_sample")
     good = plain(opened(to, day=1).series(PRODUCE, [bucket_of("u7")]))
     content = to.get(path)
-    told = []
+    complaints = []
     for place in range(3, len(content), 61):
         to.put(path, content[:place] + bytes([content[place] ^ 0xFF]) + content[place + 1 :])
         try:
-            found = opened(to, day=1)
-            series = plain(found.series(PRODUCE, [bucket_of("u7")]))
+            evidence = opened(to, day=1)
+            series = plain(evidence.series(PRODUCE, [bucket_of("u7")]))
         except LakeDamaged as error:
-            told.append(error.path)
+            complaints.append(error.path)
         else:
-            assert found.note.stale or series == good
-            told += [found.note.stale] if found.note.stale else []
-    assert len(told) > 40
-    assert all(path in one for one in told)
+            assert evidence.note.stale or series == good
+            complaints += [evidence.note.stale] if evidence.note.stale else []
+    assert len(complaints) > 40
+    assert all(path in complaint for complaint in complaints)
 
 
 def test_samples_of_a_broker_follow_each_other_over_days(lake: Lake, to: rows.Watched) -> None:
     published(lake, to, 5, brokers=("1", "10", "2"))
     samples = opened(to, day=5).series(PRODUCE, [ALICE])[ALICE]
     assert set(samples) == {"1", "10", "2"}
-    for found in samples.values():
-        assert found.ts_ms.tolist() == sorted(found.ts_ms.tolist())
-        assert len(found) == 15
+    for series in samples.values():
+        assert series.ts_ms.tolist() == sorted(series.ts_ms.tolist())
+        assert len(series) == 15
 
 
 def test_words_that_nobody_knows_make_a_file_unusable(lake: Lake, to: rows.Watched) -> None:
-    made = published(lake, to, 1)
-    part = next(one for one in made.parts if one.table.name == "bucket_seen")
+    pointer = published(lake, to, 1)
+    part = next(part for part in pointer.parts if part.table.name == "bucket_seen")
     strange = parquet_files.read(part.table, to.get(part.file.path), path="x")
     place = part.table.names.index("quota_type")
     content = parquet_files.write_parquet(
@@ -382,9 +388,9 @@ def test_words_that_nobody_knows_make_a_file_unusable(lake: Lake, to: rows.Watch
     )
     to.put(part.file.path, content)
     latest = json.loads(to.get(LATEST))
-    for one in latest["files"]:
-        if one["table"] == "bucket_seen":
-            one |= {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    for file_entry in latest["files"]:
+        if file_entry["table"] == "bucket_seen":
+            file_entry |= {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
     to.put(LATEST, json.dumps(latest).encode())
     assert "telepathy" in opened(to, day=1).note.stale
 
@@ -404,10 +410,10 @@ class Ranged(http.server.BaseHTTPRequestHandler):
             self._answer(200, path.read_bytes())
 
     def _answer(self, status: int, content: bytes) -> None:
-        wanted = self.headers["Range"]
-        self.send_response(206 if wanted and status == 200 else status)
-        if wanted and status == 200:
-            first, _, last = wanted.removeprefix("bytes=").partition("-")
+        requested_range = self.headers["Range"]
+        self.send_response(206 if requested_range and status == 200 else status)
+        if requested_range and status == 200:
+            first, _, last = requested_range.removeprefix("bytes=").partition("-")
             self.send_header("Content-Range", f"bytes {first}-{last}/{len(content)}")
             content = content[int(first) : int(last) + 1]
         self.send_header("Content-Length", str(len(content)))
@@ -426,9 +432,9 @@ def test_evidence_is_read_from_a_web_address(lake: Lake, to: rows.Watched, tmp_p
     thread.start()
     try:
         web = object_store.opened(f"http://me:secret@127.0.0.1:{server.server_port}")
-        found = published_evidence.opened(web, rows.CLUSTER, rows.at(2), HOUR)
-        assert (found.note.stale, "secret" in found.note.source) == ("", False)
-        assert len(found.series(PRODUCE, [ALICE])[ALICE]["1"]) == 6
+        evidence = published_evidence.opened(web, rows.CLUSTER, rows.at(2), HOUR)
+        assert (evidence.note.stale, "secret" in evidence.note.source) == ("", False)
+        assert len(evidence.series(PRODUCE, [ALICE])[ALICE]["1"]) == 6
         none = published_evidence.opened(web, "other", rows.at(2), HOUR)
         assert "no evidence of this cluster" in none.note.stale
         stranger = object_store.opened(f"http://127.0.0.1:{server.server_port}")

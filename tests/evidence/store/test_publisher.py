@@ -31,14 +31,14 @@ def to(tmp_path: Path) -> rows.Watched:
 
 
 def fill(
-    lake: Lake, *numbers: int, users: tuple[str, ...] = ("alice", "bob"), **told: object
+    lake: Lake, *numbers: int, users: tuple[str, ...] = ("alice", "bob"), **options: object
 ) -> None:
     for number in numbers:
         for unit, content in (
             (rows.unit(USAGE_SAMPLE, number), rows.usage(number, users=users)),
             (rows.unit(TARGET_UP, number), rows.up(number)),
         ):
-            lake.commit(unit, content, lake.manifest(unit), **told)
+            lake.commit(unit, content, lake.manifest(unit), **options)
 
 
 def published(
@@ -56,8 +56,8 @@ def test_a_window_is_published_with_everything_a_preview_asks(lake: Lake, to: ro
     lake.commit(
         rows.unit(QUOTA_ENTRY), rows.entries(0, "s", [(ALICE, "producer_byte_rate", 5.0)]), None
     )
-    made = published(lake, to, 2)
-    assert [(one.table.name, one.day, one.file.rows) for one in made.parts] == [
+    latest = published(lake, to, 2)
+    assert [(part.table.name, part.day, part.file.rows) for part in latest.parts] == [
         ("usage_sample", rows.day(0), 6),
         ("usage_sample", rows.day(1), 6),
         ("bucket_seen", rows.day(0), 2),
@@ -66,16 +66,16 @@ def test_a_window_is_published_with_everything_a_preview_asks(lake: Lake, to: ro
         ("target_up", rows.day(1), 3),
         ("quota_entry", rows.day(0), 1),
     ]
-    assert (made.from_ms, made.to_ms, made.created_ms) == (rows.at(0), rows.at(2), rows.at(2))
-    assert (made.snapshot_id, made.observed_at_ms) == ("s", rows.at(0))
-    assert made.measured == (QuotaType.PRODUCE,)
-    assert made.partial == ()
+    assert (latest.from_ms, latest.to_ms, latest.created_ms) == (rows.at(0), rows.at(2), rows.at(2))
+    assert (latest.snapshot_id, latest.observed_at_ms) == ("s", rows.at(0))
+    assert latest.measured == (QuotaType.PRODUCE,)
+    assert latest.partial == ()
     # Both tables tell of the same points: they are counted once, and what is not there is not told.
-    assert made.counts == {"gaps": 4, "days": 2}
-    assert made.coverage_ppm == 180_000 * MILLION // (2 * DAY_MS)
+    assert latest.counts == {"gaps": 4, "days": 2}
+    assert latest.coverage_ppm == 180_000 * MILLION // (2 * DAY_MS)
     content = to.get(f"{rows.CLUSTER}/LATEST.json")
-    assert latest_.read(content, "x", rows.CLUSTER) == made
-    for part in made.parts:
+    assert latest_.read(content, "x", rows.CLUSTER) == latest
+    for part in latest.parts:
         assert part.file.sha256 in part.file.path
         file = to.get(part.file.path)
         parquet_files.check_same(file, size=part.file.size, sha256=part.file.sha256, path="x")
@@ -91,11 +91,11 @@ def test_buckets_seen_are_counted_by_broker(lake: Lake, to: rows.Watched) -> Non
         ]
     )
     lake.commit(rows.unit(USAGE_SAMPLE), content, None)
-    made = published(lake, to, 1)
-    (part,) = made.of(BUCKET_SEEN)
-    found = parquet_files.read(BUCKET_SEEN, to.get(part.file.path), path="x").to_pylist()
+    latest = published(lake, to, 1)
+    (part,) = latest.of(BUCKET_SEEN)
+    bucket_rows = parquet_files.read(BUCKET_SEEN, to.get(part.file.path), path="x").to_pylist()
     assert [
-        (one["quota_type"], one["user"], one["broker_id"], one["samples"]) for one in found
+        (row["quota_type"], row["user"], row["broker_id"], row["samples"]) for row in bucket_rows
     ] == [
         ("fetch", "a", "1", 1),
         ("produce", "a", "1", 2),
@@ -103,7 +103,7 @@ def test_buckets_seen_are_counted_by_broker(lake: Lake, to: rows.Watched) -> Non
         ("produce", "b", "1", 2),
         ("produce", "b", "2", 2),
     ]
-    assert made.measured == (QuotaType.PRODUCE, QuotaType.FETCH)
+    assert latest.measured == (QuotaType.PRODUCE, QuotaType.FETCH)
 
 
 def test_publishing_again_uploads_what_changed_and_reads_no_other_day(
@@ -144,10 +144,10 @@ def test_a_file_that_vanished_from_the_evidence_is_uploaded_again(
     lake: Lake, to: rows.Watched
 ) -> None:
     fill(lake, 0)
-    made = published(lake, to, 1)
-    lost = made.of(USAGE_SAMPLE)[0].file.path
+    latest = published(lake, to, 1)
+    lost = latest.of(USAGE_SAMPLE)[0].file.path
     to.delete([lost])
-    assert published(lake, to, 1).parts == made.parts
+    assert published(lake, to, 1).parts == latest.parts
     assert to.put_paths[:-1] == [lost]
 
 
@@ -172,32 +172,32 @@ def test_a_small_file_with_other_bytes_is_uploaded_again(
     lake.commit(
         rows.unit(QUOTA_ENTRY), rows.entries(0, "s", [(ALICE, "producer_byte_rate", 5.0)]), None
     )
-    made = published(lake, to, 1)
-    path = made.of(table)[0].file.path
+    latest = published(lake, to, 1)
+    path = latest.of(table)[0].file.path
     spoil(to, path, at=40)
-    assert published(lake, to, 1).parts == made.parts
+    assert published(lake, to, 1).parts == latest.parts
     assert to.put_paths[:-1] == [path]
-    assert published(lake, to, 1).parts == made.parts
+    assert published(lake, to, 1).parts == latest.parts
     assert to.put_paths[:-1] == []
 
 
 def test_samples_with_another_end_are_uploaded_again(lake: Lake, to: rows.Watched) -> None:
     fill(lake, 0)
-    made = published(lake, to, 1)
+    latest = published(lake, to, 1)
     age(to, rows.at(1))
-    path = made.of(USAGE_SAMPLE)[0].file.path
+    path = latest.of(USAGE_SAMPLE)[0].file.path
     spoil(to, path, at=-20)
-    assert published(lake, to, 1).parts == made.parts
+    assert published(lake, to, 1).parts == latest.parts
     assert to.put_paths[:-1] == [path]
 
 
 def test_samples_that_somebody_wrote_since_are_read_whole(lake: Lake, to: rows.Watched) -> None:
     fill(lake, 0)
-    made = published(lake, to, 1)
-    path = made.of(USAGE_SAMPLE)[0].file.path
+    latest = published(lake, to, 1)
+    path = latest.of(USAGE_SAMPLE)[0].file.path
     age(to, rows.at(1))
     spoil(to, path, at=40, when_ms=rows.at(2))
-    assert published(lake, to, 1).parts == made.parts
+    assert published(lake, to, 1).parts == latest.parts
     assert to.put_paths[:-1] == [path]
 
 
@@ -205,8 +205,8 @@ def test_samples_of_before_are_read_by_their_end_unless_all_is_to_be_checked(
     lake: Lake, to: rows.Watched
 ) -> None:
     fill(lake, 0)
-    made = published(lake, to, 1)
-    path = made.of(USAGE_SAMPLE)[0].file.path
+    latest = published(lake, to, 1)
+    path = latest.of(USAGE_SAMPLE)[0].file.path
     age(to, rows.at(1))
     spoil(to, path, at=40)
     to.found = []
@@ -222,10 +222,10 @@ def test_a_day_that_came_to_no_sample_is_missing(lake: Lake, to: rows.Watched) -
     fill(lake, 0)
     for table in (USAGE_SAMPLE, TARGET_UP):
         lake.commit(rows.unit(table, 1), lake.read((), table=table), None)
-    made = published(lake, to, 2)
-    assert made.partial[0] == "1 of 2 days have no samples: 2025-03-02"
-    assert made.counts["days_missing"] == 1
-    assert not any("not known when brokers answered" in one for one in made.partial)
+    latest = published(lake, to, 2)
+    assert latest.partial[0] == "1 of 2 days have no samples: 2025-03-02"
+    assert latest.counts["days_missing"] == 1
+    assert not any("not known when brokers answered" in reason for reason in latest.partial)
 
 
 def test_samples_without_a_row_that_says_when_brokers_answered_are_told(
@@ -244,7 +244,7 @@ def test_limits_of_a_look_long_ago_are_told_with_its_time(lake: Lake, to: rows.W
         in published(lake, to, 10).partial
     )
     fill(lake, 0, 1)
-    assert not any("not observed" in one for one in published(lake, to, 2).partial)
+    assert not any("not observed" in reason for reason in published(lake, to, 2).partial)
 
 
 def test_looks_that_were_lost_inside_the_window_are_told(lake: Lake, to: rows.Watched) -> None:
@@ -253,16 +253,18 @@ def test_looks_that_were_lost_inside_the_window_are_told(lake: Lake, to: rows.Wa
         unit = rows.unit(SNAPSHOT, number)
         lake.commit(unit, lake.read((), table=SNAPSHOT), None, partial=("2 rows were damaged",))
     partial = published(lake, to, 2, first=1).partial
-    assert [one for one in partial if "damaged" in one] == [
+    assert [reason for reason in partial if "damaged" in reason] == [
         "quota snapshots of 2025-03-02: 2 rows were damaged"
     ]
 
 
 def test_the_window_is_a_fortnight_and_begins_at_midnight(lake: Lake, to: rows.Watched) -> None:
     fill(lake, *range(17))
-    made = publish(lake, rows.CLUSTER, to, None, rows.at(16, 60), pace=PACE, now_ms=rows.at(16, 60))
-    assert made.from_ms == rows.at(2)
-    assert [one.day for one in made.of(USAGE_SAMPLE)] == [
+    latest = publish(
+        lake, rows.CLUSTER, to, None, rows.at(16, 60), pace=PACE, now_ms=rows.at(16, 60)
+    )
+    assert latest.from_ms == rows.at(2)
+    assert [part.day for part in latest.of(USAGE_SAMPLE)] == [
         rows.day(number) for number in range(2, 17)
     ]
     with pytest.raises(LakeError, match="is empty"):
@@ -271,18 +273,22 @@ def test_the_window_is_a_fortnight_and_begins_at_midnight(lake: Lake, to: rows.W
 
 def test_samples_after_the_end_are_left_out(lake: Lake, to: rows.Watched) -> None:
     fill(lake, 0)
-    made = publish(lake, rows.CLUSTER, to, rows.at(0), rows.at(0, 61), pace=PACE, now_ms=rows.at(1))
-    assert [(one.table.name, one.file.rows) for one in made.parts] == [
+    latest = publish(
+        lake, rows.CLUSTER, to, rows.at(0), rows.at(0, 61), pace=PACE, now_ms=rows.at(1)
+    )
+    assert [(part.table.name, part.file.rows) for part in latest.parts] == [
         ("usage_sample", 4),
         ("bucket_seen", 2),
         ("target_up", 2),
     ]
-    (part,) = made.of(BUCKET_SEEN)
+    (part,) = latest.of(BUCKET_SEEN)
     assert parquet_files.read(BUCKET_SEEN, to.get(part.file.path), path="x").column(
         "samples"
     ).to_pylist() == [2, 2]
-    whole = publish(lake, rows.CLUSTER, to, rows.at(0), rows.at(1), pace=PACE, now_ms=rows.at(1))
-    assert whole.of(USAGE_SAMPLE)[0].file.rows == 6
+    latest_of_day = publish(
+        lake, rows.CLUSTER, to, rows.at(0), rows.at(1), pace=PACE, now_ms=rows.at(1)
+    )
+    assert latest_of_day.of(USAGE_SAMPLE)[0].file.rows == 6
 
 
 def test_several_files_of_a_day_become_one_that_is_sorted(lake: Lake, to: rows.Watched) -> None:
@@ -312,16 +318,16 @@ def test_what_is_missing_is_said_and_counted(lake: Lake, to: rows.Watched) -> No
         ]
     )
     lake.commit(rows.unit(QUOTA_ENTRY, 4), limits, None)
-    made = published(lake, to, 6)
-    assert made.partial == (
+    latest = published(lake, to, 6)
+    assert latest.partial == (
         "3 of 6 days have no samples: 2025-03-02, 2025-03-03, 2025-03-04",
         "2025-03-06: not known when brokers answered",
         "incomplete snapshots of the limits: 1",
         "limits changed inside the window (1 times); older samples were recorded under others",
         "2025-03-01, 2025-03-05: a replica was away",
     )
-    assert (made.counts["days_missing"], made.counts["quota_changes"]) == (3, 1)
-    assert made.snapshot_id == "b"
+    assert (latest.counts["days_missing"], latest.counts["quota_changes"]) == (3, 1)
+    assert latest.snapshot_id == "b"
 
 
 def test_days_of_another_step_leave_the_longest_gap_of_the_window(
@@ -334,9 +340,9 @@ def test_days_of_another_step_leave_the_longest_gap_of_the_window(
 
 def test_sentences_are_bounded(lake: Lake, to: rows.Watched) -> None:
     fill(lake, 0, partial=[f"reason {number}" for number in range(50)])
-    made = published(lake, to, 1)
-    assert len(made.partial) == MOST_SENTENCES + 1
-    assert made.partial[-1] == "and 31 more"
+    latest = published(lake, to, 1)
+    assert len(latest.partial) == MOST_SENTENCES + 1
+    assert latest.partial[-1] == "and 31 more"
 
 
 def test_the_broker_that_answered_least_decides_the_coverage(lake: Lake, to: rows.Watched) -> None:
@@ -362,10 +368,10 @@ def test_a_broker_that_never_answered_leaves_nothing_covered(lake: Lake, to: row
 def test_a_cluster_of_which_nothing_was_recorded_is_published_as_that(
     lake: Lake, to: rows.Watched
 ) -> None:
-    made = published(lake, to, 2)
-    assert (made.parts, made.coverage_ppm, made.measured) == ((), 0, ())
-    assert made.partial[0] == "2 of 2 days have no samples: 2025-03-01, 2025-03-02"
-    assert "the lake has no complete snapshot of the limits" in made.partial
+    latest = published(lake, to, 2)
+    assert (latest.parts, latest.coverage_ppm, latest.measured) == ((), 0, ())
+    assert latest.partial[0] == "2 of 2 days have no samples: 2025-03-01, 2025-03-02"
+    assert "the lake has no complete snapshot of the limits" in latest.partial
 
 
 def test_files_of_earlier_publications_go_a_week_after_they_were_last_named(
@@ -373,24 +379,25 @@ def test_files_of_earlier_publications_go_a_week_after_they_were_last_named(
 ) -> None:
     fill(lake, 0, 1, 2, 3)
     first = published(lake, to, 2)
-    gone = {one.file.path for one in first.parts if one.day == rows.day(0)}
+    gone = {part.file.path for part in first.parts if part.day == rows.day(0)}
     assert len(gone) == 3
     to.put(f"{rows.CLUSTER}/usage_sample/left-over.parquet", b"of a run that was killed")
     age(to, rows.at(2))
     second = published(lake, to, 4, first=1, now=20)
-    assert {one.path for one in second.retired} == gone
+    assert {retired_file.path for retired_file in second.retired} == gone
     assert "left-over" not in " ".join(path for path, _ in to.paths())
     for now in (21, 26):
-        assert {one.since_ms for one in published(lake, to, 4, first=1, now=now).retired} == {
-            rows.at(20)
-        }
+        assert {
+            retired_file.since_ms
+            for retired_file in published(lake, to, 4, first=1, now=now).retired
+        } == {rows.at(20)}
         assert gone < {path for path, _ in to.paths()}
     last = published(lake, to, 4, first=1, now=28)
     assert last.retired == ()
     assert not gone & {path for path, _ in to.paths()}
     assert {path for path, _ in to.paths()} == {
         f"{rows.CLUSTER}/LATEST.json",
-        *(one.file.path for one in last.parts),
+        *(part.file.path for part in last.parts),
     }
 
 
@@ -403,16 +410,16 @@ def age(to: rows.Watched, when_ms: int) -> None:
 
 def test_a_damaged_latest_is_replaced(lake: Lake, to: rows.Watched) -> None:
     fill(lake, 0)
-    made = published(lake, to, 1)
+    latest = published(lake, to, 1)
     to.put(f"{rows.CLUSTER}/LATEST.json", b"{")
-    assert published(lake, to, 1).parts == made.parts
+    assert published(lake, to, 1).parts == latest.parts
 
 
 def test_clusters_do_not_touch_each_other(lake: Lake, to: rows.Watched) -> None:
     fill(lake, 0)
     published(lake, to, 1)
     age(to, rows.at(1))
-    other = publish(lake, "a/b", to, rows.at(0), rows.at(1), pace=PACE, now_ms=rows.at(50))
-    assert other.parts == ()
+    second = publish(lake, "a/b", to, rows.at(0), rows.at(1), pace=PACE, now_ms=rows.at(50))
+    assert second.parts == ()
     assert {path.split("/")[0] for path, _ in to.paths()} == {rows.CLUSTER, "a~2Fb"}
     assert len(to.paths(rows.CLUSTER)) == 4

@@ -26,16 +26,18 @@ def lake() -> Lake:
 
 
 def look(
-    lake: Lake, number: int, found: Sequence[tuple[str, float, bool, Sequence[rows.Limit]]]
+    lake: Lake, number: int, snapshots: Sequence[tuple[str, float, bool, Sequence[rows.Limit]]]
 ) -> None:
     """Some looks of one day: id, seconds of the day, whether complete, limits."""
-    told = [(name, seconds, len(limits), complete) for name, seconds, complete, limits in found]
-    lake.commit(rows.unit(SNAPSHOT, number), rows.snapshots(number, told), None)
-    tables = [rows.entries(number, name, limits) for name, _, _, limits in found]
+    counted_snapshots = [
+        (name, seconds, len(limits), complete) for name, seconds, complete, limits in snapshots
+    ]
+    lake.commit(rows.unit(SNAPSHOT, number), rows.snapshots(number, counted_snapshots), None)
+    tables = [rows.entries(number, name, limits) for name, _, _, limits in snapshots]
     lake.commit(rows.unit(QUOTA_ENTRY, number), pa.concat_tables(tables), None)
 
 
-def seen(lake: Lake, first: int = 0, last: int = 10) -> quota_snapshots.ObservedLimits:
+def observed_limits(lake: Lake, first: int = 0, last: int = 10) -> quota_snapshots.ObservedLimits:
     return limits_seen(lake, rows.CLUSTER, rows.at(first), rows.at(last))
 
 
@@ -52,32 +54,32 @@ def test_a_state_comes_back_without_loss() -> None:
         ((("client-id-prefix", "abc"),), FETCH, math.inf),
     ]
     only_foreign = entity(client_id="only-foreign")
-    found = state_of(rows.entries(0, "s", limits))
-    assert found == QuotaState(
-        limits=found.limits,
+    state = state_of(rows.entries(0, "s", limits))
+    assert state == QuotaState(
+        limits=state.limits,
         foreign_values={
             entity(user="alice"): (("future_rate", 0.5),),
             only_foreign: (("other_rate", 9.0),),
         },
         foreign_entities=(((("client-id-prefix", "abc"),), ((FETCH, math.inf), (PRODUCE, 5.0))),),
     )
-    assert len(found.limits) == 6
-    assert found.limits[only_foreign] == NO_LIMITS
-    assert found.value(entity(user=DEFAULT), Key.CONSUMER_BYTE_RATE) == 7.0
-    assert found.value(entity(user="<default>"), Key.CONSUMER_BYTE_RATE) == 8.0
-    assert found.value(entity(user='ü "x"', client_id=DEFAULT), Key.REQUEST_PERCENTAGE) == 12.5
+    assert len(state.limits) == 6
+    assert state.limits[only_foreign] == NO_LIMITS
+    assert state.value(entity(user=DEFAULT), Key.CONSUMER_BYTE_RATE) == 7.0
+    assert state.value(entity(user="<default>"), Key.CONSUMER_BYTE_RATE) == 8.0
+    assert state.value(entity(user='ü "x"', client_id=DEFAULT), Key.REQUEST_PERCENTAGE) == 12.5
 
 
 @pytest.mark.parametrize(
-    ("named", "said"),
+    ("named", "message"),
     [
         ((("user", "a"), ("ip", "::1")), "is not an entity: ip cannot be combined"),
         ((("user", "a"), ("user", "b")), "given twice"),
         ((), "'\\[\\]' is not an entity"),
     ],
 )
-def test_rows_that_cannot_be_true_are_refused(named: rows.Limit, said: str) -> None:
-    with pytest.raises(LakeDamaged, match=said):
+def test_rows_that_cannot_be_true_are_refused(named: rows.Limit, message: str) -> None:
+    with pytest.raises(LakeDamaged, match=message):
         state_of(rows.entries(0, "s", [(named, PRODUCE, 1.0)]), "some/file")
 
 
@@ -87,7 +89,7 @@ def test_a_limit_that_stands_there_twice_is_refused() -> None:
 
 
 def test_the_newest_complete_look_before_the_end_counts(lake: Lake) -> None:
-    assert seen(lake).snapshot is None
+    assert observed_limits(lake).snapshot is None
     look(lake, 1, [("a", 10, True, [(ALICE, PRODUCE, 1.0)])])
     look(
         lake,
@@ -95,11 +97,11 @@ def test_the_newest_complete_look_before_the_end_counts(lake: Lake) -> None:
         [("b", 10, True, [(ALICE, PRODUCE, 2.0)]), ("c", 20, False, [(ALICE, PRODUCE, 3.0)])],
     )
     look(lake, 9, [("d", 10, True, [])])
-    found = limits_seen(lake, rows.CLUSTER, rows.at(0), rows.at(9, 5))
-    assert found.snapshot is not None
-    assert (found.snapshot.snapshot_id, found.incomplete) == ("b", ("c",))
-    assert found.entries.column("value").to_pylist() == [2.0]
-    none = seen(lake)
+    observed = limits_seen(lake, rows.CLUSTER, rows.at(0), rows.at(9, 5))
+    assert observed.snapshot is not None
+    assert (observed.snapshot.snapshot_id, observed.incomplete) == ("b", ("c",))
+    assert observed.entries.column("value").to_pylist() == [2.0]
+    none = observed_limits(lake)
     assert none.snapshot is not None
     assert (none.snapshot.snapshot_id, none.entries.num_rows) == ("d", 0)  # all limits were removed
 
@@ -116,11 +118,11 @@ def test_changes_are_counted_since_the_last_look_before_the_window(lake: Lake) -
             ("e", 120, True, [(ALICE, PRODUCE, math.nan), ((("user", None),), PRODUCE, 1.0)]),
         ],
     )
-    assert seen(lake, 0).changes == 4  # 1 → 2; then altered, removed, set
-    assert seen(lake, 1).changes == 4
-    assert seen(lake, 2).changes == 3
-    assert seen(lake, 4).changes == 0
-    newest = seen(lake, 4).snapshot
+    assert observed_limits(lake, 0).changes == 4  # 1 → 2; then altered, removed, set
+    assert observed_limits(lake, 1).changes == 4
+    assert observed_limits(lake, 2).changes == 3
+    assert observed_limits(lake, 4).changes == 0
+    newest = observed_limits(lake, 4).snapshot
     assert newest is not None
     assert newest.snapshot_id == "e"
 
@@ -141,33 +143,35 @@ def test_of_looks_in_the_window_one_is_kept_for_each_way_of_counting(lake: Lake)
             ("e", 120, True, [(APP, PRODUCE, 2.0), (ALICE, PRODUCE, 1.0)]),
         ],
     )
-    found = seen(lake, 1)  # the first holds as the window begins
-    assert [one.column("snapshot_id").to_pylist() for one in found.earlier] == [["a"]]
-    assert not found.beyond
-    states = found.recorded().states
-    assert [len(one.limits) for one in states] == [1, 2]
-    assert states[-1] == state_of(found.entries)
-    assert len(seen(lake, 3).recorded().states) == 1
+    observed = observed_limits(lake, 1)  # the first holds as the window begins
+    assert [entries.column("snapshot_id").to_pylist() for entries in observed.earlier] == [["a"]]
+    assert not observed.beyond
+    states = observed.recorded().states
+    assert [len(state.limits) for state in states] == [1, 2]
+    assert states[-1] == state_of(observed.entries)
+    assert len(observed_limits(lake, 3).recorded().states) == 1
 
 
 def test_a_number_of_before_is_kept_too_and_equal_looks_are_not(lake: Lake) -> None:
     look(lake, 0, [("a", 0, True, [(ALICE, PRODUCE, 1.0)])])
     look(lake, 1, [("b", 0, True, [(ALICE, PRODUCE, 2.0)])])
-    assert [one.column("value").to_pylist() for one in seen(lake).earlier] == [[1.0]]
+    assert [entries.column("value").to_pylist() for entries in observed_limits(lake).earlier] == [
+        [1.0]
+    ]
     look(lake, 2, [("c", 0, True, [(ALICE, PRODUCE, 1.0)])])
-    assert seen(lake).earlier == ()
+    assert observed_limits(lake).earlier == ()
 
 
 def test_limits_that_changed_too_often_are_told_by_key(lake: Lake) -> None:
     for number in range(MOST_WAYS + 1):
         users: list[rows.Limit] = [((("user", f"u{number}"),), PRODUCE, 1.0), (APP, PRODUCE, 1.0)]
         look(lake, number, [(f"s{number}", 0, True, [*users, (ALICE, FETCH, 1.0)])])
-    found = seen(lake, 0, 99)
-    assert len(found.earlier) == MOST_WAYS
-    assert found.recorded().beyond == {Key.PRODUCER_BYTE_RATE}
-    (said,) = found.untold
+    observed = observed_limits(lake, 0, 99)
+    assert len(observed.earlier) == MOST_WAYS
+    assert observed.recorded().beyond == {Key.PRODUCER_BYTE_RATE}
+    (message,) = observed.untold
     assert (
-        said
+        message
         == "producer_byte_rate: limits changed too often to determine which clients were counted together"
     )
 
@@ -175,9 +179,9 @@ def test_limits_that_changed_too_often_are_told_by_key(lake: Lake) -> None:
 def test_a_look_whose_rows_are_not_all_there_counts_as_none(lake: Lake) -> None:
     look(lake, 0, [("a", 0, True, [(ALICE, PRODUCE, 1.0)])])
     lake.commit(rows.unit(SNAPSHOT, 1), rows.snapshots(1, [("b", 0, 5, True)]), None)
-    found = seen(lake)
-    assert found.snapshot is not None
-    assert (found.snapshot.snapshot_id, found.incomplete) == ("a", ("b",))
+    observed = observed_limits(lake)
+    assert observed.snapshot is not None
+    assert (observed.snapshot.snapshot_id, observed.incomplete) == ("a", ("b",))
 
 
 def test_looks_of_years_ago_are_not_read(tmp_path_factory: pytest.TempPathFactory) -> None:

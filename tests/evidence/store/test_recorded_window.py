@@ -53,13 +53,15 @@ def _filled(folder: Path, **inputs: str) -> Lake:
 
 def test_a_window_says_what_it_is_worth_and_what_is_missing(tmp_path: Path) -> None:
     into = _filled(tmp_path, **scrape_interval.inputs(PACE))
-    (made,) = into.manifests(USAGE_SAMPLE)
-    told = counts_of({"filled": 3, "no_up": 0}, {"2": 500_000})
-    into.commit_files(made.unit, made.files, made, counts=told, inputs=made.inputs)
+    (manifest,) = into.manifests(USAGE_SAMPLE)
+    counts = counts_of({"filled": 3, "no_up": 0}, {"2": 500_000})
+    into.commit_files(
+        manifest.unit, manifest.files, manifest, counts=counts, inputs=manifest.inputs
+    )
     replays.looked(into, CLUSTER, _limits(50.0), BEGIN + 1)
-    found = recorded_window.opened(into, CLUSTER, BEGIN, BEGIN + 2 * DAY_MS)
-    note = found.note("here", 7, recorded_window.coverage_ppm(into, found))
-    assert (found.reason, found.rows, found.cadence) == ("", 6, PACE)
+    window = recorded_window.opened(into, CLUSTER, BEGIN, BEGIN + 2 * DAY_MS)
+    note = window.note("here", 7, recorded_window.coverage_ppm(into, window))
+    assert (window.reason, window.rows, window.cadence) == ("", 6, PACE)
     assert note.coverage_ppm == 125_000  # broker 10 answered for a quarter of one of two days
     assert (note.snapshot_id, note.step_ms, note.made_ms, note.stale) == ("look", 30_000, 7, "")
     assert note.partial == ("1 days of the window hold no samples",)
@@ -89,10 +91,10 @@ def test_days_that_came_to_no_sample_are_missing(tmp_path: Path) -> None:
     replays.commit(
         into, USAGE_SAMPLE, CLUSTER, day_of(BEGIN + DAY_MS), [], **scrape_interval.inputs(PACE)
     )
-    found = recorded_window.opened(into, CLUSTER, BEGIN, BEGIN + 2 * DAY_MS)
-    assert found.note("here", 7, 0).partial == ("1 days of the window hold no samples",)
-    alone = recorded_window.opened(into, CLUSTER, BEGIN + DAY_MS, BEGIN + 2 * DAY_MS)
-    assert alone.reason == recorded_window.NO_SAMPLES
+    window = recorded_window.opened(into, CLUSTER, BEGIN, BEGIN + 2 * DAY_MS)
+    assert window.note("here", 7, 0).partial == ("1 days of the window hold no samples",)
+    second_day = recorded_window.opened(into, CLUSTER, BEGIN + DAY_MS, BEGIN + 2 * DAY_MS)
+    assert second_day.reason == recorded_window.NO_SAMPLES
 
 
 def test_days_of_another_step_leave_the_longest_gap_of_the_window(tmp_path: Path) -> None:
@@ -101,24 +103,24 @@ def test_days_of_another_step_leave_the_longest_gap_of_the_window(tmp_path: Path
     quick = scrape_interval.inputs(Cadence(step_ms=10_000, max_gap_ms=50_000))
     late = [_sample(BEGIN + DAY_MS + 10_000, "2")]
     replays.commit(into, USAGE_SAMPLE, CLUSTER, day_of(BEGIN + DAY_MS), late, **quick)
-    found = recorded_window.opened(into, CLUSTER, BEGIN, BEGIN + 2 * DAY_MS)
-    assert found.cadence == Cadence(step_ms=10_000, max_gap_ms=300_000)
+    window = recorded_window.opened(into, CLUSTER, BEGIN, BEGIN + 2 * DAY_MS)
+    assert window.cadence == Cadence(step_ms=10_000, max_gap_ms=300_000)
 
 
 def test_limits_of_a_look_long_ago_are_told(tmp_path: Path) -> None:
     into = _filled(tmp_path, **scrape_interval.inputs(PACE))
     replays.looked(into, CLUSTER, _limits(50.0), BEGIN - 90 * DAY_MS)
-    (said,) = (
+    (message,) = (
         recorded_window.opened(into, CLUSTER, BEGIN, BEGIN + DAY_MS).note("here", 7, 0).partial
     )
-    assert said.startswith("limits were not observed for 91 days: those of 2025-07-12 00:00 UTC")
+    assert message.startswith("limits were not observed for 91 days: those of 2025-07-12 00:00 UTC")
 
 
 def test_samples_come_in_order_by_broker_and_the_window_is_kept(tmp_path: Path) -> None:
     into = _filled(tmp_path, **scrape_interval.inputs(PACE))
     replays.looked(into, CLUSTER, _limits(50.0), BEGIN + 1)
-    found = recorded_window.opened(into, CLUSTER, BEGIN + 60_000, BEGIN + DAY_MS)
-    question, rows = recorded_window.asked_of(into, found, _limits(99.0))
+    window = recorded_window.opened(into, CLUSTER, BEGIN + 60_000, BEGIN + DAY_MS)
+    question, rows = recorded_window.asked_of(into, window, _limits(99.0))
     alice = bucket_of("alice")
     assert question.reads == {QuotaType.PRODUCE: (alice,)}
     series = recorded_window.series(rows, question.reads)[QuotaType.PRODUCE][alice]
@@ -127,8 +129,8 @@ def test_samples_come_in_order_by_broker_and_the_window_is_kept(tmp_path: Path) 
         "10": [60_000, 90_000],
     }
     impacts = recorded_window.impacts(question, rows, PACE)
-    assert [(one.broker_id, one.before_units, one.after_units) for one in impacts] == [
+    assert [(impact.broker_id, impact.before_units, impact.after_units) for impact in impacts] == [
         ("10", 50, 99),
         ("2", 50, 99),
     ]
-    assert {one.verdict for one in impacts} <= {ImpactVerdict.BETTER, ImpactVerdict.SAME}
+    assert {impact.verdict for impact in impacts} <= {ImpactVerdict.BETTER, ImpactVerdict.SAME}

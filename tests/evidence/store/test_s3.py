@@ -63,10 +63,10 @@ def test_of_many_that_create_an_object_exactly_one_wins(place: FileStore) -> Non
         won.append(number)
 
     threads = [threading.Thread(target=create, args=(number,)) for number in range(8)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     assert len(won) == 1
     assert place.get("x") == str(won[0]).encode()
 
@@ -88,10 +88,10 @@ def test_writers_that_race_lose_nothing(place: FileStore) -> None:
         threading.Thread(target=test_lake.appended, args=(lake, f"t{n}", TRIES - 1))
         for n, lake in enumerate(lakes)
     ]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     test_lake.assert_nothing_was_lost(lakes[0], 2 * (TRIES - 1))
 
 
@@ -104,10 +104,10 @@ def test_evidence_is_published_and_read_and_everything_expires(place: FileStore)
     publisher.publish(
         lake, rows.CLUSTER, to, rows.at(0), rows.at(3), pace=cadence(30_000), now_ms=rows.at(3)
     )
-    found = published_evidence.opened(to, rows.CLUSTER, rows.at(3), DAY_MS)
-    assert found.note.stale == ""
+    evidence = published_evidence.opened(to, rows.CLUSTER, rows.at(3), DAY_MS)
+    assert evidence.note.stale == ""
     bucket = bucket_of("alice")
-    assert len(found.series(QuotaType.PRODUCE, [bucket])[bucket]["1"]) == 9
+    assert len(evidence.series(QuotaType.PRODUCE, [bucket])[bucket]["1"]) == 9
     assert "no evidence" in published_evidence.opened(to, "other", rows.at(3), DAY_MS).note.stale
     assert place.uri("x").startswith("s3a://lake/")
     later = time.time_ns() // 1_000_000 + 40 * DAY_MS

@@ -20,16 +20,16 @@ def lake(tmp_path: Path) -> Lake:
 def looked(lake: Lake, number: int, *counts: int) -> Manifest:
     """A day of looks in as many generations, each with so many rows."""
     unit = rows.unit(SNAPSHOT, number)
-    made = lake.manifest(unit)
+    manifest = lake.manifest(unit)
     for count in counts:
         looks = [(f"look {at}", at, 0, True) for at in range(count)]
-        made = lake.commit(unit, rows.snapshots(number, looks), made, inputs={"a": "b"})
-    assert made is not None
-    return made
+        manifest = lake.commit(unit, rows.snapshots(number, looks), manifest, inputs={"a": "b"})
+    assert manifest is not None
+    return manifest
 
 
-def spoil(lake: Lake, made: Manifest, how: str) -> None:
-    path = made.files[0].path
+def spoil(lake: Lake, manifest: Manifest, how: str) -> None:
+    path = manifest.files[0].path
     content = lake.store.get(path)
     lake.store.delete([path])
     if how != "missing":
@@ -39,19 +39,26 @@ def spoil(lake: Lake, made: Manifest, how: str) -> None:
 
 def begun_anew(lake: Lake, *, first: int = 0, last: int = 9) -> list[tuple[int, int, int]]:
     done = given_up(lake, SNAPSHOT, rows.CLUSTER, rows.day(first), rows.day(last))
-    return [((one.unit.day - rows.FIRST).days, one.lost_rows, one.retained_rows) for one in done]
+    return [
+        (
+            (repaired_unit.unit.day - rows.FIRST).days,
+            repaired_unit.lost_rows,
+            repaired_unit.retained_rows,
+        )
+        for repaired_unit in done
+    ]
 
 
 @pytest.mark.parametrize("how", ["missing", "cut", "altered"])
 def test_a_damaged_unit_is_begun_anew_and_says_what_is_lost(lake: Lake, how: str) -> None:
-    made = looked(lake, 0, 3)
-    spoil(lake, made, how)
+    manifest = looked(lake, 0, 3)
+    spoil(lake, manifest, how)
     with pytest.raises(LakeDamaged):
-        lake.read([made])
+        lake.read([manifest])
     assert begun_anew(lake) == [(0, 3, 0)]
-    (found,) = lake.manifests(SNAPSHOT)
-    assert (found.generation, found.files, found.inputs["a"]) == (2, (), "b")
-    assert found.partial == ("some of 3 rows were lost and not imported again",)
+    (new_manifest,) = lake.manifests(SNAPSHOT)
+    assert (new_manifest.generation, new_manifest.files, new_manifest.inputs["a"]) == (2, (), "b")
+    assert new_manifest.partial == ("some of 3 rows were lost and not imported again",)
     assert begun_anew(lake) == []
 
 
@@ -59,7 +66,7 @@ def test_whole_units_and_those_of_other_days_are_not_touched(lake: Lake) -> None
     looked(lake, 1, 2)
     spoil(lake, looked(lake, 0, 2), "missing")
     assert begun_anew(lake, first=1) == []
-    assert [one.generation for one in lake.manifests(SNAPSHOT)] == [1, 1]
+    assert [manifest.generation for manifest in lake.manifests(SNAPSHOT)] == [1, 1]
 
 
 def test_intact_files_of_a_unit_stay(lake: Lake) -> None:
