@@ -24,34 +24,36 @@ def milliseconds(text: str) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    found = argparse.ArgumentParser(prog="python -m tests.fleet", description=__doc__)
+    argument_parser = argparse.ArgumentParser(prog="python -m tests.fleet", description=__doc__)
     for name, value in (("clusters", 2), ("brokers", 3), ("groups", 8), ("days", 2), ("seed", 1)):
-        found.add_argument(f"--{name}", type=int, default=value)
-    found.add_argument("--step", type=milliseconds, default=30_000, help="scrape step, such as 30s")
-    found.add_argument(
+        argument_parser.add_argument(f"--{name}", type=int, default=value)
+    argument_parser.add_argument(
+        "--step", type=milliseconds, default=30_000, help="scrape step, such as 30s"
+    )
+    argument_parser.add_argument(
         "--first", type=date.fromisoformat, default=date(2026, 9, 7), help="first day, UTC"
     )
-    found.add_argument("--quiet", action="store_true", help="no events")
-    found.add_argument("--out", required=True, help="the lake: a folder or an address")
-    found.add_argument("--truth", type=Path, help="folder for events and true demand")
-    return found
+    argument_parser.add_argument("--quiet", action="store_true", help="no events")
+    argument_parser.add_argument("--out", required=True, help="the lake: a folder or an address")
+    argument_parser.add_argument("--truth", type=Path, help="folder for events and true demand")
+    return argument_parser
 
 
 def main(words: Sequence[str] | None = None) -> int:
     """Write it, and say how fast."""
-    given = parser().parse_args(words)
+    arguments = parser().parse_args(words)
     fleet = Fleet(
-        clusters=given.clusters,
-        brokers=given.brokers,
-        groups=given.groups,
-        days=given.days,
-        step_ms=given.step,
-        first=given.first,
-        seed=given.seed,
-        quiet=given.quiet,
+        clusters=arguments.clusters,
+        brokers=arguments.brokers,
+        groups=arguments.groups,
+        days=arguments.days,
+        step_ms=arguments.step,
+        first=arguments.first,
+        seed=arguments.seed,
+        quiet=arguments.quiet,
     )
     began = time.monotonic()
-    written = write(fleet, given.out, truth=given.truth)
+    written = write(fleet, arguments.out, truth=arguments.truth)
     took = time.monotonic() - began
     for name, count in written.rows.items():
         sys.stdout.write(f"{count:>14,}  {name}\n")

@@ -40,7 +40,7 @@ class Day:
 
 
 @dataclass(slots=True)
-class _Held:
+class _Carryover:
     """What a day leaves to the next, over (type, group, broker)."""
 
     noise: np.ndarray
@@ -51,18 +51,18 @@ def days(fleet: Fleet, cluster: int) -> Iterator[Day]:
     """All days of a cluster, in order."""
     people, happens = tenants(fleet, cluster), events(fleet, cluster)
     shape = (len(fleet.kinds), fleet.groups, fleet.brokers)
-    held = _Held(
+    state = _Carryover(
         noise=fleet.chance(3, cluster).standard_normal(shape), backlog=np.zeros(shape, np.int64)
     )
     for number in range(fleet.days):
-        yield _day(fleet, people, happens, held, cluster=cluster, number=number)
+        yield _day(fleet, people, happens, state, cluster=cluster, number=number)
 
 
 def _day(
     fleet: Fleet,
     people: Tenants,
     happens: tuple[Event, ...],
-    held: _Held,
+    state: _Carryover,
     *,
     cluster: int,
     number: int,
@@ -72,21 +72,21 @@ def _day(
     level = _level(fleet, people, happens, ts)
     share = _shares(fleet, people, happens, ts) * alive
     share /= np.maximum(share.sum(axis=1, keepdims=True), 1e-9)
-    noise = _noise(fleet, held, fleet.chance(4, cluster, number))
+    noise = _noise(fleet, state, fleet.chance(4, cluster, number))
     scale = people.volatility[None, :, None, None]
     # One group's noise is the same everywhere but for a fifth: brokers do not scatter by themselves.
     np.multiply(noise, scale, out=noise)
     noise -= scale**2 / 2
     np.exp(noise, out=noise)
     noise *= people.mean[:, :, None, None] * level[None, :, None, :] * share[None]
-    wanted = np.minimum(noise, MAX_UNITS).round().astype(np.int64)
+    demand = np.minimum(noise, MAX_UNITS).round().astype(np.int64)
     limit = _limits(people, happens, ts)
-    served, waits = _limited(fleet, wanted, limit, held)
+    served, waits = _limited(fleet, demand, limit, state)
     return Day(
         cluster=cluster,
         number=number,
         ts=ts,
-        wanted=wanted,
+        wanted=demand,
         served=served,
         waits_ms=waits,
         limit=limit,
@@ -104,11 +104,11 @@ def _presence(
 ) -> tuple[np.ndarray, np.ndarray]:
     alive = np.ones((fleet.brokers, len(ts)), bool)
     up = np.ones((fleet.brokers, len(ts)), bool)
-    for one in happens:
-        if one.what is What.RESTART:
-            alive[one.broker] &= ~_within(one, ts)
-        elif one.what is What.GAP:
-            up[one.broker] &= ~_within(one, ts)
+    for event in happens:
+        if event.what is What.RESTART:
+            alive[event.broker] &= ~_within(event, ts)
+        elif event.what is What.GAP:
+            up[event.broker] &= ~_within(event, ts)
     if fleet.brokers > 1:  # not all at once: a cluster without brokers wants nothing
         alive[0] |= ~alive.any(axis=0)
     return alive, up & alive
@@ -119,50 +119,50 @@ def _level(fleet: Fleet, people: Tenants, happens: tuple[Event, ...], ts: np.nda
     hours = (ts % DAY_MS) / 3_600_000
     wave = 1 + people.swing[:, None] * np.cos((hours[None] - people.phase[:, None]) * np.pi / 12)
     weekday = (int(ts[0]) // DAY_MS + 3) % 7  # 1 January 1970 was a Thursday; 0 = Monday
-    found = wave * np.where(weekday >= 5, people.weekend, 1.0)[:, None]
-    for one in happens:
-        if one.what in (What.SPIKE, What.DEPLOY):
-            found[one.group] *= np.where(_within(one, ts), one.factor, 1.0)
-    return found
+    levels = wave * np.where(weekday >= 5, people.weekend, 1.0)[:, None]
+    for event in happens:
+        if event.what in (What.SPIKE, What.DEPLOY):
+            levels[event.group] *= np.where(_within(event, ts), event.factor, 1.0)
+    return levels
 
 
 def _shares(
     fleet: Fleet, people: Tenants, happens: tuple[Event, ...], ts: np.ndarray
 ) -> np.ndarray:
     """(group, broker, step)."""
-    found = np.repeat(people.share[:, :, None], len(ts), axis=2)
-    for one in happens:
-        if one.what is What.LEADER_MOVE:
-            to = (one.broker + 1) % fleet.brokers
-            moved = found[one.group, one.broker] * np.where(_within(one, ts), 0.9, 0.0)
-            found[one.group, one.broker] -= moved
-            found[one.group, to] += moved
-    return found
+    shares = np.repeat(people.share[:, :, None], len(ts), axis=2)
+    for event in happens:
+        if event.what is What.LEADER_MOVE:
+            to = (event.broker + 1) % fleet.brokers
+            moved = shares[event.group, event.broker] * np.where(_within(event, ts), 0.9, 0.0)
+            shares[event.group, event.broker] -= moved
+            shares[event.group, to] += moved
+    return shares
 
 
-def _noise(fleet: Fleet, held: _Held, chance: np.random.Generator) -> np.ndarray:
+def _noise(fleet: Fleet, state: _Carryover, chance: np.random.Generator) -> np.ndarray:
     """(type, group, broker, step): correlated in time, unit variance; half an hour ahead nothing is known."""
-    kept = float(np.exp(-fleet.step_ms / CORRELATION_MS))
-    fresh = np.sqrt(1 - kept**2)
-    shape = (fleet.steps, *held.noise.shape)
-    found = chance.standard_normal(shape, dtype=np.float32).astype(np.float64)
-    found *= fresh
-    now = held.noise
+    persistence = float(np.exp(-fleet.step_ms / CORRELATION_MS))
+    fresh = np.sqrt(1 - persistence**2)
+    shape = (fleet.steps, *state.noise.shape)
+    noise = chance.standard_normal(shape, dtype=np.float32).astype(np.float64)
+    noise *= fresh
+    now = state.noise
     for at in range(fleet.steps):
-        now = kept * now + found[at]
-        found[at] = now
-    held.noise = now
-    return np.ascontiguousarray(np.moveaxis(found, 0, -1))
+        now = persistence * now + noise[at]
+        noise[at] = now
+    state.noise = now
+    return np.ascontiguousarray(np.moveaxis(noise, 0, -1))
 
 
 def _limits(people: Tenants, happens: tuple[Event, ...], ts: np.ndarray) -> np.ndarray:
     """(type, group, step): whole thousands, 0 = none."""
-    found = np.repeat(people.limit[:, :, None], len(ts), axis=2)
-    for one in happens:
-        if one.what is What.QUOTA_CHANGE:
-            now = changed(found[:, one.group], one.factor)
-            found[:, one.group] = np.where(_within(one, ts), now, found[:, one.group])
-    return found
+    limits = np.repeat(people.limit[:, :, None], len(ts), axis=2)
+    for event in happens:
+        if event.what is What.QUOTA_CHANGE:
+            now = changed(limits[:, event.group], event.factor)
+            limits[:, event.group] = np.where(_within(event, ts), now, limits[:, event.group])
+    return limits
 
 
 def changed(limit: np.ndarray, factor: float) -> np.ndarray:
@@ -173,23 +173,23 @@ def changed(limit: np.ndarray, factor: float) -> np.ndarray:
 
 
 def _limited(
-    fleet: Fleet, wanted: np.ndarray, limit: np.ndarray, held: _Held
+    fleet: Fleet, demand: np.ndarray, limit: np.ndarray, state: _Carryover
 ) -> tuple[np.ndarray, np.ndarray]:
     """What passes under the limits, and how long the rest waits: the recursion of the model, for all series at once."""
     step = fleet.step_ms
-    arrived = np.moveaxis((wanted * step + 500) // 1000, -1, 0)
+    arrived = np.moveaxis((demand * step + 500) // 1000, -1, 0)
     free = limit == 0
     passes = np.moveaxis(np.where(free, np.int64(MAX_UNITS), limit) * step // 1000, -1, 0)[
         ..., None
     ]
     served, waits = np.empty_like(arrived), np.empty_like(arrived)
-    backlog = held.backlog
+    backlog = state.backlog
     for at in range(fleet.steps):
         before = backlog
         backlog = np.maximum(0, before + arrived[at] - passes[at])
         served[at] = arrived[at] + before - backlog
         waits[at] = backlog
-    held.backlog = backlog
+    state.backlog = backlog
     rates = np.moveaxis(served * 1000 // step, 0, -1)
     delays = np.moveaxis(waits, 0, -1)
     delays = np.where(free[:, :, None, :], 0, delays * 1000 // np.maximum(1, limit)[:, :, None, :])
@@ -197,17 +197,17 @@ def _limited(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class GroupDemand:
     """The true demand of one group on one broker over the fleet's time: milliseconds and units a second."""
 
     ts: np.ndarray
     units: np.ndarray = field(repr=False)
 
 
-def wanted(fleet: Fleet, cluster: int, group: int, broker: int, kind: int = 0) -> Wanted:
+def demand_of(fleet: Fleet, cluster: int, group: int, broker: int, kind: int = 0) -> GroupDemand:
     """The true demand of one group, made anew."""
     parts = [(day.ts, day.wanted[kind, group, broker]) for day in days(fleet, cluster)]
-    return Wanted(
+    return GroupDemand(
         ts=np.concatenate([ts for ts, _ in parts]),
         units=np.concatenate([units for _, units in parts]),
     )

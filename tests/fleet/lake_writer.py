@@ -70,16 +70,16 @@ def write(fleet: Fleet, to: Path | str, *, truth: Path | None = None) -> Written
     for cluster in range(fleet.clusters):
         numbers: list[int | None] = [None] * fleet.brokers
         for day in days(fleet, cluster):
-            for table, found in tables_of(fleet, day, numbers):
+            for table, table_rows in tables_of(fleet, day, numbers):
                 lake.commit(
                     Unit(
                         table=table, cluster_id=fleet.cluster_id(cluster), day=fleet.day(day.number)
                     ),
-                    found,
+                    table_rows,
                     None,
                     inputs=scrape_interval.inputs(fleet.pace),
                 )
-                rows[table.name] = rows.get(table.name, 0) + found.num_rows
+                rows[table.name] = rows.get(table.name, 0) + table_rows.num_rows
             if truth is not None:
                 _write_demand(fleet, day, truth)
     if truth is not None:
@@ -101,7 +101,7 @@ def tables_of(
     Args:
         fleet: Which fleet.
         day: Which day.
-        seen: Of each broker, when it was last read before that day; is brought up to date.
+        numbers: Of each broker, when it was last read before that day; is brought up to date.
     """
     common = {"cluster_id": fleet.cluster_id(day.cluster), "day": fleet.day(day.number)}
     lengths = np.stack(
@@ -145,12 +145,12 @@ def tables_of(
 
 def _lengths(fleet: Fleet, ts: np.ndarray, up: np.ndarray, last: int | None) -> np.ndarray:
     """What each scrape stands for, as `series.spans` says; a failed one for a step."""
-    found = np.full(len(ts), fleet.step_ms, np.int64)
-    kept = ts[up]
-    if len(kept):
-        apart = np.diff(kept, prepend=kept[0] - fleet.step_ms if last is None else last)
-        found[up] = np.where(apart > fleet.pace.max_gap_ms, fleet.step_ms, apart)
-    return found
+    lengths = np.full(len(ts), fleet.step_ms, np.int64)
+    scrapes = ts[up]
+    if len(scrapes):
+        apart = np.diff(scrapes, prepend=scrapes[0] - fleet.step_ms if last is None else last)
+        lengths[up] = np.where(apart > fleet.pace.max_gap_ms, fleet.step_ms, apart)
+    return lengths
 
 
 def _samples(fleet: Fleet, day: Day, lengths: np.ndarray, common: Mapping[str, object]) -> pa.Table:
@@ -160,7 +160,7 @@ def _samples(fleet: Fleet, day: Day, lengths: np.ndarray, common: Mapping[str, o
     throttled = day.waits_ms > 0
     censored = throttled & (day.served >= (limits * CENSORED_AT).astype(np.int64))
     # served was rounded down to whole units a second: never more than what passed
-    for kind, group, broker, names, shown in _series(fleet, day):
+    for kind, group, broker, names, visible in _series(fleet, day):
         up = day.up[broker]
         count = int(up.sum())
         chunks.append(
@@ -178,18 +178,18 @@ def _samples(fleet: Fleet, day: Day, lengths: np.ndarray, common: Mapping[str, o
                 {
                     "ts_ms": day.ts[up],
                     "dt_ms": lengths[broker][up].astype(np.int32),
-                    "rate_units": np.where(shown, day.served[kind, group, broker], 0)[up],
-                    "throttle_ms": np.where(shown, day.waits_ms[kind, group, broker], 0)[up],
-                    "censored": np.where(shown & censored[kind, group, broker], 1, 0)[up],
+                    "rate_units": np.where(visible, day.served[kind, group, broker], 0)[up],
+                    "throttle_ms": np.where(visible, day.waits_ms[kind, group, broker], 0)[up],
+                    "censored": np.where(visible & censored[kind, group, broker], 1, 0)[up],
                 },
             )
         )
-    found = pa.concat_tables(chunks).unify_dictionaries()
+    samples = pa.concat_tables(chunks).unify_dictionaries()
     words = pa.array(["no", "yes"])
-    codes = found.column("censored").combine_chunks().cast(pa.int32())
-    place = found.column_names.index("censored")
-    found = found.set_column(place, "censored", pa.DictionaryArray.from_arrays(codes, words))
-    return found.select(tables.USAGE_SAMPLE.names)
+    codes = samples.column("censored").combine_chunks().cast(pa.int32())
+    place = samples.column_names.index("censored")
+    samples = samples.set_column(place, "censored", pa.DictionaryArray.from_arrays(codes, words))
+    return samples.select(tables.USAGE_SAMPLE.names)
 
 
 def _series(
@@ -214,10 +214,10 @@ def _series(
                     ((level, user, client_id), ~after),
                     ((GroupKind.PAIR, user, CLIENT_ID), after),
                 ]
-            for names, shown in parts:
-                if shown.any():
+            for names, visible in parts:
+                if visible.any():
                     for broker in range(fleet.brokers):
-                        yield kind, group, broker, names, shown
+                        yield kind, group, broker, names, visible
 
 
 def _target_up(
@@ -250,8 +250,8 @@ def _broker_samples(
     by_kind = dict(zip(fleet.kinds, sums, strict=True))
     comes, goes = by_kind.get(QuotaType.PRODUCE, none), by_kind.get(QuotaType.FETCH, none)
     copies = min(REPLICAS, fleet.brokers) - 1
-    others = comes.sum(axis=0, keepdims=True) - comes
-    received = others * copies // max(1, fleet.brokers - 1)
+    leader_bytes = comes.sum(axis=0, keepdims=True) - comes
+    received = leader_bytes * copies // max(1, fleet.brokers - 1)
     load = (comes + goes + received) / (fleet.broker_rate * 8)
     idle = (np.clip(1 - 0.7 * load, 0.02, 1) * 1_000_000).astype(np.int64)
     return (
@@ -278,14 +278,14 @@ def _broker_samples(
 
 def _chunk(count: int, same: Mapping[str, object], columns: Mapping[str, np.ndarray]) -> pa.Table:
     """Columns with one value each, as dictionaries, beside columns of numbers."""
-    found: dict[str, pa.Array] = {name: pa.array(values) for name, values in columns.items()}
+    arrays: dict[str, pa.Array] = {name: pa.array(values) for name, values in columns.items()}
     zeros = pa.array(np.zeros(count, np.int32))
     for name, value in same.items():
         if name == "day":
-            found[name] = pa.repeat(pa.scalar(value, pa.date32()), count)
+            arrays[name] = pa.repeat(pa.scalar(value, pa.date32()), count)
         else:
-            found[name] = pa.DictionaryArray.from_arrays(zeros, pa.array([value], pa.string()))
-    return pa.table(found)
+            arrays[name] = pa.DictionaryArray.from_arrays(zeros, pa.array([value], pa.string()))
+    return pa.table(arrays)
 
 
 # ---- limits -------------------------------------------------------------------------------------
@@ -399,9 +399,12 @@ def _write_demand(fleet: Fleet, day: Day, folder: Path) -> None:
     )
 
 
-def _event(fleet: Fleet, one: Any) -> dict[str, object]:
-    found = asdict(one) | {"what": one.what.value, "cluster_id": fleet.cluster_id(one.cluster)}
-    if one.group >= 0:
-        user, client_id = fleet.names(one.cluster, one.group)
-        found |= {"user": user, "client_id": client_id}
-    return found
+def _event(fleet: Fleet, event: Any) -> dict[str, object]:
+    document = asdict(event) | {
+        "what": event.what.value,
+        "cluster_id": fleet.cluster_id(event.cluster),
+    }
+    if event.group >= 0:
+        user, client_id = fleet.names(event.cluster, event.group)
+        document |= {"user": user, "client_id": client_id}
+    return document

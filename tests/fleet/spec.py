@@ -168,10 +168,13 @@ def tenants(fleet: Fleet, cluster: int) -> Tenants:
     """Who lives on a cluster. Every `tight`-th group has a limit near its mean, a few have none."""
     chance = fleet.chance(1, cluster)
     ranks = 1.0 / np.arange(1, fleet.groups + 1) ** 1.1
-    whole = fleet.broker_rate * fleet.brokers * ranks / ranks.sum()
+    cluster_rates = fleet.broker_rate * fleet.brokers * ranks / ranks.sum()
     fan_out = chance.uniform(0.2, 3.0, fleet.groups)
     mean = np.stack(
-        [whole if kind is QuotaType.PRODUCE else whole * fan_out for kind in fleet.kinds]
+        [
+            cluster_rates if kind is QuotaType.PRODUCE else cluster_rates * fan_out
+            for kind in fleet.kinds
+        ]
     )
     share = chance.dirichlet(np.full(fleet.brokers, 4.0), fleet.groups)
     room = chance.uniform(3.0, 8.0, mean.shape)
@@ -194,7 +197,7 @@ def events(fleet: Fleet, cluster: int) -> tuple[Event, ...]:
     """Everything that happens on a cluster, in order of time. Each kind happens at least once in two days or more."""
     if fleet.quiet:
         return ()
-    chance, found = fleet.chance(2, cluster), list[Event]()
+    chance, timeline = fleet.chance(2, cluster), list[Event]()
     groups, days = fleet.groups, fleet.days
 
     def at() -> int:
@@ -203,14 +206,14 @@ def events(fleet: Fleet, cluster: int) -> tuple[Event, ...]:
             + int(chance.integers(fleet.steps // 8, fleet.steps * days)) * fleet.step_ms
         )
 
-    def event(what: What, minutes: tuple[float, float] | None, **more: float) -> None:
+    def add_event(what: What, minutes: tuple[float, float] | None, **more: float) -> None:
         begin = at()
         end = fleet.to_ms
         if minutes is not None:
             length = int(chance.uniform(*minutes) * 60_000) // fleet.step_ms * fleet.step_ms
             end = min(fleet.to_ms, begin + max(fleet.step_ms, length))
         numbers = {name: int(value) for name, value in more.items() if name != "factor"}
-        found.append(
+        timeline.append(
             Event(
                 what=what,
                 cluster=cluster,
@@ -222,30 +225,32 @@ def events(fleet: Fleet, cluster: int) -> tuple[Event, ...]:
         )
 
     for _ in range(max(1, groups * days // 20)):
-        event(What.SPIKE, (5, 45), group=chance.integers(groups), factor=chance.uniform(2, 6))
+        add_event(What.SPIKE, (5, 45), group=chance.integers(groups), factor=chance.uniform(2, 6))
     for _ in range(max(1, groups * days // 100)):
-        event(
+        add_event(
             What.DEPLOY,
             None,
             group=chance.integers(groups),
             factor=chance.choice([0.6, 0.8, 1.3, 1.7]),
         )
-        event(
+        add_event(
             What.LEADER_MOVE,
             None,
             group=chance.integers(groups),
             broker=chance.integers(fleet.brokers),
         )
     for _ in range(max(1, days // 2)):
-        event(What.GAP, (1, 12), broker=chance.integers(fleet.brokers))
-        event(What.RESTART, (1, 4), broker=chance.integers(fleet.brokers))
+        add_event(What.GAP, (1, 12), broker=chance.integers(fleet.brokers))
+        add_event(What.RESTART, (1, 4), broker=chance.integers(fleet.brokers))
     for _ in range(max(1, days // 7)):
-        event(
+        add_event(
             What.QUOTA_CHANGE,
             None,
             group=chance.integers(groups),
             factor=chance.choice([0.5, 0.75, 1.5, 2.0]),
         )
     if fleet.level(cluster) is GroupKind.USER:
-        event(What.TAG_FLIP, None, group=chance.integers(groups))
-    return tuple(sorted(found, key=lambda one: (one.from_ms, one.what, one.group, one.broker)))
+        add_event(What.TAG_FLIP, None, group=chance.integers(groups))
+    return tuple(
+        sorted(timeline, key=lambda event: (event.from_ms, event.what, event.group, event.broker))
+    )

@@ -47,9 +47,11 @@ def test_a_day_of_every_table_is_a_unit(written):
         tables.SNAPSHOT,
         tables.QUOTA_ENTRY,
     ):
-        found = rows(folder, table)
-        assert found.num_rows == counts.rows[table.name] > 0
-        assert len(found.group_by(list(table.key)).aggregate([])) == found.num_rows, "a key twice"
+        table_rows = rows(folder, table)
+        assert table_rows.num_rows == counts.rows[table.name] > 0
+        assert len(table_rows.group_by(list(table.key)).aggregate([])) == table_rows.num_rows, (
+            "a key twice"
+        )
 
 
 def test_the_same_seed_gives_the_same_files_and_another_one_does_not(written, tmp_path):
@@ -64,8 +66,10 @@ def test_the_same_seed_gives_the_same_files_and_another_one_does_not(written, tm
 def test_every_kind_of_event_happens_and_is_told(written):
     folder, _ = written
     document = json.loads((folder / "truth" / "events.json").read_text())
-    assert {one["what"] for one in document} == set(What)
-    assert all(FLEET.from_ms <= one["from_ms"] < one["to_ms"] <= FLEET.to_ms for one in document)
+    assert {event["what"] for event in document} == set(What)
+    assert all(
+        FLEET.from_ms <= event["from_ms"] < event["to_ms"] <= FLEET.to_ms for event in document
+    )
 
 
 def test_demand_is_served_in_full_or_waits(written):
@@ -84,9 +88,9 @@ def test_demand_is_served_in_full_or_waits(written):
 
 def test_tight_groups_are_throttled_and_said_to_want_more(written):
     folder, _ = written
-    found = rows(folder, tables.USAGE_SAMPLE)
-    censored = found.filter(pc.equal(found.column("censored"), "yes"))
-    assert 0 < censored.num_rows < found.num_rows / 3
+    samples = rows(folder, tables.USAGE_SAMPLE)
+    censored = samples.filter(pc.equal(samples.column("censored"), "yes"))
+    assert 0 < censored.num_rows < samples.num_rows / 3
     assert pc.min(censored.column("throttle_ms")).as_py() > 0
 
 
@@ -101,14 +105,14 @@ def test_a_broker_that_cannot_be_scraped_has_no_samples_and_one_that_is_away_non
         )
         if not is_up
     }
-    seen = set(
+    sample_keys = set(
         zip(
             *(used.column(name).to_pylist() for name in ("cluster_id", "broker_id", "ts_ms")),
             strict=True,
         )
     )
     assert down
-    assert not down & seen
+    assert not down & sample_keys
 
 
 def test_the_samples_of_a_broker_stand_for_the_time_since_the_one_before(written):
@@ -124,13 +128,13 @@ def test_traffic_moves_to_other_tags_when_a_limit_on_user_and_client_id_comes(wr
     flip = next(event for event in events(FLEET, 0) if event.what is What.TAG_FLIP)
     user, _ = FLEET.names(0, flip.group)
     used = rows(folder, tables.USAGE_SAMPLE)
-    mine = used.filter(
+    samples = used.filter(
         (pc.field("cluster_id") == FLEET.cluster_id(0))
         & (pc.field("user") == user)
         & (pc.field("rate_units") > 0)
     )
     kinds = {
-        kind: mine.filter(pc.field("group_kind") == kind).column("ts_ms").to_pylist()
+        kind: samples.filter(pc.field("group_kind") == kind).column("ts_ms").to_pylist()
         for kind in (GroupKind.USER.value, GroupKind.PAIR.value)
     }
     assert max(kinds["user"]) < flip.from_ms <= min(kinds["pair"])
@@ -162,13 +166,13 @@ def test_the_true_demand_is_kept_beside_the_lake(written):
     file = folder / "truth" / "demand" / cluster / f"{FLEET.day(1)}.parquet"
     table = pq.read_table(file)
     assert table.num_rows == 2 * FLEET.groups * FLEET.brokers * FLEET.steps
-    one = demand.wanted(FLEET, 1, group=3, broker=2)
-    mine = table.filter(
+    truth = demand.demand_of(FLEET, 1, group=3, broker=2)
+    rows_of_group = table.filter(
         (pc.field("quota_type") == "produce") & (pc.field("group") == 3) & (pc.field("broker") == 2)
     )
     assert (
-        mine.column("wanted_units").to_pylist()
-        == one.units[one.ts >= FLEET.from_ms + DAY_MS].tolist()
+        rows_of_group.column("wanted_units").to_pylist()
+        == truth.units[truth.ts >= FLEET.from_ms + DAY_MS].tolist()
     )
 
 

@@ -18,17 +18,19 @@ from tests.recording.runs import RUNS
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    found = argparse.ArgumentParser(prog="python -m tests.recording", description=__doc__)
-    found.add_argument(
+    argument_parser = argparse.ArgumentParser(prog="python -m tests.recording", description=__doc__)
+    argument_parser.add_argument(
         "--runs",
         default=",".join(str(run.number) for run in RUNS),
         help="which, such as 1,4 (default: all)",
     )
-    found.add_argument("--out", type=Path, default=fixture.FOLDER, help="folder of the fixture")
-    found.add_argument(
+    argument_parser.add_argument(
+        "--out", type=Path, default=fixture.FOLDER, help="folder of the fixture"
+    )
+    argument_parser.add_argument(
         "--table", action="store_true", help="print told and true figures, record nothing"
     )
-    return found
+    return argument_parser
 
 
 def say(line: str) -> None:
@@ -39,17 +41,17 @@ def say(line: str) -> None:
 
 def main(words: Sequence[str] | None = None) -> int:
     """Record the chosen runs one after the other, or print."""
-    given = parser().parse_args(words)
-    if given.table:
+    arguments = parser().parse_args(words)
+    if arguments.table:
         say(compare.table())
         return 0
-    chosen = {int(part) for part in given.runs.split(",")}
+    numbers = {int(part) for part in arguments.runs.split(",")}
     for run in RUNS:
-        if run.number in chosen:
+        if run.number in numbers:
             recorded = broker_run.record(
                 run, say=lambda text: say(f"{text}; load {os.getloadavg()[0]:.1f}")
             )
-            for path in fixture.write(recorded, secrets.token_bytes(32), given.out):
+            for path in fixture.write(recorded, secrets.token_bytes(32), arguments.out):
                 say(str(path))
     return 0
 

@@ -76,12 +76,12 @@ class Recorded:
 class _Load:
     """The load average of the last minute, every ten seconds until told to stop."""
 
-    seen: list[float] = field(default_factory=list)
+    averages: list[float] = field(default_factory=list)
     stop: threading.Event = field(default_factory=threading.Event)
 
     def watch(self) -> None:
         while not self.stop.wait(10):
-            self.seen.append(os.getloadavg()[0])
+            self.averages.append(os.getloadavg()[0])
 
 
 def record(run: Run, *, phase_seconds: int = PHASE_SECONDS, say: Any = print) -> Recorded:
@@ -122,19 +122,19 @@ def record(run: Run, *, phase_seconds: int = PHASE_SECONDS, say: Any = print) ->
             free=free,
             limited=limited,
             matrix=stored(prometheus, began),
-            load=tuple(load.seen),
+            load=tuple(load.averages),
         )
 
 
 def scrape_configuration(port: int, every_seconds: int = SCRAPE_SECONDS) -> dict[str, Any]:
     """The shipped configuration of Prometheus, for one broker and our pace."""
-    found: dict[str, Any] = yaml.safe_load(SHIPPED_SCRAPE.read_text(encoding="utf-8"))
-    (job,) = found["scrape_configs"]
+    configuration: dict[str, Any] = yaml.safe_load(SHIPPED_SCRAPE.read_text(encoding="utf-8"))
+    (job,) = configuration["scrape_configs"]
     job |= {"scrape_interval": f"{every_seconds}s", "scrape_timeout": f"{every_seconds - 1}s"}
     job["static_configs"] = [
         {"targets": [f"127.0.0.1:{port}"], "labels": {"cluster": CLUSTER_LABEL}}
     ]
-    return found
+    return configuration
 
 
 def stored(prometheus: Prometheus, since: float) -> dict[str, Any]:
@@ -188,8 +188,8 @@ def alter(bootstrap: str, limits: Sequence[tuple[Entity, str, float | None]]) ->
             ClientConfig.from_mapping({"bootstrap.servers": bootstrap})
         ) as client:
             merged: dict[Entity, list[tuple[str, float | None]]] = {}
-            for one in changes:
-                merged.setdefault(one.entity, []).extend(one.operations)
+            for alteration in changes:
+                merged.setdefault(alteration.entity, []).extend(alteration.operations)
             expected_alterations = [
                 Alteration(who, tuple(operations)) for who, operations in merged.items()
             ]
@@ -232,8 +232,8 @@ def drive(cluster: KafkaCluster, run: Run, phase: str, seconds: int) -> Phase:
         assert child.process.returncode == 0, child.log_text()[-2000:]
         with answer.open(encoding="utf-8", newline="") as rows:
             records = tuple(_record(owners, row) for row in csv.reader(rows))
-    left = stop / 1000 - time.time()  # noqa: TID251 - the phase lasts as long as it lasts
-    threading.Event().wait(max(0.0, left))
+    pause = stop / 1000 - time.time()  # noqa: TID251 - the phase lasts as long as it lasts
+    threading.Event().wait(max(0.0, pause))
     return Phase(from_ms=start, to_ms=stop, records=records)
 
 

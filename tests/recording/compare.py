@@ -8,7 +8,7 @@ from reconciler.usage.impact.verdict import ForecastRange
 from reconciler.usage.samples import QuotaType
 from reconciler.usage.series import thinned
 from tests.recording import fixture, truth
-from tests.recording.fixture import Case, Kept
+from tests.recording.fixture import Case, FixtureRun
 from tests.recording.truth import DELAY_BOUND, TIME_BOUND, Compared, Truth
 
 RATE = "kafka_server_client_quota_byte_rate"
@@ -44,8 +44,8 @@ class Row:
 
     def line(self) -> str:
         """A row of the table in the documentation."""
-        one = self.case
-        who = f"{self.run} | {one.kind} {one.shape}, {one.connections} x {one.record:,} B | {one.limit / 1000:.0f}"
+        case = self.case
+        who = f"{self.run} | {case.kind} {case.shape}, {case.connections} x {case.record:,} B | {case.limit / 1000:.0f}"
         return (
             f"| {who} | {_seconds(self.throttled)} | {_seconds(self.worst)} |"
             f" {self.observed_ms / 1000:.0f} | {self._interval()} |"
@@ -79,31 +79,37 @@ class Total:
         return self.throttled.within(TIME_BOUND) and worst
 
 
-def rows(kept: Kept, skip: int = 0) -> tuple[Row, ...]:
+def rows(run: FixtureRun, skip: int = 0) -> tuple[Row, ...]:
     """All groups of a run; `skip` leaves out scrapes at first: another phase of the same recording."""
-    rates, delays = truth.points_of(kept.matrix, RATE), truth.points_of(kept.matrix, DELAY)
-    ((_, up),) = truth.points_of(kept.matrix, "up").items()
+    rates, delays = truth.points_of(run.matrix, RATE), truth.points_of(run.matrix, DELAY)
+    ((_, up),) = truth.points_of(run.matrix, "up").items()
     moments = thinned([at for at, _ in up][skip:])
-    return tuple(_row(kept, case, rates, delays, moments) for case in kept.cases)
+    return tuple(_row(run, case, rates, delays, moments) for case in run.cases)
 
 
 def _row(
-    kept: Kept, case: Case, rates: truth.Families, delays: truth.Families, moments: tuple[int, ...]
+    run: FixtureRun,
+    case: Case,
+    rates: truth.Families,
+    delays: truth.Families,
+    moments: tuple[int, ...],
 ) -> Row:
     kind, who = QuotaType(case.kind), (case.kind, case.user, case.client_id)
-    samples = truth.samples(kind, rates[who], delays[who], kept=moments, scrape_ms=kept.scrape_ms)
+    samples = truth.samples(kind, rates[who], delays[who], scrapes=moments, scrape_ms=run.scrape_ms)
     stated = fetch_size(case)
-    forecast, _ = truth.told(kind, samples, kept.free, case.limit, kept.scrape_ms, fetch=stated)
-    unstated = truth.told(
-        kind, samples, kept.free, case.limit, kept.scrape_ms, fetch=stated and UNSTATED
+    forecast, _ = truth.forecast_range(
+        kind, samples, run.free, case.limit, run.scrape_ms, fetch=stated
+    )
+    unstated = truth.forecast_range(
+        kind, samples, run.free, case.limit, run.scrape_ms, fetch=stated and UNSTATED
     )
     true = truth.truth(case.free, case.limited)
     return Row(
-        run=kept.number,
+        run=run.number,
         case=case,
         throttled=Compared(told_ms=forecast.throttled_ms, true_ms=true.throttled_ms),
         worst=Compared(told_ms=forecast.max_delay_ms or 0, true_ms=true.worst_ms),
-        observed_ms=truth.observed(samples, kept.limited) or 0,
+        observed_ms=truth.observed(samples, run.limited) or 0,
         truth=true,
         unstated=unstated,
     )
@@ -117,9 +123,9 @@ def fetch_size(case: Case) -> FetchSize | None:
     return FetchSize(least_bytes=size, most_bytes=size, batch_bytes=case.record)
 
 
-def total(found: Iterable[Row]) -> Total:
+def total(rows: Iterable[Row]) -> Total:
     """The rows of one run as one."""
-    all_rows = tuple(found)
+    all_rows = tuple(rows)
     return Total(
         run=all_rows[0].run,
         throttled=Compared(
@@ -145,10 +151,12 @@ def table(skip: int = 0) -> str:
     ]
     totals: list[str] = []
     for number in fixture.numbers():
-        found = rows(fixture.read(number), skip)
-        lines += [one.line() for one in found]
-        whole = total(found)
-        totals.append(f"| {number} | {_seconds(whole.throttled)} | {_seconds(whole.worst)} |")
+        run_rows = rows(fixture.read(number), skip)
+        lines += [row.line() for row in run_rows]
+        run_total = total(run_rows)
+        totals.append(
+            f"| {number} | {_seconds(run_total.throttled)} | {_seconds(run_total.worst)} |"
+        )
     heads = [
         "",
         "| run | throttled s, forecast / true | worst delay s, forecast / true |",
@@ -157,5 +165,7 @@ def table(skip: int = 0) -> str:
     return "\n".join(lines + heads + totals)
 
 
-def _seconds(one: Compared) -> str:
-    return f"{one.told_ms / 1000:.0f} / {one.true_ms / 1000:.0f} ({one.off * 100:+.0f} %)"
+def _seconds(figures: Compared) -> str:
+    return (
+        f"{figures.told_ms / 1000:.0f} / {figures.true_ms / 1000:.0f} ({figures.off * 100:+.0f} %)"
+    )

@@ -55,7 +55,7 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class FixtureRun:
     """One run of the fixture: spans in epoch milliseconds."""
 
     number: int
@@ -156,13 +156,13 @@ def _renamed(matrix: Mapping[str, Any], rename: Rename) -> dict[str, Any]:
     series = [
         {
             "metric": {
-                label: _label(label, value, rename) for label, value in one["metric"].items()
+                label: _label(label, value, rename) for label, value in result["metric"].items()
             },
-            "values": one["values"],
+            "values": result["values"],
         }
-        for one in matrix["data"]["result"]
+        for result in matrix["data"]["result"]
     ]
-    series.sort(key=lambda one: sorted(one["metric"].items()))
+    series.sort(key=lambda result: sorted(result["metric"].items()))
     return {"status": "success", "data": {"resultType": "matrix", "result": series}}
 
 
@@ -177,14 +177,14 @@ def _records(recorded: Recorded) -> str:
     lines = []
     for name, phase in _phases(recorded):
         for place, group in enumerate(recorded.run.groups):
-            mine = sorted(
+            group_records = sorted(
                 (record for record in phase.records if record.group == group.name),
-                key=lambda one: one.due_ms,
+                key=lambda record: record.due_ms,
             )
-            before = [phase.from_ms, *(one.due_ms for one in mine)]
-            for one, (last, due) in zip(mine, pairwise(before), strict=True):
-                took = "" if one.done_ms is None else one.done_ms - due
-                lines.append(f"{name},{place},{due - last},{one.sent_ms - due},{took}\n")
+            before = [phase.from_ms, *(record.due_ms for record in group_records)]
+            for record, (last, due) in zip(group_records, pairwise(before), strict=True):
+                took = "" if record.done_ms is None else record.done_ms - due
+                lines.append(f"{name},{place},{due - last},{record.sent_ms - due},{took}\n")
     return "".join(lines)
 
 
@@ -198,12 +198,12 @@ def _state(limits: tuple[tuple[Entity, str, float], ...], rename: Rename) -> Quo
 def _pseudonym(who: Entity, rename: Rename) -> Entity:
     user, client_id, ip = who
     parts = {"user": user, "client_id": client_id, "ip": ip}
-    kept = {
+    arguments = {
         name: rename(part) if isinstance(part, str) else part
         for name, part in parts.items()
         if part is not False
     }
-    return entity(**kept)
+    return entity(**arguments)
 
 
 def _instant(at_ms: int) -> str:
@@ -221,7 +221,7 @@ def numbers(folder: Path = FOLDER) -> tuple[int, ...]:
     return tuple(sorted(int(stem[4:]) for stem in stems if stem[4:].isdigit()))
 
 
-def read(number: int, folder: Path = FOLDER) -> Kept:
+def read(number: int, folder: Path = FOLDER) -> FixtureRun:
     """One run of the fixture."""
     about = json.loads((folder / f"run-{number}.json").read_text(encoding="utf-8"))
     matrix = json.loads(gzip.decompress((folder / f"run-{number}.matrix.json.gz").read_bytes()))
@@ -236,7 +236,7 @@ def read(number: int, folder: Path = FOLDER) -> Kept:
         # What never arrived waited at least until the end.
         late = int(took) if took else spans[phase][1] - due[who]
         ways.setdefault(who, []).append(Way(due_ms=due[who], took_ms=late, arrived=bool(took)))
-    return Kept(
+    return FixtureRun(
         number=number,
         version=about["kafka"],
         level=about["level"],
@@ -248,17 +248,17 @@ def read(number: int, folder: Path = FOLDER) -> Kept:
         matrix=matrix,
         cases=tuple(
             Case(
-                kind=one["kind"],
-                user=one["user"],
-                client_id=one["clientId"],
-                shape=one["shape"],
-                connections=one["connections"],
-                record=one["recordBytes"],
-                fetch_bytes=one["fetchBytes"],
-                limit=one["limit"],
+                kind=entry["kind"],
+                user=entry["user"],
+                client_id=entry["clientId"],
+                shape=entry["shape"],
+                connections=entry["connections"],
+                record=entry["recordBytes"],
+                fetch_bytes=entry["fetchBytes"],
+                limit=entry["limit"],
                 free=tuple(ways["free", place]),
                 limited=tuple(ways["limited", place]),
             )
-            for place, one in enumerate(about["groups"])
+            for place, entry in enumerate(about["groups"])
         ),
     )

@@ -24,7 +24,7 @@ class Group:
         mean: Bytes a second.
         record: Bytes of a record.
         connections: How many clients share it.
-        wanted: The worst delay to aim at, in seconds.
+        target_delay: The worst delay to aim at, in seconds.
         fetch_bytes: ``max.partition.fetch.bytes`` of its consumers.
         share: The part of its limit that the group is assumed to get where its limit is chosen, so that all its
             records arrive within the half: nothing is fitted to it.
@@ -36,7 +36,7 @@ class Group:
     mean: int
     record: int
     connections: int
-    wanted: float
+    target_delay: float
     fetch_bytes: int = 1_048_576
     share: float = 1.0
 
@@ -66,7 +66,7 @@ class Run:
     def limit(self, group: Group) -> int:
         """Bytes a second for the second half."""
         drained = self.seconds + DRAIN_SECONDS
-        return shapes.fitting(self.schedules(group), group.wanted, drained, group.share)
+        return shapes.fitting(self.schedules(group), group.target_delay, drained, group.share)
 
 
 def _groups(number: int) -> tuple[Group, ...]:
@@ -90,10 +90,12 @@ def _groups(number: int) -> tuple[Group, ...]:
             mean=mean,
             record=record,
             connections=connections,
-            wanted=wanted,
+            target_delay=target_delay,
             fetch_bytes=wide,
         )
-        for place, (kind, shape, mean, record, connections, wanted) in enumerate(rows, start=1)
+        for place, (kind, shape, mean, record, connections, target_delay) in enumerate(
+            rows, start=1
+        )
     )
 
 
@@ -114,10 +116,10 @@ def _readers(number: int) -> tuple[Group, ...]:
             mean=90_000 + 10_000 * place,
             record=record,
             connections=connections,
-            wanted=wanted * (1 + 0.2 * (number % 2)),
+            target_delay=target_delay * (1 + 0.2 * (number % 2)),
             fetch_bytes=8_192,
         )
-        for place, (shape, record, connections, wanted) in enumerate(rows, start=1)
+        for place, (shape, record, connections, target_delay) in enumerate(rows, start=1)
     )
 
 
@@ -145,7 +147,7 @@ def _fetchers(number: int) -> tuple[Group, ...]:
                 mean=50_000 if is_wide else 80_000 + 10_000 * ((number + 2 * place) % 5),
                 record=1_024 * (1 + (number + place) % 2),
                 connections=1 + number * place % 3,
-                wanted=90.0 if is_wide else 30.0 + 6 * ((number + place) % 5),
+                target_delay=90.0 if is_wide else 30.0 + 6 * ((number + place) % 5),
                 fetch_bytes=1_048_576 if is_wide else size,
                 share=0.5 if is_wide else SHARES.get(size, 0.85),
             )

@@ -89,22 +89,24 @@ def schedule(
     level = SHAPES[shape](chance, seconds)
     due: list[list[int]] = [[] for _ in range(connections)]
     sizes: list[list[int]] = [[] for _ in range(connections)]
-    held, size = 0.0, record
+    backlog, size = 0.0, record
     for tick in range(int(seconds / TICK)):
-        held += level(tick * TICK) * mean * TICK
-        while held >= size:
+        backlog += level(tick * TICK) * mean * TICK
+        while backlog >= size:
             who = chance.randrange(connections)
             due[who].append(int((tick + chance.random()) * TICK * 1000))
             sizes[who].append(size)
-            held -= size
+            backlog -= size
             size = int(record * chance.uniform(0.5, 1.5))
-    found = []
+    schedules = []
     for times, lengths in zip(due, sizes, strict=True):
         order = sorted(zip(times, lengths, strict=True))
-        found.append(
-            Schedule(due_ms=tuple(one for one, _ in order), sizes=tuple(one for _, one in order))
+        schedules.append(
+            Schedule(
+                due_ms=tuple(time for time, _ in order), sizes=tuple(length for _, length in order)
+            )
         )
-    return tuple(found)
+    return tuple(schedules)
 
 
 def drains(streams: tuple[Schedule, ...], limit: int) -> tuple[float, float]:
@@ -114,21 +116,23 @@ def drains(streams: tuple[Schedule, ...], limit: int) -> tuple[float, float]:
         for stream in streams
         for due, size in zip(stream.due_ms, stream.sizes, strict=True)
     )
-    held = last = worst = 0.0
+    backlog = last = worst = 0.0
     for due, size in arriving:
-        held = max(0.0, held - (due - last) / 1000 * limit) + size
-        last, worst = due, max(worst, held / limit)
-    return last / 1000 + held / limit, worst
+        backlog = max(0.0, backlog - (due - last) / 1000 * limit) + size
+        last, worst = due, max(worst, backlog / limit)
+    return last / 1000 + backlog / limit, worst
 
 
-def fitting(streams: tuple[Schedule, ...], wanted: float, latest: float, share: float = 1.0) -> int:
-    """A limit of two digits of which `share` makes the worst delay about `wanted` seconds, and all is sent by `latest`."""
+def fitting(
+    streams: tuple[Schedule, ...], target_delay: float, latest: float, share: float = 1.0
+) -> int:
+    """A limit of two digits of which `share` makes the worst delay about `target_delay` seconds, and all is sent by `latest`."""
     total = sum(sum(stream.sizes) for stream in streams)
     low, high = total // 1000, total
     while high - low > max(1, low // 100):
         middle = (low + high) // 2
         end, worst = drains(streams, middle)
-        low, high = (middle, high) if worst > wanted or end > latest else (low, middle)
+        low, high = (middle, high) if worst > target_delay or end > latest else (low, middle)
     high = math.ceil(high / share)
     digits = 10 ** max(0, len(str(high)) - 2)
     return -(-high // digits) * digits

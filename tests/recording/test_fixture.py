@@ -11,18 +11,21 @@ from tests.servers import exporter
 
 @pytest.mark.parametrize("number", [1, 4, 7])
 def test_the_fixture_holds_the_schedules_that_the_seeds_give(number):
-    run, kept = RUNS[number - 1], fixture.read(number)
-    for group, case in zip(run.groups, kept.cases, strict=True):
+    run, fixture_run = RUNS[number - 1], fixture.read(number)
+    for group, case in zip(run.groups, fixture_run.cases, strict=True):
         due = sorted(at for schedule in run.schedules(group) for at in schedule.due_ms)
-        for half, (begin, _) in ((case.free, kept.free), (case.limited, kept.limited)):
-            assert sorted(one.due_ms - begin for one in half) == due
+        for half, (begin, _) in (
+            (case.free, fixture_run.free),
+            (case.limited, fixture_run.limited),
+        ):
+            assert sorted(record.due_ms - begin for record in half) == due
         assert case.limit == run.limit(group)
 
 
 @pytest.mark.parametrize("shape", shapes.SHAPES)
 def test_a_limit_is_chosen_so_that_all_is_sent_in_time_and_somebody_waits(shape):
     streams = shapes.schedule(shape, 5, mean=80_000, record=4_096, connections=2, seconds=60)
-    limit = shapes.fitting(streams, wanted=20.0, latest=100.0)
+    limit = shapes.fitting(streams, target_delay=20.0, latest=100.0)
     end, worst = shapes.drains(streams, limit)
     assert end <= 100
     assert 5 < worst <= 20
@@ -65,21 +68,23 @@ def test_a_run_is_written_under_pseudonyms_and_read_back(tmp_path):
     first = {path: path.read_bytes() for path in paths}
     assert {path: path.read_bytes() for path in fixture.write(recorded, b"key", tmp_path)} == first
     assert not any(b"team-" in content for content in first.values())
-    kept = fixture.read(9, tmp_path)
-    assert kept.load == (1.0, 1.5)
-    assert [(one.due_ms, one.took_ms) for one in kept.cases[1].free] == [
+    fixture_run = fixture.read(9, tmp_path)
+    assert fixture_run.load == (1.0, 1.5)
+    assert [(record.due_ms, record.took_ms) for record in fixture_run.cases[1].free] == [
         (1_000, 5),
         (1_003, 5),
         (1_007, 993),
     ]
-    (series,) = kept.matrix["data"]["result"]
+    (series,) = fixture_run.matrix["data"]["result"]
     assert (series["metric"]["user"], series["metric"]["instance"]) == (
-        kept.cases[0].user,
+        fixture_run.cases[0].user,
         "broker-1:7071",
     )
-    _, taken, state = read_state((tmp_path / "run-9.limited.quotas.json").read_text(), location="x")
-    assert taken
-    assert {who[0] for who in state.limits} == {None, *(case.user for case in kept.cases)}
+    _, read_time, state = read_state(
+        (tmp_path / "run-9.limited.quotas.json").read_text(), location="x"
+    )
+    assert read_time
+    assert {who[0] for who in state.limits} == {None, *(case.user for case in fixture_run.cases)}
 
 
 def test_a_name_has_one_pseudonym_and_nobody_has_none():
@@ -98,6 +103,6 @@ def test_the_scrape_job_of_a_recording_is_the_shipped_one_but_for_target_and_pac
 
 def test_labels_of_the_text_format_are_read_as_prometheus_reads_them():
     text = '# HELP a b\na{x="q\\"\\\\\\n,}",y="1"} NaN\nb 2.0\n'
-    found = exporter.parsed(text)
-    assert found["b", frozenset()] == 2.0
-    assert {("x", 'q"\\\n,}'), ("y", "1")} in [set(labels) for _, labels in found]
+    samples = exporter.parsed(text)
+    assert samples["b", frozenset()] == 2.0
+    assert {("x", 'q"\\\n,}'), ("y", "1")} in [set(labels) for _, labels in samples]

@@ -10,7 +10,7 @@ import pytest
 
 from tests.recording import compare, fixture
 from tests.recording.compare import Row
-from tests.recording.fixture import Kept
+from tests.recording.fixture import FixtureRun
 from tests.recording.truth import DELAY_BOUND, TIME_BOUND, Way, truth
 
 PRODUCERS = (1, 2, 3, 4, 5, 6)
@@ -20,13 +20,13 @@ UNSEEN = (9, 10, 12)
 
 
 @cache
-def kept_of(number: int) -> Kept:
+def run_of(number: int) -> FixtureRun:
     return fixture.read(number)
 
 
 @cache
 def rows(number: int) -> tuple[Row, ...]:
-    return compare.rows(kept_of(number))
+    return compare.rows(run_of(number))
 
 
 def of(number: int, kind: str) -> list[Row]:
@@ -112,15 +112,15 @@ def test_what_is_forecast_where_no_size_is_stated_holds_the_truth():
 def test_another_phase_of_the_scrapes_tells_the_same():
     """Scraped every 5 s, thinned to 10 s: the other half of the scrapes is a recording of its own."""
     for number in PRODUCERS:
-        ours = compare.total(of(number, "produce"))
+        total = compare.total(of(number, "produce"))
         other_total = compare.total(
-            row for row in compare.rows(kept_of(number), skip=1) if row.case.kind == "produce"
+            row for row in compare.rows(run_of(number), skip=1) if row.case.kind == "produce"
         )
         assert other_total.throttled.within(TIME_BOUND)
         assert other_total.worst.within(DELAY_BOUND)
         assert (
-            abs(other_total.throttled.told_ms - ours.throttled.told_ms)
-            <= 0.06 * ours.throttled.told_ms
+            abs(other_total.throttled.told_ms - total.throttled.told_ms)
+            <= 0.06 * total.throttled.told_ms
         )
 
 
@@ -128,8 +128,8 @@ def test_the_brokers_own_throttle_time_lingers():
     """It is a mean over the last minute: the broker is seen to throttle whenever it did, and for up to a minute longer."""
     for row in every("produce"):
         assert row.observed_ms >= row.throttled.true_ms - 20_000
-    total = sum(one.observed_ms for one in every("produce"))
-    true = sum(one.throttled.true_ms for one in every("produce"))
+    total = sum(row.observed_ms for row in every("produce"))
+    true = sum(row.throttled.true_ms for row in every("produce"))
     assert 1.2 < total / true < 1.6
 
 
@@ -137,15 +137,15 @@ def test_counting_samples_above_the_limit_would_miss_a_third():
     """What dashboards do, on the same recordings."""
     counted = true = 0
     for number in PRODUCERS:
-        kept = kept_of(number)
-        rates = compare.truth.points_of(kept.matrix, compare.RATE)
+        run = run_of(number)
+        rates = compare.truth.points_of(run.matrix, compare.RATE)
         for row in rows(number):
             if row.case.kind == "produce":
                 points = rates["produce", row.case.user, row.case.client_id]
                 counted += sum(
-                    kept.scrape_ms
+                    run.scrape_ms
                     for at, rate in points
-                    if kept.free[0] <= at < kept.free[1] and rate > row.case.limit
+                    if run.free[0] <= at < run.free[1] and rate > row.case.limit
                 )
                 true += row.throttled.true_ms
     assert counted < 0.67 * true
@@ -153,10 +153,10 @@ def test_counting_samples_above_the_limit_would_miss_a_third():
 
 def test_nothing_in_the_fixture_names_anybody():
     for number in fixture.numbers():
-        kept = kept_of(number)
+        run = run_of(number)
         names = {
             series["metric"].get(label, "p-")
-            for series in kept.matrix["data"]["result"]
+            for series in run.matrix["data"]["result"]
             for label in ("user", "client_id")
         }
         assert all(name.startswith("p-") for name in names)
@@ -170,7 +170,7 @@ def test_late_time_is_the_time_in_which_some_record_is_late():
         Way(due_ms=3_000, took_ms=5_010),  # late from 4,010 to 8,010
         Way(due_ms=20_000, took_ms=2_010),  # late from 21,010 to 22,010
     ]
-    found = truth(free, limited)
-    assert found.throttled_ms == 6_000 + 1_000
-    assert found.worst_ms == 5_000
-    assert found.baseline_ms == 10
+    result = truth(free, limited)
+    assert result.throttled_ms == 6_000 + 1_000
+    assert result.worst_ms == 5_000
+    assert result.baseline_ms == 10

@@ -39,7 +39,7 @@ RUN = Run(
                 mean=90_000,
                 record=record,
                 connections=connections,
-                wanted=30.0,
+                target_delay=30.0,
             )
             for shape, record, connections in (
                 ("steady", 4_096, 1),
@@ -55,7 +55,7 @@ RUN = Run(
                 mean=90_000,
                 record=1_024,
                 connections=connections,
-                wanted=45.0,
+                target_delay=45.0,
                 fetch_bytes=65_536,
                 share=0.85,
             )
@@ -126,11 +126,11 @@ def total(rows: dict[str, dict[str, Any]], truths: dict[str, Truth]) -> Total:
         run=RUN.number,
         throttled=Compared(
             told_ms=sum(row["after_throttled_ms"] for row in rows.values()),
-            true_ms=sum(one.throttled_ms for one in truths.values()),
+            true_ms=sum(group_truth.throttled_ms for group_truth in truths.values()),
         ),
         worst=Compared(
             told_ms=max(row["after_max_delay_ms"] for row in rows.values()),
-            true_ms=max(one.worst_ms for one in truths.values()),
+            true_ms=max(group_truth.worst_ms for group_truth in truths.values()),
         ),
     )
 
@@ -181,10 +181,10 @@ def test_what_a_plan_says_of_recorded_use_is_what_a_broker_then_does(tmp_path):
         )
         with ThreadPoolExecutor(2) as both:
             halves = [
-                both.submit(broker_run.drive, one, RUN, "same", PHASE_SECONDS)
-                for one in (free, limited)
+                both.submit(broker_run.drive, cluster, RUN, "same", PHASE_SECONDS)
+                for cluster in (free, limited)
             ]
-            unlimited, late = (one.result() for one in halves)
+            unlimited, late = (half.result() for half in halves)
         (tmp_path / "lake").mkdir()
         kquota(
             tmp_path,
@@ -224,18 +224,18 @@ def test_what_a_plan_says_of_recorded_use_is_what_a_broker_then_does(tmp_path):
             "core",
             codes=(0, 3),
         )
-    told, again = (json.loads(one)["simulation"]["rows"] for one in (preview, report))
+    plan_rows, report_rows = (json.loads(text)["simulation"]["rows"] for text in (preview, report))
     figures = ("user", "quota_type", "bound", "after_throttled_ms", "after_max_delay_ms")
-    assert sorted([one[name] for name in figures] for one in told) == sorted(
-        [one[name] for name in figures] for one in again
+    assert sorted([row[name] for name in figures] for row in plan_rows) == sorted(
+        [row[name] for name in figures] for row in report_rows
     )
     for kind in KEYS:
-        rows = {row["user"]: row for row in told if row["quota_type"] == kind}
+        rows = {row["user"]: row for row in plan_rows if row["quota_type"] == kind}
         assert rows.keys() == {name for name in limits if name.startswith(kind)}
         assert {row["verdict"] for row in rows.values()} == {"worse"}
         assert {row["answer"] for row in rows.values()} == {"exact"}
         assert {row["bound"] for row in rows.values()} <= {"exact", "at_least"}
         truths = {name: truth(ways(unlimited, name), ways(late, name)) for name in rows}
-        found = total(rows, truths)
-        assert found.throttled.within(TIME_BOUND), (found, truths)
-        assert found.worst.within(DELAY_BOUND), (found, truths)
+        run_total = total(rows, truths)
+        assert run_total.throttled.within(TIME_BOUND), (run_total, truths)
+        assert run_total.worst.within(DELAY_BOUND), (run_total, truths)

@@ -4,27 +4,27 @@ from reconciler.usage.samples import Censored, QuotaType
 from reconciler.usage.series import thinned
 from tests.recording import fixture, truth
 from tests.recording.compare import DELAY, RATE
-from tests.recording.fixture import Case, Kept
+from tests.recording.fixture import Case, FixtureRun
 from tests.usage.reference import Sample, censored
 
 
-def limited(kept: Kept, case: Case) -> list[Sample]:
+def limited(run: FixtureRun, case: Case) -> list[Sample]:
     """The samples of the half with limits."""
-    rates, delays = truth.points_of(kept.matrix, RATE), truth.points_of(kept.matrix, DELAY)
-    ((_, up),) = truth.points_of(kept.matrix, "up").items()
+    rates, delays = truth.points_of(run.matrix, RATE), truth.points_of(run.matrix, DELAY)
+    ((_, up),) = truth.points_of(run.matrix, "up").items()
     who = (case.kind, case.user, case.client_id)
     samples = truth.samples(
         QuotaType(case.kind),
         rates[who],
         delays[who],
-        kept=thinned([at for at, _ in up]),
-        scrape_ms=kept.scrape_ms,
+        scrapes=thinned([at for at, _ in up]),
+        scrape_ms=run.scrape_ms,
     )
-    begin, end = kept.limited
+    begin, end = run.limited
     return [sample for sample in samples if begin <= sample.ts_ms < end]
 
 
-def told(case: Case, sample: Sample) -> Censored:
+def censoring(case: Case, sample: Sample) -> Censored:
     return censored(
         QuotaType(case.kind),
         throttle_ms=sample.throttle_ms,
@@ -35,17 +35,19 @@ def told(case: Case, sample: Sample) -> Censored:
 
 
 def test_no_throttled_reading_of_a_consumer_with_wide_fetches_is_taken_for_demand():
-    kept = fixture.read(1)
-    (ramp,) = [case for case in kept.cases if (case.kind, case.shape) == ("fetch", "ramp")]
-    throttled = [sample for sample in limited(kept, ramp) if sample.throttle_ms]
-    far = [one for one in throttled if 10 * one.rate_units < 9 * ramp.limit]
+    run = fixture.read(1)
+    (ramp,) = [case for case in run.cases if (case.kind, case.shape) == ("fetch", "ramp")]
+    throttled = [sample for sample in limited(run, ramp) if sample.throttle_ms]
+    far = [sample for sample in throttled if 10 * sample.rate_units < 9 * ramp.limit]
     assert len(far) * 2 > len(throttled) > 10  # its fetches of 1 MiB halve what it gets
-    assert {told(ramp, one) for one in far} == {Censored.UNKNOWN}
-    assert Censored.NO not in {told(ramp, one) for one in throttled}
+    assert {censoring(ramp, sample) for sample in far} == {Censored.UNKNOWN}
+    assert Censored.NO not in {censoring(ramp, sample) for sample in throttled}
 
 
 def test_a_producer_comes_near_its_limit_while_it_waits():
-    kept = fixture.read(1)
-    (steady,) = [case for case in kept.cases if (case.kind, case.shape) == ("produce", "steady")]
-    throttled = [sample for sample in limited(kept, steady) if sample.throttle_ms]
-    assert sum(told(steady, one) is Censored.YES for one in throttled) * 2 > len(throttled)
+    run = fixture.read(1)
+    (steady,) = [case for case in run.cases if (case.kind, case.shape) == ("produce", "steady")]
+    throttled = [sample for sample in limited(run, steady) if sample.throttle_ms]
+    assert sum(censoring(steady, sample) is Censored.YES for sample in throttled) * 2 > len(
+        throttled
+    )

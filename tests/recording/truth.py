@@ -82,11 +82,13 @@ class Compared:
 
 def truth(free: Sequence[Way], limited: Sequence[Way]) -> Truth:
     """What a limit did to the records of a group, against the same group without limits."""
-    took = sorted(one.took_ms for one in free)
+    took = sorted(record.took_ms for record in free)
     baseline = took[len(took) * 99 // 100]
     late = LATE_MS + baseline
     spans = sorted(
-        (one.due_ms + late, one.due_ms + one.took_ms) for one in limited if one.took_ms > late
+        (record.due_ms + late, record.due_ms + record.took_ms)
+        for record in limited
+        if record.took_ms > late
     )
     throttled, reached = 0, 0
     for begin, end in spans:
@@ -94,14 +96,14 @@ def truth(free: Sequence[Way], limited: Sequence[Way]) -> Truth:
         reached = max(reached, end)
     return Truth(
         throttled_ms=throttled,
-        worst_ms=max(one.took_ms for one in limited) - statistics.median_low(took),
+        worst_ms=max(record.took_ms for record in limited) - statistics.median_low(took),
         baseline_ms=baseline,
-        is_cut=not all(one.arrived for one in limited),
+        is_cut=not all(record.arrived for record in limited),
     )
 
 
 def samples(
-    kind: QuotaType, rates: Points, delays: Points, *, kept: Sequence[int], scrape_ms: int
+    kind: QuotaType, rates: Points, delays: Points, *, scrapes: Sequence[int], scrape_ms: int
 ) -> tuple[Sample, ...]:
     """The samples that ingest keeps of a series.
 
@@ -109,22 +111,22 @@ def samples(
         kind: What was measured.
         rates: Its points.
         delays: Points of its throttle time; NaN = none.
-        kept: Which scrapes count.
+        scrapes: Which scrapes count.
         scrape_ms: The scrape step.
     """
-    chosen = set(kept)
+    moments = set(scrapes)
     throttle = {ts: 0 if value != value else round(value) for ts, value in delays}  # noqa: PLR0124 - NaN alone is not itself
     readings = [
         UntimedSample(ts, units, throttle.get(ts))
         for ts, value in rates
-        if ts in chosen and (units := rate_units(kind, value)) is not None
+        if ts in moments and (units := rate_units(kind, value)) is not None
     ]
     return timed(readings, cadence(scrape_ms))
 
 
-def told(
+def forecast_range(
     kind: QuotaType,
-    found: Sequence[Sample],
+    samples: Sequence[Sample],
     span: tuple[int, int],
     limit: int,
     scrape_ms: int,
@@ -132,23 +134,25 @@ def told(
     fetch: FetchSize | None = None,
 ) -> ForecastRange:
     """What the model says a limit does to the recorded use of a span of time, at best and at worst."""
-    demand = demand_of(columns(between(found, *span)), cadence(scrape_ms).max_gap_ms)
+    demand = demand_of(columns(between(samples, *span)), cadence(scrape_ms).max_gap_ms)
     return forecasts(kind, demand, limit, fetch)
 
 
-def observed(found: Sequence[Sample], span: tuple[int, int]) -> int | None:
+def observed(samples: Sequence[Sample], span: tuple[int, int]) -> int | None:
     """The time in which the broker itself said that it throttled."""
-    return throttled_ms(between(found, *span))
+    return throttled_ms(between(samples, *span))
 
 
 def points_of(
     matrix: Mapping[str, object], name: str
 ) -> dict[tuple[str, str, str], list[tuple[int, float]]]:
     """The series of a metric in an answer of Prometheus: (type, user, client id) -> points. Names stay encoded."""
-    found: dict[tuple[str, str, str], list[tuple[int, float]]] = {}
-    for one in matrix["data"]["result"]:
-        labels = one["metric"]
+    points: dict[tuple[str, str, str], list[tuple[int, float]]] = {}
+    for series in matrix["data"]["result"]:
+        labels = series["metric"]
         if labels["__name__"] == name:
             who = (labels.get("type", ""), labels.get("user", ""), labels.get("client_id", ""))
-            found[who] = [(round(float(at) * 1000), float(value)) for at, value in one["values"]]
-    return found
+            points[who] = [
+                (round(float(at) * 1000), float(value)) for at, value in series["values"]
+            ]
+    return points

@@ -33,7 +33,7 @@ def chart(points, **options) -> ET.Element:
 
 
 def texts(root: ET.Element) -> list[str]:
-    return [one.text or "" for one in root.iter("text")]
+    return [element.text or "" for element in root.iter("text")]
 
 
 def test_a_gap_is_not_bridged() -> None:
@@ -50,13 +50,13 @@ def test_a_limit_far_above_the_curve_is_named_and_does_not_flatten_it() -> None:
         [(0, 5, 10), (SPAN, 5, 10)], levels=[Level(value=10**9, text="limit 1 GB/s", css="c-limit")]
     )
     assert "limit 1 GB/s ↑" in texts(root)
-    assert not [one for one in root.findall("line") if one.get("class") == "c-limit"]
+    assert not [line for line in root.findall("line") if line.get("class") == "c-limit"]
     assert "lies above the chart" in (root.findtext("title") or "")
 
 
 def test_a_limit_within_reach_is_a_line_above_the_rates_below_it() -> None:
     root = chart([(0, 5, 10), (SPAN, 5, 10)], levels=[Level(value=20, text="limit", css="c-limit")])
-    (line,) = [one for one in root.findall("line") if one.get("class") == "c-limit"]
+    (line,) = [line for line in root.findall("line") if line.get("class") == "c-limit"]
     peak = min(float(y) for y in re.findall(r",([\d.]+)", root.find("polyline").get("points")))
     assert float(line.get("y1")) < peak
 
@@ -67,7 +67,11 @@ def test_texts_of_two_close_limits_do_not_lie_on_one_another() -> None:
         Level(value=99, text="then", css="c-limit-then"),
     ]
     root = chart([(0, 50, 90), (SPAN, 50, 90)], levels=close)
-    ys = sorted(float(one.get("y")) for one in root.iter("text") if one.get("class") == "c-level")
+    ys = sorted(
+        float(element.get("y"))
+        for element in root.iter("text")
+        if element.get("class") == "c-level"
+    )
     assert ys[1] - ys[0] >= 11
 
 
@@ -79,14 +83,14 @@ numbers = st.integers(min_value=0, max_value=10**13)
         st.tuples(st.integers(0, 400), numbers, numbers),
         min_size=1,
         max_size=30,
-        unique_by=lambda one: one[0],
+        unique_by=lambda point: point[0],
     ),
     st.lists(numbers.filter(bool), max_size=2),
     st.text(max_size=20),
 )
 def test_any_curve_stays_inside_its_picture(raw, limits, title) -> None:
     points = [(at * SPAN, min(mean, most), max(mean, most)) for at, mean, most in sorted(raw)]
-    levels = [Level(value=one, text=title, css="c-limit") for one in limits]
+    levels = [Level(value=limit, text=title, css="c-limit") for limit in limits]
     root = drawn(
         curve_chart(Plot(title=title, points=points, span_ms=SPAN, levels=levels), text_of)
     )
@@ -109,11 +113,11 @@ def test_a_bar_never_leaves_its_scale_and_never_vanishes(share: float) -> None:
 
 
 def test_lines_under_a_name_have_room_and_are_not_shortened_with_it() -> None:
-    one = Bar(share=0.5, css="c-now", text="x")
-    row = BarRow(name="n" * 90, bars=[one], details=["produce · broker 1", "a cluster"])
-    root = drawn(bar_chart("bars", [row, BarRow(name="next", bars=[one, one])]))
-    told = [(text.text or "", float(text.get("y"))) for text in root.findall("text")]
-    lines = [pair for pair in told if pair[0] != "x"]
+    half_bar = Bar(share=0.5, css="c-now", text="x")
+    row = BarRow(name="n" * 90, bars=[half_bar], details=["produce · broker 1", "a cluster"])
+    root = drawn(bar_chart("bars", [row, BarRow(name="next", bars=[half_bar, half_bar])]))
+    labels = [(text.text or "", float(text.get("y"))) for text in root.findall("text")]
+    lines = [pair for pair in labels if pair[0] != "x"]
     assert [text for text, _ in lines[1:]] == ["produce · broker 1", "a cluster", "next"]
     assert [after - before for (_, before), (_, after) in pairwise(lines)] == [16, 16, 26]
     assert lines[0][0] == "n" * 18 + "…" + "n" * 17
@@ -123,5 +127,5 @@ def test_lines_under_a_name_have_room_and_are_not_shortened_with_it() -> None:
 
 def test_a_row_without_bars_keeps_its_line() -> None:
     root = drawn(bar_chart("bars", [BarRow(name="none", bars=[]), BarRow(name="x", bars=[])]))
-    first, second = (float(one.get("y")) for one in root.findall("text"))
+    first, second = (float(element.get("y")) for element in root.findall("text"))
     assert second - first == 26

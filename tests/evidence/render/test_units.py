@@ -53,9 +53,9 @@ def test_two_lengths_that_differ_never_read_the_same(found_ms, allowed_ms, texts
 
 
 @given(st.integers(0, 10**10), st.integers(0, 10**10))
-def test_lengths_told_beside_each_other_are_equal_only_if_they_are(one: int, other: int) -> None:
-    same = length_text(one, unlike=other) == length_text(other, unlike=one)
-    assert same == (one == other)
+def test_lengths_told_beside_each_other_are_equal_only_if_they_are(first: int, second: int) -> None:
+    same = length_text(first, unlike=second) == length_text(second, unlike=first)
+    assert same == (first == second)
 
 
 @given(st.integers(min_value=0, max_value=10**13))
