@@ -42,7 +42,7 @@ class Case:
     cluster_id: str
     before: QuotaState
     after: QuotaState
-    seen: dict[QuotaType, dict[str, list[Bucket]]]
+    observed_buckets: dict[QuotaType, dict[str, list[Bucket]]]
     measured: frozenset[QuotaType]
     series: dict[QuotaType, dict[Bucket, dict[str, list[Sample]]]]
     recorded: RecordedLimits | None = None
@@ -54,7 +54,7 @@ class Case:
             self.cluster_id,
             self.before,
             self.after,
-            self.seen,
+            self.observed_buckets,
             self.measured,
             recorded=self.recorded,
         )
@@ -67,7 +67,7 @@ def case(number: int, *, length: int = 12) -> Case:
     after = _limits(draw, before, draw.randrange(1, 5))
     measured = frozenset(kind for kind in QuotaType if draw.random() < 0.9)
     series: dict[QuotaType, dict[Bucket, dict[str, list[Sample]]]] = {}
-    seen: dict[QuotaType, dict[str, list[Bucket]]] = {}
+    observed_buckets: dict[QuotaType, dict[str, list[Bucket]]] = {}
     for kind in QuotaType:
         rules = book(before, KEY_OF[kind])
         for broker in map(str, range(1, 1 + draw.randrange(4))):
@@ -81,14 +81,14 @@ def case(number: int, *, length: int = 12) -> Case:
                 parts.setdefault(bucket, []).append(_samples(draw, moments))
             if draw.random() < 0.1:  # recorded under limits that nobody remembers
                 parts.setdefault(bucket_of("alice", "old"), []).append(_samples(draw, moments))
-            seen.setdefault(kind, {})[broker] = sorted(parts)
+            observed_buckets.setdefault(kind, {})[broker] = sorted(parts)
             for bucket, each in parts.items():
                 series.setdefault(kind, {}).setdefault(bucket, {})[broker] = list(summed(each))
     return Case(
         cluster_id=f"cluster-{number}",
         before=before,
         after=after,
-        seen=seen,
+        observed_buckets=observed_buckets,
         measured=measured,
         series=series,
         recorded=_recorded(Random(-1 - number), before),

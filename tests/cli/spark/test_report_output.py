@@ -18,7 +18,7 @@ from reconciler.evidence.spark.runtime import job_runner
 from reconciler.manifest.project import file
 from tests.cli.conftest import Run
 from tests.cli.consoles import Screen
-from tests.evidence.spark.report_lake import made
+from tests.evidence.spark.report_lake import build_lake
 from tests.render.use_reports import USAGE, whole_report
 
 TREE = Path(__file__).parents[3]
@@ -146,7 +146,7 @@ def test_markdown_holds_as_many_rows_as_were_asked_for_wherever_it_goes(tmp_path
 
 @pytest.mark.integration
 def test_one_command_makes_a_page_of_a_lake(tmp_path: Path) -> None:
-    made(tmp_path / "lake")
+    build_lake(tmp_path / "lake")
     (tmp_path / "kquota.yaml").write_text(PROJECT)
     command = [
         sys.executable,

@@ -32,7 +32,7 @@ def sample_rows(
     cluster_id: str, kind: QuotaType, bucket: Bucket, broker: str, samples: Iterable[Sample]
 ) -> Iterator[SampleRow]:
     """Samples as rows of ``usage_sample``."""
-    for one in samples:
+    for sample in samples:
         yield (
             cluster_id,
             str(kind),
@@ -41,12 +41,12 @@ def sample_rows(
             bucket.client_id,
             bucket.ip,
             broker,
-            one.ts_ms,
-            one.dt_ms,
-            one.rate_units,
-            one.throttle_ms,
-            str(one.censored),
-            day_of(one.ts_ms),
+            sample.ts_ms,
+            sample.dt_ms,
+            sample.rate_units,
+            sample.throttle_ms,
+            str(sample.censored),
+            day_of(sample.ts_ms),
         )
 
 
@@ -58,7 +58,7 @@ def series(
     censoring: Sequence[Censored] = tuple(Censored),
 ) -> tuple[Sample, ...]:
     """One series on these moments: around a level, with peaks, silences, throttling and now and then the cut rate."""
-    found: list[Sample] = []
+    samples: list[Sample] = []
     level = draw.randrange(1, max(2, scale))
     for ts, span in times:
         if draw.random() < 0.02:
@@ -73,15 +73,15 @@ def series(
             case _:
                 rate = level * draw.randrange(50, 150) // 100
         throttle = draw.choice((None, 0, 0, draw.randrange(1, 5000)))
-        found.append(Sample(ts, span, min(MAX_UNITS, rate), throttle, draw.choice(censoring)))
-    return tuple(found)
+        samples.append(Sample(ts, span, min(MAX_UNITS, rate), throttle, draw.choice(censoring)))
+    return tuple(samples)
 
 
 def moments(
     draw: random.Random, *, count: int, step: int, max_gap: int, begin: int = BEGIN
 ) -> list[tuple[int, int]]:
     """Moments with the time that each stands for: gaps just at and just above the border, short and odd steps."""
-    found: list[tuple[int, int]] = []
+    times: list[tuple[int, int]] = []
     ts = begin + draw.randrange(DAY_MS)
     for _ in range(count):
         match draw.randrange(24):
@@ -98,5 +98,5 @@ def moments(
             case _:
                 apart = step
         ts += apart
-        found.append((ts, step if apart > max_gap else apart))
-    return found
+        times.append((ts, step if apart > max_gap else apart))
+    return times

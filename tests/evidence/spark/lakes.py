@@ -40,18 +40,18 @@ def samples(
     cluster: str, on: dt.date, *, seed: int = 1, series: int = 4, each: int = 60
 ) -> list[Row]:
     """Rows of `usage_sample` with gaps, jitter, the clamp, nothing at all, unknown and lingering throttling."""
-    chosen = random.Random(f"{cluster} {on} {seed}")
+    draw = random.Random(f"{cluster} {on} {seed}")
     start = (on - EPOCH).days * DAY_MS
-    found: list[Row] = []
+    rows: list[Row] = []
     for number in range(series):
         kind = ("produce", "fetch", "request")[number % 3]
-        ts = start + chosen.randrange(30_000)
+        ts = start + draw.randrange(30_000)
         for _ in range(each):
-            step = 30_000 + chosen.randrange(-1, 2) if chosen.random() < 0.97 else 1_500_000
+            step = 30_000 + draw.randrange(-1, 2) if draw.random() < 0.97 else 1_500_000
             ts += step
             if ts >= start + DAY_MS:
                 break
-            found.append(
+            rows.append(
                 {
                     "cluster_id": cluster,
                     "quota_type": kind,
@@ -62,13 +62,13 @@ def samples(
                     "broker_id": str(number % 2),
                     "ts_ms": ts,
                     "dt_ms": min(step, 30_001),
-                    "rate_units": chosen.choice([0, 1, MAX_UNITS, int(2 ** chosen.uniform(0, 43))]),
-                    "throttle_ms": chosen.choice([None, 0, 0, 5]),
-                    "censored": chosen.choice(["no", "no", "yes", "unknown"]),
+                    "rate_units": draw.choice([0, 1, MAX_UNITS, int(2 ** draw.uniform(0, 43))]),
+                    "throttle_ms": draw.choice([None, 0, 0, 5]),
+                    "censored": draw.choice(["no", "no", "yes", "unknown"]),
                     "day": on,
                 }
             )
-    return found
+    return rows
 
 
 def commit(into: Lake, cluster: str, on: dt.date, rows: list[Row]) -> Manifest:
@@ -100,7 +100,7 @@ def expected(rows: Iterable[Row]) -> Rows:
         series[row["cluster_id"], row["day"], *(row[name] for name in SERIES)].append(row)
     fives: list[Row] = []
     hists: list[Row] = []
-    for (cluster, on, *names), taken in series.items():
+    for (cluster, on, *names), series_rows in series.items():
         common = {"cluster_id": cluster, "day": on, **dict(zip(SERIES, names, strict=True))}
         by_interval: defaultdict[int, list[Sample]] = defaultdict(list)
         every = [
@@ -111,10 +111,10 @@ def expected(rows: Iterable[Row]) -> Rows:
                 row["throttle_ms"],
                 Censored(row["censored"]),
             )
-            for row in sorted(taken, key=lambda row: row["ts_ms"])
+            for row in sorted(series_rows, key=lambda row: row["ts_ms"])
         ]
-        for one in every:
-            by_interval[one.ts_ms // 300_000 * 300_000].append(one)
+        for sample in every:
+            by_interval[sample.ts_ms // 300_000 * 300_000].append(sample)
         fives += [{**common, "bucket_ms": at, **_five(part)} for at, part in by_interval.items()]
         hists += [
             {**common, "bucket": bucket, "n_dt_ms": weight}
@@ -127,13 +127,13 @@ def expected(rows: Iterable[Row]) -> Rows:
 
 
 def _five(part: list[Sample]) -> Row:
-    held = [one for one in part if one.throttle_ms]
+    throttled_samples = [sample for sample in part if sample.throttle_ms]
     return {
         "n": len(part),
-        "sum_dt_ms": sum(one.dt_ms for one in part),
+        "sum_dt_ms": sum(sample.dt_ms for sample in part),
         "sum_units": sum(map(arrived, part)),
-        "max_rate_units": max(one.rate_units for one in part),
-        "throttled_samples": len(held),
+        "max_rate_units": max(sample.rate_units for sample in part),
+        "throttled_samples": len(throttled_samples),
         "throttled_ms": throttled_ms(part),
-        "censored_ms": sum(one.dt_ms for one in part if one.censored is Censored.YES),
+        "censored_ms": sum(sample.dt_ms for sample in part if sample.censored is Censored.YES),
     }

@@ -61,7 +61,7 @@ def world(draw: random.Random, cluster_id: str) -> World:
     return World(
         desired=merge(_documents(draw), frozen=frozen),
         owned=OwnershipRecords(cluster_id=cluster_id).with_changes(_records(draw)),
-        live=QuotaState(limits={one: _limits(draw, one, LIVE) for one in _some(draw)}),
+        live=QuotaState(limits={subject: _limits(draw, subject, LIVE) for subject in _some(draw)}),
         rules=Rules(
             policy=draw.choice(list(Policy)),
             sync_confirmed=draw.random() < 0.7,
@@ -103,16 +103,18 @@ def _documents(draw: random.Random) -> list[Declaration]:
 
 
 def _records(draw: random.Random) -> list[RecordChange]:
-    pairs = [(one, key) for one in SUBJECTS for key in keys_of(one)]
-    mine = draw.sample(pairs, draw.randint(0, len(pairs)))
+    pairs = [(subject, key) for subject in SUBJECTS for key in keys_of(subject)]
+    record_pairs = draw.sample(pairs, draw.randint(0, len(pairs)))
     changes: list[RecordChange] = [
-        Recorded(entity=one, key=key, value=draw.choice(OLD), owner=_owner(draw))
-        for one, key in mine
+        Recorded(entity=subject, key=key, value=draw.choice(OLD), owner=_owner(draw))
+        for subject, key in record_pairs
     ]
-    changes += [Orphaned(entity=one, key=key) for one, key in mine if draw.random() < 0.2]
+    changes += [
+        Orphaned(entity=subject, key=key) for subject, key in record_pairs if draw.random() < 0.2
+    ]
     changes += [
         IntentStarted(
-            entity=one,
+            entity=subject,
             key=key,
             intent=Intent(
                 value=draw.choice((None, *OLD)),
@@ -120,12 +122,12 @@ def _records(draw: random.Random) -> list[RecordChange]:
                 at=draw.choice((1.0, NOW - 65.0, NOW - 64.5)),
             ),
         )
-        for one, key in draw.sample(pairs, draw.randint(0, 4))
+        for subject, key in draw.sample(pairs, draw.randint(0, 4))
     ]
     changes += [
         OverrideSet(
             override=Override(
-                entity=one,
+                entity=subject,
                 key=key,
                 value=draw.choice((None, *OLD)),
                 until=draw.choice((NOW, NOW - 1, NOW + 1)),
@@ -136,7 +138,7 @@ def _records(draw: random.Random) -> list[RecordChange]:
                 ends_with_document=draw.random() < 0.4,
             )
         )
-        for one, key in draw.sample(pairs, draw.randint(0, 5))
+        for subject, key in draw.sample(pairs, draw.randint(0, 5))
     ]
     return changes
 

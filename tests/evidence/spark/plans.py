@@ -44,8 +44,8 @@ class Plan:
 
     def columns_read(self) -> set[str]:
         """The columns that scans of files take."""
-        found = re.findall(r"FileScan parquet \[([^\]]*)\]", self.text)
-        return {name.rpartition("#")[0] for each in found for name in each.split(",") if name}
+        scans = re.findall(r"FileScan parquet \[([^\]]*)\]", self.text)
+        return {name.rpartition("#")[0] for each in scans for name in each.split(",") if name}
 
 
 def of(frame: DataFrame) -> Plan:
@@ -60,8 +60,8 @@ def of(frame: DataFrame) -> Plan:
 def files_read(frame: DataFrame) -> set[str]:
     """The addresses of the files that a frame would read, as `Store.uri` spells them."""
     return {
-        "file://" + unquote(one.removeprefix("file:").lstrip("/").join(("/", "")))
-        for one in frame.inputFiles()
+        "file://" + unquote(address.removeprefix("file:").lstrip("/").join(("/", "")))
+        for address in frame.inputFiles()
     }
 
 
@@ -79,9 +79,9 @@ def rows_read(spark: SparkSession) -> Iterator[Callable[[], int]]:
 
     def stages() -> dict[int, int]:
         scala.listenerBus().waitUntilEmpty()
-        found = scala.statusStore().stageList(None, False, False, none, None)
-        each = (found.apply(n) for n in range(found.size()))
-        return {int(one.stageId()): int(one.inputRecords()) for one in each}
+        stage_list = scala.statusStore().stageList(None, False, False, none, None)
+        each = (stage_list.apply(n) for n in range(stage_list.size()))
+        return {int(stage.stageId()): int(stage.inputRecords()) for stage in each}
 
     last = max(stages(), default=-1)
     yield lambda: sum(read for stage, read in stages().items() if stage > last)

@@ -49,16 +49,16 @@ def states(draw: random.Random) -> QuotaState:
     limits = {}
     for user, client, ip in shapes:
         for _ in range(draw.randint(1, 3)):
-            one = entity(
+            subject = entity(
                 user={"named": draw.choice(users), "default": DEFAULT, "absent": ABSENT}[user],
                 client_id={"named": draw.choice(clients), "default": DEFAULT, "absent": ABSENT}[
                     client
                 ],
                 ip={"named": draw.choice(ADDRESSES), "default": DEFAULT, "absent": ABSENT}[ip],
             )
-            fitting = [key for key in COLUMNS if RULES[key].on_ip == (one[2] is not ABSENT)]
-            chosen = draw.sample(fitting, draw.randint(1, len(fitting)))
-            limits[one] = limits_of({key: draw.choice(VALUES) for key in chosen})
+            fitting = [key for key in COLUMNS if RULES[key].on_ip == (subject[2] is not ABSENT)]
+            keys = draw.sample(fitting, draw.randint(1, len(fitting)))
+            limits[subject] = limits_of({key: draw.choice(VALUES) for key in keys})
     foreign = (((("client-id-prefix", "a"),), (("producer_byte_rate", 1.0),)),)
     strange = dict.fromkeys(list(limits)[:1], (("tenant_rate", 7.0),))
     return QuotaState(
@@ -70,7 +70,7 @@ def states(draw: random.Random) -> QuotaState:
 
 def clients(draw: random.Random) -> list[Principal]:
     """Clients that some limits name and some do not, each once."""
-    found = {
+    principals = {
         Principal(
             user=draw.choice((*USERS, "nobody", "")) or None,
             client_id=draw.choice((*CLIENTS, "other", "")) or None,
@@ -78,7 +78,7 @@ def clients(draw: random.Random) -> list[Principal]:
         )
         for _ in range(12)
     }
-    return sorted(found, key=repr)
+    return sorted(principals, key=repr)
 
 
 def entry_rows(
@@ -141,6 +141,6 @@ def _slots(subject: Entity) -> tuple[str, ...]:
     return (*kinds(subject), *(slot if isinstance(slot, str) else "" for slot in subject))
 
 
-def same(one: object, other: object) -> bool:
+def same(first: object, second: object) -> bool:
     """Equality of rows with NaN equal to itself and nothing else lenient."""
-    return repr(one) == repr(other)
+    return repr(first) == repr(second)

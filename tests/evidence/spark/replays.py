@@ -33,15 +33,15 @@ def commit(
     """Rows as a unit; columns that do not matter are empty."""
     schema = arrow_tables.schema(table)
     empty: dict[pa.DataType, object] = {pa.string(): "", pa.bool_(): True}
-    whole = [
-        {one.name: None if one.nullable else empty.get(one.type, 0) for one in schema}
+    records = [
+        {field.name: None if field.nullable else empty.get(field.type, 0) for field in schema}
         | {"cluster_id": cluster_id, "day": on}
         | row
         for row in rows
     ]
     unit = Unit(table=table, cluster_id=cluster_id, day=on)
-    made = pa.Table.from_pylist(whole, schema=schema)
-    _ = into.commit(unit, made, into.manifest(unit), inputs=inputs)
+    arrow_table = pa.Table.from_pylist(records, schema=schema)
+    _ = into.commit(unit, arrow_table, into.manifest(unit), inputs=inputs)
 
 
 def filled(folder: Path, fleets: Iterable[whatif_cases.Case], pacing: Cadence) -> Lake:
@@ -53,21 +53,21 @@ def filled(folder: Path, fleets: Iterable[whatif_cases.Case], pacing: Cadence) -
 
 def fill(into: Lake, fleets: Iterable[whatif_cases.Case], pacing: Cadence) -> None:
     """Commit the samples of these fleets to a lake, and the limits under which they were recorded."""
-    for one in fleets:
+    for fleet in fleets:
         by_day: defaultdict[dt.date, list[dict[str, object]]] = defaultdict(list)
-        for kind, buckets in one.series.items():
+        for kind, buckets in fleet.series.items():
             for bucket, brokers in buckets.items():
                 for broker, samples in brokers.items():
-                    for row in cases.sample_rows(one.cluster_id, kind, bucket, broker, samples):
-                        made = dict(zip(NAMES, row, strict=True))
-                        by_day[row[-1]].append(made)
-        looked(into, one.cluster_id, one.before, whatif_cases.START_MS)
-        for n, state in enumerate((one.recorded or RecordedLimits()).states[:-1], start=1):
-            looked(into, one.cluster_id, state, whatif_cases.START_MS - n * DAY_MS, f"look {n}")
+                    for row in cases.sample_rows(fleet.cluster_id, kind, bucket, broker, samples):
+                        record = dict(zip(NAMES, row, strict=True))
+                        by_day[row[-1]].append(record)
+        looked(into, fleet.cluster_id, fleet.before, whatif_cases.START_MS)
+        for n, state in enumerate((fleet.recorded or RecordedLimits()).states[:-1], start=1):
+            looked(into, fleet.cluster_id, state, whatif_cases.START_MS - n * DAY_MS, f"look {n}")
         for on, rows in by_day.items():
-            commit(into, USAGE_SAMPLE, one.cluster_id, on, rows, **scrape_interval.inputs(pacing))
+            commit(into, USAGE_SAMPLE, fleet.cluster_id, on, rows, **scrape_interval.inputs(pacing))
             up = [{"broker_id": "1", "ts_ms": row["ts_ms"], "dt_ms": 30_000} for row in rows[:5]]
-            commit(into, TARGET_UP, one.cluster_id, on, [dict(row) for row in up])
+            commit(into, TARGET_UP, fleet.cluster_id, on, [dict(row) for row in up])
 
 
 def looked(
@@ -83,7 +83,7 @@ def looked(
 
 def beyond_64_bits() -> tuple[whatif_cases.Case, list[Sample], Cadence]:
     """One series at the cut rate for twelve days, under a limit of 5 that becomes 4: its samples, and their pace."""
-    one = whatif_cases.case(0)
+    base_case = whatif_cases.case(0)
     begin, step = whatif_cases.START_MS // DAY_MS * DAY_MS, 300_000
     huge = [Sample(begin + n * step, step, MAX_UNITS) for n in range(1, 12 * 288)]
     key = whatif_cases.Key.PRODUCER_BYTE_RATE
@@ -93,5 +93,5 @@ def beyond_64_bits() -> tuple[whatif_cases.Case, list[Sample], Cadence]:
     )
     bucket = whatif_cases.tags_of(whatif_cases.book(before, key), "alice", "app")
     series = {QuotaType.PRODUCE: {bucket: {"1": huge}}}
-    made = dataclasses.replace(one, before=before, after=after, series=series)
-    return made, huge, Cadence(step_ms=step, max_gap_ms=step)
+    huge_case = dataclasses.replace(base_case, before=before, after=after, series=series)
+    return huge_case, huge, Cadence(step_ms=step, max_gap_ms=step)

@@ -36,23 +36,23 @@ LIMITS = {"alice": 1_000, "bob": 10_000, "dave": 700}
 def filled(
     into: Lake, table: Table, rows: list[dict[str, Any]], inputs: dict[str, str] | None = None
 ) -> None:
-    for cluster in {one["cluster_id"] for one in rows}:
+    for cluster in {row["cluster_id"] for row in rows}:
         unit = Unit(table=table, cluster_id=cluster, day=DAY)
-        mine = [one for one in rows if one["cluster_id"] == cluster]
+        cluster_rows = [row for row in rows if row["cluster_id"] == cluster]
         into.commit(
             unit,
-            pa.Table.from_pylist(mine, schema=arrow_tables.schema(table)),
+            pa.Table.from_pylist(cluster_rows, schema=arrow_tables.schema(table)),
             into.manifest(unit),
             inputs=scrape_interval.inputs(PACE) if table is USAGE_SAMPLE else inputs,
             counts={"gap": 1},
         )
 
 
-def made(folder: Path) -> Lake:
-    found = lakes.lake(folder)
+def build_lake(folder: Path) -> Lake:
+    lake = lakes.lake(folder)
     common = {"cluster_id": "c1", "day": DAY, "broker_id": "1"}
     filled(
-        found,
+        lake,
         USAGE_SAMPLE,
         [
             {
@@ -72,9 +72,9 @@ def made(folder: Path) -> Lake:
             for ts in TIMES
         ],
     )
-    filled(found, TARGET_UP, [{**common, "ts_ms": ts, "dt_ms": STEP, "up": True} for ts in TIMES])
+    filled(lake, TARGET_UP, [{**common, "ts_ms": ts, "dt_ms": STEP, "up": True} for ts in TIMES])
     filled(
-        found,
+        lake,
         BROKER_SAMPLE,
         [
             {
@@ -91,7 +91,7 @@ def made(folder: Path) -> Lake:
         ],
     )
     filled(
-        found,
+        lake,
         SNAPSHOT,
         [
             {
@@ -105,7 +105,7 @@ def made(folder: Path) -> Lake:
         ],
     )
     filled(
-        found,
+        lake,
         QUOTA_ENTRY,
         [
             {
@@ -129,4 +129,4 @@ def made(folder: Path) -> Lake:
             for user, limit in LIMITS.items()
         ],
     )
-    return found
+    return lake

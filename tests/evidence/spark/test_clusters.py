@@ -49,7 +49,7 @@ def test_two_executors_give_the_rows_of_a_local_session(
     words = ["rollup", "--lake", str(tmp_path / "lake"), "--output", str(result)]
     done = cluster.submit(MAIN, words, package=wheel)
     assert done.returncode == 0, done.stderr[-3000:]
-    assert [one["units"] for one in json.loads(result.read_text())["tables"]] == [4, 4]
+    assert [table["units"] for table in json.loads(result.read_text())["tables"]] == [4, 4]
     assert_like_local(spark, lake, tmp_path / "local")
     assert cluster.log().count("Launching executor") >= 2
 
@@ -60,7 +60,7 @@ def test_a_connect_server_gives_the_rows_of_a_local_session(
     lake = filled(tmp_path / "lake")
     words = ["rollup", "--lake", str(tmp_path / "lake"), "--remote", connect.remote]
     done = through(connect, "-m", "reconciler.spark", *words)
-    assert [one["units"] for one in json.loads(done.stdout)["tables"]] == [4, 4]
+    assert [table["units"] for table in json.loads(done.stdout)["tables"]] == [4, 4]
     assert all(line.startswith("[") for line in done.stderr.splitlines()), done.stderr
     assert_like_local(spark, lake, tmp_path / "local")
 
@@ -102,10 +102,10 @@ def test_an_error_through_connect_is_one_sentence(
         timeout=servers.JOB_SECONDS,
         check=False,
     )
-    told = [line for line in done.stderr.splitlines() if not line.startswith("[")]
-    assert (done.returncode, len(told)) == (1, 2), done.stderr
-    assert told[0].startswith("error: rollup: ")
-    assert victim.name in told[0]
+    messages = [line for line in done.stderr.splitlines() if not line.startswith("[")]
+    assert (done.returncode, len(messages)) == (1, 2), done.stderr
+    assert messages[0].startswith("error: rollup: ")
+    assert victim.name in messages[0]
 
 
 def test_a_server_that_is_not_there_is_named() -> None:
@@ -126,7 +126,7 @@ def test_a_server_that_is_not_there_is_named() -> None:
         timeout=servers.JOB_SECONDS,
         check=False,
     )
-    told = [line for line in done.stderr.splitlines() if not line.startswith("[")]
+    messages = [line for line in done.stderr.splitlines() if not line.startswith("[")]
     assert done.returncode == 1
-    assert told[0].startswith("error: no session at sc://127.0.0.1:9"), done.stderr
-    assert told[1] == "hint: check the address, and that the server runs"
+    assert messages[0].startswith("error: no session at sc://127.0.0.1:9"), done.stderr
+    assert messages[1] == "hint: check the address, and that the server runs"

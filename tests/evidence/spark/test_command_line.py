@@ -40,9 +40,9 @@ JOB = Job(
 
 
 def understood(*words: str) -> object:
-    given = vars(command_line._parser(JOB).parse_args(["--lake", "x", *words]))
+    arguments = vars(command_line._parser(JOB).parse_args(["--lake", "x", *words]))
     return command_line._build_settings(
-        Everything, {one.name: given[one.name] for one in dataclasses.fields(Everything)}
+        Everything, {field.name: arguments[field.name] for field in dataclasses.fields(Everything)}
     )
 
 
@@ -76,12 +76,12 @@ def test_wrong_arguments_are_errors_of_ours(words: str, message: str) -> None:
 
 def test_a_whole_command_line_gives_lake_session_and_settings() -> None:
     words = "rollup --lake s3://b/p --master local[2] --memory 2g --no-archive --brief --cluster a --cluster b"
-    found = command_line.parsed(words.split())
-    assert (found.job, found.lake) == (rollup.JOB, "s3://b/p")
-    assert found.session == session.SessionSettings(
+    command = command_line.parsed(words.split())
+    assert (command.job, command.lake) == (rollup.JOB, "s3://b/p")
+    assert command.session == session.SessionSettings(
         master="local[2]", memory="2g", archive=False, brief=True
     )
-    assert found.settings == rollup.RollupSettings(cluster=("a", "b"))
+    assert command.settings == rollup.RollupSettings(cluster=("a", "b"))
     assert command_line.parsed(["rollup", "--lake", "x"]).session == session.SessionSettings()
 
 
@@ -106,28 +106,28 @@ def test_every_job_of_the_table_exists_explains_itself_and_its_example_is_unders
     with pytest.raises(SystemExit) as ended:
         command_line.parsed([name, "--help"])
     assert ended.value.code == 0
-    told = capsys.readouterr().out
-    assert "Example:\n" in told
-    assert jobs.SUMMARIES[name] in told
-    found = command_line.parsed([name, "--lake", "./lake", *job.example.split()])
-    assert isinstance(found.settings, settings)
+    help_text = capsys.readouterr().out
+    assert "Example:\n" in help_text
+    assert jobs.SUMMARIES[name] in help_text
+    command = command_line.parsed([name, "--lake", "./lake", *job.example.split()])
+    assert isinstance(command.settings, settings)
 
 
 def test_help_lists_the_jobs(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         command_line.parsed(["--help"])
-    told = capsys.readouterr().out
-    assert all(summary in told for summary in jobs.SUMMARIES.values())
-    assert "spark-submit --py-files WHEEL" in told
+    help_text = capsys.readouterr().out
+    assert all(summary in help_text for summary in jobs.SUMMARIES.values())
+    assert "spark-submit --py-files WHEEL" in help_text
 
 
 def test_an_error_is_told_on_stderr_with_its_hint_and_exit_code(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert program.main(["rollup", "--lake", "x", "--remote", "here"]) == 1
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.startswith("error: here is not the address of a Spark Connect server\nhint: ")
+    stdout, stderr = capsys.readouterr()
+    assert stdout == ""
+    assert stderr.startswith("error: here is not the address of a Spark Connect server\nhint: ")
 
 
 def test_a_result_becomes_plain_json() -> None:

@@ -31,7 +31,7 @@ READS_OTHERS = {"report"}
 
 def filled(folder: Path) -> Lake:
     """A lake for reports, with five more clusters, whose limits change to the states in a folder beside."""
-    lake = report_lake.made(folder / "lake")
+    lake = report_lake.build_lake(folder / "lake")
     generated = [whatif_cases.case(number) for number in range(20)]
     # Neither JSON nor a comparison of rows can have NaN.
     fleets = [
@@ -57,7 +57,7 @@ def words_of(folder: Path) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def here(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Lake, Any]:
+def local_run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Lake, Any]:
     """The lake after all jobs ran in the local session, and their results."""
     folder = tmp_path_factory.mktemp("here")
     lake = filled(folder)
@@ -70,11 +70,11 @@ def test_no_job_of_the_table_is_left_out() -> None:
     assert set(every_job.COMMANDS) == set(jobs.SUMMARIES) - NEEDS_FILES - READS_OTHERS
 
 
-def assert_same(here: tuple[Lake, Any], there: Lake, output: Path) -> None:
-    lake, results = here
-    kept = {name for name, table in TABLES.items() if lake.manifests(table)}
-    assert kept == {name for name, table in TABLES.items() if there.manifests(table)}
-    assert kept >= {
+def assert_same(local_run: tuple[Lake, Any], remote_lake: Lake, output: Path) -> None:
+    lake, results = local_run
+    table_names = {name for name, table in TABLES.items() if lake.manifests(table)}
+    assert table_names == {name for name, table in TABLES.items() if remote_lake.manifests(table)}
+    assert table_names >= {
         "usage_5m",
         "usage_hist_d",
         "usage_row",
@@ -82,25 +82,25 @@ def assert_same(here: tuple[Lake, Any], there: Lake, output: Path) -> None:
         "effective_quota",
         "impact_row",
     }
-    for name in sorted(kept):
-        assert lakes.rows_of(there, TABLES[name]) == lakes.rows_of(lake, TABLES[name]), name
+    for name in sorted(table_names):
+        assert lakes.rows_of(remote_lake, TABLES[name]) == lakes.rows_of(lake, TABLES[name]), name
     # A report says which lake it is of, and that is another one.
-    found = json.loads(
+    remote_results = json.loads(
         output.read_text(encoding="utf-8").replace(
-            there.store.redacted_address, lake.store.redacted_address
+            remote_lake.store.redacted_address, lake.store.redacted_address
         )
     )
-    workers = found.pop("workers")
+    workers = remote_results.pop("workers")
     assert len(workers) == 2
     assert all(".zip/reconciler/__init__.py" in worker["path"] for worker in workers), workers
     assert {worker["delay"] for worker in workers} == {delay_ms(12345, 7)}
-    assert found.keys() == results.keys()
+    assert remote_results.keys() == results.keys()
     for name, result in results.items():
-        assert found[name] == result, name
+        assert remote_results[name] == result, name
 
 
 def test_through_a_connect_server(
-    here: tuple[Lake, Any], connect: servers.ConnectServer, tmp_path: Path
+    local_run: tuple[Lake, Any], connect: servers.ConnectServer, tmp_path: Path
 ) -> None:
     lake = filled(tmp_path)
     words = ["-m", "tests.evidence.spark.every_job", *words_of(tmp_path), connect.remote]
@@ -113,13 +113,13 @@ def test_through_a_connect_server(
         check=False,
     )
     assert done.returncode == 0, done.stderr[-4000:] + connect.log()
-    assert_same(here, lake, tmp_path / "results")
+    assert_same(local_run, lake, tmp_path / "results")
 
 
 def test_on_two_executors(
-    here: tuple[Lake, Any], cluster: servers.StandaloneCluster, wheel: Path, tmp_path: Path
+    local_run: tuple[Lake, Any], cluster: servers.StandaloneCluster, wheel: Path, tmp_path: Path
 ) -> None:
     lake = filled(tmp_path)
     done = cluster.submit(Path(every_job.__file__), words_of(tmp_path), package=wheel)
     assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
-    assert_same(here, lake, tmp_path / "results")
+    assert_same(local_run, lake, tmp_path / "results")

@@ -54,7 +54,9 @@ PAIR = entity(user="alice", client_id="app")
 
 
 def state(values: dict[Entity, float]) -> QuotaState:
-    return QuotaState(limits={one: limits_of({KEY: value}) for one, value in values.items()})
+    return QuotaState(
+        limits={subject: limits_of({KEY: value}) for subject, value in values.items()}
+    )
 
 
 LOOKS = {
@@ -74,9 +76,9 @@ def filled(
     lake: Lake, table: Table, cluster: str, day: dt.date, rows: list[tuple[object, ...]]
 ) -> None:
     unit = Unit(table=table, cluster_id=cluster, day=day)
-    made = [dict(zip(table.names, row, strict=True)) for row in rows]
+    records = [dict(zip(table.names, row, strict=True)) for row in rows]
     lake.commit(
-        unit, pa.Table.from_pylist(made, schema=arrow_tables.schema(table)), lake.manifest(unit)
+        unit, pa.Table.from_pylist(records, schema=arrow_tables.schema(table)), lake.manifest(unit)
     )
 
 
@@ -87,15 +89,15 @@ def sample(cluster: str, user: str, client_id: str, at: int, rate: int) -> tuple
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
-    made = lakes.lake(tmp_path)
+    lake = lakes.lake(tmp_path)
     for cluster, looks in LOOKS.items():
-        for n, (at, seen) in enumerate(looks):
+        for n, (at, snapshot) in enumerate(looks):
             day = FIRST + dt.timedelta(days=(at - BEGIN) // DAY_MS)
-            rows = list(quota_cases.entry_rows(cluster, seen, snapshot_id=f"s{n}", at_ms=at))
-            filled(made, QUOTA_ENTRY, cluster, day, rows)
-            filled(made, SNAPSHOT, cluster, day, [(cluster, f"s{n}", at, True, len(rows), day)])
+            rows = list(quota_cases.entry_rows(cluster, snapshot, snapshot_id=f"s{n}", at_ms=at))
+            filled(lake, QUOTA_ENTRY, cluster, day, rows)
+            filled(lake, SNAPSHOT, cluster, day, [(cluster, f"s{n}", at, True, len(rows), day)])
     filled(
-        made,
+        lake,
         USAGE_SAMPLE,
         "c1",
         FIRST,
@@ -104,9 +106,9 @@ def lake(tmp_path: Path) -> Lake:
     for days_ago, user, bucket in LONG_AGO:
         day = FIRST - dt.timedelta(days=days_ago)
         row = ("c1", "produce", "user", user, "", "", "1", bucket, 9, day)
-        filled(made, USAGE_HIST_D, "c1", day, [row])
+        filled(lake, USAGE_HIST_D, "c1", day, [row])
     filled(
-        made,
+        lake,
         APPLY_LOG,
         "c1",
         FIRST + dt.timedelta(days=1),
@@ -127,10 +129,10 @@ def lake(tmp_path: Path) -> Lake:
             )
         ],
     )
-    return made
+    return lake
 
 
-def kept(lake: Lake, table: Table) -> list[dict[str, object]]:
+def stored_rows(lake: Lake, table: Table) -> list[dict[str, object]]:
     return lakes.rows_of(lake, table)
 
 
@@ -138,27 +140,27 @@ def dead_limits(lake: Lake) -> dict[tuple[object, object], tuple[object, object]
     """Cluster and entity of each limit that applies to no client -> the reason, and when it last did."""
     return {
         (row["cluster_id"], row["entity_json"]): (row["reason"], row["last_effective_ms"])
-        for row in kept(lake, DEAD_QUOTA)
+        for row in stored_rows(lake, DEAD_QUOTA)
     }
 
 
 def test_clients_of_a_list_are_resolved_in_every_cluster_and_all_is_kept(
     spark: SparkSession, lake: Lake
 ) -> None:
-    known = (Principal(user="alice", client_id="app"), Principal(user="carol"))
+    principals = (Principal(user="alice", client_id="app"), Principal(user="carol"))
     report = resolve.resolved(
         spark,
         lake,
         resolve.ResolveSettings(to_ms=NOW, most=3),
-        resolve.of_principals(known),
+        resolve.of_principals(principals),
         silent,
     )
-    assert [one.cluster_id for one in report.clusters] == ["c1", "c2"]
+    assert [totals.cluster_id for totals in report.clusters] == ["c1", "c2"]
     assert report.clusters[0].counts["resolved"] == 8
     assert report.clusters[1].counts["shadowed"] == 1
     rows = {
         (r["cluster_id"], r["user"]): (r["value"], r["level"], r["source_entity"])
-        for r in kept(lake, EFFECTIVE_QUOTA)
+        for r in stored_rows(lake, EFFECTIVE_QUOTA)
         if r["quota_key"] == str(KEY)
     }
     assert rows == {
@@ -183,7 +185,7 @@ def test_a_file_of_clients_is_read_by_spark_as_csv_is_written(
     path = tmp_path / "clients.csv"
     path.write_text('cluster_id,user\nc1,"al""ice, \\ x"\nc1,carol\nc1,carol\nother,bob\n')
     _ = resolve.run(spark, lake, resolve.ResolveSettings(to_ms=NOW, principals=str(path)), silent)
-    assert {row["user"] for row in kept(lake, EFFECTIVE_QUOTA)} == {'al"ice, \\ x', "carol"}
+    assert {row["user"] for row in stored_rows(lake, EFFECTIVE_QUOTA)} == {'al"ice, \\ x', "carol"}
     assert dead_limits(lake) == {
         ("c1", canonical_text(ALICE)): ("never_seen", BEGIN),  # was seen, and is not in the list
         ("c1", canonical_text(BOB)): ("never_seen", BOB_USED),
@@ -201,7 +203,9 @@ def test_without_a_list_tags_speak_and_what_they_cannot_tell_is_no_data(
 ) -> None:
     report = resolve.run(spark, lake, resolve.ResolveSettings(to_ms=NOW), silent)
     assert any("no list of clients" in note for note in report.notes)
-    assert [(r["user"], r["value"]) for r in kept(lake, EFFECTIVE_QUOTA)] == [("alice", 11.0)]
+    assert [(r["user"], r["value"]) for r in stored_rows(lake, EFFECTIVE_QUOTA)] == [
+        ("alice", 11.0)
+    ]
     dead = dead_limits(lake)
     assert dead.pop(("c1", canonical_text(BOB))) == ("never_seen", BOB_USED)
     assert {key: reason for key, (reason, _) in dead.items()} == {
@@ -238,23 +242,23 @@ def intended() -> dict[str, ClusterPlanInput]:
 
 def run_plan(spark: SparkSession, lake: Lake, **more: object) -> FleetReport:
     guards = {"c1": Guards(max_removals=0)}
-    given = {"to_ms": NOW, "max_rows": 50, "progress": silent} | more
-    return plan.planned(spark, lake, intended(), guards, **given)
+    arguments = {"to_ms": NOW, "max_rows": 50, "progress": silent} | more
+    return plan.planned(spark, lake, intended(), guards, **arguments)
 
 
 def test_a_fleet_plan_is_the_plan_of_each_cluster_with_its_guards_and_conflicts(
     spark: SparkSession, lake: Lake
 ) -> None:
     report = run_plan(spark, lake)
-    wanted = []
-    for cluster, one in intended().items():
-        made = compare(
-            desired=one.desired,
-            owned=replace(one.owned, cluster_id=cluster),
+    expected = []
+    for cluster, plan_input in intended().items():
+        plan_of_cluster = compare(
+            desired=plan_input.desired,
+            owned=replace(plan_input.owned, cluster_id=cluster),
             live=LOOKS[cluster][-1][1],
-            rules=one.rules,
+            rules=plan_input.rules,
         )
-        wanted += [
+        expected += [
             (
                 row.cluster_id,
                 canonical_parts_text(row.entity),
@@ -265,9 +269,9 @@ def test_a_fleet_plan_is_the_plan_of_each_cluster_with_its_guards_and_conflicts(
                 row.after,
                 row.document,
             )
-            for row in plan_rows(made)
+            for row in plan_rows(plan_of_cluster)
         ]
-    found = [
+    rows = [
         (
             r["cluster_id"],
             r["entity_json"],
@@ -278,11 +282,11 @@ def test_a_fleet_plan_is_the_plan_of_each_cluster_with_its_guards_and_conflicts(
             r["after"],
             r["document"],
         )
-        for r in kept(lake, PLAN_ROW)
+        for r in stored_rows(lake, PLAN_ROW)
     ]
-    assert sorted(found) == sorted(wanted)
-    assert {row[3] for row in wanted} == {"update", "remove"}
-    assert [(r["cluster_id"], r["document"]) for r in kept(lake, PLAN_CONFLICT)] == [
+    assert sorted(rows) == sorted(expected)
+    assert {row[3] for row in expected} == {"update", "remove"}
+    assert [(r["cluster_id"], r["document"]) for r in stored_rows(lake, PLAN_CONFLICT)] == [
         ("c2", "team/b"),
         ("c2", "team/c"),
     ]
@@ -300,9 +304,9 @@ def test_sides_that_were_kept_give_the_same_plan_by_the_rules_of_a_project_file(
     project.write_text(
         "---\n".join(
             "apiVersion: kafka-quotas.io/v1alpha1\nkind: QuotaCluster\n"
-            f"metadata: {{name: n{one}}}\nspec:\n  bootstrapServers: localhost:1\n  policy: Sync\n"
-            f"  expectedClusterId: {one}\n  confirmSync: {one}\n"
-            for one in ("c1", "c2")
+            f"metadata: {{name: n{cluster_id}}}\nspec:\n  bootstrapServers: localhost:1\n  policy: Sync\n"
+            f"  expectedClusterId: {cluster_id}\n  confirmSync: {cluster_id}\n"
+            for cluster_id in ("c1", "c2")
         )
     )
     settings = plan.PlanSettings(to_ms=NOW, project=str(project))
@@ -325,7 +329,7 @@ def test_a_cluster_without_a_look_is_named_and_never_planned(
     report = plan.planned(
         spark, lake, fleet | intended(), {}, to_ms=NOW, max_rows=5, progress=silent
     )
-    assert [one.cluster_id for one in report.clusters] == ["c1", "c2"]
+    assert [totals.cluster_id for totals in report.clusters] == ["c1", "c2"]
     assert report.notes == ("never: no complete snapshot in the lake, so it is not in this report",)
 
 
@@ -334,8 +338,8 @@ def test_history_tells_what_changed_and_what_documents_still_wait_for(
 ) -> None:
     settings = history.HistorySettings(from_ms=BEGIN, to_ms=NOW)
     report = history.run(spark, lake, settings, silent)
-    told = {(r.cluster_id, r.entity_json, r.after): (r.cause, r.commit) for r in report.changed}
-    assert told == {
+    causes = {(r.cluster_id, r.entity_json, r.after): (r.cause, r.commit) for r in report.changed}
+    assert causes == {
         ("c1", canonical_text(ALICE), 10.0): ("first-seen", ""),
         ("c1", canonical_text(BOB), 20.0): ("first-seen", ""),
         ("c1", canonical_text(ALICE), 11.0): ("applied-by-us", "abc"),
@@ -352,4 +356,4 @@ def test_history_tells_what_changed_and_what_documents_still_wait_for(
         if r.cause == "manifest-ahead"
     ]
     assert sorted(ahead) == [("c1", 11.0, 12.0, "team/a"), ("c2", 7.0, 12.0, "team/a")]
-    assert len(kept(lake, QUOTA_CHANGE)) == len(told) + 2
+    assert len(stored_rows(lake, QUOTA_CHANGE)) == len(causes) + 2

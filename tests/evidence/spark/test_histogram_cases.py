@@ -24,12 +24,14 @@ def _series(number: int) -> tuple[QuotaType, tuple[Sample, ...]]:
     step = draw.choice(cases.STEPS)
     times = cases.moments(draw, count=draw.choice((1, 30, 120)), step=step, max_gap=5 * step)
     scale = draw.choice((3, 999, 10**6, 10**9, MAX_UNITS))
-    found = cases.series(draw, times=times, scale=scale)
+    samples = cases.series(draw, times=times, scale=scale)
     # Rates on the borders of buckets, and one beside them, where logarithms differ between machines.
-    borders = [min(MAX_UNITS, max(0, draw.choice(BOUNDS) + draw.choice((-1, 0, 1)))) for _ in found]
+    borders = [
+        min(MAX_UNITS, max(0, draw.choice(BOUNDS) + draw.choice((-1, 0, 1)))) for _ in samples
+    ]
     return draw.choice(list(QuotaType)), tuple(
-        one._replace(rate_units=border) if n % 3 == 0 else one
-        for n, (one, border) in enumerate(zip(found, borders, strict=True))
+        sample._replace(rate_units=border) if n % 3 == 0 else sample
+        for n, (sample, border) in enumerate(zip(samples, borders, strict=True))
     )
 
 
@@ -40,15 +42,15 @@ def test_every_bucket_of_220_series_is_that_of_the_core(spark: SparkSession) -> 
         for number, (kind, samples) in every.items()
         for row in cases.sample_rows(number, kind, bucket_of("u"), "1", samples)
     ]
-    found = rollup.usage_hist_d(spark.createDataFrame(rows, cases.SAMPLE_SCHEMA)).collect()
+    histogram_rows = rollup.usage_hist_d(spark.createDataFrame(rows, cases.SAMPLE_SCHEMA)).collect()
     expected: set[tuple[object, ...]] = set()
     for number, (kind, samples) in every.items():
         days: defaultdict[object, list[Sample]] = defaultdict(list)
-        for one in samples:
-            days[cases.day_of(one.ts_ms)].append(one)
+        for sample in samples:
+            days[cases.day_of(sample.ts_ms)].append(sample)
         for day, part in days.items():
             counts = histogram(part).items()
             expected |= {(number, str(kind), "1", day, bucket, ms) for bucket, ms in counts}
     assert len(expected) > 3000
-    assert len(found) == len(expected)
-    assert {tuple(row[name] for name in COMPARED) for row in found} == expected
+    assert len(histogram_rows) == len(expected)
+    assert {tuple(row[name] for name in COMPARED) for row in histogram_rows} == expected

@@ -95,34 +95,34 @@ def test_cases_have_limit_tier_marks_and_budget_and_what_nobody_can_limit_is_lef
     )
     window = recorded_window.opened(into, CLUSTER, work.from_ms, work.to_ms)
     samples = sample_windows.samples(spark, into, [window])
-    found = recommend._cases(spark, into, samples, [window], work).collect()
-    told = {
+    case_rows = recommend._cases(spark, into, samples, [window], work).collect()
+    inputs = {
         (row.quota_type, row.user or row.client_id): (
             row.current_units,
             row.budget_units,
             set(row.marks),
         )
-        for row in found
+        for row in case_rows
     }
-    assert told == {
+    assert inputs == {
         ("produce", "ann"): (50, 700, {PINNED}),
         ("produce", "bea"): (90, 700, {BUMPED}),
         ("produce", "cid"): (90, 700, set()),
         ("fetch", "app"): (None, None, set()),
         ("request", "ann"): (None, None, {PINNED}),
     }
-    assert {row.tier for row in found} == {"silver"}
-    assert {row.max_gap_ms for row in found} == {150_000}
-    assert len({row.n for row in found}) == 5
+    assert {row.tier for row in case_rows} == {"silver"}
+    assert {row.max_gap_ms for row in case_rows} == {150_000}
+    assert len({row.n for row in case_rows}) == 5
 
 
 def test_a_window_without_samples_recommends_nothing_and_says_so(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     work = recommend.RecommendationRequest(clusters=(CLUSTER,), from_ms=BEGIN, to_ms=BEGIN + DAY_MS)
-    found = recommend.advised(spark, lakes.lake(tmp_path), dataclasses.replace(work), silent)
-    assert found.changes == ()
-    assert found.report.evidence[0].stale == recorded_window.NO_SAMPLES
+    result = recommend.advised(spark, lakes.lake(tmp_path), dataclasses.replace(work), silent)
+    assert result.changes == ()
+    assert result.report.evidence[0].stale == recorded_window.NO_SAMPLES
 
 
 def test_what_spark_submit_tells_is_made_now_and_says_that_it_read_no_labels(
@@ -130,9 +130,9 @@ def test_what_spark_submit_tells_is_made_now_and_says_that_it_read_no_labels(
 ) -> None:
     into = lakes.lake(tmp_path)
     settings = recommend.RecommendSettings(cluster=(CLUSTER,), to_day=day_of(BEGIN))
-    found = recommend.run(spark, into, settings, silent)
-    assert found.evidence[0].made_ms == into.now_ms > 0
-    assert recommend.NO_LABELS in found.notes
+    report = recommend.run(spark, into, settings, silent)
+    assert report.evidence[0].made_ms == into.now_ms > 0
+    assert recommend.NO_LABELS in report.notes
 
 
 @pytest.mark.integration
@@ -178,7 +178,7 @@ def test_what_is_broadcast_is_counted_and_changes_come_only_for_documents(
         struct(RECOMMENDATION),
     )
     monkeypatch.setattr(recommend, "MOST_CHANGES", 2)
-    found = recommend._build_result(rows, (), work)
-    assert (len(found.report.recommendations), found.changes) == (3, ())
+    result = recommend._build_result(rows, (), work)
+    assert (len(result.report.recommendations), result.changes) == (3, ())
     with pytest.raises(SparkError, match="more than 2 changes of limits"):
         recommend._build_result(rows, (), dataclasses.replace(work, documents=True))

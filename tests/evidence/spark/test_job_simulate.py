@@ -46,30 +46,32 @@ FROM = whatif_cases.START_MS // DAY_MS * DAY_MS
 
 _NONE = Tolerance(new_throttled_ms_per_day=0, max_delay_ms=0)
 STRICT = WhatIfPolicy(
-    rules=tuple(dataclasses.replace(one, tolerance=_NONE) for one in USUAL),
+    rules=tuple(dataclasses.replace(rule, tolerance=_NONE) for rule in USUAL),
     usual=dataclasses.replace(USUAL[1], tolerance=_NONE),
 )
 """Refuses whatever gets worse."""
 
 
 def _work(fleets: list[whatif_cases.Case], **more: object) -> SimulationRequest:
-    wanted = tuple(CandidateLimits(cluster_id=one.cluster_id, state=one.after) for one in fleets)
+    candidates = tuple(
+        CandidateLimits(cluster_id=fleet.cluster_id, state=fleet.after) for fleet in fleets
+    )
     return SimulationRequest(
-        candidates=wanted, from_ms=FROM, to_ms=FROM + 2 * DAY_MS, source="lake", **more
+        candidates=candidates, from_ms=FROM, to_ms=FROM + 2 * DAY_MS, source="lake", **more
     )
 
 
 @pytest.fixture(scope="module")
 def fleets() -> list[whatif_cases.Case]:
-    found = [whatif_cases.case(number) for number in range(24)]
-    return sorted(found, key=lambda one: one.cluster_id)
+    cases = [whatif_cases.case(number) for number in range(24)]
+    return sorted(cases, key=lambda case: case.cluster_id)
 
 
-def _assert_same_counts(found: Simulation, of_core: Simulation) -> None:
-    assert (found.left_out, found.left_blind) == (of_core.left_out, of_core.left_blind)
-    assert found.verdicts == of_core.verdicts
-    assert found.may_be_worse == of_core.may_be_worse
-    assert _simulated(found).partition(";")[0] == _simulated(of_core).partition(";")[0]
+def _assert_same_counts(of_spark: Simulation, of_core: Simulation) -> None:
+    assert (of_spark.left_out, of_spark.left_blind) == (of_core.left_out, of_core.left_blind)
+    assert of_spark.verdicts == of_core.verdicts
+    assert of_spark.may_be_worse == of_core.may_be_worse
+    assert _simulated(of_spark).partition(";")[0] == _simulated(of_core).partition(";")[0]
 
 
 @pytest.mark.integration
@@ -84,11 +86,11 @@ def test_spark_counts_and_ranks_rows_as_the_core_does(spark: SparkSession) -> No
             bound=bound,
             before_units=before,
             after_units=after,
-            observed_throttled_ms=seen,
+            observed_throttled_ms=throttled_ms,
             censored_ms=censored,
             covered_ms=DAY_MS,
         )
-        for number, (verdict, bound, before, after, seen, censored) in enumerate(
+        for number, (verdict, bound, before, after, throttled_ms, censored) in enumerate(
             itertools.product(
                 ImpactVerdict,
                 FigureBound,
@@ -100,18 +102,18 @@ def test_spark_counts_and_ranks_rows_as_the_core_does(spark: SparkSession) -> No
         )
     ]
     day = dt.date(2026, 1, 1)
-    columns = [candidate_plans.columns_of(one) | {"day": day} for one in rows]
+    columns = [candidate_plans.columns_of(row) | {"day": day} for row in rows]
     names = IMPACT_ROW.names
     frame = spark.createDataFrame(
-        [tuple(one[name] for name in names) for one in columns], struct(IMPACT_ROW)
+        [tuple(values[name] for name in names) for values in columns], struct(IMPACT_ROW)
     )
     of_core = Simulation(evidence=(), rows=tuple(rows))
-    found = report_rows.tally(frame)
-    assert found == report_rows.VerdictCounts(verdicts=of_core.verdicts, blind=of_core.blind)
+    counts = report_rows.tally(frame)
+    assert counts == report_rows.VerdictCounts(verdicts=of_core.verdicts, blind=of_core.blind)
     assert of_core.may_be_worse
     ranked = frame.select("user", report_rows.severity().alias("severity")).collect()
     assert {row.user: row.severity for row in ranked} == {
-        one.bucket.user: one.severity for one in rows
+        row.bucket.user: row.severity for row in rows
     }
 
 
@@ -122,11 +124,11 @@ def test_consumers_that_are_not_shown_are_counted_by_neither_engine(
     lake = replays.filled(tmp_path, fleets[:8], whatif_cases.CADENCE)
     work = _work(fleets[:8], most=5, policy=WhatIfPolicy(elastic=ElasticHandling.IGNORE))
     of_core = candidate_plans.by_core(lake, work)
-    found = simulate.simulated(spark, lake, work, silent)
-    assert found.rows == of_core.rows
-    _assert_same_counts(found, of_core)
+    of_spark = simulate.simulated(spark, lake, work, silent)
+    assert of_spark.rows == of_core.rows
+    _assert_same_counts(of_spark, of_core)
     assert [note for note in of_core.notes if CONSUMERS in note]
-    assert [note for note in found.notes if CONSUMERS in note] == [
+    assert [note for note in of_spark.notes if CONSUMERS in note] == [
         note for note in of_core.notes if CONSUMERS in note
     ]
 
@@ -146,11 +148,11 @@ def test_what_is_noticed_is_counted_once_and_in_all(spark: SparkSession) -> None
         for n in range(amount)
     ]
     rows = spark.createDataFrame([], struct(IMPACT_ROW))
-    found = impact_summary.simulation(
+    result = impact_summary.simulation(
         rows, spark.createDataFrame(beside, impact_query.ROWS), (), STRICT
     )
-    assert (len(found.flipped), len(found.unexplained)) == (MOST_NAMES, 7)
-    counted = [one for one in found.notes if not one.startswith("c: sentence")]
+    assert (len(result.flipped), len(result.unexplained)) == (MOST_NAMES, 7)
+    counted = [note for note in result.notes if not note.startswith("c: sentence")]
     assert counted == [
         "60 sentences about whole types in all; the first 50 are shown",
         "1,234 buckets without a limit will be counted under other names, and their history ends",
@@ -167,27 +169,27 @@ def test_both_engines_tell_the_same_report_and_keep_the_same_rows(
     work = _work(fleets, most=12, policy=STRICT)
     work = dataclasses.replace(work, candidates=(*work.candidates, strange))
     of_core = candidate_plans.by_core(lake, work)
-    kept = lakes.rows_of(lake, IMPACT_ROW)
-    found = simulate.simulated(spark, lake, work, silent)
-    assert lakes.rows_of(lake, IMPACT_ROW) == kept
-    assert len(kept) > 100
-    assert any(HISTORY_BREAKS in map(str, row.values()) for row in kept)
-    assert found.evidence == of_core.evidence
-    assert found.rows == of_core.rows
-    _assert_same_counts(found, of_core)
-    assert found.breaches
-    assert found.breaches == of_core.breaches[: len(found.breaches)]
-    assert found.evidence[-1].stale == recorded_window.NO_SAMPLES
-    assert not found.enough
+    core_rows = lakes.rows_of(lake, IMPACT_ROW)
+    of_spark = simulate.simulated(spark, lake, work, silent)
+    assert lakes.rows_of(lake, IMPACT_ROW) == core_rows
+    assert len(core_rows) > 100
+    assert any(HISTORY_BREAKS in map(str, row.values()) for row in core_rows)
+    assert of_spark.evidence == of_core.evidence
+    assert of_spark.rows == of_core.rows
+    _assert_same_counts(of_spark, of_core)
+    assert of_spark.breaches
+    assert of_spark.breaches == of_core.breaches[: len(of_spark.breaches)]
+    assert of_spark.evidence[-1].stale == recorded_window.NO_SAMPLES
+    assert not of_spark.enough
 
 
 @pytest.mark.integration
 def test_impossible_rates_are_the_same_error_in_both_engines(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    one, _, pacing = replays.beyond_64_bits()
-    lake = replays.filled(tmp_path, [one], pacing)
-    work = dataclasses.replace(_work([one]), to_ms=FROM + 13 * DAY_MS)
+    fleet, _, pacing = replays.beyond_64_bits()
+    lake = replays.filled(tmp_path, [fleet], pacing)
+    work = dataclasses.replace(_work([fleet]), to_ms=FROM + 13 * DAY_MS)
     with pytest.raises(QuotaValueError, match="no broker moves so much") as raised:
         candidate_plans.by_core(lake, work)
     with pytest.raises(PySparkException) as in_spark:
@@ -202,10 +204,10 @@ def test_impossible_rates_are_the_same_error_in_both_engines(
 def test_nothing_to_read_is_told_and_no_row_is_made(spark: SparkSession, tmp_path: Path) -> None:
     lake = lakes.lake(tmp_path)
     fleet = whatif_cases.case(3)
-    found = simulate.simulated(spark, lake, _work([fleet]), silent)
-    assert found == candidate_plans.by_core(lake, _work([fleet]))
-    assert found.evidence[0].stale == recorded_window.NO_SAMPLES
-    assert found.rows == ()
+    of_spark = simulate.simulated(spark, lake, _work([fleet]), silent)
+    assert of_spark == candidate_plans.by_core(lake, _work([fleet]))
+    assert of_spark.evidence[0].stale == recorded_window.NO_SAMPLES
+    assert of_spark.rows == ()
 
 
 def test_samples_without_a_look_at_the_limits_count_for_nothing(tmp_path: Path) -> None:
@@ -227,13 +229,13 @@ def test_what_is_broadcast_is_counted_by_old_buckets_and_not_by_rows_that_are_as
     part = ("pair", "u", "c", "", 5)
     row: dict[str, object] = dict.fromkeys(impact_query.ROWS.names)
     row |= {"cluster_id": "a", "item": impact_query.ASKED, "n": 0, "parts": [part] * 4}
-    told = dict.fromkeys(impact_query.ROWS.names) | {
+    note_row = dict.fromkeys(impact_query.ROWS.names) | {
         "cluster_id": "a",
         "item": impact_query.NOTE,
         "n": 0,
     }
     asked_rows = spark.createDataFrame(
-        [tuple(one[name] for name in impact_query.ROWS.names) for one in (row, told)],
+        [tuple(entry[name] for name in impact_query.ROWS.names) for entry in (row, note_row)],
         impact_query.ROWS,
     )
     monkeypatch.setattr(simulate, "MOST_BROADCAST", 4)

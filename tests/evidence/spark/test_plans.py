@@ -16,11 +16,11 @@ def test_python_for_each_row_is_found(spark: SparkSession) -> None:
 
 
 def test_joins_that_compare_everything_are_found(spark: SparkSession) -> None:
-    left, right = spark.range(3).toDF("a"), spark.range(3).toDF("b")
-    for joined in (left.join(right, left.a < right.b), left.crossJoin(right.hint("merge"))):
+    first, second = spark.range(3).toDF("a"), spark.range(3).toDF("b")
+    for joined in (first.join(second, first.a < second.b), first.crossJoin(second.hint("merge"))):
         with pytest.raises(AssertionError, match=r"CartesianProduct|BroadcastNestedLoopJoin"):
             plans.of(joined).assert_native()
-    plans.of(left.join(right, left.a == right.b)).assert_native()
+    plans.of(first.join(second, first.a == second.b)).assert_native()
 
 
 def test_windows_over_one_order_pass_and_over_two_do_not(spark: SparkSession) -> None:

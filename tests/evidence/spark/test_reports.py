@@ -24,41 +24,41 @@ from reconciler.usage.tables import CAPACITY_ROW, IMPACT_ROW, NOISY_ROW, RECOMME
 from reconciler.usage.tags import bucket_of
 from reconciler.usage.throttle_models import ThrottleModel
 from tests.evidence.spark import lakes, replays
-from tests.evidence.spark.report_lake import BEGIN, DAY, FROM, STEP, TIMES, TO, filled, made
+from tests.evidence.spark.report_lake import BEGIN, DAY, FROM, STEP, TIMES, TO, build_lake, filled
 
 pytestmark = pytest.mark.integration
 
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory):
-    return made(tmp_path_factory.mktemp("lake"))
+    return build_lake(tmp_path_factory.mktemp("lake"))
 
 
 def test_use_is_told_worst_first_with_limits_that_nobody_used_and_curves_of_the_first(
     spark, lake
 ) -> None:
-    found = usage.run(spark, lake, usage.UsageSettings(from_ms=FROM, to_ms=TO, curves=2), silent)
-    states = {one.bucket.user: one.state for one in found.usage}
+    result = usage.run(spark, lake, usage.UsageSettings(from_ms=FROM, to_ms=TO, curves=2), silent)
+    states = {row.bucket.user: row.state for row in result.usage}
     assert list(states.items()) == [
         ("alice", UsageState.THROTTLED),
         ("dave", UsageState.UNUSED),
         ("carol", UsageState.USED),
         ("bob", UsageState.IDLE),
     ]
-    alice = found.usage[0]
+    alice = result.usage[0]
     assert (alice.limit_units, alice.max_rate_units, alice.throttled_ms) == (1_000, 900, STEP)
     assert alice.source_entity == canonical_text(entity(user="alice"))
-    (note,) = found.evidence
+    (note,) = result.evidence
     assert (note.step_ms, note.snapshot_id, note.coverage_ppm) == (
         STEP,
         "s",
         120 * STEP * 1_000_000 // 86_400_000,
     )
     assert note.counts == {"gap": 1}
-    kept = lakes.rows_of(lake, USAGE_ROW)
-    assert len(kept) == 4
-    assert [one.bucket.user for one in found.curves] == ["alice", "carol"]
-    (first, _) = found.curves
+    stored_rows = lakes.rows_of(lake, USAGE_ROW)
+    assert len(stored_rows) == 4
+    assert [curve.bucket.user for curve in result.curves] == ["alice", "carol"]
+    (first, _) = result.curves
     assert first.points[0] == (BEGIN, 900, 900)
     assert first.throttled == (BEGIN,)
     assert (first.before_units, first.after_units) == (1_000, 1_000)
@@ -66,17 +66,17 @@ def test_use_is_told_worst_first_with_limits_that_nobody_used_and_curves_of_the_
 
 def test_a_window_that_ends_now_is_not_said_to_lack_what_has_not_happened_yet(spark, lake) -> None:
     now = TIMES[-1] + 1
-    found = usage.run(spark, lake, usage.UsageSettings(from_ms=FROM, to_ms=now, curves=0), silent)
-    (note,) = found.evidence
+    result = usage.run(spark, lake, usage.UsageSettings(from_ms=FROM, to_ms=now, curves=0), silent)
+    (note,) = result.evidence
     assert (note.from_ms, note.to_ms, note.coverage_ppm) == (FROM, now, 999_999)
-    assert len(found.usage) == 4
+    assert len(result.usage) == 4
 
 
 def test_a_cluster_without_samples_says_so(spark, lake) -> None:
     settings = usage.UsageSettings(from_ms=FROM, to_ms=TO, cluster=("other",))
-    found = usage.run(spark, lake, settings, silent)
-    assert found.usage == ()
-    assert found.evidence[0].stale == "no samples were recorded in this window"
+    result = usage.run(spark, lake, settings, silent)
+    assert result.usage == ()
+    assert result.evidence[0].stale == "no samples were recorded in this window"
 
 
 def test_capacity_is_what_replication_leaves_and_excess_in_the_hottest_intervals_is_told(
@@ -84,36 +84,36 @@ def test_capacity_is_what_replication_leaves_and_excess_in_the_hottest_intervals
 ) -> None:
     monkeypatch.setattr(capacity, "HOT", 3)
     settings = capacity.CapacitySettings(from_ms=FROM, to_ms=TO, capacity=("c1=1500:-:800000",))
-    found = capacity.run(spark, lake, settings, silent)
-    ingress = next(one for one in found.capacity if one.direction is TrafficDirection.INGRESS)
+    result = capacity.run(spark, lake, settings, silent)
+    ingress = next(row for row in result.capacity if row.direction is TrafficDirection.INGRESS)
     assert (ingress.budget_units, ingress.basis) == (1_000, BudgetBasis.MEASURED)
     assert ingress.committed_ppm == 11_000_000  # alice and bob were seen, dave was not
     assert ingress.coincident_ppm == 1_405_000
     assert ingress.overload_ms == 120 * STEP
     assert ingress.unattributed_ppm == 95 * 1_000_000 // 1_500
-    egress = next(one for one in found.capacity if one.direction is TrafficDirection.EGRESS)
+    egress = next(row for row in result.capacity if row.direction is TrafficDirection.EGRESS)
     assert (egress.budget_units, egress.basis) == (None, BudgetBasis.NO_DATA)
     # Who has no limit has the least weight.
-    assert {one.bucket.user for one in found.noisy} == {"alice", "carol"}
-    first = found.noisy[0]
+    assert {row.bucket.user for row in result.noisy} == {"alice", "carol"}
+    first = result.noisy[0]
     assert first.quota_type is QuotaType.PRODUCE
     assert first.bucket.user == "alice"
-    assert sum(one.excess_units for one in found.noisy if one.bucket_ms == BEGIN) == 405
+    assert sum(row.excess_units for row in result.noisy if row.bucket_ms == BEGIN) == 405
     assert len(lakes.rows_of(lake, CAPACITY_ROW)) == 2
-    assert len(lakes.rows_of(lake, NOISY_ROW)) == len(found.noisy)
-    assert len({one.bucket_ms for one in found.noisy}) == 3
-    assert found.notes == (
+    assert len(lakes.rows_of(lake, NOISY_ROW)) == len(result.noisy)
+    assert len({row.bucket_ms for row in result.noisy}) == 3
+    assert result.notes == (
         "c1: fair shares are those of the 3 intervals furthest beyond the budget; 10 more are left out",
     )
 
 
 def test_impossible_rates_are_an_error_that_says_so(spark, tmp_path) -> None:
-    one, huge, pacing = replays.beyond_64_bits()
-    filled_lake = replays.filled(tmp_path, [one], pacing)
+    fleet, huge, pacing = replays.beyond_64_bits()
+    filled_lake = replays.filled(tmp_path, [fleet], pacing)
     settings = capacity.CapacitySettings(
         from_ms=huge[0].ts_ms - pacing.step_ms,
         to_ms=huge[-1].ts_ms + 1,
-        capacity=(f"{one.cluster_id}=10:10",),
+        capacity=(f"{fleet.cluster_id}=10:10",),
         replication_factor=1,
     )
     with pytest.raises(PySparkException) as raised:
@@ -124,11 +124,11 @@ def test_impossible_rates_are_an_error_that_says_so(spark, tmp_path) -> None:
 
 
 def test_a_cluster_without_a_capacity_is_named(spark, lake) -> None:
-    found = capacity.run(spark, lake, capacity.CapacitySettings(from_ms=FROM, to_ms=TO), silent)
-    assert found.notes == (
+    result = capacity.run(spark, lake, capacity.CapacitySettings(from_ms=FROM, to_ms=TO), silent)
+    assert result.notes == (
         "c1: no capacity is configured (spec.brokerCapacity), so there is no budget",
     )
-    assert {one.basis for one in found.capacity} == {BudgetBasis.NO_DATA}
+    assert {row.basis for row in result.capacity} == {BudgetBasis.NO_DATA}
 
 
 @pytest.mark.parametrize(
@@ -181,10 +181,15 @@ def test_a_report_has_the_newest_what_if_of_the_lake_with_both_limits_in_its_cur
         "censored_ms": 0,
         "why": "",
     }
-    other = {**impact, "user": "carol", "verdict": "same", "after_units": 10_000}
-    held = {**other, "user": "dave", "after_units": 300, "censored_ms": 90}
+    same_impact = {**impact, "user": "carol", "verdict": "same", "after_units": 10_000}
+    censored_impact = {**same_impact, "user": "dave", "after_units": 300, "censored_ms": 90}
     window = {"from_ms": str(FROM - 86_400_000), "to_ms": str(TO), "snapshot_id": "s-0"}
-    filled(lake, IMPACT_ROW, [{**other, "user": "zed"}, other, impact, held], window)
+    filled(
+        lake,
+        IMPACT_ROW,
+        [{**same_impact, "user": "zed"}, same_impact, impact, censored_impact],
+        window,
+    )
     advice = dict.fromkeys(RECOMMENDATION.names) | {
         **earlier,
         "quota_type": "produce",
@@ -201,44 +206,44 @@ def test_a_report_has_the_newest_what_if_of_the_lake_with_both_limits_in_its_cur
     }
     filled(lake, RECOMMENDATION, [advice], {"from_ms": str(FROM), "to_ms": str(TO - 5)})
     settings = report.ReportSettings(from_ms=FROM, to_ms=TO, capacity=("c1=1500:-",), most=3)
-    found = report.run(spark, lake, settings, silent)
-    assert found.simulation is not None
-    assert [one.bucket.user for one in found.simulation.rows] == ["bob", "dave", "carol"]
-    assert found.simulation.rows[0].bound == "at_least"
-    assert (found.simulation.left_out, found.simulation.may_be_worse) == (1, 1)
-    assert found.simulation.verdicts == {"worse": 1, "same": 3}
+    result = report.run(spark, lake, settings, silent)
+    assert result.simulation is not None
+    assert [row.bucket.user for row in result.simulation.rows] == ["bob", "dave", "carol"]
+    assert result.simulation.rows[0].bound == "at_least"
+    assert (result.simulation.left_out, result.simulation.may_be_worse) == (1, 1)
+    assert result.simulation.verdicts == {"worse": 1, "same": 3}
     assert [
-        (one.table, one.from_ms, one.to_ms, one.snapshot_id, one.other_window)
-        for one in found.origins
+        (origin.table, origin.from_ms, origin.to_ms, origin.snapshot_id, origin.other_window)
+        for origin in result.origins
     ] == [
         ("impact_row", FROM - 86_400_000, TO, "s-0", True),
         ("recommendation", FROM, TO - 5, "", False),
     ]
-    assert found.notes[-1:] == (
+    assert result.notes[-1:] == (
         "the what-if results of 1 cluster in this report cover another window than the rest",
     )
-    assert found.recommendations[0].rules == ("cut", "floor")
-    assert [(one.bucket.user, one.after_units) for one in found.curves][:3] == [
+    assert result.recommendations[0].rules == ("cut", "floor")
+    assert [(curve.bucket.user, curve.after_units) for curve in result.curves][:3] == [
         ("bob", 400),
         ("carol", 10_000),
         ("alice", 1_000),
     ]
-    assert found.left_out["usage_row"] == 1
-    assert found.capacity
+    assert result.left_out["usage_row"] == 1
+    assert result.capacity
 
 
 def test_limits_of_a_cluster_without_samples_are_told_and_kept(spark, tmp_path) -> None:
-    filled_lake = made(tmp_path)
+    filled_lake = build_lake(tmp_path)
     state = QuotaState().with_values([(entity(user="erin"), Key.PRODUCER_BYTE_RATE, 5.0)])
     replays.looked(filled_lake, "quiet", state, BEGIN)
-    found = usage.run(spark, filled_lake, usage.UsageSettings(from_ms=FROM, to_ms=TO), silent)
-    told = {(one.cluster_id, one.bucket.user): one.state for one in found.usage}
-    assert told["quiet", "erin"] is UsageState.NO_DATA
-    kept = {
+    result = usage.run(spark, filled_lake, usage.UsageSettings(from_ms=FROM, to_ms=TO), silent)
+    states = {(row.cluster_id, row.bucket.user): row.state for row in result.usage}
+    assert states["quiet", "erin"] is UsageState.NO_DATA
+    stored_states = {
         (row["cluster_id"], row["user"]): row["state"]
         for row in lakes.rows_of(filled_lake, USAGE_ROW)
     }
-    assert kept == {key: str(state) for key, state in told.items()}
+    assert stored_states == {key: str(state) for key, state in states.items()}
 
 
 def test_curves_of_a_report_keep_to_its_window_and_below_their_bound(spark, lake) -> None:

@@ -89,7 +89,7 @@ def test_rows_are_sorted_have_one_key_each_and_are_the_same_however_evidence_is_
     assert keys == sorted(set(keys))
     turned = {
         kind: {broker: buckets[::-1] for broker, buckets in reversed(list(each.items()))}
-        for kind, each in reversed(list(one.seen.items()))
+        for kind, each in reversed(list(one.observed_buckets.items()))
     }
     again = impact_query(
         one.cluster_id, one.before, one.after, turned, one.measured, recorded=one.recorded
@@ -100,7 +100,7 @@ def test_rows_are_sorted_have_one_key_each_and_are_the_same_however_evidence_is_
 @given(numbers)
 def test_no_change_asks_nothing(number):
     one = case(number)
-    question = impact_query(one.cluster_id, one.after, one.after, one.seen, one.measured)
+    question = impact_query(one.cluster_id, one.after, one.after, one.observed_buckets, one.measured)
     assert question.requests == question.notes == question.flipped == ()
     assert question.reads == {}
 
@@ -135,7 +135,7 @@ def test_only_series_that_were_seen_are_read(number):
     one = case(number)
     for kind, buckets in one.question.reads.items():
         assert kind in one.measured
-        assert set(buckets) <= {each for found in one.seen[kind].values() for each in found}
+        assert set(buckets) <= {each for found in one.observed_buckets[kind].values() for each in found}
 
 
 def test_only_the_bucket_that_changes_is_read():

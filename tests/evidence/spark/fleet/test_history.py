@@ -51,31 +51,31 @@ class Look:
     @property
     def state(self) -> QuotaState:
         return QuotaState(
-            limits={one: limits_of({KEY: value}) for one, value in self.values.items()}
+            limits={subject: limits_of({KEY: value}) for subject, value in self.values.items()}
         )
 
 
 def looks(draw: random.Random) -> list[Look]:
     """A cluster looked at some times; an incomplete look misses some."""
     values: dict[Entity, float] = {}
-    found = []
+    observations = []
     at = BEGIN + draw.randrange(DAY_MS)
     for _ in range(draw.randint(1, 9)):
         at += draw.choice((HOUR, 5 * HOUR, 30 * HOUR))
-        for one in WHO:
+        for subject in WHO:
             match draw.randrange(5):
                 case 0:
-                    values[one] = draw.choice((1.0, 2.0, 3.0, float("nan"), 1e20))
+                    values[subject] = draw.choice((1.0, 2.0, 3.0, float("nan"), 1e20))
                 case 1:
-                    values.pop(one, None)
+                    values.pop(subject, None)
                 case _:
                     pass
         complete = draw.random() < 0.75
-        seen = (
+        limits = (
             dict(values) if complete else {k: v for k, v in values.items() if draw.random() < 0.5}
         )
-        found.append(Look(at=at, complete=complete, values=seen))
-    return found
+        observations.append(Look(at=at, complete=complete, values=limits))
+    return observations
 
 
 def fleet() -> dict[str, list[Look]]:
@@ -87,13 +87,13 @@ def frames(spark: SparkSession, of: dict[str, list[Look]]) -> tuple[DataFrame, D
     entries = [
         row
         for name, several in of.items()
-        for n, one in enumerate(several)
-        for row in entry_rows(name, one.state, snapshot_id=f"s{n}", at_ms=one.at)
+        for n, look in enumerate(several)
+        for row in entry_rows(name, look.state, snapshot_id=f"s{n}", at_ms=look.at)
     ]
     snapshots = [
-        (name, f"s{n}", one.at, one.complete, len(one.values), DAY)
+        (name, f"s{n}", look.at, look.complete, len(look.values), DAY)
         for name, several in of.items()
-        for n, one in enumerate(several)
+        for n, look in enumerate(several)
     ]
     return (
         spark.createDataFrame(entries, struct(QUOTA_ENTRY)),
@@ -106,37 +106,37 @@ Span = tuple[float, int, int, int | None, int | None]
 
 def spans(several: list[Look], who: Entity) -> list[Span]:
     """value, from, after, to, to_after; plainly, look by look."""
-    found: list[Span] = []
-    held: tuple[float, int, int, int] | None = None  # value, from, after, last seen
+    closed_spans: list[Span] = []
+    open_span: tuple[float, int, int, int] | None = None  # value, from, after, last seen
     last_whole = 0
-    for one in several:
-        value = one.values.get(who)
+    for look in several:
+        value = look.values.get(who)
         if value is None:
-            if one.complete and held is not None:
-                found.append((*held[:3], one.at, held[3]))
-                held = None
-        elif held is None:
-            held = (value, one.at, last_whole, one.at)
-        elif repr(value) == repr(held[0]):
-            held = (*held[:3], one.at)
+            if look.complete and open_span is not None:
+                closed_spans.append((*open_span[:3], look.at, open_span[3]))
+                open_span = None
+        elif open_span is None:
+            open_span = (value, look.at, last_whole, look.at)
+        elif repr(value) == repr(open_span[0]):
+            open_span = (*open_span[:3], look.at)
         else:
-            found.append((*held[:3], one.at, held[3]))
-            held = (value, one.at, held[3], one.at)
-        last_whole = one.at if one.complete else last_whole
-    return [*found, *([(*held[:3], None, None)] if held is not None else [])]
+            closed_spans.append((*open_span[:3], look.at, open_span[3]))
+            open_span = (value, look.at, open_span[3], look.at)
+        last_whole = look.at if look.complete else last_whole
+    return [*closed_spans, *([(*open_span[:3], None, None)] if open_span is not None else [])]
 
 
 def test_validity_begins_at_the_look_that_saw_it_and_only_complete_looks_end_it(
     spark: SparkSession,
 ) -> None:
     of = fleet()
-    found = limit_validity.quota_validity(*frames(spark, of))
-    assert found.schema == struct(QUOTA_VALIDITY)
-    plans.of(found).assert_native()
+    validity = limit_validity.quota_validity(*frames(spark, of))
+    assert validity.schema == struct(QUOTA_VALIDITY)
+    plans.of(validity).assert_native()
     assert (
         len(
             re.findall(
-                r"Exchange hashpartitioning\(cluster_id#\d+, entity_json", plans.of(found).text
+                r"Exchange hashpartitioning\(cluster_id#\d+, entity_json", plans.of(validity).text
             )
         )
         == 1
@@ -144,12 +144,12 @@ def test_validity_begins_at_the_look_that_saw_it_and_only_complete_looks_end_it(
     assert (
         len(
             re.findall(
-                r"\bSort \[cluster_id#\d+ ASC NULLS FIRST, entity_json", plans.of(found).text
+                r"\bSort \[cluster_id#\d+ ASC NULLS FIRST, entity_json", plans.of(validity).text
             )
         )
         == 1
     )
-    rows = found.select(
+    rows = validity.select(
         "cluster_id",
         "entity_json",
         "value",
@@ -158,14 +158,14 @@ def test_validity_begins_at_the_look_that_saw_it_and_only_complete_looks_end_it(
         "valid_to_ms",
         "valid_to_after_ms",
     ).collect()
-    wanted = [
-        (name, canonical_text(who), *one)
+    expected = [
+        (name, canonical_text(who), *span)
         for name, several in of.items()
         for who in WHO
-        for one in spans(several, who)
+        for span in spans(several, who)
     ]
-    assert sorted(map(repr, map(tuple, rows))) == sorted(map(repr, wanted))
-    assert len(wanted) > 500
+    assert sorted(map(repr, map(tuple, rows))) == sorted(map(repr, expected))
+    assert len(expected) > 500
 
 
 LogRow = tuple[object, ...]
@@ -191,10 +191,10 @@ def log_row(who: Entity, at: int, after: float | None, *, outcome: str = "APPLIE
 def changed(
     spark: SparkSession, several: list[Look], log: list[LogRow]
 ) -> list[tuple[object, ...]]:
-    made = limit_validity.quota_validity(*frames(spark, {"c": several}))
-    found = history.changes(made, spark.createDataFrame(log, struct(APPLY_LOG)))
-    assert found.schema == struct(QUOTA_CHANGE)
-    rows = found.orderBy("entity_json", "from_ms").select(
+    validity = limit_validity.quota_validity(*frames(spark, {"c": several}))
+    changes = history.changes(validity, spark.createDataFrame(log, struct(APPLY_LOG)))
+    assert changes.schema == struct(QUOTA_CHANGE)
+    rows = changes.orderBy("entity_json", "from_ms").select(
         "entity_json", "from_ms", "to_ms", "before", "after", "cause", "commit", "writer"
     )
     return [tuple(row) for row in rows.collect()]
@@ -202,21 +202,21 @@ def changed(
 
 def test_every_look_can_be_read_back_from_the_changes(spark: SparkSession) -> None:
     of = fleet()
-    made = limit_validity.quota_validity(*frames(spark, of))
-    found = history.changes(made, spark.createDataFrame([], struct(APPLY_LOG)))
-    plans.of(found).assert_native()
+    validity = limit_validity.quota_validity(*frames(spark, of))
+    changes = history.changes(validity, spark.createDataFrame([], struct(APPLY_LOG)))
+    plans.of(changes).assert_native()
     rows: dict[tuple[str, str], list[object]] = {}
-    for row in found.orderBy("from_ms").collect():
+    for row in changes.orderBy("from_ms").collect():
         rows.setdefault((row["cluster_id"], row["entity_json"]), []).append(row)
     for name, several in of.items():
         for who in WHO:
-            mine = rows.get((name, canonical_text(who)), [])
-            for one, then in itertools.pairwise(mine):
-                assert one["to_ms"] == then["from_ms"]
-                assert repr(one["after"]) == repr(then["before"])
-            assert not mine or mine[-1]["to_ms"] is None
+            entity_changes = rows.get((name, canonical_text(who)), [])
+            for change, then in itertools.pairwise(entity_changes):
+                assert change["to_ms"] == then["from_ms"]
+                assert repr(change["after"]) == repr(then["before"])
+            assert not entity_changes or entity_changes[-1]["to_ms"] is None
             for look in several:
-                now = [row["after"] for row in mine if row["from_ms"] <= look.at]
+                now = [row["after"] for row in entity_changes if row["from_ms"] <= look.at]
                 if look.complete or who in look.values:
                     assert repr(now[-1] if now else None) == repr(look.values.get(who))
 
@@ -224,29 +224,33 @@ def test_every_look_can_be_read_back_from_the_changes(spark: SparkSession) -> No
 def test_a_change_is_ours_only_if_the_audit_log_has_that_value_at_that_time(
     spark: SparkSession,
 ) -> None:
-    ours, theirs, refused = WHO[0], WHO[2], WHO[3]
+    own_entity, external_entity, refused_entity = WHO[0], WHO[2], WHO[3]
     day = [BEGIN + n * 48 * HOUR for n in range(4)]
     several = [
-        Look(at=day[0], complete=True, values={ours: 1.0}),
-        Look(at=day[1], complete=True, values={ours: 2.0, theirs: 5.0, refused: 7.0}),
-        Look(at=day[2], complete=True, values={theirs: 5.0, refused: 8.0}),
+        Look(at=day[0], complete=True, values={own_entity: 1.0}),
+        Look(
+            at=day[1],
+            complete=True,
+            values={own_entity: 2.0, external_entity: 5.0, refused_entity: 7.0},
+        ),
+        Look(at=day[2], complete=True, values={external_entity: 5.0, refused_entity: 8.0}),
     ]
     log = [
-        log_row(ours, day[1] - HOUR, 2.000_000_5),
-        log_row(ours, day[2] - HOUR, None),
-        log_row(theirs, day[1] - HOUR, 6.0),
-        log_row(refused, day[1] - HOUR, 7.0, outcome="REJECTED"),
-        log_row(refused, day[0] - HOUR, 8.0),
+        log_row(own_entity, day[1] - HOUR, 2.000_000_5),
+        log_row(own_entity, day[2] - HOUR, None),
+        log_row(external_entity, day[1] - HOUR, 6.0),
+        log_row(refused_entity, day[1] - HOUR, 7.0, outcome="REJECTED"),
+        log_row(refused_entity, day[0] - HOUR, 8.0),
     ]
     name = canonical_text
     assert sorted(changed(spark, several, log), key=repr) == sorted(
         [
-            (name(ours), day[0], day[1], None, 1.0, "first-seen", "", ""),
-            (name(ours), day[1], day[2], 1.0, 2.0, "applied-by-us", "abc123", "ci"),
-            (name(ours), day[2], None, 2.0, None, "applied-by-us", "abc123", "ci"),
-            (name(theirs), day[1], None, None, 5.0, "drift-external", "", ""),
-            (name(refused), day[1], day[2], None, 7.0, "drift-external", "", ""),
-            (name(refused), day[2], None, 7.0, 8.0, "drift-external", "", ""),
+            (name(own_entity), day[0], day[1], None, 1.0, "first-seen", "", ""),
+            (name(own_entity), day[1], day[2], 1.0, 2.0, "applied-by-us", "abc123", "ci"),
+            (name(own_entity), day[2], None, 2.0, None, "applied-by-us", "abc123", "ci"),
+            (name(external_entity), day[1], None, None, 5.0, "drift-external", "", ""),
+            (name(refused_entity), day[1], day[2], None, 7.0, "drift-external", "", ""),
+            (name(refused_entity), day[2], None, 7.0, 8.0, "drift-external", "", ""),
         ],
         key=repr,
     )
@@ -268,12 +272,12 @@ def test_three_changes_within_a_day_are_flapping_and_the_first_look_is_none(
 
 
 def test_what_documents_ask_for_and_the_cluster_has_not_is_ahead(spark: SparkSession) -> None:
-    same, other, new, twice = WHO[0], WHO[1], WHO[2], WHO[3]
-    several = [Look(at=BEGIN, complete=True, values={same: 2.000_000_5, other: 1.0})]
-    made = limit_validity.quota_validity(*frames(spark, {"c": several}))
+    same, different, new, twice = WHO[0], WHO[1], WHO[2], WHO[3]
+    several = [Look(at=BEGIN, complete=True, values={same: 2.000_000_5, different: 1.0})]
+    validity = limit_validity.quota_validity(*frames(spark, {"c": several}))
     claims = [
         (same, 2.0, "d/1"),
-        (other, 3.0, "d/2"),
+        (different, 3.0, "d/2"),
         (new, 4.0, "d/3"),
         (twice, 1.0, "d/4"),
         (twice, 2.0, "d/5"),
@@ -286,9 +290,10 @@ def test_what_documents_ask_for_and_the_cluster_has_not_is_ahead(spark: SparkSes
         struct(DESIRED_ENTRY),
     )
     at = spark.createDataFrame([("c", BEGIN)], "cluster_id string, look_ms bigint")
-    found = history.ahead(made, desired, at)
+    changes = history.ahead(validity, desired, at)
     assert sorted(
-        (row["before"] or 0.0, row["after"], row["writer"], row["cause"]) for row in found.collect()
+        (row["before"] or 0.0, row["after"], row["writer"], row["cause"])
+        for row in changes.collect()
     ) == [
         (0.0, 4.0, "d/3", "manifest-ahead"),
         (1.0, 3.0, "d/2", "manifest-ahead"),

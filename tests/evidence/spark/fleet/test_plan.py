@@ -39,24 +39,24 @@ CASES = 400
 
 def sides_of(spark: SparkSession, worlds: dict[str, World]) -> PlanFrames:
     live = spark.createDataFrame(
-        [row for name, one in worlds.items() for row in quota_cases.entry_rows(name, one.live)],
+        [row for name, world in worlds.items() for row in quota_cases.entry_rows(name, world.live)],
         struct(QUOTA_ENTRY),
     )
     fleet = {
-        name: ClusterPlanInput(desired=one.desired, owned=one.owned, rules=one.rules, day=DAY)
-        for name, one in worlds.items()
+        name: ClusterPlanInput(desired=world.desired, owned=world.owned, rules=world.rules, day=DAY)
+        for name, world in worlds.items()
     }
     return sides(spark, live, fleet)
 
 
-def planned(given: PlanFrames, rules: dict[str, Rules]) -> tuple[DataFrame, DataFrame]:
-    different = native.differences(given).persist()
-    laid = native.laid_out(different, given)
+def planned(plan_frames: PlanFrames, rules: dict[str, Rules]) -> tuple[DataFrame, DataFrame]:
+    different = native.differences(plan_frames).persist()
+    laid = native.laid_out(different, plan_frames)
     return different, native.decided(laid, rules, now=NOW, day=DAY).persist()
 
 
 def rules_of(worlds: dict[str, World]) -> dict[str, Rules]:
-    return {name: one.rules for name, one in worlds.items()}
+    return {name: world.rules for name, world in worlds.items()}
 
 
 @pytest.fixture(scope="module")
@@ -66,14 +66,14 @@ def worlds() -> dict[str, World]:
 
 
 def test_the_rows_are_those_of_the_core(spark: SparkSession, worlds: dict[str, World]) -> None:
-    given = sides_of(spark, worlds)
-    different, found = planned(given, rules_of(worlds))
-    rows = native.rows(found)
+    plan_frames = sides_of(spark, worlds)
+    different, decisions = planned(plan_frames, rules_of(worlds))
+    rows = native.rows(decisions)
     assert rows.schema == struct(PLAN_ROW)
     expected, causes, doubted = [], Counter(), []
-    for name, one in worlds.items():
+    for name, world in worlds.items():
         plan = compare(
-            desired=one.desired, owned=one.owned, live=one.live, rules=one.rules, now=NOW
+            desired=world.desired, owned=world.owned, live=world.live, rules=world.rules, now=NOW
         )
         for row in plan_rows(plan):
             causes[row.cause] += 1
@@ -109,7 +109,7 @@ def test_the_rows_are_those_of_the_core(spark: SparkSession, worlds: dict[str, W
         ]
     assert sorted(map(repr, map(tuple, rows.collect()))) == sorted(map(repr, expected))
     assert len(causes) >= 9, causes
-    claims = native.conflicts(different, given)
+    claims = native.conflicts(different, plan_frames)
     assert claims.schema == struct(PLAN_CONFLICT)
     assert sorted(map(repr, map(tuple, claims.collect()))) == sorted(map(repr, doubted))
     assert doubted
@@ -118,14 +118,14 @@ def test_the_rows_are_those_of_the_core(spark: SparkSession, worlds: dict[str, W
 def test_the_sums_of_each_cluster_are_those_of_the_core(
     spark: SparkSession, worlds: dict[str, World]
 ) -> None:
-    given = sides_of(spark, worlds)
-    different, found = planned(given, rules_of(worlds))
-    sums = plan_totals.totals(given, different, found)
-    counts = plan_totals.verdict_counts(found)
+    plan_frames = sides_of(spark, worlds)
+    different, decisions = planned(plan_frames, rules_of(worlds))
+    sums = plan_totals.totals(plan_frames, different, decisions)
+    counts = plan_totals.verdict_counts(decisions)
     expected, verdicts = {}, Counter()
-    for name, one in worlds.items():
+    for name, world in worlds.items():
         plan = compare(
-            desired=one.desired, owned=one.owned, live=one.live, rules=one.rules, now=NOW
+            desired=world.desired, owned=world.owned, live=world.live, rules=world.rules, now=NOW
         )
         changes = [
             c for c in plan.changes if c.cause not in {Cause.OVERRIDE, Cause.OVERRIDE_EXPIRED}
@@ -151,27 +151,27 @@ def test_two_looks_at_one_pair_end_the_job(spark: SparkSession) -> None:
     draw = random.Random(1)
     worlds = {"twice": plan_cases.world(draw, "twice")}
     assert worlds["twice"].live.limits
-    given = sides_of(spark, worlds)
-    doubled = replace(given, live=given.live.unionAll(given.live))
+    plan_frames = sides_of(spark, worlds)
+    doubled = replace(plan_frames, live=plan_frames.live.unionAll(plan_frames.live))
     with pytest.raises(SparkRuntimeException, match=native.TWICE):
         native.differences(doubled).collect()
 
 
 def test_a_cluster_without_rules_ends_the_job_instead_of_vanishing(spark: SparkSession) -> None:
     worlds = {f"c{n}": plan_cases.world(random.Random(n), f"c{n}") for n in range(2)}
-    _, found = planned(sides_of(spark, worlds), {"c0": worlds["c0"].rules})
+    _, decisions = planned(sides_of(spark, worlds), {"c0": worlds["c0"].rules})
     with pytest.raises(PythonException, match="no rules for c1"):
-        found.collect()
+        decisions.collect()
 
 
 def test_pairs_are_grouped_once_and_nothing_is_joined_before(
     spark: SparkSession, worlds: dict[str, World]
 ) -> None:
-    given = sides_of(spark, worlds)
-    found = native.differences(given)
-    plans.of(found).assert_native()
-    assert len(re.findall(r"Exchange hashpartitioning", plans.of(found).text)) == 1
-    assert len(re.findall(r"\bSort(MergeJoin|Aggregate)?\b", plans.of(found).text)) == 0
+    plan_frames = sides_of(spark, worlds)
+    differences = native.differences(plan_frames)
+    plans.of(differences).assert_native()
+    assert len(re.findall(r"Exchange hashpartitioning", plans.of(differences).text)) == 1
+    assert len(re.findall(r"\bSort(MergeJoin|Aggregate)?\b", plans.of(differences).text)) == 0
 
 
 def test_a_million_rows_give_the_rows_of_the_core(spark: SparkSession) -> None:
@@ -190,7 +190,7 @@ def test_a_million_rows_give_the_rows_of_the_core(spark: SparkSession) -> None:
         "client_kind": fn.lit("absent"),
         "ip_kind": fn.lit("absent"),
     }
-    whole = numbers.withColumns(common)
+    pairs = numbers.withColumns(common)
     no, none, empty = fn.lit(1) == 0, fn.lit(None).cast("double"), fn.lit("")
     document = fn.concat(fn.lit("t/d"), (n % 1000).cast("string"))
     nulls = dict.fromkeys(
@@ -208,9 +208,9 @@ def test_a_million_rows_give_the_rows_of_the_core(spark: SparkSession) -> None:
         ("orphaned", "intended", "overridden", "override_ends_with_document"), no
     )
     texts = dict.fromkeys(("deletion_policy", "intent_document", "intent_deletion_policy"), empty)
-    given = PlanFrames(
-        live=whole.where("id % 101 != 0").withColumn("value", value + (n % 97 == 0).cast("double")),
-        desired=whole.where("id % 89 != 0").withColumns(
+    plan_frames = PlanFrames(
+        live=pairs.where("id % 101 != 0").withColumn("value", value + (n % 97 == 0).cast("double")),
+        desired=pairs.where("id % 89 != 0").withColumns(
             {
                 "value": value + (n % 83 == 0).cast("double"),
                 "document": document,
@@ -225,33 +225,37 @@ def test_a_million_rows_give_the_rows_of_the_core(spark: SparkSession) -> None:
             fn.concat(fn.lit("t/d"), n.cast("string")).alias("document"),
             no.alias("frozen"),
         ),
-        owned=whole.where("id % 79 != 0").withColumns(
+        owned=pairs.where("id % 79 != 0").withColumns(
             {"applied": value, "document": document, **nulls, **truths, **texts}
         ),
     )
-    _, found = planned(given, {"big": Rules(drift=DriftMode.CORRECT)})
+    _, decisions = planned(plan_frames, {"big": Rules(drift=DriftMode.CORRECT)})
     subjects = [entity(user=f"u{at}") for at in range(many)]
     documents = [f"t/d{at}" for at in range(1000)]
     owners = [Owner(document=name) for name in documents]
     column = limits_column
     records = {
-        one: OwnershipRecord(column(2000.0 + at % 5), (owners[at % 1000], None, None, None, None))
-        for at, one in enumerate(subjects)
+        subject: OwnershipRecord(
+            column(2000.0 + at % 5), (owners[at % 1000], None, None, None, None)
+        )
+        for at, subject in enumerate(subjects)
         if at % 79
     }
     claims = [
         Declaration(
             document=documents[at % 1000],
-            entity=one,
+            entity=subject,
             limits=column(2000.0 + at % 5 + (at % 83 == 0)),
             path="p",
             line=at,
         )
-        for at, one in enumerate(subjects)
+        for at, subject in enumerate(subjects)
         if at % 89
     ]
     live = {
-        one: column(2000.0 + at % 5 + (at % 97 == 0)) for at, one in enumerate(subjects) if at % 101
+        subject: column(2000.0 + at % 5 + (at % 97 == 0))
+        for at, subject in enumerate(subjects)
+        if at % 101
     }
     plan = compare(
         desired=merge(claims),
@@ -277,7 +281,7 @@ def test_a_million_rows_give_the_rows_of_the_core(spark: SparkSession) -> None:
         )
         for r in plan_rows(plan)
     }
-    rows = native.rows(found).collect()
+    rows = native.rows(decisions).collect()
     assert len(rows) == len(expected) > 10_000
     assert {tuple(row) for row in rows} == expected
 

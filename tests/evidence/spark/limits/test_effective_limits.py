@@ -49,11 +49,11 @@ def entries_of(spark: SparkSession, states: dict[str, QuotaState]) -> DataFrame:
     return spark.createDataFrame(rows, struct(QUOTA_ENTRY))
 
 
-def clients_of(spark: SparkSession, found: dict[str, list[Principal]]) -> DataFrame:
+def clients_of(spark: SparkSession, principals: dict[str, list[Principal]]) -> DataFrame:
     rows = [
-        (cluster, one.user or "", one.client_id or "", one.ip or "", DAY)
-        for cluster, several in found.items()
-        for one in several
+        (cluster, principal.user or "", principal.client_id or "", principal.ip or "", DAY)
+        for cluster, several in principals.items()
+        for principal in several
     ]
     return spark.createDataFrame(rows, CLIENTS)
 
@@ -61,15 +61,15 @@ def clients_of(spark: SparkSession, found: dict[str, list[Principal]]) -> DataFr
 def test_clients_get_the_limits_that_the_core_gives_them_row_by_row(spark: SparkSession) -> None:
     cases = worlds()
     entries = entries_of(spark, {cluster: state for cluster, (state, _) in cases.items()})
-    clients = clients_of(spark, {cluster: found for cluster, (_, found) in cases.items()})
+    clients = clients_of(spark, {cluster: principals for cluster, (_, principals) in cases.items()})
     rows = native.principals(clients, entries)
     assert rows.schema == struct(EFFECTIVE_QUOTA)
     expected = [
         (
             cluster,
-            one.user or "",
-            one.client_id or "",
-            one.ip or "",
+            principal.user or "",
+            principal.client_id or "",
+            principal.ip or "",
             str(got.key),
             got.value,
             units(got.key, got.value),
@@ -77,9 +77,9 @@ def test_clients_get_the_limits_that_the_core_gives_them_row_by_row(spark: Spark
             canonical_text(got.source),
             DAY,
         )
-        for cluster, (state, found) in cases.items()
-        for one in found
-        for got in resolve(state, one).effective
+        for cluster, (state, principals) in cases.items()
+        for principal in principals
+        for got in resolve(state, principal).effective
     ]
     assert sorted(map(repr, map(tuple, rows.collect()))) == sorted(map(repr, expected))
     assert len({row[7] for row in expected}) == 11  # all ten levels and none
@@ -88,24 +88,24 @@ def test_clients_get_the_limits_that_the_core_gives_them_row_by_row(spark: Spark
 def test_tags_are_held_to_the_limits_that_the_core_says_row_by_row(spark: SparkSession) -> None:
     cases = worlds()
     entries = entries_of(spark, {cluster: state for cluster, (state, _) in cases.items()})
-    asked: dict[tuple[str, QuotaType, Bucket], None] = {}
-    for cluster, (_, found) in cases.items():
-        for one in found:
+    bucket_keys: dict[tuple[str, QuotaType, Bucket], None] = {}
+    for cluster, (_, principals) in cases.items():
+        for principal in principals:
             for user, client_id in (
-                (one.user, one.client_id),
-                (one.user, None),
-                (None, one.client_id),
+                (principal.user, principal.client_id),
+                (principal.user, None),
+                (None, principal.client_id),
                 (None, None),
             ):
                 for kind in QuotaType:
-                    ip = one.ip or "10.9.9.9" if kind is QuotaType.IP else ""
-                    asked[cluster, kind, bucket_of(user or "", client_id or "", ip)] = None
+                    ip = principal.ip or "10.9.9.9" if kind is QuotaType.IP else ""
+                    bucket_keys[cluster, kind, bucket_of(user or "", client_id or "", ip)] = None
     buckets = spark.createDataFrame(
-        [(c, str(k), str(b.kind), b.user, b.client_id, b.ip) for c, k, b in asked], BUCKETS
+        [(c, str(k), str(b.kind), b.user, b.client_id, b.ip) for c, k, b in bucket_keys], BUCKETS
     )
     rows = native.tags(buckets, entries)
     expected = []
-    for cluster, kind, bucket in asked:
+    for cluster, kind, bucket in bucket_keys:
         key = KEY_OF[kind]
         got = limit_of(book(cases[cluster][0], key), bucket)
         expected.append(
@@ -121,8 +121,8 @@ def test_tags_are_held_to_the_limits_that_the_core_says_row_by_row(spark: SparkS
                 canonical_text(got[0] if got else None),
             )
         )
-    wanted = rows.select(*native.BUCKET, "value", "quota_units", "source_entity")
-    assert sorted(map(repr, map(tuple, wanted.collect()))) == sorted(map(repr, expected))
+    limits = rows.select(*native.BUCKET, "value", "quota_units", "source_entity")
+    assert sorted(map(repr, map(tuple, limits.collect()))) == sorted(map(repr, expected))
     assert sum(row[6] is not None for row in expected) > 200
 
 

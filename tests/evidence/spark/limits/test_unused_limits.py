@@ -34,7 +34,7 @@ MEASURED = "cluster_id string, quota_type string"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     state: QuotaState
-    seen: dict[Principal, int | None]
+    last_seen: dict[Principal, int | None]
 
 
 def cases() -> dict[str, Case]:
@@ -42,8 +42,9 @@ def cases() -> dict[str, Case]:
     return {
         f"c{n}": Case(
             state=quota_cases.states(draw),
-            seen={
-                one: draw.choice((None, 5, 999, 1000, 2000)) for one in quota_cases.clients(draw)
+            last_seen={
+                principal: draw.choice((None, 5, 999, 1000, 2000))
+                for principal in quota_cases.clients(draw)
             },
         )
         for n in range(200)
@@ -56,26 +57,26 @@ def unlimited(key: Key, value: float) -> bool:
 
 def expected(case: Case) -> list[tuple[object, ...]]:
     """Every limit asked of every client, plainly."""
-    found = []
+    rows = []
     for subject, key, value in case.state.pairs():
-        held: list[int] = []
+        times: list[int] = []
         wins, matters, met = False, False, False
-        for client, last in case.seen.items():
+        for client, last in case.last_seen.items():
             ladder = candidates(client.user, client.client_id) + (
                 ip_candidates(client.ip) if client.ip else ()
             )
             recent = last is None or last >= SINCE
             met |= recent and subject in ladder
             got = next(
-                (one for one in resolve(case.state, client).effective if one.key is key), None
+                (limit for limit in resolve(case.state, client).effective if limit.key is key), None
             )
             if got is None or got.source != subject:
                 continue
-            held += [last] if last is not None else []
+            times += [last] if last is not None else []
             if recent:
                 wins = True
                 steps = (value, *(lost.value for lost in got.overridden))
-                matters |= any(not unlimited(key, one) for one in steps)
+                matters |= any(not unlimited(key, step) for step in steps)
         if matters:
             continue
         reason = (
@@ -85,33 +86,33 @@ def expected(case: Case) -> list[tuple[object, ...]]:
             if met
             else UnusedReason.NEVER_SEEN
         )
-        found.append(
-            (canonical_text(subject), str(key), value, str(reason), max(held, default=None), DAY)
+        rows.append(
+            (canonical_text(subject), str(key), value, str(reason), max(times, default=None), DAY)
         )
-    return found
+    return rows
 
 
 def test_dead_limits_are_those_that_no_client_of_the_list_is_held_to(spark: SparkSession) -> None:
     worlds = cases()
-    rows = [row for name, one in worlds.items() for row in entry_rows(name, one.state)]
-    seen = [
+    rows = [row for name, case in worlds.items() for row in entry_rows(name, case.state)]
+    client_rows = [
         (name, who.user or "", who.client_id or "", who.ip or "", last)
-        for name, one in worlds.items()
-        for who, last in one.seen.items()
+        for name, case in worlds.items()
+        for who, last in case.last_seen.items()
     ]
-    found = dead(
+    frame = dead(
         spark.createDataFrame(rows, struct(QUOTA_ENTRY)),
         ObservedClients(
-            clients=spark.createDataFrame(seen, CLIENTS),
+            clients=spark.createDataFrame(client_rows, CLIENTS),
             buckets=spark.createDataFrame([], BUCKETS),
             measured=spark.createDataFrame([], MEASURED),
             since_ms=SINCE,
         ),
     )
-    assert found.schema == struct(DEAD_QUOTA)
-    wanted = [(name, *row) for name, one in worlds.items() for row in expected(one)]
-    assert sorted(map(repr, map(tuple, found.collect()))) == sorted(map(repr, wanted))
-    assert {row[4] for row in wanted} == {"never_seen", "shadowed", "unlimited_equivalent"}
+    assert frame.schema == struct(DEAD_QUOTA)
+    expected_rows = [(name, *row) for name, case in worlds.items() for row in expected(case)]
+    assert sorted(map(repr, map(tuple, frame.collect()))) == sorted(map(repr, expected_rows))
+    assert {row[4] for row in expected_rows} == {"never_seen", "shadowed", "unlimited_equivalent"}
 
 
 def test_tags_tell_what_was_never_seen_and_leave_the_rest_open(spark: SparkSession) -> None:
@@ -131,7 +132,7 @@ def test_tags_tell_what_was_never_seen_and_leave_the_rest_open(spark: SparkSessi
         bucket_of("", "free"): 2000,
     }
     produce = str(QuotaType.PRODUCE)
-    found = dead(
+    frame = dead(
         spark.createDataFrame(
             list(entry_rows("c", QuotaState(limits=limits))), struct(QUOTA_ENTRY)
         ),
@@ -148,11 +149,11 @@ def test_tags_tell_what_was_never_seen_and_leave_the_rest_open(spark: SparkSessi
             since_ms=SINCE,
         ),
     )
-    told = {
+    reasons = {
         (row["entity_json"], row["quota_key"]): (row["reason"], row["last_effective_ms"])
-        for row in found.collect()
+        for row in frame.collect()
     }
-    assert told == {
+    assert reasons == {
         (canonical_text(entity(user="used")), str(fetch)): ("no_data", None),
         (canonical_text(entity(user="gone")), str(key)): ("never_seen", 10),
         (canonical_text(entity(user="split")), str(key)): ("no_data", None),

@@ -10,14 +10,14 @@ from tests.fakes.clock import FakeClock
 
 
 def test_a_phase_is_told_when_it_begins_and_ends_and_seldom_between() -> None:
-    clock, out = FakeClock(), io.StringIO()
-    lines = progress.ProgressWriter(clock, out)
+    clock, stream = FakeClock(), io.StringIO()
+    lines = progress.ProgressWriter(clock, stream)
     lines("starting Spark", 0, 0)
     for done in range(4):
         clock.advance(2)
         lines("writing x", done, 4)
     lines("writing x", 4, 4)
-    assert out.getvalue().splitlines() == [
+    assert stream.getvalue().splitlines() == [
         "[    0 s] starting Spark",
         "[    2 s] writing x: 0 of 4",
         "[    8 s] writing x: 3 of 4",
@@ -26,8 +26,8 @@ def test_a_phase_is_told_when_it_begins_and_ends_and_seldom_between() -> None:
 
 
 def test_tasks_are_told_only_if_nothing_else_was_for_a_while() -> None:
-    clock, out = FakeClock(), io.StringIO()
-    lines = progress.ProgressWriter(clock, out)
+    clock, stream = FakeClock(), io.StringIO()
+    lines = progress.ProgressWriter(clock, stream)
     lines("working hard", 0, 0)
     clock.advance(4)
     lines.tasks(1, 8)
@@ -35,19 +35,21 @@ def test_tasks_are_told_only_if_nothing_else_was_for_a_while() -> None:
     lines.tasks(0, 0)
     lines.tasks(2, 8)
     lines.tasks(3, 8)
-    assert out.getvalue().splitlines()[1:] == ["[    5 s] working hard: 2 of 8 tasks of Spark"]
+    assert stream.getvalue().splitlines()[1:] == ["[    5 s] working hard: 2 of 8 tasks of Spark"]
 
 
 @pytest.mark.integration
 def test_tasks_of_running_stages_are_counted_while_a_block_runs(spark: SparkSession) -> None:
-    clock, out = FakeClock(), io.StringIO()
-    lines = progress.ProgressWriter(clock, out)
+    clock, stream = FakeClock(), io.StringIO()
+    lines = progress.ProgressWriter(clock, stream)
     lines("counting", 0, 0)
     clock.advance(60)
-    seen: list[str] = []
+    progress_lines: list[str] = []
     with progress.watched(spark, lines, every=0.02):
-        while not seen and clock.monotonic() < 1_200:
+        while not progress_lines and clock.monotonic() < 1_200:
             spark.range(0, 50_000_000, 1, 4).selectExpr("sum(hash(id))").collect()
-            seen = out.getvalue().splitlines()[1:]
+            progress_lines = stream.getvalue().splitlines()[1:]
             clock.advance(1)
-    assert any("of 4 tasks of Spark" in line or "of 1 tasks of Spark" in line for line in seen)
+    assert any(
+        "of 4 tasks of Spark" in line or "of 1 tasks of Spark" in line for line in progress_lines
+    )

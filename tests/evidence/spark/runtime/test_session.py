@@ -101,26 +101,26 @@ def test_an_archive_belongs_to_one_place_its_jars_and_one_jvm(
     first = class_archive.path_of(tmp_path / "a", "17.0.1")
     assert first == class_archive.path_of(tmp_path / "a", "17.0.1")
     assert first.parent == tmp_path / "cache" / "kafka-quota-reconciler" / "spark"
-    others = {
+    paths = {
         class_archive.path_of(tmp_path / "b", "17.0.1"),
         class_archive.path_of(tmp_path / "a", "17.0.2"),
     }
     (tmp_path / "a" / "jars" / "x.jar").write_bytes(b"xy")
-    others.add(class_archive.path_of(tmp_path / "a", "17.0.1"))
-    assert first not in others
-    assert len(others) == 3
+    paths.add(class_archive.path_of(tmp_path / "a", "17.0.1"))
+    assert first not in paths
+    assert len(paths) == 3
 
 
 def test_no_archive_is_no_condition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    said: list[str] = []
+    messages: list[str] = []
     monkeypatch.setenv("SPARK_HOME", str(tmp_path))  # without a spark-submit
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    assert class_archive.ready("17.0.1", said.append, "file:///none") is None
-    assert len(said) == 1
+    assert class_archive.ready("17.0.1", messages.append, "file:///none") is None
+    assert len(messages) == 1
     assert not list((tmp_path / "cache").rglob("*.jsa"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "my cache"))
-    assert class_archive.ready("17.0.1", said.append, "file:///none") is None
-    assert len(said) == 1
+    assert class_archive.ready("17.0.1", messages.append, "file:///none") is None
+    assert len(messages) == 1
 
 
 @pytest.mark.integration
@@ -161,9 +161,9 @@ def test_no_job_starts_where_spark_was_set_to_wrap(tmp_path: Path) -> None:
     lakes.lake(tmp_path)
     done = job("rollup", "--lake", str(tmp_path), *LOCAL, SPARK_ANSI_SQL_MODE="false")
     assert (done.returncode, done.stdout) == (ConfigError.exit_code, "")
-    told = [line for line in done.stderr.splitlines() if not line.startswith("[")]
-    assert told[0].startswith("error: spark.sql.ansi.enabled is off")
-    assert len(told) == 2, done.stderr
+    messages = [line for line in done.stderr.splitlines() if not line.startswith("[")]
+    assert messages[0].startswith("error: spark.sql.ansi.enabled is off")
+    assert len(messages) == 2, done.stderr
 
 
 def job(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -196,7 +196,7 @@ def test_a_job_prints_facts_on_stdout_progress_on_stderr_and_nothing_of_a_stale_
     )
     assert done.returncode == 0, done.stderr
     tables = json.loads(done.stdout)["tables"]
-    assert [(one["table"], one["units"]) for one in tables] == [
+    assert [(table["table"], table["units"]) for table in tables] == [
         ("usage_5m", 1),
         ("usage_hist_d", 1),
     ]
@@ -213,11 +213,11 @@ def test_an_error_of_spark_is_one_line_without_java(tmp_path: Path) -> None:
     victim.write_bytes(b"PAR1" + b"\0" * 200)
     done = job("rollup", "--lake", str(tmp_path), *LOCAL)
     assert (done.returncode, done.stdout) == (1, "")
-    told = [line for line in done.stderr.splitlines() if not line.startswith("[")]
-    assert told[0].startswith("error: rollup: [")
-    assert str(victim) in told[0]
-    assert told[1].startswith("hint: units are committed whole")
-    assert len(told) == 2, done.stderr
+    messages = [line for line in done.stderr.splitlines() if not line.startswith("[")]
+    assert messages[0].startswith("error: rollup: [")
+    assert str(victim) in messages[0]
+    assert messages[1].startswith("hint: units are committed whole")
+    assert len(messages) == 2, done.stderr
 
 
 LOST = """

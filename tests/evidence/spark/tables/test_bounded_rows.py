@@ -16,14 +16,14 @@ ALLOWED = {"bounded.py", "warm.py"}
 
 
 def test_nothing_but_bounded_gathers_rows_on_the_driver() -> None:
-    found = [
+    places = [
         f"{path.relative_to(PACKAGE)}:{number}: {line.strip()}"
         for path in sorted(PACKAGE.rglob("*.py"))
         if path.name not in ALLOWED
         for number, line in enumerate(path.read_text().splitlines(), 1)
         if GATHERS.search(line)
     ]
-    assert not found, found
+    assert not places, places
 
 
 @pytest.mark.integration

@@ -29,9 +29,9 @@ END = BEGIN + DAYS * DAY_MS
 def commit(
     into: Lake, table: Table, cluster: str, day: dt.date, rows: list[tuple[object, ...]]
 ) -> None:
-    made = [dict(zip(table.names, row, strict=True)) for row in rows]
+    records = [dict(zip(table.names, row, strict=True)) for row in rows]
     unit = Unit(table=table, cluster_id=cluster, day=day)
-    into.commit(unit, pa.Table.from_pylist(made, schema=arrow_tables.schema(table)), None)
+    into.commit(unit, pa.Table.from_pylist(records, schema=arrow_tables.schema(table)), None)
 
 
 def looked(
@@ -46,21 +46,23 @@ def looked(
         state = QuotaState().with_values(
             [] if value is None else [(entity(user="u"), Key.PRODUCER_BYTE_RATE, value)]
         )
-        found = list(quota_cases.entry_rows(cluster, state, snapshot_id=name, at_ms=ms))
-        entries += found
-        snapshots.append((name, cluster, ms, complete, len(found), on))
+        entry_rows = list(quota_cases.entry_rows(cluster, state, snapshot_id=name, at_ms=ms))
+        entries += entry_rows
+        snapshots.append((name, cluster, ms, complete, len(entry_rows), on))
     order = SNAPSHOT.names
-    made = [
+    records = [
         dict(
             zip(
                 ("snapshot_id", "cluster_id", "observed_at_ms", "complete", "entries", "day"),
-                one,
+                row,
                 strict=True,
             )
         )
-        for one in snapshots
+        for row in snapshots
     ]
-    commit(into, SNAPSHOT, cluster, on, [tuple(one[name] for name in order) for one in made])
+    commit(
+        into, SNAPSHOT, cluster, on, [tuple(record[name] for name in order) for record in records]
+    )
     commit(into, QUOTA_ENTRY, cluster, on, entries)
 
 
@@ -84,18 +86,20 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
 def test_the_last_complete_look_of_each_cluster_before_the_moment_counts(
     spark: SparkSession, lake: Lake
 ) -> None:
-    found = latest_snapshots.last_looks(spark, lake, None, END - DAY_MS + 10)
-    assert {name: one.snapshot_id for name, one in found.items()} == {
+    snapshots = latest_snapshots.last_looks(spark, lake, None, END - DAY_MS + 10)
+    assert {name: snapshot.snapshot_id for name, snapshot in snapshots.items()} == {
         "broken": "whole",
         "daily": f"e{DAYS - 1}",
         "emptied": "empty",
         "late": "before",
     }
-    assert found["broken"] == (BEGIN + 3 * DAY_MS + 1, "whole", FIRST + dt.timedelta(days=3))
-    rows = latest_snapshots.limits(spark, lake, found).select("cluster_id", "value").collect()
-    assert sorted(tuple(one) for one in rows) == [("broken", 7.0), ("daily", 89.0), ("late", 2.0)]
-    asked = latest_snapshots.last_looks(spark, lake, ("daily", "nobody"), BEGIN + 9)
-    assert {name: one.snapshot_id for name, one in asked.items()} == {"daily": "d0"}
+    assert snapshots["broken"] == (BEGIN + 3 * DAY_MS + 1, "whole", FIRST + dt.timedelta(days=3))
+    rows = latest_snapshots.limits(spark, lake, snapshots).select("cluster_id", "value").collect()
+    assert sorted(tuple(row) for row in rows) == [("broken", 7.0), ("daily", 89.0), ("late", 2.0)]
+    daily_snapshots = latest_snapshots.last_looks(spark, lake, ("daily", "nobody"), BEGIN + 9)
+    assert {name: snapshot.snapshot_id for name, snapshot in daily_snapshots.items()} == {
+        "daily": "d0"
+    }
     assert latest_snapshots.last_looks(spark, lake, ("daily",), BEGIN) == {}
     assert latest_snapshots.limits(spark, lake, {}).collect() == []
 
@@ -104,9 +108,9 @@ def test_of_a_cluster_that_is_looked_at_every_day_one_day_is_read(
     spark: SparkSession, lake: Lake
 ) -> None:
     with plans.rows_read(spark) as counted:
-        found = latest_snapshots.last_looks(spark, lake, ("daily",), END)
+        snapshots = latest_snapshots.last_looks(spark, lake, ("daily",), END)
     assert counted() == 2
-    limits = latest_snapshots.limits(spark, lake, found)
+    limits = latest_snapshots.limits(spark, lake, snapshots)
     (unit,) = lake.manifests(QUOTA_ENTRY, ("daily",), FIRST + dt.timedelta(days=DAYS - 1))
-    assert plans.files_read(limits) == {lake.store.uri(one.path) for one in unit.files}
+    assert plans.files_read(limits) == {lake.store.uri(file.path) for file in unit.files}
     plans.of(limits).assert_native()

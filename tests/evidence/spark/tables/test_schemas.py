@@ -20,28 +20,28 @@ def hist_rows(spark: SparkSession, bucket: str = "5L", weight: str = "7L"):
     )
 
 
-@pytest.mark.parametrize("table", tables.TABLES.values(), ids=lambda one: one.name)
+@pytest.mark.parametrize("table", tables.TABLES.values(), ids=lambda table: table.name)
 def test_a_schema_has_the_columns_of_its_table_in_order_with_their_nullability(
     table: tables.Table,
 ) -> None:
     schema = schemas.struct(table)
     assert tuple(schema.names) == table.names
-    assert [one.nullable for one in schema.fields] == [one.null for one in table.columns]
+    assert [field.nullable for field in schema.fields] == [column.null for column in table.columns]
 
 
 def test_rows_are_put_in_order_cast_and_stripped_of_other_columns(spark: SparkSession) -> None:
-    found = schemas.conforming(hist_rows(spark), tables.USAGE_HIST_D)
-    assert found.schema == schemas.struct(tables.USAGE_HIST_D)
-    assert found.collect()[0]["day"] == dt.date(2026, 11, 1)
+    frame = schemas.conforming(hist_rows(spark), tables.USAGE_HIST_D)
+    assert frame.schema == schemas.struct(tables.USAGE_HIST_D)
+    assert frame.collect()[0]["day"] == dt.date(2026, 11, 1)
 
 
 def test_nullable_columns_become_present_ones_and_a_null_fails_the_job_by_name(
     spark: SparkSession,
 ) -> None:
     maybe = hist_rows(spark, weight="IF(rand() < 2, 7L, NULL)")
-    found = schemas.conforming(maybe, tables.USAGE_HIST_D)
-    assert found.schema == schemas.struct(tables.USAGE_HIST_D)
-    assert found.collect()[0]["n_dt_ms"] == 7
+    frame = schemas.conforming(maybe, tables.USAGE_HIST_D)
+    assert frame.schema == schemas.struct(tables.USAGE_HIST_D)
+    assert frame.collect()[0]["n_dt_ms"] == 7
     null = hist_rows(spark, weight="IF(rand() < 2, NULL, 7L)")
     with pytest.raises(PySparkException, match=r"usage_hist_d\.n_dt_ms is null"):
         schemas.conforming(null, tables.USAGE_HIST_D).collect()
@@ -66,10 +66,10 @@ def test_an_absent_value_needs_no_type(spark: SparkSession) -> None:
         spark.range(1)
         .select(
             *(
-                (fn.lit(None) if one.null else fn.lit(0).cast(schemas.TYPES[one.kind]))
-                if one.kind not in (tables.ColumnKind.DAY, tables.ColumnKind.TEXTS)
+                (fn.lit(None) if column.null else fn.lit(0).cast(schemas.TYPES[column.kind]))
+                if column.kind not in (tables.ColumnKind.DAY, tables.ColumnKind.TEXTS)
                 else fn.lit(dt.date(2026, 1, 1))
-                for one in tables.BROKER_SAMPLE.columns
+                for column in tables.BROKER_SAMPLE.columns
             )
         )
         .toDF(*tables.BROKER_SAMPLE.names)

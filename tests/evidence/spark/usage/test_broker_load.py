@@ -68,26 +68,26 @@ class World:
             )
 
     def moments(self, case: str, kind: str) -> BrokerMoments:
-        found: dict[int, list[int]] = {}
+        totals: dict[int, list[int]] = {}
         for name in NAMES:
             samples = self.samples.get((case, kind, name), [])
             limit = self.limits.get((case, kind, name))
             served = (
-                [arrived(one) for one in samples]
+                [arrived(sample) for sample in samples]
                 if limit is None
-                else [one.served for one in rows(QuotaType(kind), samples, limit, GAP)]
+                else [row.served for row in rows(QuotaType(kind), samples, limit, GAP)]
             )
-            for one, units in zip(samples, served, strict=True):
-                at = found.setdefault(one.ts_ms, [0, 0])
+            for sample, units in zip(samples, served, strict=True):
+                at = totals.setdefault(sample.ts_ms, [0, 0])
                 at[0] += units
-                at[1] += one.rate_units
-        brokers = {one[0]: one for one in self.brokers[case]}
+                at[1] += sample.rate_units
+        brokers = {moment[0]: moment for moment in self.brokers[case]}
         rows_ = [
-            self._moment(kind, found.get(ts, [0, 0]), brokers.get(ts))
-            for ts in sorted(found.keys() | brokers.keys())
+            self._moment(kind, totals.get(ts, [0, 0]), brokers.get(ts))
+            for ts in sorted(totals.keys() | brokers.keys())
         ]
-        known = [[NOT_RECORDED if number is None else number for number in row] for row in rows_]
-        columns = np.array(known, np.int64).reshape(-1, 6).T
+        numbers = [[NOT_RECORDED if number is None else number for number in row] for row in rows_]
+        columns = np.array(numbers, np.int64).reshape(-1, 6).T
         names = (
             "dt_ms",
             "served_units",
@@ -101,10 +101,10 @@ class World:
     def _moment(
         self, kind: str, used: list[int], broker: tuple[int | None, ...] | None
     ) -> tuple[int | None, ...]:
-        given, replication, brought = (None, None, None) if broker is None else broker[2:]
+        bytes_out, replication, bytes_in = (None, None, None) if broker is None else broker[2:]
         if kind == "produce":
-            return (10_000, *used, brought, replication, None)
-        return (10_000, *used, given, replication, brought)
+            return (10_000, *used, bytes_in, replication, None)
+        return (10_000, *used, bytes_out, replication, bytes_in)
 
 
 @pytest.fixture(scope="module")
@@ -115,21 +115,23 @@ def world() -> World:
 @pytest.fixture(scope="module")
 def frames(spark, world):
     samples = [
-        (case, kind, "user", name, "", "", "1", *one[:4], str(one.censored), DAY)
+        (case, kind, "user", name, "", "", "1", *sample[:4], str(sample.censored), DAY)
         for (case, kind, name), series in world.samples.items()
-        for one in series
+        for sample in series
     ]
     limits = [
         (case, kind, "user", name, "", "", limit)
         for (case, kind, name), limit in world.limits.items()
     ]
     brokers = [
-        (case, "1", ts, span, brought, given, replication, replication, None, DAY)
-        for case, found in world.brokers.items()
-        for ts, span, given, replication, brought in found
+        (case, "1", ts, span, bytes_in, bytes_out, replication, replication, None, DAY)
+        for case, broker_samples in world.brokers.items()
+        for ts, span, bytes_out, replication, bytes_in in broker_samples
     ]
     capacities = [
-        (case, way, *one) for case, one in world.capacities.items() for way in ("ingress", "egress")
+        (case, way, *capacity)
+        for case, capacity in world.capacities.items()
+        for way in ("ingress", "egress")
     ]
     strings = ", ".join(f"{name} string" for name in BUCKET)
     frame = spark.createDataFrame(samples, struct(USAGE_SAMPLE))
@@ -143,10 +145,10 @@ def frames(spark, world):
 
 def test_every_row_is_what_the_core_says_of_the_same_moments(frames, world) -> None:
     frame, limited, at = frames
-    found = spark_load.capacity(at, limited, frame.select(*SERIES), DAY).collect()
-    assert len(found) == 2 * CASES
+    rows = spark_load.capacity(at, limited, frame.select(*SERIES), DAY).collect()
+    assert len(rows) == 2 * CASES
     bases = set()
-    for row in found:
+    for row in rows:
         kind = "produce" if row.direction == "ingress" else "fetch"
         capacity, headroom, factor = world.capacities[row.cluster_id]
         expected = load(
@@ -158,7 +160,7 @@ def test_every_row_is_what_the_core_says_of_the_same_moments(frames, world) -> N
                 outward=kind == "fetch",
             ),
         )
-        told = (
+        figures = (
             row.budget_units,
             row.coincident_ppm,
             row.overload_ms,
@@ -166,7 +168,7 @@ def test_every_row_is_what_the_core_says_of_the_same_moments(frames, world) -> N
             row.covered_ms,
             row.basis,
         )
-        assert told == (
+        assert figures == (
             expected.budget_units,
             expected.coincident_ppm,
             expected.overload_ms,
@@ -221,7 +223,7 @@ def test_excesses_of_a_hot_interval_are_the_cores_and_add_up_to_the_overload(spa
     )
     rows = spark.createDataFrame(five, struct(USAGE_5M))
     intervals = spark_load.hot(rows, spark_load.beyond(rows, budgets), 10)
-    found = spark_load.noisy(intervals, limits, DAY).collect()
+    noisy_rows = spark_load.noisy(intervals, limits, DAY).collect()
     weights = {"a": 200, "b": 100, "c": 1}
     core = shares(
         [
@@ -230,10 +232,10 @@ def test_excesses_of_a_hot_interval_are_the_cores_and_add_up_to_the_overload(spa
         ],
         600,
     )
-    assert {(one.bucket_ms, one.user, one.fair_units, one.excess_units) for one in found} == {
-        (0, one.bucket.user, one.fair, one.excess) for one in core if one.excess
+    assert {(row.bucket_ms, row.user, row.fair_units, row.excess_units) for row in noisy_rows} == {
+        (0, share.bucket.user, share.fair, share.excess) for share in core if share.excess
     }
-    assert sum(one.excess_units for one in found) == sum(rates.values()) - 600
+    assert sum(row.excess_units for row in noisy_rows) == sum(rates.values()) - 600
 
 
 def test_hot_intervals_of_one_cluster_leave_those_of_another_their_place(spark) -> None:
@@ -265,14 +267,14 @@ def test_hot_intervals_of_one_cluster_leave_those_of_another_their_place(spark) 
     )
     rows = spark.createDataFrame(five, struct(USAGE_5M))
     over = spark_load.beyond(rows, budgets)
-    found = spark_load.hot(rows, over, 2).collect()
-    assert sorted((one.cluster_id, one.bucket_ms) for one in found) == [
+    intervals = spark_load.hot(rows, over, 2).collect()
+    assert sorted((interval.cluster_id, interval.bucket_ms) for interval in intervals) == [
         ("a", 600_000),
         ("a", 900_000),
         ("b", 0),
         ("b", 300_000),
     ]
-    assert [tuple(one) for one in spark_load.left_out(over, 2).collect()] == [("a", 2)]
+    assert [tuple(interval) for interval in spark_load.left_out(over, 2).collect()] == [("a", 2)]
 
 
 def test_the_smallest_budget_of_an_interval_counts_and_unknown_ones_do_not(spark) -> None:
@@ -281,5 +283,5 @@ def test_the_smallest_budget_of_an_interval_counts_and_unknown_ones_do_not(spark
         ("x", "1", "ingress", ts, 10_000, 0, 0, None, replication, None, 1_000, 800_000, None)
         for ts, replication in ((299_999, 100), (300_000, 200), (599_999, 300), (600_000, None))
     ]
-    found = spark_load.interval_budgets(spark.createDataFrame(rows, columns), 300_000)
-    assert sorted(tuple(row)[3:] for row in found.collect()) == [(0, 700), (300_000, 500)]
+    budgets = spark_load.interval_budgets(spark.createDataFrame(rows, columns), 300_000)
+    assert sorted(tuple(row)[3:] for row in budgets.collect()) == [(0, 700), (300_000, 500)]

@@ -19,33 +19,33 @@ SEED = random.Random(20261121)
 
 def whole_numbers() -> list[int]:
     """Borders of buckets, powers, the clamp, and what lies between."""
-    found = {0, 1, 2, 3, 499, 500, 501, 999, 1000, MAX_UNITS, MAX_UNITS - 1}
+    numbers = {0, 1, 2, 3, 499, 500, 501, 999, 1000, MAX_UNITS, MAX_UNITS - 1}
     for bound in BOUNDS:
-        found.update(n for n in (bound - 1, bound, bound + 1) if 0 <= n <= MAX_UNITS)
+        numbers.update(n for n in (bound - 1, bound, bound + 1) if 0 <= n <= MAX_UNITS)
     for power in range(14):
-        found.update(n for n in (10**power - 1, 10**power, 10**power + 1) if n <= MAX_UNITS)
-    found.update(int(2 ** SEED.uniform(0, 43.18)) for _ in range(1500))
-    return sorted(found)
+        numbers.update(n for n in (10**power - 1, 10**power, 10**power + 1) if n <= MAX_UNITS)
+    numbers.update(int(2 ** SEED.uniform(0, 43.18)) for _ in range(1500))
+    return sorted(numbers)
 
 
-def rows(spark: SparkSession, schema: str, values: list[tuple[object, ...]], **made: object):
+def rows(spark: SparkSession, schema: str, values: list[tuple[object, ...]], **columns: object):
     frame = spark.createDataFrame(values, schema)
-    return frame.select("*", *(column.alias(name) for name, column in made.items())).collect()
+    return frame.select("*", *(column.alias(name) for name, column in columns.items())).collect()
 
 
 def test_a_bucket_and_its_border_are_those_of_the_table(
     spark: SparkSession,
 ) -> None:
     x = fn.col("x")
-    found = rows(
+    results = rows(
         spark,
         "x bigint",
         [(n,) for n in whole_numbers()],
         bucket=integer_columns.bucket_index(x),
         largest=integer_columns.largest_in(integer_columns.bucket_index(x)),
     )
-    assert len(found) > 4000
-    for row in found:
+    assert len(results) > 4000
+    for row in results:
         index = bisect_right(BOUNDS, row.x)
         assert (row.bucket, row.largest) == (index, BOUNDS[index] - 1)
 
@@ -55,13 +55,13 @@ def test_quotients_of_any_signs_round_as_in_the_core(spark: SparkSession) -> Non
     numbers = [0, 1, 2, 3, 7, 10, 999, 1000, 86_400_000, 3 * 10**18]
     numbers += [SEED.randrange(10**17) for _ in range(30)]
     signed = [*numbers, *(-n for n in numbers)]
-    found = rows(
+    results = rows(
         spark,
         "a bigint, b bigint",
         [(m, n) for m in signed for n in signed if n],
         down=integer_columns.div_down(a, b),
     )
-    for row in found:
+    for row in results:
         assert row.down == row.a // row.b, row
 
 
@@ -75,9 +75,9 @@ def test_arrivals_round_half_up(spark: SparkSession) -> None:
 
 def test_the_day_of_a_moment_is_that_of_utc_before_and_after_1970(spark: SparkSession) -> None:
     moments = [0, -1, -86_400_000, 86_399_999, 86_400_000, 1_795_000_000_123]
-    found: list[Row] = rows(
-        spark, "ts bigint", [(one,) for one in moments], day=integer_columns.day(fn.col("ts"))
+    results: list[Row] = rows(
+        spark, "ts bigint", [(moment,) for moment in moments], day=integer_columns.day(fn.col("ts"))
     )
     start = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
-    for row in found:
+    for row in results:
         assert row.day == (start + dt.timedelta(milliseconds=row.ts)).date()

@@ -31,11 +31,11 @@ SPAN = 300_000
 def fleet() -> dict[str, list[Sample]]:
     """Series by cluster id, one bucket each: silent, full of ties, throttled without a word, cut."""
     draw = random.Random(7)
-    found: dict[str, list[Sample]] = {}
+    series: dict[str, list[Sample]] = {}
     for case in range(240):
         scale = draw.choice((1, 30, 10**6, 10**13))
         throttle = draw.choice(((None,), (0,), (0, None, 7)))
-        found[str(case)] = [
+        series[str(case)] = [
             Sample(
                 at * 10_000,
                 10_000,
@@ -45,7 +45,7 @@ def fleet() -> dict[str, list[Sample]]:
             )
             for at in range(1, draw.randrange(2, 80))
         ]
-    return found
+    return series
 
 
 def limit_of(case: str) -> int | None:
@@ -58,10 +58,10 @@ def frames(spark):
     fives, hists = [], []
     for case, samples in series.items():
         groups: dict[int, list[Sample]] = {}
-        for one in samples:
-            groups.setdefault(one.ts_ms // SPAN * SPAN, []).append(one)
+        for sample in samples:
+            groups.setdefault(sample.ts_ms // SPAN * SPAN, []).append(sample)
         for begin, part in groups.items():
-            known = [one for one in part if one.throttle_ms is not None]
+            measured_samples = [sample for sample in part if sample.throttle_ms is not None]
             fives.append(
                 (
                     case,
@@ -69,11 +69,13 @@ def frames(spark):
                     "1",
                     begin,
                     len(part),
-                    sum(one.dt_ms for one in part),
+                    sum(sample.dt_ms for sample in part),
                     sum(map(arrived, part)),
-                    max(one.rate_units for one in part),
-                    sum(bool(one.throttle_ms) for one in part),
-                    sum(one.dt_ms for one in known if one.throttle_ms) if known else None,
+                    max(sample.rate_units for sample in part),
+                    sum(bool(sample.throttle_ms) for sample in part),
+                    sum(sample.dt_ms for sample in measured_samples if sample.throttle_ms)
+                    if measured_samples
+                    else None,
                     censored_ms(part),
                     DAY,
                 )
@@ -107,11 +109,11 @@ def state_of(peak: int, throttled: int | None, limit: int | None) -> UsageState:
 
 def test_every_row_is_the_profile_of_the_samples(frames) -> None:
     series, five, hist, limits = frames
-    rows = {one.cluster_id: one for one in limit_usage.use(five, hist, limits, DAY).collect()}
+    rows = {row.cluster_id: row for row in limit_usage.use(five, hist, limits, DAY).collect()}
     assert len(rows) == len(series)
     for case, samples in series.items():
         row, limit = rows[case], limit_of(case)
-        weights, peak = histogram(samples), max(one.rate_units for one in samples)
+        weights, peak = histogram(samples), max(sample.rate_units for sample in samples)
         assert row.limit_units == limit
         assert (
             row.covered_ms,
@@ -136,7 +138,7 @@ def test_limits_that_nobody_used_are_told_apart_from_those_that_nobody_counts(
     spark, frames
 ) -> None:
     _, five, hist, limits = frames
-    seen = limit_usage.use(five, hist, limits, DAY)
+    profiles = limit_usage.use(five, hist, limits, DAY)
     schema = limits.schema
     declared = spark.createDataFrame(
         [
@@ -147,28 +149,28 @@ def test_limits_that_nobody_used_are_told_apart_from_those_that_nobody_counts(
         schema,
     )
     measured = spark.createDataFrame([("1", "produce")], "cluster_id string, quota_type string")
-    found = {
-        one.source_entity: one.state
-        for one in limit_usage.unused(seen, declared, measured, DAY).collect()
+    states = {
+        row.source_entity: row.state
+        for row in limit_usage.unused(profiles, declared, measured, DAY).collect()
     }
-    assert found == {"[1]": UsageState.UNUSED, "[2]": UsageState.NO_DATA}
+    assert states == {"[1]": UsageState.UNUSED, "[2]": UsageState.NO_DATA}
 
 
 def test_curves_are_means_over_time_and_the_largest_rate_of_each_span(spark, frames) -> None:
     series, five, _, _ = frames
-    case = max(series, key=lambda one: len(series[one]))
-    chosen = spark.createDataFrame(
+    case = max(series, key=lambda cluster_id: len(series[cluster_id]))
+    series_frame = spark.createDataFrame(
         [(case, *BUCKET, "1")], ", ".join(f"{name} string" for name in limit_usage.SERIES)
     )
-    rows = {one.begin_ms: one for one in limit_usage.curves(five, chosen, 2 * SPAN).collect()}
+    rows = {row.begin_ms: row for row in limit_usage.curves(five, series_frame, 2 * SPAN).collect()}
     spans: dict[int, list[Sample]] = {}
-    for one in series[case]:
-        spans.setdefault(one.ts_ms // (2 * SPAN) * (2 * SPAN), []).append(one)
+    for sample in series[case]:
+        spans.setdefault(sample.ts_ms // (2 * SPAN) * (2 * SPAN), []).append(sample)
     assert rows.keys() == spans.keys()
     for begin, part in spans.items():
         units = sum(map(arrived, part))
-        assert rows[begin].mean_units == units * 1000 // sum(one.dt_ms for one in part)
-        assert rows[begin].max_rate_units == max(one.rate_units for one in part)
+        assert rows[begin].mean_units == units * 1000 // sum(sample.dt_ms for sample in part)
+        assert rows[begin].max_rate_units == max(sample.rate_units for sample in part)
 
 
 def test_a_bucket_keeps_its_name(frames) -> None:

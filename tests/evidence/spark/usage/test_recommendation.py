@@ -136,42 +136,42 @@ def _sized(number: int) -> Sized:
     )
 
 
-def _plain(one: Sized, found: Recommendation) -> tuple[object, ...]:
-    case, train, test = one.case, found.train, found.test
+def _plain(entry: Sized, result: Recommendation) -> tuple[object, ...]:
+    case, train, test = entry.case, result.train, result.test
     brokers = [each for each in case.series.values() if any(FROM <= s.ts_ms < TO for s in each)]
     return (
-        one.cluster_id,
+        entry.cluster_id,
         str(case.kind),
-        str(one.bucket.kind),
-        one.bucket.user,
-        one.bucket.client_id,
-        one.bucket.ip,
+        str(entry.bucket.kind),
+        entry.bucket.user,
+        entry.bucket.client_id,
+        entry.bucket.ip,
         "somebody",
-        one.tier,
-        str(found.advice),
-        found.current,
-        found.target,
-        found.needed,
-        found.lower,
-        found.upper,
-        found.worst_week,
-        found.peak,
+        entry.tier,
+        str(result.advice),
+        result.current,
+        result.target,
+        result.needed,
+        result.lower,
+        result.upper,
+        result.worst_week,
+        result.peak,
         train and train.share_ppm,
         train and train.max_delay_ms,
         test and test.share_ppm,
         test and test.max_delay_ms,
-        found.confidence_ppm,
-        found.censored_ppm,
-        [str(rule) for rule in found.rules],
-        found.evidence_ms,
-        found.samples,
+        result.confidence_ppm,
+        result.censored_ppm,
+        [str(rule) for rule in result.rules],
+        result.evidence_ms,
+        result.samples,
         len(brokers),
         dt.datetime.fromtimestamp((TO - 1) / 1000, dt.UTC).date(),
     )
 
 
-def _tier(one: Sized) -> Tier:
-    return TIERS.get(f"{one.tier}:{one.case.kind}") or TIERS[one.tier]
+def _tier(entry: Sized) -> Tier:
+    return TIERS.get(f"{entry.tier}:{entry.case.kind}") or TIERS[entry.tier]
 
 
 def _frames(spark: SparkSession, sized: list[Sized]) -> tuple[DataFrame, DataFrame]:
@@ -179,30 +179,32 @@ def _frames(spark: SparkSession, sized: list[Sized]) -> tuple[DataFrame, DataFra
     samples = spark.createDataFrame(
         [
             row
-            for one in sized
-            for broker, series in one.case.series.items()
-            for row in cases.sample_rows(one.cluster_id, one.case.kind, one.bucket, broker, series)
+            for entry in sized
+            for broker, series in entry.case.series.items()
+            for row in cases.sample_rows(
+                entry.cluster_id, entry.case.kind, entry.bucket, broker, series
+            )
         ],
         cases.SAMPLE_SCHEMA,
     ).repartition(2)
     of_cases = spark.createDataFrame(
         [
             (
-                one.cluster_id,
-                str(one.case.kind),
+                entry.cluster_id,
+                str(entry.case.kind),
                 0,
-                str(one.bucket.kind),
-                one.bucket.user,
-                one.bucket.client_id,
-                one.bucket.ip,
+                str(entry.bucket.kind),
+                entry.bucket.user,
+                entry.bucket.client_id,
+                entry.bucket.ip,
                 "somebody",
-                one.tier,
-                one.case.current,
-                one.case.budget,
-                [PINNED] * one.case.pinned + [BUMPED] * one.case.bumped,
-                one.case.max_gap_ms,
+                entry.tier,
+                entry.case.current,
+                entry.case.budget,
+                [PINNED] * entry.case.pinned + [BUMPED] * entry.case.bumped,
+                entry.case.max_gap_ms,
             )
-            for one in sized
+            for entry in sized
         ],
         recommendation.CASES,
     ).persist()
@@ -213,17 +215,17 @@ def test_every_column_of_210_recommendations_is_that_of_the_core(spark: SparkSes
     sized = [_sized(number) for number in range(CASES)]
     samples, of_cases = _frames(spark, sized)
     sizing = SizingParameters(from_ms=FROM, to_ms=TO, tiers=TIERS)
-    found = recommendation.recommendations(samples, of_cases, sizing).collect()
+    recommendations = recommendation.recommendations(samples, of_cases, sizing).collect()
     spark.catalog.clearCache()
-    expected = [_plain(one, of_core(one.case, _tier(one))) for one in sized]
-    told = {name: [row[n] for row in expected] for n, name in enumerate(COMPARED)}
+    expected = [_plain(entry, of_core(entry.case, _tier(entry))) for entry in sized]
+    columns = {name: [row[n] for row in expected] for n, name in enumerate(COMPARED)}
     assert set(COMPARED) == set(RECOMMENDATION.names)
-    assert set(told["advice"]) == set(Advice)
-    assert {rule for rules in told["rules"] for rule in rules} == set(SizingRule)
-    assert set(told["quota_type"]) == set(QuotaType)
+    assert set(columns["advice"]) == set(Advice)
+    assert {rule for rules in columns["rules"] for rule in rules} == set(SizingRule)
+    assert set(columns["quota_type"]) == set(QuotaType)
     key = COMPARED.index("cluster_id")
     rows = sorted(
-        (tuple(row[name] for name in COMPARED) for row in found), key=lambda row: row[key]
+        (tuple(row[name] for name in COMPARED) for row in recommendations), key=lambda row: row[key]
     )
     assert rows == sorted(expected, key=lambda row: str(row[key]))
 
@@ -232,14 +234,14 @@ def test_every_column_of_210_recommendations_is_that_of_the_core(spark: SparkSes
 def test_samples_that_cannot_be_size_nothing_and_fail_the_job(
     spark: SparkSession, rate: int
 ) -> None:
-    one = dataclasses.replace(_sized(0), tier="gold")
+    entry = dataclasses.replace(_sized(0), tier="gold")
     hours = [Sample(FROM + n * 3_600_000, 3_600_000, 5) for n in range(1, 24 * 24)]
     strange = Sample(hours[40].ts_ms + (rate > MAX_UNITS), 1000, rate)
-    case = dataclasses.replace(one.case, series={"1": [*hours, strange]})
-    samples, asked = _frames(spark, [dataclasses.replace(one, case=case)])
-    found = recommendation.recommendations(
-        samples, asked, SizingParameters(from_ms=FROM, to_ms=TO, tiers=TIERS)
+    case = dataclasses.replace(entry.case, series={"1": [*hours, strange]})
+    samples, of_cases = _frames(spark, [dataclasses.replace(entry, case=case)])
+    frame = recommendation.recommendations(
+        samples, of_cases, SizingParameters(from_ms=FROM, to_ms=TO, tiers=TIERS)
     )
     words = "has .* units over" if rate > MAX_UNITS else "samples must ascend"
     with pytest.raises(Exception, match=words):
-        found.collect()
+        frame.collect()

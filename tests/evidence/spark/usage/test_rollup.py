@@ -32,21 +32,21 @@ def filled(folder: Path, days: int = 3) -> tuple[Lake, list[lakes.Row]]:
     lake = lakes.lake(folder)
     rows: list[lakes.Row] = []
     for cluster, number in itertools.product(CLUSTERS, range(days)):
-        made = lakes.samples(cluster, lakes.day(number))
-        lakes.commit(lake, cluster, lakes.day(number), made)
-        rows += made
+        day_rows = lakes.samples(cluster, lakes.day(number))
+        lakes.commit(lake, cluster, lakes.day(number), day_rows)
+        rows += day_rows
     return lake, rows
 
 
 def run(spark: SparkSession, lake: Lake, **settings: object) -> dict[str, job.TableRollup]:
     done = job.run(spark, lake, job.RollupSettings(**settings), silent)
-    return {one.table: one for one in done.tables}
+    return {result.table: result for result in done.tables}
 
 
 def assert_is(lake: Lake, rows: list[lakes.Row]) -> None:
-    wanted = lakes.expected(rows)
+    expected = lakes.expected(rows)
     for table in (USAGE_5M, USAGE_HIST_D):
-        assert lakes.rows_of(lake, table) == wanted[table.name], table.name
+        assert lakes.rows_of(lake, table) == expected[table.name], table.name
 
 
 def test_rollups_are_those_of_the_core_and_only_changed_days_are_made_again(
@@ -54,19 +54,19 @@ def test_rollups_are_those_of_the_core_and_only_changed_days_are_made_again(
 ) -> None:
     lake, rows = filled(tmp_path)
     first = run(spark, lake)
-    assert {name: (one.units, one.unchanged) for name, one in first.items()} == {
+    assert {name: (result.units, result.unchanged) for name, result in first.items()} == {
         "usage_5m": (6, 0),
         "usage_hist_d": (6, 0),
     }
     assert_is(lake, rows)
     again = run(spark, lake)
-    assert all((one.units, one.unchanged) == (0, 6) for one in again.values())
+    assert all((result.units, result.unchanged) == (0, 6) for result in again.values())
     # A late sample of the second day, and a cluster's day that lost its last sample.
     late = lakes.samples("b", lakes.day(1), seed=2)
     lakes.commit(lake, "b", lakes.day(1), late)
     lakes.commit(lake, CLUSTERS[0], lakes.day(2), [])
     changed = run(spark, lake)
-    assert all((one.units, one.unchanged) == (2, 4) for one in changed.values())
+    assert all((result.units, result.unchanged) == (2, 4) for result in changed.values())
     rows = [
         row
         for row in rows
@@ -82,13 +82,13 @@ def test_a_rebuild_equals_the_increments(spark: SparkSession, tmp_path: Path) ->
     lake, rows = filled(tmp_path / "grown", days=1)
     run(spark, lake)
     for number in (1, 2):
-        made = lakes.samples("b", lakes.day(number))
-        rows += made
-        lakes.commit(lake, "b", lakes.day(number), made)
+        day_rows = lakes.samples("b", lakes.day(number))
+        rows += day_rows
+        lakes.commit(lake, "b", lakes.day(number), day_rows)
         run(spark, lake, from_day=lakes.day(number), cluster=("b",))
     assert_is(lake, rows)
     rebuilt = run(spark, lake, rebuild=True)
-    assert all((one.units, one.unchanged) == (4, 0) for one in rebuilt.values())
+    assert all((result.units, result.unchanged) == (4, 0) for result in rebuilt.values())
     assert_is(lake, rows)
 
 
@@ -102,7 +102,7 @@ def test_one_new_day_of_thirty_reads_no_more_than_two_days_of_rows(
     with plans.rows_read(spark) as count:
         done = run(spark, lake)
         read = count()
-    assert all((one.units, one.unchanged) == (1, 29) for one in done.values())
+    assert all((result.units, result.unchanged) == (1, 29) for result in done.values())
     each = lake.manifests(USAGE_SAMPLE)[0].rows
     assert each <= read <= 2 * each
 
@@ -116,12 +116,12 @@ class Mortal(Lake):
 
     def __init__(self, lake: Lake, *, at: int) -> None:
         super().__init__(lake.store, clock=lakes.FakeClock(), run_id="mortal")
-        self.left = at
+        self.commits = at
 
     def commit_files(self, *args: object, **more: object) -> Manifest:
-        if self.left == 0:
+        if self.commits == 0:
             raise Dies
-        self.left -= 1
+        self.commits -= 1
         return super().commit_files(*args, **more)
 
 
@@ -144,16 +144,16 @@ def test_a_job_that_dies_leaves_each_unit_as_it_was_or_whole(
         for row in lakes.samples(cluster, lakes.day(number), seed=9)
     ]
     new = lakes.expected(fresh)["usage_5m"]
-    seen = lake.manifests(USAGE_5M)
-    assert sum(one.generation == 2 for one in seen) == at
-    for one in seen:
-        wanted = new if one.generation == 2 else old
+    manifests = lake.manifests(USAGE_5M)
+    assert sum(manifest.generation == 2 for manifest in manifests) == at
+    for manifest in manifests:
+        expected = new if manifest.generation == 2 else old
         unit = [
             row
-            for row in wanted
-            if (row["cluster_id"], row["day"]) == (one.unit.cluster_id, one.unit.day)
+            for row in expected
+            if (row["cluster_id"], row["day"]) == (manifest.unit.cluster_id, manifest.unit.day)
         ]
-        assert lake.read([one]).to_pylist() == unit
+        assert lake.read([manifest]).to_pylist() == unit
     run(spark, lake)
     assert_is(lake, fresh)
 
@@ -171,8 +171,8 @@ class Overtaken(Lake):
     ) -> Manifest:
         if self.times:
             self.times -= 1
-            other = {"usage_sample": "other"} if self.inputs is None else more["inputs"]
-            super().commit_files(unit, (), after, inputs=other)
+            other_inputs = {"usage_sample": "other"} if self.inputs is None else more["inputs"]
+            super().commit_files(unit, (), after, inputs=other_inputs)
         return super().commit_files(unit, files, after, **more)
 
 
@@ -186,10 +186,10 @@ def test_who_is_late_looks_again_and_wins_or_finds_the_work_done(
     shutil.rmtree(tmp_path / "usage_5m")
     done = run(spark, Overtaken(lake, times=1, inputs={}))
     assert (done["usage_5m"].units, done["usage_5m"].again) == (1, 1)
-    lost = [one for one in lake.manifests(USAGE_5M) if not one.files]
+    lost = [manifest for manifest in lake.manifests(USAGE_5M) if not manifest.files]
     assert len(lost) == 1
     # What the loser wrote for the unit is gone already.
-    named = {file.path for one in lake.manifests(USAGE_5M) for file in one.files}
+    named = {file.path for manifest in lake.manifests(USAGE_5M) for file in manifest.files}
     assert {path for path, _ in lake.store.paths("usage_5m") if path.endswith(".parquet")} == named
 
 
@@ -206,7 +206,7 @@ def test_an_empty_lake_gives_empty_frames_and_nothing_to_do(
     frame = reader.frame(spark, lake, USAGE_SAMPLE)
     assert (frame.columns, frame.count()) == (list(USAGE_SAMPLE.names), 0)
     assert rollup.usage_5m(frame).count() == 0
-    assert all(one.units == 0 for one in run(spark, lake).values())
+    assert all(result.units == 0 for result in run(spark, lake).values())
 
 
 def test_rows_are_read_by_cluster_and_day_and_from_named_files_alone(
@@ -218,14 +218,14 @@ def test_rows_are_read_by_cluster_and_day_and_from_named_files_alone(
     frame = reader.frame(
         spark, lake, USAGE_SAMPLE, ["b"], from_day=lakes.day(1), to_day=lakes.day(1)
     )
-    wanted = [row for row in rows if (row["cluster_id"], row["day"]) == ("b", lakes.day(1))]
+    expected = [row for row in rows if (row["cluster_id"], row["day"]) == ("b", lakes.day(1))]
     assert sorted(row.asDict()["ts_ms"] for row in frame.collect()) == sorted(
-        row["ts_ms"] for row in wanted
+        row["ts_ms"] for row in expected
     )
     assert plans.files_read(frame) == {
         lake.store.uri(file.path)
-        for one in lake.manifests(USAGE_SAMPLE, ["b"], lakes.day(1), lakes.day(1))
-        for file in one.files
+        for manifest in lake.manifests(USAGE_SAMPLE, ["b"], lakes.day(1), lakes.day(1))
+        for file in manifest.files
     }
 
 
@@ -259,10 +259,10 @@ def test_a_file_that_is_cut_off_is_an_error_and_not_fewer_rows(
     victim.write_bytes(victim.read_bytes()[:-100])
     with pytest.raises((PySparkException, Py4JError)) as caught:
         reader.frame(spark, lake, USAGE_SAMPLE).count()
-    told = job_runner.spark_error(caught.value, "rollup").message
-    assert told.startswith("rollup: [FAILED_READ_FILE")
-    assert str(victim) in told
-    assert "is not a Parquet file" in told
+    message = job_runner.spark_error(caught.value, "rollup").message
+    assert message.startswith("rollup: [FAILED_READ_FILE")
+    assert str(victim) in message
+    assert "is not a Parquet file" in message
 
 
 def test_rows_of_a_unit_that_was_not_asked_for_are_refused(
@@ -270,11 +270,11 @@ def test_rows_of_a_unit_that_was_not_asked_for_are_refused(
 ) -> None:
     lake, _ = filled(tmp_path, days=2)
     frame = rollup.usage_5m(reader.frame(spark, lake, USAGE_SAMPLE))
-    one = unit_writer.NextGeneration(
+    generation = unit_writer.NextGeneration(
         unit=Unit(table=USAGE_5M, cluster_id="b", day=lakes.day(0)), after=None
     )
     with pytest.raises(LakeError, match="where none belong"):
-        unit_writer.committed(lake, frame, [one])
+        unit_writer.committed(lake, frame, [generation])
     assert lake.manifests(USAGE_5M) == ()
 
 

@@ -78,11 +78,11 @@ def frame_of(spark: SparkSession, fleets: list[whatif_cases.Case]) -> DataFrame:
     return spark.createDataFrame(
         [
             row
-            for one in fleets
-            for kind, buckets in one.series.items()
+            for fleet in fleets
+            for kind, buckets in fleet.series.items()
             for bucket, brokers in buckets.items()
             for broker, samples in brokers.items()
-            for row in cases.sample_rows(one.cluster_id, kind, bucket, broker, samples)
+            for row in cases.sample_rows(fleet.cluster_id, kind, bucket, broker, samples)
         ],
         cases.SAMPLE_SCHEMA,
     )
@@ -90,55 +90,55 @@ def frame_of(spark: SparkSession, fleets: list[whatif_cases.Case]) -> DataFrame:
 
 def changes_of(fleets: list[whatif_cases.Case]) -> dict[str, question.ClusterChange]:
     return {
-        one.cluster_id: question.ClusterChange(
+        fleet.cluster_id: question.ClusterChange(
             max_gap_ms=CADENCE.max_gap_ms,
-            before=one.before,
-            after=one.after,
-            recorded=one.recorded,
+            before=fleet.before,
+            after=fleet.after,
+            recorded=fleet.recorded,
         )
-        for one in fleets
+        for fleet in fleets
     }
 
 
-def seen_of(one: whatif_cases.Case) -> dict[QuotaType, dict[str, set[Bucket]]]:
-    found: dict[QuotaType, dict[str, set[Bucket]]] = {}
-    for kind, buckets in one.series.items():
+def buckets_by_broker(fleet: whatif_cases.Case) -> dict[QuotaType, dict[str, set[Bucket]]]:
+    result: dict[QuotaType, dict[str, set[Bucket]]] = {}
+    for kind, buckets in fleet.series.items():
         for bucket, brokers in buckets.items():
             for broker, samples in brokers.items():
                 if samples:
-                    found.setdefault(kind, {}).setdefault(broker, set()).add(bucket)
-    return found
+                    result.setdefault(kind, {}).setdefault(broker, set()).add(bucket)
+    return result
 
 
-def of_core(one: whatif_cases.Case) -> list[tuple[object, ...]]:
-    seen = seen_of(one)
+def of_core(fleet: whatif_cases.Case) -> list[tuple[object, ...]]:
+    observed_buckets = buckets_by_broker(fleet)
     asks = impact_query(
-        one.cluster_id,
-        one.before,
-        one.after,
-        seen,
-        measured=set(seen),
-        recorded=one.recorded,
+        fleet.cluster_id,
+        fleet.before,
+        fleet.after,
+        observed_buckets,
+        measured=set(observed_buckets),
+        recorded=fleet.recorded,
     )
-    return [plain(row) for row in judged(asks, one.series, CADENCE)]
+    return [plain(row) for row in judged(asks, fleet.series, CADENCE)]
 
 
 def test_every_column_of_240_generated_fleets_is_that_of_the_core(spark: SparkSession) -> None:
     fleets = [whatif_cases.case(number, length=30) for number in range(CASES)]
     samples = frame_of(spark, fleets).repartition(2).persist()
     questions = question.questions(samples, changes_of(fleets)).persist()
-    found = simulation.impacts(samples, questions, DAY)
-    rows = sorted(tuple(row[name] for name in COMPARED) for row in found.collect())
-    expected = sorted((row for one in fleets for row in of_core(one)), key=lambda row: row[:8])
-    told = {name: {row[n] for row in expected} for n, name in enumerate(COMPARED)}
+    impacts = simulation.impacts(samples, questions, DAY)
+    rows = sorted(tuple(row[name] for name in COMPARED) for row in impacts.collect())
+    expected = sorted((row for fleet in fleets for row in of_core(fleet)), key=lambda row: row[:8])
+    columns = {name: {row[n] for row in expected} for n, name in enumerate(COMPARED)}
     questions.unpersist()
     samples.unpersist()
     assert set(COMPARED) == set(IMPACT_ROW.names)
     assert len(expected) > 1000
-    assert told["quota_type"] == set(QuotaType)
-    assert len(told["answer"]) == 4
-    assert len(told["verdict"]) == 6
-    assert len(told["bound"]) == 3
+    assert columns["quota_type"] == set(QuotaType)
+    assert len(columns["answer"]) == 4
+    assert len(columns["verdict"]) == 6
+    assert len(columns["bound"]) == 3
     assert sorted(rows, key=lambda row: row[:8]) == expected
 
 
@@ -147,13 +147,15 @@ MILLION_SERIES, MILLION_EACH = 40, 27_000
 
 def test_a_million_samples_give_the_rows_of_the_core(spark: SparkSession) -> None:
     """1,080,000 samples: two tenants merged into one bucket on each of 20 brokers, and one looser limit each."""
-    frame, one = million(spark)
+    frame, fleet = million(spark)
     assert frame.count() >= 1_000_000
-    questions = question.questions(frame, changes_of([one])).persist()
-    found = simulation.impacts(frame, questions, DAY).collect()
+    questions = question.questions(frame, changes_of([fleet])).persist()
+    impacts = simulation.impacts(frame, questions, DAY).collect()
     questions.unpersist()
-    rows = sorted((tuple(row[name] for name in COMPARED) for row in found), key=lambda row: row[:8])
-    expected = sorted(of_core(one), key=lambda row: row[:8])
+    rows = sorted(
+        (tuple(row[name] for name in COMPARED) for row in impacts), key=lambda row: row[:8]
+    )
+    expected = sorted(of_core(fleet), key=lambda row: row[:8])
     assert len(expected) >= 20
     assert rows == expected
 
@@ -177,7 +179,7 @@ def million(spark: SparkSession) -> tuple[DataFrame, whatif_cases.Case]:
         cluster_id="million",
         before=before,
         after=after,
-        seen={},
+        observed_buckets={},
         measured=frozenset({QuotaType.PRODUCE}),
         series={QuotaType.PRODUCE: series},
     )
