@@ -109,11 +109,11 @@ def demand(
 ) -> list[float]:
     """Bytes per second, second by second: a lognormal walk with the given mean; seeded."""
     chance = random.Random(seed)
-    level, found = chance.gauss(0, 1), []
+    level, rates = chance.gauss(0, 1), []
     for _ in range(seconds):
         level = correlation * level + math.sqrt(1 - correlation**2) * chance.gauss(0, 1)
-        found.append(mean * math.exp(volatility * level - volatility**2 / 2))
-    return found
+        rates.append(mean * math.exp(volatility * level - volatility**2 / 2))
+    return rates
 
 
 def requests(rates: list[float]) -> list[float]:
@@ -134,13 +134,13 @@ def gauge(
     ready: list[float], seconds: int, step_ms: int, offset_ms: int = 0
 ) -> list[tuple[int, float]]:
     """What a scraper reads of the same client without a limit: ``(milliseconds, bytes per second)``."""
-    windows, found, at = SampledWindows(), [], 0
+    windows, readings, at = SampledWindows(), [], 0
     for ts in range(step_ms + offset_ms, seconds * 1000 + 1, step_ms):
         while at < len(ready) and ready[at] <= ts:
             windows.record(REQUEST_BYTES, ready[at])
             at += 1
-        found.append((ts, windows.measure(ts)[0]))
-    return found
+        readings.append((ts, windows.measure(ts)[0]))
+    return readings
 
 
 def limited(

@@ -27,7 +27,7 @@ def test_clients_get_what_headroom_and_replication_leave():
 
 
 def test_who_uses_little_is_served_and_the_others_share_by_weight():
-    found = shares(
+    fair_shares = shares(
         [
             BucketUse(bucket=C, rate=90, weight=2),
             BucketUse(bucket=A, rate=5),
@@ -35,7 +35,7 @@ def test_who_uses_little_is_served_and_the_others_share_by_weight():
         ],
         95,
     )
-    assert found == (
+    assert fair_shares == (
         FairShare(bucket=A, fair=5, excess=0),
         FairShare(bucket=B, fair=30, excess=30),
         FairShare(bucket=C, fair=60, excess=30),
@@ -43,15 +43,16 @@ def test_who_uses_little_is_served_and_the_others_share_by_weight():
 
 
 def test_a_unit_that_cannot_be_split_goes_to_the_largest_remainder_then_by_name():
-    found = shares([BucketUse(bucket=one, rate=10) for one in (C, B, A)], 11)
-    assert [one.fair for one in found] == [4, 4, 3]
-    found = shares([BucketUse(bucket=A, rate=10), BucketUse(bucket=B, rate=10, weight=2)], 10)
-    assert [one.fair for one in found] == [3, 7]
+    fair_shares = shares([BucketUse(bucket=bucket, rate=10) for bucket in (C, B, A)], 11)
+    assert [share.fair for share in fair_shares] == [4, 4, 3]
+    fair_shares = shares([BucketUse(bucket=A, rate=10), BucketUse(bucket=B, rate=10, weight=2)], 10)
+    assert [share.fair for share in fair_shares] == [3, 7]
 
 
 def test_enough_for_all_is_no_excess():
     assert [
-        one.excess for one in shares([BucketUse(bucket=A, rate=3), BucketUse(bucket=B, rate=4)], 7)
+        share.excess
+        for share in shares([BucketUse(bucket=A, rate=3), BucketUse(bucket=B, rate=4)], 7)
     ] == [
         0,
         0,
@@ -62,45 +63,47 @@ def test_enough_for_all_is_no_excess():
 uses = st.dictionaries(
     st.integers(0, 30), st.tuples(st.integers(0, 10**6), st.integers(1, 10**6)), max_size=8
 ).map(
-    lambda found: [
+    lambda parameters: [
         BucketUse(bucket=bucket_of(f"u{n}"), rate=rate, weight=weight)
-        for n, (rate, weight) in found.items()
+        for n, (rate, weight) in parameters.items()
     ]
 )
 
 
 @given(uses, st.integers(0, 3 * 10**6))
-def test_excess_is_the_overload_and_nobody_is_off_the_level_by_more_than_a_unit(found, available):
-    told = {one.bucket: one for one in shares(found, available)}
-    total = sum(one.rate for one in found)
-    assert sum(one.excess for one in told.values()) == max(0, total - available)
+def test_excess_is_the_overload_and_nobody_is_off_the_level_by_more_than_a_unit(
+    bucket_uses, available
+):
+    fair_shares = {share.bucket: share for share in shares(bucket_uses, available)}
+    total = sum(use.rate for use in bucket_uses)
+    assert sum(share.excess for share in fair_shares.values()) == max(0, total - available)
     if total <= available:
         return
-    level = level_of(found, available)
-    for one in found:
-        share = told[one.bucket]
-        assert share.fair + share.excess == one.rate
-        assert abs(share.fair - min(one.rate, level * one.weight)) < 1
+    level = level_of(bucket_uses, available)
+    for use in bucket_uses:
+        share = fair_shares[use.bucket]
+        assert share.fair + share.excess == use.rate
+        assert abs(share.fair - min(use.rate, level * use.weight)) < 1
 
 
-def level_of(found, available) -> Fraction:
+def level_of(bucket_uses, available) -> Fraction:
     """Where everybody's part up to a level is the budget: on the piece between two points where somebody is served."""
     low = Fraction(0)
-    for high in sorted(Fraction(one.rate, one.weight) for one in found):
-        taken = sum(min(one.rate, high * one.weight) for one in found)
-        if taken >= available:
-            open_ = sum(one.weight for one in found if one.rate > low * one.weight)
-            before = sum(min(one.rate, low * one.weight) for one in found)
+    for high in sorted(Fraction(use.rate, use.weight) for use in bucket_uses):
+        total = sum(min(use.rate, high * use.weight) for use in bucket_uses)
+        if total >= available:
+            open_ = sum(use.weight for use in bucket_uses if use.rate > low * use.weight)
+            before = sum(min(use.rate, low * use.weight) for use in bucket_uses)
             return low + (available - before) / Fraction(open_)
         low = high
     raise AssertionError("the budget is enough for all")
 
 
 @given(uses, st.integers(0, 3 * 10**6), st.randoms(use_true_random=False))
-def test_the_order_of_the_uses_does_not_matter(found, available, chance):
-    shuffled = list(found)
+def test_the_order_of_the_uses_does_not_matter(bucket_uses, available, chance):
+    shuffled = list(bucket_uses)
     chance.shuffle(shuffled)
-    assert shares(shuffled, available) == shares(found, available)
+    assert shares(shuffled, available) == shares(bucket_uses, available)
 
 
 @pytest.mark.parametrize(("rate", "weight"), [(-1, 1), (1, 0)])

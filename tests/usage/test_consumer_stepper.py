@@ -8,7 +8,7 @@ from tests.usage.stepper import obtained
 LIMIT = 100_000
 
 
-def told(seconds: float) -> float:
+def share_obtained(seconds: float) -> float:
     size = round(seconds * LIMIT)
     return FetchSize(least_bytes=size, most_bytes=size).obtained(LIMIT).most / LIMIT
 
@@ -17,21 +17,21 @@ def told(seconds: float) -> float:
     "seconds", [0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.5, 6.0, 10.0]
 )
 def test_a_consumer_gets_as_many_fetches_as_the_window_holds_and_waits_for_another(seconds):
-    assert told(seconds) == pytest.approx(obtained(LIMIT, seconds * LIMIT), abs=0.03)
+    assert share_obtained(seconds) == pytest.approx(obtained(LIMIT, seconds * LIMIT), abs=0.03)
 
 
 @pytest.mark.parametrize("seconds", [3.4, 5.0, 7.0, 8.0, 9.0])
 def test_between_two_whole_numbers_of_fetches_the_rule_is_a_little_too_strict(seconds):
-    assert 0 <= obtained(LIMIT, seconds * LIMIT) - told(seconds) < 0.15
+    assert 0 <= obtained(LIMIT, seconds * LIMIT) - share_obtained(seconds) < 0.15
 
 
 @pytest.mark.parametrize("seconds", [0.25, 1.0, 4.0, 10.0])
 @pytest.mark.parametrize("limit", [20_000, 5_000_000])
 def test_only_the_length_of_a_fetch_in_seconds_of_the_limit_counts(seconds, limit):
     several = obtained(limit, seconds * limit, connections=3, overhead=limit / 1000)
-    assert told(seconds) == pytest.approx(several, abs=0.05)
+    assert share_obtained(seconds) == pytest.approx(several, abs=0.05)
 
 
 def test_a_fetch_of_more_than_ten_seconds_is_cut_to_ten():
     assert obtained(LIMIT, 50 * LIMIT) == obtained(LIMIT, 10 * LIMIT)
-    assert told(50) == told(10) == 0.5
+    assert share_obtained(50) == share_obtained(10) == 0.5

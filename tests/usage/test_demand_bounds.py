@@ -8,7 +8,7 @@ from tests.usage.reference import censored
 
 
 @pytest.mark.parametrize(
-    ("throttle_ms", "rate", "limit", "requests", "told"),
+    ("throttle_ms", "rate", "limit", "requests", "expected"),
     [
         pytest.param(5, 90, 100, False, Censored.YES, id="throttled and near the limit"),
         pytest.param(5, 89, 100, False, Censored.NO, id="the throttle time only lingers"),
@@ -23,7 +23,7 @@ from tests.usage.reference import censored
         ),
     ],
 )
-def test_a_rate_is_censored(throttle_ms, rate, limit, requests, told):
+def test_a_rate_is_censored(throttle_ms, rate, limit, requests, expected):
     assert (
         censored(
             QuotaType.PRODUCE,
@@ -32,12 +32,12 @@ def test_a_rate_is_censored(throttle_ms, rate, limit, requests, told):
             limit=limit,
             request_throttled=requests,
         )
-        is told
+        is expected
     )
 
 
 @pytest.mark.parametrize(
-    ("throttle_ms", "rate", "limit", "requests", "told"),
+    ("throttle_ms", "rate", "limit", "requests", "expected"),
     [
         pytest.param(5, 52, 100, False, Censored.UNKNOWN, id="its fetches hold ten seconds' worth"),
         pytest.param(5, 90, 100, False, Censored.YES, id="throttled and near the limit"),
@@ -48,16 +48,16 @@ def test_a_rate_is_censored(throttle_ms, rate, limit, requests, told):
     ],
 )
 def test_a_throttled_consumer_need_not_come_near_its_limit(
-    throttle_ms, rate, limit, requests, told
+    throttle_ms, rate, limit, requests, expected
 ):
-    found = censored(
+    result = censored(
         QuotaType.FETCH,
         throttle_ms=throttle_ms,
         rate_units=rate,
         limit=limit,
         request_throttled=requests,
     )
-    assert found is told
+    assert result is expected
 
 
 @pytest.mark.parametrize(

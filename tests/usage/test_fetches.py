@@ -10,22 +10,26 @@ from reconciler.usage.fetches import UNSTATED, FetchSize
 MIB = 1_048_576
 
 
-def known(fetch: int, batch: int = 0) -> FetchSize:
+def fetch_size(fetch: int, batch: int = 0) -> FetchSize:
     return FetchSize(least_bytes=fetch, most_bytes=fetch, batch_bytes=batch)
 
 
 @pytest.mark.parametrize(
     ("size", "limit", "least", "most"),
     [
-        pytest.param(known(MIB), 100_000, 50_000, 50_000, id="ten seconds in one fetch: half"),
+        pytest.param(fetch_size(MIB), 100_000, 50_000, 50_000, id="ten seconds in one fetch: half"),
         pytest.param(
-            known(MIB), 200_000, 133_333, 133_333, id="two fetches in the window: two thirds"
+            fetch_size(MIB), 200_000, 133_333, 133_333, id="two fetches in the window: two thirds"
         ),
         pytest.param(
-            known(MIB), MIB, MIB * 11 // 12, MIB * 11 // 12, id="a fetch a second: eleven of twelve"
+            fetch_size(MIB),
+            MIB,
+            MIB * 11 // 12,
+            MIB * 11 // 12,
+            id="a fetch a second: eleven of twelve",
         ),
         pytest.param(
-            known(8_192, 2_048),
+            fetch_size(8_192, 2_048),
             8_192_000,
             7_167_402,
             7_167_402,
@@ -42,7 +46,7 @@ def known(fetch: int, batch: int = 0) -> FetchSize:
             133_333,
             id="one partition or many",
         ),
-        pytest.param(known(MIB), 1, 1, 1, id="never nothing"),
+        pytest.param(fetch_size(MIB), 1, 1, 1, id="never nothing"),
     ],
 )
 def test_a_held_back_consumer_gets_a_part_of_its_limit(size, limit, least, most):
@@ -83,4 +87,4 @@ def test_a_consumer_gets_something_and_never_more_than_its_limit(numbers, limit)
 @given(st.integers(1, 10**8), st.integers(1, 10**8), st.integers(1, 10**9))
 def test_smaller_fetches_get_no_less(first, second, limit):
     small, large = sorted((first, second))
-    assert known(small).obtained(limit).least >= known(large).obtained(limit).most
+    assert fetch_size(small).obtained(limit).least >= fetch_size(large).obtained(limit).most

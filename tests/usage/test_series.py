@@ -32,13 +32,13 @@ def test_a_day_that_is_thinned_alone_is_the_day_of_the_whole(times):
 
 @given(moments)
 def test_kept_scrapes_of_a_day_do_not_overlap(times):
-    kept = thinned(times)
+    scrapes = thinned(times)
     assert all(
         after - before >= LEAST_STEP_MS
-        for before, after in itertools.pairwise(kept)
+        for before, after in itertools.pairwise(scrapes)
         if before // DAY_MS == after // DAY_MS
     )
-    assert set(kept) <= set(times)
+    assert set(scrapes) <= set(times)
 
 
 def test_a_sample_stands_for_the_time_since_the_one_before():
@@ -73,8 +73,8 @@ def test_samples_have_to_ascend(times):
     ],
 )
 def test_a_cadence_says_what_part_of_the_time_it_sees(scrape, step, gap, coverage):
-    found = cadence(scrape)
-    assert (found.step_ms, found.max_gap_ms, found.coverage_ppm) == (step, gap, coverage)
+    pace = cadence(scrape)
+    assert (pace.step_ms, pace.max_gap_ms, pace.coverage_ppm) == (step, gap, coverage)
 
 
 @pytest.mark.parametrize(

@@ -43,11 +43,11 @@ def recorded(ready: list[float], step_s: int) -> Demand:
 def rows_of(ready: list[float], step_s: int) -> tuple[Sample, ...]:
     pace = cadence(step_s * 1000)
     read = gauge(ready, SECONDS, step_s * 1000)
-    kept = set(thinned(ts for ts, _ in read))
+    scrapes = set(thinned(ts for ts, _ in read))
     readings = [
         UntimedSample(ts, rate_units(QuotaType.PRODUCE, rate), 0, Censored.NO)
         for ts, rate in read
-        if ts in kept
+        if ts in scrapes
     ]
     return timed(readings, pace)
 
@@ -59,11 +59,12 @@ def beyond(told_ms: float, true_ms: float) -> bool:
 @pytest.fixture(scope="module")
 def truths() -> dict:
     return {
-        one: limited(ready_at(one[0], one[1]), MEAN * one[2], SECONDS * 1000) for one in SETTINGS
+        setting: limited(ready_at(setting[0], setting[1]), MEAN * setting[2], SECONDS * 1000)
+        for setting in SETTINGS
     }
 
 
-def told(step_s: int) -> dict:
+def forecasts(step_s: int) -> dict:
     return {
         (seed, volatility, factor): simulate(
             QuotaType.PRODUCE, recorded(ready_at(seed, volatility), step_s), int(MEAN * factor)
@@ -77,40 +78,43 @@ def test_on_settings_never_seen_totals_agree_within_five_percent_and_nine_of_ten
 ):
     off = total = 0
     for step_s in STEPS:
-        found = told(step_s)
-        whole = sum(one.throttled_ms for one in found.values())
-        true = sum(truths[one].late_ms for one in SETTINGS)
+        step_forecasts = forecasts(step_s)
+        step_total = sum(forecast.throttled_ms for forecast in step_forecasts.values())
+        true = sum(truths[setting].late_ms for setting in SETTINGS)
         if step_s <= 15:
-            assert abs(whole - true) <= true / 20, step_s
-        off += sum(beyond(found[one].throttled_ms, truths[one].late_ms) for one in SETTINGS)
-        total += whole
+            assert abs(step_total - true) <= true / 20, step_s
+        off += sum(
+            beyond(step_forecasts[setting].throttled_ms, truths[setting].late_ms)
+            for setting in SETTINGS
+        )
+        total += step_total
     assert abs(total - len(STEPS) * true) <= len(STEPS) * true / 20
     assert off <= len(STEPS) * len(SETTINGS) / 10
 
 
 def test_counting_samples_above_the_limit_misses_what_outlives_the_peak(truths):
     """What dashboards do, and why it is not the definition."""
-    true = sum(one.late_ms for one in truths.values())
+    true = sum(truth.late_ms for truth in truths.values())
     counted = sum(
-        one.dt_ms
+        sample.dt_ms
         for seed, volatility, factor in SETTINGS
-        for one in rows_of(ready_at(seed, volatility), 10)
-        if one.rate_units > MEAN * factor
+        for sample in rows_of(ready_at(seed, volatility), 10)
+        if sample.rate_units > MEAN * factor
     )
     assert counted < 0.7 * true
 
 
 def test_credit_for_a_burst_would_tell_too_little(truths):
     """A token bucket of ten seconds, the textbook's model of the same windows, is farther off in total."""
-    true = sum(one.late_ms for one in truths.values())
+    true = sum(truth.late_ms for truth in truths.values())
     bucket = 0
     for seed, volatility, factor in SETTINGS:
         limit, used = int(MEAN * factor), 0
-        for one in rows_of(ready_at(seed, volatility), 10):
-            used = max(0, used + arrived(one) - limit * one.dt_ms // 1000)
-            bucket += one.dt_ms if used > 10 * limit else 0
-    ours = sum(one.throttled_ms for one in told(10).values())
-    assert abs(ours - true) < abs(bucket - true)
+        for sample in rows_of(ready_at(seed, volatility), 10):
+            used = max(0, used + arrived(sample) - limit * sample.dt_ms // 1000)
+            bucket += sample.dt_ms if used > 10 * limit else 0
+    model_total = sum(forecast.throttled_ms for forecast in forecasts(10).values())
+    assert abs(model_total - true) < abs(bucket - true)
     assert bucket < true
 
 
@@ -127,9 +131,9 @@ def test_where_the_gauge_sees_all_the_time_every_setting_agrees(
 ):
     ready = ready_at(seed, volatility, correlation)
     true = limited(ready, MEAN * factor, SECONDS * 1000)
-    found = simulate(QuotaType.PRODUCE, recorded(ready, step_s), int(MEAN * factor))
-    assert not beyond(found.throttled_ms, true.late_ms)
-    assert abs(found.max_delay_ms - true.worst_ms) <= max(0.2 * true.worst_ms, 15_000)
+    forecast = simulate(QuotaType.PRODUCE, recorded(ready, step_s), int(MEAN * factor))
+    assert not beyond(forecast.throttled_ms, true.late_ms)
+    assert abs(forecast.max_delay_ms - true.worst_ms) <= max(0.2 * true.worst_ms, 15_000)
 
 
 def test_the_stepper_lets_ten_seconds_of_the_limit_pass_after_silence():

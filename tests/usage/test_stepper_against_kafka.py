@@ -26,26 +26,26 @@ def kafka(request: pytest.FixtureRequest) -> Iterator[Conversation]:
 def records(seed: int) -> list[tuple[int, int]]:
     """Bursts, trickles and silences around the length of the windows."""
     chance = random.Random(seed)
-    now, found = 1_000_000, []
+    now, rows = 1_000_000, []
     for _ in range(400):
         now += chance.choice(
             [0, 1, 7, 100, 999, 1_000, 1_001, 2_500, 10_000, 11_000, 11_001, 30_000]
         )
-        found.append((now, chance.choice([1, 1_000, 65_536, 1_000_000])))
-    return found
+        rows.append((now, chance.choice([1, 1_000, 65_536, 1_000_000])))
+    return rows
 
 
 def test_records_get_the_delays_and_rates_that_kafka_gives(kafka):
     cases = [(limit, records(seed)) for seed, limit in enumerate([5_000, 50_000, 250_000, 10**6])]
     answer = kafka.ask({"cases": [{"limit": limit, "records": rows} for limit, rows in cases]})
     delayed = 0
-    for (limit, rows), told in zip(cases, answer["cases"], strict=True):
+    for (limit, rows), outcomes in zip(cases, answer["cases"], strict=True):
         windows = SampledWindows()
-        for (now, value), theirs in zip(rows, told, strict=True):
+        for (now, value), outcome in zip(rows, outcomes, strict=True):
             windows.record(value, now)
-            assert windows.measure(now)[0] == pytest.approx(theirs["rate"], rel=1e-12)
+            assert windows.measure(now)[0] == pytest.approx(outcome["rate"], rel=1e-12)
             assert (
-                abs(windows.delay(limit, now) - theirs["delay"]) <= 1
+                abs(windows.delay(limit, now) - outcome["delay"]) <= 1
             )  # a tie of halves, in floats
-            delayed += theirs["delay"] > 0
+            delayed += outcome["delay"] > 0
     assert delayed > 100

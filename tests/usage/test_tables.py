@@ -21,14 +21,14 @@ from tests.evidence.spark.core_plan_rows import PlanRow
 BUCKET = ("group_kind", "user", "client_id", "ip")
 
 
-@pytest.mark.parametrize("table", TABLES.values(), ids=lambda one: one.name)
+@pytest.mark.parametrize("table", TABLES.values(), ids=lambda table: table.name)
 def test_every_key_consists_of_columns_that_are_never_null(table: Table) -> None:
-    never_null = {one.name for one in table.columns if not one.null}
+    never_null = {column.name for column in table.columns if not column.null}
     assert set(table.key) <= never_null
     assert len(set(table.names)) == len(table.names)
 
 
-@pytest.mark.parametrize("table", TABLES.values(), ids=lambda one: one.name)
+@pytest.mark.parametrize("table", TABLES.values(), ids=lambda table: table.name)
 def test_every_table_says_of_which_cluster(table: Table) -> None:
     assert table.names[0] == "cluster_id"
 
@@ -45,14 +45,14 @@ def test_every_table_says_of_which_cluster(table: Table) -> None:
 )
 def test_rows_for_people_have_the_columns_of_their_table(table: Table, row: type) -> None:
     names: list[str] = []
-    for one in fields(row):
-        names += BUCKET if one.name == "bucket" else [one.name]
-    assert names == [one for one in table.names if one != "day"]
+    for field in fields(row):
+        names += BUCKET if field.name == "bucket" else [field.name]
+    assert names == [name for name in table.names if name != "day"]
 
 
 def test_plan_rows_have_the_columns_of_the_core() -> None:
     named = {"entity": "entity_json", "key": "quota_key"}
     assert [
-        *(named.get(one.name, one.name) for one in fields(PlanRow)),
+        *(named.get(field.name, field.name) for field in fields(PlanRow)),
         "day",
     ] == list(PLAN_ROW.names)

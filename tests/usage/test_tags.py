@@ -15,11 +15,13 @@ RATE = Key.PRODUCER_BYTE_RATE
 
 
 def state_of(*entities) -> QuotaState:
-    return QuotaState(limits={one: limits_of({RATE: n + 1.0}) for n, one in enumerate(entities)})
+    return QuotaState(
+        limits={subject: limits_of({RATE: n + 1.0}) for n, subject in enumerate(entities)}
+    )
 
 
-def of(*entities, kept=()):
-    return book(state_of(*entities), RATE, kept)
+def of(*entities, remembered_kinds=()):
+    return book(state_of(*entities), RATE, remembered_kinds)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +59,7 @@ def test_tags_follow_from_the_kinds_of_level_that_have_a_limit(entities, client,
 
 
 def test_an_old_broker_keeps_a_level_in_use_after_its_last_limit_is_gone():
-    rules = of(entity(user="bob"), kept=[GroupKind.PAIR])
+    rules = of(entity(user="bob"), remembered_kinds=[GroupKind.PAIR])
     assert tags_of(rules, "alice", "app") == bucket_of("", "app")
     assert tags_of(of(entity(user="bob")), "alice", "app") == bucket_of("alice")
 
@@ -102,7 +104,7 @@ def test_names_make_the_kind():
     assert bucket_of(ip="::1").kind is GroupKind.IP
 
 
-OF_CLIENTS = [one for one in ENTITIES if one[2] is ABSENT]
+OF_CLIENTS = [subject for subject in ENTITIES if subject[2] is ABSENT]
 
 
 @given(
@@ -116,7 +118,7 @@ def test_a_client_is_held_to_the_limit_of_its_tags(entities, user, client):
         state_of(*entities), Principal(user=user, client_id=client), [RATE]
     ).effective
     rules = of(*entities)
-    found = limit_of(rules, tags_of(rules, user, client))
-    assert found == (None if effective.value is None else (effective.source, effective.value))
+    limit = limit_of(rules, tags_of(rules, user, client))
+    assert limit == (None if effective.value is None else (effective.source, effective.value))
     if effective.value is not None:
         assert tags_of(rules, user, client) == bucket_of(*effective.bucket)

@@ -35,19 +35,25 @@ def oracle(request: pytest.FixtureRequest) -> Iterator[PrecedenceOracle]:
 
 def test_tags_and_limit_are_kafkas_for_limited_and_unlimited_clients(oracle):
     subsets = [
-        {one: n + 1.0 for n, one in enumerate(LEVELS) if mask >> n & 1} for mask in range(256)
+        {subject: n + 1.0 for n, subject in enumerate(LEVELS) if mask >> n & 1}
+        for mask in range(256)
     ]
-    asked = [
-        ({tuple(sorted(parts(one))): value for one, value in limits.items()}, CALLERS)
+    questions = [
+        ({tuple(sorted(parts(subject))): value for subject, value in limits.items()}, CALLERS)
         for limits in subsets
     ]
-    for limits, verdicts in zip(subsets, oracle.resolve(asked), strict=True):
+    for limits, verdicts in zip(subsets, oracle.resolve(questions), strict=True):
         rules = book(
-            QuotaState(limits={one: limits_of({RATE: value}) for one, value in limits.items()}),
+            QuotaState(
+                limits={subject: limits_of({RATE: value}) for subject, value in limits.items()}
+            ),
             RATE,
         )
         for caller, verdict in zip(CALLERS, verdicts, strict=True):
             bucket = tags_of(rules, caller.user, caller.client_id)
-            held = limit_of(rules, bucket)
+            limit = limit_of(rules, bucket)
             tags = {"user": quote(bucket.user, safe="-._"), "client-id": bucket.client_id}
-            assert (tags, held and held[1]) == (dict(verdict.tags), verdict.limit), (limits, caller)
+            assert (tags, limit and limit[1]) == (dict(verdict.tags), verdict.limit), (
+                limits,
+                caller,
+            )

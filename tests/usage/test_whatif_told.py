@@ -42,7 +42,7 @@ POLICY = WhatIfPolicy(usual=replace(USUAL[1], tolerance=STRICT))
 def row(
     user="alice", broker="1", verdict=ImpactVerdict.WORSE, after=20 * MINUTE, **more
 ) -> ImpactRow:
-    made = ImpactRow(
+    impact_row = ImpactRow(
         cluster_id="c1",
         quota_type=QuotaType.PRODUCE,
         bucket=bucket_of(user),
@@ -67,18 +67,18 @@ def row(
         censored_ms=0,
         why="",
     )
-    return replace(made, **more)
+    return replace(impact_row, **more)
 
 
 EVIDENCE = EvidenceNote(cluster_id="c1")
 
 
-def shown(rows, policy=POLICY, **more):
+def summary_of(rows, policy=POLICY, **more):
     return summarize(rows, [EVIDENCE], policy, **more)
 
 
 def test_a_tenant_is_its_worst_broker_and_how_many():
-    found = tenants(
+    tenant_rows = tenants(
         [
             row(broker="1"),
             row(broker="3", after=50 * MINUTE),
@@ -86,7 +86,9 @@ def test_a_tenant_is_its_worst_broker_and_how_many():
             row("bob", "", ImpactVerdict.NO_DATA, None),
         ]
     )
-    assert [(one.worst.broker_id, one.brokers, one.throttled) for one in found] == [
+    assert [
+        (tenant.worst.broker_id, tenant.brokers, tenant.throttled) for tenant in tenant_rows
+    ] == [
         ("3", 3, 2),
         ("", 0, 0),
     ]
@@ -94,14 +96,14 @@ def test_a_tenant_is_its_worst_broker_and_how_many():
 
 @given(st.integers(0, 100_000))
 def test_a_tenant_is_its_worst_broker_and_how_many_there_are(number):
-    one = case(number)
-    rows = judged(one.question, one.series, CADENCE)
-    for found in tenants(rows):
+    fleet = case(number)
+    rows = judged(fleet.question, fleet.series, CADENCE)
+    for tenant in tenants(rows):
         group = [
             each
             for each in rows
             if (each.quota_type, each.bucket, each.any_name)
-            == (found.worst.quota_type, found.worst.bucket, found.worst.any_name)
+            == (tenant.worst.quota_type, tenant.worst.bucket, tenant.worst.any_name)
         ]
         ranks = {
             each.broker_id: (
@@ -112,36 +114,36 @@ def test_a_tenant_is_its_worst_broker_and_how_many_there_are(number):
             for each in group
         }
         worst = max(ranks.values())
-        assert found.worst.broker_id == min(name for name in ranks if ranks[name] == worst)
-        assert found.brokers == sum(bool(name) for name in ranks)
-        assert found.throttled == sum((each.after_throttled_ms or 0) > 0 for each in group)
+        assert tenant.worst.broker_id == min(name for name in ranks if ranks[name] == worst)
+        assert tenant.brokers == sum(bool(name) for name in ranks)
+        assert tenant.throttled == sum((each.after_throttled_ms or 0) > 0 for each in group)
 
 
 @given(st.integers(0, 100_000), st.integers(1, 12))
 def test_no_row_vanishes_and_a_tenant_is_never_cut(number, most):
-    one = case(number)
-    rows = judged(one.question, one.series, CADENCE)
-    found = shown(rows, questions=[one.question], max_rows=most)
-    assert len(found.rows) + found.left_out == len(rows)
-    whole = {each.worst: each for each in tenants(rows)}
-    assert all(whole[each.worst] == each for each in tenants(found.rows))
-    assert found.enough == all(each.judged for each in rows)
-    assert found.verdicts == verdicts_of(rows)
-    assert found.blind == sum(not each.judged for each in rows)
-    assert found.may_be_worse == sum(each.may_be_worse for each in rows)
+    fleet = case(number)
+    rows = judged(fleet.question, fleet.series, CADENCE)
+    summary = summary_of(rows, questions=[fleet.question], max_rows=most)
+    assert len(summary.rows) + summary.left_out == len(rows)
+    tenants_by_row = {each.worst: each for each in tenants(rows)}
+    assert all(tenants_by_row[each.worst] == each for each in tenants(summary.rows))
+    assert summary.enough == all(each.judged for each in rows)
+    assert summary.verdicts == verdicts_of(rows)
+    assert summary.blind == sum(not each.judged for each in rows)
+    assert summary.may_be_worse == sum(each.may_be_worse for each in rows)
 
 
 def test_what_the_policy_refuses_is_shown_first_and_once_for_each_figure():
     calm = [row(f"u{n}", after=60 * MINUTE, before_throttled_ms=55 * MINUTE) for n in range(9)]
-    found = shown([*calm, row(broker="1"), row(broker="2", after=21 * MINUTE)], max_rows=2)
-    assert [one.bucket.user for one in found.rows] == ["alice", "alice"]
-    (breach,) = found.breaches
+    summary = summary_of([*calm, row(broker="1"), row(broker="2", after=21 * MINUTE)], max_rows=2)
+    assert [impact_row.bucket.user for impact_row in summary.rows] == ["alice", "alice"]
+    (breach,) = summary.breaches
     assert (breach.row.broker_id, breach.tier, breach.breach.found_ms) == (
         "2",
         "silver",
         21 * MINUTE,
     )
-    assert found.left_out == 9
+    assert summary.left_out == 9
 
 
 HELD_BACK = {
@@ -154,9 +156,9 @@ HELD_BACK = {
 
 
 def test_the_same_of_a_client_that_was_held_back_is_no_verdict_on_a_tighter_limit():
-    held = row(broker="2", **HELD_BACK)
-    assert held.may_be_worse
-    assert not held.judged
+    throttled_row = row(broker="2", **HELD_BACK)
+    assert throttled_row.may_be_worse
+    assert not throttled_row.judged
     for more in (
         {"after_units": 100},  # the same limit does what it does
         {"after_units": 200},
@@ -165,9 +167,9 @@ def test_the_same_of_a_client_that_was_held_back_is_no_verdict_on_a_tighter_limi
         {"verdict": ImpactVerdict.WORSE},
         {"observed_throttled_ms": 0, "censored_ms": MINUTE},  # a minute a day is nothing
     ):
-        assert not replace(held, **more).may_be_worse, more
-    assert replace(held, before_units=None).may_be_worse
-    assert replace(held, observed_throttled_ms=None, censored_ms=MINUTE + 1).may_be_worse
+        assert not replace(throttled_row, **more).may_be_worse, more
+    assert replace(throttled_row, before_units=None).may_be_worse
+    assert replace(throttled_row, observed_throttled_ms=None, censored_ms=MINUTE + 1).may_be_worse
 
 
 def test_of_the_brokers_of_a_tenant_the_one_that_may_be_worse_speaks_and_asks_for_a_look():
@@ -175,11 +177,11 @@ def test_of_the_brokers_of_a_tenant_the_one_that_may_be_worse_speaks_and_asks_fo
         row(verdict=ImpactVerdict.SAME, after=0),
         row("bob", verdict=ImpactVerdict.BETTER, after=0),
     )
-    held = row(broker="2", **HELD_BACK)
-    found = shown([better, calm, held])
-    assert [one.worst.broker_id for one in tenants(found.rows)] == ["2", "1"]
-    assert (found.blind, found.may_be_worse, found.enough) == (1, 1, False)
-    cut = shown([row("bob"), calm, held], max_rows=1)
+    throttled_row = row(broker="2", **HELD_BACK)
+    summary = summary_of([better, calm, throttled_row])
+    assert [tenant.worst.broker_id for tenant in tenants(summary.rows)] == ["2", "1"]
+    assert (summary.blind, summary.may_be_worse, summary.enough) == (1, 1, False)
+    cut = summary_of([row("bob"), calm, throttled_row], max_rows=1)
     assert (cut.left_out, cut.left_blind, cut.may_be_worse, cut.enough) == (2, 1, 1, False)
 
 
@@ -203,67 +205,73 @@ def test_a_tier_decides_what_is_refused():
         entities=(EntityPattern(user=NamePattern(exact="alice")),),
     )
     policy = WhatIfPolicy(rules=(gold, *USUAL[1:]))
-    found = shown([row(), row("bob")], policy)
-    assert [(one.tier, one.breach.what, one.breach.allowed_ms) for one in found.breaches] == [
-        ("gold", "worst delay", 1_000)
-    ]
+    summary = summary_of([row(), row("bob")], policy)
+    assert [
+        (breach.tier, breach.breach.what, breach.breach.allowed_ms) for breach in summary.breaches
+    ] == [("gold", "worst delay", 1_000)]
 
 
 def test_consumers_are_shown_and_never_refused_or_only_counted():
     fetch = row(quota_type=QuotaType.FETCH)
-    found = shown([fetch])
-    assert (found.rows, found.breaches) == ((fetch,), ())
-    found = shown([fetch, row("bob")], replace(POLICY, elastic=ElasticHandling.IGNORE))
-    assert [one.bucket.user for one in found.rows] == ["bob"]
-    assert found.notes == (
+    summary = summary_of([fetch])
+    assert (summary.rows, summary.breaches) == ((fetch,), ())
+    summary = summary_of([fetch, row("bob")], replace(POLICY, elastic=ElasticHandling.IGNORE))
+    assert [impact_row.bucket.user for impact_row in summary.rows] == ["bob"]
+    assert summary.notes == (
         "1 tenants are consumers, whose use follows their limit, and are not shown",
     )
 
 
 def test_request_time_is_never_refused():
-    assert not shown([row(quota_type=QuotaType.REQUEST, model=ThrottleModel.APPROXIMATE)]).breaches
+    assert not summary_of(
+        [row(quota_type=QuotaType.REQUEST, model=ThrottleModel.APPROXIMATE)]
+    ).breaches
 
 
 def test_stale_evidence_is_not_enough_whatever_the_rows_say():
-    found = summarize([row()], [replace(EVIDENCE, stale="it is 3 d old")], POLICY)
-    assert not found.enough
-    assert shown([row()]).enough
-    assert not shown([row(), row("bob", "", ImpactVerdict.NO_DATA, None)], max_rows=1).enough
+    summary = summarize([row()], [replace(EVIDENCE, stale="it is 3 d old")], POLICY)
+    assert not summary.enough
+    assert summary_of([row()]).enough
+    assert not summary_of([row(), row("bob", "", ImpactVerdict.NO_DATA, None)], max_rows=1).enough
 
 
 def test_what_questions_noticed_is_passed_on():
     flip = ("c1", QuotaType.PRODUCE, bucket_of("x"))
-    asked = ImpactQuery(
+    query = ImpactQuery(
         cluster_id="c1", requests=(), flipped=(flip,), unexplained=(flip,), notes=("n",)
     )
-    found = shown([], questions=[asked], notes=["first"])
-    assert (found.flipped, found.unexplained, found.notes[:2]) == ((flip,), (flip,), ("first", "n"))
-    assert [note.split()[0] for note in found.notes[2:]] == ["1", "1"]
-    many = replace(asked, flipped=(flip,) * 70)
-    found = shown([], questions=[many])
-    assert (len(found.flipped), found.notes[1][:2]) == (50, "70")
+    summary = summary_of([], questions=[query], notes=["first"])
+    assert (summary.flipped, summary.unexplained, summary.notes[:2]) == (
+        (flip,),
+        (flip,),
+        ("first", "n"),
+    )
+    assert [note.split()[0] for note in summary.notes[2:]] == ["1", "1"]
+    many = replace(query, flipped=(flip,) * 70)
+    summary = summary_of([], questions=[many])
+    assert (len(summary.flipped), summary.notes[1][:2]) == (50, "70")
 
 
 @given(st.integers(0, 100_000), st.integers(1, 5), st.integers(0, 20))
 def test_portions_hold_every_row_once_and_read_no_more_than_allowed(number, at_once, most):
     question = case(number).question
     parts, beyond = portions(question, at_once=at_once, max_buckets=most)
-    held = [one for each in parts for one in each.requests]
-    assert sorted(map(repr, [*held, *beyond.requests])) == sorted(map(repr, question.requests))
-    assert sum(len(one.parts) for one in held) <= most
+    requests = [request for each in parts for request in each.requests]
+    assert sorted(map(repr, [*requests, *beyond.requests])) == sorted(map(repr, question.requests))
+    assert sum(len(request.parts) for request in requests) <= most
     for each in parts:
-        sizes = [len(one.parts) for one in each.requests]
+        sizes = [len(request.parts) for request in each.requests]
         assert sum(sizes) <= at_once or sum(map(bool, sizes)) == 1
-    assert all(one.parts for one in beyond.requests)
+    assert all(request.parts for request in beyond.requests)
 
 
 def test_what_is_not_read_says_why_and_what_cannot_be_told_anyway_keeps_its_reason():
-    one = case(7)
-    rows = unread(one.question, "too much")
-    for asked_, found in zip(one.question.requests, rows, strict=True):
-        assert found.why == ("too much" if asked_.parts else asked_.reason)
-        assert found.verdict in BLIND
-        assert found.covered_ms == 0
+    fleet = case(7)
+    rows = unread(fleet.question, "too much")
+    for request, row in zip(fleet.question.requests, rows, strict=True):
+        assert row.why == ("too much" if request.parts else request.reason)
+        assert row.verdict in BLIND
+        assert row.covered_ms == 0
 
 
 def test_an_entity_without_a_tier_is_usual():

@@ -26,11 +26,11 @@ _SLOTS = [
     (*ADDRESSES, DEFAULT, ABSENT),
 ]
 ENTITIES = [
-    one
+    subject
     for user in _SLOTS[0]
     for client in _SLOTS[1]
     for ip in _SLOTS[2]
-    if is_legal(one := Entity((user, client, ip)))
+    if is_legal(subject := Entity((user, client, ip)))
 ]
 ODD_LIMITS = (1.0, 0.4, float(MAX_UNITS), float("inf"), float("nan"), 0.0, -5.0, 9.2e18)
 
@@ -108,7 +108,9 @@ def _limits(draw: Random, state: QuotaState, changes: int) -> QuotaState:
     values: list[tuple[Entity, Key, float | None]] = []
     for _ in range(changes):
         kind = draw.choice((QuotaType.PRODUCE, QuotaType.PRODUCE, *QuotaType))
-        subjects = [one for one in ENTITIES if (one[2] is not ABSENT) == (kind is QuotaType.IP)]
+        subjects = [
+            subject for subject in ENTITIES if (subject[2] is not ABSENT) == (kind is QuotaType.IP)
+        ]
         limit: float | None = (
             draw.choice((None, *ODD_LIMITS)) if draw.random() < 0.3 else draw.uniform(0.5, 3000)
         )
@@ -118,25 +120,25 @@ def _limits(draw: Random, state: QuotaState, changes: int) -> QuotaState:
 
 def _moments(draw: Random, length: int) -> list[tuple[int, int]]:
     """When a broker was read, and for how long each reading stands."""
-    ts, found = START_MS, []
+    ts, moments = START_MS, []
     for _ in range(length):
         distance = draw.choice(
             (30_000, 30_000, 30_000, 60_000, 12_345, 999, 150_000, 150_001, 900_000)
         )
         ts += distance
-        found.append((ts, distance if distance <= CADENCE.max_gap_ms else CADENCE.step_ms))
-    return found
+        moments.append((ts, distance if distance <= CADENCE.max_gap_ms else CADENCE.step_ms))
+    return moments
 
 
 def _samples(draw: Random, moments: list[tuple[int, int]]) -> list[Sample]:
     top = draw.choice((50, 2_000, 2_000_000_000, MAX_UNITS))
-    told = draw.random() < 0.7
-    found = []
+    has_throttle_time = draw.random() < 0.7
+    samples = []
     for ts, dt in moments:
         if draw.random() < 0.1:
             continue
-        throttle = draw.choice((0, 0, 0, 250)) if told else None
+        throttle = draw.choice((0, 0, 0, 250)) if has_throttle_time else None
         calm = (Censored.NO,) * 9 if draw.random() < 0.8 else (Censored.UNKNOWN, Censored.YES)
         rate = draw.choice((0, top, draw.randrange(top + 1)))
-        found.append(Sample(ts, dt, rate, throttle, draw.choice(calm)))
-    return found
+        samples.append(Sample(ts, dt, rate, throttle, draw.choice(calm)))
+    return samples

@@ -29,27 +29,27 @@ ANY_CLIENT = entity(client_id=DEFAULT)
 
 
 def of(*entities, value=100.0) -> KeyLimits:
-    rows = {one: limits_of({RATE: value}) for one in entities}
+    rows = {subject: limits_of({RATE: value}) for subject in entities}
     return book(QuotaState(limits=rows), RATE)
 
 
 def answers(regrouping) -> dict:
     return {
-        (one.bucket.user, one.bucket.client_id, one.any_name): one.answer
-        for one in regrouping.mapped
+        (mapping.bucket.user, mapping.bucket.client_id, mapping.any_name): mapping.answer
+        for mapping in regrouping.mapped
     }
 
 
 def test_a_limit_that_only_changes_its_number_is_exact_and_the_others_are_not_spoken_of():
     before = of(ALICE, entity(user="bob"))
     after = KeyLimits(limits={**before.limits, ALICE: 50.0}, in_use=before.in_use)
-    found = regroup(before, after, [bucket_of("alice"), bucket_of("bob")])
-    assert answers(found) == {
+    regrouping = regroup(before, after, [bucket_of("alice"), bucket_of("bob")])
+    assert answers(regrouping) == {
         ("alice", "", False): Identifiability.EXACT,
         ("bob", "", False): Identifiability.EXACT,
     }
-    (told,) = found.changed
-    assert (told.bucket, told.parts, told.limit, told.source) == (
+    (change,) = regrouping.changed
+    assert (change.bucket, change.parts, change.limit, change.source) == (
         bucket_of("alice"),
         (bucket_of("alice"),),
         50.0,
@@ -58,47 +58,53 @@ def test_a_limit_that_only_changes_its_number_is_exact_and_the_others_are_not_sp
 
 
 def test_a_default_user_in_a_cluster_of_client_ids_cannot_be_told():
-    found = regroup(
+    regrouping = regroup(
         of(APP, ANY_CLIENT),
         of(APP, ANY_CLIENT, ANY_USER),
         [bucket_of("", "app"), bucket_of("", "other")],
     )
-    assert answers(found) == {("", "", True): Identifiability.NOT_IDENTIFIABLE}
-    assert found.mapped[0].bucket.kind is GroupKind.USER
-    assert found.mapped[0].source == ANY_USER
+    assert answers(regrouping) == {("", "", True): Identifiability.NOT_IDENTIFIABLE}
+    assert regrouping.mapped[0].bucket.kind is GroupKind.USER
+    assert regrouping.mapped[0].source == ANY_USER
 
 
 def test_a_default_pair_splits_users_of_a_default_user_which_bounds_each_of_their_pairs():
-    found = regroup(of(ANY_USER), of(ANY_USER, ANY_PAIR), [bucket_of("alice"), bucket_of("bob")])
-    pairs = {one.bucket.user: one for one in found.mapped if one.bucket.kind is GroupKind.PAIR}
-    assert {name: one.answer for name, one in pairs.items()} == {
+    regrouping = regroup(
+        of(ANY_USER), of(ANY_USER, ANY_PAIR), [bucket_of("alice"), bucket_of("bob")]
+    )
+    pairs = {
+        mapping.bucket.user: mapping
+        for mapping in regrouping.mapped
+        if mapping.bucket.kind is GroupKind.PAIR
+    }
+    assert {name: mapping.answer for name, mapping in pairs.items()} == {
         "alice": Identifiability.BOUND,
         "bob": Identifiability.BOUND,
     }
-    assert all(one.any_name and one.source == ANY_PAIR for one in pairs.values())
+    assert all(mapping.any_name and mapping.source == ANY_PAIR for mapping in pairs.values())
     assert pairs["alice"].parts == (bucket_of("alice"),)
     # clients without an id stay with their user, whose series holds the others too
-    assert answers(found)["alice", "", False] is Identifiability.BOUND
+    assert answers(regrouping)["alice", "", False] is Identifiability.BOUND
 
 
 def test_a_pair_that_is_taken_out_of_its_user_bounds_both():
-    found = regroup(of(ALICE), of(ALICE, PAIR), [bucket_of("alice")])
-    assert answers(found) == {
+    regrouping = regroup(of(ALICE), of(ALICE, PAIR), [bucket_of("alice")])
+    assert answers(regrouping) == {
         ("alice", "", False): Identifiability.BOUND,
         ("alice", "app", False): Identifiability.BOUND,
     }
-    assert {one.bucket: one.relieved for one in found.mapped} == {
+    assert {mapping.bucket: mapping.relieved for mapping in regrouping.mapped} == {
         bucket_of("alice"): True,
         bucket_of("alice", "app"): False,
     }
-    assert [one.bucket for one in found.changed] == [bucket_of("alice", "app")]
+    assert [mapping.bucket for mapping in regrouping.changed] == [bucket_of("alice", "app")]
 
 
 def test_a_client_id_of_every_user_is_taken_out_of_each_that_has_no_limit_of_its_own():
     of_all = entity(user=DEFAULT, client_id="app")
     before, after = of(ALICE, ANY_USER), of(ALICE, ANY_USER, of_all)
-    found = regroup(before, after, [bucket_of("alice"), bucket_of("bob")])
-    assert answers(found) == {
+    regrouping = regroup(before, after, [bucket_of("alice"), bucket_of("bob")])
+    assert answers(regrouping) == {
         ("alice", "", False): Identifiability.EXACT,
         ("bob", "", False): Identifiability.BOUND,
         ("bob", "app", False): Identifiability.BOUND,
@@ -108,76 +114,84 @@ def test_a_client_id_of_every_user_is_taken_out_of_each_that_has_no_limit_of_its
 def test_a_user_taken_out_of_a_crowd_relieves_the_client_ids_and_nobody_has_to_read_them():
     before = of(ALICE, ANY_CLIENT)
     after = of(ALICE, ANY_CLIENT, entity(user="bob"))
-    found = regroup(before, after, [bucket_of("", "app"), bucket_of("", "job")])
-    assert [one.bucket for one in found.mapped if one.relieved] == [
+    regrouping = regroup(before, after, [bucket_of("", "app"), bucket_of("", "job")])
+    assert [mapping.bucket for mapping in regrouping.mapped if mapping.relieved] == [
         bucket_of("", "app"),
         bucket_of("", "job"),
     ]
-    (told,) = found.changed
-    assert (told.bucket, told.answer) == (bucket_of("bob"), Identifiability.BOUND)
-    assert told.parts == (bucket_of("", "app"), bucket_of("", "job"))
+    (change,) = regrouping.changed
+    assert (change.bucket, change.answer) == (bucket_of("bob"), Identifiability.BOUND)
+    assert change.parts == (bucket_of("", "app"), bucket_of("", "job"))
 
 
 def test_a_pair_that_returns_to_its_user_is_exact():
-    found = regroup(of(ALICE, PAIR), of(ALICE), [bucket_of("alice"), bucket_of("alice", "app")])
-    (told,) = found.mapped
-    assert told.answer is Identifiability.EXACT
-    assert told.parts == (bucket_of("alice", "app"), bucket_of("alice"))
-    assert told.source == ALICE
+    regrouping = regroup(
+        of(ALICE, PAIR), of(ALICE), [bucket_of("alice"), bucket_of("alice", "app")]
+    )
+    (mapping,) = regrouping.mapped
+    assert mapping.answer is Identifiability.EXACT
+    assert mapping.parts == (bucket_of("alice", "app"), bucket_of("alice"))
+    assert mapping.source == ALICE
 
 
 def test_a_user_that_falls_back_to_the_default_user_is_exact():
-    found = regroup(of(ALICE, ANY_USER), of(ANY_USER), [bucket_of("alice")])
-    (told,) = found.mapped
-    assert (told.answer, told.source) == (Identifiability.EXACT, ANY_USER)
+    regrouping = regroup(of(ALICE, ANY_USER), of(ANY_USER), [bucket_of("alice")])
+    (mapping,) = regrouping.mapped
+    assert (mapping.answer, mapping.source) == (Identifiability.EXACT, ANY_USER)
 
 
 def test_pairs_that_become_client_ids_are_exact():
-    found = regroup(of(ANY_PAIR), of(APP), [bucket_of("alice", "app"), bucket_of("bob", "app")])
-    (told,) = found.changed
-    assert (told.bucket, told.answer) == (bucket_of("", "app"), Identifiability.EXACT)
-    assert len(told.parts) == 2
+    regrouping = regroup(
+        of(ANY_PAIR), of(APP), [bucket_of("alice", "app"), bucket_of("bob", "app")]
+    )
+    (change,) = regrouping.changed
+    assert (change.bucket, change.answer) == (bucket_of("", "app"), Identifiability.EXACT)
+    assert len(change.parts) == 2
 
 
 def test_the_first_limit_of_another_level_flips_the_tags_of_unlimited_strangers():
-    found = regroup(of(ALICE), of(ALICE, APP), [bucket_of("alice"), bucket_of("bob")])
-    assert found.flipped == (bucket_of("bob"),)
-    (told,) = (one for one in found.changed if one.bucket == bucket_of("", "app"))
-    assert (told.answer, told.parts) == (
+    regrouping = regroup(of(ALICE), of(ALICE, APP), [bucket_of("alice"), bucket_of("bob")])
+    assert regrouping.flipped == (bucket_of("bob"),)
+    (change,) = (
+        mapping for mapping in regrouping.changed if mapping.bucket == bucket_of("", "app")
+    )
+    assert (change.answer, change.parts) == (
         Identifiability.BOUND,
         (bucket_of("bob"),),
     )  # bob may be that app
-    found = regroup(of(ALICE), of(ALICE, PAIR), [bucket_of("alice"), bucket_of("bob")])
-    assert found.flipped == (bucket_of("bob"),)
+    regrouping = regroup(of(ALICE), of(ALICE, PAIR), [bucket_of("alice"), bucket_of("bob")])
+    assert regrouping.flipped == (bucket_of("bob"),)
 
 
 def test_what_nobody_used_has_no_data():
-    found = regroup(of(ALICE), of(ALICE, value=50.0), [])
-    assert answers(found) == {("alice", "", False): Identifiability.NO_DATA}
+    regrouping = regroup(of(ALICE), of(ALICE, value=50.0), [])
+    assert answers(regrouping) == {("alice", "", False): Identifiability.NO_DATA}
     assert regroup(of(), of(ANY_USER), []).mapped[0].answer is Identifiability.NO_DATA
 
 
 def test_a_default_that_is_heard_of_through_its_users_is_not_told_as_unseen():
-    found = regroup(of(ANY_USER), of(ANY_USER, value=50.0), [bucket_of("alice")])
-    assert answers(found) == {("alice", "", False): Identifiability.EXACT}
+    regrouping = regroup(of(ANY_USER), of(ANY_USER, value=50.0), [bucket_of("alice")])
+    assert answers(regrouping) == {("alice", "", False): Identifiability.EXACT}
 
 
 def test_a_stranger_may_be_the_one_that_has_a_name():
     """Who is counted by user may use any client id: also the one whose bucket seems to be whole."""
     before = of(ALICE, ANY_CLIENT)
-    found = regroup(before, of(ANY_CLIENT), [bucket_of("alice"), bucket_of("", "app")])
-    told = {(one.bucket.client_id, one.any_name): one for one in found.mapped}
-    assert told["app", False].answer is Identifiability.BOUND
-    assert told["app", False].parts == (bucket_of("", "app"), bucket_of("alice"))
-    assert told["", True].answer is Identifiability.NOT_IDENTIFIABLE
+    regrouping = regroup(before, of(ANY_CLIENT), [bucket_of("alice"), bucket_of("", "app")])
+    mappings = {
+        (mapping.bucket.client_id, mapping.any_name): mapping for mapping in regrouping.mapped
+    }
+    assert mappings["app", False].answer is Identifiability.BOUND
+    assert mappings["app", False].parts == (bucket_of("", "app"), bucket_of("alice"))
+    assert mappings["", True].answer is Identifiability.NOT_IDENTIFIABLE
 
 
 def test_a_series_that_the_limits_cannot_have_made_spoils_what_it_may_share_a_client_with():
-    found = regroup(
+    regrouping = regroup(
         of(ALICE), of(ALICE, value=50.0), [bucket_of("alice"), bucket_of("alice", "app")]
     )
-    assert found.unexplained == (bucket_of("alice", "app"),)
-    assert (found.mapped[0].answer, found.mapped[0].reason) == (
+    assert regrouping.unexplained == (bucket_of("alice", "app"),)
+    assert (regrouping.mapped[0].answer, regrouping.mapped[0].reason) == (
         Identifiability.NOT_IDENTIFIABLE,
         HISTORY_BREAKS,
     )
@@ -191,31 +205,35 @@ def test_an_old_broker_that_remembers_a_level_explains_its_series():
         RATE,
         remembered_kinds=[GroupKind.CLIENT],
     )
-    found = regroup(remembering, remembering, [bucket_of("", "app"), bucket_of("alice")])
-    assert found.unexplained == ()
-    assert set(answers(found).values()) == {Identifiability.EXACT}
-    assert found.changed == ()
+    regrouping = regroup(remembering, remembering, [bucket_of("", "app"), bucket_of("alice")])
+    assert regrouping.unexplained == ()
+    assert set(answers(regrouping).values()) == {Identifiability.EXACT}
+    assert regrouping.changed == ()
 
 
 def test_a_custom_callback_leaves_nothing_to_say():
-    found = regroup(of(ALICE), of(ANY_USER), [bucket_of("alice")], blind=CUSTOM_CALLBACK)
-    assert {one.answer for one in found.mapped} == {Identifiability.NOT_IDENTIFIABLE}
-    assert {one.reason for one in found.mapped} == {CUSTOM_CALLBACK}
+    regrouping = regroup(of(ALICE), of(ANY_USER), [bucket_of("alice")], blind=CUSTOM_CALLBACK)
+    assert {mapping.answer for mapping in regrouping.mapped} == {Identifiability.NOT_IDENTIFIABLE}
+    assert {mapping.reason for mapping in regrouping.mapped} == {CUSTOM_CALLBACK}
 
 
 def test_addresses_are_their_own_buckets():
     key = Key.CONNECTION_CREATION_RATE
-    one, other = entity(ip="10.0.0.1"), entity(ip="10.0.0.2")
-    before = book(QuotaState(limits={one: limits_of({key: 5.0})}), key)
-    after = book(QuotaState(limits={one: limits_of({key: 9.0}), other: limits_of({key: 1.0})}), key)
-    found = regroup(before, after, [bucket_of(ip="10.0.0.1")])
-    assert {(told.bucket.ip, told.answer, told.limit) for told in found.mapped} == {
+    first, second = entity(ip="10.0.0.1"), entity(ip="10.0.0.2")
+    before = book(QuotaState(limits={first: limits_of({key: 5.0})}), key)
+    after = book(
+        QuotaState(limits={first: limits_of({key: 9.0}), second: limits_of({key: 1.0})}), key
+    )
+    regrouping = regroup(before, after, [bucket_of(ip="10.0.0.1")])
+    assert {
+        (mapping.bucket.ip, mapping.answer, mapping.limit) for mapping in regrouping.mapped
+    } == {
         ("10.0.0.1", Identifiability.EXACT, 9.0),
         ("10.0.0.2", Identifiability.NO_DATA, 1.0),
     }
     everyone = book(QuotaState(limits={entity(ip=DEFAULT): limits_of({key: 5.0})}), key)
-    (told,) = regroup(book(QuotaState(), key), everyone, []).mapped
-    assert (told.bucket.kind, told.any_name, told.answer) == (
+    (mapping,) = regroup(book(QuotaState(), key), everyone, []).mapped
+    assert (mapping.bucket.kind, mapping.any_name, mapping.answer) == (
         GroupKind.IP,
         True,
         Identifiability.NO_DATA,
@@ -234,7 +252,8 @@ ENTITIES = [
 ]
 books = st.dictionaries(st.sampled_from(ENTITIES), st.sampled_from([10.0, 20.0]), max_size=6).map(
     lambda limits: book(
-        QuotaState(limits={one: limits_of({RATE: value}) for one, value in limits.items()}), RATE
+        QuotaState(limits={subject: limits_of({RATE: value}) for subject, value in limits.items()}),
+        RATE,
     )
 )
 
@@ -250,7 +269,8 @@ def changes(draw):
         if limits.pop(subject, None) is None:
             limits[subject] = 10.0
     return before, book(
-        QuotaState(limits={one: limits_of({RATE: value}) for one, value in limits.items()}), RATE
+        QuotaState(limits={subject: limits_of({RATE: value}) for subject, value in limits.items()}),
+        RATE,
     )
 
 
@@ -267,38 +287,42 @@ def test_exact_is_exact_bounds_bound_and_nothing_that_is_used_goes_unsaid(change
     for (user, client), used in fleet.items():
         old[tags_of(before, user, client)] += used
         new[tags_of(after, user, client)] += used
-    found = regroup(before, after, old)
-    assert found.unexplained == ()
-    named = {one.bucket: one for one in found.mapped if not one.any_name}
-    many = [one for one in found.mapped if one.any_name]
+    regrouping = regroup(before, after, old)
+    assert regrouping.unexplained == ()
+    named = {mapping.bucket: mapping for mapping in regrouping.mapped if not mapping.any_name}
+    many = [mapping for mapping in regrouping.mapped if mapping.any_name]
     for bucket, used in new.items():
-        told = [named[bucket]] if bucket in named else [one for one in many if fits(one, bucket)]
-        assert any(one.answer is not Identifiability.NO_DATA for one in told), bucket
-        for one in told:
-            total = sum(old[part] for part in one.parts)
-            if one.answer is Identifiability.EXACT:
+        mappings = (
+            [named[bucket]]
+            if bucket in named
+            else [mapping for mapping in many if fits(mapping, bucket)]
+        )
+        assert any(mapping.answer is not Identifiability.NO_DATA for mapping in mappings), bucket
+        for mapping in mappings:
+            total = sum(old[part] for part in mapping.parts)
+            if mapping.answer is Identifiability.EXACT:
                 assert total == used
-            elif one.answer is Identifiability.BOUND:
+            elif mapping.answer is Identifiability.BOUND:
                 assert total >= used
-            if one.relieved:
+            if mapping.relieved:
                 assert used <= old[bucket]
-                held = limit_of(before, bucket)
-                assert (held[1] if held else None) == one.limit
+                old_limit = limit_of(before, bucket)
+                assert (old_limit[1] if old_limit else None) == mapping.limit
             if bucket in named:
                 limit = limit_of(after, bucket)
-                assert (limit[1] if limit else None) == one.limit
-    for one in named.values():
-        if one.bucket not in new and one.answer is Identifiability.EXACT:
-            pytest.fail(f"{one} is said to be used exactly, and nobody used it")
+                assert (limit[1] if limit else None) == mapping.limit
+    for mapping in named.values():
+        if mapping.bucket not in new and mapping.answer is Identifiability.EXACT:
+            pytest.fail(f"{mapping} is said to be used exactly, and nobody used it")
 
 
-def fits(one, bucket) -> bool:
+def fits(mapping, bucket) -> bool:
     """Whether a bucket is one of the many that a mapped one stands for."""
-    return one.bucket.kind is bucket.kind and all(
-        mine in ("", theirs)
-        for mine, theirs in (
-            (one.bucket.user, bucket.user),
-            (one.bucket.client_id, bucket.client_id),
+    return mapping.bucket.kind is bucket.kind and all(
+        mapping_name in ("", bucket_name)
+        for mapping_name, bucket_name in (
+            (mapping.bucket.user, bucket.user),
+            (mapping.bucket.client_id, bucket.client_id),
         )
     )
 
@@ -306,8 +330,11 @@ def fits(one, bucket) -> bool:
 @settings(max_examples=200, deadline=None)
 @given(books, fleets)
 def test_no_change_is_exact_everywhere_and_changes_nothing(rules, fleet):
-    seen = {tags_of(rules, user, client) for user, client in fleet}
-    found = regroup(rules, rules, seen)
-    assert {one.bucket for one in found.mapped} == seen
-    assert all(one.answer is Identifiability.EXACT and not one.changed for one in found.mapped)
-    assert found.flipped == ()
+    buckets = {tags_of(rules, user, client) for user, client in fleet}
+    regrouping = regroup(rules, rules, buckets)
+    assert {mapping.bucket for mapping in regrouping.mapped} == buckets
+    assert all(
+        mapping.answer is Identifiability.EXACT and not mapping.changed
+        for mapping in regrouping.mapped
+    )
+    assert regrouping.flipped == ()

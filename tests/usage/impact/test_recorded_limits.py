@@ -30,7 +30,7 @@ ODD = ((("client-id-prefix", "a"),), (("producer_byte_rate", 1.0),))
 
 
 def state(limits: dict[Entity, float], key: Key = RATE) -> QuotaState:
-    return QuotaState().with_values([(one, key, value) for one, value in limits.items()])
+    return QuotaState().with_values([(subject, key, value) for subject, value in limits.items()])
 
 
 def answers(
@@ -40,9 +40,12 @@ def answers(
     before = state({APP: 100.0, ALICE: 100.0}, key)
     after = state({APP: 50.0, ALICE: 50.0}, key)
     kind = QuotaType.PRODUCE if key is RATE else QuotaType.FETCH
-    seen = {kind: {"1": [bucket_of("alice"), bucket_of("", "app")]}}
-    found = impact_query("c1", before, after, seen, {kind}, recorded=recorded).requests
-    return {one.bucket.user or one.bucket.client_id: (one.answer, one.reason) for one in found}
+    buckets = {kind: {"1": [bucket_of("alice"), bucket_of("", "app")]}}
+    requests = impact_query("c1", before, after, buckets, {kind}, recorded=recorded).requests
+    return {
+        request.bucket.user or request.bucket.client_id: (request.answer, request.reason)
+        for request in requests
+    }
 
 
 def test_a_series_that_held_somebody_else_for_half_the_window_is_not_replayed() -> None:
@@ -77,8 +80,8 @@ def test_limits_of_another_key_break_nothing() -> None:
 
 
 def test_where_limits_changed_too_often_no_series_is_replayed() -> None:
-    found = answers(RecordedLimits(beyond=frozenset({RATE})))
-    assert set(found.values()) == {(Identifiability.NOT_IDENTIFIABLE, HISTORY_BREAKS)}
+    results = answers(RecordedLimits(beyond=frozenset({RATE})))
+    assert set(results.values()) == {(Identifiability.NOT_IDENTIFIABLE, HISTORY_BREAKS)}
     assert (
         answers(RecordedLimits(beyond=frozenset({Key.CONSUMER_BYTE_RATE})))["app"][0]
         is Identifiability.EXACT
@@ -119,9 +122,11 @@ def test_ways_beyond_what_is_kept_are_told_by_key() -> None:
 
 
 @given(st.integers(0, 3_000), st.integers(0, 3_000))
-def test_what_is_not_broken_holds_the_same_clients_under_both_limits(one: int, other: int) -> None:
+def test_what_is_not_broken_holds_the_same_clients_under_both_limits(
+    first: int, second: int
+) -> None:
     """Of all clients: those whose tags an unbroken bucket has under one state have them under the other, and nobody else."""
-    now, then = whatif_cases.case(one).before, whatif_cases.case(other).before
+    now, then = whatif_cases.case(first).before, whatif_cases.case(second).before
     rules, old = book(now, RATE), book(then, RATE)
     clients = [
         (user, client) for user in (*whatif_cases.USERS, "x") for client in whatif_cases.CLIENTS
@@ -129,11 +134,11 @@ def test_what_is_not_broken_holds_the_same_clients_under_both_limits(one: int, o
     buckets = {tags_of(rules, *each) for each in clients} | {
         tags_of(old, *each) for each in clients
     }
-    found = past(RecordedLimits(states=(then,)), RATE)
-    whole = buckets - found.broken(rules, buckets)
+    history = past(RecordedLimits(states=(then,)), RATE)
+    intact_buckets = buckets - history.broken(rules, buckets)
     for each in clients if old.limits else ():
         was, comes = tags_of(old, *each), tags_of(rules, *each)
-        assert was == comes or not whole.intersection((was, comes))
+        assert was == comes or not intact_buckets.intersection((was, comes))
 
 
 def test_nothing_known_of_the_past_breaks_nothing() -> None:
@@ -145,6 +150,6 @@ def test_nothing_known_of_the_past_breaks_nothing() -> None:
 @pytest.mark.parametrize("value", [100.0, 99.0])
 def test_the_note_counts_buckets_that_any_look_held_to_another_limit(value: float) -> None:
     now, then = state({APP: 100.0, ALICE: 100.0}), state({APP: value, ALICE: 100.0})
-    found = past(RecordedLimits(states=(now, then)), RATE)
+    history = past(RecordedLimits(states=(now, then)), RATE)
     buckets = [bucket_of("alice"), bucket_of("", "app")]
-    assert found.otherwise(book(now, RATE), buckets) == (value != 100.0)
+    assert history.otherwise(book(now, RATE), buckets) == (value != 100.0)

@@ -35,7 +35,7 @@ PEAK = (10, 200, 10)
 CALM = (10, 10, 10)
 
 
-def told(answer, samples, now, then, *, kind=QuotaType.PRODUCE):
+def impact_of(answer, samples, now, then, *, kind=QuotaType.PRODUCE):
     return impact(kind, answer, [OldBucket(samples=samples, limit=now)], then, max_gap_ms=GAP)
 
 
@@ -225,14 +225,14 @@ def told(answer, samples, now, then, *, kind=QuotaType.PRODUCE):
     ],
 )
 def test_evidence_says(answer, samples, now, then, *, verdict, bound, figure):
-    found = told(answer, samples, now, then)
-    assert (found.verdict, found.bound) == (verdict, bound)
-    assert (found.after and found.after.throttled_ms) == figure
+    result = impact_of(answer, samples, now, then)
+    assert (result.verdict, result.bound) == (verdict, bound)
+    assert (result.after and result.after.throttled_ms) == figure
 
 
 def test_no_part_at_all_is_no_data():
-    found = impact(QuotaType.PRODUCE, Identifiability.NO_DATA, [], 5, max_gap_ms=GAP)
-    assert (found.verdict, found.before, found.observed_throttled_ms) == (
+    result = impact(QuotaType.PRODUCE, Identifiability.NO_DATA, [], 5, max_gap_ms=GAP)
+    assert (result.verdict, result.before, result.observed_throttled_ms) == (
         ImpactVerdict.NO_DATA,
         None,
         None,
@@ -240,9 +240,9 @@ def test_no_part_at_all_is_no_data():
 
 
 def test_what_was_seen_stands_beside_what_is_simulated():
-    found = told(Identifiability.EXACT, series(*PEAK, censored=YES, throttle=9), 150, 100)
-    assert found.before.throttled_ms == 30_000
-    assert found.observed_throttled_ms == found.censored_ms == found.covered_ms == 6 * STEP
+    result = impact_of(Identifiability.EXACT, series(*PEAK, censored=YES, throttle=9), 150, 100)
+    assert result.before.throttled_ms == 30_000
+    assert result.observed_throttled_ms == result.censored_ms == result.covered_ms == 6 * STEP
 
 
 def test_parts_together_are_compared_with_the_worst_of_them():
@@ -250,14 +250,14 @@ def test_parts_together_are_compared_with_the_worst_of_them():
         OldBucket(samples=series(90, 90), limit=80),
         OldBucket(samples=series(80, 80), limit=None),
     ]
-    found = impact(QuotaType.PRODUCE, Identifiability.EXACT, parts, 150, max_gap_ms=GAP)
-    assert found.after.max_delay_ms == 8_000  # 2 * 20 * 30 s over 150
-    assert found.before.max_delay_ms == 7_500  # 2 * 10 * 30 s over 80
-    assert found.covered_ms == 5 * STEP
+    result = impact(QuotaType.PRODUCE, Identifiability.EXACT, parts, 150, max_gap_ms=GAP)
+    assert result.after.max_delay_ms == 8_000  # 2 * 20 * 30 s over 150
+    assert result.before.max_delay_ms == 7_500  # 2 * 10 * 30 s over 80
+    assert result.covered_ms == 5 * STEP
 
 
 def forecast(throttled, delay=0, covered=DAY_MS, **more):
-    base = told(Identifiability.EXACT, series(1), None, 5).after
+    base = impact_of(Identifiability.EXACT, series(1), None, 5).after
     return replace(base, throttled_ms=throttled, max_delay_ms=delay, covered_ms=covered, **more)
 
 
@@ -295,35 +295,37 @@ def row(bucket_impact, kind=QuotaType.PRODUCE):
     return row_of("c", request, bucket_impact)
 
 
-def made(before, after, verdict=ImpactVerdict.WORSE, covered=DAY_MS):
-    base = told(Identifiability.EXACT, series(*CALM), 300, 150)
+def impact_row(before, after, verdict=ImpactVerdict.WORSE, covered=DAY_MS):
+    base = impact_of(Identifiability.EXACT, series(*CALM), 300, 150)
     figures = {"before": before, "after": after, "verdict": verdict, "covered_ms": covered}
     return row(replace(base, **figures))
 
 
 def test_a_policy_refuses_what_a_change_makes_worse():
-    assert breaches(made(forecast(0), forecast(600_000, 60_000)), STRICT) == ()
-    assert breaches(made(forecast(0), forecast(600_001, 60_001)), STRICT) == (
+    assert breaches(impact_row(forecast(0), forecast(600_000, 60_000)), STRICT) == ()
+    assert breaches(impact_row(forecast(0), forecast(600_001, 60_001)), STRICT) == (
         ToleranceBreach(what="newly throttled per day", found_ms=600_001, allowed_ms=600_000),
         ToleranceBreach(what="worst delay", found_ms=60_001, allowed_ms=60_000),
     )
-    week = made(forecast(0), forecast(700_000), covered=7 * DAY_MS)
+    week = impact_row(forecast(0), forecast(700_000), covered=7 * DAY_MS)
     assert breaches(week, STRICT) == ()
 
 
 def test_a_policy_does_not_refuse_a_delay_that_was_there_before():
-    assert breaches(made(forecast(0, 90_000), forecast(100_000, 90_000)), STRICT) == ()
+    assert breaches(impact_row(forecast(0, 90_000), forecast(100_000, 90_000)), STRICT) == ()
 
 
 def test_a_policy_refuses_no_guess():
     bad = forecast(10**7, 10**6)
     for verdict in set(ImpactVerdict) - {ImpactVerdict.WORSE}:
-        assert breaches(made(forecast(0), bad, verdict), STRICT) == ()
-    assert breaches(made(forecast(0), None), STRICT) == ()
-    assert breaches(made(None, bad), STRICT) == ()
-    assert breaches(made(forecast(0), bad), replace(STRICT, elastic=True)) == ()
-    assert breaches(made(forecast(0), bad), Tolerance()) == ()
-    approximate = told(Identifiability.EXACT, series(*PEAK * 9), 300, 5, kind=QuotaType.REQUEST)
+        assert breaches(impact_row(forecast(0), bad, verdict), STRICT) == ()
+    assert breaches(impact_row(forecast(0), None), STRICT) == ()
+    assert breaches(impact_row(None, bad), STRICT) == ()
+    assert breaches(impact_row(forecast(0), bad), replace(STRICT, elastic=True)) == ()
+    assert breaches(impact_row(forecast(0), bad), Tolerance()) == ()
+    approximate = impact_of(
+        Identifiability.EXACT, series(*PEAK * 9), 300, 5, kind=QuotaType.REQUEST
+    )
     assert approximate.verdict is ImpactVerdict.WORSE
     assert (
         breaches(row(approximate, QuotaType.REQUEST), Tolerance(new_throttled_ms_per_day=0)) == ()
@@ -350,7 +352,7 @@ def test_a_forecast_for_consumers_is_an_interval_where_their_fetches_are_not_sta
         )
         for at, rate in enumerate(rates, 1)
     ]
-    found = impact(
+    result = impact(
         kind,
         Identifiability.EXACT,
         [OldBucket(samples=samples, limit=None)],
@@ -358,27 +360,27 @@ def test_a_forecast_for_consumers_is_an_interval_where_their_fetches_are_not_sta
         max_gap_ms=50_000,
         fetch=fetch,
     )
-    assert found.bound is bound
-    assert found.after is not None
-    worst = found.worst.throttled_ms if found.worst else None
-    assert (found.after.throttled_ms, worst) == throttled_ms
+    assert result.bound is bound
+    assert result.after is not None
+    worst = result.worst.throttled_ms if result.worst else None
+    assert (result.after.throttled_ms, worst) == throttled_ms
 
 
 def test_a_limit_that_is_worse_in_the_worst_case_only_is_worse() -> None:
     samples = series(*[100] * 20, 130, *[95] * 60, *[0] * 40)
     part = OldBucket(samples=samples, limit=None, fetch=UNSTATED)
-    found = impact(
+    result = impact(
         QuotaType.FETCH, Identifiability.EXACT, [part], 128, max_gap_ms=150_000, fetch=UNSTATED
     )
-    assert found.after is not None
-    assert found.worst is not None
-    assert (found.after.throttled_ms, found.verdict) == (0, ImpactVerdict.WORSE)
-    assert found.worst.throttled_ms > 60 * 30_000
+    assert result.after is not None
+    assert result.worst is not None
+    assert (result.after.throttled_ms, result.verdict) == (0, ImpactVerdict.WORSE)
+    assert result.worst.throttled_ms > 60 * 30_000
 
 
 def test_a_looser_limit_for_the_same_consumers_is_never_worse() -> None:
     part = OldBucket(samples=series(*[90] * 20, *[40] * 60), limit=70, fetch=UNSTATED)
-    found = impact(
+    result = impact(
         QuotaType.FETCH, Identifiability.EXACT, [part], 75, max_gap_ms=150_000, fetch=UNSTATED
     )
-    assert found.verdict in {ImpactVerdict.BETTER, ImpactVerdict.SAME}
+    assert result.verdict in {ImpactVerdict.BETTER, ImpactVerdict.SAME}

@@ -38,15 +38,17 @@ APP = entity(client_id="app")
 
 
 def state(limits) -> QuotaState:
-    return QuotaState(limits={one: limits_of({RATE: value}) for one, value in limits.items()})
+    return QuotaState(
+        limits={subject: limits_of({RATE: value}) for subject, value in limits.items()}
+    )
 
 
 def rates(*values, censored=Censored.NO):
-    return [Sample(n * 30_000, 30_000, one, 0, censored) for n, one in enumerate(values)]
+    return [Sample(n * 30_000, 30_000, rate, 0, censored) for n, rate in enumerate(values)]
 
 
-def ask(before, after, seen, measured=frozenset(QuotaType), **more):
-    by_type = {PRODUCE: {broker: list(each) for broker, each in seen.items()}}
+def ask(before, after, buckets, measured=frozenset(QuotaType), **more):
+    by_type = {PRODUCE: {broker: list(each) for broker, each in buckets.items()}}
     return impact_query("c1", before, after, by_type, measured, **more)
 
 
@@ -59,15 +61,15 @@ def rows(question, series):
 
 @given(numbers)
 def test_every_changed_pair_is_spoken_of(number):
-    one = case(number)
-    question = one.question
-    for subject in one.before.limits.keys() | one.after.limits.keys():
+    fleet = case(number)
+    question = fleet.question
+    for subject in fleet.before.limits.keys() | fleet.after.limits.keys():
         for kind, key in KEY_OF.items():
-            values = {repr(side.value(subject, key)) for side in (one.before, one.after)}
+            values = {repr(side.value(subject, key)) for side in (fleet.before, fleet.after)}
             if len(values) == 1:
                 continue
-            told = [row for row in question.requests if row.quota_type is kind]
-            assert any(speaks_of(row, subject) for row in told), subject
+            requests = [row for row in question.requests if row.quota_type is kind]
+            assert any(speaks_of(row, subject) for row in requests), subject
 
 
 def speaks_of(row, subject) -> bool:
@@ -83,33 +85,35 @@ def speaks_of(row, subject) -> bool:
 
 @given(numbers)
 def test_rows_are_sorted_have_one_key_each_and_are_the_same_however_evidence_is_ordered(number):
-    one = case(number)
-    found = judged(one.question, one.series, CADENCE)
-    keys = [(row.quota_type, row.bucket, row.any_name, row.broker_id) for row in found]
+    fleet = case(number)
+    rows = judged(fleet.question, fleet.series, CADENCE)
+    keys = [(row.quota_type, row.bucket, row.any_name, row.broker_id) for row in rows]
     assert keys == sorted(set(keys))
     turned = {
         kind: {broker: buckets[::-1] for broker, buckets in reversed(list(each.items()))}
-        for kind, each in reversed(list(one.observed_buckets.items()))
+        for kind, each in reversed(list(fleet.observed_buckets.items()))
     }
     again = impact_query(
-        one.cluster_id, one.before, one.after, turned, one.measured, recorded=one.recorded
+        fleet.cluster_id, fleet.before, fleet.after, turned, fleet.measured, recorded=fleet.recorded
     )
-    assert judged(again, one.series, CADENCE) == found
+    assert judged(again, fleet.series, CADENCE) == rows
 
 
 @given(numbers)
 def test_no_change_asks_nothing(number):
-    one = case(number)
-    question = impact_query(one.cluster_id, one.after, one.after, one.observed_buckets, one.measured)
+    fleet = case(number)
+    question = impact_query(
+        fleet.cluster_id, fleet.after, fleet.after, fleet.observed_buckets, fleet.measured
+    )
     assert question.requests == question.notes == question.flipped == ()
     assert question.reads == {}
 
 
 @given(numbers)
 def test_a_row_of_one_bucket_is_what_the_verdict_says_of_it(number):
-    one = case(number)
-    question = one.question
-    for ask_, row in zip(question.requests, judged(question, one.series, CADENCE), strict=True):
+    fleet = case(number)
+    question = fleet.question
+    for ask_, row in zip(question.requests, judged(question, fleet.series, CADENCE), strict=True):
         if not ask_.parts:
             assert row.verdict in {ImpactVerdict.NO_DATA, ImpactVerdict.NOT_IDENTIFIABLE}
             assert row.after_throttled_ms is None
@@ -117,25 +121,32 @@ def test_a_row_of_one_bucket_is_what_the_verdict_says_of_it(number):
             continue
         parts = [
             OldBucket(
-                samples=one.series[row.quota_type].get(part.bucket, {}).get(row.broker_id, []),
+                samples=fleet.series[row.quota_type].get(part.bucket, {}).get(row.broker_id, []),
                 limit=part.limit,
             )
             for part in ask_.parts
         ]
-        told = impact(
+        bucket_impact = impact(
             row.quota_type, row.answer, parts, row.after_units, max_gap_ms=CADENCE.max_gap_ms
         )
-        assert (row.verdict, row.bound) == (told.verdict, told.bound)
-        assert row.after_throttled_ms == (told.after and told.after.throttled_ms)
-        assert (row.covered_ms, row.censored_ms) == (told.covered_ms, told.censored_ms)
+        assert (row.verdict, row.bound) == (bucket_impact.verdict, bucket_impact.bound)
+        assert row.after_throttled_ms == (bucket_impact.after and bucket_impact.after.throttled_ms)
+        assert (row.covered_ms, row.censored_ms) == (
+            bucket_impact.covered_ms,
+            bucket_impact.censored_ms,
+        )
 
 
 @given(numbers)
 def test_only_series_that_were_seen_are_read(number):
-    one = case(number)
-    for kind, buckets in one.question.reads.items():
-        assert kind in one.measured
-        assert set(buckets) <= {each for found in one.observed_buckets[kind].values() for each in found}
+    fleet = case(number)
+    for kind, buckets in fleet.question.reads.items():
+        assert kind in fleet.measured
+        assert set(buckets) <= {
+            each
+            for broker_buckets in fleet.observed_buckets[kind].values()
+            for each in broker_buckets
+        }
 
 
 def test_only_the_bucket_that_changes_is_read():
@@ -165,7 +176,7 @@ def test_a_tenant_that_nobody_saw_has_one_row_without_a_broker():
 def test_a_broker_that_did_not_see_a_tenant_has_no_row():
     after = state({ALICE: 100.0})
     question = ask(state({ALICE: 9.0}), after, {"1": [bucket_of("alice")], "2": []})
-    assert [one.broker_id for one in question.requests] == ["1"]
+    assert [request.broker_id for request in question.requests] == ["1"]
 
 
 def test_a_type_without_any_quota_was_not_measured():
@@ -207,43 +218,43 @@ def test_a_limit_that_holds_for_nobody_says_so():
 
 def test_a_limit_that_is_no_number_cannot_be_simulated():
     for odd in (float("nan"), 0.0, -1.0):
-        seen = {"1": [bucket_of("alice")]}
+        buckets = {"1": [bucket_of("alice")]}
         for pair in ((odd, 5.0), (5.0, odd)):
-            (row,) = rows(ask(*(state({ALICE: one}) for one in pair), seen), {})
+            (row,) = rows(ask(*(state({ALICE: limit}) for limit in pair), buckets), {})
             assert (row.verdict, row.why) == (ImpactVerdict.NOT_IDENTIFIABLE, INVALID_LIMIT)
 
 
 def test_a_callback_and_foreign_entities_leave_nothing_to_say():
     before, after = state({ALICE: 100.0}), state({ALICE: 50.0})
-    seen = {"1": [bucket_of("alice")]}
-    (row,) = rows(ask(before, after, seen, callback="com.example.Ours"), {})
+    buckets = {"1": [bucket_of("alice")]}
+    (row,) = rows(ask(before, after, buckets, callback="com.example.Ours"), {})
     assert (row.verdict, row.why) == (ImpactVerdict.NOT_IDENTIFIABLE, CUSTOM_CALLBACK)
     odd = ((("client-id-prefix", "a"),), (("producer_byte_rate", 1.0),))
     foreign = QuotaState(limits=before.limits, foreign_entities=(odd,))
-    (row,) = rows(ask(foreign, after, seen), {})
+    (row,) = rows(ask(foreign, after, buckets), {})
     assert (row.verdict, row.why) == (ImpactVerdict.NOT_IDENTIFIABLE, FOREIGN_ENTITIES)
 
 
 def test_a_foreign_entity_with_another_key_hides_nothing():
     odd = ((("client-id-prefix", "a"),), (("consumer_byte_rate", 1.0),))
     before = QuotaState(limits=state({ALICE: 100.0}).limits, foreign_entities=(odd,))
-    (one,) = ask(before, state({ALICE: 50.0}), {"1": [bucket_of("alice")]}).requests
-    assert one.answer is Identifiability.EXACT
+    (request,) = ask(before, state({ALICE: 50.0}), {"1": [bucket_of("alice")]}).requests
+    assert request.answer is Identifiability.EXACT
 
 
 def test_series_recorded_while_clients_were_counted_otherwise_break_the_history():
     recorded = state({APP: 100.0, ANY_USER: 100.0})  # then ("", "app") held nobody: 6 goes before 7
     before, after = state({APP: 100.0}), state({APP: 50.0})
-    seen = {"1": [bucket_of("", "app")]}
-    assert ask(before, after, seen).requests[0].answer is Identifiability.EXACT
-    (row,) = rows(ask(before, after, seen, recorded=RecordedLimits(states=(recorded,))), {})
+    buckets = {"1": [bucket_of("", "app")]}
+    assert ask(before, after, buckets).requests[0].answer is Identifiability.EXACT
+    (row,) = rows(ask(before, after, buckets, recorded=RecordedLimits(states=(recorded,))), {})
     assert (row.verdict, row.why) == (ImpactVerdict.NOT_IDENTIFIABLE, HISTORY_BREAKS)
 
 
 def test_series_recorded_under_another_number_are_read_and_named():
-    seen = {"1": [bucket_of("alice")]}
-    states = (state({ALICE: one}) for one in (100.0, 50.0))
-    question = ask(*states, seen, recorded=RecordedLimits(states=(state({ALICE: 200.0}),)))
+    buckets = {"1": [bucket_of("alice")]}
+    states = (state({ALICE: limit}) for limit in (100.0, 50.0))
+    question = ask(*states, buckets, recorded=RecordedLimits(states=(state({ALICE: 200.0}),)))
     assert question.requests[0].answer is Identifiability.EXACT
     assert question.notes == (
         "producer_byte_rate: 1 of 1 buckets were recorded under another limit than today's",
@@ -254,9 +265,9 @@ def test_of_several_buckets_that_become_one_the_lowest_limit_of_today_is_told():
     before = state(
         {entity(user="alice", client_id="a"): 10.0, entity(user="alice", client_id="b"): 20.0}
     )
-    seen = {"1": [bucket_of("alice", "a"), bucket_of("alice", "b")]}
-    question = ask(before, state({ALICE: 50.0}), seen)
-    (row,) = [one for one in question.requests if one.bucket == bucket_of("alice")]
+    buckets = {"1": [bucket_of("alice", "a"), bucket_of("alice", "b")]}
+    question = ask(before, state({ALICE: 50.0}), buckets)
+    (row,) = [request for request in question.requests if request.bucket == bucket_of("alice")]
     assert len(row.parts) == 2
     assert (row.before_units, row.after_units) == (10, 50)
 
@@ -279,21 +290,21 @@ def test_tags_that_flip_are_named_though_nobody_is_limited():
 
 
 def test_cases_reach_every_answer():
-    found = [(row.answer, row.verdict) for number in range(300) for row in judged_case(number)]
-    assert {answer for answer, _ in found} == set(Identifiability)
-    assert {verdict for _, verdict in found} == set(ImpactVerdict)
+    results = [(row.answer, row.verdict) for number in range(300) for row in judged_case(number)]
+    assert {answer for answer, _ in results} == set(Identifiability)
+    assert {verdict for _, verdict in results} == set(ImpactVerdict)
 
 
 def judged_case(number):
-    one = case(number)
-    return judged(one.question, one.series, CADENCE)
+    fleet = case(number)
+    return judged(fleet.question, fleet.series, CADENCE)
 
 
 def test_the_last_limit_of_connections_is_told_as_that_of_any_other_key():
-    one = entity(ip="10.0.0.1")
-    before = QuotaState().with_values([(one, Key.CONNECTION_CREATION_RATE, 5.0)])
-    found = impact_query("c1", before, QuotaState(), {}, frozenset(QuotaType))
-    assert found.notes == (
+    subject = entity(ip="10.0.0.1")
+    before = QuotaState().with_values([(subject, Key.CONNECTION_CREATION_RATE, 5.0)])
+    question = impact_query("c1", before, QuotaState(), {}, frozenset(QuotaType))
+    assert question.notes == (
         "no connection_creation_rate is left after this change: brokers stop recording ip",
     )
     assert not impact_query("c1", QuotaState(), before, {}, frozenset(QuotaType)).notes

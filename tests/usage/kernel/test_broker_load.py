@@ -35,8 +35,8 @@ def moment(
 
 
 def load(moments: Sequence[Moment], capacity: int | None, **more: int | bool) -> BrokerLoad:
-    known = [[NOT_RECORDED if number is None else number for number in row] for row in moments]
-    columns = np.array(known, np.int64).reshape(-1, 6).T
+    numbers = [[NOT_RECORDED if number is None else number for number in row] for row in moments]
+    columns = np.array(numbers, np.int64).reshape(-1, 6).T
     names = (
         "dt_ms",
         "served_units",
@@ -52,9 +52,9 @@ def load(moments: Sequence[Moment], capacity: int | None, **more: int | bool) ->
 
 
 def test_load_is_served_over_what_replication_leaves() -> None:
-    found = load([moment(300, replication=200), moment(600, replication=200)], 1_000)
-    assert found.budget_units == 600
-    assert (found.coincident_ppm, found.overload_ms, found.basis) == (
+    broker_load = load([moment(300, replication=200), moment(600, replication=200)], 1_000)
+    assert broker_load.budget_units == 600
+    assert (broker_load.coincident_ppm, broker_load.overload_ms, broker_load.basis) == (
         1_000_000,
         0,
         BudgetBasis.MEASURED,
@@ -62,14 +62,14 @@ def test_load_is_served_over_what_replication_leaves() -> None:
 
 
 def test_the_smallest_budget_of_a_window_counts() -> None:
-    found = load([moment(300, replication=200), moment(300, replication=400)], 1_000)
-    assert found.budget_units == 400
+    broker_load = load([moment(300, replication=200), moment(300, replication=400)], 1_000)
+    assert broker_load.budget_units == 400
 
 
 def test_time_over_the_budget_is_counted() -> None:
-    found = load([moment(801), moment(800), moment(900, dt=500)], 1_000)
-    assert found.overload_ms == 1_000 + 500
-    assert found.coincident_ppm == 2_250_000  # 900 units in half a second
+    broker_load = load([moment(801), moment(800), moment(900, dt=500)], 1_000)
+    assert broker_load.overload_ms == 1_000 + 500
+    assert broker_load.coincident_ppm == 2_250_000  # 900 units in half a second
 
 
 def test_a_thousandth_of_the_time_may_be_above_the_coincident_load() -> None:
@@ -81,8 +81,8 @@ def test_a_thousandth_of_the_time_may_be_above_the_coincident_load() -> None:
 def test_a_factor_of_replicas_stands_for_replication_that_was_not_recorded_and_is_labelled() -> (
     None
 ):
-    found = load([moment(100, replication=None)], 1_000, replication_factor=4)
-    assert (found.budget_units, found.basis) == (200, BudgetBasis.REPLICATION_FACTOR)
+    broker_load = load([moment(100, replication=None)], 1_000, replication_factor=4)
+    assert (broker_load.budget_units, broker_load.basis) == (200, BudgetBasis.REPLICATION_FACTOR)
     mixed = load([moment(100, replication=None), moment(100)], 1_000, replication_factor=4)
     assert mixed.basis is BudgetBasis.REPLICATION_FACTOR
 
@@ -90,11 +90,14 @@ def test_a_factor_of_replicas_stands_for_replication_that_was_not_recorded_and_i
 def test_what_a_broker_gives_is_not_divided_by_the_replicas_but_copied_to_them() -> None:
     """1 GB/s outward, of which 0.8 are usable; 50 MB/s that came in are fetched by two followers."""
     gigabyte, brought = 10**9, 50 * 10**6
-    told = moment(0, replication=None, copied=brought, dt=10_000)
-    found = load([told], gigabyte, replication_factor=3, outward=True)
-    assert (found.budget_units, found.basis) == (700 * 10**6, BudgetBasis.REPLICATION_FACTOR)
-    assert load([told], 10**8, replication_factor=3, outward=True).budget_units == 0
-    alone = load([told], gigabyte, replication_factor=1, outward=True)
+    broker_moment = moment(0, replication=None, copied=brought, dt=10_000)
+    broker_load = load([broker_moment], gigabyte, replication_factor=3, outward=True)
+    assert (broker_load.budget_units, broker_load.basis) == (
+        700 * 10**6,
+        BudgetBasis.REPLICATION_FACTOR,
+    )
+    assert load([broker_moment], 10**8, replication_factor=3, outward=True).budget_units == 0
+    alone = load([broker_moment], gigabyte, replication_factor=1, outward=True)
     assert alone.budget_units == 800 * 10**6
     unknown = load([moment(0, replication=None)], gigabyte, replication_factor=3, outward=True)
     assert (unknown.budget_units, unknown.basis) == (None, BudgetBasis.NO_DATA)
@@ -104,13 +107,13 @@ def test_what_a_broker_gives_is_not_divided_by_the_replicas_but_copied_to_them()
 
 @pytest.mark.parametrize(("capacity", "replication"), [(None, 0), (1_000, None)])
 def test_without_a_capacity_or_any_replication_there_is_no_budget(capacity, replication) -> None:
-    found = load([moment(100, broker=200, replication=replication)], capacity)
-    assert (found.budget_units, found.coincident_ppm, found.basis) == (
+    broker_load = load([moment(100, broker=200, replication=replication)], capacity)
+    assert (broker_load.budget_units, broker_load.coincident_ppm, broker_load.basis) == (
         None,
         None,
         BudgetBasis.NO_DATA,
     )
-    assert found.unattributed_ppm == 500_000
+    assert broker_load.unattributed_ppm == 500_000
 
 
 def test_bytes_that_no_bucket_accounts_for_are_a_share_of_all() -> None:
@@ -120,8 +123,8 @@ def test_bytes_that_no_bucket_accounts_for_are_a_share_of_all() -> None:
 
 
 def test_no_moments_are_no_load() -> None:
-    found = load([], 1_000)
-    assert (found.covered_ms, found.basis) == (0, BudgetBasis.NO_DATA)
+    broker_load = load([], 1_000)
+    assert (broker_load.covered_ms, broker_load.basis) == (0, BudgetBasis.NO_DATA)
 
 
 def test_a_factor_below_one_is_refused() -> None:
@@ -138,10 +141,10 @@ def test_what_no_broker_serves_is_refused() -> None:
 
 @given(st.integers(0, 9 * 10**15), st.integers(1, 300_000), st.integers(0, 9 * 10**12))
 def test_a_load_is_exact_until_it_is_cut(served: int, dt: int, available: int) -> None:
-    (found,) = load_ppm(*(np.array([number]) for number in (served, dt, available)))
+    (result,) = load_ppm(*(np.array([number]) for number in (served, dt, available)))
     rate = served * 1000 // dt
     exact = rate * 1_000_000 // available if available else (MOST_PPM if served else 0)
-    assert found == min(exact, MOST_PPM)
+    assert result == min(exact, MOST_PPM)
 
 
 @given(
@@ -149,7 +152,13 @@ def test_a_load_is_exact_until_it_is_cut(served: int, dt: int, available: int) -
     st.integers(1, 1_000_000),
 )
 def test_a_weighted_percentile_is_not_exceeded_in_so_much_of_the_weight(values, ppm) -> None:
-    found = weighted(*(np.array(column) for column in zip(*values, strict=True)), ppm)
-    whole = sum(weight for _, weight in values)
-    assert sum(weight for value, weight in values if value <= found) * 1_000_000 >= ppm * whole
-    assert sum(weight for value, weight in values if value < found) * 1_000_000 < ppm * whole
+    percentile = weighted(*(np.array(column) for column in zip(*values, strict=True)), ppm)
+    total_weight = sum(weight for _, weight in values)
+    assert (
+        sum(weight for value, weight in values if value <= percentile) * 1_000_000
+        >= ppm * total_weight
+    )
+    assert (
+        sum(weight for value, weight in values if value < percentile) * 1_000_000
+        < ppm * total_weight
+    )

@@ -164,11 +164,11 @@ def test_every_forecast_equals_the_rules_row_by_row(kind, samples, limit, least)
 @given(all_samples, limits, st.integers(1, 1000), st.integers(1, 5_000))
 def test_forecasts_of_consumers_equal_the_rules_row_by_row(samples, limit, permille, least):
     obtained = max(1, limit * permille // 1000)
-    told, expected = (
+    forecast, expected = (
         simulated(QuotaType.FETCH, samples, limit, GAP, least, obtained=obtained)
         for simulated in (simulate, reference.simulate)
     )
-    assert told == expected
+    assert forecast == expected
 
 
 @given(all_samples, limits, st.integers(1, 1000), st.integers(1, 1000))
@@ -184,16 +184,16 @@ def test_who_gets_less_of_a_limit_is_not_throttled_less(samples, limit, first, s
 def test_a_consumer_below_its_limit_is_not_held_back_and_one_above_it_gets_less_until_it_has_caught_up():
     samples = series(90, 90, 120, 60, 60, 20, 90)
     assert simulate(QuotaType.FETCH, samples, 100, GAP, obtained=50).throttled_ms == 5 * 30_000
-    held = waiting(ThrottleModel.BACKLOG, demand_of(columns(samples), GAP), 100, 50).tolist()
-    assert held == [0, 0, 2100, 2400, 2700, 1800, 3000]
+    backlogs = waiting(ThrottleModel.BACKLOG, demand_of(columns(samples), GAP), 100, 50).tolist()
+    assert backlogs == [0, 0, 2100, 2400, 2700, 1800, 3000]
     calm = [row._replace(rate_units=99) for row in samples]
     assert simulate(QuotaType.FETCH, calm, 100, GAP, obtained=50).delayed_units == 0
 
 
 def test_a_backlog_longer_than_the_first_look_is_followed_to_its_end():
     samples = series(1_000, *[45] * 180, 0, 0)
-    held = waiting(ThrottleModel.BACKLOG, demand_of(columns(samples), GAP), 100, 50)
-    assert held[:-2].min() > 0
+    backlogs = waiting(ThrottleModel.BACKLOG, demand_of(columns(samples), GAP), 100, 50)
+    assert backlogs[:-2].min() > 0
     assert simulate(QuotaType.FETCH, samples, 100, GAP, obtained=50) == reference.simulate(
         QuotaType.FETCH, samples, 100, GAP, obtained=50
     )
@@ -208,8 +208,10 @@ def test_what_is_served_equals_the_rules_row_by_row(samples, limit):
 @given(all_samples, limits)
 def test_nothing_is_lost_within_a_session(samples, limit):
     demand = demand_of(columns(samples), 10**9)
-    held = waiting(ThrottleModel.BACKLOG, demand, limit)
-    assert served(demand, limit).sum() + (held[-1] if held.size else 0) == demand.arrived_units
+    backlogs = waiting(ThrottleModel.BACKLOG, demand, limit)
+    assert (
+        served(demand, limit).sum() + (backlogs[-1] if backlogs.size else 0) == demand.arrived_units
+    )
 
 
 @given(st.integers(0, MOST_UNITS), st.integers(1, MAX_UNITS - 1))

@@ -26,26 +26,26 @@ def test_the_powers_are_the_nearest_hundred_thousandths():
 
 
 def test_the_first_round_goes_from_the_peak_to_a_seventh():
-    found = coarse(100_000)
-    assert (len(found), found[:9], found[-1]) == (COARSE, (*POWERS, 50_000), 13_632)
+    limits = coarse(100_000)
+    assert (len(limits), limits[:9], limits[-1]) == (COARSE, (*POWERS, 50_000), 13_632)
     assert coarse(1) == (1,) * COARSE
     assert max(POWERS) * MAX_UNITS < 2**63
 
 
 @given(peaks)
 def test_the_first_round_descends_and_no_step_is_wider_than_a_tenth(peak):
-    found = coarse(peak)
-    assert found[0] == peak
-    for above, below in itertools.pairwise(found):
+    limits = coarse(peak)
+    assert limits[0] == peak
+    for above, below in itertools.pairwise(limits):
         assert below <= above <= below * 1.0906 + 1
 
 
 @given(st.integers(1, 10**12), st.integers(1, 10**12))
 def test_the_second_round_ends_at_what_holds(below, more):
-    found = fine(below, below + more)
-    assert found[-1] == below + more
-    assert below < found[0] <= found[-1]
-    assert list(found) == sorted(found)
+    limits = fine(below, below + more)
+    assert limits[-1] == below + more
+    assert below < limits[0] <= limits[-1]
+    assert list(limits) == sorted(limits)
 
 
 @given(peaks, st.integers(1, 2 * MAX_UNITS))
@@ -53,17 +53,17 @@ def test_the_search_finds_what_a_look_at_every_candidate_finds(peak, least):
     def holds(limit: int) -> bool:
         return limit >= least
 
-    found = smallest(peak, holds)
+    result = smallest(peak, holds)
     first = coarse(peak)
-    kept = [limit for limit in first if holds(limit)]
-    if not kept:
-        assert found == (peak + 1 if holds(peak + 1) else None)
-    elif len(kept) == len(first):
-        assert found == first[-1]
+    passing_limits = [limit for limit in first if holds(limit)]
+    if not passing_limits:
+        assert result == (peak + 1 if holds(peak + 1) else None)
+    elif len(passing_limits) == len(first):
+        assert result == first[-1]
     else:
-        second = fine(first[len(kept)], kept[-1])
-        assert found == min(limit for limit in second if holds(limit))
-        assert least <= found <= least * 1.0101 + 1
+        second = fine(first[len(passing_limits)], passing_limits[-1])
+        assert result == min(limit for limit in second if holds(limit))
+        assert least <= result <= least * 1.0101 + 1
 
 
 @pytest.mark.parametrize(

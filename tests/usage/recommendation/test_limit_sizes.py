@@ -34,18 +34,20 @@ def week(
 ):
     """Rates with a day and noise, five minutes apart."""
     chance = random.Random(seed)
-    found = []
+    samples = []
     for n in range(days * DAY_MS // STEP):
         day = 1 + 0.5 * ((n * STEP % DAY_MS) / DAY_MS > 0.5)
         rate = int(scale * day * chance.lognormvariate(0, 0.3))
-        found.append(Sample(begin + (n + 1) * STEP - 1, STEP, rate, 0, censored))
-    return found
+        samples.append(Sample(begin + (n + 1) * STEP - 1, STEP, rate, 0, censored))
+    return samples
 
 
 def case(*series, **more) -> SizingCase:
-    given_ = {"from_ms": 0, "to_ms": END, "max_gap_ms": GAP, **more}
+    arguments = {"from_ms": 0, "to_ms": END, "max_gap_ms": GAP, **more}
     return SizingCase(
-        kind=QuotaType.PRODUCE, series={str(n): one for n, one in enumerate(series)}, **given_
+        kind=QuotaType.PRODUCE,
+        series={str(n): samples for n, samples in enumerate(series)},
+        **arguments,
     )
 
 
@@ -84,13 +86,13 @@ def test_every_broker_is_simulated_by_itself():
     """Leadership that goes round: each broker is busy a third of the time, and never for the others."""
     rotating = [
         [
-            one._replace(rate_units=one.rate_units if (k // 12) % 3 == n else 0)
-            for k, one in enumerate(week(5))
+            sample._replace(rate_units=sample.rate_units if (k // 12) % 3 == n else 0)
+            for k, sample in enumerate(week(5))
         ]
         for n in range(3)
     ]
     together = recommend(case(*rotating), SILVER)
-    alone = max(recommend(case(one), SILVER).needed for one in rotating)
+    alone = max(recommend(case(series), SILVER).needed for series in rotating)
     assert abs(together.needed - alone) <= alone // 100  # each has candidates of its own
     merged = recommend(case(week(5)), SILVER)  # the largest of the brokers at each moment
     assert together.needed < merged.needed
@@ -98,13 +100,15 @@ def test_every_broker_is_simulated_by_itself():
 
 def test_the_held_out_week_is_never_sized_by(usual):
     wild = [
-        one if one.ts_ms < END - WEEK_MS else one._replace(rate_units=20 * one.rate_units)
-        for one in usual
+        sample
+        if sample.ts_ms < END - WEEK_MS
+        else sample._replace(rate_units=20 * sample.rate_units)
+        for sample in usual
     ]
-    calm, found = recommend(case(usual), SILVER), recommend(case(wild), SILVER)
-    assert (found.target, found.peak) == (calm.target, calm.peak)
-    assert found.advice is Advice.REFUSED
-    assert found.test.share_ppm > 2 * SILVER.share_ppm
+    calm, result = recommend(case(usual), SILVER), recommend(case(wild), SILVER)
+    assert (result.target, result.peak) == (calm.target, calm.peak)
+    assert result.advice is Advice.REFUSED
+    assert result.test.share_ppm > 2 * SILVER.share_ppm
 
 
 @pytest.mark.parametrize(("spikes", "advice"), [(20, Advice.CHANGE), (21, Advice.REFUSED)])
@@ -112,28 +116,29 @@ def test_a_number_may_miss_its_share_by_twice_on_the_week_that_it_had_not_seen(
     usual, advised, spikes, advice
 ):
     """Of 2016 samples of the week, twenty are within twice the half percent of silver."""
-    held_out = [one for one in usual if one.ts_ms >= END - WEEK_MS]
-    spiked = {one.ts_ms for one in held_out[10 : 10 + 3 * spikes : 3]}
+    held_out = [sample for sample in usual if sample.ts_ms >= END - WEEK_MS]
+    spiked = {sample.ts_ms for sample in held_out[10 : 10 + 3 * spikes : 3]}
     series = [
-        one
-        if one.ts_ms < END - WEEK_MS
-        else one._replace(rate_units=advised.target * 19 // 10 if one.ts_ms in spiked else 0)
-        for one in usual
+        sample
+        if sample.ts_ms < END - WEEK_MS
+        else sample._replace(rate_units=advised.target * 19 // 10 if sample.ts_ms in spiked else 0)
+        for sample in usual
     ]
-    found = recommend(case(series), SILVER)
-    assert found.test.share_ppm == -(-spikes * 1_000_000 // 2016)
-    assert found.advice is advice
+    result = recommend(case(series), SILVER)
+    assert result.test.share_ppm == -(-spikes * 1_000_000 // 2016)
+    assert result.advice is advice
 
 
 def test_the_last_week_before_it_counts_by_itself(usual):
     recent = range(END - 2 * WEEK_MS, END - WEEK_MS)
     rising = [
-        one._replace(rate_units=2 * one.rate_units) if one.ts_ms in recent else one for one in usual
+        sample._replace(rate_units=2 * sample.rate_units) if sample.ts_ms in recent else sample
+        for sample in usual
     ]
-    found = recommend(case(rising), BATCH)
+    result = recommend(case(rising), BATCH)
     promise = ThrottlePromise(share_ppm=BATCH.share_ppm)
     diluted = trial(QuotaType.PRODUCE, [rising], 0, END - WEEK_MS, GAP).smallest(promise)
-    assert found.needed == found.worst_week > diluted
+    assert result.needed == result.worst_week > diluted
 
 
 @pytest.mark.parametrize(
@@ -142,14 +147,16 @@ def test_the_last_week_before_it_counts_by_itself(usual):
         pytest.param([], END, id="nobody saw it"),
         pytest.param(week(1, days=13), END, id="not a fortnight"),
         pytest.param(week(1)[::70], END, id="not a hundred samples"),
-        pytest.param([one._replace(rate_units=0) for one in week(1)], END, id="nothing was used"),
+        pytest.param(
+            [sample._replace(rate_units=0) for sample in week(1)], END, id="nothing was used"
+        ),
         pytest.param(week(1), END + WEEK_MS, id="nothing to prove it on"),
     ],
 )
 def test_too_little_evidence_is_said(series, to_ms):
-    found = recommend(case(series, to_ms=to_ms), SILVER)
-    assert found.advice is Advice.INSUFFICIENT
-    assert (found.target, found.train, found.test) == (None, None, None)
+    result = recommend(case(series, to_ms=to_ms), SILVER)
+    assert result.advice is Advice.INSUFFICIENT
+    assert (result.target, result.train, result.test) == (None, None, None)
 
 
 def test_a_stricter_tier_needs_no_less(usual):
@@ -158,19 +165,19 @@ def test_a_stricter_tier_needs_no_less(usual):
 
 
 def test_a_pinned_number_is_only_reported(usual, advised):
-    found = recommend(case(usual, pinned=True, current=1), SILVER)
-    assert (found.advice, found.target) == (Advice.KEEP, advised.target)
+    result = recommend(case(usual, pinned=True, current=1), SILVER)
+    assert (result.advice, result.target) == (Advice.KEEP, advised.target)
 
 
 def test_a_near_enough_limit_is_kept_and_proved(usual, advised):
     current = advised.target * 105 // 100
-    found = recommend(case(usual, current=current), SILVER)
-    assert (found.advice, found.target, found.rules) == (
+    result = recommend(case(usual, current=current), SILVER)
+    assert (result.advice, result.target, result.rules) == (
         Advice.KEEP,
         current,
         (SizingRule.IGNORED,),
     )
-    assert found.train.share_ppm <= SILVER.share_ppm
+    assert result.train.share_ppm <= SILVER.share_ppm
 
 
 # ---- the rules -------------------------------------------------------------------------------
@@ -337,14 +344,14 @@ def test_a_raised_limit_is_neither_taken_back_nor_raised_again_the_day_after():
 @given(st.integers(1, 10**12), st.integers(1, 10**12))
 def test_a_limit_that_is_kept_lies_within_budget_and_ceiling(needed, current):
     tier = replace(PLAIN, ceiling=10**11)
-    found, rules = priced(needed, tier, replace(EMPTY, current=current, budget=10**11), 0)
-    assert found <= 10**11 or SizingRule.CUT in rules
+    target, rules = priced(needed, tier, replace(EMPTY, current=current, budget=10**11), 0)
+    assert target <= 10**11 or SizingRule.CUT in rules
 
 
 @given(st.integers(1, 10**12), st.integers(1, 10**12))
 def test_no_number_breaks_the_budget_unless_a_cut_goes_in_steps(needed, budget):
-    found, rules = priced(needed, PLAIN, replace(EMPTY, budget=budget), 0)
-    assert found <= budget
+    target, rules = priced(needed, PLAIN, replace(EMPTY, budget=budget), 0)
+    assert target <= budget
     assert SizingRule.CUT not in rules
 
 
@@ -392,6 +399,6 @@ def test_a_trial_of_nothing_needs_and_proves_nothing():
 
 def test_a_proof_is_of_the_worst_broker():
     calm = [Sample(n * STEP, STEP, 10, 0, Censored.NO) for n in range(10)]
-    hot = [one._replace(rate_units=20 if n == 3 else 0) for n, one in enumerate(calm)]
-    found = trial(QuotaType.PRODUCE, [calm, hot], 0, END, GAP).proof(10)
-    assert (found.share_ppm, found.max_delay_ms, found.covered_ms) == (100_000, 300_000, 20 * STEP)
+    hot = [sample._replace(rate_units=20 if n == 3 else 0) for n, sample in enumerate(calm)]
+    proof = trial(QuotaType.PRODUCE, [calm, hot], 0, END, GAP).proof(10)
+    assert (proof.share_ppm, proof.max_delay_ms, proof.covered_ms) == (100_000, 300_000, 20 * STEP)

@@ -41,9 +41,9 @@ def test_what_has_no_name_gets_none() -> None:
 
 
 def test_defaults_stay_defaults_and_addresses_stay_addresses() -> None:
-    found = read_canonical(NAMES.source(canonical_text(entity(user="alice", client_id=DEFAULT))))
-    assert found[1] is DEFAULT
-    assert found[0] == NAMES.name("user", "alice")
+    subject = read_canonical(NAMES.source(canonical_text(entity(user="alice", client_id=DEFAULT))))
+    assert subject[1] is DEFAULT
+    assert subject[0] == NAMES.name("user", "alice")
     address = read_canonical(NAMES.source(canonical_text(entity(ip="10.0.0.1"))))[2]
     assert isinstance(address, str)
     assert address.startswith("2001:db8:")
@@ -92,65 +92,69 @@ def test_no_name_is_left_in_a_report(secret: str) -> None:
     assert NAMES.report(report).curves[0].points == report.curves[0].points
 
 
-def _told(report: UsageReport) -> UsageReport:
+def _in_order(report: UsageReport) -> UsageReport:
     """Rows in the order in which they are told: by figures, and where those are equal by names."""
     return replace(
         report,
-        usage=tuple(sorted(report.usage, key=lambda one: (-one.max_rate_units, one.bucket))),
-        noisy=tuple(sorted(report.noisy, key=lambda one: (-one.excess_units, one.bucket))),
-        recommendations=tuple(sorted(report.recommendations, key=lambda one: one.bucket)),
-        evidence=tuple(sorted(report.evidence, key=lambda one: one.cluster_id)),
+        usage=tuple(sorted(report.usage, key=lambda row: (-row.max_rate_units, row.bucket))),
+        noisy=tuple(sorted(report.noisy, key=lambda row: (-row.excess_units, row.bucket))),
+        recommendations=tuple(sorted(report.recommendations, key=lambda row: row.bucket)),
+        evidence=tuple(sorted(report.evidence, key=lambda note: note.cluster_id)),
     )
 
 
 def _report(names: Sequence[str]) -> UsageReport:
     """Six clients of these names, and clusters likewise."""
-    made = whole_report()
+    report = whole_report()
     buckets = [bucket_of(name) for name in names]
-    rows = [replace(SIMULATION.rows[0], bucket=one) for one in buckets]
-    return _told(
+    rows = [replace(SIMULATION.rows[0], bucket=bucket) for bucket in buckets]
+    return _in_order(
         replace(
-            made,
-            evidence=tuple(replace(made.evidence[0], cluster_id=name) for name in names),
+            report,
+            evidence=tuple(replace(report.evidence[0], cluster_id=name) for name in names),
             origins=(),
             simulation=replace(
                 SIMULATION,
-                rows=tuple(sorted(rows, key=lambda one: one.bucket)),
+                rows=tuple(sorted(rows, key=lambda row: row.bucket)),
                 breaches=(),
                 left_out=0,
                 verdicts={rows[0].verdict: 6},
                 unexplained=(),
-                flipped=tuple(("c", QuotaType.FETCH, one) for one in sorted(buckets)),
+                flipped=tuple(("c", QuotaType.FETCH, bucket) for bucket in sorted(buckets)),
             ),
             usage=tuple(
-                replace(made.usage[0], bucket=one, max_rate_units=900 - n // 3, limit_units=1_000)
-                for n, one in enumerate(buckets)
+                replace(
+                    report.usage[0], bucket=bucket, max_rate_units=900 - n // 3, limit_units=1_000
+                )
+                for n, bucket in enumerate(buckets)
             ),
             capacity=(),
-            noisy=tuple(replace(made.noisy[0], bucket=one) for one in buckets),
-            recommendations=tuple(replace(made.recommendations[0], bucket=one) for one in buckets),
-            curves=tuple(replace(made.curves[0], bucket=one) for one in sorted(buckets)),
+            noisy=tuple(replace(report.noisy[0], bucket=bucket) for bucket in buckets),
+            recommendations=tuple(
+                replace(report.recommendations[0], bucket=bucket) for bucket in buckets
+            ),
+            curves=tuple(replace(report.curves[0], bucket=bucket) for bucket in sorted(buckets)),
         )
     )
 
 
 def test_rows_of_equal_figures_stand_in_the_order_of_pseudonyms_which_names_do_not_decide() -> None:
-    found = NAMES.report(_report("abcdef"))
+    report = NAMES.report(_report("abcdef"))
     for rows in (
-        found.usage[:3],
-        found.usage[3:],
-        found.noisy,
-        found.recommendations,
-        found.curves,
+        report.usage[:3],
+        report.usage[3:],
+        report.noisy,
+        report.recommendations,
+        report.curves,
     ):
-        shown = [one.bucket.user for one in rows]
-        assert shown == sorted(shown)
-    assert [one.max_rate_units for one in found.usage] == [900] * 3 + [899] * 3
-    clusters = [one.cluster_id for one in found.evidence]
+        users = [row.bucket.user for row in rows]
+        assert users == sorted(users)
+    assert [row.max_rate_units for row in report.usage] == [900] * 3 + [899] * 3
+    clusters = [note.cluster_id for note in report.evidence]
     assert clusters == sorted(clusters)
-    assert found.simulation is not None
-    shown = [one.bucket.user for one in found.simulation.rows]
-    assert shown == sorted(shown)
-    assert list(found.simulation.flipped) == sorted(found.simulation.flipped)
-    real = [NAMES.name("user", one) for one in "abcdef"]
-    assert shown != real
+    assert report.simulation is not None
+    users = [row.bucket.user for row in report.simulation.rows]
+    assert users == sorted(users)
+    assert list(report.simulation.flipped) == sorted(report.simulation.flipped)
+    real = [NAMES.name("user", name) for name in "abcdef"]
+    assert users != real
