@@ -10,10 +10,10 @@ from aiohttp import web
 from reconciler.kube.api.access import ApiAccess
 
 PLANTED = "t0ken-planted"
-Answering = Callable[["Seen"], Any]
+Answering = Callable[["ReceivedRequest"], Any]
 
 
-class Seen:
+class ReceivedRequest:
     """One request as it came."""
 
     def __init__(self, request: web.Request, body: bytes) -> None:
@@ -45,7 +45,7 @@ class Server:
 
     def __init__(self, answers: Answering) -> None:
         self._answers = answers
-        self.seen: list[Seen] = []
+        self.requests: list[ReceivedRequest] = []
         self._open = asyncio.Event()
 
     async def __aenter__(self) -> Self:
@@ -63,9 +63,9 @@ class Server:
         await self._runner.cleanup()
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
-        seen = Seen(request, await request.read())
-        self.seen.append(seen)
-        answer = self._answers(seen)
+        received_request = ReceivedRequest(request, await request.read())
+        self.requests.append(received_request)
+        answer = self._answers(received_request)
         if answer == "hang":
             await self._open.wait()
             return web.Response(status=500)

@@ -24,17 +24,19 @@ def validator(kind: str) -> Draft202012Validator:
 
 def _closed(node):
     if isinstance(node, dict):
-        made = {key: _closed(value) for key, value in node.items() if not key.startswith("x-")}
-        if "properties" in made:
-            made["additionalProperties"] = False
-        return made
-    return [_closed(one) for one in node] if isinstance(node, list) else node
+        schema = {key: _closed(value) for key, value in node.items() if not key.startswith("x-")}
+        if "properties" in schema:
+            schema["additionalProperties"] = False
+        return schema
+    return [_closed(child) for child in node] if isinstance(node, list) else node
 
 
 def faults(kind: str, status: dict) -> list[str]:
     """What the API server would refuse or drop."""
-    found = [f"{one.json_path}: {one.message[:200]}" for one in validator(kind).iter_errors(status)]
+    messages = [
+        f"{error.json_path}: {error.message[:200]}" for error in validator(kind).iter_errors(status)
+    ]
     for name, by in (("conditions", "type"), ("keys", "key")):
-        names = [one[by] for one in status.get(name, ())]
-        found += [f"{name} has an item twice"] if len(set(names)) < len(names) else []
-    return found
+        names = [item[by] for item in status.get(name, ())]
+        messages += [f"{name} has an item twice"] if len(set(names)) < len(names) else []
+    return messages

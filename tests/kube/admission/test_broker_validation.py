@@ -28,7 +28,7 @@ GOOD = [Alteration(ALICE, (("producer_byte_rate", 1024.0),))]
 BAD = [Alteration(ALICE, (("connection_creation_rate", 5.0),))]
 
 
-class Here:
+class World:
     """A broker, an API server with a QuotaCluster, and a consultant."""
 
     def __init__(self, sandbox: Sandbox) -> None:
@@ -62,47 +62,49 @@ class Here:
         )
 
 
-def story(test: Callable[[Here], Awaitable[None]], settings: SandboxSettings | None = None) -> None:
+def story(
+    test: Callable[[World], Awaitable[None]], settings: SandboxSettings | None = None
+) -> None:
     async def run() -> None:
         async with Sandbox(settings) as sandbox:
-            here = Here(sandbox)
-            async with here.sessions:
-                await test(here)
+            world = World(sandbox)
+            async with world.sessions:
+                await test(world)
 
     asyncio.run(run())
 
 
-async def asked(here: Here, alterations: list[Alteration]) -> Any:
-    cluster = await here.consultant.cluster("prod")
+async def asked(world: World, alterations: list[Alteration]) -> Any:
+    cluster = await world.consultant.cluster("prod")
     assert cluster is not None
-    return await here.consultant.ask(cluster, alterations)
+    return await world.consultant.ask(cluster, alterations)
 
 
 def test_the_broker_is_asked_and_nothing_is_changed() -> None:
-    async def test(here: Here) -> None:
-        verdict = await asked(here, GOOD)
+    async def test(world: World) -> None:
+        verdict = await asked(world, GOOD)
         assert (verdict.source, dict(verdict.rejections), verdict.reason) == ("broker", {}, "")
-        verdict = await asked(here, BAD)
+        verdict = await asked(world, BAD)
         assert isinstance(verdict.rejections[ALICE], Rejected)
-        assert here.sandbox.values() == {}
+        assert world.sandbox.values() == {}
 
     story(test)
 
 
 def test_without_the_right_the_rules_of_its_line_are_asked() -> None:
-    async def test(here: Here) -> None:
+    async def test(world: World) -> None:
         data = {"password": base64.b64encode(b"r").decode()}
         metadata = {
             "name": "login",
             "namespace": "kafka",
             "annotations": {"kafka-quotas.io/quota-cluster": "prod"},
         }
-        here.api.put(SECRETS, {"metadata": metadata, "data": data})
-        verdict = await asked(here, BAD)
+        world.api.put(SECRETS, {"metadata": metadata, "data": data})
+        verdict = await asked(world, BAD)
         assert verdict.source.startswith("sandbox ")
         assert "AlterConfigs" in verdict.reason
         assert ALICE in verdict.rejections
-        assert (await asked(here, GOOD)).rejections == {}
+        assert (await asked(world, GOOD)).rejections == {}
 
     story(
         test,
@@ -115,9 +117,9 @@ def test_without_the_right_the_rules_of_its_line_are_asked() -> None:
 
 
 def test_another_cluster_than_expected_gives_no_verdict() -> None:
-    async def test(here: Here) -> None:
-        here.put(expectedClusterId="x" * 22)
-        verdict = await asked(here, BAD)
+    async def test(world: World) -> None:
+        world.put(expectedClusterId="x" * 22)
+        verdict = await asked(world, BAD)
         assert (verdict.source, dict(verdict.rejections)) == ("none", {})
         assert "Kafka cluster id is not the expected one" in verdict.reason
 
@@ -125,62 +127,62 @@ def test_another_cluster_than_expected_gives_no_verdict() -> None:
 
 
 def test_a_hundred_requests_read_the_cluster_once() -> None:
-    async def test(here: Here) -> None:
+    async def test(world: World) -> None:
         for _ in range(100):
-            await asked(here, GOOD)
-        assert [call for call in here.api.calls if call[0] == "get"] == [
+            await asked(world, GOOD)
+        assert [call for call in world.api.calls if call[0] == "get"] == [
             ("get", "quotaclusters", "", "prod")
         ]
-        here.clock.advance(KEPT_SECONDS)
-        await asked(here, GOOD)
-        assert len(here.api.calls) == 2
+        world.clock.advance(KEPT_SECONDS)
+        await asked(world, GOOD)
+        assert len(world.api.calls) == 2
 
     story(test)
 
 
 def test_names_of_strangers_are_not_kept_for_ever() -> None:
-    async def test(here: Here) -> None:
+    async def test(world: World) -> None:
         for number in range(50):
-            assert await here.consultant.cluster(f"nobody-{number}") is None
-            here.clock.advance(1)
-        assert len(here.consultant._clusters) <= KEPT_SECONDS + 1
+            assert await world.consultant.cluster(f"nobody-{number}") is None
+            world.clock.advance(1)
+        assert len(world.consultant._clusters) <= KEPT_SECONDS + 1
 
     story(test)
 
 
 def test_a_cluster_of_another_operator_or_with_faults_is_not_asked() -> None:
-    async def test(here: Here) -> None:
-        here.put("theirs", operatorClass="other")
+    async def test(world: World) -> None:
+        world.put("theirs", operatorClass="other")
         with pytest.raises(ConfigError, match="another operator"):
-            await here.consultant.cluster("theirs")
-        here.put("sly", properties={"ssl.truststore.location": "/etc/shadow"})
+            await world.consultant.cluster("theirs")
+        world.put("sly", properties={"ssl.truststore.location": "/etc/shadow"})
         with pytest.raises(ConfigError, match="file paths are refused"):
-            await here.consultant.cluster("sly")
+            await world.consultant.cluster("sly")
 
     story(test)
 
 
 def test_a_broker_that_is_away_is_an_error_for_the_caller_to_tell() -> None:
-    async def test(here: Here) -> None:
-        cluster = await here.consultant.cluster("prod")
+    async def test(world: World) -> None:
+        cluster = await world.consultant.cluster("prod")
         assert cluster is not None
-        await here.sandbox.stop(1)
+        await world.sandbox.stop(1)
         with pytest.raises(ClientError):
-            await here.consultant.ask(cluster, GOOD)
+            await world.consultant.ask(cluster, GOOD)
 
     story(test)
 
 
 def test_clusters_of_a_file_need_no_api_server() -> None:
-    async def test(here: Here) -> None:
-        found = LiveBrokerValidator(
-            here.api,
-            here.sessions,
-            clock=here.clock,
+    async def test(world: World) -> None:
+        validator = LiveBrokerValidator(
+            world.api,
+            world.sessions,
+            clock=world.clock,
             from_file={"prod": {"spec": {"bootstrapServers": "b:1"}, "metadata": {"name": "prod"}}},
         )
-        assert await found.cluster("prod") is not None
-        assert await found.cluster("other") is None
-        assert here.api.calls == []
+        assert await validator.cluster("prod") is not None
+        assert await validator.cluster("other") is None
+        assert world.api.calls == []
 
     story(test)

@@ -24,7 +24,7 @@ from tests.kube.reviews import quota, review
 BROKER = ValidationResult(source="broker")
 
 
-class Told:
+class FakeBroker:
     """A broker that says what a test wants."""
 
     def __init__(self, verdict: ValidationResult | Exception = BROKER, **spec: Any) -> None:
@@ -57,103 +57,108 @@ class Told:
         return self._verdict
 
 
-def decided(obj: dict[str, Any], broker: Told | None = None) -> AdmissionDecision:
+def decided(obj: dict[str, Any], broker: FakeBroker | None = None) -> AdmissionDecision:
     request = parse(review(obj))
     assert request.obj is not None
-    return asyncio.run(decide(request.obj, broker or Told()))
+    return asyncio.run(decide(request.obj, broker or FakeBroker()))
 
 
 def refused(obj: dict[str, Any], message: str, source: str = "broker") -> ValidationResult:
     subject = (obj["metadata"]["name"], False, False)
-    said = Rejected(code=42, name="INVALID_REQUEST", message=message)
-    return ValidationResult(source=source, rejections={subject: said})
+    rejection = Rejected(code=42, name="INVALID_REQUEST", message=message)
+    return ValidationResult(source=source, rejections={subject: rejection})
 
 
 def test_what_the_broker_accepts_passes_without_a_word() -> None:
-    broker = Told()
+    broker = FakeBroker()
     assert decided(quota(), broker) == AdmissionDecision()
-    (asked,) = broker.asked
-    assert asked.operations == (("producer_byte_rate", 1048576.0),)
+    (alteration,) = broker.asked
+    assert alteration.operations == (("producer_byte_rate", 1048576.0),)
 
 
 def test_what_the_broker_refuses_is_denied_in_its_own_words_on_one_line() -> None:
     obj = quota()
-    found = decided(obj, Told(refused(obj, "No such\nquota \x1b[31m")))
-    assert found.denied == (
+    decision = decided(obj, FakeBroker(refused(obj, "No such\nquota \x1b[31m")))
+    assert decision.denied == (
         "the broker refuses user=alice: No such quota \\u001b[31m (INVALID_REQUEST)"
     )
 
 
 def test_a_refusal_by_rules_says_whose_rules() -> None:
     obj = quota()
-    found = decided(obj, Told(refused(obj, "too small", "sandbox 4.x")))
-    assert found.denied.startswith("Kafka (sandbox 4.x) refuses user=alice: too small")
+    decision = decided(obj, FakeBroker(refused(obj, "too small", "sandbox 4.x")))
+    assert decision.denied.startswith("Kafka (sandbox 4.x) refuses user=alice: too small")
 
 
 @pytest.mark.parametrize(
-    ("broker", "said"),
+    ("broker", "text"),
     [
-        (Told(RequestTimeout("10.1.2.3 is away", phase="connect")), "it is unreachable"),
-        (Told(AuthenticationError("wrong password of bob")), "it is unreachable"),
+        (FakeBroker(RequestTimeout("10.1.2.3 is away", phase="connect")), "it is unreachable"),
+        (FakeBroker(AuthenticationError("wrong password of bob")), "it is unreachable"),
         (
-            Told(ValidationResult(source="sandbox 4.x", reason="we may not (AlterConfigs)")),
+            FakeBroker(ValidationResult(source="sandbox 4.x", reason="we may not (AlterConfigs)")),
             "because we may not (AlterConfigs); sandbox 4.x accepts it",
         ),
-        (Told(ValidationResult(source="broker", reason="no answer")), "gave no verdict: no answer"),
         (
-            Told(ValidationResult(source="none", reason="it is another one")),
+            FakeBroker(ValidationResult(source="broker", reason="no answer")),
+            "gave no verdict: no answer",
+        ),
+        (
+            FakeBroker(ValidationResult(source="none", reason="it is another one")),
             "because it is another one",
         ),
     ],
 )
-def test_a_check_that_was_skipped_is_a_warning(broker: Told, said: str) -> None:
-    found = decided(quota(), broker)
-    assert found.denied == ""
-    assert any(said in one for one in found.warnings)
-    assert not any("10.1.2.3" in one or "bob" in one for one in found.warnings)
+def test_a_check_that_was_skipped_is_a_warning(broker: FakeBroker, text: str) -> None:
+    decision = decided(quota(), broker)
+    assert decision.denied == ""
+    assert any(text in warning for warning in decision.warnings)
+    assert not any("10.1.2.3" in warning or "bob" in warning for warning in decision.warnings)
 
 
 @pytest.mark.parametrize(
-    ("cluster", "said"),
+    ("cluster", "text"),
     [
         ("missing", "QuotaCluster missing does not exist yet"),
         ("broken", "QuotaCluster broken is invalid"),
     ],
 )
 def test_a_cluster_that_cannot_be_used_is_a_warning_without_its_secrets(
-    cluster: str, said: str
+    cluster: str, text: str
 ) -> None:
-    found = decided(quota(cluster=cluster))
-    assert found.denied == ""
-    assert said in found.warnings[0]
-    assert "10.0.0.1" not in found.warnings[0]
+    decision = decided(quota(cluster=cluster))
+    assert decision.denied == ""
+    assert text in decision.warnings[0]
+    assert "10.0.0.1" not in decision.warnings[0]
 
 
 def test_what_is_not_granted_is_said_and_the_broker_is_not_bothered() -> None:
-    broker = Told(tenants=[{"namespaces": ["others"], "entities": [{"user": {"exact": "bob"}}]}])
-    found = decided(quota(), broker)
-    assert found.denied == ""
-    assert found.warnings[0].startswith("it will not be applied: ")
+    broker = FakeBroker(
+        tenants=[{"namespaces": ["others"], "entities": [{"user": {"exact": "bob"}}]}]
+    )
+    decision = decided(quota(), broker)
+    assert decision.denied == ""
+    assert decision.warnings[0].startswith("it will not be applied: ")
     assert broker.asked == []
 
 
 def test_what_we_cannot_read_is_said_and_left_to_the_api_server() -> None:
-    found = decided(quota(limits={"producerByteRate": 1, "fromTheFuture": 2}))
-    assert found.denied == ""
-    assert found.warnings[0].startswith("it will not be applied: ")
+    decision = decided(quota(limits={"producerByteRate": 1, "fromTheFuture": 2}))
+    assert decision.denied == ""
+    assert decision.warnings[0].startswith("it will not be applied: ")
 
 
 def test_doubtful_rules_are_warned_of() -> None:
     obj = quota(entity={"user": {"name": "User:alice"}})
-    assert any("matches no client" in one for one in decided(obj).warnings)
+    assert any("matches no client" in warning for warning in decided(obj).warnings)
 
 
 def test_warnings_are_few_and_short() -> None:
     cluster = {"ip": {"name": "10.0.0.1"}}
-    long = Told(ValidationResult(source="broker", reason="x" * 5000))
-    found = decided(quota(entity=cluster, limits={"connectionCreationRate": 5}), long)
-    assert len(found.warnings) <= MOST_WARNINGS
-    assert all(len(one) <= LONGEST_WARNING for one in found.warnings)
+    long = FakeBroker(ValidationResult(source="broker", reason="x" * 5000))
+    decision = decided(quota(entity=cluster, limits={"connectionCreationRate": 5}), long)
+    assert len(decision.warnings) <= MOST_WARNINGS
+    assert all(len(warning) <= LONGEST_WARNING for warning in decision.warnings)
 
 
 def test_a_document_without_a_name_yet_is_judged_all_the_same() -> None:
@@ -220,8 +225,8 @@ def selecting(**spec: Any) -> dict[str, Any]:
     return obj
 
 
-def fleet(labels: Any = EUROPE, *verdict: Any) -> Told:
-    broker = Told(*verdict)
+def fleet(labels: Any = EUROPE, *verdict: Any) -> FakeBroker:
+    broker = FakeBroker(*verdict)
     broker.labels = labels
     return broker
 
@@ -230,7 +235,9 @@ def test_every_cluster_that_a_document_selects_is_asked_with_its_own_values() ->
     broker = fleet()
     limits = {"clusterRef": {"name": "eu-2"}, "limits": {"producerByteRate": 4096}}
     assert decided(selecting(clusterLimits=[limits]), broker) == AdmissionDecision()
-    assert sorted(dict(asked.operations)["producer_byte_rate"] for asked in broker.asked) == [
+    assert sorted(
+        dict(alteration.operations)["producer_byte_rate"] for alteration in broker.asked
+    ) == [
         4096.0,
         1048576.0,
     ]

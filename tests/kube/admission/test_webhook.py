@@ -34,7 +34,7 @@ from tests.kube.reviews import quota, review
 from tests.servers.certs import Authority
 
 
-class Told:
+class FakeBroker:
     """A broker that waits for a gate, and then says what a test wants."""
 
     def __init__(self) -> None:
@@ -107,26 +107,26 @@ class Client:
         """The common name that the server shows to a new connection."""
         host, _, port = self._url.removeprefix("https://").rpartition(":")
         _, writer = await asyncio.open_connection(host, int(port), ssl=self._context)
-        shown = writer.get_extra_info("peercert")["subject"]
+        subject = writer.get_extra_info("peercert")["subject"]
         writer.close()
         await writer.wait_closed()
-        return dict(pair for group in shown for pair in group)["commonName"]
+        return dict(pair for group in subject for pair in group)["commonName"]
 
 
 @asynccontextmanager
 async def running(authority: Authority, files: tuple[Path, Path], **options: Any):
-    told = Told()
+    broker = FakeBroker()
     certificate = Certificate(chain=files[0], key=files[1])
     where = address("127.0.0.1:0")
     async with (
-        Webhook(where, certificate, told, **options) as server,
+        Webhook(where, certificate, broker, **options) as server,
         aiohttp.ClientSession() as session,
     ):
         url = f"https://127.0.0.1:{server.port}"
-        yield Client(session, url, authority.client_context()), told, certificate
+        yield Client(session, url, authority.client_context()), broker, certificate
 
 
-Test = Callable[[Client, Told, Certificate], Awaitable[None]]
+Test = Callable[[Client, FakeBroker, Certificate], Awaitable[None]]
 
 
 def story(authority: Authority, files: tuple[Path, Path], test: Test, **options: Any) -> None:
@@ -138,14 +138,14 @@ def story(authority: Authority, files: tuple[Path, Path], test: Test, **options:
 
 
 def test_a_review_is_answered_over_tls(authority: Authority, files: tuple[Path, Path]) -> None:
-    async def test(client: Client, told: Told, _: Certificate) -> None:
+    async def test(client: Client, broker: FakeBroker, _: Certificate) -> None:
         status, body = await client.post(review(quota()))
         assert status == 200
         assert body["response"]["allowed"] is True
         assert body["response"]["uid"] == review(quota())["request"]["uid"]
-        assert told.asked == 1
+        assert broker.asked == 1
         status, body = await client.post(review(quota(), operation="DELETE"))
-        assert (status, body["response"]["allowed"], told.asked) == (200, True, 1)
+        assert (status, body["response"]["allowed"], broker.asked) == (200, True, 1)
 
     story(authority, files, test)
 
@@ -165,15 +165,15 @@ def test_a_review_is_answered_over_tls(authority: Authority, files: tuple[Path, 
 def test_nonsense_is_a_bad_request(
     authority: Authority, files: tuple[Path, Path], body: bytes
 ) -> None:
-    async def test(client: Client, told: Told, _: Certificate) -> None:
+    async def test(client: Client, broker: FakeBroker, _: Certificate) -> None:
         assert (await client.post(body))[0] == 400
-        assert told.asked == 0
+        assert broker.asked == 0
 
     story(authority, files, test)
 
 
 def test_a_body_beyond_measure_is_not_read(authority: Authority, files: tuple[Path, Path]) -> None:
-    async def test(client: Client, told: Told, _: Certificate) -> None:
+    async def test(client: Client, broker: FakeBroker, _: Certificate) -> None:
         assert (await client.post(b" " * (LARGEST_BODY + 1)))[0] == 413
         assert (await client.post(review(quota(), padding="x" * (2**19))))[0] == 200
 
@@ -185,18 +185,18 @@ def test_bodies_that_are_too_many_together_are_not_read(
 ) -> None:
     monkeypatch.setattr(webhook, "MOST_BYTES", 100_000)
 
-    async def test(client: Client, told: Told, _: Certificate) -> None:
-        told.gate.clear()
+    async def test(client: Client, broker: FakeBroker, _: Certificate) -> None:
+        broker.gate.clear()
         large = review(quota(), padding="x" * 60_000)
         first = asyncio.ensure_future(client.post(large))
-        await told.asked_for(1)
+        await broker.asked_for(1)
         status, words = await client.post(large)
         assert (status, words) == (503, "too many requests are under way\n")
-        assert (await asyncio.gather(first, release(told)))[0][0] == 200
+        assert (await asyncio.gather(first, release(broker)))[0][0] == 200
         assert (await client.post(large))[0] == 200
 
-    async def release(told: Told) -> None:
-        told.gate.set()
+    async def release(broker: FakeBroker) -> None:
+        broker.gate.set()
 
     story(authority, files, test)
 
@@ -204,7 +204,7 @@ def test_bodies_that_are_too_many_together_are_not_read(
 def test_a_body_that_does_not_come_ends_the_connection(
     authority: Authority, files: tuple[Path, Path]
 ) -> None:
-    async def test(client: Client, told: Told, _: Certificate) -> None:
+    async def test(client: Client, broker: FakeBroker, _: Certificate) -> None:
         reader, writer = await client.connected()
         writer.write(b"POST /validate HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{")
         assert (await reader.read()).startswith(b"HTTP/1.1 408")
@@ -217,7 +217,7 @@ def test_a_body_that_does_not_come_ends_the_connection(
 def test_a_connection_that_sends_no_request_is_closed(
     authority: Authority, files: tuple[Path, Path], begin: bytes
 ) -> None:
-    async def test(client: Client, told: Told, _: Certificate) -> None:
+    async def test(client: Client, broker: FakeBroker, _: Certificate) -> None:
         reader, writer = await client.connected()
         writer.write(begin)
         assert await reader.read() == b""
@@ -232,11 +232,11 @@ def test_a_connection_too_many_is_hung_up_on(
 ) -> None:
     monkeypatch.setattr(webhook, "MOST_CONNECTIONS", 2)
 
-    async def test(client: Client, told: Told, _: Certificate) -> None:
-        kept = [await client.connected() for _ in range(2)]
+    async def test(client: Client, broker: FakeBroker, _: Certificate) -> None:
+        connections = [await client.connected() for _ in range(2)]
         with pytest.raises((aiohttp.ClientError, OSError)):
             await client.post(review(quota()))
-        for _, writer in kept:
+        for _, writer in connections:
             writer.close()
             await writer.wait_closed()
 
@@ -247,13 +247,13 @@ def test_only_callers_of_the_authority_are_talked_to_where_one_is_named(
     authority: Authority, files: tuple[Path, Path], tmp_path: Path
 ) -> None:
     callers = Authority.make(tmp_path / "callers")
-    known = callers.client("kube-apiserver")
+    caller = callers.client("kube-apiserver")
     strangers = Authority.make(tmp_path / "strangers").client("kube-apiserver")
 
     async def run() -> None:
         certificate = Certificate(chain=files[0], key=files[1], client_ca=callers.certificate_file)
-        async with Webhook(address("127.0.0.1:0"), certificate, Told()) as server:
-            for identity, answered in ((known, True), (None, False), (strangers, False)):
+        async with Webhook(address("127.0.0.1:0"), certificate, FakeBroker()) as server:
+            for identity, answered in ((caller, True), (None, False), (strangers, False)):
                 async with aiohttp.ClientSession() as session:
                     context = authority.client_context(identity)
                     client = Client(session, f"https://127.0.0.1:{server.port}", context)
@@ -281,7 +281,7 @@ def test_authorities_of_callers_that_are_none_are_told_at_the_start(
 def test_other_paths_and_methods_are_not_served(
     authority: Authority, files: tuple[Path, Path]
 ) -> None:
-    async def test(client: Client, told: Told, _: Certificate) -> None:
+    async def test(client: Client, broker: FakeBroker, _: Certificate) -> None:
         assert (await client.post(review(quota()), "/"))[0] == 404
         assert (await client.post(review(quota()), "/validate/x"))[0] == 404
 
@@ -291,8 +291,8 @@ def test_other_paths_and_methods_are_not_served(
 def test_a_broker_that_hangs_costs_the_budget_and_a_warning(
     authority: Authority, files: tuple[Path, Path]
 ) -> None:
-    async def test(client: Client, told: Told, _: Certificate) -> None:
-        told.gate.clear()
+    async def test(client: Client, broker: FakeBroker, _: Certificate) -> None:
+        broker.gate.clear()
         _, body = await client.post(review(quota()))
         assert body["response"]["allowed"] is True
         assert "did not validate this in time" in body["response"]["warnings"][0]
@@ -303,8 +303,8 @@ def test_a_broker_that_hangs_costs_the_budget_and_a_warning(
 def test_a_fault_of_ours_is_a_warning_and_stands_in_the_log(
     authority: Authority, files: tuple[Path, Path], caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def test(client: Client, told: Told, _: Certificate) -> None:
-        told.error = ZeroDivisionError("planted")
+    async def test(client: Client, broker: FakeBroker, _: Certificate) -> None:
+        broker.error = ZeroDivisionError("planted")
         _, body = await client.post(review(quota()))
         assert body["response"]["allowed"] is True
         assert "internal error of the operator" in body["response"]["warnings"][0]
@@ -319,13 +319,13 @@ def test_a_flood_is_let_through_unasked(
 ) -> None:
     monkeypatch.setattr(webhook, "AT_ONCE", 2)
 
-    async def test(client: Client, told: Told, _: Certificate) -> None:
-        told.gate.clear()
+    async def test(client: Client, broker: FakeBroker, _: Certificate) -> None:
+        broker.gate.clear()
         waiting = [asyncio.ensure_future(client.post(review(quota()))) for _ in range(2)]
-        await told.asked_for(2)
+        await broker.asked_for(2)
         _, body = await client.post(review(quota()))
         assert "too many requests" in body["response"]["warnings"][0]
-        told.gate.set()
+        broker.gate.set()
         answers = await asyncio.gather(*waiting)
         assert all(body["response"] == answers[0][1]["response"] for _, body in answers)
         assert "warnings" not in answers[0][1]["response"]
@@ -336,7 +336,7 @@ def test_a_flood_is_let_through_unasked(
 def test_a_renewed_certificate_is_shown_without_a_restart(
     authority: Authority, files: tuple[Path, Path]
 ) -> None:
-    async def test(client: Client, told: Told, certificate: Certificate) -> None:
+    async def test(client: Client, broker: FakeBroker, certificate: Certificate) -> None:
         assert await client.subject() == "first"
         assert not certificate.renewed()
         placed(authority, files[0].parent, "second")
@@ -350,7 +350,7 @@ def test_a_renewed_certificate_is_shown_without_a_restart(
 def test_half_a_pair_leaves_the_old_certificate_in_use_until_the_other_half_comes(
     authority: Authority, files: tuple[Path, Path]
 ) -> None:
-    async def test(client: Client, told: Told, certificate: Certificate) -> None:
+    async def test(client: Client, broker: FakeBroker, certificate: Certificate) -> None:
         identity = authority.server("second")
         shutil.copy(identity.certificate, files[0])
         assert not certificate.renewed()
@@ -372,10 +372,10 @@ def test_files_that_are_no_certificate_are_told_at_the_start(tmp_path: Path) -> 
 
 
 def test_an_address_that_is_taken_is_told(authority: Authority, files: tuple[Path, Path]) -> None:
-    async def test(client: Client, told: Told, certificate: Certificate) -> None:
+    async def test(client: Client, broker: FakeBroker, certificate: Certificate) -> None:
         port = client._url.rpartition(":")[2]
         with pytest.raises(ConfigError, match="cannot listen"):
-            async with Webhook(address(f"127.0.0.1:{port}"), certificate, told):
+            async with Webhook(address(f"127.0.0.1:{port}"), certificate, broker):
                 pass
 
     story(authority, files, test)

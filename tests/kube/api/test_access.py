@@ -41,17 +41,21 @@ def kubeconfig(path: Path, *, server: str = "http://127.0.0.1:1", **user: Any) -
 
 def loaded(*args: Any, **options: Any) -> tuple[access.ApiAccess, str]:
     async def story() -> tuple[access.ApiAccess, str]:
-        found = await access.load(*args, **options)
-        return found, await found.authorization()
+        api_access = await access.load(*args, **options)
+        return api_access, await api_access.authorization()
 
     return asyncio.run(story())
 
 
 def test_a_named_kubeconfig_gives_server_token_and_namespace(tmp_path: Path) -> None:
-    found, authorization = loaded(kubeconfig(tmp_path / "k", token=PLANTED))
-    assert (found.host, found.namespace, found.tls) == ("http://127.0.0.1:1", "kafka", None)
+    api_access, authorization = loaded(kubeconfig(tmp_path / "k", token=PLANTED))
+    assert (api_access.host, api_access.namespace, api_access.tls) == (
+        "http://127.0.0.1:1",
+        "kafka",
+        None,
+    )
     assert authorization == f"Bearer {PLANTED}"
-    assert PLANTED not in repr(found)
+    assert PLANTED not in repr(api_access)
 
 
 def test_the_variable_is_looked_at_before_the_home_folder(
@@ -96,9 +100,9 @@ def test_in_a_pod_the_service_account_counts_and_no_home_folder(
 ) -> None:
     kubeconfig(tmp_path / "home" / ".kube" / "config")
     folder = pod(tmp_path / "pod", monkeypatch, authority)
-    found, authorization = loaded(pod_folder=folder)
-    assert (found.host, found.namespace) == ("https://[fd00::1]:443", "quotas")
-    assert found.tls is not None
+    api_access, authorization = loaded(pod_folder=folder)
+    assert (api_access.host, api_access.namespace) == ("https://[fd00::1]:443", "quotas")
+    assert api_access.tls is not None
     assert authorization.lower() == f"bearer {PLANTED}"
 
 
@@ -108,10 +112,10 @@ def test_a_token_that_the_kubelet_replaced_is_read_anew(
     folder = pod(tmp_path / "pod", monkeypatch, authority)
 
     async def story() -> str:
-        found = await access.load(pod_folder=folder)
+        api_access = await access.load(pod_folder=folder)
         (folder / "token").write_text("second", "utf-8")
-        assert found.again is not None
-        return await (await found.again()).authorization()
+        assert api_access.again is not None
+        return await (await api_access.again()).authorization()
 
     assert asyncio.run(story()).lower() == "bearer second"
 
@@ -124,17 +128,17 @@ def test_a_session_uses_the_new_token_and_notices_when_there_is_none(
     following.write_text(f"{PLANTED[::-1]}\n", "utf-8")
 
     async def story() -> list[str]:
-        found = await access.load(pod_folder=folder)
-        tokens = [await found.authorization(), await found.authorization()]
+        api_access = await access.load(pod_folder=folder)
+        tokens = [await api_access.authorization(), await api_access.authorization()]
         # As the kubelet does it: the name gets another file, of the same size.
         following.rename(folder / "token")
-        tokens.append(await found.authorization())
+        tokens.append(await api_access.authorization())
         (folder / "token").unlink()
         for _ in range(2):
             with pytest.raises(ConfigError, match="the service account token cannot be read"):
-                _ = await found.authorization()
+                _ = await api_access.authorization()
         (folder / "token").write_text("third", "utf-8")
-        return [*tokens, await found.authorization()]
+        return [*tokens, await api_access.authorization()]
 
     tokens = asyncio.run(story())
     assert tokens == [f"Bearer {token}" for token in (PLANTED, PLANTED, PLANTED[::-1], "third")]

@@ -31,56 +31,56 @@ SECOND = "second"
 
 
 def one_after_the_other(*answers: Any) -> Callable[[object], Any]:
-    left = iter(answers)
-    return lambda _: next(left)
+    iterator = iter(answers)
+    return lambda _: next(iterator)
 
 
-class Session:
+class World:
     """What a test needs around an `KubernetesApi`."""
 
     def __init__(
-        self, server: Server, api: KubernetesApi, clock: FakeClock, told: list[Any]
+        self, server: Server, api: KubernetesApi, clock: FakeClock, reports: list[Any]
     ) -> None:
-        self.server, self.api, self.clock, self.told = server, api, clock, told
+        self.server, self.api, self.clock, self.reports = server, api, clock, reports
 
 
 @asynccontextmanager
-async def session(answers: Callable[[Any], Any], *, again: Any = None, **options: Any):
-    told: list[Any] = []
+async def world_with(answers: Callable[[Any], Any], *, again: Any = None, **options: Any):
+    reports: list[Any] = []
     clock = FakeClock()
     async with Server(answers) as server:
         access = server.access(again=None if again is None else again(server))
         api = KubernetesApi(
-            access, clock=clock, on_request=lambda *one: told.append(one), **options
+            access, clock=clock, on_request=lambda *report: reports.append(report), **options
         )
         async with api:
-            yield Session(server, api, clock, told)
+            yield World(server, api, clock, reports)
 
 
 def test_an_object_is_asked_for_by_group_version_namespace_and_name() -> None:
     async def story() -> None:
-        async with session(lambda _: QUOTA) as here:
-            found = await here.api.get(resource_paths.CLIENT_QUOTAS, "n", "a")
-            await here.api.get(resource_paths.QUOTA_CLUSTERS, None, "prod")
-            await here.api.get(resource_paths.SECRETS, "kafka", "login")
-        assert found["metadata"]["name"] == "a"
-        assert [one.path for one in here.server.seen] == [
+        async with world_with(lambda _: QUOTA) as world:
+            obj = await world.api.get(resource_paths.CLIENT_QUOTAS, "n", "a")
+            await world.api.get(resource_paths.QUOTA_CLUSTERS, None, "prod")
+            await world.api.get(resource_paths.SECRETS, "kafka", "login")
+        assert obj["metadata"]["name"] == "a"
+        assert [request.path for request in world.server.requests] == [
             "/apis/kafka-quotas.io/v1alpha1/namespaces/n/clientquotas/a",
             "/apis/kafka-quotas.io/v1alpha1/quotaclusters/prod",
             "/api/v1/namespaces/kafka/secrets/login",
         ]
-        assert here.server.seen[0].headers["Authorization"] == "Bearer t0ken-planted"
-        assert here.told[0] == ("get", "clientquotas", "200")
+        assert world.server.requests[0].headers["Authorization"] == "Bearer t0ken-planted"
+        assert world.reports[0] == ("get", "clientquotas", "200")
 
     asyncio.run(story())
 
 
 def test_a_name_cannot_leave_its_place_in_the_path() -> None:
     async def story() -> None:
-        async with session(lambda _: QUOTA) as here:
-            await here.api.get(resource_paths.CLIENT_QUOTAS, "n", "../../secrets/x?y=1#z%2e")
-        (seen,) = here.server.seen
-        assert seen.path.endswith("/clientquotas/..%2F..%2Fsecrets%2Fx%3Fy%3D1%23z%252e")
+        async with world_with(lambda _: QUOTA) as world:
+            await world.api.get(resource_paths.CLIENT_QUOTAS, "n", "../../secrets/x?y=1#z%2e")
+        (request,) = world.server.requests
+        assert request.path.endswith("/clientquotas/..%2F..%2Fsecrets%2Fx%3Fy%3D1%23z%252e")
 
     asyncio.run(story())
 
@@ -92,12 +92,12 @@ def test_a_listing_follows_its_pages_and_drops_managed_fields() -> None:
     }
 
     async def story() -> None:
-        async with session(lambda seen: pages[seen.query.get("continue", "")]) as here:
-            listing = await here.api.list(resource_paths.CLIENT_QUOTAS, limit=1, labels="a=b")
+        async with world_with(lambda request: pages[request.query.get("continue", "")]) as world:
+            listing = await world.api.list(resource_paths.CLIENT_QUOTAS, limit=1, labels="a=b")
         assert len(listing.items) == 3
         assert listing.resource_version == "5"
-        assert all("managedFields" not in one["metadata"] for one in listing.items)
-        assert [one.query for one in here.server.seen] == [
+        assert all("managedFields" not in obj["metadata"] for obj in listing.items)
+        assert [request.query for request in world.server.requests] == [
             {"limit": "1", "labelSelector": "a=b"},
             {"limit": "1", "labelSelector": "a=b", "continue": "next"},
         ]
@@ -110,17 +110,21 @@ def test_a_page_that_is_too_large_is_asked_for_again_with_fewer_objects() -> Non
     large = {"metadata": {"name": "a", "annotations": {"x": "y" * 250_000}}}
 
     async def story() -> None:
-        def answer(seen: Any) -> Any:
-            first = int(seen.query.get("continue", "0"))
-            last = min(first + int(seen.query["limit"]), 300)
+        def answer(request: Any) -> Any:
+            first = int(request.query.get("continue", "0"))
+            last = min(first + int(request.query["limit"]), 300)
             more = {"continue": str(last)} if last < 300 else {}
             return {"items": [large] * (last - first), "metadata": {"resourceVersion": "5", **more}}
 
-        async with session(answer) as here:
-            listing = await here.api.list(resource_paths.CLIENT_QUOTAS, limit=250, keep=stripped)
+        async with world_with(answer) as world:
+            listing = await world.api.list(resource_paths.CLIENT_QUOTAS, limit=250, keep=stripped)
         assert len(listing.items) == 300
-        assert {str(one) for one in listing.items} == {"{'metadata': {'name': 'a'}}"}
-        assert [one.query["limit"] for one in here.server.seen][:3] == ["250", "62", "15"]
+        assert {str(obj) for obj in listing.items} == {"{'metadata': {'name': 'a'}}"}
+        assert [request.query["limit"] for request in world.server.requests][:3] == [
+            "250",
+            "62",
+            "15",
+        ]
 
     asyncio.run(story())
 
@@ -136,11 +140,11 @@ def test_a_listing_of_an_object_that_is_nested_too_deep_is_an_error_but_for_its_
         fields = {"metadata": {"name": "a", "managedFields": nest}}
         deep = {"metadata": {"name": "a"}, "spec": {"limits": nest}}
         answers = (listing(fields), listing(deep))
-        async with session(one_after_the_other(*answers)) as made:
-            objects = await made.api.list(resource_paths.CLIENT_QUOTAS)
+        async with world_with(one_after_the_other(*answers)) as world:
+            objects = await world.api.list(resource_paths.CLIENT_QUOTAS)
             assert objects.items == ({"metadata": {"name": "a"}},)
             with pytest.raises(KubernetesError, match="nested more than 200 levels deep"):
-                _ = await made.api.list(resource_paths.CLIENT_QUOTAS)
+                _ = await world.api.list(resource_paths.CLIENT_QUOTAS)
 
     def listing(item: dict[str, Any]) -> dict[str, Any]:
         return {"metadata": {"resourceVersion": "9"}, "items": [item]}
@@ -154,8 +158,8 @@ def test_a_listing_whose_token_is_too_old_begins_anew_and_keeps_nothing_of_the_f
 
     async def story() -> None:
         answers = one_after_the_other(first, status(410, "Expired", "too old"), second)
-        async with session(answers) as here:
-            listing = await here.api.list(resource_paths.CLIENT_QUOTAS)
+        async with world_with(answers) as world:
+            listing = await world.api.list(resource_paths.CLIENT_QUOTAS)
         assert listing.items == ()
         assert listing.resource_version == "9"
 
@@ -166,12 +170,12 @@ def test_a_listing_that_never_ends_in_time_is_an_error_not_a_part() -> None:
     first = {"items": [QUOTA], "metadata": {"continue": "old"}}
 
     async def story() -> None:
-        def answer(seen: Any) -> Any:
-            return status(410, "Expired") if "continue" in seen.query else first
+        def answer(request: Any) -> Any:
+            return status(410, "Expired") if "continue" in request.query else first
 
-        async with session(answer) as here:
+        async with world_with(answer) as world:
             with pytest.raises(Gone):
-                await here.api.list(resource_paths.CLIENT_QUOTAS)
+                await world.api.list(resource_paths.CLIENT_QUOTAS)
 
     asyncio.run(story())
 
@@ -179,9 +183,9 @@ def test_a_listing_that_never_ends_in_time_is_an_error_not_a_part() -> None:
 @pytest.mark.parametrize("page", [{}, {"items": {}, "metadata": {}}, {"items": [], "metadata": 1}])
 def test_what_is_no_listing_is_not_taken_for_an_empty_one(page: Any) -> None:
     async def story() -> None:
-        async with session(lambda _: page) as here:
+        async with world_with(lambda _: page) as world:
             with pytest.raises(KubernetesError, match="no listing"):
-                await here.api.list(resource_paths.CLIENT_QUOTAS)
+                await world.api.list(resource_paths.CLIENT_QUOTAS)
 
     asyncio.run(story())
 
@@ -202,13 +206,13 @@ def test_a_refusal_is_an_error_of_its_kind_with_the_servers_words(
     code: int, reason: str, kind: type[KubernetesError]
 ) -> None:
     async def story() -> None:
-        async with session(lambda _: status(code, reason, "because\nof this")) as here:
+        async with world_with(lambda _: status(code, reason, "because\nof this")) as world:
             with pytest.raises(KubernetesError) as caught:
-                await here.api.get(resource_paths.CLIENT_QUOTAS, "n", "a")
+                await world.api.get(resource_paths.CLIENT_QUOTAS, "n", "a")
         assert type(caught.value) is kind
         assert (caught.value.status, caught.value.reason) == (code, reason)
         assert str(caught.value) == "get clientquotas n/a: because of this"
-        assert len(here.server.seen) == 1
+        assert len(world.server.requests) == 1
 
     asyncio.run(story())
 
@@ -216,9 +220,9 @@ def test_a_refusal_is_an_error_of_its_kind_with_the_servers_words(
 def test_a_proxys_page_is_never_quoted() -> None:
     async def story() -> None:
         page = web.Response(status=403, text="<html>Bearer t0ken-planted</html>")
-        async with session(lambda _: page) as here:
+        async with world_with(lambda _: page) as world:
             with pytest.raises(Forbidden) as caught:
-                await here.api.get(resource_paths.SECRETS, "n", "a")
+                await world.api.get(resource_paths.SECRETS, "n", "a")
         assert str(caught.value) == "get secrets n/a: the API server answered 403"
 
     asyncio.run(story())
@@ -230,10 +234,10 @@ def test_a_busy_server_is_asked_again_after_as_long_as_it_says(code: int) -> Non
         answers = one_after_the_other(
             status(code, "TooManyRequests", **{"Retry-After": "3"}), status(code, "x"), QUOTA
         )
-        async with session(answers) as here:
-            await here.api.get(resource_paths.CLIENT_QUOTAS, "n", "a")
-        assert here.clock.slept == [3.0, 0.5]
-        assert [one[2] for one in here.told] == [str(code), str(code), "200"]
+        async with world_with(answers) as world:
+            await world.api.get(resource_paths.CLIENT_QUOTAS, "n", "a")
+        assert world.clock.slept == [3.0, 0.5]
+        assert [report[2] for report in world.reports] == [str(code), str(code), "200"]
 
     asyncio.run(story())
 
@@ -241,20 +245,22 @@ def test_a_busy_server_is_asked_again_after_as_long_as_it_says(code: int) -> Non
 def test_a_server_cannot_make_us_wait_for_long() -> None:
     async def story() -> None:
         answers = one_after_the_other(status(429, "x", **{"Retry-After": "86400"}), QUOTA)
-        async with session(answers) as here:
-            await here.api.get(resource_paths.CLIENT_QUOTAS, "n", "a")
-        assert here.clock.slept == [10.0]
+        async with world_with(answers) as world:
+            await world.api.get(resource_paths.CLIENT_QUOTAS, "n", "a")
+        assert world.clock.slept == [10.0]
 
     asyncio.run(story())
 
 
 def test_patience_ends() -> None:
     async def story() -> None:
-        async with session(lambda _: status(503, "x"), patience=RequestTimeouts(tries=3)) as here:
+        async with world_with(
+            lambda _: status(503, "x"), patience=RequestTimeouts(tries=3)
+        ) as world:
             with pytest.raises(KubernetesUnavailable) as caught:
-                await here.api.get(resource_paths.CLIENT_QUOTAS, "n", "a")
+                await world.api.get(resource_paths.CLIENT_QUOTAS, "n", "a")
         assert caught.value.retriable
-        assert len(here.server.seen) == 3
+        assert len(world.server.requests) == 3
 
     asyncio.run(story())
 
@@ -262,40 +268,40 @@ def test_patience_ends() -> None:
 def test_a_hanging_server_costs_the_time_of_a_try_and_no_more() -> None:
     async def story() -> None:
         patience = RequestTimeouts(seconds=0.05, tries=2)
-        async with session(lambda _: "hang", patience=patience) as here:
+        async with world_with(lambda _: "hang", patience=patience) as world:
             with pytest.raises(KubernetesUnavailable, match=r"no answer within 0\.05 s"):
-                await here.api.get(resource_paths.CLIENT_QUOTAS, "n", "a")
-        assert here.told == [("get", "clientquotas", "timeout")] * 2
+                await world.api.get(resource_paths.CLIENT_QUOTAS, "n", "a")
+        assert world.reports == [("get", "clientquotas", "timeout")] * 2
 
     asyncio.run(story())
 
 
 def test_a_server_that_is_not_there_is_told_as_such() -> None:
     async def story() -> None:
-        async with session(lambda _: QUOTA) as here:
-            await here.server.__aexit__()
+        async with world_with(lambda _: QUOTA) as world:
+            await world.server.__aexit__()
             with pytest.raises(KubernetesUnavailable, match="no answer: "):
-                await here.api.get(resource_paths.CLIENT_QUOTAS, "n", "a")
-        assert here.told[-1] == ("get", "clientquotas", "unreachable")
+                await world.api.get(resource_paths.CLIENT_QUOTAS, "n", "a")
+        assert world.reports[-1] == ("get", "clientquotas", "unreachable")
 
     asyncio.run(story())
 
 
 def test_a_creation_that_may_have_been_carried_out_is_not_repeated() -> None:
     async def story() -> None:
-        async with session(lambda _: status(504, "Timeout")) as here:
+        async with world_with(lambda _: status(504, "Timeout")) as world:
             with pytest.raises(KubernetesUnavailable):
-                await here.api.create(resource_paths.CONFIG_MAPS, "n", {"metadata": {"name": "a"}})
-        assert len(here.server.seen) == 1
+                await world.api.create(resource_paths.CONFIG_MAPS, "n", {"metadata": {"name": "a"}})
+        assert len(world.server.requests) == 1
 
     asyncio.run(story())
 
 
 def test_a_creation_that_was_turned_away_unread_is_repeated() -> None:
     async def story() -> None:
-        async with session(one_after_the_other(status(429, "x"), {})) as here:
-            await here.api.create(resource_paths.CONFIG_MAPS, "n", {"metadata": {"name": "a"}})
-        assert [one.method for one in here.server.seen] == ["POST", "POST"]
+        async with world_with(one_after_the_other(status(429, "x"), {})) as world:
+            await world.api.create(resource_paths.CONFIG_MAPS, "n", {"metadata": {"name": "a"}})
+        assert [request.method for request in world.server.requests] == ["POST", "POST"]
 
     asyncio.run(story())
 
@@ -303,46 +309,46 @@ def test_a_creation_that_was_turned_away_unread_is_repeated() -> None:
 @pytest.mark.parametrize(("first", "tries"), [("test", 4), ("add", 1)])
 def test_only_a_patch_that_tests_first_is_repeated(first: str, tries: int) -> None:
     async def story() -> None:
-        async with session(lambda _: status(500, "x")) as here:
+        async with world_with(lambda _: status(500, "x")) as world:
             with pytest.raises(KubernetesUnavailable):
-                await here.api.patch_json(
+                await world.api.patch_json(
                     resource_paths.CLIENT_QUOTAS,
                     "n",
                     "a",
                     [{"op": first, "path": "/x", "value": 1}],
                 )
-        assert len(here.server.seen) == tries
-        assert here.server.seen[0].headers["Content-Type"] == "application/json-patch+json"
+        assert len(world.server.requests) == tries
+        assert world.server.requests[0].headers["Content-Type"] == "application/json-patch+json"
 
     asyncio.run(story())
 
 
 def test_nothing_is_replaced_blindly() -> None:
     async def story() -> None:
-        async with session(lambda _: {}) as here:
+        async with world_with(lambda _: {}) as world:
             with pytest.raises(ValueError, match="resourceVersion"):
-                await here.api.replace(resource_paths.CONFIG_MAPS, "n", "a", {"metadata": {}})
-            await here.api.replace(
+                await world.api.replace(resource_paths.CONFIG_MAPS, "n", "a", {"metadata": {}})
+            await world.api.replace(
                 resource_paths.CONFIG_MAPS, "n", "a", {"metadata": {"resourceVersion": "1"}}
             )
-        assert [one.method for one in here.server.seen] == ["PUT"]
+        assert [request.method for request in world.server.requests] == ["PUT"]
 
     asyncio.run(story())
 
 
 def test_a_status_is_applied_to_its_subresource_by_its_manager() -> None:
     async def story() -> None:
-        async with session(lambda _: QUOTA) as here:
+        async with world_with(lambda _: QUOTA) as world:
             body = {"status": {"x": "ä"}}
-            await here.api.apply_status(
+            await world.api.apply_status(
                 resource_paths.CLIENT_QUOTAS, "n", "a", body, field_manager="kquota-operator"
             )
-        (seen,) = here.server.seen
-        assert seen.path.endswith("/clientquotas/a/status")
-        assert seen.query == {"fieldManager": "kquota-operator", "force": "true"}
-        assert seen.headers["Content-Type"] == "application/apply-patch+yaml"
-        assert seen.json == body
-        assert here.told == [("apply", "clientquotas/status", "200")]
+        (request,) = world.server.requests
+        assert request.path.endswith("/clientquotas/a/status")
+        assert request.query == {"fieldManager": "kquota-operator", "force": "true"}
+        assert request.headers["Content-Type"] == "application/apply-patch+yaml"
+        assert request.json == body
+        assert world.reports == [("apply", "clientquotas/status", "200")]
 
     asyncio.run(story())
 
@@ -355,8 +361,8 @@ def test_an_event_about_a_cluster_scoped_object_stands_in_the_default_namespace(
     }
 
     async def story() -> None:
-        async with session(lambda _: {}) as here:
-            await here.api.create_event(
+        async with world_with(lambda _: {}) as world:
+            await world.api.create_event(
                 regarding,
                 kind="Warning",
                 reason="Released",
@@ -366,24 +372,24 @@ def test_an_event_about_a_cluster_scoped_object_stands_in_the_default_namespace(
                 controller="kafka-quotas.io/operator",
                 instance="pod-1",
             )
-        (seen,) = here.server.seen
-        assert seen.path == "/apis/events.k8s.io/v1/namespaces/default/events"
-        assert seen.json["regarding"]["uid"] == "u"
-        assert "namespace" not in seen.json["regarding"]
-        assert len(seen.json["note"].encode()) <= 1024
-        assert seen.json["note"].endswith("ü...")
+        (request,) = world.server.requests
+        assert request.path == "/apis/events.k8s.io/v1/namespaces/default/events"
+        assert request.json["regarding"]["uid"] == "u"
+        assert "namespace" not in request.json["regarding"]
+        assert len(request.json["note"].encode()) <= 1024
+        assert request.json["note"].endswith("ü...")
 
     asyncio.run(story())
 
 
 def test_a_right_is_asked_for() -> None:
     async def story() -> None:
-        async with session(lambda _: {"status": {"allowed": True, "reason": "RBAC"}}) as here:
-            review = await here.api.review(
+        async with world_with(lambda _: {"status": {"allowed": True, "reason": "RBAC"}}) as world:
+            review = await world.api.review(
                 resource_paths.LEASES, "update", namespace="kafka", name="x"
             )
         assert review.allowed
-        attributes = here.server.seen[0].json["spec"]["resourceAttributes"]
+        attributes = world.server.requests[0].json["spec"]["resourceAttributes"]
         assert attributes["group"] == "coordination.k8s.io"
         assert attributes["namespace"] == "kafka"
 
@@ -392,11 +398,11 @@ def test_a_right_is_asked_for() -> None:
 
 def test_a_deletion_can_be_bound_to_one_object() -> None:
     async def story() -> None:
-        async with session(lambda _: {}) as here:
-            await here.api.delete(resource_paths.CLIENT_QUOTAS, "n", "a", uid="u")
-            await here.api.delete(resource_paths.CLIENT_QUOTAS, "n", "a")
-        assert here.server.seen[0].json["preconditions"] == {"uid": "u"}
-        assert "preconditions" not in here.server.seen[1].json
+        async with world_with(lambda _: {}) as world:
+            await world.api.delete(resource_paths.CLIENT_QUOTAS, "n", "a", uid="u")
+            await world.api.delete(resource_paths.CLIENT_QUOTAS, "n", "a")
+        assert world.server.requests[0].json["preconditions"] == {"uid": "u"}
+        assert "preconditions" not in world.server.requests[1].json
 
     asyncio.run(story())
 
@@ -409,14 +415,14 @@ def test_who_is_not_known_any_more_reads_the_token_anew_once() -> None:
         return renewed
 
     async def story() -> None:
-        def answer(seen: Any) -> Any:
-            known = seen.headers["Authorization"] == f"Bearer {SECOND}"
-            return QUOTA if known else status(401, "Unauthorized")
+        def answer(request: Any) -> Any:
+            is_current = request.headers["Authorization"] == f"Bearer {SECOND}"
+            return QUOTA if is_current else status(401, "Unauthorized")
 
-        async with session(answer, again=again) as here:
-            await here.api.get(resource_paths.CLIENT_QUOTAS, "n", "a")
-            await here.api.get(resource_paths.CLIENT_QUOTAS, "n", "a")
-        assert len(here.server.seen) == 3
+        async with world_with(answer, again=again) as world:
+            await world.api.get(resource_paths.CLIENT_QUOTAS, "n", "a")
+            await world.api.get(resource_paths.CLIENT_QUOTAS, "n", "a")
+        assert len(world.server.requests) == 3
 
     asyncio.run(story())
 
@@ -424,10 +430,10 @@ def test_who_is_not_known_any_more_reads_the_token_anew_once() -> None:
 def test_a_redirect_is_not_followed_because_it_would_carry_the_token_elsewhere() -> None:
     async def story() -> None:
         moved = web.Response(status=302, headers={"Location": "http://192.0.2.1/"})
-        async with session(lambda _: moved) as here:
+        async with world_with(lambda _: moved) as world:
             with pytest.raises(KubernetesError):
-                await here.api.get(resource_paths.CLIENT_QUOTAS, "n", "a")
-        assert len(here.server.seen) == 1
+                await world.api.get(resource_paths.CLIENT_QUOTAS, "n", "a")
+        assert len(world.server.requests) == 1
 
     asyncio.run(story())
 
@@ -435,9 +441,9 @@ def test_a_redirect_is_not_followed_because_it_would_carry_the_token_elsewhere()
 @pytest.mark.parametrize("body", [b"", b"[]", b"<html>", b"\xff"])
 def test_what_is_no_object_is_an_error(body: bytes) -> None:
     async def story() -> None:
-        async with session(lambda _: web.Response(body=body)) as here:
+        async with world_with(lambda _: web.Response(body=body)) as world:
             with pytest.raises(KubernetesError, match="no JSON object"):
-                await here.api.get(resource_paths.CLIENT_QUOTAS, "n", "a")
+                await world.api.get(resource_paths.CLIENT_QUOTAS, "n", "a")
 
     asyncio.run(story())
 
@@ -448,28 +454,30 @@ def test_neither_token_nor_body_is_in_logs_errors_or_texts(
     secret = {"metadata": {"name": "a"}, "data": {"password": "cGxhbnRlZC1wYXNzd29yZA=="}}
 
     async def story() -> list[str]:
-        told = []
+        texts = []
         for answers in (
             one_after_the_other(status(401, "x"), status(422, "Invalid", "no")),
             one_after_the_other(web.Response(status=500, text="planted-password")),
             lambda _: "hang",
         ):
-            async with session(answers, patience=RequestTimeouts(seconds=0.05, tries=1)) as here:
+            async with world_with(
+                answers, patience=RequestTimeouts(seconds=0.05, tries=1)
+            ) as world:
                 for call in (
-                    here.api.get(resource_paths.SECRETS, "n", "a"),
-                    here.api.create(resource_paths.SECRETS, "n", secret),
+                    world.api.get(resource_paths.SECRETS, "n", "a"),
+                    world.api.create(resource_paths.SECRETS, "n", secret),
                 ):
                     try:
                         await call
                     except KubernetesError as error:
-                        told += [repr(error), str(error), error.hint]
+                        texts += [repr(error), str(error), error.hint]
                     except Exception as error:  # noqa: BLE001 - the iterator of answers ended
-                        told.append(repr(error))
-                told += [repr(here.api), repr(here.server.access())]
-        return told
+                        texts.append(repr(error))
+                texts += [repr(world.api), repr(world.server.access())]
+        return texts
 
     with caplog.at_level(logging.DEBUG):
-        told = asyncio.run(story())
-    everything = "\n".join([*told, caplog.text])
+        texts = asyncio.run(story())
+    everything = "\n".join([*texts, caplog.text])
     for planted in ("t0ken-planted", "cGxhbnRlZC1wYXNzd29yZA", "planted-password"):
         assert planted not in everything

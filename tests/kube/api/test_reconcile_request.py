@@ -27,14 +27,14 @@ def asked(
 
 def answering(api: FakeKubeApi, looks: int) -> None:
     """An operator that has handled the request at the given look."""
-    left = looks
+    remaining_looks = looks
 
     def before(verb: str, *_: str) -> None:
-        nonlocal left
+        nonlocal remaining_looks
         if verb != "get":
             return
-        left -= 1
-        if left <= 0:
+        remaining_looks -= 1
+        if remaining_looks <= 0:
             obj = api.find(CLIENT_QUOTAS, "payments", "alice")
             value = obj["metadata"]["annotations"][REQUESTED_AT]
             ready = {"type": "Ready", "status": "True", "reason": "Synced", "message": "fine"}
@@ -49,11 +49,11 @@ def test_it_waits_until_its_own_request_was_handled() -> None:
     obj["status"] = {"lastHandledReconcileAt": "an earlier one"}
     api.put(CLIENT_QUOTAS, obj)
     answering(api, 5)
-    found = asked(api, clock)
-    assert found.handled
-    assert found.condition("Ready")["reason"] == "Synced"
-    assert found.has_true_condition("Ready")
-    assert not found.has_true_condition("Drifted")
+    request_status = asked(api, clock)
+    assert request_status.handled
+    assert request_status.condition("Ready")["reason"] == "Synced"
+    assert request_status.has_true_condition("Ready")
+    assert not request_status.has_true_condition("Drifted")
     assert len(clock.slept) == 4
 
 
@@ -67,15 +67,15 @@ def test_two_requests_of_one_moment_differ() -> None:
 
     values = asyncio.run(story())
     assert len(values) == 20
-    assert all(len(one) <= 64 for one in values)
+    assert all(len(value) <= 64 for value in values)
 
 
 def test_patience_ends_and_says_so() -> None:
     api, clock = FakeKubeApi(), FakeClock()
     api.put(CLIENT_QUOTAS, quota())
-    found = asked(api, clock, seconds=10)
-    assert not found.handled
-    assert found.conditions == []
+    request_status = asked(api, clock, seconds=10)
+    assert not request_status.handled
+    assert request_status.conditions == []
     assert sum(clock.slept) >= 10
 
 
@@ -103,5 +103,5 @@ def test_a_resource_that_is_deleted_meanwhile_ends_the_wait() -> None:
 def test_conditions_that_are_none_are_no_fault(conditions: Any) -> None:
     obj = quota()
     obj["status"] = {"conditions": conditions}
-    found = reconcile_request.RequestStatus(obj=obj, handled=True)
-    assert found.condition("Ready") == {}
+    request_status = reconcile_request.RequestStatus(obj=obj, handled=True)
+    assert request_status.condition("Ready") == {}

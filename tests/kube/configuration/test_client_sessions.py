@@ -30,18 +30,18 @@ USERS = {"alice": "first-planted", "bob": "second-planted"}
 SETTINGS = OperatorSettings(identity="pod-1", operator_namespace="kafka")
 
 
-class Here:
+class World:
     """A broker, an API server with one Secret, and the keeper between them."""
 
     def __init__(self, sandbox: Sandbox, clock: FakeClock) -> None:
         self.sandbox = sandbox
         self.api = FakeKubeApi()
         self.clock = clock
-        self.told: list[tuple[str, str]] = []
+        self.requests: list[tuple[str, str]] = []
         self.keeper = SessionKeeper(self.api, settings=SETTINGS, clock=clock, metrics=self)
 
     def kafka(self, cluster: str, api: str, seconds: float) -> None:
-        self.told.append((cluster, api))
+        self.requests.append((cluster, api))
 
     def write(self, username: str = "", word: str = "", **more: str) -> None:
         values = {"username": username, "password": word}
@@ -75,7 +75,7 @@ class Here:
         return (await client.cluster()).id
 
 
-def story(test: Callable[[Here], Awaitable[None]]) -> None:
+def story(test: Callable[[World], Awaitable[None]]) -> None:
     async def run() -> None:
         settings = SandboxSettings(
             users=USERS,
@@ -83,118 +83,119 @@ def story(test: Callable[[Here], Awaitable[None]]) -> None:
             failed_authentication_delay=0.0,
         )
         async with Sandbox(settings) as sandbox:
-            here = Here(sandbox, FakeClock())
-            async with here.keeper:
-                await test(here)
+            world = World(sandbox, FakeClock())
+            async with world.keeper:
+                await test(world)
 
     asyncio.run(run())
 
 
 def test_the_client_of_a_cluster_is_the_same_as_long_as_nothing_changes() -> None:
-    async def test(here: Here) -> None:
-        here.write("alice", "first-planted")
-        first = await here.keeper.for_(here.cluster())
-        assert await here.answering() == here.sandbox.cluster_id
-        assert await here.keeper.for_(here.cluster()) is first
-        assert here.keeper.current("prod") is first
-        assert ("prod", "Metadata") in here.told
-        state = here.keeper.state("prod")
+    async def test(world: World) -> None:
+        world.write("alice", "first-planted")
+        first = await world.keeper.for_(world.cluster())
+        assert await world.answering() == world.sandbox.cluster_id
+        assert await world.keeper.for_(world.cluster()) is first
+        assert world.keeper.current("prod") is first
+        assert ("prod", "Metadata") in world.requests
+        state = world.keeper.state("prod")
         assert (
-            state.version == here.api.find(SECRETS, "kafka", "login")["metadata"]["resourceVersion"]
+            state.version
+            == world.api.find(SECRETS, "kafka", "login")["metadata"]["resourceVersion"]
         )
-        assert state.rotated_at == here.clock.now()
+        assert state.rotated_at == world.clock.now()
 
     story(test)
 
 
 def test_rotated_credentials_are_in_use_from_the_next_call_on() -> None:
-    async def test(here: Here) -> None:
-        here.write("alice", "first-planted")
-        first = await here.keeper.for_(here.cluster())
+    async def test(world: World) -> None:
+        world.write("alice", "first-planted")
+        first = await world.keeper.for_(world.cluster())
         await first.cluster()
-        here.clock.advance(100)
-        here.write("bob", "second-planted")
-        second = await here.keeper.for_(here.cluster())
+        world.clock.advance(100)
+        world.write("bob", "second-planted")
+        second = await world.keeper.for_(world.cluster())
         assert second is not first
         await second.cluster()
         await first.cluster()  # whoever still has it may finish
-        assert here.keeper.state("prod").rotated_at == here.clock.now()
-        here.clock.advance(RETIRED_SECONDS)
-        await here.keeper.for_(here.cluster())
-        assert here.keeper._retired == []
+        assert world.keeper.state("prod").rotated_at == world.clock.now()
+        world.clock.advance(RETIRED_SECONDS)
+        await world.keeper.for_(world.cluster())
+        assert world.keeper._retired == []
 
     story(test)
 
 
 def test_a_wrong_password_keeps_the_old_session_and_is_not_tried_again_for_a_while() -> None:
-    async def test(here: Here) -> None:
-        here.write("alice", "first-planted")
-        first = await here.keeper.for_(here.cluster())
+    async def test(world: World) -> None:
+        world.write("alice", "first-planted")
+        first = await world.keeper.for_(world.cluster())
         await first.cluster()
-        good = here.keeper.state("prod").version
-        here.write("alice", "wrong-planted")
+        good = world.keeper.state("prod").version
+        world.write("alice", "wrong-planted")
         for _ in range(5):
-            assert await here.keeper.for_(here.cluster()) is first
-            here.clock.advance(60)
-        tries = here.told.count(("prod", "ApiVersions"))
-        state = here.keeper.state("prod")
+            assert await world.keeper.for_(world.cluster()) is first
+            world.clock.advance(60)
+        tries = world.requests.count(("prod", "ApiVersions"))
+        state = world.keeper.state("prod")
         assert state.version == good
         assert state.rejected_version not in {"", good}
         assert isinstance(state.problem, AuthenticationError)
-        await here.keeper.for_(here.cluster())
-        assert here.told.count(("prod", "ApiVersions")) == tries
-        here.write("bob", "second-planted")
-        assert await here.keeper.for_(here.cluster()) is not first
-        after = here.keeper.state("prod")
+        await world.keeper.for_(world.cluster())
+        assert world.requests.count(("prod", "ApiVersions")) == tries
+        world.write("bob", "second-planted")
+        assert await world.keeper.for_(world.cluster()) is not first
+        after = world.keeper.state("prod")
         assert (after.rejected_version, after.problem) == ("", None)
 
     story(test)
 
 
 def test_what_was_refused_is_tried_again_after_ten_minutes() -> None:
-    async def test(here: Here) -> None:
-        here.write("alice", "first-planted")
-        await (await here.keeper.for_(here.cluster())).cluster()
-        here.write("carol", "third-planted")
-        await here.keeper.for_(here.cluster())
-        here.sandbox.settings.users["carol"] = "third-planted"
-        await here.keeper.for_(here.cluster())
-        assert here.keeper.state("prod").problem is not None
-        here.clock.advance(REFUSED_AGAIN_SECONDS)
-        await here.keeper.for_(here.cluster())
-        assert here.keeper.state("prod").problem is None
-        del here.sandbox.settings.users["carol"]
+    async def test(world: World) -> None:
+        world.write("alice", "first-planted")
+        await (await world.keeper.for_(world.cluster())).cluster()
+        world.write("carol", "third-planted")
+        await world.keeper.for_(world.cluster())
+        world.sandbox.settings.users["carol"] = "third-planted"
+        await world.keeper.for_(world.cluster())
+        assert world.keeper.state("prod").problem is not None
+        world.clock.advance(REFUSED_AGAIN_SECONDS)
+        await world.keeper.for_(world.cluster())
+        assert world.keeper.state("prod").problem is None
+        del world.sandbox.settings.users["carol"]
 
     story(test)
 
 
 def test_a_first_login_that_is_refused_is_told_and_not_hammered_and_recovers() -> None:
-    async def test(here: Here) -> None:
-        here.write("alice", "wrong-planted")
-        client = await here.keeper.for_(here.cluster())
+    async def test(world: World) -> None:
+        world.write("alice", "wrong-planted")
+        client = await world.keeper.for_(world.cluster())
         with pytest.raises(AuthenticationError):
             await client.cluster()
-        tries = len(here.told)
+        tries = len(world.requests)
         for _ in range(3):
             with pytest.raises(AuthenticationError):
-                await here.keeper.for_(here.cluster())
-        assert len(here.told) == tries
-        here.write("alice", "first-planted")
-        assert await here.answering() == here.sandbox.cluster_id
+                await world.keeper.for_(world.cluster())
+        assert len(world.requests) == tries
+        world.write("alice", "first-planted")
+        assert await world.answering() == world.sandbox.cluster_id
 
     story(test)
 
 
 def test_a_first_login_that_was_refused_is_tried_again_after_ten_minutes() -> None:
-    async def test(here: Here) -> None:
-        here.write("alice", "wrong-planted")
-        client = await here.keeper.for_(here.cluster())
+    async def test(world: World) -> None:
+        world.write("alice", "wrong-planted")
+        client = await world.keeper.for_(world.cluster())
         with pytest.raises(AuthenticationError):
             await client.cluster()
         with pytest.raises(AuthenticationError):
-            await here.keeper.for_(here.cluster())
-        here.clock.advance(REFUSED_AGAIN_SECONDS)
-        again = await here.keeper.for_(here.cluster())
+            await world.keeper.for_(world.cluster())
+        world.clock.advance(REFUSED_AGAIN_SECONDS)
+        again = await world.keeper.for_(world.cluster())
         assert again is not client
         with pytest.raises(AuthenticationError):
             await again.cluster()
@@ -203,31 +204,31 @@ def test_a_first_login_that_was_refused_is_tried_again_after_ten_minutes() -> No
 
 
 def test_a_secret_that_is_missing_is_named_and_one_that_goes_missing_keeps_the_session() -> None:
-    async def test(here: Here) -> None:
+    async def test(world: World) -> None:
         with pytest.raises(CredentialsError, match="there is no Secret kafka/login") as caught:
-            await here.keeper.for_(here.cluster())
+            await world.keeper.for_(world.cluster())
         assert caught.value.reason == "SecretNotFound"
-        here.write("alice", "first-planted")
-        client = await here.keeper.for_(here.cluster())
-        here.api.objects.clear()
-        assert await here.keeper.for_(here.cluster()) is client
-        problem = here.keeper.state("prod").problem
+        world.write("alice", "first-planted")
+        client = await world.keeper.for_(world.cluster())
+        world.api.objects.clear()
+        assert await world.keeper.for_(world.cluster()) is client
+        problem = world.keeper.state("prod").problem
         assert isinstance(problem, CredentialsError)
         assert problem.reason == "SecretNotFound"
-        here.write("alice", "first-planted")
-        assert await here.keeper.for_(here.cluster()) is client
-        assert here.keeper.state("prod").problem is None
+        world.write("alice", "first-planted")
+        assert await world.keeper.for_(world.cluster()) is client
+        assert world.keeper.state("prod").problem is None
 
     story(test)
 
 
 def test_an_incomplete_secret_keeps_the_session_and_says_which_key() -> None:
-    async def test(here: Here) -> None:
-        here.write("alice", "first-planted")
-        client = await here.keeper.for_(here.cluster())
-        here.write("alice")
-        assert await here.keeper.for_(here.cluster()) is client
-        problem = here.keeper.state("prod").problem
+    async def test(world: World) -> None:
+        world.write("alice", "first-planted")
+        client = await world.keeper.for_(world.cluster())
+        world.write("alice")
+        assert await world.keeper.for_(world.cluster()) is client
+        problem = world.keeper.state("prod").problem
         assert isinstance(problem, CredentialsError)
         assert (problem.reason, "password" in problem.keys) == ("SecretKeyMissing", True)
 
@@ -235,95 +236,95 @@ def test_an_incomplete_secret_keeps_the_session_and_says_which_key() -> None:
 
 
 def test_a_secret_that_no_longer_names_the_cluster_ends_the_session_and_those_it_replaced() -> None:
-    async def test(here: Here) -> None:
-        here.write("alice", "first-planted")
-        replaced = await here.keeper.for_(here.cluster())
+    async def test(world: World) -> None:
+        world.write("alice", "first-planted")
+        replaced = await world.keeper.for_(world.cluster())
         await replaced.cluster()
-        here.write("bob", "second-planted")
-        current = await here.keeper.for_(here.cluster())
+        world.write("bob", "second-planted")
+        current = await world.keeper.for_(world.cluster())
         await current.cluster()
-        connections = here.connections()
+        connections = world.connections()
         assert len(connections) > 1
-        secret = here.api.find(SECRETS, "kafka", "login")
+        secret = world.api.find(SECRETS, "kafka", "login")
         secret["metadata"]["annotations"]["kafka-quotas.io/quota-cluster"] = "test"
-        here.api.put(SECRETS, secret)
+        world.api.put(SECRETS, secret)
         for _ in range(2):
             with pytest.raises(
                 CredentialsError, match="does not allow QuotaCluster prod"
             ) as caught:
-                await here.keeper.for_(here.cluster())
+                await world.keeper.for_(world.cluster())
             assert caught.value.reason == "SecretInvalid"
-        assert here.keeper.current("prod") is None
-        assert here.keeper.state("prod").version == ""
+        assert world.keeper.current("prod") is None
+        assert world.keeper.state("prod").version == ""
         _, still_open = await asyncio.wait(connections, timeout=10)
         assert still_open == set()
-        here.write("bob", "second-planted")
-        assert await here.answering() == here.sandbox.cluster_id
+        world.write("bob", "second-planted")
+        assert await world.answering() == world.sandbox.cluster_id
 
     story(test)
 
 
 def test_labels_on_a_secret_do_not_cost_a_connection() -> None:
-    async def test(here: Here) -> None:
-        here.write("alice", "first-planted")
-        client = await here.keeper.for_(here.cluster())
-        here.write("alice", "first-planted", unrelated="x")
-        assert await here.keeper.for_(here.cluster()) is client
-        version = here.api.find(SECRETS, "kafka", "login")["metadata"]["resourceVersion"]
-        assert here.keeper.state("prod").version == version
+    async def test(world: World) -> None:
+        world.write("alice", "first-planted")
+        client = await world.keeper.for_(world.cluster())
+        world.write("alice", "first-planted", unrelated="x")
+        assert await world.keeper.for_(world.cluster()) is client
+        version = world.api.find(SECRETS, "kafka", "login")["metadata"]["resourceVersion"]
+        assert world.keeper.state("prod").version == version
 
     story(test)
 
 
 def test_brokers_that_are_away_do_not_judge_new_credentials() -> None:
-    async def test(here: Here) -> None:
-        here.write("alice", "first-planted")
-        client = await here.keeper.for_(here.cluster())
+    async def test(world: World) -> None:
+        world.write("alice", "first-planted")
+        client = await world.keeper.for_(world.cluster())
         await client.cluster()
-        cluster = here.cluster()
-        await here.sandbox.stop(1)
-        here.write("bob", "second-planted")
-        assert await here.keeper.for_(cluster) is client
-        assert here.keeper.state("prod").rejected_version == ""
-        await here.sandbox.start(1)
-        assert await here.keeper.for_(cluster) is not client
+        cluster = world.cluster()
+        await world.sandbox.stop(1)
+        world.write("bob", "second-planted")
+        assert await world.keeper.for_(cluster) is client
+        assert world.keeper.state("prod").rejected_version == ""
+        await world.sandbox.start(1)
+        assert await world.keeper.for_(cluster) is not client
 
     story(test)
 
 
 def test_an_api_server_that_is_away_costs_a_running_session_nothing() -> None:
-    async def test(here: Here) -> None:
-        here.write("alice", "first-planted")
-        client = await here.keeper.for_(here.cluster())
+    async def test(world: World) -> None:
+        world.write("alice", "first-planted")
+        client = await world.keeper.for_(world.cluster())
 
         def away(*_: str) -> None:
             raise KubernetesUnavailable("away")
 
-        here.api.before = away
-        assert await here.keeper.for_(here.cluster()) is client
-        assert here.keeper.state("prod").problem is None
+        world.api.before = away
+        assert await world.keeper.for_(world.cluster()) is client
+        assert world.keeper.state("prod").problem is None
 
     story(test)
 
 
 def test_another_address_is_never_served_by_the_old_session() -> None:
-    async def test(here: Here) -> None:
-        here.write("alice", "first-planted")
-        await here.keeper.for_(here.cluster())
+    async def test(world: World) -> None:
+        world.write("alice", "first-planted")
+        await world.keeper.for_(world.cluster())
         with pytest.raises(ConfigError):
-            await here.keeper.for_(here.cluster(**{"security.protocol": "BOGUS"}))
-        assert here.keeper.current("prod") is None
+            await world.keeper.for_(world.cluster(**{"security.protocol": "BOGUS"}))
+        assert world.keeper.current("prod") is None
 
     story(test)
 
 
 def test_a_cluster_that_is_gone_leaves_nothing_behind() -> None:
-    async def test(here: Here) -> None:
-        here.write("alice", "first-planted")
-        await here.answering()
-        await here.keeper.forget("prod")
-        assert here.keeper.current("prod") is None
-        await here.keeper.forget("prod")
+    async def test(world: World) -> None:
+        world.write("alice", "first-planted")
+        await world.answering()
+        await world.keeper.forget("prod")
+        assert world.keeper.current("prod") is None
+        await world.keeper.forget("prod")
 
     story(test)
 
@@ -331,20 +332,20 @@ def test_a_cluster_that_is_gone_leaves_nothing_behind() -> None:
 def test_no_secret_is_in_any_log_or_status(caplog: pytest.LogCaptureFixture) -> None:
     texts: list[str] = []
 
-    async def test(here: Here) -> None:
-        here.write("alice", "first-planted")
-        await here.answering()
+    async def test(world: World) -> None:
+        world.write("alice", "first-planted")
+        await world.answering()
         for values in (
             ("alice", "wrong-planted", {}),
             ("alice", "", {}),
             ("", "", {"sasl.jaas.config": "not a module first-planted"}),
             ("bob", "second-planted", {}),
         ):
-            here.write(values[0], values[1], **values[2])
-            await here.answering()
-            state = here.keeper.state("prod")
-            texts.extend([repr(state), str(state.problem), repr(here.keeper.__dict__)])
-            texts.append(repr(here.keeper._sessions))
+            world.write(values[0], values[1], **values[2])
+            await world.answering()
+            state = world.keeper.state("prod")
+            texts.extend([repr(state), str(state.problem), repr(world.keeper.__dict__)])
+            texts.append(repr(world.keeper._sessions))
 
     with caplog.at_level(logging.DEBUG):
         story(test)

@@ -29,9 +29,9 @@ def test_documents_of_a_file_look_like_resources_without_a_status(tmp_path):
 
 
 def test_another_spec_is_another_generation(tmp_path):
-    (one,) = read_clusters(written(tmp_path, PROD))
-    (other,) = read_clusters(written(tmp_path, PROD.replace("9092", "9093")))
-    assert one["metadata"]["generation"] != other["metadata"]["generation"]
+    (first,) = read_clusters(written(tmp_path, PROD))
+    (second,) = read_clusters(written(tmp_path, PROD.replace("9092", "9093")))
+    assert first["metadata"]["generation"] != second["metadata"]["generation"]
 
 
 @pytest.mark.parametrize(

@@ -33,23 +33,23 @@ FINE = {
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_ways_out_are_refused_and_named_by_field(case):
-    (found,) = refused_references(quota_cluster(**REFUSED[case]))
-    assert found.startswith("spec.")
-    assert cluster_problems(quota_cluster(**REFUSED[case])) == (found,)
+    (problem,) = refused_references(quota_cluster(**REFUSED[case]))
+    assert problem.startswith("spec.")
+    assert cluster_problems(quota_cluster(**REFUSED[case])) == (problem,)
 
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_an_operator_that_was_told_to_allows_them_but_for_project_files(case):
-    found = refused_references(quota_cluster(**REFUSED[case]), allow_references=True)
-    assert bool(found) == (case == "a properties file")
+    problems = refused_references(quota_cluster(**REFUSED[case]), allow_references=True)
+    assert bool(problems) == (case == "a properties file")
 
 
 @pytest.mark.parametrize("case", SECRETS)
 @pytest.mark.parametrize("allow", [True, False])
 def test_secrets_in_the_spec_are_refused_and_not_repeated(case, allow):
-    (found,) = refused_references(quota_cluster(**SECRETS[case]), allow_references=allow)
-    assert "planted-secret" not in found
-    assert "secretRef" in found
+    (problem,) = refused_references(quota_cluster(**SECRETS[case]), allow_references=allow)
+    assert "planted-secret" not in problem
+    assert "secretRef" in problem
 
 
 def test_a_secret_by_reference_is_fine_where_references_are():
@@ -63,10 +63,10 @@ def test_what_holds_no_way_out_is_fine(case):
 
 
 def test_faults_of_the_schema_are_listed_with_their_fields():
-    found = cluster_problems(quota_cluster(policy="Sync", interval="soon"))
-    assert any("interval" in one for one in found)
+    problems = cluster_problems(quota_cluster(policy="Sync", interval="soon"))
+    assert any("interval" in problem for problem in problems)
     rules = cluster_problems(quota_cluster(policy="Sync"))
-    assert any("expectedClusterId" in one for one in rules)
+    assert any("expectedClusterId" in problem for problem in rules)
 
 
 def test_metadata_of_the_api_server_is_no_fault():

@@ -79,8 +79,8 @@ def test_each_usual_way_to_write_a_login_is_understood(values: dict[str, str | b
 
 
 def test_the_secret_beats_the_properties_of_the_cluster_by_any_name() -> None:
-    given = {"username": "alice", "sasl.mechanisms": "PLAIN", "password": PLANTED}
-    config = configured({**SCRAM, "security.protocol": "SASL_SSL", "sasl.username": "bob"}, given)
+    values = {"username": "alice", "sasl.mechanisms": "PLAIN", "password": PLANTED}
+    config = configured({**SCRAM, "security.protocol": "SASL_SSL", "sasl.username": "bob"}, values)
     assert isinstance(config.sasl, Plain)
     assert password_of(config) == ("alice", PLANTED)
 
@@ -170,8 +170,8 @@ def test_without_a_secret_the_properties_stand_alone() -> None:
 
 
 def test_a_secret_is_in_no_text_of_ours() -> None:
-    found = credentials_of(secret({"password": PLANTED, "sasl.jaas.config": JAAS}))
-    assert PLANTED not in repr(found)
+    credentials = credentials_of(secret({"password": PLANTED, "sasl.jaas.config": JAAS}))
+    assert PLANTED not in repr(credentials)
     assert PLANTED not in repr(configured(SCRAM, {"sasl.jaas.config": JAAS}))
 
 
@@ -199,8 +199,8 @@ def test_no_value_of_a_secret_ever_comes_back_in_an_error(
 def test_a_call_takes_twenty_seconds_at_most_unless_somebody_says_otherwise() -> None:
     def timeouts(**properties: str) -> tuple[float, float]:
         spec = {"bootstrapServers": "b1:9092", "properties": properties}
-        made = client_config(from_spec("prod", spec), NONE, allow_references=False)
-        return made.request_seconds, made.call_seconds
+        config = client_config(from_spec("prod", spec), NONE, allow_references=False)
+        return config.request_seconds, config.call_seconds
 
     assert timeouts() == (20.0, 20.0)
     assert timeouts(**{"default.api.timeout.ms": "45000"}) == (30.0, 45.0)

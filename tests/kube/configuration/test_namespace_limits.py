@@ -67,7 +67,7 @@ def test_the_oldest_documents_within_both_limits_are_served_whatever_happened_be
             documents[name] = created, size
             moved = use.put(name, created=created, size=size)
         after = served(FEW, documents)
-        assert {one for one in documents if use.serves(one)} == after
+        assert {key for key in documents if use.serves(key)} == after
         assert moved == (before ^ after) - {name}
         assert len(use) == len(documents)
 
@@ -98,8 +98,8 @@ def test_a_document_beyond_the_limit_is_kept_as_an_excerpt_that_says_so():
 def test_whatever_the_order_of_a_listing_the_oldest_are_served():
     cache = ResourceCache(NamespaceLimits(documents=2))
     _ = cache.observe_listing([quota(f"q-{n}", created=at(9 - n)) for n in range(9)], version="9")
-    whole = {name for name, obj in cache.of("prod").items() if not excess_of(obj)}
-    assert whole == {"team/q-8", "team/q-7"}
+    names = {name for name, obj in cache.of("prod").items() if not excess_of(obj)}
+    assert names == {"team/q-8", "team/q-7"}
 
 
 def test_one_namespace_takes_nothing_from_another():
@@ -116,8 +116,8 @@ def test_bytes_count_as_well_as_documents():
         _ = cache.observe(quota(f"q-{number}", user="x" * 500, created=at(number)))
     sizes = [size_of(quota("q-0", user="x" * 500))] * 4
     assert sizes[0] * 4 > 2500
-    whole = [name for name, obj in cache.of("prod").items() if not excess_of(obj)]
-    assert len(whole) == 3000 // sizes[0]
+    names = [name for name, obj in cache.of("prod").items() if not excess_of(obj)]
+    assert len(names) == 3000 // sizes[0]
 
 
 def test_an_excerpt_becomes_a_document_when_there_is_room_and_a_listing_brings_it():
@@ -209,8 +209,8 @@ def crowded(what, count):
 @pytest.mark.parametrize("what", ["labels", "finalizers", "annotations"])
 @pytest.mark.parametrize("count", [100, 20_000])
 def test_what_a_document_counts_for_bounds_the_memory_that_it_takes(what, count):
-    kept = slim(crowded(what, count))
-    assert memory_of(kept) < 2 * size_of(kept) + 8 * 1024
+    obj = slim(crowded(what, count))
+    assert memory_of(obj) < 2 * size_of(obj) + 8 * 1024
 
 
 @pytest.mark.parametrize("what", ["labels", "finalizers", "annotations"])
@@ -219,10 +219,10 @@ def test_an_excerpt_is_small_whatever_its_author_wrote(what):
     obj["metadata"].setdefault("finalizers", []).append(FINALIZER)
     cache = ResourceCache(NamespaceLimits(size=1))
     cache.observe(obj)
-    kept = cache.of("prod")["team/q-0"]
-    assert excess_of(kept)
-    assert memory_of(kept) < 8 * 1024
-    assert has_finalizer(kept)
+    cached_obj = cache.of("prod")["team/q-0"]
+    assert excess_of(cached_obj)
+    assert memory_of(cached_obj) < 8 * 1024
+    assert has_finalizer(cached_obj)
 
 
 @pytest.mark.parametrize("count", [0, 31, 32, 20_000])
@@ -231,9 +231,9 @@ def test_our_finalizer_comes_off_wherever_it_stands(count):
     obj = quota("q-0")
     obj["metadata"]["finalizers"] = [*names, FINALIZER, "b/last"]
     once = slim(obj)
-    for kept in (once, slim(once), excerpt(once, FEW)):
+    for form in (once, slim(once), excerpt(once, FEW)):
         place = f"/metadata/finalizers/{count}"
-        assert removing(kept) == [
+        assert removing(form) == [
             {"op": "test", "path": place, "value": FINALIZER},
             {"op": "remove", "path": place},
         ]

@@ -130,10 +130,10 @@ def right_quotas(draw: st.DrawFn) -> dict[str, Any]:
             "requestPercentage": 5.5,
         }
         limits |= draw(st.sampled_from(({}, {"controllerMutationRate": 2})))
-    made = quota(entity=form, limits=limits)
-    made["metadata"] = {"name": "one", "namespace": "default"}
-    made["spec"] |= draw(st.sampled_from(({}, {"deletionPolicy": "Delete"}, {"suspend": True})))
-    return made
+    document = quota(entity=form, limits=limits)
+    document["metadata"] = {"name": "one", "namespace": "default"}
+    document["spec"] |= draw(st.sampled_from(({}, {"deletionPolicy": "Delete"}, {"suspend": True})))
+    return document
 
 
 @st.composite
@@ -156,8 +156,8 @@ def schema_of(kind: str, folder: Path = CRD_FOLDER) -> dict[str, Any]:
     """The structural schema of a kind."""
     text = (folder / CRDS[kind]).read_text(encoding="utf-8")
     crd = yaml.load(text, yaml.CSafeLoader)
-    found: dict[str, Any] = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-    return found
+    schema: dict[str, Any] = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    return schema
 
 
 def fields(
@@ -207,18 +207,18 @@ def drop(document: Any, path: tuple[Step, ...]) -> None:
 @st.composite
 def documents(draw: st.DrawFn, kind: str) -> dict[str, Any]:
     """A right document of a kind with up to two fields changed, dropped or added."""
-    made: dict[str, Any] = draw(RIGHT[kind])
+    document: dict[str, Any] = draw(RIGHT[kind])
     places = PLACES[kind]
     for _ in range(draw(st.integers(0, 2))):
         path, node = draw(st.sampled_from(places))
         act = draw(st.sampled_from(("set", "set", "set", "drop", "odd")))
         if act == "set":
-            put(made, path, draw(values(node)))
+            put(document, path, draw(values(node)))
         elif act == "drop":
-            drop(made, path)
+            drop(document, path)
         else:
-            put(made, (*path[:-1], "odd"), 1)
-    return made
+            put(document, (*path[:-1], "odd"), 1)
+    return document
 
 
 PLACES = {

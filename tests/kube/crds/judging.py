@@ -56,9 +56,9 @@ def as_stored(value: Any) -> Any:
     """A document as an API server writes it: without nulls, whole numbers without a point."""
     match value:
         case dict():
-            return {name: as_stored(one) for name, one in value.items() if one is not None}
+            return {name: as_stored(part) for name, part in value.items() if part is not None}
         case list():
-            return [as_stored(one) for one in value]
+            return [as_stored(part) for part in value]
         case float() if value.is_integer() and abs(value) < EXACT:
             return int(value)
     return value
@@ -68,9 +68,9 @@ def pointed(value: Any) -> bool:
     """Whether somewhere a whole number is written with a point or an exponent."""
     match value:
         case dict():
-            return any(pointed(one) for one in value.values())
+            return any(pointed(part) for part in value.values())
         case list():
-            return any(pointed(one) for one in value)
+            return any(pointed(part) for part in value)
         case float():
             return value.is_integer()
     return False

@@ -61,7 +61,7 @@ def full_keys() -> list[dict[str, object]]:
 
 def in_default(document: dict[str, Any]) -> dict[str, Any]:
     """A copy of a document; a quota is in the namespace `default`."""
-    made = copy.deepcopy(document)
-    if made["kind"] == "ClientQuota":
-        made["metadata"]["namespace"] = "default"
-    return made
+    copied = copy.deepcopy(document)
+    if copied["kind"] == "ClientQuota":
+        copied["metadata"]["namespace"] = "default"
+    return copied

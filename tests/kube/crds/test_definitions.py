@@ -24,7 +24,9 @@ def test_the_server_takes_the_definition_without_reservation(kube: KubeCluster, 
         f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{PLURALS[kind]}.kafka-quotas.io"
     )
     crd = kube.api.get(path).need()
-    assert {one["type"]: one["status"] for one in crd["status"]["conditions"]} == {
+    assert {
+        condition["type"]: condition["status"] for condition in crd["status"]["conditions"]
+    } == {
         "NamesAccepted": "True",
         "Established": "True",
     }
@@ -50,11 +52,11 @@ def test_every_field_is_described_where_kubectl_explain_looks(kube: KubeCluster,
 
     kube.wait_until(is_published, f"explain {kind}")
     published = kube.api.get("/openapi/v3/apis/kafka-quotas.io/v1alpha1").need()
-    found = published["components"]["schemas"][f"io.kafka-quotas.v1alpha1.{kind}"]
-    assert list(undocumented(found, kind)) == []
-    said = kube.kubectl("explain", f"{kind}.spec").stdout
-    for name in found["properties"]["spec"]["properties"]:
-        assert f"\n  {name}\t" in said
+    schema = published["components"]["schemas"][f"io.kafka-quotas.v1alpha1.{kind}"]
+    assert list(undocumented(schema, kind)) == []
+    text = kube.kubectl("explain", f"{kind}.spec").stdout
+    for name in schema["properties"]["spec"]["properties"]:
+        assert f"\n  {name}\t" in text
 
 
 def test_short_names_and_the_category_find_both_kinds(
@@ -206,12 +208,12 @@ def test_quotas_are_selected_by_cluster_and_by_name_in_the_entity(
 def test_clusters_are_selected_by_class_and_policy(
     kube: KubeCluster, kube_namespace: str, own_cluster: str
 ) -> None:
-    for selector, found in {
+    for selector, is_match in {
         "spec.operatorClass=blue,spec.policy=Sync": True,
         "spec.operatorClass=": False,
     }.items():
         names = kube.kubectl("get", "qcl", "--field-selector", selector, "-o", "name").stdout
-        assert (f"/{kube_namespace}\n" in names) is found
+        assert (f"/{kube_namespace}\n" in names) is is_match
 
 
 def spoken(name: str, document: dict[str, Any]) -> bool:
@@ -220,7 +222,8 @@ def spoken(name: str, document: dict[str, Any]) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("name", "document"), [(name, one) for name, one, _ in BROKEN if spoken(name, one)]
+    ("name", "document"),
+    [(name, document) for name, document, _ in BROKEN if spoken(name, document)],
 )
 def test_a_refusal_by_a_rule_carries_the_sentence_of_the_table(
     kube: KubeCluster, name: str, document: dict[str, Any]

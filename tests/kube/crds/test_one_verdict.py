@@ -60,16 +60,16 @@ def test_every_field_gets_one_verdict_on_each_of_its_values(kube: KubeCluster, k
     """One field of a right document at a time; fields with the same schema stand for each other."""
     verdicts: Counter[bool] = Counter()
     for full in FULL[kind]:
-        seen: set[str] = set()
+        schemas: set[str] = set()
         for path, node in PLACES[kind]:
             schema = json.dumps([path[-1], node], sort_keys=True)
-            if schema in seen:
+            if schema in schemas:
                 continue
             for value in listed(node):
                 document = in_default(full)
                 put(document, path, own(value))
                 if document != in_default(full):
-                    seen.add(schema)
+                    schemas.add(schema)
                     verdicts[judging.judge(kube.api, document)] += 1
     assert verdicts[True] > 200, verdicts
     assert verdicts[False] > 500, verdicts
@@ -112,8 +112,8 @@ def test_the_ten_forms_and_no_other_combination_of_slots_are_accepted(kube: Kube
     for user in slots:
         for client_id in slots:
             for ip in addresses:
-                chosen = {"user": user, "clientId": client_id, "ip": ip}
-                entity = {slot: one for slot, one in chosen.items() if one is not None}
+                values = {"user": user, "clientId": client_id, "ip": ip}
+                entity = {slot: value for slot, value in values.items() if value is not None}
                 limits = {"connectionCreationRate": 5} if ip else {"producerByteRate": 5}
                 if judging.judge(kube.api, in_default(quota(entity=entity, limits=limits))):
                     accepted.append(json.dumps(entity, sort_keys=True))

@@ -56,10 +56,10 @@ def narrowed(before: Mapping[str, Any], after: Mapping[str, Any], at: str) -> It
 
 
 def _below(before: Mapping[str, Any], after: Mapping[str, Any], at: str) -> Iterator[str]:
-    rules = {one["rule"] for one in before.get("x-kubernetes-validations", ())}
-    for one in after.get("x-kubernetes-validations", ()):
-        if one["rule"] not in rules:
-            yield f"{at}: a new rule: {one['message']}"
+    rules = {rule["rule"] for rule in before.get("x-kubernetes-validations", ())}
+    for rule in after.get("x-kubernetes-validations", ()):
+        if rule["rule"] not in rules:
+            yield f"{at}: a new rule: {rule['message']}"
     for name, child in before.get("properties", {}).items():
         if name not in after.get("properties", {}):
             yield f"{at}.{name}: gone"
@@ -115,16 +115,16 @@ def test_names_scope_and_selectable_fields_stay(kind: str) -> None:
             assert set(value) <= set(after["names"][word])
         else:
             assert value == after["names"][word]
-    served = {one["name"]: one for one in after["versions"]}
+    served = {entry["name"]: entry for entry in after["versions"]}
     for version in before["versions"]:
         now = served[version["name"]]
         assert now["served"]
-        fields = [one["jsonPath"] for one in now["selectableFields"]]
-        assert {one["jsonPath"] for one in version["selectableFields"]} <= set(fields)
+        fields = [field["jsonPath"] for field in now["selectableFields"]]
+        assert {field["jsonPath"] for field in version["selectableFields"]} <= set(fields)
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "fault"),
     [
         ({"type": "number"}, "a: type was string and is number"),
         ({"maxLength": 5}, "a: maxLength fell"),
@@ -134,9 +134,9 @@ def test_names_scope_and_selectable_fields_stay(kind: str) -> None:
         ({"x-kubernetes-validations": [{"rule": "false", "message": "no"}]}, "a: a new rule: no"),
     ],
 )
-def test_what_is_narrower_is_seen(change: dict[str, Any], told: str) -> None:
+def test_what_is_narrower_is_seen(change: dict[str, Any], fault: str) -> None:
     before = {"type": "string", "maxLength": 10, "minLength": 1}
-    assert list(narrowed(before, before | change, "a")) == [told]
+    assert list(narrowed(before, before | change, "a")) == [fault]
 
 
 def test_what_is_gone_or_newly_required_is_seen() -> None:
@@ -161,7 +161,7 @@ def older() -> Iterator[KubeCluster]:
 def known_to(schema: Mapping[str, Any], document: Any) -> Any:
     """A document without the fields that a schema does not have: nobody could store those."""
     if isinstance(document, list):
-        return [known_to(schema.get("items", {}), one) for one in document]
+        return [known_to(schema.get("items", {}), item) for item in document]
     fields = schema.get("properties")
     if not isinstance(document, dict) or fields is None:
         return document
@@ -172,8 +172,12 @@ def known_to(schema: Mapping[str, Any], document: Any) -> Any:
 
 def stored_under_the_previous(kube: KubeCluster) -> list[str]:
     """Paths of resources of every form, with a full status."""
-    made = [one for one in ACCEPTED if one["kind"] in CRDS and "clusterSelector" not in one["spec"]]
-    made += [
+    all_documents = [
+        document
+        for document in ACCEPTED
+        if document["kind"] in CRDS and "clusterSelector" not in document["spec"]
+    ]
+    all_documents += [
         quota(
             entity=form,
             limits={"connectionCreationRate": 5} if "ip" in form else {"producerByteRate": "1Gi"},
@@ -181,17 +185,17 @@ def stored_under_the_previous(kube: KubeCluster) -> list[str]:
         for form in FORMS
     ]
     # Longer than may be declared by now: the API server lets a value be that did not change.
-    made.append(
+    all_documents.append(
         quota(entity={"user": {"name": "\x01" * 32_767}, "clientId": {"name": "é" * 16_383}})
     )
-    whole = cluster(**documents.FULL_CLUSTER)
+    full_cluster = cluster(**documents.FULL_CLUSTER)
     spec = schema_of("QuotaCluster", PREVIOUS)["properties"]["spec"]
-    made.append({**whole, "spec": known_to(spec, whole["spec"])})
+    all_documents.append({**full_cluster, "spec": known_to(spec, full_cluster["spec"])})
     paths = []
-    for number, document in enumerate(made):
-        one = {**document, "metadata": {"name": f"one-{number}"}}
-        namespace = "default" if one["kind"] == "ClientQuota" else None
-        paths.append(create(kube, one, namespace=namespace))
+    for number, document in enumerate(all_documents):
+        named = {**document, "metadata": {"name": f"one-{number}"}}
+        namespace = "default" if named["kind"] == "ClientQuota" else None
+        paths.append(create(kube, named, namespace=namespace))
         status: dict[str, Any] = {"conditions": [condition("Ready", "True", "Applied", "It is.")]}
         if namespace:
             status["keys"] = full_keys()
@@ -207,8 +211,8 @@ def test_what_is_stored_stays_readable_and_writable_after_an_upgrade(older: Kube
     before = {path: older.api.get(path).need() for path in paths}
     older.install_crds(NEW)
     for path in paths:
-        found = older.api.get(path).need()
-        assert found == before[path]
+        obj = older.api.get(path).need()
+        assert obj == before[path]
         label = {"metadata": {"labels": {"touched": "yes"}}}
         older.api.call(
             "PATCH", path, label, kind=MERGE_PATCH, query={"fieldValidation": "Strict"}
@@ -216,11 +220,11 @@ def test_what_is_stored_stays_readable_and_writable_after_an_upgrade(older: Kube
         written = older.api.call(
             "PATCH", path, {"spec": {"suspend": True}}, kind=MERGE_PATCH
         ).need()
-        assert written["metadata"]["generation"] == found["metadata"]["generation"] + (
-            not found["spec"].get("suspend", False)
+        assert written["metadata"]["generation"] == obj["metadata"]["generation"] + (
+            not obj["spec"].get("suspend", False)
         )
-        whole = older.api.call("PUT", path, written).need()
-        assert whole["spec"] == {**found["spec"], "suspend": True}
+        replaced = older.api.call("PUT", path, written).need()
+        assert replaced["spec"] == {**obj["spec"], "suspend": True}
         after = set_status(older, path, {"observedGeneration": 2})
-        assert after["status"] == {**found["status"], "observedGeneration": 2}
+        assert after["status"] == {**obj["status"], "observedGeneration": 2}
         older.api.call("DELETE", path).need()

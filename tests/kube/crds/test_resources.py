@@ -63,19 +63,19 @@ def test_everything_else_can_be_changed(change: Change) -> None:
     spec = same | {"limits": limits, "deletionPolicy": "Delete", "suspend": True}
     changed = change(spec).need()
     assert changed["metadata"]["generation"] == 2
-    made = from_resource(changed).declaration
-    assert made.limits == (None, 2.0**30, 50.0, None, None)
-    assert made.suspended
+    declaration = from_resource(changed).declaration
+    assert declaration.limits == (None, 2.0**30, 50.0, None, None)
+    assert declaration.suspended
 
 
 def test_server_side_apply_cannot_change_the_entity_either(
     kube: KubeCluster, kube_namespace: str
 ) -> None:
     path = create(kube, quota(), namespace=kube_namespace)
-    other = quota(entity={"user": {"name": "bob"}})
-    other["metadata"] = {"name": "a", "namespace": kube_namespace}
+    changed = quota(entity={"user": {"name": "bob"}})
+    changed["metadata"] = {"name": "a", "namespace": kube_namespace}
     answer = kube.api.call(
-        "PATCH", path, other, kind=APPLY_PATCH, query={"fieldManager": "ci", "force": "true"}
+        "PATCH", path, changed, kind=APPLY_PATCH, query={"fieldManager": "ci", "force": "true"}
     )
     assert answer.status == 422
     assert "entity cannot be changed" in answer.message
@@ -174,7 +174,7 @@ def test_two_writers_apply_their_own_keys_of_a_status(
             "PATCH", f"{path}/status", body, kind=APPLY_PATCH, query={"fieldManager": manager}
         ).need()
     keys = kube.api.get(path).need()["status"]["keys"]
-    assert [one["key"] for one in keys] == ["producer_byte_rate", "consumer_byte_rate"]
+    assert [entry["key"] for entry in keys] == ["producer_byte_rate", "consumer_byte_rate"]
 
 
 def test_a_status_is_not_overwritten_by_somebody_who_read_an_older_one(
@@ -200,7 +200,7 @@ def test_names_of_ten_thousand_characters_are_stored_and_selected(
     stored = from_resource(kube.api.get(path).need())
     assert stored.declaration.entity == (name, ABSENT, ABSENT)
     escaped = name.replace("=", "\\=").replace(",", "\\,")
-    found = kube.kubectl(
+    completed = kube.kubectl(
         "get",
         "ckq",
         "-n",
@@ -210,7 +210,7 @@ def test_names_of_ten_thousand_characters_are_stored_and_selected(
         "--field-selector",
         f"spec.entity.user.name={escaped}",
     )
-    assert found.stdout == "clientquota.kafka-quotas.io/a\n"
+    assert completed.stdout == "clientquota.kafka-quotas.io/a\n"
 
 
 # One byte that is escaped by six characters; one that is not; characters of several bytes.
@@ -251,11 +251,11 @@ def test_a_cluster_with_every_list_full_is_within_the_cost_of_its_rules(
         "defaultClientId",
     ]
     pattern = {"forms": forms, "user": {"prefix": "u" * 10}, "clientId": {"exact": "c" * 10}}
-    whole = {"min": "1Ki", "max": "1Gi"}
+    bounds = {"min": "1Ki", "max": "1Gi"}
     limits = {
-        "producerByteRate": whole,
-        "consumerByteRate": whole,
-        "connectionCreationRate": whole,
+        "producerByteRate": bounds,
+        "consumerByteRate": bounds,
+        "connectionCreationRate": bounds,
         "requestPercentage": {"min": 1, "max": 2},
         "controllerMutationRate": {"min": 1, "max": 2},
     }

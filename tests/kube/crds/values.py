@@ -231,12 +231,12 @@ def _lengths(node: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _bounds(node: Mapping[str, Any]) -> tuple[float, ...]:
-    found: list[float] = []
+    numbers: list[float] = []
     for word in ("minimum", "maximum"):
         if word in node:
             edge = node[word]
-            found += [edge - 1, edge, edge + 1, edge + 0.5, edge - 0.5]
-    return tuple(found)
+            numbers += [edge - 1, edge, edge + 1, edge + 0.5, edge - 0.5]
+    return tuple(numbers)
 
 
 def texts(node: Mapping[str, Any]) -> tuple[str, ...]:
@@ -273,7 +273,7 @@ def values(node: Mapping[str, Any]) -> st.SearchStrategy[Any]:
     """Values at and beside what a field allows; about half of them are wrong."""
     single = st.sampled_from(listed(node))
     if "properties" in node:
-        parts = {name: values(one) for name, one in node["properties"].items()}
+        parts = {name: values(child) for name, child in node["properties"].items()}
         some = st.fixed_dictionaries({}, optional=parts)
         single = st.one_of(some, some, single)
     elif "additionalProperties" in node:
@@ -283,7 +283,7 @@ def values(node: Mapping[str, Any]) -> st.SearchStrategy[Any]:
     elif "items" in node:
         item = values(node["items"])
         several = st.lists(item, max_size=3)
-        single = st.one_of(several, several, item.map(lambda one: [one, one]), single)
+        single = st.one_of(several, several, item.map(lambda value: [value, value]), single)
     return single.map(own)
 
 

@@ -21,5 +21,5 @@ def place(kafka: StartKafka) -> Iterator[Place]:
 def world(place: Place, tmp_path: Path) -> Iterator[World]:
     """An empty Kafka and Kubernetes, and a way to start operators."""
     place.clear()
-    with World(place, tmp_path) as made:
-        yield made
+    with World(place, tmp_path) as new_world:
+        yield new_world

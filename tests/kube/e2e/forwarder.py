@@ -64,10 +64,10 @@ class Forwarder:
 
     def kubeconfig(self, original: Path) -> Path:
         """A copy of a kubeconfig that leads through here."""
-        made = original.with_name(f"through-{self.port}-{original.name}")
+        path = original.with_name(f"through-{self.port}-{original.name}")
         text = original.read_text(encoding="utf-8").replace(f":{self._to}", f":{self.port}")
-        made.write_text(text, encoding="utf-8")
-        return made
+        path.write_text(text, encoding="utf-8")
+        return path
 
     def _accept(self) -> None:
         with contextlib.suppress(OSError):

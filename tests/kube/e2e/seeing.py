@@ -37,17 +37,17 @@ class History:
     def _look(self) -> None:
         with ping.connected(self._port) as connection:
             while not self._over.wait(0.002):
-                found = raw_quotas.describe_over(connection).get(self._owner, {})
-                if not self.states or self.states[-1] != found:
-                    self.states.append(found)
+                quotas = raw_quotas.describe_over(connection).get(self._owner, {})
+                if not self.states or self.states[-1] != quotas:
+                    self.states.append(quotas)
 
     def of(self, key: str) -> list[float | None]:
         """The values of a key, one after the other; None = not set."""
-        found: list[float | None] = []
+        values: list[float | None] = []
         for state in self.states:
-            if not found or found[-1] != state.get(key):
-                found.append(state.get(key))
-        return found
+            if not values or values[-1] != state.get(key):
+                values.append(state.get(key))
+        return values
 
 
 def has_finalizer(obj: dict[str, Any]) -> bool:
@@ -58,7 +58,7 @@ def has_finalizer(obj: dict[str, Any]) -> bool:
 def records(world: World) -> OwnershipRecords:
     """What the ConfigMaps in the operator's namespace hold, for the present Kafka cluster."""
     cluster_id = world.kafka.cluster_id
-    said = world.kube.kubectl(
+    completed = world.kube.kubectl(
         "get",
         "configmaps",
         "-n",
@@ -68,8 +68,8 @@ def records(world: World) -> OwnershipRecords:
         "-o",
         "json",
     )
-    found = json.loads(said.stdout)["items"]
-    return read(cluster_id, found).owned
+    config_maps = json.loads(completed.stdout)["items"]
+    return read(cluster_id, config_maps).owned
 
 
 def orphans(world: World) -> set[str]:
@@ -81,17 +81,19 @@ def cluster_events(world: World, name: str = "prod") -> dict[str, str]:
     """Reason -> note of the events of a QuotaCluster; of this very one, not of earlier ones of its name."""
     uid = world.get(name, kind="quotacluster")["metadata"]["uid"]
     return {
-        one["reason"]: one["note"]
-        for one in world.events("default")
-        if one["regarding"].get("uid") == uid
+        event["reason"]: event["note"]
+        for event in world.events("default")
+        if event["regarding"].get("uid") == uid
     }
 
 
 def audited(operator: Operator) -> list[dict[str, Any]]:
     """The outcomes, in the audit log that a process has printed, of what that process sent or held itself."""
     lines = operator.log.read_text(encoding="utf-8").splitlines()
-    entries = [json.loads(one) for one in lines if one.startswith("{")]
-    return [one for one in entries if one["outcome"] != "INTENDED" and "settledAt" not in one]
+    entries = [json.loads(line) for line in lines if line.startswith("{")]
+    return [
+        entry for entry in entries if entry["outcome"] != "INTENDED" and "settledAt" not in entry
+    ]
 
 
 @contextlib.contextmanager
@@ -108,4 +110,4 @@ def through(proxy: FaultProxy) -> str:
 
 def sent(proxy: FaultProxy) -> int:
     """How many requests that alter quotas came by."""
-    return sum(one.writes for one in list(proxy.requests))
+    return sum(request.writes for request in list(proxy.requests))

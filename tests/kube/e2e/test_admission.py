@@ -80,10 +80,10 @@ def call(world: World, port: int) -> None:
 def kubectl(world: World, verb: str, obj: Obj) -> tuple[int, str]:
     """Exit code and words of `kubectl apply --dry-run=server` or `kubectl diff`."""
     dry = ["--dry-run=server"] if verb == "apply" else []
-    said = world.kube.kubectl(
+    completed = world.kube.kubectl(
         verb, *dry, "-n", world.team, "-f", "-", input=json.dumps(obj), check=False
     )
-    return said.returncode, said.stdout + said.stderr
+    return completed.returncode, completed.stdout + completed.stderr
 
 
 def test_kubectl_shows_the_brokers_words_whoever_of_the_replicas_answers(world: World) -> None:
@@ -98,9 +98,9 @@ def test_kubectl_shows_the_brokers_words_whoever_of_the_replicas_answers(world: 
 
         for port in (leading, standing):
             call(world, port)
-            code, said = kubectl(world, "apply", larger)
-            assert code == 0, said
-            assert "configured (server dry run)" in said
+            code, text = kubectl(world, "apply", larger)
+            assert code == 0, text
+            assert "configured (server dry run)" in text
             assert kubectl(world, "diff", larger)[0] == 1, "there is a difference, and no refusal"
 
         failure = BrokerFailure(code=42, message=WORDS)
@@ -108,16 +108,16 @@ def test_kubectl_shows_the_brokers_words_whoever_of_the_replicas_answers(world: 
         for port in (leading, standing):
             call(world, port)
             for verb in ("apply", "diff"):
-                code, said = kubectl(world, verb, larger)
+                code, text = kubectl(world, verb, larger)
                 assert code != 0
-                assert WORDS in said, said
-        assert {str(one): n for one, n in broker.values().items()} != {}
-        assert [one["producer_byte_rate"] for one in broker.values().values()] == [1048576.0]
+                assert WORDS in text, text
+        assert {str(owner): n for owner, n in broker.values().items()} != {}
+        assert [values["producer_byte_rate"] for values in broker.values().values()] == [1048576.0]
 
         # The leader is gone: the standby's answers do not wait for its Lease.
         leader.kill()
-        code, said = kubectl(world, "diff", larger)
-        assert WORDS in said, said
+        code, text = kubectl(world, "diff", larger)
+        assert WORDS in text, text
         # Nobody is left: everything passes, and the API server says that it asked in vain.
         standby.kill()
         assert kubectl(world, "apply", larger)[0] == 0

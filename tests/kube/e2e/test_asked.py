@@ -89,23 +89,25 @@ def test_a_requested_pass_happens_at_once_and_the_command_tells_how_it_went(worl
     world.becomes("alice", "Synced")
     world.becomes("loser", "Conflict")
     world.becomes("paused", "Suspended")
-    here = ("--namespace", world.team, "--wait")
+    options = ("--namespace", world.team, "--wait")
 
-    said = _reconcile(world, "alice", *here, "--format", "json")
-    assert said.returncode == 0, said.stderr
-    assert json.loads(said.stdout)["handled"] is True
+    completed = _reconcile(world, "alice", *options, "--format", "json")
+    assert completed.returncode == 0, completed.stderr
+    assert json.loads(completed.stdout)["handled"] is True
     assert world.get("alice")["status"]["lastHandledReconcileAt"]
-    assert _reconcile(world, "loser", *here).returncode == 1
-    assert _reconcile(world, "paused", *here).returncode == 1
-    assert _reconcile(world, "nobody", *here).returncode == 1
+    assert _reconcile(world, "loser", *options).returncode == 1
+    assert _reconcile(world, "paused", *options).returncode == 1
+    assert _reconcile(world, "nobody", *options).returncode == 1
 
     # Between two intervals nobody looks, unless somebody asks; drift needs two looks.
     raw_quotas.set_quotas(
         world.kafka.port(), {raw_quotas.entity(user="alice"): {"producer_byte_rate": 3 * MIB}}
     )
     assert _reconcile(world, "prod", "--cluster", "--wait").returncode == 0
-    said = _reconcile(world, "alice", *here, "--detailed-exitcode")
-    assert (said.returncode, world.reason("alice")) == (2, "Drifted"), said.stdout + said.stderr
+    completed = _reconcile(world, "alice", *options, "--detailed-exitcode")
+    assert (completed.returncode, world.reason("alice")) == (2, "Drifted"), (
+        completed.stdout + completed.stderr
+    )
 
     world.kube.kubectl(
         "annotate",
@@ -134,7 +136,7 @@ def test_another_cluster_than_the_expected_one_is_never_written_to(world: World)
     world.becomes("alice", "WrongCluster")
     world.delete("bob")
     eventually(lambda: not world.get("bob"), what="the deletion to give up")
-    assert {name: one["producer_byte_rate"] for name, one in world.live().items()} == {
+    assert {name: values["producer_byte_rate"] for name, values in world.live().items()} == {
         "alice": MIB,
         "bob": MIB,
         "carol": MIB,
@@ -170,15 +172,15 @@ def test_a_quotacluster_that_is_deleted_and_made_again_owns_what_it_owned(world:
         eventually(lambda: not world.get("bob"), what="bob's document to be released at once")
         assert sent(proxy) == before
         assert set(world.live()) == {"alice", "bob", "kept"}
-        left = {"user=bob producer_byte_rate", "user=kept producer_byte_rate"}
-        assert orphans(world) == left
+        orphaned_pairs = {"user=bob producer_byte_rate", "user=kept producer_byte_rate"}
+        assert orphans(world) == orphaned_pairs
 
         world.cluster(bootstrapServers=through(proxy))
         world.becomes("alice", "Synced")
         counts = world.becomes("prod", "Synced", kind="quotacluster")["status"]["counts"]
         assert (counts["owned"], counts["orphaned"], counts["unmanaged"]) == (3, 2, 0)
         assert sent(proxy) == before, "taking up again what it owned wrote to Kafka"
-        assert orphans(world) == left
+        assert orphans(world) == orphaned_pairs
         world.delete("alice")
         eventually(lambda: set(world.live()) == {"bob", "kept"}, what="alice's quota to be removed")
         assert operator.child.running

@@ -21,7 +21,9 @@ def _stays_quiet(operator: Operator, *clusters: str, seconds: float = 6.0) -> No
     """No more passes than the interval asks for, and no write of ours but for the Lease."""
 
     def passes() -> dict[str, float]:
-        return {one: operator.metric("kquota_passes_total", cluster=one) for one in clusters}
+        return {
+            cluster: operator.metric("kquota_passes_total", cluster=cluster) for cluster in clusters
+        }
 
     def writes() -> float:
         name = "kquota_kubernetes_requests_total"
@@ -121,7 +123,7 @@ def test_somebody_else_who_writes_into_a_status_is_overruled_and_changes_nothing
             }
         ]
     }
-    whole = {
+    document = {
         "apiVersion": "kafka-quotas.io/v1alpha1",
         "kind": "ClientQuota",
         "metadata": {"name": "alice"},
@@ -130,7 +132,7 @@ def test_somebody_else_who_writes_into_a_status_is_overruled_and_changes_nothing
     world.kube.api.call(
         "PATCH",
         path,
-        whole,
+        document,
         kind="application/apply-patch+yaml",
         query={"fieldManager": "stranger", "force": "true"},
     ).need()
@@ -139,11 +141,11 @@ def test_somebody_else_who_writes_into_a_status_is_overruled_and_changes_nothing
     _stays_quiet(operator, "prod")
 
     # A condition of another type is nobody's business of ours: it stays, and costs no writes.
-    theirs = {**lie["conditions"][0], "type": "AcmeApproved"}
+    foreign_condition = {**lie["conditions"][0], "type": "AcmeApproved"}
     world.kube.api.call(
         "PATCH",
         path,
-        {**whole, "status": {"conditions": [theirs]}},
+        {**document, "status": {"conditions": [foreign_condition]}},
         kind="application/apply-patch+yaml",
         query={"fieldManager": "stranger", "force": "true"},
     ).need()
@@ -154,6 +156,8 @@ def test_somebody_else_who_writes_into_a_status_is_overruled_and_changes_nothing
     world.kube.api.call("PATCH", path, {"status": None}, kind="application/merge-patch+json").need()
     world.becomes("alice", "Synced")
     again = world.get("alice")["status"]
-    assert [one["applied"] for one in again["keys"]] == [one["applied"] for one in before["keys"]]
+    assert [entry["applied"] for entry in again["keys"]] == [
+        entry["applied"] for entry in before["keys"]
+    ]
     world.delete("alice")
     eventually(lambda: world.live() == {}, what="what is owned again to be removed")

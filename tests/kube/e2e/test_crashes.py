@@ -53,16 +53,16 @@ def test_what_was_deleted_while_nobody_watched_is_judged_as_it_was_meant(world: 
     eventually(lambda: set(world.live()) == {"free", "again", "unheld"})
     counts = world.becomes("prod", "Synced", kind="quotacluster")["status"]["counts"]
     assert (counts["unmanaged"], counts["orphaned"]) == (0, 2)
-    assert [one["key"] for one in audited(again)] == ["producer_byte_rate"]
+    assert [entry["key"] for entry in audited(again)] == ["producer_byte_rate"]
 
 
 def _lost_answer(world: World, proxy: FaultProxy, operator: Operator) -> Callable[[], None]:
     """The broker does it; the process dies before it hears of it."""
     del world
-    held = proxy.plant(Fault(action=Action.HOLD_ANSWER, api_key=ALTER_CLIENT_QUOTAS))
+    fault = proxy.plant(Fault(action=Action.HOLD_ANSWER, api_key=ALTER_CLIENT_QUOTAS))
 
     def strike() -> None:
-        held.wait_reached()
+        fault.wait_reached()
         operator.kill()
         proxy.heal()
 
@@ -72,12 +72,12 @@ def _lost_answer(world: World, proxy: FaultProxy, operator: Operator) -> Callabl
 def _lost_status(world: World, proxy: FaultProxy, operator: Operator) -> Callable[[], None]:
     """The broker does it and says so; the process dies while it looks again, before any status is written."""
     del world
-    held = proxy.plant(Fault(action=Action.HOLD_ANSWER, api_key=ALTER_CLIENT_QUOTAS))
+    fault = proxy.plant(Fault(action=Action.HOLD_ANSWER, api_key=ALTER_CLIENT_QUOTAS))
 
     def strike() -> None:
-        held.wait_reached()
+        fault.wait_reached()
         looking = proxy.plant(Fault(action=Action.HOLD_ANSWER, api_key=DESCRIBE_CLIENT_QUOTAS))
-        held.release()
+        fault.release()
         looking.wait_reached()
         operator.kill()
         proxy.heal()

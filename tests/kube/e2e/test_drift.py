@@ -21,7 +21,7 @@ def _set(world: World, user: str, rate: float) -> None:
 def _told(world: World, name: str, reason: str) -> int:
     """How many events with this reason an object has."""
     return sum(
-        one["reason"] == reason and one["regarding"]["name"] == name for one in world.events()
+        event["reason"] == reason and event["regarding"]["name"] == name for event in world.events()
     )
 
 
@@ -50,11 +50,13 @@ def test_drift_is_told_once_with_its_first_time_and_a_change_of_the_spec_is_none
     (drift,) = status["drift"]
     assert (drift["expected"], drift["live"]) == (MIB, 5 * MIB)
     first_seen = drift["firstSeen"]
-    whole = eventually(
+    differences = eventually(
         lambda: world.get("prod", kind="quotacluster")["status"].get("drift"),
         what="the QuotaCluster to tell of it",
     )
-    assert [(one["entity"], one["live"]) for one in whole] == [("user=alice", 5 * MIB)]
+    assert [(difference["entity"], difference["live"]) for difference in differences] == [
+        ("user=alice", 5 * MIB)
+    ]
     _two_more_passes(operator)
     assert world.live()["alice"] == {"producer_byte_rate": 5 * MIB}, "Warn writes nothing"
     assert world.live()["ignored"] == {"producer_byte_rate": 3 * MIB}
@@ -69,8 +71,8 @@ def test_drift_is_told_once_with_its_first_time_and_a_change_of_the_spec_is_none
     with world.counted() as writes:
         operator = world.start()
         _two_more_passes(operator)
-    said = [(one["reason"], one["note"]) for one in world.events("default")]
-    assert writes == {}, said
+    events = [(event["reason"], event["note"]) for event in world.events("default")]
+    assert writes == {}, events
     assert world.get("alice")["status"]["drift"][0]["firstSeen"] == first_seen
 
     # What the spec asks for anew is written, drift or not.
@@ -114,5 +116,5 @@ def test_disabled_says_nothing_and_correct_writes_back_until_somebody_fights_us(
     assert world.condition("alice", "Stalled")["status"] == "True"
     assert _told(world, "alice", "FoughtOver") == 1
     assert world.reason("bob") == "Synced", "others are corrected as before"
-    corrections = [one for one in audited(operator) if "alice" in str(one["entity"])]
+    corrections = [entry for entry in audited(operator) if "alice" in str(entry["entity"])]
     assert len(corrections) == 1 + 3

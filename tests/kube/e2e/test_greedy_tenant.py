@@ -31,13 +31,15 @@ def create(world: World, name: str, user: str, *, namespace: str = "") -> Answer
 def reasons(world: World) -> Counter[str]:
     """Reasons of the Ready conditions of the team's documents."""
     path = f"/apis/kafka-quotas.io/v1alpha1/namespaces/{world.team}/clientquotas"
-    found: Counter[str] = Counter()
+    counter: Counter[str] = Counter()
     for obj in world.kube.api.get(path).need()["items"]:
         ready = [
-            one for one in obj.get("status", {}).get("conditions", []) if one["type"] == "Ready"
+            condition
+            for condition in obj.get("status", {}).get("conditions", [])
+            if condition["type"] == "Ready"
         ]
-        found[ready[0]["reason"] if ready else ""] += 1
-    return found
+        counter[ready[0]["reason"] if ready else ""] += 1
+    return counter
 
 
 def test_sixty_names_as_long_as_kafka_takes_stop_neither_the_operator_nor_other_tenants(
@@ -56,10 +58,10 @@ def test_sixty_names_as_long_as_kafka_takes_stop_neither_the_operator_nor_other_
     finally:
         world.kube.install_crds()
 
-    other = world.kube.fresh_namespace()
+    second_namespace = world.kube.fresh_namespace()
     operator = world.start()
-    world.quota("alice", namespace=other)
-    world.becomes("alice", "Synced", namespace=other)
+    world.quota("alice", namespace=second_namespace)
+    world.becomes("alice", "Synced", namespace=second_namespace)
     eventually(lambda: reasons(world) == {"Invalid": DOCUMENTS}, what="all of them to say Invalid")
     assert operator.metric("kquota_leader") == 1.0
     world.delete("long-00")
@@ -75,8 +77,8 @@ def test_sixty_names_as_long_as_kafka_takes_stop_neither_the_operator_nor_other_
     )
     message = world.condition("carol", "Ready")["message"]
     assert "the oldest 10 ClientQuotas" in message
-    world.quota("bob", namespace=other)
-    world.becomes("bob", "Synced", namespace=other)
+    world.quota("bob", namespace=second_namespace)
+    world.becomes("bob", "Synced", namespace=second_namespace)
     assert set(world.live()) == {"alice", "bob"}
     assert again.metric("kquota_leader") == 1.0
     assert "Traceback" not in operator.log.read_text(encoding="utf-8")

@@ -62,17 +62,17 @@ def test_eleven_deletions_one_after_the_other_trip_the_guard_also_over_a_restart
 
 
 def _crd(world: World) -> Obj:
-    found: Obj = json.loads(world.kube.kubectl("get", "crd", CRD, "-o", "json").stdout)
+    crd: Obj = json.loads(world.kube.kubectl("get", "crd", CRD, "-o", "json").stdout)
     for name in ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields"):
-        found["metadata"].pop(name, None)
-    found.pop("status", None)
-    return found
+        crd["metadata"].pop(name, None)
+    crd.pop("status", None)
+    return crd
 
 
 @pytest.fixture
 def definition(world: World) -> Iterator[World]:
     """A world whose CRD may be deleted; it is made again as it was."""
-    kept = _crd(world)
+    crd = _crd(world)
     try:
         yield world
     finally:
@@ -82,13 +82,13 @@ def definition(world: World) -> Iterator[World]:
             world.place.clear()
             eventually(lambda: not world.get(CRD, kind="customresourcedefinition"))
         if not world.get(CRD, kind="customresourcedefinition"):
-            world.kube.kubectl("create", "-f", "-", input=json.dumps(kept))
+            world.kube.kubectl("create", "-f", "-", input=json.dumps(crd))
         world.kube.kubectl("wait", "--for=condition=Established", "--timeout=30s", f"crd/{CRD}")
 
 
 def test_a_deleted_crd_under_sync_removes_no_quota(definition: World) -> None:
     world = definition
-    kept = _crd(world)
+    crd = _crd(world)
     world.cluster(**_sync(world))
     operator = world.start("--deletion-timeout=8s")
     names = _many(world, 12)
@@ -110,7 +110,7 @@ def test_a_deleted_crd_under_sync_removes_no_quota(definition: World) -> None:
 
     # From here on nothing is found by looking every two seconds: the watch has to come back, too.
     world.cluster(**_sync(world), interval="1h")
-    world.kube.kubectl("create", "-f", "-", input=json.dumps(kept))
+    world.kube.kubectl("create", "-f", "-", input=json.dumps(crd))
     world.kube.kubectl("wait", "--for=condition=Established", "--timeout=30s", f"crd/{CRD}")
     world.kube.apply(*(world.document(name) for name in names), namespace=world.team)
     world.becomes(names[0], "Synced", seconds=60)
@@ -145,11 +145,11 @@ def _narrowed(world: World, *namespaces: str) -> tuple[str, str]:
         "--set",
         "rbac.releaseRole=false",
     ).stdout
-    wanted = ("ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
+    kinds = ("ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
     parts = [
         part
         for part in rendered.split("\n---\n")
-        if any(f"\nkind: {kind}\n" in f"\n{part}" for kind in wanted) and "helm.sh/hook" not in part
+        if any(f"\nkind: {kind}\n" in f"\n{part}" for kind in kinds) and "helm.sh/hook" not in part
     ]
     world.kube.kubectl("apply", "-f", "-", input="\n---\n".join(parts))
     policies = world.kube.kubectl("get", "validatingadmissionpolicy", "-o", "json").stdout
@@ -164,56 +164,58 @@ def _narrowed(world: World, *namespaces: str) -> tuple[str, str]:
 
 
 def test_a_namespace_that_may_not_be_listed_stops_all_removals(world: World) -> None:
-    here, there = world.team, world.kube.fresh_namespace()
-    home, account = _narrowed(world, here, there)
+    team, second_namespace = world.team, world.kube.fresh_namespace()
+    home, account = _narrowed(world, team, second_namespace)
     world.cluster(**_sync(world))
     operator = Operator(
         world.kube,
         world.folder,
         namespace=home,
         account=account,
-        rendered=[one.replace(world.place.namespace, home) for one in world.place.arguments],
-        arguments=["--namespace", here, "--namespace", there, "--no-leader-elect"],
+        rendered=[
+            argument.replace(world.place.namespace, home) for argument in world.place.arguments
+        ],
+        arguments=["--namespace", team, "--namespace", second_namespace, "--no-leader-elect"],
         identity="narrow",
     )
     world.operators.append(operator)
     eventually(operator.ready)
-    world.quota("alice", namespace=here)
-    world.quota("gone", namespace=here)
-    world.quota("bob", namespace=there)
-    world.becomes("alice", "Synced", namespace=here)
-    world.becomes("gone", "Synced", namespace=here)
-    world.becomes("bob", "Synced", namespace=there)
+    world.quota("alice", namespace=team)
+    world.quota("gone", namespace=team)
+    world.quota("bob", namespace=second_namespace)
+    world.becomes("alice", "Synced", namespace=team)
+    world.becomes("gone", "Synced", namespace=team)
+    world.becomes("bob", "Synced", namespace=second_namespace)
 
     binding = json.loads(
-        world.kube.kubectl("get", "rolebinding", "-n", there, "-o", "json").stdout
+        world.kube.kubectl("get", "rolebinding", "-n", second_namespace, "-o", "json").stdout
     )["items"][0]
-    world.kube.kubectl("delete", "rolebinding", "-n", there, binding["metadata"]["name"])
-    world.delete("gone", namespace=here)
+    world.kube.kubectl("delete", "rolebinding", "-n", second_namespace, binding["metadata"]["name"])
+    world.delete("gone", namespace=team)
     world.kube.kubectl(
         "patch",
         "clientquota",
         "bob",
         "-n",
-        there,
+        second_namespace,
         "--type=merge",
         "-p",
         '{"metadata": {"finalizers": null}}',
     )
-    world.delete("bob", namespace=there)
+    world.delete("bob", namespace=second_namespace)
     world.becomes("prod", "ListingIncomplete", kind="quotacluster")
     before = operator.metric("kquota_passes_total", cluster="prod")
     eventually(lambda: operator.metric("kquota_passes_total", cluster="prod") >= before + 2)
     assert set(world.live()) == {"alice", "gone", "bob"}, "something was removed"
-    assert has_finalizer(world.get("gone", namespace=here))
+    assert has_finalizer(world.get("gone", namespace=team))
     # What is to be set is set.
-    world.quota("alice", limits={"producerByteRate": "2Mi"}, namespace=here)
-    world.becomes("alice", "Synced", namespace=here)
+    world.quota("alice", limits={"producerByteRate": "2Mi"}, namespace=team)
+    world.becomes("alice", "Synced", namespace=team)
     assert world.live()["alice"] == {"producer_byte_rate": 2 * MIB}
 
     for name in ("uid", "resourceVersion", "creationTimestamp", "managedFields"):
         binding["metadata"].pop(name, None)
     world.kube.kubectl("apply", "-f", "-", input=json.dumps(binding))
-    eventually(lambda: not world.get("gone", namespace=here), what="the removal to be made up for")
+    eventually(lambda: not world.get("gone", namespace=team), what="the removal to be made up for")
     eventually(lambda: "gone" not in world.live())
     world.becomes("prod", "Synced", kind="quotacluster")

@@ -50,18 +50,18 @@ def test_a_broker_that_is_down_delays_changes_and_deletions_give_up_in_time(outa
     # A process that begins while the broker is away knows as much.
     first.kill()
     world.start("--deletion-timeout=8s", "--no-leader-elect", ready=False)
-    asked = time.monotonic()
+    started = time.monotonic()
     world.delete("restarted")
     eventually(lambda: not world.get("restarted"), what="the deletion to give up")
-    assert time.monotonic() - asked > 6, "the deletion did not wait for the broker"
-    assert orphans(world) == {f"user={one} producer_byte_rate" for one in ("early", "restarted")}
+    assert time.monotonic() - started > 6, "the deletion did not wait for the broker"
+    assert orphans(world) == {f"user={user} producer_byte_rate" for user in ("early", "restarted")}
 
     world.kafka.start(1)
     for name in ("late", "new", "stays"):
         world.becomes(name, "Synced", seconds=60)
     assert world.live() == {
         "late": {"producer_byte_rate": 2 * MIB},
-        **{one: {"producer_byte_rate": MIB} for one in ("early", "restarted", "new", "stays")},
+        **{user: {"producer_byte_rate": MIB} for user in ("early", "restarted", "new", "stays")},
     }
     counts = world.becomes("prod", "Synced", kind="quotacluster")["status"]["counts"]
     assert (counts["orphaned"], counts["unmanaged"]) == (2, 0)

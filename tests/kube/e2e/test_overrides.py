@@ -58,7 +58,7 @@ def test_an_override_is_in_force_until_its_time_is_over_whatever_else_is_written
     busy = threading.Thread(target=keep_writing)
     busy.start()
     try:
-        said = kquota(
+        output = kquota(
             world,
             "set",
             "user=alice",
@@ -67,7 +67,7 @@ def test_an_override_is_in_force_until_its_time_is_over_whatever_else_is_written
             "--reason=INC-1",
             "--yes",
         )
-        assert "overridden" in said
+        assert "overridden" in output
         assert rate(world, "alice") == 50 * MIB, "it returned when a pass was over"
         obj = world.becomes("alice", "OverrideActive")
         key = obj["status"]["keys"][0]
@@ -98,8 +98,8 @@ def test_an_override_is_in_force_until_its_time_is_over_whatever_else_is_written
     assert rate(world, "bob") == MIB
     world.becomes("bob", "Synced")
 
-    told = [one for one in audited(operator) if "alice" in str(one["entity"])]
-    assert [one["after"] for one in told] == [MIB, 50 * MIB, 2 * MIB]
+    entries = [entry for entry in audited(operator) if "alice" in str(entry["entity"])]
+    assert [entry["after"] for entry in entries] == [MIB, 50 * MIB, 2 * MIB]
     for number in range(10):
         name = f"other-{number}"
         if world.get(name):

@@ -30,7 +30,11 @@ def pod(world: World, tmp_path: Path) -> Iterator[Child]:
             "-u",
             "KUBECONFIG",
             str(KQUOTA),
-            *(one for one in place.arguments if not one.startswith("--metrics-address")),
+            *(
+                argument
+                for argument in place.arguments
+                if not argument.startswith("--metrics-address")
+            ),
             f"--metrics-address=127.0.0.1:{free_ports(1)[0]}",
         ],
         log=tmp_path / "pod.log",

@@ -28,9 +28,9 @@ class Row:
         spec: Of the QuotaCluster.
         cluster: Reason of the QuotaCluster.
         created: Reason of a document for something new, and what is live then.
-        taken: Reason of a document for something that has another value, and whether that is replaced.
+        replacement: Reason of a document for something that has another value, and whether that is replaced.
         changed: Reason of a document that was changed, and what is live then.
-        held: Which documents carry the finalizer.
+        finalizers: Which documents carry the finalizer.
         removed: Which documents take their quotas along.
         pending: Whose quotas would be removed under a policy that may: they are no orphans.
     """
@@ -38,9 +38,9 @@ class Row:
     spec: dict[str, object]
     cluster: str = "Synced"
     created: tuple[str, dict[str, float]] = ("Synced", CREATED)
-    taken: tuple[str, float] = ("Synced", 2 * MIB)
+    replacement: tuple[str, float] = ("Synced", 2 * MIB)
     changed: tuple[str, dict[str, float]] = ("Synced", CHANGED)
-    held: set[str] = field(default_factory=set)
+    finalizers: set[str] = field(default_factory=set)
     removed: set[str] = field(default_factory=set)
     pending: set[str] = field(default_factory=set)
 
@@ -50,25 +50,25 @@ TABLE = {
         spec={"policy": "Observe"},
         cluster="ObserveOnly",
         created=("ObserveOnly", {}),
-        taken=("ObserveOnly", MIB),
+        replacement=("ObserveOnly", MIB),
         changed=("ObserveOnly", {}),
     ),
     "CreateOnly": Row(
         spec={"policy": "CreateOnly"},
-        taken=("PolicyRestricted", MIB),
+        replacement=("PolicyRestricted", MIB),
         changed=("PolicyRestricted", CREATED),
         pending={"delete"},
     ),
-    "Upsert": Row(spec={}, held={"delete"}, removed={"delete"}),
+    "Upsert": Row(spec={}, finalizers={"delete"}, removed={"delete"}),
     "Sync unconfirmed": Row(
         spec={"policy": "Sync", "expectedClusterId": "ID"},
         cluster="SyncNotConfirmed",
-        held={"delete"},
+        finalizers={"delete"},
         removed={"delete"},
     ),
     "Sync": Row(
         spec={"policy": "Sync", "confirmSync": "ID", "expectedClusterId": "ID"},
-        held={"unset", "delete"},
+        finalizers={"unset", "delete"},
         removed={"unset", "delete"},
     ),
 }
@@ -77,14 +77,14 @@ TABLE = {
 @pytest.mark.parametrize("policy", TABLE)
 def test_create_update_and_delete_under_each_policy(world: World, policy: str) -> None:
     row = TABLE[policy]
-    ours = {
+    spec = {
         key: world.kafka.cluster_id if value == "ID" else value for key, value in row.spec.items()
     }
     raw_quotas.set_quotas(
         world.kafka.port(),
-        {raw_quotas.entity(user=one): {"producer_byte_rate": MIB} for one in ("taken", "same")},
+        {raw_quotas.entity(user=user): {"producer_byte_rate": MIB} for user in ("taken", "same")},
     )
-    world.cluster(**ours)
+    world.cluster(**spec)
     world.start()
     _creating(world, row)
     _changing(world, row)
@@ -104,10 +104,10 @@ def _creating(world: World, row: Row) -> None:
     for name in DELETIONS:
         obj = world.becomes(name, reason)
         assert world.live().get(name, {}) == expected
-        assert has_finalizer(obj) is (name in row.held), name
-    world.becomes("taken", row.taken[0])
+        assert has_finalizer(obj) is (name in row.finalizers), name
+    world.becomes("taken", row.replacement[0])
     world.becomes("same", "Synced")
-    assert world.live()["taken"] == {"producer_byte_rate": row.taken[1]}
+    assert world.live()["taken"] == {"producer_byte_rate": row.replacement[1]}
     assert world.live()["same"] == {"producer_byte_rate": MIB}
     world.becomes("prod", row.cluster, kind="quotacluster")
 
@@ -131,7 +131,7 @@ def _deleting(world: World, row: Row) -> None:
     last = row.changed[1]
     expected = {name: last for name in DELETIONS if last and name not in row.removed}
 
-    kept = {
+    orphaned_pairs = {
         f"user={name} {key}"
         for name, values in expected.items()
         for key in values
@@ -140,9 +140,9 @@ def _deleting(world: World, row: Row) -> None:
 
     def told() -> bool:
         counts = world.get("prod", kind="quotacluster")["status"]["counts"]
-        return orphans(world) == kept and counts["orphaned"] == len(kept)
+        return orphans(world) == orphaned_pairs and counts["orphaned"] == len(orphaned_pairs)
 
-    eventually(told, what=f"{kept} to be left as orphans; {orphans(world)}")
+    eventually(told, what=f"{orphaned_pairs} to be left as orphans; {orphans(world)}")
     live = {name: values for name, values in world.live().items() if name in DELETIONS}
     assert live == expected
 
@@ -150,18 +150,22 @@ def _deleting(world: World, row: Row) -> None:
 def test_a_namespace_that_is_deleted_takes_along_what_was_meant_to_go_and_is_not_held_up(
     world: World,
 ) -> None:
-    there = world.kube.fresh_namespace()
+    namespace_to_go = world.kube.fresh_namespace()
     world.cluster()
     world.start()
     world.kube.apply(
         world.document("gone", deletionPolicy="Delete"),
         world.document("kept", deletionPolicy="Retain"),
-        namespace=there,
+        namespace=namespace_to_go,
     )
     world.quota("other", deletionPolicy="Delete")
-    for name, namespace in (("gone", there), ("kept", there), ("other", world.team)):
+    for name, namespace in (
+        ("gone", namespace_to_go),
+        ("kept", namespace_to_go),
+        ("other", world.team),
+    ):
         world.becomes(name, "Synced", namespace=namespace)
-    world.kube.kubectl("delete", "namespace", there, "--wait=true", "--timeout=60s")
+    world.kube.kubectl("delete", "namespace", namespace_to_go, "--wait=true", "--timeout=60s")
     eventually(lambda: set(world.live()) == {"kept", "other"}, what="the quota to be removed")
     eventually(lambda: orphans(world) == {"user=kept producer_byte_rate"})
     assert world.reason("other") == "Synced"

@@ -38,32 +38,34 @@ def pair(world: World, *arguments: str) -> tuple[Operator, Operator]:
 
 def lease_name(world: World) -> str:
     """As the chart calls it."""
-    named = [one for one in world.place.arguments if one.startswith("--lease-name=")]
+    named = [argument for argument in world.place.arguments if argument.startswith("--lease-name=")]
     return named[0].partition("=")[2]
 
 
 def lease(world: World) -> dict[str, Any]:
-    said = world.kube.kubectl(
+    completed = world.kube.kubectl(
         "get", "lease", lease_name(world), "-n", world.place.namespace, "-o", "json"
     )
-    found: dict[str, Any] = json.loads(said.stdout)
-    return found
+    obj: dict[str, Any] = json.loads(completed.stdout)
+    return obj
 
 
 def set_limits(world: World, text: str) -> None:
-    documents = [world.document(one, limits={"producerByteRate": text}) for one in NAMES]
+    documents = [world.document(name, limits={"producerByteRate": text}) for name in NAMES]
     world.kube.apply(*documents, namespace=world.team)
 
 
 def all_synced(world: World) -> None:
-    for one in NAMES:
-        world.becomes(one, "Synced")
+    for name in NAMES:
+        world.becomes(name, "Synced")
 
 
 def changes(*operators: Operator) -> list[tuple[str, Any]]:
     """What the audit logs of these processes tell: user and new value."""
     return sorted(
-        (dict(one["entity"])["user"], one["after"]) for each in operators for one in audited(each)
+        (dict(entry["entity"])["user"], entry["after"])
+        for each in operators
+        for entry in audited(each)
     )
 
 
@@ -83,13 +85,13 @@ def test_a_killed_leader_is_followed_within_seconds_and_nothing_is_written_twice
         assert audited(second) == [], "a standby touches nothing"
 
         # It dies after the broker did what it asked for and before it heard of it.
-        held = proxy.plant(Fault(action=Action.HOLD_ANSWER, api_key=ALTER_CLIENT_QUOTAS))
+        fault = proxy.plant(Fault(action=Action.HOLD_ANSWER, api_key=ALTER_CLIENT_QUOTAS))
         before = sent(proxy)
         set_limits(world, "2Mi")
-        held.wait_reached()
+        fault.wait_reached()
         eventually(
             lambda: (
-                all(world.live()[one]["producer_byte_rate"] == 2 * MIB for one in NAMES)
+                all(world.live()[name]["producer_byte_rate"] == 2 * MIB for name in NAMES)
                 or sent(proxy) > before
             )
         )
@@ -111,9 +113,9 @@ def test_a_killed_leader_is_followed_within_seconds_and_nothing_is_written_twice
         )
         passes = second.metric("kquota_passes_total")
         eventually(lambda: second.metric("kquota_passes_total") >= passes + 3)
-        for one in NAMES:
-            assert world.condition(one, "Drifted").get("status", "False") == "False", one
-        assert not [one for one in world.events() if "Drift" in one["reason"]]
+        for name in NAMES:
+            assert world.condition(name, "Drifted").get("status", "False") == "False", name
+        assert not [event for event in world.events() if "Drift" in event["reason"]]
         assert sent(proxy) == altered, "nothing was asked for since"
 
         # And in order: SIGTERM gives the Lease back.
@@ -138,24 +140,24 @@ def test_a_leader_that_hung_ends_without_writing_when_it_wakes(world: World) -> 
     try:
         set_limits(world, "2Mi")
         all_synced(world)
-        assert {one["producer_byte_rate"] for one in world.live().values()} == {2 * MIB}
+        assert {values["producer_byte_rate"] for values in world.live().values()} == {2 * MIB}
         set_limits(world, "3Mi")
         all_synced(world)
     finally:
         os.kill(first.child.process.pid, signal.SIGCONT)
     assert first.child.ended_within(15), "it goes on without its Lease"
     assert first.child.process.returncode == 1
-    assert changes(first) == sorted((one, MIB) for one in NAMES)
+    assert changes(first) == sorted((name, MIB) for name in NAMES)
     assert len(changes(second)) == 2 * len(NAMES)
-    assert {one["producer_byte_rate"] for one in world.live().values()} == {3 * MIB}
+    assert {values["producer_byte_rate"] for values in world.live().values()} == {3 * MIB}
 
 
 def test_whoever_loses_the_lease_ends_and_the_next_one_leads(world: World) -> None:
     world.cluster()
     place = world.place
     plain = world.kube.kubeconfig_for(place.namespace, place.account)
-    whole = json.loads(plain.read_text(encoding="utf-8"))
-    port = int(whole["clusters"][0]["cluster"]["server"].rpartition(":")[2])
+    config = json.loads(plain.read_text(encoding="utf-8"))
+    port = int(config["clusters"][0]["cluster"]["server"].rpartition(":")[2])
     with Forwarder(port) as way:
         first, second = pair(world, f"--kubeconfig={way.kubeconfig(plain)}")
         set_limits(world, "1Mi")
@@ -166,7 +168,7 @@ def test_whoever_loses_the_lease_ends_and_the_next_one_leads(world: World) -> No
         set_limits(world, "2Mi")
         all_synced(world)
         assert leads(second)
-        assert changes(first) == sorted((one, MIB) for one in NAMES)
+        assert changes(first) == sorted((name, MIB) for name in NAMES)
 
         # It ends when it can see that it lost the Lease.
         way.heal()

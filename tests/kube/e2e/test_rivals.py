@@ -91,8 +91,8 @@ def test_the_ungranted_duplicate_of_a_stranger_changes_nothing(world: World) -> 
         world.becomes("mine", "Synced")
         before = sent(proxy)
         world.quota("theirs", user="alice", limits={"producerByteRate": "9Mi"}, namespace=stranger)
-        theirs = world.becomes("theirs", "NotGranted", namespace=stranger)
-        assert world.team not in str(theirs["status"])
+        obj = world.becomes("theirs", "NotGranted", namespace=stranger)
+        assert world.team not in str(obj["status"])
         assert world.reason("mine") == "Synced"
         world.quota("theirs", user="alice", limits={"producerByteRate": "8Mi"}, namespace=stranger)
         world.becomes("theirs", "NotGranted", namespace=stranger)

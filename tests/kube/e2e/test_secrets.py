@@ -54,8 +54,8 @@ def secret(world: World, name: str = "kafka", **texts: str | None) -> str:
         },
         namespace=world.place.namespace,
     )
-    said = world.kube.kubectl("get", "secret", name, "-n", world.place.namespace, "-o", "json")
-    return str(json.loads(said.stdout)["metadata"]["resourceVersion"])
+    completed = world.kube.kubectl("get", "secret", name, "-n", world.place.namespace, "-o", "json")
+    return str(json.loads(completed.stdout)["metadata"]["resourceVersion"])
 
 
 def cluster(world: World, name: str = "prod", *, of: str = "kafka") -> None:
@@ -77,8 +77,8 @@ def everything_told(world: World, operator: Operator) -> str:
 
 
 def leaked(world: World, operator: Operator, *more: str) -> set[str]:
-    told = everything_told(world, operator)
-    return {one for one in (*PASSWORDS.values(), WRONG, *more) if one in told}
+    text = everything_told(world, operator)
+    return {word for word in (*PASSWORDS.values(), WRONG, *more) if word in text}
 
 
 def test_a_rotated_secret_is_in_use_without_a_restart_and_a_wrong_one_is_not(
@@ -108,8 +108,8 @@ def test_a_rotated_secret_is_in_use_without_a_restart_and_a_wrong_one_is_not(
     world.quota("alice", limits={"producerByteRate": "2Mi"})
     world.becomes("alice", "Synced")
     assert world.live() == {"alice": {"producer_byte_rate": 2 * MIB}}, "the old session works on"
-    told = [one for one in world.events("default") if one["reason"] == "SecretRejected"]
-    assert len(told) == 1
+    events = [event for event in world.events("default") if event["reason"] == "SecretRejected"]
+    assert len(events) == 1
 
     # A Secret that lost a key, or went, is no reason to let go of a session that works.
     world.kube.kubectl("delete", "secret", "kafka", "-n", world.place.namespace)
@@ -129,8 +129,8 @@ def test_every_unusable_secret_has_one_clear_condition_and_keeps_nobody_else_wai
 ) -> None:
     world = secured
     ca = authority(world.kafka)
-    other = certs.Authority.make(tmp_path_factory.mktemp("stranger"))
-    stranger = other.certificate_file.read_text(encoding="ascii")
+    second_authority = certs.Authority.make(tmp_path_factory.mktemp("stranger"))
+    stranger = second_authority.certificate_file.read_text(encoding="ascii")
     login = {"username": "applier", "password": PASSWORDS["applier"]}
     planted = "planted-pem-word"
     bad: Mapping[str, tuple[str, Mapping[str, str] | None, str]] = {
@@ -156,20 +156,20 @@ def test_every_unusable_secret_has_one_clear_condition_and_keeps_nobody_else_wai
     operator = world.start("--log-level=debug", ready=False)
     world.becomes("fine", "Synced")
     for name, (reason, _, word) in bad.items():
-        found = world.becomes(name, reason, kind="quotacluster")
-        assert word in _ready(found)["message"], name
+        obj = world.becomes(name, reason, kind="quotacluster")
+        assert word in _ready(obj)["message"], name
         world.becomes(f"of-{name}", reason)
 
     with world.counted() as writes:
         passes = operator.metric("kquota_passes_total")
         eventually(lambda: operator.metric("kquota_passes_total") > passes + 2 * len(bad))
     assert writes == {}, "what stays wrong is told once"
-    told = [
-        (one["regarding"]["name"], one["reason"])
-        for one in world.events("default")
-        if one["regarding"]["name"] in bad
+    events = [
+        (event["regarding"]["name"], event["reason"])
+        for event in world.events("default")
+        if event["regarding"]["name"] in bad
     ]
-    assert sorted(told) == sorted((name, reason) for name, (reason, _, _) in bad.items())
+    assert sorted(events) == sorted((name, reason) for name, (reason, _, _) in bad.items())
     assert leaked(world, operator, planted) == set()
 
     # Each is mended by its Secret alone.
@@ -183,4 +183,6 @@ def test_every_unusable_secret_has_one_clear_condition_and_keeps_nobody_else_wai
 
 
 def _ready(obj: Obj) -> Obj:
-    return next(one for one in obj["status"]["conditions"] if one["type"] == "Ready")
+    return next(
+        condition for condition in obj["status"]["conditions"] if condition["type"] == "Ready"
+    )

@@ -79,11 +79,11 @@ def test_both_brokers_get_their_values_a_label_moves_them_and_the_deletion_remov
     large = {"producer_byte_rate": 8 * MIB, "consumer_byte_rate": 3 * MIB}
     general = {"producer_byte_rate": MIB, "consumer_byte_rate": 3 * MIB}
     assert (alice(world.kafka), alice(west)) == (large, general)
-    told = {
+    selectors = {
         name: {key["key"]: key["selectedBy"] for key in part["keys"]}
         for name, part in parts(world).items()
     }
-    assert told == {
+    assert selectors == {
         "east": {
             "producer_byte_rate": "region=eu; clusterLimits[0] size=large",
             "consumer_byte_rate": "region=eu",

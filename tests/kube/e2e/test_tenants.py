@@ -48,10 +48,10 @@ def member(world: World, namespace: str) -> Path:
 
 def seen_by(world: World, whose: Path, namespace: str) -> str:
     """All that a member of a team can read about quotas."""
-    said = world.kube.kubectl(
+    completed = world.kube.kubectl(
         "get", "clientquotas,events", "-n", namespace, "-o", "yaml", kubeconfig=whose
     )
-    return said.stdout
+    return completed.stdout
 
 
 def message(world: World, name: str, namespace: str = "") -> str:
@@ -133,11 +133,11 @@ def test_each_namespace_declares_what_it_was_granted_and_hears_of_nobody_else(wo
         world.becomes("shared", "Conflict")
         assert world.live()["payments-shared"] == {"producer_byte_rate": 7 * MIB}
 
-        told = seen_by(world, member(world, world.team), world.team)
-        assert "Conflict" in told
-        assert "NotGranted" in told
+        text = seen_by(world, member(world, world.team), world.team)
+        assert "Conflict" in text
+        assert "NotGranted" in text
         for secret in (platform, rival, stranger, "of-platform", "winner", "duplicate"):
-            assert secret not in told, f"{secret} is nothing of theirs"
+            assert secret not in text, f"{secret} is nothing of theirs"
         whose = world.kube.kubeconfig_for(world.team, "member")
         for kind, where in (("clientquotas", rival), ("configmaps", world.place.namespace)):
             denied = world.kube.kubectl("get", kind, "-n", where, kubeconfig=whose, check=False)
@@ -171,8 +171,8 @@ def _revoked(world: World, tenants: list[Any]) -> None:
     )
     world.becomes("mine", "NotGranted")
     assert raw_quotas.describe(world.kafka.port()) == before
-    whole = as_documented(world.team, tenants[0]["namespaces"][0])
-    world.cluster(bootstrapServers=_servers(world), tenants=whole)
+    grants = as_documented(world.team, tenants[0]["namespaces"][0])
+    world.cluster(bootstrapServers=_servers(world), tenants=grants)
     world.becomes("mine", "Synced")
     assert world.live()["payments-mine"] == {"producer_byte_rate": 5 * MIB}
     world.delete("mine")

@@ -39,21 +39,29 @@ def kquota(world: World, *arguments: str) -> str:
 def test_a_namespace_that_waits_for_a_dead_operator_goes_after_a_release(world: World) -> None:
     world.cluster()
     first = world.start(ALONE)
-    other = world.kube.fresh_namespace()
-    world.quota("alice", namespace=other, deletionPolicy="Delete")
-    world.quota("bob", namespace=other)
+    namespace_to_go = world.kube.fresh_namespace()
+    world.quota("alice", namespace=namespace_to_go, deletionPolicy="Delete")
+    world.quota("bob", namespace=namespace_to_go)
     world.quota("carol", deletionPolicy="Delete")
-    for name, namespace in (("alice", other), ("bob", other), ("carol", world.team)):
+    for name, namespace in (
+        ("alice", namespace_to_go),
+        ("bob", namespace_to_go),
+        ("carol", world.team),
+    ):
         world.becomes(name, "Synced", namespace=namespace)
     first.kill()
 
-    world.kube.kubectl("delete", "namespace", other, "--wait=false")
-    eventually(lambda: not world.get("bob", namespace=other), what="what nobody holds to go")
-    assert has_finalizer(world.get("alice", namespace=other))
-    told = json.loads(kquota(world, "operator", "release", "--namespace", other, "--format=json"))
-    assert told["documents"] == [f"{other}/alice"]
+    world.kube.kubectl("delete", "namespace", namespace_to_go, "--wait=false")
     eventually(
-        lambda: world.kube.api.get(f"/api/v1/namespaces/{other}").status == 404,
+        lambda: not world.get("bob", namespace=namespace_to_go), what="what nobody holds to go"
+    )
+    assert has_finalizer(world.get("alice", namespace=namespace_to_go))
+    result = json.loads(
+        kquota(world, "operator", "release", "--namespace", namespace_to_go, "--format=json")
+    )
+    assert result["documents"] == [f"{namespace_to_go}/alice"]
+    eventually(
+        lambda: world.kube.api.get(f"/api/v1/namespaces/{namespace_to_go}").status == 404,
         what="the namespace to go",
     )
     assert set(world.live()) == {"alice", "bob", "carol"}, "quotas stay as they are"
@@ -95,10 +103,10 @@ def test_new_crds_under_a_running_operator_lose_and_rewrite_nothing(world: World
                 passes = operator.metric("kquota_passes_total")
                 eventually(lambda: operator.metric("kquota_passes_total") >= passes + 3)
             # Deletions are the ends of other tests' namespaces.
-            ours = {
+            own_writes = {
                 what: n for what, n in writes.items() if "quota" in what and "DELETE" not in what
             }
-            assert ours == {}, writes
+            assert own_writes == {}, writes
             assert sent(proxy) == written
             for number in range(5):
                 assert world.get(f"user-{number}") == before[number]

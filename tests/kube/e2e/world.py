@@ -91,7 +91,7 @@ class Operator:
         self.log = folder / f"{identity}.log"
         command = [
             str(KQUOTA),
-            *(one for one in rendered if not one.startswith("--metrics-address")),
+            *(argument for argument in rendered if not argument.startswith("--metrics-address")),
             f"--metrics-address=127.0.0.1:{self.port}",
             f"--kubeconfig={kube.kubeconfig_for(namespace, account)}",
             *arguments,
@@ -116,11 +116,11 @@ class Operator:
 
     def metric(self, name: str, **labels: str) -> float:
         """The sum of a metric's samples that have these labels."""
-        wanted = [f'{key}="{value}"' for key, value in labels.items()]
+        pairs = [f'{key}="{value}"' for key, value in labels.items()]
         return sum(
             float(line.rsplit(" ", 1)[1])
             for line in self.get("/metrics")[1].splitlines()
-            if line.startswith((name + "{", name + " ")) and all(one in line for one in wanted)
+            if line.startswith((name + "{", name + " ")) and all(pair in line for pair in pairs)
         )
 
     def stop(self) -> int:
@@ -163,7 +163,8 @@ class Place:
         pod = deployment["spec"]["template"]["spec"]
         self.account = pod["serviceAccountName"]
         self.arguments = [
-            one.replace("$(POD_NAMESPACE)", self.namespace) for one in pod["containers"][0]["args"]
+            argument.replace("$(POD_NAMESPACE)", self.namespace)
+            for argument in pod["containers"][0]["args"]
         ]
 
     def clear(self) -> None:
@@ -207,9 +208,9 @@ class World:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for one in self.operators:
-            if one.child.running:
-                one.kill()
+        for operator in self.operators:
+            if operator.child.running:
+                operator.kill()
         self.place.clear()
         self.kube.api.call("DELETE", f"/api/v1/namespaces/{self.team}")
 
@@ -217,7 +218,7 @@ class World:
 
     def start(self, *arguments: str, ready: bool = True) -> Operator:
         """A new operator process with the chart's rights."""
-        made = Operator(
+        operator = Operator(
             self.kube,
             self.folder,
             namespace=self.place.namespace,
@@ -226,22 +227,22 @@ class World:
             arguments=list(arguments),
             identity=f"operator-{len(self.operators)}",
         )
-        self.operators.append(made)
+        self.operators.append(operator)
         if ready:
-            eventually(made.ready, what="the operator to be ready")
-        return made
+            eventually(operator.ready, what="the operator to be ready")
+        return operator
 
     def cluster(
         self, name: str = "prod", *, labels: Mapping[str, str] | None = None, **spec: object
     ) -> None:
         """Create or change a QuotaCluster; short intervals unless told otherwise."""
-        whole = {"bootstrapServers": self.kafka.bootstrap(), "interval": "2s", **spec}
+        fields = {"bootstrapServers": self.kafka.bootstrap(), "interval": "2s", **spec}
         self.kube.apply(
             {
                 "apiVersion": "kafka-quotas.io/v1alpha1",
                 "kind": "QuotaCluster",
                 "metadata": {"name": name, "labels": dict(labels or {})},
-                "spec": {key: value for key, value in whole.items() if value is not None},
+                "spec": {key: value for key, value in fields.items() if value is not None},
             }
         )
 
@@ -273,7 +274,7 @@ class World:
         **spec: object,
     ) -> Obj:
         """A ClientQuota as it would be applied."""
-        whole = {
+        fields = {
             "clusterRef": {"name": cluster},
             "entity": entity or {"user": {"name": user or name}},
             "limits": dict(limits or {"producerByteRate": 1048576}),
@@ -283,7 +284,7 @@ class World:
             "apiVersion": "kafka-quotas.io/v1alpha1",
             "kind": "ClientQuota",
             "metadata": {"name": name},
-            "spec": {key: value for key, value in whole.items() if value is not None},
+            "spec": {key: value for key, value in fields.items() if value is not None},
         }
 
     def delete(self, name: str, *, namespace: str = "") -> None:
@@ -295,7 +296,7 @@ class World:
         """Kafka's own tool changes a user's quotas."""
         adds = ",".join(f"{key}={value}" for key, value in values.items() if value is not None)
         drops = ",".join(key for key, value in values.items() if value is None)
-        said = kafka_configs(
+        completed = kafka_configs(
             self.kafka.version,
             "--bootstrap-server",
             self.kafka.bootstrap(),
@@ -307,7 +308,7 @@ class World:
             *(["--add-config", adds] if adds else []),
             *(["--delete-config", drops] if drops else []),
         )
-        assert said.returncode == 0, said.stdout + said.stderr
+        assert completed.returncode == 0, completed.stdout + completed.stderr
 
     # ---- seeing ------------------------------------------------------------------------------
 
@@ -334,8 +335,8 @@ class World:
     ) -> Obj:
         """One condition, empty while there is none."""
         obj = self.get(name, kind=kind, namespace=namespace)
-        found = obj.get("status", {}).get("conditions", [])
-        return next((one for one in found if one["type"] == which), {})
+        conditions = obj.get("status", {}).get("conditions", [])
+        return next((condition for condition in conditions if condition["type"] == which), {})
 
     def becomes(
         self,
@@ -351,7 +352,11 @@ class World:
         def claim() -> Obj | None:
             obj = self.get(name, kind=kind, namespace=namespace)
             status = obj.get("status", {})
-            ready = [one for one in status.get("conditions", []) if one["type"] == "Ready"]
+            ready = [
+                condition
+                for condition in status.get("conditions", [])
+                if condition["type"] == "Ready"
+            ]
             fits = ready and ready[0]["reason"] == reason
             current = status.get("observedGeneration") == obj["metadata"]["generation"]
             return obj if fits and current else None
@@ -365,7 +370,9 @@ class World:
             status = json.dumps(
                 self.get(name, kind=kind, namespace=namespace).get("status"), indent=1
             )
-            logs = "\n".join(one.log.read_text(encoding="utf-8")[-2500:] for one in self.operators)
+            logs = "\n".join(
+                operator.log.read_text(encoding="utf-8")[-2500:] for operator in self.operators
+            )
             raise Late(f"{late}\nstatus: {status}\nlogs: {logs}") from None
 
     def events(self, namespace: str = "") -> list[Obj]:
@@ -378,7 +385,7 @@ class World:
 
         Namespaces of earlier tests are gone first: what clears them out writes, too.
         """
-        found: dict[str, int] = {}
+        writes: dict[str, int] = {}
         eventually(
             lambda: (
                 not any(
@@ -389,13 +396,13 @@ class World:
             what="earlier namespaces to be gone",
         )
         before = self.kube.metrics()
-        yield found
+        yield writes
         for request, count in (self.kube.metrics() - before).items():
             if request.writes and request.resource not in {
                 "leases",
                 "tokenreviews",
                 "serviceaccounts",
             }:
-                found[f"{request.verb} {request.resource}/{request.subresource}".rstrip("/")] = (
+                writes[f"{request.verb} {request.resource}/{request.subresource}".rstrip("/")] = (
                     count
                 )

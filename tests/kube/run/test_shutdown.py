@@ -10,7 +10,7 @@ from reconciler.errors import Forbidden, KubernetesUnavailable
 from reconciler.kube.api.client import KubernetesApi
 from reconciler.kube.run.shutdown import LONGEST_STOP, stop_deployment
 from tests.fakes.clock import FakeClock
-from tests.kube.answering import Seen, Server, status
+from tests.kube.answering import ReceivedRequest, Server, status
 from tests.servers.kube.cluster import KubeCluster
 
 DEPLOYMENT = {
@@ -33,35 +33,35 @@ class Deployment:
     def __init__(self, *, looks: int) -> None:
         self.looks = looks
 
-    def __call__(self, seen: Seen) -> Any:
-        if seen.method == "PATCH":
-            return {"spec": seen.json["spec"]}
-        if seen.path.endswith("/pods"):
+    def __call__(self, request: ReceivedRequest) -> Any:
+        if request.method == "PATCH":
+            return {"spec": request.json["spec"]}
+        if request.path.endswith("/pods"):
             self.looks -= 1
             return pods("Running", "Succeeded") if self.looks >= 0 else pods("Failed", "Succeeded")
         return DEPLOYMENT
 
 
-def stopped(answers: Any) -> tuple[bool, list[Seen], FakeClock]:
-    async def story() -> tuple[bool, list[Seen], FakeClock]:
+def stopped(answers: Any) -> tuple[bool, list[ReceivedRequest], FakeClock]:
+    async def story() -> tuple[bool, list[ReceivedRequest], FakeClock]:
         clock = FakeClock()
         async with Server(answers) as server, KubernetesApi(server.access(), clock=clock) as api:
-            return await stop_deployment(api, "ops", "quotas", clock=clock), server.seen, clock
+            return await stop_deployment(api, "ops", "quotas", clock=clock), server.requests, clock
 
     return asyncio.run(story())
 
 
 def test_the_deployment_is_scaled_to_nothing_by_its_scale_alone() -> None:
-    found, seen, _ = stopped(Deployment(looks=0))
-    assert found
-    (patch,) = [one for one in seen if one.method == "PATCH"]
+    was_stopped, requests, _ = stopped(Deployment(looks=0))
+    assert was_stopped
+    (patch,) = [request for request in requests if request.method == "PATCH"]
     assert patch.path == "/apis/apps/v1/namespaces/ops/deployments/quotas/scale"
     assert patch.json == {"spec": {"replicas": 0}}
 
 
 def test_it_is_stopped_when_its_last_pod_has_ended() -> None:
-    _, seen, clock = stopped(Deployment(looks=3))
-    looks = [one for one in seen if one.path == "/api/v1/namespaces/ops/pods"]
+    _, requests, clock = stopped(Deployment(looks=3))
+    looks = [request for request in requests if request.path == "/api/v1/namespaces/ops/pods"]
     assert len(looks) == 4
     assert looks[0].query["labelSelector"] == "a=1,b=2"
     assert clock.slept == [1.0] * 3
@@ -77,14 +77,18 @@ def test_pods_that_do_not_end_are_named() -> None:
 
 
 def test_without_a_deployment_there_is_nothing_to_stop() -> None:
-    found, seen, _ = stopped(lambda _: status(404, "NotFound", "no such deployment"))
-    assert not found
-    assert [one.method for one in seen] == ["GET"]
+    was_stopped, requests, _ = stopped(lambda _: status(404, "NotFound", "no such deployment"))
+    assert not was_stopped
+    assert [request.method for request in requests] == ["GET"]
 
 
 def test_a_missing_right_is_told() -> None:
     with pytest.raises(Forbidden):
-        stopped(lambda seen: DEPLOYMENT if seen.method == "GET" else status(403, "Forbidden", "no"))
+        stopped(
+            lambda request: (
+                DEPLOYMENT if request.method == "GET" else status(403, "Forbidden", "no")
+            )
+        )
 
 
 @pytest.mark.integration
