@@ -74,7 +74,7 @@ def story(
     asyncio.run(run())
 
 
-async def asked(world: World, alterations: list[Alteration]) -> Any:
+async def verdict_on(world: World, alterations: list[Alteration]) -> Any:
     cluster = await world.consultant.cluster("prod")
     assert cluster is not None
     return await world.consultant.ask(cluster, alterations)
@@ -82,9 +82,9 @@ async def asked(world: World, alterations: list[Alteration]) -> Any:
 
 def test_the_broker_is_asked_and_nothing_is_changed() -> None:
     async def test(world: World) -> None:
-        verdict = await asked(world, GOOD)
+        verdict = await verdict_on(world, GOOD)
         assert (verdict.source, dict(verdict.rejections), verdict.reason) == ("broker", {}, "")
-        verdict = await asked(world, BAD)
+        verdict = await verdict_on(world, BAD)
         assert isinstance(verdict.rejections[ALICE], Rejected)
         assert world.sandbox.values() == {}
 
@@ -100,11 +100,11 @@ def test_without_the_right_the_rules_of_its_line_are_asked() -> None:
             "annotations": {"kafka-quotas.io/quota-cluster": "prod"},
         }
         world.api.put(SECRETS, {"metadata": metadata, "data": data})
-        verdict = await asked(world, BAD)
+        verdict = await verdict_on(world, BAD)
         assert verdict.source.startswith("sandbox ")
         assert "AlterConfigs" in verdict.reason
         assert ALICE in verdict.rejections
-        assert (await asked(world, GOOD)).rejections == {}
+        assert (await verdict_on(world, GOOD)).rejections == {}
 
     story(
         test,
@@ -119,7 +119,7 @@ def test_without_the_right_the_rules_of_its_line_are_asked() -> None:
 def test_another_cluster_than_expected_gives_no_verdict() -> None:
     async def test(world: World) -> None:
         world.put(expectedClusterId="x" * 22)
-        verdict = await asked(world, BAD)
+        verdict = await verdict_on(world, BAD)
         assert (verdict.source, dict(verdict.rejections)) == ("none", {})
         assert "Kafka cluster id is not the expected one" in verdict.reason
 
@@ -129,12 +129,12 @@ def test_another_cluster_than_expected_gives_no_verdict() -> None:
 def test_a_hundred_requests_read_the_cluster_once() -> None:
     async def test(world: World) -> None:
         for _ in range(100):
-            await asked(world, GOOD)
+            await verdict_on(world, GOOD)
         assert [call for call in world.api.calls if call[0] == "get"] == [
             ("get", "quotaclusters", "", "prod")
         ]
         world.clock.advance(KEPT_SECONDS)
-        await asked(world, GOOD)
+        await verdict_on(world, GOOD)
         assert len(world.api.calls) == 2
 
     story(test)

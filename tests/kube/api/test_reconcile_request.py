@@ -14,7 +14,7 @@ from tests.fakes.kube_api import FakeKubeApi
 from tests.kube.reviews import quota
 
 
-def asked(
+def request_and_wait(
     api: FakeKubeApi, clock: FakeClock, *, seconds: float = 60.0
 ) -> reconcile_request.RequestStatus:
     async def story() -> reconcile_request.RequestStatus:
@@ -49,7 +49,7 @@ def test_it_waits_until_its_own_request_was_handled() -> None:
     obj["status"] = {"lastHandledReconcileAt": "an earlier one"}
     api.put(CLIENT_QUOTAS, obj)
     answering(api, 5)
-    request_status = asked(api, clock)
+    request_status = request_and_wait(api, clock)
     assert request_status.handled
     assert request_status.condition("Ready")["reason"] == "Synced"
     assert request_status.has_true_condition("Ready")
@@ -73,7 +73,7 @@ def test_two_requests_of_one_moment_differ() -> None:
 def test_patience_ends_and_says_so() -> None:
     api, clock = FakeKubeApi(), FakeClock()
     api.put(CLIENT_QUOTAS, quota())
-    request_status = asked(api, clock, seconds=10)
+    request_status = request_and_wait(api, clock, seconds=10)
     assert not request_status.handled
     assert request_status.conditions == []
     assert sum(clock.slept) >= 10
@@ -82,7 +82,7 @@ def test_patience_ends_and_says_so() -> None:
 def test_what_does_not_exist_is_not_made() -> None:
     api = FakeKubeApi()
     with pytest.raises(NotFound):
-        asked(api, FakeClock())
+        request_and_wait(api, FakeClock())
     assert api.objects == {}
 
 
@@ -96,7 +96,7 @@ def test_a_resource_that_is_deleted_meanwhile_ends_the_wait() -> None:
 
     api.before = gone
     with pytest.raises(NotFound):
-        asked(api, FakeClock())
+        request_and_wait(api, FakeClock())
 
 
 @pytest.mark.parametrize("conditions", [None, "x", [1], [{}], {}])

@@ -47,7 +47,7 @@ def reasons_of(document: Mapping[str, Any]) -> list[str]:
     return reasons
 
 
-def ours(document: Mapping[str, Any]) -> bool:
+def is_accepted(document: Mapping[str, Any]) -> bool:
     """Whether we accept a document."""
     return not reasons_of(document)
 
@@ -114,13 +114,13 @@ def judge(api: Api, document: Mapping[str, Any]) -> bool:
     reasons = reasons_of(document)
     if not reasons:
         assert answer.ok, f"we accept, the server says: {answer.message}"
-        assert ours(answer.body), "accepted in a file, and declined when read back"
+        assert is_accepted(answer.body), "accepted in a file, and declined when read back"
     elif answer.ok and lost(document):
-        assert not ours(as_stored(document))
+        assert not is_accepted(as_stored(document))
     else:
         stored = as_stored(document)
-        accepted = json.dumps(stored) != json.dumps(document) and ours(stored)
+        accepted = json.dumps(stored) != json.dumps(document) and is_accepted(stored)
         same = accepted is answer.ok or (not answer.ok and pointed(document))
         assert same, f"we say {reasons}, the server says {answer.message}"
-        assert not answer.ok or ours(answer.body), f"stored and declined: {reasons}"
+        assert not answer.ok or is_accepted(answer.body), f"stored and declined: {reasons}"
     return answer.ok

@@ -257,7 +257,7 @@ def texts(node: Mapping[str, Any]) -> tuple[str, ...]:
     return (*special, *node.get("enum", ()), *_lengths(node))
 
 
-def listed(node: Mapping[str, Any]) -> tuple[Any, ...]:
+def values_of_interest(node: Mapping[str, Any]) -> tuple[Any, ...]:
     """Every single value of interest for a field; those of another type last."""
     kind = node.get("type", "")
     number = kind in {"integer", "number"} or "x-kubernetes-int-or-string" in node
@@ -271,7 +271,7 @@ def listed(node: Mapping[str, Any]) -> tuple[Any, ...]:
 
 def values(node: Mapping[str, Any]) -> st.SearchStrategy[Any]:
     """Values at and beside what a field allows; about half of them are wrong."""
-    single = st.sampled_from(listed(node))
+    single = st.sampled_from(values_of_interest(node))
     if "properties" in node:
         parts = {name: values(child) for name, child in node["properties"].items()}
         some = st.fixed_dictionaries({}, optional=parts)

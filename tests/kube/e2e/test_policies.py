@@ -138,11 +138,11 @@ def _deleting(world: World, row: Row) -> None:
         if name not in row.pending
     }
 
-    def told() -> bool:
+    def is_in_status() -> bool:
         counts = world.get("prod", kind="quotacluster")["status"]["counts"]
         return orphans(world) == orphaned_pairs and counts["orphaned"] == len(orphaned_pairs)
 
-    eventually(told, what=f"{orphaned_pairs} to be left as orphans; {orphans(world)}")
+    eventually(is_in_status, what=f"{orphaned_pairs} to be left as orphans; {orphans(world)}")
     live = {name: values for name, values in world.live().items() if name in DELETIONS}
     assert live == expected
 

@@ -59,13 +59,13 @@ def parts(world: World) -> dict[str, Any]:
 def becomes(world: World, reason: str, **reasons: str) -> None:
     """Wait until the document and each selected cluster give these reasons."""
 
-    def told() -> bool:
+    def is_in_status() -> bool:
         return reasons == {
             name: next(row["reason"] for row in part["conditions"] if row["type"] == "Ready")
             for name, part in parts(world).items()
         }
 
-    eventually(told, what=f"clusters to say {reasons}")
+    eventually(is_in_status, what=f"clusters to say {reasons}")
     world.becomes("alice", reason)
 
 

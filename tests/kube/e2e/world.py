@@ -361,11 +361,8 @@ class World:
             current = status.get("observedGeneration") == obj["metadata"]["generation"]
             return obj if fits and current else None
 
-        def told() -> Obj | None:
-            return claim()
-
         try:
-            return eventually(told, seconds=seconds, what=f"{kind} {name} to become {reason}")
+            return eventually(claim, seconds=seconds, what=f"{kind} {name} to become {reason}")
         except Late as late:
             status = json.dumps(
                 self.get(name, kind=kind, namespace=namespace).get("status"), indent=1

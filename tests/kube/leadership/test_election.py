@@ -43,14 +43,14 @@ class Candidate:
     """One process: its leader and the task that runs it."""
 
     def __init__(self, api: FakeKubeApi, clock: Clocks, identity: str = "pod-1") -> None:
-        self.told: list[bool] = []
+        self.changes: list[bool] = []
         self.is_writing = True
         self.resign = asyncio.Event()
         self.leader = Leader(
             api,
             election(identity),
             clock=clock,
-            on_change=self.told.append,
+            on_change=self.changes.append,
             is_writing=lambda: self.is_writing,
         )
         self.task = asyncio.ensure_future(self.leader.run(self.resign))
@@ -80,12 +80,12 @@ def lease(api: FakeKubeApi) -> dict[str, Any]:
 
 def test_the_first_candidate_makes_the_lease_and_leads_without_a_fence() -> None:
     async def test(api: FakeKubeApi, clock: Clocks) -> None:
-        one = Candidate(api, clock)
+        first = Candidate(api, clock)
         await clock.turn(0)
-        assert one.leads
-        assert one.leader.elected.is_set()
-        assert not one.leader.fenced
-        assert one.told == [True]
+        assert first.leads
+        assert first.leader.elected.is_set()
+        assert not first.leader.fenced
+        assert first.changes == [True]
         spec = lease(api)["spec"]
         assert spec["holderIdentity"].startswith("pod-1_")
         assert spec["leaseDurationSeconds"] == 15
@@ -96,39 +96,39 @@ def test_the_first_candidate_makes_the_lease_and_leads_without_a_fence() -> None
 
 def test_the_lease_is_renewed_every_two_seconds_and_the_second_candidate_stands_by() -> None:
     async def test(api: FakeKubeApi, clock: Clocks) -> None:
-        one = Candidate(api, clock)
+        first = Candidate(api, clock)
         await clock.turn(0)
-        two = Candidate(api, clock, "pod-2")
+        second = Candidate(api, clock, "pod-2")
         for _ in range(600):
             await clock.turn(1)
-            assert one.leads
-            assert not two.leads
+            assert first.leads
+            assert not second.leads
         updates = [call for call in api.calls if call[0] == "update"]
         assert 299 <= len(updates) <= 301
-        assert two.leader.holder.startswith("pod-1_")
+        assert second.leader.holder.startswith("pod-1_")
 
     story(test)
 
 
 def test_a_killed_leader_is_followed_after_the_duration_and_the_next_one_is_fenced() -> None:
     async def test(api: FakeKubeApi, clock: Clocks) -> None:
-        one = Candidate(api, clock)
+        first = Candidate(api, clock)
         await clock.turn(0)
-        two = Candidate(api, clock, "pod-2")
+        second = Candidate(api, clock, "pod-2")
         await clock.turn(20)
-        await one.kill()
-        ended = one.leader.certain_until
+        await first.kill()
+        ended = first.leader.certain_until
         assert ended is not None
         await clock.turn(12)
-        assert not two.leads
+        assert not second.leads
         await clock.turn(7)
-        assert two.leads
-        assert two.leader.fenced
+        assert second.leads
+        assert second.leader.fenced
         await clock.turn(80)
-        assert two.leader.fenced
+        assert second.leader.fenced
         await clock.turn(10)
-        assert two.leads
-        assert not two.leader.fenced
+        assert second.leads
+        assert not second.leader.fenced
         assert lease(api)["spec"]["leaseTransitions"] == 1
 
     story(test)
@@ -140,48 +140,48 @@ def test_never_two_at_once_whenever_the_leader_stops() -> None:
         async def test(api: FakeKubeApi, clock: Clocks, moment: int = moment) -> None:
             both = [Candidate(api, clock, "pod-1"), Candidate(api, clock, "pod-2")]
             await clock.turn(moment / 7)
-            leads = [one for one in both if one.leads]
+            leads = [candidate for candidate in both if candidate.leads]
             assert len(leads) == 1
             await leads[0].kill()
             for _ in range(80):
                 await clock.turn(0.25)
-                assert sum(one.leads for one in both) <= 1
-            assert sum(one.leads for one in both) == 1
+                assert sum(candidate.leads for candidate in both) <= 1
+            assert sum(candidate.leads for candidate in both) == 1
 
         story(test)
 
 
 def test_a_lease_that_was_given_back_is_taken_at_once() -> None:
     async def test(api: FakeKubeApi, clock: Clocks) -> None:
-        one = Candidate(api, clock)
+        first = Candidate(api, clock)
         await clock.turn(0)
-        two = Candidate(api, clock, "pod-2")
+        second = Candidate(api, clock, "pod-2")
         await clock.turn(5)
-        one.resign.set()
+        first.resign.set()
         await clock.turn(2.1)
-        assert one.task.done()
-        assert not one.leads
-        assert one.told == [True, False]
-        assert two.leads
+        assert first.task.done()
+        assert not first.leads
+        assert first.changes == [True, False]
+        assert second.leads
         # Another pod gave it back: what it sent last may still land.
-        assert two.leader.fenced
+        assert second.leader.fenced
 
     story(test)
 
 
 def test_our_own_orderly_restart_is_quick_and_unfenced_and_a_crash_is_neither() -> None:
     async def test(api: FakeKubeApi, clock: Clocks) -> None:
-        one = Candidate(api, clock)
+        first = Candidate(api, clock)
         await clock.turn(5)
-        one.resign.set()
+        first.resign.set()
         await clock.turn(0)
         assert lease(api)["metadata"]["annotations"][RELEASED_BY] == "pod-1"
-        two = Candidate(api, clock)
+        second = Candidate(api, clock)
         await clock.turn(0)
-        assert two.leads
-        assert not two.leader.fenced
+        assert second.leads
+        assert not second.leader.fenced
         assert RELEASED_BY not in lease(api)["metadata"]["annotations"]
-        await two.kill()
+        await second.kill()
         three = Candidate(api, clock)
         await clock.turn(14)
         assert not three.leads
@@ -194,11 +194,11 @@ def test_our_own_orderly_restart_is_quick_and_unfenced_and_a_crash_is_neither() 
 
 def test_two_processes_of_one_name_do_not_take_each_other_for_themselves() -> None:
     async def test(api: FakeKubeApi, clock: Clocks) -> None:
-        one = Candidate(api, clock)
+        first = Candidate(api, clock)
         await clock.turn(0)
-        two = Candidate(api, clock)
+        second = Candidate(api, clock)
         await clock.turn(100)
-        assert (one.leads, two.leads) == (True, False)
+        assert (first.leads, second.leads) == (True, False)
 
     story(test)
 
@@ -206,7 +206,7 @@ def test_two_processes_of_one_name_do_not_take_each_other_for_themselves() -> No
 @pytest.mark.parametrize("verb", ["update", "get"])
 def test_a_hung_api_server_makes_the_leader_end_before_the_lease_runs_out(verb: str) -> None:
     async def test(api: FakeKubeApi, clock: Clocks) -> None:
-        one = Candidate(api, clock)
+        first = Candidate(api, clock)
         await clock.turn(4)
         renewed = clock.monotonic()
 
@@ -215,15 +215,15 @@ def test_a_hung_api_server_makes_the_leader_end_before_the_lease_runs_out(verb: 
 
         api.before = hang
         await clock.turn(9.5)
-        assert one.leads
-        assert not one.leader.leadership_lost.is_set()
+        assert first.leads
+        assert not first.leader.leadership_lost.is_set()
         await clock.turn(1)
-        assert one.leader.leadership_lost.is_set()
-        assert not one.leads
+        assert first.leader.leadership_lost.is_set()
+        assert not first.leads
         assert clock.monotonic() - renewed < 15
         with pytest.raises(LeaseLost, match="not renewed for 10 s"):
-            await one.task
-        assert one.told == [True, False]
+            await first.task
+        assert first.changes == [True, False]
 
     story(test)
 
@@ -234,46 +234,46 @@ def away(*_: str) -> None:
 
 def test_a_leader_that_writes_nothing_pauses_while_the_api_server_is_away_and_goes_on() -> None:
     async def test(api: FakeKubeApi, clock: Clocks) -> None:
-        one = Candidate(api, clock)
-        one.is_writing = False
+        first = Candidate(api, clock)
+        first.is_writing = False
         await clock.turn(4)
         api.before = away
         await clock.turn(60)
-        assert not one.leads
-        assert one.leader.certain_until is None  # The watchdog has nothing to end.
-        assert not one.task.done()
+        assert not first.leads
+        assert first.leader.certain_until is None  # The watchdog has nothing to end.
+        assert not first.task.done()
         api.before = None
         await clock.turn(3)
-        assert one.leads
-        assert one.told == [True, False, True]
-        assert not one.leader.fenced
+        assert first.leads
+        assert first.changes == [True, False, True]
+        assert not first.leader.fenced
 
     story(test)
 
 
 def test_a_leader_that_paused_ends_when_another_one_took_the_lease_meanwhile() -> None:
     async def test(api: FakeKubeApi, clock: Clocks) -> None:
-        one = Candidate(api, clock)
-        one.is_writing = False
+        first = Candidate(api, clock)
+        first.is_writing = False
         await clock.turn(4)
         api.before = away
         await clock.turn(30)
-        taken = lease(api)
-        taken["spec"]["holderIdentity"] = "pod-2_x"
-        taken["metadata"]["resourceVersion"] = api.next_version()
+        rival_lease = lease(api)
+        rival_lease["spec"]["holderIdentity"] = "pod-2_x"
+        rival_lease["metadata"]["resourceVersion"] = api.next_version()
         api.before = None
         await clock.turn(3)
-        assert not one.leads
+        assert not first.leads
         with pytest.raises(LeaseLost, match="taken by pod-2_x"):
-            await one.task
+            await first.task
 
     story(test)
 
 
 def test_a_leader_that_paused_ends_when_the_lease_is_gone() -> None:
     async def test(api: FakeKubeApi, clock: Clocks) -> None:
-        one = Candidate(api, clock)
-        one.is_writing = False
+        first = Candidate(api, clock)
+        first.is_writing = False
         await clock.turn(4)
         api.before = away
         await clock.turn(30)
@@ -281,7 +281,7 @@ def test_a_leader_that_paused_ends_when_the_lease_is_gone() -> None:
         api.before = None
         await clock.turn(3)
         with pytest.raises(LeaseLost, match="deleted"):
-            await one.task
+            await first.task
 
     story(test)
 
@@ -291,7 +291,7 @@ def test_a_leader_that_paused_ends_when_the_lease_is_gone() -> None:
 )
 def test_failures_for_some_seconds_are_ridden_out(failure: Exception) -> None:
     async def test(api: FakeKubeApi, clock: Clocks) -> None:
-        one = Candidate(api, clock)
+        first = Candidate(api, clock)
         await clock.turn(4)
 
         def fail(verb: str, *_: str) -> None:
@@ -300,17 +300,17 @@ def test_failures_for_some_seconds_are_ridden_out(failure: Exception) -> None:
 
         api.before = fail
         await clock.turn(9)
-        assert one.leads
+        assert first.leads
         api.before = None
         await clock.turn(30)
-        assert one.leads
+        assert first.leads
 
     story(test)
 
 
 def test_a_renewal_whose_answer_was_lost_does_not_count_and_does_no_harm() -> None:
     async def test(api: FakeKubeApi, clock: Clocks) -> None:
-        one = Candidate(api, clock)
+        first = Candidate(api, clock)
         await clock.turn(1)
         replace = api.replace
         lost = 0
@@ -326,7 +326,7 @@ def test_a_renewal_whose_answer_was_lost_does_not_count_and_does_no_harm() -> No
         api.replace = carried_out_but_unanswered
         await clock.turn(60)
         assert lost == 3
-        assert one.leads
+        assert first.leads
 
     story(test)
 
@@ -356,38 +356,38 @@ def test_a_takeover_whose_answer_was_lost_is_still_fenced() -> None:
             return answer
 
         api.replace = carried_out_but_unanswered
-        one = Candidate(api, clock)
+        first = Candidate(api, clock)
         await clock.turn(25)
         assert lost
-        assert one.leads
-        assert one.leader.fenced
+        assert first.leads
+        assert first.leader.fenced
 
     story(test)
 
 
 def test_a_stranger_who_takes_the_lease_ends_us_at_once() -> None:
     async def test(api: FakeKubeApi, clock: Clocks) -> None:
-        one = Candidate(api, clock)
+        first = Candidate(api, clock)
         await clock.turn(4)
         stolen = dict(lease(api))
         stolen["spec"] = {**stolen["spec"], "holderIdentity": "thief"}
         api.put(LEASES, stolen)
         await clock.turn(2.1)
-        assert one.leader.leadership_lost.is_set()
-        assert not one.leads
+        assert first.leader.leadership_lost.is_set()
+        assert not first.leads
         with pytest.raises(LeaseLost, match="taken by thief"):
-            await one.task
+            await first.task
 
     story(test)
 
 
 def test_a_lease_that_was_deleted_is_made_again() -> None:
     async def test(api: FakeKubeApi, clock: Clocks) -> None:
-        one = Candidate(api, clock)
+        first = Candidate(api, clock)
         await clock.turn(4)
         api.objects.clear()
         await clock.turn(2.1)
-        assert one.leads
+        assert first.leads
         assert lease(api)["spec"]["holderIdentity"].startswith("pod-1_")
 
     story(test)
@@ -395,27 +395,27 @@ def test_a_lease_that_was_deleted_is_made_again() -> None:
 
 def test_wall_clocks_do_not_matter_ours_or_theirs() -> None:
     async def test(api: FakeKubeApi, clock: Clocks) -> None:
-        one = Candidate(api, clock)
+        first = Candidate(api, clock)
         await clock.turn(0)
-        two = Candidate(api, clock, "pod-2")
+        second = Candidate(api, clock, "pod-2")
         for jump in (3600.0, -7200.0, 10 * 365 * 86400.0, -86400.0):
             clock.jump(jump)
             for _ in range(20):
                 await clock.turn(1)
-                assert (one.leads, two.leads) == (True, False)
+                assert (first.leads, second.leads) == (True, False)
 
     story(test)
 
 
 def test_a_stopped_process_knows_that_it_does_not_lead_the_moment_it_wakes() -> None:
     async def test(api: FakeKubeApi, clock: Clocks) -> None:
-        one = Candidate(api, clock)
+        first = Candidate(api, clock)
         await clock.turn(4)
-        assert one.leads
+        assert first.leads
         clock.freeze(11)
-        assert not one.leads  # before any task had a turn
+        assert not first.leads  # before any task had a turn
         await clock.turn(0.1)
-        assert one.leader.leadership_lost.is_set()
+        assert first.leader.leadership_lost.is_set()
 
     story(test)
 
@@ -426,21 +426,21 @@ def test_a_candidate_that_cannot_ask_stands_by_until_it_can() -> None:
             raise KubernetesUnavailable("away")
 
         api.before = away
-        one = Candidate(api, clock)
+        first = Candidate(api, clock)
         await clock.turn(60)
-        assert not one.leads
+        assert not first.leads
         api.before = None
         await clock.turn(2)
-        assert one.leads
+        assert first.leads
 
     story(test)
 
 
 def test_what_was_seen_before_an_outage_is_not_taken_for_abandoned() -> None:
     async def test(api: FakeKubeApi, clock: Clocks) -> None:
-        one = Candidate(api, clock)
+        first = Candidate(api, clock)
         await clock.turn(0)
-        two = Candidate(api, clock, "pod-2")
+        second = Candidate(api, clock, "pod-2")
         await clock.turn(3)
 
         blind = True
@@ -453,21 +453,21 @@ def test_what_was_seen_before_an_outage_is_not_taken_for_abandoned() -> None:
         await clock.turn(120)
         blind = False
         await clock.turn(30)
-        assert (one.leads, two.leads) == (True, False)
+        assert (first.leads, second.leads) == (True, False)
 
     story(test)
 
 
-@pytest.mark.parametrize("said", [None, 0, -5, 10**9, "15"])
-def test_nonsense_in_somebody_elses_lease_does_not_make_us_wait_for_ever(said: Any) -> None:
+@pytest.mark.parametrize("duration", [None, 0, -5, 10**9, "15"])
+def test_nonsense_in_somebody_elses_lease_does_not_make_us_wait_for_ever(duration: Any) -> None:
     async def test(api: FakeKubeApi, clock: Clocks) -> None:
-        spec = {"holderIdentity": "other", "leaseDurationSeconds": said}
+        spec = {"holderIdentity": "other", "leaseDurationSeconds": duration}
         api.put(LEASES, {"metadata": {"name": "kquota", "namespace": "kafka"}, "spec": spec})
-        one = Candidate(api, clock)
+        first = Candidate(api, clock)
         await clock.turn(14)
-        assert not one.leads
+        assert not first.leads
         await clock.turn(4)
-        assert one.leads
+        assert first.leads
 
     story(test)
 
@@ -475,42 +475,42 @@ def test_nonsense_in_somebody_elses_lease_does_not_make_us_wait_for_ever(said: A
 def test_a_lease_without_any_holder_is_free() -> None:
     async def test(api: FakeKubeApi, clock: Clocks) -> None:
         api.put(LEASES, {"metadata": {"name": "kquota", "namespace": "kafka"}})
-        one = Candidate(api, clock)
+        first = Candidate(api, clock)
         await clock.turn(0)
-        assert one.leads
+        assert first.leads
 
     story(test)
 
 
 def test_who_resigns_before_being_elected_just_ends() -> None:
     async def test(api: FakeKubeApi, clock: Clocks) -> None:
-        one = Candidate(api, clock)
+        first = Candidate(api, clock)
         await clock.turn(0)
-        two = Candidate(api, clock, "pod-2")
+        second = Candidate(api, clock, "pod-2")
         await clock.turn(3)
-        two.resign.set()
+        second.resign.set()
         await settle()
-        assert two.task.done()
-        await two.task
-        assert two.told == []
-        assert one.leads
+        assert second.task.done()
+        await second.task
+        assert second.changes == []
+        assert first.leads
 
     story(test)
 
 
 def test_a_release_that_hangs_does_not_hold_up_the_end() -> None:
     async def test(api: FakeKubeApi, clock: Clocks) -> None:
-        one = Candidate(api, clock)
+        first = Candidate(api, clock)
         await clock.turn(4)
 
         def hang(*_: str) -> Any:
             return asyncio.Event().wait()
 
         api.before = hang
-        one.resign.set()
+        first.resign.set()
         await clock.turn(3.1)
-        assert one.task.done()
-        await one.task
+        assert first.task.done()
+        await first.task
 
     story(test)
 
@@ -519,7 +519,7 @@ def test_a_candidate_who_loses_the_race_for_a_free_lease_stands_by() -> None:
     async def test(api: FakeKubeApi, clock: Clocks) -> None:
         both = [Candidate(api, clock, "pod-1"), Candidate(api, clock, "pod-2")]
         await clock.turn(0)
-        assert sum(one.leads for one in both) == 1
+        assert sum(candidate.leads for candidate in both) == 1
         with pytest.raises(NotFound):
             api._found(LEASES, "kafka", "other")
 

@@ -152,18 +152,18 @@ def test_a_loop_that_is_blocked_for_longer_than_the_lease_keeps_it_and_no_other_
     async def test(api: SharedApi) -> None:
         program = Program(api)
         await program.lead()
-        other = Candidate(api, "pod-2")
+        candidate = Candidate(api, "pod-2")
         began = time.monotonic()
         while time.monotonic() - began < 1.5 * DURATION:
             api.wait_renewals(3)  # The event loop stands still meanwhile.
         assert program.lease.leading
-        assert other.elected_at is None
+        assert candidate.elected_at is None
         assert api.holder.startswith("pod-1_")
         assert not program.lease.leadership_lost.is_set()
         program.resign.set()
         await program.running
-        await asyncio.to_thread(other.wait_elected)
-        other.stop()
+        await asyncio.to_thread(candidate.wait_elected)
+        candidate.stop()
 
     story(test)
 
@@ -175,21 +175,21 @@ def test_a_loop_that_hangs_loses_the_lease_and_its_process_before_another_leads(
         program = Program(api, stall=1.0)
         await program.lead()
         killed_at: list[float] = []
-        other = Candidate(api, "pod-2")
+        candidate = Candidate(api, "pod-2")
         with Watchdog(
             lambda: program.lease.certain_until,
             clock=SystemClock(),
             grace=0.0,
             end=lambda: killed_at.append(time.monotonic()),
         ):
-            elected_at = other.wait_elected()  # The event loop stands still meanwhile.
+            elected_at = candidate.wait_elected()  # The event loop stands still meanwhile.
         assert not program.lease.leading
         assert killed_at
         assert killed_at[0] < elected_at
         with pytest.raises(LeaseLost, match="no progress"):
             await program.running
         assert program.lease.leadership_lost.is_set()
-        other.stop()
+        candidate.stop()
 
     story(test)
 
@@ -216,19 +216,19 @@ def test_what_cannot_be_renewed_is_lost_in_time_although_the_loop_is_blocked() -
     async def test(api: SharedApi) -> None:
         program = Program(api)
         await program.lead()
-        other = Candidate(api, "pod-2")
+        candidate = Candidate(api, "pod-2")
         api.wait_renewals(2)
         api.away.set()
         blocked = threading.Event()
         assert not blocked.wait(DURATION)
         assert not program.lease.leading
-        assert other.elected_at is None
+        assert candidate.elected_at is None
         with pytest.raises(LeaseLost):
             await program.running
         assert program.lease.leadership_lost.is_set()
         api.away.clear()
-        await asyncio.to_thread(other.wait_elected)
-        other.stop()
+        await asyncio.to_thread(candidate.wait_elected)
+        candidate.stop()
 
     story(test)
 

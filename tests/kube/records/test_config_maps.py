@@ -52,7 +52,7 @@ NOTHING = StoredRecords(owned=OwnershipRecords(cluster_id=ID, is_known=False))
 FEW = st.lists(RECORD_CHANGES, max_size=8)
 
 
-def kept(*changes, **more):
+def stored_records(*changes, **more):
     return StoredRecords(owned=OwnershipRecords(cluster_id=ID).with_changes(changes), **more)
 
 
@@ -62,14 +62,14 @@ def maps(value, namespace="kquota", limits=PART_LIMITS):
 
 def part(owned, series, name):
     """One ConfigMap that holds just this, whatever its layout."""
-    (whole,) = maps(NOTHING, "x").values()
-    labels = {**whole["metadata"]["labels"], "kafka-quotas.io/records": series}
+    (config_map,) = maps(NOTHING, "x").values()
+    labels = {**config_map["metadata"]["labels"], "kafka-quotas.io/records": series}
     content = records_format.encode({ID: ClusterRecords(owned=owned)})
     return {
-        **whole,
-        "metadata": {**whole["metadata"], "name": name, "labels": labels},
+        **config_map,
+        "metadata": {**config_map["metadata"], "name": name, "labels": labels},
         "binaryData": {
-            **whole["binaryData"],
+            **config_map["binaryData"],
             "content": base64.b64encode(gzip_of(content)).decode(),
         },
     }
@@ -108,21 +108,23 @@ def test_everything_reads_back(changes, removals):
     writer = RecordedWriter(
         writer=InventoryWriter(id="operator", description="kquota operator"), last_seen=3.5
     )
-    value = kept(*changes, removals=removals, writers={"operator": writer})
-    laid_out, made = config_maps(value, namespace="kquota")
-    assert read(ID, made.values()) == replace(laid_out, owned=replace(value.owned, is_known=True))
+    value = stored_records(*changes, removals=removals, writers={"operator": writer})
+    laid_out, objects = config_maps(value, namespace="kquota")
+    assert read(ID, objects.values()) == replace(
+        laid_out, owned=replace(value.owned, is_known=True)
+    )
     assert laid_out.owned == value.owned
 
 
 @given(st.lists(RECORD_CHANGES, max_size=12), st.sampled_from([2, 4, 8]))
 def test_everything_reads_back_from_several_parts(changes, parts):
-    value = kept(*changes)
+    value = stored_records(*changes)
     layout = SeriesLayout(serial=3, parts=parts)
-    made = {}
+    objects = {}
     for number, share in enumerate(split(value.owned, parts)):
         name = name_of_part(f"kquota-{hash_of(ID)}-ledger", layout, number)
-        made[name] = part(share, "ledger", name)
-    back = read(ID, made.values())
+        objects[name] = part(share, "ledger", name)
+    back = read(ID, objects.values())
     assert back.owned == replace(value.owned, is_known=True)
     assert back.layout == layout
 
@@ -134,19 +136,19 @@ DOCUMENTS = st.dictionaries(
 
 
 @given(FEW, FEW, DOCUMENTS, DOCUMENTS, st.booleans())
-def test_parts_that_are_encoded_alone_are_those_of_everything(first, second, some, others, mark):
-    before, there = config_maps(kept(*many(300), *first, uids=some), namespace="x", limits=SMALL)
-    after = replace(
-        before, owned=before.owned.with_changes(second), uids=others, takes_statuses=mark
+def test_parts_that_are_encoded_alone_are_those_of_everything(first, second, some, uids, mark):
+    before, objects = config_maps(
+        stored_records(*many(300), *first, uids=some), namespace="x", limits=SMALL
     )
-    _, updated = config_maps(after, namespace="x", before=before, objects=there, limits=SMALL)
+    after = replace(before, owned=before.owned.with_changes(second), uids=uids, takes_statuses=mark)
+    _, updated = config_maps(after, namespace="x", before=before, objects=objects, limits=SMALL)
     _, complete = config_maps(after, namespace="x", limits=SMALL)
     assert updated == complete
 
 
 @given(FEW, st.randoms())
 def test_equal_content_is_equal_bytes_whatever_its_history(changes, dice):
-    value = kept(*changes)
+    value = stored_records(*changes)
     mixed = {
         name: dict(sorted(getattr(value.owned, name).items(), key=lambda _: dice.random()))
         for name in ("records", "intents", "drift_since", "overrides")
@@ -158,25 +160,25 @@ def test_equal_content_is_equal_bytes_whatever_its_history(changes, dice):
 
 def test_nothing_known_is_nothing_there_and_afterwards_it_is_known_to_be_nothing():
     assert read(ID, ()) == replace(NOTHING, layout=ONE, takes_statuses=True)
-    made = maps(NOTHING)
-    assert len(made) == 1
-    back = read(ID, made.values())
+    objects = maps(NOTHING)
+    assert len(objects) == 1
+    back = read(ID, objects.values())
     assert back.owned.is_known
     assert back.owned.records == {}
 
 
 def test_they_are_found_by_label_and_owned_by_nobody():
-    value = kept(*many(3))
-    for name, one in maps(value, namespace="operators").items():
-        metadata = one["metadata"]
+    value = stored_records(*many(3))
+    for name, config_map in maps(value, namespace="operators").items():
+        metadata = config_map["metadata"]
         assert metadata["name"] == name
         assert len(name) <= 253
         assert metadata["namespace"] == "operators"
         assert "ownerReferences" not in metadata
         assert metadata["annotations"]["kafka-quotas.io/cluster-id"] == ID
-        wanted = selector(ID).split(",")
-        assert wanted[0].split("=")[1] == metadata["labels"]["kafka-quotas.io/cluster"]
-        assert wanted[1] in metadata["labels"]
+        terms = selector(ID).split(",")
+        assert terms[0].split("=")[1] == metadata["labels"]["kafka-quotas.io/cluster"]
+        assert terms[1] in metadata["labels"]
         assert all(len(label) <= 63 for label in metadata["labels"].values())
     assert selector("another") != selector(ID)
 
@@ -184,17 +186,17 @@ def test_they_are_found_by_label_and_owned_by_nobody():
 # ---- size --------------------------------------------------------------------------------------
 
 
-def sizes(made):
-    return [len(one["binaryData"]["content"]) for one in made.values()]
+def sizes(objects):
+    return [len(config_map["binaryData"]["content"]) for config_map in objects.values()]
 
 
 def test_what_is_too_large_for_one_part_is_spread_and_reads_back():
-    value = kept(*many(8000))
-    laid_out, made = config_maps(value, namespace="kquota")
+    value = stored_records(*many(8000))
+    laid_out, objects = config_maps(value, namespace="kquota")
     assert laid_out.layout.parts >= 2
-    assert max(sizes(made)) <= PART_LIMITS.packed
-    assert all(len(json.dumps(one)) < 1_000_000 for one in made.values())
-    assert read(ID, made.values()).owned == value.owned
+    assert max(sizes(objects)) <= PART_LIMITS.packed
+    assert all(len(json.dumps(config_map)) < 1_000_000 for config_map in objects.values())
+    assert read(ID, objects.values()).owned == value.owned
 
 
 def test_five_thousand_documents_with_three_keys_under_way_fit_and_leave_one_part_behind():
@@ -211,21 +213,23 @@ def test_five_thousand_documents_with_three_keys_under_way_fit_and_leave_one_par
         for key in COLUMNS[:3]
     }
     assert len(intents) == 15_000
-    before, there = config_maps(kept(), namespace="x")
+    before, objects = config_maps(stored_records(), namespace="x")
     value = replace(before, owned=OwnershipRecords(cluster_id=ID, intents=intents))
     during, under_way = config_maps(value, namespace="x")
     assert max(sizes(under_way)) <= PART_LIMITS.packed
     assert read(ID, under_way.values()).owned == value.owned
-    after, left = config_maps(replace(during, owned=OwnershipRecords(cluster_id=ID)), namespace="x")
-    assert len(left) == 1
+    after, final_objects = config_maps(
+        replace(during, owned=OwnershipRecords(cluster_id=ID)), namespace="x"
+    )
+    assert len(final_objects) == 1
     assert after.layout.parts == 1
-    assert diff(under_way, left).create
-    assert set(diff(under_way, left).delete) == set(under_way)
-    assert diff(there, under_way).delete == tuple(there)
+    assert diff(under_way, final_objects).create
+    assert set(diff(under_way, final_objects).delete) == set(under_way)
+    assert diff(objects, under_way).delete == tuple(objects)
 
 
 def test_a_batch_of_a_hundred_documents_writes_each_part_once():
-    before, there = config_maps(kept(*many(500)), namespace="x")
+    before, objects = config_maps(stored_records(*many(500)), namespace="x")
     intents = {
         (entity(user=f"user-{number}"), key): Intent(
             value=1.0, owner=Owner(document=f"team/{number}")
@@ -236,22 +240,22 @@ def test_a_batch_of_a_hundred_documents_writes_each_part_once():
     _, during = config_maps(
         replace(before, owned=replace(before.owned, intents=intents)), namespace="x"
     )
-    assert diff(there, during).writes == before.layout.parts == 4
-    assert diff(during, there).writes == 4
+    assert diff(objects, during).writes == before.layout.parts == 4
+    assert diff(during, objects).writes == 4
 
 
 def test_one_changed_pair_touches_one_part_of_many():
-    value, there = config_maps(kept(*many(500)), namespace="x", limits=SMALL)
+    value, objects = config_maps(stored_records(*many(500)), namespace="x", limits=SMALL)
     subject = next(iter(value.owned.records))
     changed = replace(value, owned=value.owned.with_changes([Orphaned(entity=subject, key=RATE)]))
-    difference = diff(there, config_maps(changed, namespace="x", limits=SMALL)[1])
+    difference = diff(objects, config_maps(changed, namespace="x", limits=SMALL)[1])
     assert difference.writes == 1
     assert len(difference.update) == 1
 
 
 def test_more_than_the_largest_layout_takes_is_an_error():
     with pytest.raises(InventoryError, match="do not fit"):
-        maps(kept(*many(300)), limits=PartLimits(packed=2000, parts=2))
+        maps(stored_records(*many(300)), limits=PartLimits(packed=2000, parts=2))
 
 
 # ---- layouts and crashes -------------------------------------------------------------------------
@@ -261,35 +265,41 @@ def test_more_than_the_largest_layout_takes_is_an_error():
 @pytest.mark.parametrize("written", [set(), {0}, {1}, {0, 1}, {0, 2, 3}, set(range(64))])
 def test_a_crash_between_two_layouts_leaves_one_of_them(written, deleted):
     """New parts are created before old ones go: until all are there, the old layout counts."""
-    old, there = config_maps(kept(*many(40)), namespace="x", limits=SMALL)
+    old, old_objects = config_maps(stored_records(*many(40)), namespace="x", limits=SMALL)
     grown = replace(old, owned=old.owned.with_changes(many(500, seed=2)))
-    new, wanted = config_maps(grown, namespace="x", limits=SMALL)
-    difference = diff(there, wanted)
-    created = [one for one in difference.create if "-ledger-" in one["metadata"]["name"]]
-    some = [one for number, one in enumerate(created) if number in written]
-    stored = {**there, **{one["metadata"]["name"]: one for one in some}}
+    new, new_objects = config_maps(grown, namespace="x", limits=SMALL)
+    difference = diff(old_objects, new_objects)
+    created = [
+        config_map
+        for config_map in difference.create
+        if "-ledger-" in config_map["metadata"]["name"]
+    ]
+    some = [config_map for number, config_map in enumerate(created) if number in written]
+    stored = {**old_objects, **{config_map["metadata"]["name"]: config_map for config_map in some}}
     if len(some) < len(created):
         assert read(ID, stored.values()).owned.records == old.owned.records
         return
     if deleted:
-        stored = {name: one for name, one in stored.items() if name not in difference.delete}
+        stored = {
+            name: config_map for name, config_map in stored.items() if name not in difference.delete
+        }
     back = read(ID, stored.values())
     assert back.owned.records == grown.owned.records
     assert back.layout == new.layout
 
 
 def test_a_missing_part_is_damage_and_not_less():
-    _, made = config_maps(kept(*many(500)), namespace="x", limits=SMALL)
-    lost = next(name for name in made if "-ledger-" in name)
+    _, objects = config_maps(stored_records(*many(500)), namespace="x", limits=SMALL)
+    lost = next(name for name in objects if "-ledger-" in name)
     with pytest.raises(InventoryError, match="missing"):
-        read(ID, [one for name, one in made.items() if name != lost])
+        read(ID, [config_map for name, config_map in objects.items() if name != lost])
 
 
 @pytest.mark.parametrize("is_partial", [True, False])
 def test_what_a_crash_left_of_an_older_layout_is_deleted_by_the_next_write(is_partial):
-    old, there = config_maps(kept(*many(40)), namespace="x", limits=SMALL)
-    wanted = maps(replace(old, owned=old.owned.with_changes(many(500, seed=2))), "x", SMALL)
-    objects = {**there, **wanted}
+    old, old_objects = config_maps(stored_records(*many(40)), namespace="x", limits=SMALL)
+    new_objects = maps(replace(old, owned=old.owned.with_changes(many(500, seed=2))), "x", SMALL)
+    objects = {**old_objects, **new_objects}
     stored = read(ID, objects.values())
     earlier = {"before": stored, "objects": objects} if is_partial else {}
     again = config_maps(stored, namespace="x", limits=SMALL, **earlier)[1]
@@ -326,7 +336,11 @@ def test_where_entities_are_filed_never_changes():
 
 
 def good():
-    return next(one for name, one in maps(kept(*many(3))).items() if "-ledger-" in name)
+    return next(
+        config_map
+        for name, config_map in maps(stored_records(*many(3))).items()
+        if "-ledger-" in name
+    )
 
 
 def packed(content: bytes) -> dict:
@@ -354,27 +368,29 @@ DAMAGE = {
 
 @pytest.mark.parametrize("case", DAMAGE)
 def test_damage_is_an_error_that_names_the_config_map(case):
-    one = copy.deepcopy(good())
-    one["binaryData"] = DAMAGE[case]
-    with pytest.raises(InventoryError, match=one["metadata"]["name"]):
-        read(ID, [one])
+    config_map = copy.deepcopy(good())
+    config_map["binaryData"] = DAMAGE[case]
+    with pytest.raises(InventoryError, match=config_map["metadata"]["name"]):
+        read(ID, [config_map])
 
 
 def test_a_bomb_is_not_unpacked(monkeypatch):
     monkeypatch.setattr(config_map_reader, "UNPACKED_BYTES", 1000)
-    one = copy.deepcopy(good())
-    one["binaryData"] = packed(gzip.compress(b"x" * 100_000))
+    config_map = copy.deepcopy(good())
+    config_map["binaryData"] = packed(gzip.compress(b"x" * 100_000))
     with pytest.raises(InventoryError, match="too large"):
-        unpacked(one)
+        unpacked(config_map)
 
 
 def test_records_of_another_cluster_id_are_damage():
-    one = copy.deepcopy(good())
-    other = maps(StoredRecords(owned=OwnershipRecords(cluster_id="other").with_changes(many(3))))
-    name = next(name for name in other if "-ledger-" in name)
-    one["binaryData"] = other[name]["binaryData"]
+    config_map = copy.deepcopy(good())
+    other_objects = maps(
+        StoredRecords(owned=OwnershipRecords(cluster_id="other").with_changes(many(3)))
+    )
+    name = next(name for name in other_objects if "-ledger-" in name)
+    config_map["binaryData"] = other_objects[name]["binaryData"]
     with pytest.raises(InventoryError, match="another cluster id"):
-        read(ID, [one])
+        read(ID, [config_map])
 
 
 def test_a_pair_in_two_parts_is_damage():
@@ -382,56 +398,56 @@ def test_a_pair_in_two_parts_is_damage():
     several = []
     for number in range(2):
         name = name_of_part(f"kquota-{hash_of(ID)}-records", layout, number)
-        several.append(part(kept(*many(3)).owned, "records", name))
+        several.append(part(stored_records(*many(3)).owned, "records", name))
     with pytest.raises(InventoryError, match="duplicates another"):
         read(ID, several)
 
 
 @pytest.mark.parametrize("text", ["{", "5", "[[1]]", '[["1", 2]]', "[[1, -2]]", "[[1, true]]"])
 def test_damaged_removals_are_an_error(text):
-    one = next(iter(maps(NOTHING).values()))
+    config_map = next(iter(maps(NOTHING).values()))
     with pytest.raises(InventoryError, match="removals"):
-        read(ID, [{**one, "data": {"removals": text}}])
+        read(ID, [{**config_map, "data": {"removals": text}}])
 
 
 def test_a_label_that_says_something_else_is_an_error():
-    one = copy.deepcopy(good())
-    one["metadata"]["labels"]["kafka-quotas.io/records"] = "other"
+    config_map = copy.deepcopy(good())
+    config_map["metadata"]["labels"]["kafka-quotas.io/records"] = "other"
     with pytest.raises(InventoryError, match="other"):
-        read(ID, [one])
+        read(ID, [config_map])
 
 
 # ---- comparing -----------------------------------------------------------------------------------
 
 
 def test_a_difference_lists_what_to_create_update_and_delete():
-    one, two = maps(kept(*many(3))), maps(kept(*many(4)))
-    one = {
+    before, after = maps(stored_records(*many(3))), maps(stored_records(*many(4)))
+    before = {
         name: {**o, "metadata": {**o["metadata"], "resourceVersion": "7"}}
-        for name, o in one.items()
+        for name, o in before.items()
     }
-    difference = diff({**one, "stale": {}}, two)
+    difference = diff({**before, "stale": {}}, after)
     assert difference.create == ()
     assert [o["metadata"]["resourceVersion"] for o in difference.update] == ["7"]
     assert difference.delete == ("stale",)
-    assert len(diff({}, two).create) == 1
+    assert len(diff({}, after).create) == 1
 
 
 def test_what_another_zlib_packed_is_the_same():
-    there = maps(kept(*many(30)))
-    repacked = copy.deepcopy(there)
-    for one in repacked.values():
-        one["binaryData"] |= packed_content(gzip.compress(unpacked(one), 1))
-    assert repacked != there
-    assert diff(repacked, there).writes == 0
+    objects = maps(stored_records(*many(30)))
+    repacked = copy.deepcopy(objects)
+    for config_map in repacked.values():
+        config_map["binaryData"] |= packed_content(gzip.compress(unpacked(config_map), 1))
+    assert repacked != objects
+    assert diff(repacked, objects).writes == 0
 
 
 def test_what_is_damaged_is_written_anew():
-    there = maps(kept(*many(3)))
-    broken = copy.deepcopy(there)
+    objects = maps(stored_records(*many(3)))
+    broken = copy.deepcopy(objects)
     name = next(iter(broken))
     broken[name]["binaryData"] = {}
-    assert [one["metadata"]["name"] for one in diff(broken, there).update] == [name]
+    assert [config_map["metadata"]["name"] for config_map in diff(broken, objects).update] == [name]
 
 
 def test_removals_are_readable_without_a_tool():
@@ -439,8 +455,8 @@ def test_removals_are_readable_without_a_tool():
         RemovalCount(at=at, tenant=tenant, count=count, owned=20, owned_by_all=90)
         for at, tenant, count in ((1.0, "a", 3), (5.5, "a", 2), (5.5, "b", 1))
     ]
-    made = maps(kept(removals=tuple(counts)))
-    assert [one["data"] for one in made.values()] == [
+    objects = maps(stored_records(removals=tuple(counts)))
+    assert [config_map["data"] for config_map in objects.values()] == [
         {
             "holdings": "complete",
             "budgets": '[[1.0, 3, "a", 20, 90], [5.5, 2, "a", 20, 90], [5.5, 1, "b", 20, 90]]',
@@ -449,27 +465,29 @@ def test_removals_are_readable_without_a_tool():
 
 
 def test_removals_of_an_earlier_version_are_read():
-    (one,) = maps(NOTHING).values()
-    found = read(ID, [{**one, "data": {"removals": "[[1.0, 3]]"}}]).removals
-    assert [(count.at, count.tenant, count.count) for count in found] == [(1.0, "", 3)]
+    (config_map,) = maps(NOTHING).values()
+    removals = read(ID, [{**config_map, "data": {"removals": "[[1.0, 3]]"}}]).removals
+    assert [(count.at, count.tenant, count.count) for count in removals] == [(1.0, "", 3)]
 
 
 def test_a_part_is_decoded_once_for_each_version():
-    made = maps(kept(*many(300)), limits=SMALL)
+    parts_by_name = maps(stored_records(*many(300)), limits=SMALL)
     objects = [
-        {**one, "metadata": {**one["metadata"], "uid": name, "resourceVersion": "1"}}
-        for name, one in made.items()
+        {**config_map, "metadata": {**config_map["metadata"], "uid": name, "resourceVersion": "1"}}
+        for name, config_map in parts_by_name.items()
     ]
     decoded = {}
     first = read(ID, objects, decoded)
     again = read(ID, objects, decoded)
-    assert all(again.owned.records[entity] is one for entity, one in first.owned.records.items())
+    assert all(
+        again.owned.records[entity] is record for entity, record in first.owned.records.items()
+    )
     newer = {**objects[0], "metadata": {**objects[0]["metadata"], "resourceVersion": "2"}}
     renewed = read(ID, [newer, *objects[1:]], decoded)
     fresh = [
         entity
-        for entity, one in first.owned.records.items()
-        if renewed.owned.records[entity] is not one
+        for entity, record in first.owned.records.items()
+        if renewed.owned.records[entity] is not record
     ]
     assert renewed == first
     assert {part_of(entity, len(objects)) for entity in fresh} == {0}
@@ -478,18 +496,18 @@ def test_a_part_is_decoded_once_for_each_version():
 # ---- older forms -----------------------------------------------------------------------------------
 
 
-def old_form(holdings, remainder, *, listed=True, intents=()):
+def old_form(holdings, remainder, *, has_list=True, intents=()):
     """The two series of the version before, and whether it had listed what live documents own."""
-    made = {}
+    objects = {}
     ledger = OwnershipRecords(cluster_id=ID, records=holdings).with_changes(intents)
     for series, owned in (("ledger", ledger), ("records", remainder)):
         name = name_of_part(f"kquota-{hash_of(ID)}-{series}", ONE, 0)
-        made[name] = part(owned, series, name)
-        made[name]["binaryData"].pop("documents")
-        made[name].pop("data", None)
-        if series == "ledger" and listed:
-            made[name]["data"] = {"holdings": "complete"}
-    return made
+        objects[name] = part(owned, series, name)
+        objects[name]["binaryData"].pop("documents")
+        objects[name].pop("data", None)
+        if series == "ledger" and has_list:
+            objects[name]["data"] = {"holdings": "complete"}
+    return objects
 
 
 def test_an_older_form_is_read_with_what_live_documents_own_and_what_was_left_behind():
@@ -502,20 +520,23 @@ def test_an_older_form_is_read_with_what_live_documents_own_and_what_was_left_be
 
 
 def test_an_older_form_without_a_list_leaves_it_to_the_statuses():
-    stored = read(ID, old_form({}, OwnershipRecords(cluster_id=ID), listed=False).values())
+    stored = read(ID, old_form({}, OwnershipRecords(cluster_id=ID), has_list=False).values())
     assert (stored.is_old_form, stored.takes_statuses) == (True, True)
 
 
 def test_an_older_form_is_replaced_by_a_new_layout_and_a_crash_in_between_loses_nothing():
     remainder = OwnershipRecords(cluster_id=ID).with_changes(many(3, seed=5))
     holdings = OwnershipRecords(cluster_id=ID).with_changes(many(2, seed=6)).records
-    there = old_form(holdings, remainder)
-    stored = read(ID, there.values())
-    _, wanted = config_maps(stored, namespace="x", before=stored, objects=there)
-    difference = diff(there, wanted)
-    assert (difference.update, set(difference.delete)) == ((), set(there))
-    during = {**there, **{one["metadata"]["name"]: one for one in difference.create}}
-    for objects in (during, wanted):
+    old_objects = old_form(holdings, remainder)
+    stored = read(ID, old_objects.values())
+    _, new_objects = config_maps(stored, namespace="x", before=stored, objects=old_objects)
+    difference = diff(old_objects, new_objects)
+    assert (difference.update, set(difference.delete)) == ((), set(old_objects))
+    during = {
+        **old_objects,
+        **{config_map["metadata"]["name"]: config_map for config_map in difference.create},
+    }
+    for objects in (during, new_objects):
         back = read(ID, objects.values())
         assert back.owned.records == stored.owned.records
         assert back.is_old_form is False
@@ -526,7 +547,7 @@ def test_a_record_that_an_intent_carried_is_taken_over():
     backing = IntentBacking(applied=5.0, owner=owner)
     intent = Intent(value=6.0, owner=owner, backing=backing)
     started = IntentStarted(entity=subject, key=RATE, intent=intent)
-    there = old_form({}, OwnershipRecords(cluster_id=ID), intents=[started])
-    stored = read(ID, there.values())
+    objects = old_form({}, OwnershipRecords(cluster_id=ID), intents=[started])
+    stored = read(ID, objects.values())
     assert stored.owned.records[subject].applied[0] == 5.0
     assert stored.uids == {"team/alice": ""}

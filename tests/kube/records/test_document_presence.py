@@ -49,7 +49,7 @@ def presence(
     )
 
 
-SEEN = [
+PRESENCES = [
     (presence(quota()), Presence.LIVE),
     (presence(quota(terminating=True)), Presence.TERMINATING),
     (presence(departed=quota()), Presence.DELETED),
@@ -62,7 +62,7 @@ SEEN = [
 ]
 
 
-@pytest.mark.parametrize(("documents", "expected"), SEEN)
+@pytest.mark.parametrize(("documents", "expected"), PRESENCES)
 def test_a_record_names_its_document_by_uid(documents, expected) -> None:
     assert documents.of(NAME) is expected
 

@@ -103,8 +103,8 @@ def report(*keys, complete=True, error=None):
 
 
 def test_what_is_still_to_be_removed_holds_a_document_back():
-    held = finalizers.holds_back(["team/a"], owned(RATE, SHARE), report(RATE))
-    assert held == {"team/a": {(ALICE, RATE)}}
+    pairs_by_document = finalizers.holds_back(["team/a"], owned(RATE, SHARE), report(RATE))
+    assert pairs_by_document == {"team/a": {(ALICE, RATE)}}
 
 
 def test_what_was_removed_or_will_never_be_holds_nobody_back():
@@ -134,13 +134,13 @@ def test_a_pass_that_could_not_tell_holds_everything_back(failed):
 def test_what_is_given_up_is_orphaned_and_retained_from_then_on(deletion):
     owner = Owner(document="team/a", since=1.0, deletion_policy=deletion)
     record = NO_RECORD.with_pair(RATE, 5.0, owner)
-    told = tuple(
+    changes = tuple(
         finalizers.given_up(
             [(ALICE, RATE)], OwnershipRecords(cluster_id="c", records={ALICE: record})
         )
     )
-    kept = replace(owner, deletion_policy=RETAIN)
-    assert told == (
-        Recorded(entity=ALICE, key=RATE, value=5.0, owner=kept),
+    new_owner = replace(owner, deletion_policy=RETAIN)
+    assert changes == (
+        Recorded(entity=ALICE, key=RATE, value=5.0, owner=new_owner),
         Orphaned(entity=ALICE, key=RATE),
     )

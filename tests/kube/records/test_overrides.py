@@ -47,18 +47,18 @@ def world(*, live: Any = 1048576, **status: Any) -> FakeKubeApi:
 
 
 def begun(api: FakeKubeApi, value: float | None = 5 * MIB, **changes: Any) -> Any:
-    wanted = overrides.OverrideRequest(
+    request = overrides.OverrideRequest(
         entity=ALICE, values={RATE: value}, until=1000.0, author="me", reason="INC-1"
     )
 
     async def story() -> Any:
         where = await overrides.ledger(api, namespace="kafka", cluster="prod")
-        return await overrides.begin(where, replace(wanted, **changes))
+        return await overrides.begin(where, replace(request, **changes))
 
     return asyncio.run(story())
 
 
-def kept(api: FakeKubeApi) -> dict[Any, Override]:
+def overrides_of(api: FakeKubeApi) -> dict[Any, Override]:
     return dict(asyncio.run(record_store.read(api, "kafka", "id")).owned.overrides)
 
 
@@ -72,16 +72,16 @@ def ended(api: FakeKubeApi, *pairs: Any, now: float = 500.0) -> Any:
 
 def test_an_override_knows_what_it_replaces() -> None:
     api = world(live=2048)
-    (made,) = begun(api)
-    assert kept(api) == {(ALICE, RATE): made}
-    assert (made.value, made.before, made.declared) == (5 * MIB, 2048.0, MIB)
-    assert (made.until, made.author, made.reason) == (1000.0, "me", "INC-1")
+    (override,) = begun(api)
+    assert overrides_of(api) == {(ALICE, RATE): override}
+    assert (override.value, override.before, override.declared) == (5 * MIB, 2048.0, MIB)
+    assert (override.until, override.author, override.reason) == (1000.0, "me", "INC-1")
 
 
 def test_a_pair_that_is_not_set_comes_back_as_not_set() -> None:
     api = world(live=None)
-    (made,) = begun(api, None)
-    assert (made.value, made.before, made.declared) == (None, None, MIB)
+    (override,) = begun(api, None)
+    assert (override.value, override.before, override.declared) == (None, None, MIB)
 
 
 def test_an_override_of_an_override_replaces_what_stood_before_the_first() -> None:
@@ -102,7 +102,7 @@ def test_what_no_document_declares_is_not_overridden_blindly() -> None:
         begun(api, values={Key.CONSUMER_BYTE_RATE: 1.0})
     with pytest.raises(UsageError, match="user=bob"):
         begun(api, entity=entity(user="bob"))
-    assert kept(api) == {}
+    assert overrides_of(api) == {}
 
 
 def test_documents_of_other_clusters_or_on_their_way_out_do_not_count() -> None:
@@ -127,9 +127,9 @@ def test_what_the_operator_has_not_looked_at_is_not_overridden_yet() -> None:
 def test_an_override_is_ended_by_its_time_so_that_its_value_goes_first() -> None:
     api = world()
     begun(api)
-    (made,) = ended(api, (ALICE, RATE))
-    assert made.until == 500.0
-    assert kept(api)[ALICE, RATE].until == 500.0
+    (override,) = ended(api, (ALICE, RATE))
+    assert override.until == 500.0
+    assert overrides_of(api)[ALICE, RATE].until == 500.0
     with pytest.raises(UsageError, match="no override"):
         ended(api, (entity(user="bob"), RATE))
 
@@ -137,7 +137,7 @@ def test_an_override_is_ended_by_its_time_so_that_its_value_goes_first() -> None
 def test_the_operators_own_writes_are_not_lost_in_a_race() -> None:
     api = world()
     begun(api)
-    other = Override(
+    second = Override(
         entity=entity(user="bob"), key=RATE, value=1.0, until=9.0, author="op", reason="r"
     )
     raced = False
@@ -151,15 +151,17 @@ def test_the_operators_own_writes_are_not_lost_in_a_race() -> None:
             api,
             "kafka",
             "id",
-            lambda one: replace(one, owned=one.owned.with_changes([OverrideSet(override=other)])),
+            lambda stored: replace(
+                stored, owned=stored.owned.with_changes([OverrideSet(override=second)])
+            ),
         )
 
     api.before = operator
     begun(api, 6 * MIB)
     assert raced
-    found = kept(api)
-    assert found[ALICE, RATE].value == 6 * MIB
-    assert found[other.entity, RATE] == other
+    overrides_by_pair = overrides_of(api)
+    assert overrides_by_pair[ALICE, RATE].value == 6 * MIB
+    assert overrides_by_pair[second.entity, RATE] == second
 
 
 def test_whoever_loses_every_race_is_told() -> None:

@@ -22,10 +22,10 @@ from tests.kube.run.test_cluster_reconciler import ALICE, BOB, RATE
 from tests.kube.worlds import World, resource
 
 ID = "cluster-1"
-OTHER = "another.finalizer/x"
+OTHER_FINALIZER = "another.finalizer/x"
 
 
-def held(name: str, *, finalizers: Any = (FINALIZER,), **metadata: Any) -> Any:
+def quota_with_finalizer(name: str, *, finalizers: Any = (FINALIZER,), **metadata: Any) -> Any:
     """A ClientQuota."""
     obj = quota(name)
     obj["metadata"] |= {"finalizers": list(finalizers), **metadata}
@@ -56,7 +56,7 @@ def released(
     api: FakeKubeApi, *namespaces: str
 ) -> tuple[ReleaseResult, list[tuple[str, int, int]]]:
     steps: list[tuple[str, int, int]] = []
-    found = asyncio.run(
+    result = asyncio.run(
         release(
             api,
             namespaces=namespaces,
@@ -64,7 +64,7 @@ def released(
             progress=lambda *step: steps.append(step),
         )
     )
-    return found, steps
+    return result, steps
 
 
 def records(api: FakeKubeApi, cluster_id: str = ID) -> OwnershipRecords:
@@ -82,46 +82,48 @@ def writes(api: FakeKubeApi) -> list[Any]:
 def test_documents_are_free_and_their_records_orphaned() -> None:
     api = FakeKubeApi()
     for name in ("alice", "bob"):
-        api.put(CLIENT_QUOTAS, held(name, finalizers=[OTHER, FINALIZER]))
+        api.put(CLIENT_QUOTAS, quota_with_finalizer(name, finalizers=[OTHER_FINALIZER, FINALIZER]))
     apply_limits(api, "alice", "bob")
-    found, steps = released(api)
-    assert found == ReleaseResult(documents=("payments/alice", "payments/bob"), pairs=2)
-    assert api.find(CLIENT_QUOTAS, "payments", "alice")["metadata"]["finalizers"] == [OTHER]
-    kept = records(api)
-    assert kept.orphaned == {pair("alice"), pair("bob")}
-    assert kept.records[entity(user="alice")].applied[0] == 1048576.0
+    result, steps = released(api)
+    assert result == ReleaseResult(documents=("payments/alice", "payments/bob"), pairs=2)
+    assert api.find(CLIENT_QUOTAS, "payments", "alice")["metadata"]["finalizers"] == [
+        OTHER_FINALIZER
+    ]
+    owned = records(api)
+    assert owned.orphaned == {pair("alice"), pair("bob")}
+    assert owned.records[entity(user="alice")].applied[0] == 1048576.0
     assert ("finalizers", 2, 2) in steps
 
 
 def test_again_does_nothing() -> None:
     api = FakeKubeApi()
-    api.put(CLIENT_QUOTAS, held("alice", deletionTimestamp="2026-01-01T00:00:00Z"))
+    api.put(CLIENT_QUOTAS, quota_with_finalizer("alice", deletionTimestamp="2026-01-01T00:00:00Z"))
     released(api)
     assert (CLIENT_QUOTAS.plural, "payments", "alice") not in api.objects
     api.calls.clear()
-    found, _ = released(api)
-    assert found == ReleaseResult()
+    result, _ = released(api)
+    assert result == ReleaseResult()
     assert writes(api) == []
 
 
 def test_a_broken_off_release_is_taken_up_where_it_was() -> None:
     api = FakeKubeApi()
     for name in ("alice", "bob"):
-        api.put(CLIENT_QUOTAS, held(name))
+        api.put(CLIENT_QUOTAS, quota_with_finalizer(name))
     apply_limits(api, "alice", "bob")
 
-    def forbidden(verb: str, *rest: str) -> None:
-        if verb == "patch" and rest[-1] == "bob":
+    def forbidden(verb: str, *path: str) -> None:
+        if verb == "patch" and path[-1] == "bob":
             raise Forbidden("the policy says no", status=403)
 
     api.before = forbidden
-    found, _ = released(api)
-    assert found.documents == ("payments/alice",)
-    assert found.failed == {"payments/bob": "the policy says no"}
+    result, _ = released(api)
+    assert result.documents == ("payments/alice",)
+    assert result.failed == {"payments/bob": "the policy says no"}
     api.before = None
-    found, _ = released(api)
-    assert found.documents == ("payments/bob",)
-    assert found.failed == {}
+    result, _ = released(api)
+    assert result.documents == ("payments/bob",)
+    assert result.failed == {}
     assert records(api).orphaned == {pair("alice"), pair("bob")}
 
 
@@ -148,8 +150,8 @@ def test_a_document_that_stays_takes_its_record_back_and_one_that_went_leaves_an
 
 def test_each_kafka_cluster_keeps_its_own() -> None:
     api = FakeKubeApi()
-    api.put(CLIENT_QUOTAS, held("alice"))
-    api.put(CLIENT_QUOTAS, held("bob"))
+    api.put(CLIENT_QUOTAS, quota_with_finalizer("alice"))
+    api.put(CLIENT_QUOTAS, quota_with_finalizer("bob"))
     apply_limits(api, "alice")
     apply_limits(api, "bob", cluster_id="cluster-2")
     assert released(api)[0].pairs == 2
@@ -159,15 +161,15 @@ def test_each_kafka_cluster_keeps_its_own() -> None:
 
 def test_only_the_named_namespaces_are_touched() -> None:
     api = FakeKubeApi()
-    api.put(CLIENT_QUOTAS, held("alice"))
-    api.put(CLIENT_QUOTAS, held("bob", namespace="others"))
+    api.put(CLIENT_QUOTAS, quota_with_finalizer("alice"))
+    api.put(CLIENT_QUOTAS, quota_with_finalizer("bob", namespace="others"))
     assert released(api, "payments")[0].documents == ("payments/alice",)
     assert api.find(CLIENT_QUOTAS, "others", "bob")["metadata"]["finalizers"] == [FINALIZER]
 
 
 def test_records_that_cannot_be_marked_hold_no_document_back_and_are_named() -> None:
     api = FakeKubeApi()
-    api.put(CLIENT_QUOTAS, held("alice"))
+    api.put(CLIENT_QUOTAS, quota_with_finalizer("alice"))
     apply_limits(api, "alice")
 
     def forbidden(verb: str, plural: str, *_: str) -> None:
@@ -175,38 +177,43 @@ def test_records_that_cannot_be_marked_hold_no_document_back_and_are_named() -> 
             raise Forbidden("no right to ConfigMaps", status=403)
 
     api.before = forbidden
-    found, _ = released(api)
-    assert found.documents == ("payments/alice",)
-    assert found.pairs == 0
-    assert found.unkept == {f"records of cluster {ID}": "no right to ConfigMaps"}
+    result, _ = released(api)
+    assert result.documents == ("payments/alice",)
+    assert result.pairs == 0
+    assert result.unkept == {f"records of cluster {ID}": "no right to ConfigMaps"}
 
 
 def test_a_document_without_any_record_is_simply_free() -> None:
     api = FakeKubeApi()
-    api.put(CLIENT_QUOTAS, held("alice"))
+    api.put(CLIENT_QUOTAS, quota_with_finalizer("alice"))
     assert released(api)[0] == ReleaseResult(documents=("payments/alice",))
     assert all(plural == CLIENT_QUOTAS.plural for _, plural, *_ in writes(api))
 
 
 def test_finalizers_that_moved_meanwhile_are_found_again() -> None:
     api = FakeKubeApi()
-    api.put(CLIENT_QUOTAS, held("alice", finalizers=[FINALIZER]))
+    api.put(CLIENT_QUOTAS, quota_with_finalizer("alice", finalizers=[FINALIZER]))
     moved = False
 
     def somebody_else(verb: str, *_: str) -> None:
         nonlocal moved
         if verb == "patch" and not moved:
             moved = True
-            api.put(CLIENT_QUOTAS, held("alice", finalizers=[OTHER, FINALIZER]))
+            api.put(
+                CLIENT_QUOTAS,
+                quota_with_finalizer("alice", finalizers=[OTHER_FINALIZER, FINALIZER]),
+            )
 
     api.before = somebody_else
     assert released(api)[0].documents == ("payments/alice",)
-    assert api.find(CLIENT_QUOTAS, "payments", "alice")["metadata"]["finalizers"] == [OTHER]
+    assert api.find(CLIENT_QUOTAS, "payments", "alice")["metadata"]["finalizers"] == [
+        OTHER_FINALIZER
+    ]
 
 
 def test_a_document_that_goes_meanwhile_is_free() -> None:
     api = FakeKubeApi()
-    api.put(CLIENT_QUOTAS, held("alice"))
+    api.put(CLIENT_QUOTAS, quota_with_finalizer("alice"))
 
     def gone(verb: str, *_: str) -> None:
         if verb == "patch":
@@ -218,24 +225,24 @@ def test_a_document_that_goes_meanwhile_is_free() -> None:
 
 def test_an_operator_that_still_runs_is_noticed() -> None:
     api = FakeKubeApi()
-    api.put(CLIENT_QUOTAS, held("alice"))
+    api.put(CLIENT_QUOTAS, quota_with_finalizer("alice"))
     patched = 0
 
     def operator(verb: str, *_: str) -> None:
         nonlocal patched
         patched += verb == "patch"
         if verb == "list" and patched:
-            api.put(CLIENT_QUOTAS, held("alice"))
+            api.put(CLIENT_QUOTAS, quota_with_finalizer("alice"))
 
     api.before = operator
-    found, _ = released(api)
-    assert found.documents == ()
-    assert "an operator is running" in found.failed["payments/alice"]
+    result, _ = released(api)
+    assert result.documents == ()
+    assert "an operator is running" in result.failed["payments/alice"]
 
 
 def test_what_cannot_be_listed_is_an_error_and_changes_nothing() -> None:
     api = FakeKubeApi()
-    api.put(CLIENT_QUOTAS, held("alice"))
+    api.put(CLIENT_QUOTAS, quota_with_finalizer("alice"))
 
     def forbidden(*_: str) -> None:
         raise Forbidden("no", status=403)
@@ -250,11 +257,11 @@ def test_two_thousand_documents_are_released_in_one_config_map_write_per_part() 
     api = FakeKubeApi()
     names = [f"user-{number}" for number in range(2000)]
     for name in names:
-        api.put(CLIENT_QUOTAS, held(name))
+        api.put(CLIENT_QUOTAS, quota_with_finalizer(name))
     apply_limits(api, *names)
-    found, _ = released(api)
-    assert len(found.documents) == 2000
-    assert found.pairs == 2000
+    result, _ = released(api)
+    assert len(result.documents) == 2000
+    assert result.pairs == 2000
     assert len([call for call in api.calls if call[0] == "patch"]) == 2000
     parts = [key for key in api.objects if key[0] == CONFIG_MAPS.plural]
     written = [

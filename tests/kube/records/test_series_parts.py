@@ -112,9 +112,9 @@ def test_what_did_not_change_keeps_its_part_while_the_layout_stays(names, more):
     later, after = lay_out(grown, {}, layout, limits=limits)
     if later == layout:
         old, new = split(records(names), layout.parts), split(grown, layout.parts)
-        for number, (one, other) in enumerate(zip(old, new, strict=True)):
-            assert one.records.keys() <= other.records.keys()
-            if one == other:
+        for number, (old_part, new_part) in enumerate(zip(old, new, strict=True)):
+            assert old_part.records.keys() <= new_part.records.keys()
+            if old_part == new_part:
                 assert before[number] == after[number]
 
 
@@ -171,8 +171,8 @@ def test_records_are_not_spread_over_many_more_parts_than_they_fill():
 def test_what_compresses_well_is_still_small_enough_to_be_read_again():
     owned = records([f"{number:05}" + "a" * 32_000 for number in range(3000)])
     assert size_of(owned) > UNPACKED_BYTES
-    kept, stored = config_maps(StoredRecords(owned=owned), namespace="x")
-    assert kept.layout.parts > 1
+    value, stored = config_maps(StoredRecords(owned=owned), namespace="x")
+    assert value.layout.parts > 1
     assert read(ID, stored.values()).owned.records == owned.records
 
 

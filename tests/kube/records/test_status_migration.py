@@ -22,12 +22,12 @@ def quota(name: str = "alice", *, cluster_id: Any = "c", **item: Any) -> dict[st
     return obj | {"status": {"clusterId": cluster_id, "keys": [entry]}}
 
 
-def taken(*objects: Any, before: Any = None, granted: bool = True) -> Any:
+def records_and_uids(*objects: Any, before: Any = None, granted: bool = True) -> Any:
     return records_of_statuses("c", objects, before=before or {}, has_grant=lambda _: granted)
 
 
 def test_a_record_of_a_status_is_taken_over_with_its_owner_and_uid() -> None:
-    records, uids = taken(quota(deletionPolicy="Delete"))
+    records, uids = records_and_uids(quota(deletionPolicy="Delete"))
     assert records[ALICE].applied[0] == 2048.0
     owner = records[ALICE].owners[0]
     assert (owner.document, owner.deletion_policy) == ("team/alice", DeletionPolicy.DELETE)
@@ -35,20 +35,20 @@ def test_a_record_of_a_status_is_taken_over_with_its_owner_and_uid() -> None:
 
 
 def test_nothing_is_taken_over_without_a_grant_or_from_another_cluster() -> None:
-    assert taken(quota(), granted=False) == ({}, {})
-    assert taken(quota(cluster_id="d")) == ({}, {})
+    assert records_and_uids(quota(), granted=False) == ({}, {})
+    assert records_and_uids(quota(cluster_id="d")) == ({}, {})
 
 
 def test_what_config_maps_have_counts_more() -> None:
     owner = Owner(document="team/other")
     before = {ALICE: NO_RECORD.with_pair(RATE, 1.0, owner)}
-    assert taken(quota(), before=before) == (before, {})
+    assert records_and_uids(quota(), before=before) == (before, {})
 
 
 def test_of_two_documents_the_one_that_applied_later_owns_the_pair() -> None:
     later = quota("later", appliedAt="2024-11-14T22:13:20Z")
     for objects in ((quota(), later), (later, quota())):
-        assert taken(*objects)[0][ALICE].owners[0].document == "team/later"
+        assert records_and_uids(*objects)[0][ALICE].owners[0].document == "team/later"
 
 
 @pytest.mark.parametrize(
@@ -62,10 +62,10 @@ def test_of_two_documents_the_one_that_applied_later_owns_the_pair() -> None:
     ],
 )
 def test_a_damaged_status_is_not_taken_over(item) -> None:
-    assert taken(quota(**item)) == ({}, {})
+    assert records_and_uids(quota(**item)) == ({}, {})
 
 
 def test_a_write_under_way_is_no_record() -> None:
     obj = quota()
     obj["status"]["keys"] = [{"key": RATE.value, "intended": 5}]
-    assert taken(obj) == ({}, {})
+    assert records_and_uids(obj) == ({}, {})

@@ -16,9 +16,9 @@ from tests.kube.worlds import quota_cluster
 
 
 def cluster(generation: int = 1, **spec: Any) -> dict[str, Any]:
-    made = quota_cluster(**spec)
-    made["metadata"]["generation"] = generation
-    return made
+    obj = quota_cluster(**spec)
+    obj["metadata"]["generation"] = generation
+    return obj
 
 
 async def until(holds: Callable[[], bool]) -> None:

@@ -43,7 +43,7 @@ def test_what_is_declared_is_applied_and_the_status_holds_the_record():
     assert world.reason("alice") == "Synced"
     (key,) = world.obj("alice")["status"]["keys"]
     assert (key["applied"], key["live"], key["desired"]) == (2048, 2048, 2048)
-    assert [one["outcome"] for one in world.audit.entries] == ["INTENDED", "APPLIED"]
+    assert [entry["outcome"] for entry in world.audit.entries] == ["INTENDED", "APPLIED"]
 
 
 def test_a_batch_takes_three_writes_beside_the_statuses_and_the_next_pass_none():
@@ -201,7 +201,7 @@ def test_a_broker_that_is_away_is_told_and_tried_again_and_holds_no_deletion_for
     world.turn()
     assert not world.exists("alice")
     assert world.live() == {ALICE: limits(2048.0)}
-    assert [one["reason"] for one in world.api.events] == ["BrokerUnavailable", "Released"]
+    assert [event["reason"] for event in world.api.events] == ["BrokerUnavailable", "Released"]
     assert world.api.events[-1]["regarding"]["kind"] == "QuotaCluster"
     world.sessions.error = None
     world.turn(resync=True)
@@ -227,7 +227,7 @@ def test_a_reference_in_a_custom_resource_is_refused():
     assert world.live() == {}
     assert world.reason("alice") == "ClusterInvalid"
     status = world.api.find(QUOTA_CLUSTERS, None, "prod")["status"]
-    ready = next(one for one in status["conditions"] if one["type"] == "Ready")
+    ready = next(condition for condition in status["conditions"] if condition["type"] == "Ready")
     assert ready["reason"] == "ReferenceRefused"
 
 
@@ -298,7 +298,7 @@ def test_removals_are_counted_over_the_window_and_a_restart_forgets_none():
     assert list(world.live()) == [entity(user="c")]
     assert world.reason("c") == "Deleting"
     status = world.api.find(QUOTA_CLUSTERS, None, "prod")["status"]
-    ready = next(one for one in status["conditions"] if one["type"] == "Ready")
+    ready = next(condition for condition in status["conditions"] if condition["type"] == "Ready")
     assert ready["reason"] == "GuardRefused"
     world.kafka.clock.advance(3601)
     world.turn(resync=True)
@@ -313,9 +313,9 @@ def test_an_override_that_somebody_wrote_meanwhile_is_kept():
     def meanwhile(verb: str, plural: str, _: str, name: str) -> None:
         if (verb, plural) == ("update", "configmaps") and not raced:
             raced.append(name)
-            one = world.api.find(CONFIG_MAPS, "ops", name)
-            one["metadata"]["resourceVersion"] = "changed"
-            one["metadata"]["labels"]["by"] = "another"
+            config_map = world.api.find(CONFIG_MAPS, "ops", name)
+            config_map["metadata"]["resourceVersion"] = "changed"
+            config_map["metadata"]["labels"]["by"] = "another"
 
     world.api.before = meanwhile
     world.turn()
@@ -346,8 +346,8 @@ def test_results_that_cannot_be_written_down_are_still_told_and_stand_in_the_aud
         entity=ALICE, key=RATE, value=512.0, until=now + 60, author="night", reason="storm"
     )
 
-    def with_override(kept: StoredRecords) -> StoredRecords:
-        return replace(kept, owned=kept.owned.with_changes([OverrideSet(override=ends)]))
+    def with_override(stored: StoredRecords) -> StoredRecords:
+        return replace(stored, owned=stored.owned.with_changes([OverrideSet(override=ends)]))
 
     _ = asyncio.run(record_store.change(world.api, "ops", cluster_id, with_override))
     world.turn()
@@ -365,7 +365,7 @@ def test_results_that_cannot_be_written_down_are_still_told_and_stand_in_the_aud
     ):  # The ledger cannot be written afterwards either.
         world.turn()
     assert world.live() == {ALICE: limits(2048.0)}
-    assert [one["outcome"] for one in world.audit.entries] == ["INTENDED", "APPLIED"]
+    assert [entry["outcome"] for entry in world.audit.entries] == ["INTENDED", "APPLIED"]
     assert world.obj("alice")["status"]["keys"][0]["applied"] == 2048
     world.api.before = None
     world.audit.entries.clear()
@@ -389,7 +389,7 @@ def test_records_that_may_not_be_written_are_no_secret_of_the_log():
         world.turn()
     assert world.live() == {ALICE: limits(2048.0)}
     status = world.api.find(QUOTA_CLUSTERS, None, "prod")["status"]
-    ready = next(one for one in status["conditions"] if one["type"] == "Ready")
+    ready = next(condition for condition in status["conditions"] if condition["type"] == "Ready")
     assert (ready["status"], ready["reason"]) == ("False", "KubernetesRefused")
     assert world.reason("bob") == "KubernetesRefused"
 
@@ -440,7 +440,7 @@ def test_a_namespace_of_hundreds_that_is_let_go_posts_no_event_for_each():
     world.kafka.clock.advance(101)
     world.turn()
     assert not world.exists("user-0")
-    notes = [one["note"] for one in world.api.events if one["reason"] == "Released"]
+    notes = [event["note"] for event in world.api.events if event["reason"] == "Released"]
     assert len(notes) == 101
     assert notes[-1].startswith("10 more ClientQuotas are released: 10 limits stay in Kafka")
 

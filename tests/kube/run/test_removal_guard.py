@@ -52,7 +52,7 @@ def gets(world: World) -> int:
 
 def ready(world: World) -> dict[str, Any]:
     status = world.api.find(QUOTA_CLUSTERS, None, "prod")["status"]
-    (condition,) = [one for one in status["conditions"] if one["type"] == "Ready"]
+    (condition,) = [entry for entry in status["conditions"] if entry["type"] == "Ready"]
     return dict(condition)
 
 
@@ -157,13 +157,13 @@ def test_removals_wait_while_the_definition_cannot_be_read_and_everything_else_g
 
 def test_another_definition_that_goes_is_no_reason_to_wait() -> None:
     world = world_of_two()
-    other = {
+    definition = {
         "metadata": {
             "name": "quotaclusters.kafka-quotas.io",
             "deletionTimestamp": "2023-11-14T22:13:20Z",
         }
     }
-    world.api.put(DEFINITIONS, other)
+    world.api.put(DEFINITIONS, definition)
     world.delete("alice")
     world.turn(resync=True)
     assert set(world.live()) == {BOB}
