@@ -104,9 +104,9 @@ class FaultyWorld(World):
         """A document for a user; no other document of a test may name the same user at the same time."""
         self.history.append(f"create {name} for {user or name}: {limits} {policy}")
         subject = entity(user=user or name)
-        made = resource(name, subject, limits, deletionPolicy=policy)
-        del made["metadata"]["uid"]
-        self.put(made)
+        document = resource(name, subject, limits, deletionPolicy=policy)
+        del document["metadata"]["uid"]
+        self.put(document)
         self.declared.limits[name], self.declared.subjects[name] = dict(limits), subject
         self.declared.policies[name] = policy
 
@@ -175,9 +175,9 @@ class FaultyWorld(World):
                 break
             self.pass_time(SETTLED_SECONDS)
         else:
-            raise AssertionError(self.told("passes go on writing"))
+            raise AssertionError(self.with_history("passes go on writing"))
         problems = self.problems()
-        assert not problems, self.told("; ".join(problems))
+        assert not problems, self.with_history("; ".join(problems))
 
     # ---- invariants --------------------------------------------------------------------------
 
@@ -186,45 +186,47 @@ class FaultyWorld(World):
         return [*self._of_kafka(), *self._of_documents(), *self._of_records()]
 
     def _of_kafka(self) -> list[str]:
-        wanted: dict[tuple[Entity, Key], float] = {
+        declared_values: dict[tuple[Entity, Key], float] = {
             (subject, Key.PRODUCER_BYTE_RATE): value for subject, value in self.foreign.items()
         }
         for name, values in self.declared.limits.items():
-            wanted |= {(self.declared.subjects[name], key): value for key, value in values.items()}
+            declared_values |= {
+                (self.declared.subjects[name], key): value for key, value in values.items()
+            }
         live = {
             (subject, key): value
             for subject, limits in self.kafka.truth.limits.items()
             for key, value in set_values(limits)
         }
         return [
-            f"{subject} {key}: {wanted.get((subject, key))} is declared, {live.get((subject, key))} is live"
-            for subject, key in sorted(wanted.keys() | live.keys(), key=str)
-            if wanted.get((subject, key)) != live.get((subject, key))
+            f"{subject} {key}: {declared_values.get((subject, key))} is declared, {live.get((subject, key))} is live"
+            for subject, key in sorted(declared_values.keys() | live.keys(), key=str)
+            if declared_values.get((subject, key)) != live.get((subject, key))
         ]
 
     def _of_documents(self) -> list[str]:
-        found: list[str] = []
+        problems: list[str] = []
         for (plural, _, name), obj in self.api.objects.items():
             if plural != CLIENT_QUOTAS.plural:
                 continue
             if name not in self.declared.limits:
-                found.append(f"{name} was deleted and is still there")
+                problems.append(f"{name} was deleted and is still there")
                 continue
             status = obj.get("status", {})
             if self.reason(name) != "Synced":
-                found.append(f"{name} is {self.reason(name)}")
-            keys = {one["key"]: one for one in status.get("keys", ())}
+                problems.append(f"{name} is {self.reason(name)}")
+            keys = {entry["key"]: entry for entry in status.get("keys", ())}
             for key, value in self.declared.limits[name].items():
-                one = keys.pop(key, {})
-                said = one.get("desired"), one.get("applied"), one.get("live")
-                if said != (value, value, value) or "intended" in one:
-                    found.append(f"{name} {key} is {value}, its status says {one}")
+                entry = keys.pop(key, {})
+                values = entry.get("desired"), entry.get("applied"), entry.get("live")
+                if values != (value, value, value) or "intended" in entry:
+                    problems.append(f"{name} {key} is {value}, its status says {entry}")
             if keys:
-                found.append(f"{name} has {list(keys)} in its status, which it does not declare")
+                problems.append(f"{name} has {list(keys)} in its status, which it does not declare")
             needs = self.declared.policies[name] == "Delete"
             if needs != (FINALIZER in obj["metadata"].get("finalizers", ())):
-                found.append(f"the finalizer of {name} does not fit its deletionPolicy")
-        return found
+                problems.append(f"the finalizer of {name} does not fit its deletionPolicy")
+        return problems
 
     def _of_records(self) -> list[str]:
         maps = [obj for (plural, _, _), obj in self.api.objects.items() if plural == "configmaps"]
@@ -248,7 +250,7 @@ class FaultyWorld(World):
         problems += [f"orphaned: {pair}" for pair in owned.orphaned]
         return [*problems, *(f"drift is left: {pair}" for pair in owned.drift_since)]
 
-    def told(self, problem: str) -> str:
+    def with_history(self, problem: str) -> str:
         """The problem with everything that led to it."""
         return "\n".join((problem, *self.history))
 

@@ -154,11 +154,11 @@ class FleetWorld:
 
         async def run() -> dict[str, LoopOutcome]:
             _ = await self.list_everything()
-            chosen = names or tuple(self.cache.clusters)
+            clusters = names or tuple(self.cache.clusters)
             outcomes = await asyncio.gather(
-                *(self._reconciler(name)(LoopTrigger(resync=True)) for name in chosen)
+                *(self._reconciler(name)(LoopTrigger(resync=True)) for name in clusters)
             )
-            return dict(zip(chosen, outcomes, strict=True))
+            return dict(zip(clusters, outcomes, strict=True))
 
         return asyncio.run(run())
 
@@ -188,7 +188,11 @@ class FleetWorld:
 
     def ready(self, name: str) -> tuple[str, str, str]:
         """Status, reason and message of the Ready condition."""
-        (ready,) = [one for one in self.status(name)["conditions"] if one["type"] == "Ready"]
+        (ready,) = [
+            condition
+            for condition in self.status(name)["conditions"]
+            if condition["type"] == "Ready"
+        ]
         return ready["status"], ready["reason"], ready["message"]
 
     def part(self, name: str, cluster: str) -> dict[str, Any]:
@@ -198,7 +202,9 @@ class FleetWorld:
 
     def part_reason(self, name: str, cluster: str) -> str:
         conditions = self.part(name, cluster)["conditions"]
-        return str(next(one["reason"] for one in conditions if one["type"] == "Ready"))
+        return str(
+            next(condition["reason"] for condition in conditions if condition["type"] == "Ready")
+        )
 
     def exists(self, name: str) -> bool:
         return (CLIENT_QUOTAS.plural, "team", name) in self.api.objects

@@ -73,20 +73,20 @@ ERRORS: Mapping[Reason, KquotaError] = {
 }
 
 
-def world(live=None, *objects, **spec) -> KubeWorld:
-    made = KubeWorld(live, **spec)
-    made.put(*(objects or (CREATED,)))
-    return made
+def kube_world(live=None, *objects, **spec) -> KubeWorld:
+    world = KubeWorld(live, **spec)
+    world.put(*(objects or (CREATED,)))
+    return world
 
 
 def ran(
-    made: KubeWorld, document: str = DOCUMENT, passes: int = 1, **orders: Any
+    world: KubeWorld, document: str = DOCUMENT, passes: int = 1, **orders: Any
 ) -> dict[str, Any]:
     """The document after some passes."""
     for _ in range(passes):
-        made.run(**orders)
-        made.clock.advance(100)
-    return made.objects.get(document, {})
+        world.run(**orders)
+        world.clock.advance(100)
+    return world.objects.get(document, {})
 
 
 def failed(error: KquotaError) -> dict[str, Any]:
@@ -112,85 +112,87 @@ def standing_alone(
 
 
 def _deleting() -> dict[str, Any]:
-    made = world(None, resource("a", ALICE, {RATE: 4096}, deletionPolicy="Delete"))
-    made.run()
-    made.guards = Guards(max_removals=0)
-    made.delete(DOCUMENT, finalizer=True)
-    return ran(made)
+    world = kube_world(None, resource("a", ALICE, {RATE: 4096}, deletionPolicy="Delete"))
+    world.run()
+    world.guards = Guards(max_removals=0)
+    world.delete(DOCUMENT, finalizer=True)
+    return ran(world)
 
 
 def _twin() -> dict[str, Any]:
     rate = Key.CONNECTION_CREATION_RATE
-    other = entity(ip="0:0:0:0:0:0:0:1")
-    return ran(world({other: {rate: 5.0}}, resource("a", HOME, {rate: 7})))
+    second_spelling = entity(ip="0:0:0:0:0:0:0:1")
+    return ran(kube_world({second_spelling: {rate: 5.0}}, resource("a", HOME, {rate: 7})))
 
 
 def _guard() -> dict[str, Any]:
-    made = world(None, resource("a", ALICE, {RATE: 4096}), guards=None)
-    made.run()
-    made.put(resource("a", ALICE, {RATE: 40960000}))
-    return ran(made)
+    world = kube_world(None, resource("a", ALICE, {RATE: 4096}), guards=None)
+    world.run()
+    world.put(resource("a", ALICE, {RATE: 40960000}))
+    return ran(world)
 
 
 def _takeover() -> dict[str, Any]:
-    return ran(world({ALICE: {RATE: 4096.0}}, resource("a", ALICE, {RATE: 4096000}), guards=None))
+    return ran(
+        kube_world({ALICE: {RATE: 4096.0}}, resource("a", ALICE, {RATE: 4096000}), guards=None)
+    )
 
 
 def _meddled(**spec: Any) -> KubeWorld:
-    made = world(None, **spec)
-    made.run()
-    meddle(made)
-    return made
+    world = kube_world(None, **spec)
+    world.run()
+    meddle(world)
+    return world
 
 
-def meddle(made: KubeWorld, value: float = 9999.0) -> None:
+def meddle(world: KubeWorld, value: float = 9999.0) -> None:
     """Somebody else changes the value."""
-    made.kafka.write(ALICE, RATE, value)
+    world.kafka.write(ALICE, RATE, value)
 
 
 def _fought() -> dict[str, Any]:
-    made = _meddled(driftDetection="Correct")
+    world = _meddled(driftDetection="Correct")
     for number in range(6):
-        made.run()
-        made.clock.advance(10)
-        meddle(made, 9999.0 + number)
-    return ran(made)
+        world.run()
+        world.clock.advance(10)
+        meddle(world, 9999.0 + number)
+    return ran(world)
 
 
 def _rejected() -> dict[str, Any]:
-    made = world()
-    made.kafka.faults.rejected[ALICE] = (42, "INVALID_REQUEST", "no such thing")
-    return ran(made)
+    world = kube_world()
+    world.kafka.faults.rejected[ALICE] = (42, "INVALID_REQUEST", "no such thing")
+    return ran(world)
 
 
 def _unknown() -> dict[str, Any]:
-    made = world()
-    made.kafka.faults.unknown[ALICE] = LOST
-    return ran(made)
+    world = kube_world()
+    world.kafka.faults.unknown[ALICE] = LOST
+    return ran(world)
 
 
 def _lagging() -> dict[str, Any]:
-    made = world()
-    made.kafka.faults.lag[1] = float("inf")
-    return ran(made)
+    world = kube_world()
+    world.kafka.faults.lag[1] = float("inf")
+    return ran(world)
 
 
 def _held() -> dict[str, Any]:
-    made = world(None, CREATED, resource("closer", ALICE_SHOP, {RATE: 2048}))
-    made.kafka.faults.rejected[ALICE_SHOP] = (42, "INVALID_REQUEST", "no")
-    return ran(made)
+    world = kube_world(None, CREATED, resource("closer", ALICE_SHOP, {RATE: 2048}))
+    world.kafka.faults.rejected[ALICE_SHOP] = (42, "INVALID_REQUEST", "no")
+    return ran(world)
 
 
 def _overridden() -> dict[str, Any]:
     order = NewOverride(
         entity=ALICE, key=RATE, value=8192.0, until=NOW + 9000, principal="me", reason="night"
     )
-    return ran(world(), overrides=(order,))
+    return ran(kube_world(), overrides=(order,))
 
 
 def _conflict() -> dict[str, Any]:
     younger = resource("b", ALICE, {RATE: 5000}, created="2025-01-01T00:00:00Z")
-    return ran(world(None, CREATED, younger), "team/b")
+    return ran(kube_world(None, CREATED, younger), "team/b")
 
 
 def _pending() -> dict[str, Any]:
@@ -202,16 +204,18 @@ DOCUMENTS: Mapping[Reason, Callable[[], dict[str, Any]]] = {
     **{reason: lambda error=error: failed(error) for reason, error in ERRORS.items()},
     Reason.DELETING: _deleting,
     Reason.NAMESPACE_LIMIT: lambda: ran(
-        world(None, OLDEST, CREATED, limits=NamespaceLimits(documents=1))
+        kube_world(None, OLDEST, CREATED, limits=NamespaceLimits(documents=1))
     ),
-    Reason.INVALID: lambda: ran(world(None, resource("a", ALICE, {RATE: -1}))),
+    Reason.INVALID: lambda: ran(kube_world(None, resource("a", ALICE, {RATE: -1}))),
     Reason.NO_CLUSTER_SELECTED: lambda: standing_alone({}, obj=SELECTING),
     Reason.CLUSTER_NOT_FOUND: lambda: standing_alone({}),
     Reason.CLUSTER_INVALID: lambda: standing_alone({}, "prod"),
-    Reason.NOT_GRANTED: lambda: ran(world(tenants=TENANTS)),
-    Reason.OUT_OF_SCOPE: lambda: ran(world(scope=[{"user": {"exact": "bob"}}])),
-    Reason.SUSPENDED: lambda: ran(world(None, resource("a", ALICE, {RATE: 4096}, suspend=True))),
-    Reason.CLUSTER_SUSPENDED: lambda: ran(world(suspend=True)),
+    Reason.NOT_GRANTED: lambda: ran(kube_world(tenants=TENANTS)),
+    Reason.OUT_OF_SCOPE: lambda: ran(kube_world(scope=[{"user": {"exact": "bob"}}])),
+    Reason.SUSPENDED: lambda: ran(
+        kube_world(None, resource("a", ALICE, {RATE: 4096}, suspend=True))
+    ),
+    Reason.CLUSTER_SUSPENDED: lambda: ran(kube_world(suspend=True)),
     Reason.CONFLICT: _conflict,
     Reason.BROKER_REJECTED: _rejected,
     Reason.TWIN_SPELLING: _twin,
@@ -223,10 +227,10 @@ DOCUMENTS: Mapping[Reason, Callable[[], dict[str, Any]]] = {
     Reason.HELD: _held,
     Reason.PENDING: _pending,
     Reason.DRIFTED: lambda: ran(_meddled()),
-    Reason.OBSERVE_ONLY: lambda: ran(world(policy="Observe")),
-    Reason.POLICY_RESTRICTED: lambda: ran(world({ALICE: {RATE: 5000.0}}, policy="CreateOnly")),
+    Reason.OBSERVE_ONLY: lambda: ran(kube_world(policy="Observe")),
+    Reason.POLICY_RESTRICTED: lambda: ran(kube_world({ALICE: {RATE: 5000.0}}, policy="CreateOnly")),
     Reason.OVERRIDE_ACTIVE: _overridden,
-    Reason.SYNCED: lambda: ran(world()),
+    Reason.SYNCED: lambda: ran(kube_world()),
 }
 """A ClientQuota for each reason that one can have."""
 
@@ -243,32 +247,32 @@ def _faulty(**spec: Any) -> dict[str, Any]:
 
 
 def _withheld_removals() -> dict[str, Any]:
-    made = world(None, resource("a", ALICE, {RATE: 4096}, deletionPolicy="Delete"))
-    made.run()
-    made.guards = Guards(max_removals=0)
-    made.delete(DOCUMENT, finalizer=False)
-    made.run()
-    return made.obj
+    world = kube_world(None, resource("a", ALICE, {RATE: 4096}, deletionPolicy="Delete"))
+    world.run()
+    world.guards = Guards(max_removals=0)
+    world.delete(DOCUMENT, finalizer=False)
+    world.run()
+    return world.obj
 
 
 def _incomplete() -> dict[str, Any]:
-    made = world(None, resource("a", ALICE, {RATE: 4096}, deletionPolicy="Delete"))
-    made.run()
-    made.delete(DOCUMENT, finalizer=False)
-    made.run(complete=False)
-    return made.obj
+    world = kube_world(None, resource("a", ALICE, {RATE: 4096}, deletionPolicy="Delete"))
+    world.run()
+    world.delete(DOCUMENT, finalizer=False)
+    world.run(complete=False)
+    return world.obj
 
 
 def _rotated() -> dict[str, Any]:
     obj = quota_cluster()
     use = SecretUse(version="7", rotated_at=NOW, rejected_version="8", reason="wrong password")
-    made = world()
-    report = made.run()
+    world = kube_world()
+    report = world.run()
     status = cluster_status(
         obj,
         report=report,
         settled=ResolvedClaims(desired=DesiredState()),
-        owned=made.owned,
+        owned=world.owned,
         previous={},
         now=NOW,
         secret=use,
@@ -276,9 +280,9 @@ def _rotated() -> dict[str, Any]:
     return {**obj, "status": status}
 
 
-def _cluster_after(made: KubeWorld) -> dict[str, Any]:
-    made.run()
-    return made.obj
+def _cluster_after(world: KubeWorld) -> dict[str, Any]:
+    world.run()
+    return world.obj
 
 
 def _pending_cluster() -> dict[str, Any]:
@@ -290,17 +294,17 @@ CLUSTERS: Mapping[Reason, Callable[[], dict[str, Any]]] = {
     **{reason: lambda error=error: _cluster_failed(error) for reason, error in ERRORS.items()},
     Reason.INVALID: lambda: _faulty(policy="Everything"),
     Reason.REFERENCE_REFUSED: lambda: _faulty(properties={"sasl.password": "${env:PASSWORD}"}),
-    Reason.SUSPENDED: lambda: _cluster_after(world(suspend=True)),
+    Reason.SUSPENDED: lambda: _cluster_after(kube_world(suspend=True)),
     Reason.SECRET_REJECTED: _rotated,
     Reason.GUARD_REFUSED: _withheld_removals,
     Reason.LISTING_INCOMPLETE: _incomplete,
     Reason.PENDING: _pending_cluster,
-    Reason.OBSERVE_ONLY: lambda: _cluster_after(world(policy="Observe")),
+    Reason.OBSERVE_ONLY: lambda: _cluster_after(kube_world(policy="Observe")),
     Reason.SYNC_NOT_CONFIRMED: lambda: _cluster_after(
-        world(policy="Sync", expectedClusterId="fake-cluster")
+        kube_world(policy="Sync", expectedClusterId="fake-cluster")
     ),
-    Reason.SYNCED: lambda: _cluster_after(world()),
+    Reason.SYNCED: lambda: _cluster_after(kube_world()),
 }
 """A QuotaCluster for each reason that one can have."""
 
-__all__ = ["BOB", "CLUSTERS", "DOCUMENTS", "ERRORS", "meddle", "ran", "state", "world"]
+__all__ = ["BOB", "CLUSTERS", "DOCUMENTS", "ERRORS", "kube_world", "meddle", "ran", "state"]

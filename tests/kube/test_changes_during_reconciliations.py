@@ -79,7 +79,7 @@ class ChangingWorld(WatchedWorld):
 
         self.api.before = self.kafka.faults.before = before
 
-    def rest(self) -> None:
+    def settle(self) -> None:
         """Resyncs until there is nothing more to do."""
         self.during(0, ())
         for _ in range(5):
@@ -104,7 +104,7 @@ def test_nothing_is_removed_unasked_and_all_is_as_declared_in_the_end(
         _ = world.reconcile(keys=tuple(keys))
         assert live - world.kafka.truth.limits.keys() <= world.removable
     live = set(world.kafka.truth.limits)
-    world.rest()
+    world.settle()
     assert live - world.kafka.truth.limits.keys() <= world.removable
     for document, obj in world.objects.items():
         assert not obj["metadata"].get("deletionTimestamp")
@@ -112,5 +112,5 @@ def test_nothing_is_removed_unasked_and_all_is_as_declared_in_the_end(
         assert world.reason(document) in expected
     state = world.snapshot()
     world.restart()
-    world.rest()
+    world.settle()
     assert world.snapshot() == state

@@ -40,7 +40,7 @@ def test_the_steps_reach_from_the_intents_to_the_end_of_a_pass() -> None:
     world.update("alice", {RATE: 4096})
     world.api.calls.clear()
     world.faulty_turn()
-    written = [number for number, one in enumerate(world.order) if one in {"update", "create"}]
+    written = [number for number, verb in enumerate(world.order) if verb in {"update", "create"}]
     assert written[0] in STEPS
     assert written[1] < world.order.index("apply") == STEPS[-2]
 

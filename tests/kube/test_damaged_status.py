@@ -74,8 +74,8 @@ def test_what_an_earlier_pass_knew_is_not_written_over_an_override_that_came_sin
         reason="storm",
     )
 
-    def with_override(kept: StoredRecords) -> StoredRecords:
-        return replace(kept, owned=kept.owned.with_changes([OverrideSet(override=override)]))
+    def with_override(stored: StoredRecords) -> StoredRecords:
+        return replace(stored, owned=stored.owned.with_changes([OverrideSet(override=override)]))
 
     cluster_id = world.kafka.cluster_id
     _ = asyncio.run(record_store.change(world.api, "ops", cluster_id, with_override))
@@ -88,8 +88,8 @@ def test_what_an_earlier_pass_knew_is_not_written_over_an_override_that_came_sin
     )
     world.turn()
     del world.api.objects[stranger]
-    kept = asyncio.run(record_store.read(world.api, "ops", cluster_id))
-    assert kept.owned.overrides == {(ALICE, RATE): override}
+    stored = asyncio.run(record_store.read(world.api, "ops", cluster_id))
+    assert stored.owned.overrides == {(ALICE, RATE): override}
     world.turn()
     assert world.live() == {ALICE: limits(512.0)}
 

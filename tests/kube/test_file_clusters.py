@@ -16,7 +16,7 @@ def test_trouble_that_lasts_is_one_event():
     world.sessions.error = ConnectError("the brokers are away")
     for _ in range(3):
         world.turn(resync=True)
-    assert [one["reason"] for one in world.api.events] == ["BrokerUnavailable"]
+    assert [event["reason"] for event in world.api.events] == ["BrokerUnavailable"]
     world.sessions.error = None
     for _ in range(2):
         world.turn(resync=True)

@@ -28,14 +28,14 @@ from tests.kube.worlds import resource
 
 ADMIN, MINE = entity(user="admin"), entity(user="team-alice")
 GRANT = {"namespaces": ["team"], "entities": [{"user": {"prefix": "team-"}}], "allow": ["Delete"]}
-OTHERS = {"namespaces": ["platform"], "entities": [{"user": {"exact": "admin"}}]}
+PLATFORM = {"namespaces": ["platform"], "entities": [{"user": {"exact": "admin"}}]}
 TIME = "2023-11-14T22:13:20Z"
 LATER = "2033-11-14T22:13:20Z"
 
 
 def tenants_world(**spec: Any) -> World:
     """An operator that has passed once, with limits of user=admin that no document declares."""
-    world = World(**{"tenants": [GRANT, OTHERS], **spec})
+    world = World(**{"tenants": [GRANT, PLATFORM], **spec})
     world.kafka.cluster_id = "fake"
     world.kafka.write(ADMIN, RATE, 1048576.0)
     world.turn(resync=True)
@@ -122,7 +122,7 @@ def test_a_status_says_neither_the_value_nor_the_deletion_policy_of_a_record() -
     assert world.live()[MINE] == limits(5000.0)
 
 
-@pytest.mark.parametrize("tenants", [[OTHERS], [GRANT | {"allow": []}, OTHERS]])
+@pytest.mark.parametrize("tenants", [[PLATFORM], [GRANT | {"allow": []}, PLATFORM]])
 def test_a_right_that_was_taken_back_removes_nothing_when_its_document_is_deleted(
     tenants: list[dict[str, Any]],
 ) -> None:
@@ -148,14 +148,14 @@ def test_a_forged_cluster_id_puts_nothing_into_another_clusters_records() -> Non
     for name, cluster_id in (("evil", "other"), ("more", "never-seen")):
         world.put({**forged, "metadata": {**forged["metadata"], "name": name, "uid": name}})
         forge(world, name, record(), clusterId=cluster_id)
-    held = StoredRecords(owned=OwnershipRecords(cluster_id="other"))
-    _ = asyncio.run(record_store.change(world.api, "ops", "other", lambda _: held))
+    stored_records = StoredRecords(owned=OwnershipRecords(cluster_id="other"))
+    _ = asyncio.run(record_store.change(world.api, "ops", "other", lambda _: stored_records))
     world.turn(resync=True)
     for name in ("evil", "more"):
         delete(world, name, finalizer=True)
     world.turn(resync=True)
-    kept = asyncio.run(record_store.read(world.api, "ops", "other"))
-    assert (kept.owned.records, kept.owned.orphaned) == ({}, frozenset())
+    stored = asyncio.run(record_store.read(world.api, "ops", "other"))
+    assert (stored.owned.records, stored.owned.orphaned) == ({}, frozenset())
     assert not asyncio.run(record_store.read(world.api, "ops", "never-seen")).owned.is_known
 
 
@@ -178,8 +178,8 @@ def test_documents_of_no_cluster_put_nothing_into_the_records_of_one_by_a_forged
 
     asyncio.run(run())
     assert not world.exists("evil")
-    kept = asyncio.run(record_store.read(world.api, "ops", "fake"))
-    assert (kept.owned.records, kept.owned.orphaned) == ({}, frozenset())
+    stored = asyncio.run(record_store.read(world.api, "ops", "fake"))
+    assert (stored.owned.records, stored.owned.orphaned) == ({}, frozenset())
     assert not asyncio.run(record_store.read(world.api, "ops", "never-seen")).owned.is_known
 
 
@@ -194,33 +194,33 @@ def test_a_release_keeps_what_was_applied_and_no_forged_record() -> None:
         release(world.api, namespaces=(), operator_namespace="ops", progress=lambda *_: None)
     )
     assert (released.pairs, released.documents) == (1, ("team/alice", "team/evil"))
-    kept = asyncio.run(record_store.read(world.api, "ops", "fake"))
-    assert kept.owned.orphaned == {(MINE, RATE)}
+    stored = asyncio.run(record_store.read(world.api, "ops", "fake"))
+    assert stored.owned.orphaned == {(MINE, RATE)}
 
 
 # ---- upgrades, restores --------------------------------------------------------------------------
 
 
-def earlier_form(world: World, *, listed: bool) -> None:
+def earlier_form(world: World, *, has_list: bool) -> None:
     """The ConfigMaps as an earlier version wrote them: with a list of what documents own, or not yet."""
     for (plural, _, _), obj in world.api.objects.items():
         if plural == CONFIG_MAPS.plural:
             del obj["binaryData"][DOCUMENTS]
-            if not listed:
+            if not has_list:
                 del obj["data"]
                 empty = StoredRecords(owned=OwnershipRecords(cluster_id="fake"))
-                (made,) = config_maps.config_maps(empty, namespace="ops")[1].values()
-                obj["binaryData"] = {"content": made["binaryData"]["content"]}
+                (config_map,) = config_maps.config_maps(empty, namespace="ops")[1].values()
+                obj["binaryData"] = {"content": config_map["binaryData"]["content"]}
 
 
 def forget_list(world: World) -> None:
     """The version that kept records in statuses alone."""
-    earlier_form(world, listed=False)
+    earlier_form(world, has_list=False)
 
 
 def forget_uids(world: World) -> None:
     """The version whose list confirmed statuses."""
-    earlier_form(world, listed=True)
+    earlier_form(world, has_list=True)
 
 
 def forget_config_maps(world: World) -> None:
@@ -366,23 +366,23 @@ def test_a_document_without_a_grant_never_removes_anything(
 ) -> None:
     world = tenants_world(policy=policy, expectedClusterId="fake", confirmSync="fake")
     for index, step in enumerate((*steps, ("delete",), ("pass",), ("pass",))):
-        there = world.exists("evil")
+        exists = world.exists("evil")
         match step:
-            case ("forge", status) if there:
+            case ("forge", status) if exists:
                 world.obj("evil")["status"] = status
                 world.obj("evil")["metadata"]["resourceVersion"] = world.api.next_version()
             case ("pass",):
                 world.turn(resync=True)
             case ("restart",):
                 world.begin()
-            case ("delete",) if there:
+            case ("delete",) if exists:
                 delete(world, "evil", finalizer=index % 2 == 0)
-            case ("vanish",) if there:
+            case ("vanish",) if exists:
                 del world.api.objects["clientquotas", "team", "evil"]
-            case ("create",) if not there:
-                made = resource("evil", ADMIN, {RATE: 1048576}, deletionPolicy="Delete")
-                made["metadata"]["uid"] = f"uid-{index}"
-                world.put(made)
+            case ("create",) if not exists:
+                document = resource("evil", ADMIN, {RATE: 1048576}, deletionPolicy="Delete")
+                document["metadata"]["uid"] = f"uid-{index}"
+                world.put(document)
             case ("lose",):
                 forget_config_maps(world)
             case _:

@@ -38,7 +38,9 @@ def crowded(**spec: Any) -> World:
 
 def ready(world: World, name: str, namespace: str = "team") -> dict[str, Any]:
     obj = world.api.objects["clientquotas", namespace, name]
-    return next(one for one in obj["status"]["conditions"] if one["type"] == "Ready")
+    return next(
+        condition for condition in obj["status"]["conditions"] if condition["type"] == "Ready"
+    )
 
 
 def test_the_excess_says_so_with_figures_and_nothing_of_it_is_applied():
@@ -53,7 +55,7 @@ def test_the_excess_says_so_with_figures_and_nothing_of_it_is_applied():
         in condition["message"]
     )
     stalled = [
-        one for one in world.obj("new-2")["status"]["conditions"] if one["type"] == "Stalled"
+        entry for entry in world.obj("new-2")["status"]["conditions"] if entry["type"] == "Stalled"
     ]
     assert stalled[0]["status"] == "True"
 
@@ -100,7 +102,7 @@ def test_what_it_applied_before_stays_its_own_over_restarts():
     world.put(resource("rival", BOB, {RATE: 1}, namespace="other"))
     world.turn(resync=True)
     assert world.live()[BOB] == limits(4096.0)
-    assert [one["applied"] for one in world.obj("bob")["status"]["keys"]] == [4096]
+    assert [key["applied"] for key in world.obj("bob")["status"]["keys"]] == [4096]
 
 
 @pytest.mark.parametrize(("policy", "stays"), [("Delete", False), ("Retain", True)])

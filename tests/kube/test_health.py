@@ -28,8 +28,8 @@ def objects():
 
 @pytest.fixture(scope="module")
 def computed(objects):
-    found = kstatus.compute(objects.values())
-    return dict(zip(objects, found, strict=True))
+    results = kstatus.compute(objects.values())
+    return dict(zip(objects, results, strict=True))
 
 
 @pytest.mark.parametrize(("kind", "reason"), [case[:2] for case in CASES], ids=NAMES)

@@ -27,7 +27,7 @@ def meanwhile(world: World, at: tuple[str, str], what: Any) -> None:
     world.api.before = before
 
 
-def heard(world: World, name: str) -> None:
+def observe(world: World, name: str) -> None:
     """The watch tells of a document as it is now."""
     _ = world.cache.observe(world.obj(name))
 
@@ -38,7 +38,7 @@ def test_a_document_that_comes_during_a_pass_is_not_called_synced():
 
     def come() -> None:
         world.put(resource("bob", BOB, {RATE: 4096}))
-        heard(world, "bob")
+        observe(world, "bob")
 
     meanwhile(world, INTENT, come)
     world.turn()
@@ -55,7 +55,7 @@ def test_a_change_during_a_pass_is_not_reported_as_observed():
 
     def change() -> None:
         world.change("alice", limits={"producerByteRate": 4096})
-        heard(world, "alice")
+        observe(world, "alice")
 
     meanwhile(world, INTENT, change)
     world.turn()
@@ -75,7 +75,7 @@ def test_a_document_that_is_deleted_during_a_pass_is_not_released_by_it():
 
     def delete() -> None:
         world.delete("alice")
-        heard(world, "alice")
+        observe(world, "alice")
 
     meanwhile(world, ("update", "configmaps"), delete)
     world.turn()
@@ -92,7 +92,7 @@ def test_a_document_that_comes_while_others_are_held_is_held_too():
 
     def come() -> None:
         world.put(resource("bob", BOB, {RATE: 4096}, deletionPolicy="Delete"))
-        heard(world, "bob")
+        observe(world, "bob")
 
     meanwhile(world, ("patch", "clientquotas"), come)
     world.turn()
@@ -154,7 +154,9 @@ def test_the_cluster_is_judged_by_the_spec_that_the_pass_began_with():
     assert world.api.find(QUOTA_CLUSTERS, None, "prod")["status"]["observedGeneration"] == 1
     world.turn()
     bob = world.api.find(CLIENT_QUOTAS, "other", "bob")
-    ready = next(one for one in bob["status"]["conditions"] if one["type"] == "Ready")
+    ready = next(
+        condition for condition in bob["status"]["conditions"] if condition["type"] == "Ready"
+    )
     assert ready["reason"] == "NotGranted"
     assert world.live()[BOB] == limits(rate=4096)
 
@@ -272,9 +274,9 @@ def test_the_status_of_a_document_never_lands_on_another_one_of_its_name():
 
     def make_again() -> None:
         world.delete("alice")
-        made = resource("alice", BOB, {RATE: 4096})
-        made["metadata"]["uid"] = "another"
-        world.put(made)
+        document = resource("alice", BOB, {RATE: 4096})
+        document["metadata"]["uid"] = "another"
+        world.put(document)
 
     meanwhile(world, ("apply", "clientquotas"), make_again)
     world.turn()

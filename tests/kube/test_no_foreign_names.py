@@ -40,13 +40,13 @@ TENANTS[1]["entities"] = [
 
 @st.composite
 def quotas(draw):
-    made = []
+    documents = []
     for namespace in (MINE, THEIRS):
         for number in range(draw(st.integers(1, 3))):
             subject = draw(st.sampled_from([*OWN[namespace], SHARED, entity(user=DEFAULT)]))
             prefix = "rival" if namespace == THEIRS else "doc"
             keys = draw(st.sets(st.sampled_from([RATE, SHARE]), min_size=1))
-            made.append(
+            documents.append(
                 resource(
                     f"{prefix}-{number}",
                     subject,
@@ -56,7 +56,7 @@ def quotas(draw):
                     **draw(st.sampled_from([{}, {"suspend": True}, {"deletionPolicy": "Delete"}])),
                 )
             )
-    return made
+    return documents
 
 
 FAULTS = st.sampled_from(["none", "reject", "meddle", "delete", "lag", "lost"])
@@ -65,54 +65,54 @@ FAULTS = st.sampled_from(["none", "reject", "meddle", "delete", "lag", "lost"])
 @settings(max_examples=80, deadline=None)
 @given(quotas(), FAULTS, st.sampled_from([OPEN, None, Guards(max_removals=0)]), st.booleans())
 def test_nothing_of_the_other_tenant_is_named(documents, fault, guards, observes):
-    made = KubeWorld(
+    world = KubeWorld(
         {SHARED: {RATE: 77.0}},
         guards=guards,
         tenants=TENANTS,
         policy="Observe" if observes else "Upsert",
     )
-    made.put(*documents)
+    world.put(*documents)
     if fault == "reject":
-        made.kafka.faults.rejected[OWN[THEIRS][1]] = (42, "INVALID_REQUEST", "rivalapp: no")
+        world.kafka.faults.rejected[OWN[THEIRS][1]] = (42, "INVALID_REQUEST", "rivalapp: no")
     if fault == "lag":
-        made.kafka.faults.lag[1] = float("inf")
+        world.kafka.faults.lag[1] = float("inf")
     if fault == "lost":
-        made.kafka.faults.unknown[OWN[THEIRS][1]] = "lost"
-    made.run()
+        world.kafka.faults.unknown[OWN[THEIRS][1]] = "lost"
+    world.run()
     if fault == "meddle":
-        made.kafka.write(SHARED, RATE, 88.0)
+        world.kafka.write(SHARED, RATE, 88.0)
     if fault == "delete":
-        made.delete(max(made.objects), finalizer=True)
-    made.run()
-    told = {name: json.dumps(made.status(name)) for name in made.objects}
-    for name, event in made.happened:
-        told[name] = told.get(name, "") + event.note
-    for name, text in told.items():
+        world.delete(max(world.objects), finalizer=True)
+    world.run()
+    texts = {name: json.dumps(world.status(name)) for name in world.objects}
+    for name, event in world.happened:
+        texts[name] = texts.get(name, "") + event.note
+    for name, text in texts.items():
         if name.startswith(f"{MINE}/"):
             assert not any(word in text for word in WORDS), text
 
 
 def test_without_tenants_the_winner_is_named_because_everybody_may_see_it():
-    made = KubeWorld()
-    made.put(
+    world = KubeWorld()
+    world.put(
         resource("a", SHARED, {RATE: 5000}, namespace=MINE, created="2025-01-01T00:00:00Z"),
         resource("b", SHARED, {RATE: 5000}, namespace=THEIRS),
     )
-    made.run()
-    assert "ClientQuota rivalspace/b has it" in made.condition("mine/a")["message"]
+    world.run()
+    assert "ClientQuota rivalspace/b has it" in world.condition("mine/a")["message"]
 
 
 def test_with_tenants_a_rival_of_the_same_namespace_is_named_and_others_are_not():
-    made = KubeWorld(tenants=TENANTS)
-    made.put(
+    world = KubeWorld(tenants=TENANTS)
+    world.put(
         resource(
             "a", SHARED, {RATE: 5000, SHARE: 50}, namespace=MINE, created="2025-01-01T00:00:00Z"
         ),
         resource("b", SHARED, {RATE: 5000}, namespace=MINE),
         resource("c", SHARED, {SHARE: 50}, namespace=THEIRS),
     )
-    made.run()
-    message = made.condition("mine/a")["message"]
+    world.run()
+    message = world.condition("mine/a")["message"]
     assert message == (
         "producer_byte_rate: ClientQuota mine/b has it; request_percentage: another document has it"
     )

@@ -53,9 +53,9 @@ class WatchedWorld(KubeWorld):
         if obj is None or obj["metadata"].get("deletionTimestamp"):
             return document
         gone = copy.deepcopy(obj)
-        held = FINALIZER in obj["metadata"].get("finalizers", ())
-        self.delete(document, finalizer=held)
-        if held:
+        has_finalizer = FINALIZER in obj["metadata"].get("finalizers", ())
+        self.delete(document, finalizer=has_finalizer)
+        if has_finalizer:
             self.tell(document)
         else:
             _ = self.cache.forget(gone)

@@ -34,17 +34,17 @@ actions = st.one_of(
 def act(world: FaultyWorld, action: tuple[Any, ...]) -> None:
     match action:
         case ("put", name, user, values):
-            taken = {
+            names_by_user = {
                 str(s[0]): n
                 for n, s in world.declared.subjects.items()
                 if n in world.declared.limits
             }
             if name in world.declared.limits:
-                if taken.get(user) == name:
+                if names_by_user.get(user) == name:
                     world.update(name, values)
                 else:
                     world.remove(name)
-            elif user not in taken and not world.exists(name):
+            elif user not in names_by_user and not world.exists(name):
                 world.create(name, values, user=user)
         case ("delete", name) if name in world.declared.limits:
             world.remove(name)

@@ -32,8 +32,8 @@ def quota(name: str, namespace: str, **metadata: Any) -> dict[str, Any]:
 
 
 def status_of(name: str, namespace: str, message: str, **metadata: Any) -> dict[str, Any]:
-    made = quota(name, namespace, **metadata)
-    del made["spec"]
+    document = quota(name, namespace, **metadata)
+    del document["spec"]
     condition = {
         "type": "Ready",
         "status": "True",
@@ -41,7 +41,7 @@ def status_of(name: str, namespace: str, message: str, **metadata: Any) -> dict[
         "message": message,
         "lastTransitionTime": "2026-01-01T00:00:00Z",
     }
-    return {**made, "status": {"observedGeneration": 1, "conditions": [condition]}}
+    return {**document, "status": {"observedGeneration": 1, "conditions": [condition]}}
 
 
 def connected(kube: KubeCluster) -> Any:
@@ -56,7 +56,7 @@ def test_objects_go_in_and_come_out(kube: KubeCluster, kube_namespace: str) -> N
                     resource_paths.CLIENT_QUOTAS, kube_namespace, quota(name, kube_namespace)
                 )
             listing = await api.list(resource_paths.CLIENT_QUOTAS, kube_namespace, limit=2)
-            assert [one["metadata"]["name"] for one in listing.items] == ["a", "b", "c"]
+            assert [obj["metadata"]["name"] for obj in listing.items] == ["a", "b", "c"]
             with pytest.raises(KubernetesConflict) as caught:
                 await api.create(
                     resource_paths.CLIENT_QUOTAS, kube_namespace, quota("a", kube_namespace)
@@ -83,10 +83,10 @@ def test_a_status_for_a_version_that_is_past_is_a_conflict(
 ) -> None:
     async def story() -> None:
         async with await connected(kube) as api:
-            made = await api.create(
+            obj = await api.create(
                 resource_paths.CLIENT_QUOTAS, kube_namespace, quota("a", kube_namespace)
             )
-            version = made["metadata"]["resourceVersion"]
+            version = obj["metadata"]["resourceVersion"]
             await api.patch_merge(
                 resource_paths.CLIENT_QUOTAS,
                 kube_namespace,
@@ -123,10 +123,10 @@ def test_a_finalizer_comes_and_goes_by_a_patch_that_tests_the_version(
 ) -> None:
     async def story() -> None:
         async with await connected(kube) as api:
-            made = await api.create(
+            obj = await api.create(
                 resource_paths.CLIENT_QUOTAS, kube_namespace, quota("a", kube_namespace)
             )
-            version = made["metadata"]["resourceVersion"]
+            version = obj["metadata"]["resourceVersion"]
             test = {"op": "test", "path": "/metadata/resourceVersion", "value": version}
             add = {
                 "op": "add",
@@ -152,11 +152,11 @@ def test_a_replacement_of_what_somebody_changed_is_a_conflict(
     async def story() -> None:
         async with await connected(kube) as api:
             body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}}
-            made = await api.create(resource_paths.CONFIG_MAPS, kube_namespace, body)
-            made["binaryData"] = {"x": base64.b64encode(b"\x00\xff").decode()}
-            await api.replace(resource_paths.CONFIG_MAPS, kube_namespace, "m", made)
+            obj = await api.create(resource_paths.CONFIG_MAPS, kube_namespace, body)
+            obj["binaryData"] = {"x": base64.b64encode(b"\x00\xff").decode()}
+            await api.replace(resource_paths.CONFIG_MAPS, kube_namespace, "m", obj)
             with pytest.raises(KubernetesConflict):
-                await api.replace(resource_paths.CONFIG_MAPS, kube_namespace, "m", made)
+                await api.replace(resource_paths.CONFIG_MAPS, kube_namespace, "m", obj)
 
     asyncio.run(story())
 
@@ -164,11 +164,11 @@ def test_a_replacement_of_what_somebody_changed_is_a_conflict(
 def test_an_event_arrives(kube: KubeCluster, kube_namespace: str) -> None:
     async def story() -> None:
         async with await connected(kube) as api:
-            made = await api.create(
+            obj = await api.create(
                 resource_paths.CLIENT_QUOTAS, kube_namespace, quota("a", kube_namespace)
             )
             await api.create_event(
-                made,
+                obj,
                 kind="Warning",
                 reason="DriftDetected",
                 action="Compare",
@@ -179,8 +179,8 @@ def test_an_event_arrives(kube: KubeCluster, kube_namespace: str) -> None:
             )
 
     asyncio.run(story())
-    said = kube.kubectl("events", "-n", kube_namespace, "--for", "clientquota/a").stdout
-    assert "DriftDetected" in said
+    text = kube.kubectl("events", "-n", kube_namespace, "--for", "clientquota/a").stdout
+    assert "DriftDetected" in text
 
 
 def test_rights_are_told_and_a_missing_one_is_forbidden(

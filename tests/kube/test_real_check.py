@@ -22,20 +22,20 @@ def rendered(kube: KubeCluster, namespace: str, *values: str) -> list[dict[str, 
     as_json = kube.kubectl(
         "create", "--dry-run=client", "--validate=false", "-f", "-", "-o", "json", input=text
     ).stdout
-    found = []
+    objects = []
     decoder = json.JSONDecoder()
     while as_json.strip():
         obj, end = decoder.raw_decode(as_json.lstrip())
         as_json = as_json.lstrip()[end:]
-        found += obj["items"] if obj["kind"] == "List" else [obj]
+        objects += obj["items"] if obj["kind"] == "List" else [obj]
     return [
-        one
-        for one in found
-        if one["kind"] in RIGHTS and "helm.sh/hook" not in one["metadata"].get("annotations", {})
+        item
+        for item in objects
+        if item["kind"] in RIGHTS and "helm.sh/hook" not in item["metadata"].get("annotations", {})
     ]
 
 
-def listed(objects: list[dict[str, Any]]) -> dict[str, Any]:
+def list_of(objects: list[dict[str, Any]]) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "List", "items": objects}
 
 
@@ -45,13 +45,13 @@ def test_the_chart_grants_every_right_that_the_operator_uses(
 ) -> None:
     scope = [] if everywhere else ["--set", f"watch.namespaces={{{kube_namespace}}}"]
     objects = rendered(kube, kube_namespace, *scope)
-    kube.kubectl("apply", "-f", "-", input=json.dumps(listed(objects)))
-    account = next(one for one in objects if one["kind"] == "ServiceAccount")
+    kube.kubectl("apply", "-f", "-", input=json.dumps(list_of(objects)))
+    account = next(obj for obj in objects if obj["kind"] == "ServiceAccount")
     lease = next(
         name
-        for one in objects
-        if one["kind"] == "Role"
-        for rule in one["rules"]
+        for obj in objects
+        if obj["kind"] == "Role"
+        for rule in obj["rules"]
         if rule["resources"] == ["leases"]
         for name in rule.get("resourceNames", ())
     )
@@ -82,8 +82,8 @@ def test_the_chart_grants_every_right_that_the_operator_uses(
             timeout=120,
         )
     finally:
-        kube.kubectl("delete", "-f", "-", input=json.dumps(listed(objects)))
+        kube.kubectl("delete", "-f", "-", input=json.dumps(list_of(objects)))
     (kubernetes,) = json.loads(done.stdout)["parts"]
-    refused = [one for one in kubernetes["checks"] if one["health"] == "failed"]
+    refused = [check for check in kubernetes["checks"] if check["health"] == "failed"]
     assert refused == []
     assert len(kubernetes["checks"]) > 15

@@ -80,12 +80,12 @@ def test_a_dead_operators_documents_are_released(kube: KubeCluster, kube_namespa
         str(kube.kubeconfig),
     )
     done = kquota(*arguments, "--format", "json")
-    told = json.loads(done.stdout)
-    assert told["documents"] == [f"{kube_namespace}/alice", f"{kube_namespace}/bob"]
-    assert (told["orphanedPairs"], told["failed"], told["unkept"]) == (2, {}, {})
-    left = kube.api.get(QUOTAS.format(kube_namespace)).need()["items"]
-    assert [one["metadata"]["name"] for one in left] == ["alice"]
-    assert "finalizers" not in left[0]["metadata"]
+    result = json.loads(done.stdout)
+    assert result["documents"] == [f"{kube_namespace}/alice", f"{kube_namespace}/bob"]
+    assert (result["orphanedPairs"], result["failed"], result["unkept"]) == (2, {}, {})
+    documents = kube.api.get(QUOTAS.format(kube_namespace)).need()["items"]
+    assert [document["metadata"]["name"] for document in documents] == ["alice"]
+    assert "finalizers" not in documents[0]["metadata"]
     maps = kube.api.get(f"/api/v1/namespaces/{kube_namespace}/configmaps").need()["items"]
     parts = [obj for obj in maps if obj["metadata"]["name"] != "kube-root-ca.crt"]
     assert len(read(f"id-{kube_namespace}", parts).owned.orphaned) == 2
@@ -123,7 +123,7 @@ def test_a_missing_right_is_told_with_the_servers_words(
         code=1,
     )
     (kubernetes, *_) = json.loads(done.stdout)["parts"]
-    failed = [one["name"] for one in kubernetes["checks"] if one["health"] == "failed"]
+    failed = [check["name"] for check in kubernetes["checks"] if check["health"] == "failed"]
     assert f"patch clientquotas/status in {kube_namespace}" in failed
 
 
@@ -168,10 +168,10 @@ def test_check_asks_for_rights_and_doctors_every_cluster(
         "--kubeconfig",
         str(kube.kubeconfig),
     )
-    told = json.loads(kquota(*arguments, "--format", "json", code=1).stdout)
-    kubernetes, fine, secretless, sly = told["parts"]
-    assert {one["health"] for one in kubernetes["checks"]} == {"ok"}
-    assert all(one["health"] != "failed" for one in fine["checks"])
+    result = json.loads(kquota(*arguments, "--format", "json", code=1).stdout)
+    kubernetes, fine, secretless, sly = result["parts"]
+    assert {check["health"] for check in kubernetes["checks"]} == {"ok"}
+    assert all(check["health"] != "failed" for check in fine["checks"])
     assert len(fine["clusterId"]) == 22
     assert "there is no Secret" in secretless["checks"][0]["found"]
     assert "references such as" in sly["checks"][0]["found"]
@@ -189,8 +189,8 @@ def answer(kube: KubeCluster, namespace: str, ready: str, reason: str) -> thread
     def work() -> None:
         while time.monotonic() < deadline:
             now = api.get(path).need()["metadata"].get("annotations", {})
-            asked = now.get("kafka-quotas.io/requestedAt")
-            if asked and now != before:
+            requested_at = now.get("kafka-quotas.io/requestedAt")
+            if requested_at and now != before:
                 condition = {
                     "type": "Ready",
                     "status": ready,
@@ -198,7 +198,7 @@ def answer(kube: KubeCluster, namespace: str, ready: str, reason: str) -> thread
                     "message": "planted",
                     "lastTransitionTime": "2026-01-01T00:00:00Z",
                 }
-                status = {"lastHandledReconcileAt": asked, "conditions": [condition]}
+                status = {"lastHandledReconcileAt": requested_at, "conditions": [condition]}
                 patch = "application/merge-patch+json"
                 api.call("PATCH", f"{path}/status", {"status": status}, kind=patch).need()
                 break

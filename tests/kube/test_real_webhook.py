@@ -152,12 +152,12 @@ def test_kubectl_shows_the_brokers_own_words(
     kube: KubeCluster, configured: tuple[str, Running]
 ) -> None:
     namespace, webhook = configured
-    code, said = dry_run(kube, document(namespace))
-    assert (code, said) == (0, "")
+    code, text = dry_run(kube, document(namespace))
+    assert (code, text) == (0, "")
     webhook.refuse()
-    code, said = dry_run(kube, document(namespace))
+    code, text = dry_run(kube, document(namespace))
     assert code == 1
-    assert f"the broker refuses user=alice: {WORDS} (INVALID_REQUEST)" in said
+    assert f"the broker refuses user=alice: {WORDS} (INVALID_REQUEST)" in text
     differ = kube.kubectl("diff", "-f", "-", input=document(namespace), check=False)
     assert differ.returncode > 0
     assert WORDS in differ.stderr
@@ -166,13 +166,13 @@ def test_kubectl_shows_the_brokers_own_words(
 
 def test_warnings_reach_the_terminal(kube: KubeCluster, configured: tuple[str, Running]) -> None:
     namespace, webhook = configured
-    code, said = dry_run(kube, document(namespace, user="User:alice"))
+    code, text = dry_run(kube, document(namespace, user="User:alice"))
     assert code == 0
-    assert "Warning: user 'User:alice': quotas name the user without" in said
+    assert "Warning: user 'User:alice': quotas name the user without" in text
     webhook.stop_broker()
-    code, said = dry_run(kube, document(namespace))
+    code, text = dry_run(kube, document(namespace))
     assert code == 0
-    assert "Warning: the broker did not validate this" in said
+    assert "Warning: the broker did not validate this" in text
 
 
 def test_a_finalizer_status_or_label_is_no_business_of_the_broker(

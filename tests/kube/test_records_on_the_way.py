@@ -38,8 +38,8 @@ def orphaned_world() -> World:
 
 
 def counts(world: World) -> tuple[int, int]:
-    found = world.api.find(QUOTA_CLUSTERS, None, "prod")["status"]["counts"]
-    return found["orphaned"], found["unmanaged"]
+    totals = world.api.find(QUOTA_CLUSTERS, None, "prod")["status"]["counts"]
+    return totals["orphaned"], totals["unmanaged"]
 
 
 def test_a_crash_before_a_status_takes_over_an_orphan_leaves_it_an_orphan():
@@ -109,32 +109,32 @@ def test_records_that_somebody_else_left_behind_meanwhile_are_kept():
     world.turn()
     world.kafka.write(BOB, RATE, 4096.0)
     world.delete("alice")
-    left: list[StoredRecords] = []
+    changed_records: list[StoredRecords] = []
 
-    def leave(kept: StoredRecords) -> StoredRecords:
+    def leave(stored: StoredRecords) -> StoredRecords:
         """As somebody who releases documents of a QuotaCluster that is gone."""
         owner = Owner(document="other/bob", since=1.0)
-        rest = kept.owned.with_changes(
+        owned = stored.owned.with_changes(
             [
                 Recorded(entity=BOB, key=RATE, value=4096.0, owner=owner),
                 Orphaned(entity=BOB, key=RATE),
             ]
         )
-        left.append(replace(kept, owned=rest))
-        return left[-1]
+        changed_records.append(replace(stored, owned=owned))
+        return changed_records[-1]
 
     def meanwhile(verb: str, plural: str, namespace: str, name: str) -> Any:
         del namespace, name
-        if (verb, plural) == ("update", "configmaps") and not left:
+        if (verb, plural) == ("update", "configmaps") and not changed_records:
             return record_store.change(world.api, "ops", world.kafka.cluster_id, leave)
         return None
 
     world.api.before = meanwhile
     world.turn(resync=True)
-    assert left
-    kept = asyncio.run(record_store.read(world.api, "ops", world.kafka.cluster_id))
-    assert kept.owned.orphaned == {(ALICE, RATE), (BOB, RATE)}
-    assert set(kept.owned.records) == {ALICE, BOB}
+    assert changed_records
+    stored = asyncio.run(record_store.read(world.api, "ops", world.kafka.cluster_id))
+    assert stored.owned.orphaned == {(ALICE, RATE), (BOB, RATE)}
+    assert set(stored.owned.records) == {ALICE, BOB}
     world.turn(resync=True)
     assert counts(world) == (2, 0)
 

@@ -15,10 +15,12 @@ def test_a_refused_limit_is_told_once_and_blocks_nobody():
     assert world.live() == {BOB: limits(rate=4096)}
     assert (world.reason("alice"), world.reason("bob")) == ("BrokerRejected", "Synced")
     ready = next(
-        one for one in world.obj("alice")["status"]["conditions"] if one["type"] == "Ready"
+        condition
+        for condition in world.obj("alice")["status"]["conditions"]
+        if condition["type"] == "Ready"
     )
     assert WORDS in ready["message"]
-    assert [one["reason"] for one in world.api.events] == ["BrokerRejected"]
+    assert [event["reason"] for event in world.api.events] == ["BrokerRejected"]
 
 
 def test_trying_a_refused_limit_again_writes_no_status_and_no_event():

@@ -29,7 +29,7 @@ def deleting(count: int, *, patience: float = 600.0, **guards: Any) -> World:
     return world
 
 
-def left(world: World) -> list[dict[str, Any]]:
+def documents_of(world: World) -> list[dict[str, Any]]:
     return [obj for (plural, *_), obj in world.api.objects.items() if plural == "clientquotas"]
 
 
@@ -39,26 +39,26 @@ def test_a_namespace_with_more_documents_than_its_budget_goes_without_leaving_an
 ) -> None:
     world = deleting(25, maxRemovedPercent=100)
     world.turn(resync=True)
-    assert (len(world.live()), len(left(world))) == (15, 15)
-    (message,) = {obj["status"]["keys"][0]["message"] for obj in left(world)}
+    assert (len(world.live()), len(documents_of(world))) == (15, 15)
+    (message,) = {obj["status"]["keys"][0]["message"] for obj in documents_of(world)}
     assert (
         "10 of 10 removals of namespace team are used within 1h; 15 wait; the next is made at"
         in message
     )
-    assert "the next is made at" in left(world)[0]["status"]["conditions"][0]["message"]
+    assert "the next is made at" in documents_of(world)[0]["status"]["conditions"][0]["message"]
     # Longer than the deletion timeout, and not longer than the window.
     for _ in range(5):
         world.kafka.clock.advance(700.0)
         if restarts:
             world.begin()
         world.turn(resync=True)
-        assert (len(world.live()), len(left(world))) == (15, 15)
-    for rest in (5, 0):
+        assert (len(world.live()), len(documents_of(world))) == (15, 15)
+    for count in (5, 0):
         world.kafka.clock.advance(HOUR)
         if restarts:
             world.begin()
         world.turn(resync=True)
-        assert (len(world.live()), len(left(world))) == (rest, rest)
+        assert (len(world.live()), len(documents_of(world))) == (count, count)
     status = world.api.find(QUOTA_CLUSTERS, None, "prod")["status"]
     assert status["counts"].get("orphaned", 0) == 0
 
@@ -70,19 +70,19 @@ def test_an_outage_while_documents_wait_for_their_budget_gives_none_of_them_up()
     world.begin()
     world.kafka.clock.advance(HOUR)
     world.turn(resync=True)
-    assert len(left(world)) == 2
+    assert len(documents_of(world)) == 2
     world.sessions.error = None
     world.turn(resync=True)
-    assert (world.live(), left(world)) == ({}, [])
+    assert (world.live(), documents_of(world)) == ({}, [])
 
 
 def test_the_timeout_holds_for_what_no_time_lets_go() -> None:
     world = deleting(3, maxRemovals=0)
     world.turn(resync=True)
-    assert len(left(world)) == 3
+    assert len(documents_of(world)) == 3
     world.kafka.clock.advance(700.0)
     world.turn(resync=True)
-    assert (len(world.live()), left(world)) == (3, [])
+    assert (len(world.live()), documents_of(world)) == (3, [])
 
 
 def test_another_namespaces_deletion_is_made_at_once_and_hears_nothing() -> None:

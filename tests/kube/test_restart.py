@@ -8,7 +8,7 @@ from reconciler.errors import KubernetesUnavailable
 from reconciler.kube.status.reasons import Reason
 from tests.fakes.cluster import LANDED, LOST
 from tests.kube.crd_schema import faults
-from tests.kube.scenarios import CREATED, meddle, world
+from tests.kube.scenarios import CREATED, kube_world, meddle
 from tests.kube.worlds import KubeWorld, resource
 from tests.quota import strategies as some
 from tests.reconcile.scenarios import ALICE, ALICE_SHOP, BOB, RATE
@@ -19,11 +19,11 @@ TIMES = ("2024-01-01T00:00:00Z", "2024-01-02T00:00:00Z")
 @st.composite
 def documents(draw, namespaces=("team", "other")):
     """Some ClientQuotas; rivals, suspended, invalid and doomed ones among them."""
-    made = []
+    objects = []
     for number in range(draw(st.integers(1, 5))):
-        subject = draw(st.sampled_from([one for one in some.FEW if one[0] != ""]))
+        subject = draw(st.sampled_from([entity for entity in some.FEW if entity[0] != ""]))
         limits = draw(some.limits(subject, st.sampled_from([2000.0, 3000.0, -1.0])))
-        made.append(
+        objects.append(
             resource(
                 f"d{number}",
                 subject,
@@ -43,7 +43,7 @@ def documents(draw, namespaces=("team", "other")):
                 ),
             )
         )
-    return made
+    return objects
 
 
 SPECS = st.fixed_dictionaries(
@@ -62,8 +62,8 @@ EVENTS = st.lists(
 )
 
 
-def happen(made: KubeWorld, event: str, number: int, value: float) -> None:
-    names = sorted(made.objects)
+def happen(world: KubeWorld, event: str, number: int, value: float) -> None:
+    names = sorted(world.objects)
     if not names:
         return
     name = names[number % len(names)]
@@ -71,66 +71,66 @@ def happen(made: KubeWorld, event: str, number: int, value: float) -> None:
     key = some.keys_of(subject)[0]
     match event:
         case "meddle":
-            made.kafka.write(subject, key, value)
+            world.kafka.write(subject, key, value)
         case "remove":
-            made.kafka.write(subject, key, None)
+            world.kafka.write(subject, key, None)
         case "delete":
-            made.delete(name, finalizer=False)
+            world.delete(name, finalizer=False)
         case "hold":
-            made.delete(name, finalizer=True)
+            world.delete(name, finalizer=True)
         case "edit":
-            obj = made.objects[name]
+            obj = world.objects[name]
             limits = dict.fromkeys(obj["spec"]["limits"], int(value))
-            made.put({**obj, "spec": {**obj["spec"], "limits": limits}})
+            world.put({**obj, "spec": {**obj["spec"], "limits": limits}})
         case "reject":
-            made.kafka.faults.rejected[subject] = (42, "INVALID_REQUEST", "no")
+            world.kafka.faults.rejected[subject] = (42, "INVALID_REQUEST", "no")
         case "lose":
-            made.kafka.faults.unknown[subject] = LOST
+            world.kafka.faults.unknown[subject] = LOST
         case _:
-            made.kafka.faults.unknown[subject] = LANDED
+            world.kafka.faults.unknown[subject] = LANDED
 
 
 def _ran(documents, spec, happenings):
-    made = KubeWorld({ALICE: {RATE: 2000.0}, BOB: {RATE: 7000.0}}, **spec)
-    made.put(*documents)
-    made.run()
+    world = KubeWorld({ALICE: {RATE: 2000.0}, BOB: {RATE: 7000.0}}, **spec)
+    world.put(*documents)
+    world.run()
     for event in happenings:
-        happen(made, *event)
-        made.run()
-        made.clock.advance(100)
-    return made
+        happen(world, *event)
+        world.run()
+        world.clock.advance(100)
+    return world
 
 
 @settings(max_examples=50, deadline=None)
 @given(documents(), SPECS, EVENTS)
 def test_after_whatever_happened_a_restart_writes_nothing(documents, spec, happenings):
-    made = _ran(documents, spec, happenings)
+    world = _ran(documents, spec, happenings)
     # What may still be under way is settled first, and corrections come to their end.
-    made.kafka.faults.unknown.clear()
+    world.kafka.faults.unknown.clear()
     # Less than ten minutes in all, after which the time of the last sync is told anew.
     for _ in range(4):
-        made.run()
-        made.clock.advance(30)
-    made.writes.clear()
-    made.happened.clear()
-    made.restart()
-    made.run()
-    assert made.writes == []
-    assert made.happened == []
+        world.run()
+        world.clock.advance(30)
+    world.writes.clear()
+    world.happened.clear()
+    world.restart()
+    world.run()
+    assert world.writes == []
+    assert world.happened == []
 
 
 @settings(max_examples=50, deadline=None)
 @given(documents(), SPECS, EVENTS)
 def test_what_stands_in_kubernetes_is_what_was_known(documents, spec, happenings):
-    made = _ran(documents, spec, happenings)
-    _, owned = made.load()
-    known = made.owned
-    assert owned.cluster_id == known.cluster_id
-    assert _values(owned) == _values(known)
-    assert dict(owned.intents).keys() == dict(known.intents).keys()
-    assert owned.overrides == known.overrides
-    assert owned.orphaned == known.orphaned
-    assert set(known.drift_since) <= set(owned.drift_since)
+    world = _ran(documents, spec, happenings)
+    _, owned = world.load()
+    owned_before = world.owned
+    assert owned.cluster_id == owned_before.cluster_id
+    assert _values(owned) == _values(owned_before)
+    assert dict(owned.intents).keys() == dict(owned_before.intents).keys()
+    assert owned.overrides == owned_before.overrides
+    assert owned.orphaned == owned_before.orphaned
+    assert set(owned_before.drift_since) <= set(owned.drift_since)
 
 
 def _values(owned):
@@ -146,29 +146,29 @@ def _values(owned):
 @settings(max_examples=30, deadline=None)
 @given(documents(), SPECS, EVENTS)
 def test_the_api_server_would_take_every_status(documents, spec, happenings):
-    made = _ran(documents, spec, happenings)
-    for obj in made.objects.values():
+    world = _ran(documents, spec, happenings)
+    for obj in world.objects.values():
         assert faults("ClientQuota", obj["status"]) == []
-    assert faults("QuotaCluster", made.obj["status"]) == []
+    assert faults("QuotaCluster", world.obj["status"]) == []
 
 
 @settings(max_examples=30, deadline=None)
 @given(documents(), EVENTS)
 def test_a_crash_before_statuses_are_written_loses_no_ownership(documents, happenings):
     """Nothing is written after the pass but its intents, which stood there before anything was sent."""
-    made = _ran(documents, {}, happenings)
+    world = _ran(documents, {}, happenings)
 
     def refuse(verb: str, plural: str, *_: str) -> None:
         if (verb, plural) == ("apply", "clientquotas"):
             raise KubernetesUnavailable("away")
 
-    made.api.before = refuse
-    made.run()
-    made.api.before = None
-    lost = made.owned
-    made.restart()
-    made.run()
-    for pair, value in _values(made.owned).items():
+    world.api.before = refuse
+    world.run()
+    world.api.before = None
+    lost = world.owned
+    world.restart()
+    world.run()
+    for pair, value in _values(world.owned).items():
         assert _values(lost).get(pair, value)[1] == value[1]
 
 
@@ -185,59 +185,59 @@ SETTLED = [
 
 
 def _standing(reason):
-    made = world(None, CREATED, guards=None)
+    world = kube_world(None, CREATED, guards=None)
     match reason:
         case "Conflict":
-            made.put(resource("b", ALICE, {RATE: 1}, created="2020-01-01T00:00:00Z"))
+            world.put(resource("b", ALICE, {RATE: 1}, created="2020-01-01T00:00:00Z"))
         case "BrokerRejected":
-            made.kafka.faults.rejected[ALICE] = (42, "INVALID_REQUEST", "no")
+            world.kafka.faults.rejected[ALICE] = (42, "INVALID_REQUEST", "no")
         case "Drifted":
-            made.run()
-            meddle(made)
+            world.run()
+            meddle(world)
         case "Suspended":
-            made.put(resource("a", ALICE, {RATE: 4096}, suspend=True))
+            world.put(resource("a", ALICE, {RATE: 4096}, suspend=True))
         case "Invalid":
-            made.put(resource("a", ALICE, {RATE: -5}))
+            world.put(resource("a", ALICE, {RATE: -5}))
         case "GuardRefused":
-            made.run()
-            made.put(resource("a", ALICE, {RATE: 40960000}))
+            world.run()
+            world.put(resource("a", ALICE, {RATE: 40960000}))
         case "Held":
-            made.put(resource("closer", ALICE_SHOP, {RATE: 2048}))
-            made.kafka.faults.rejected[ALICE_SHOP] = (42, "INVALID_REQUEST", "no")
-    return made
+            world.put(resource("closer", ALICE_SHOP, {RATE: 2048}))
+            world.kafka.faults.rejected[ALICE_SHOP] = (42, "INVALID_REQUEST", "no")
+    return world
 
 
 @pytest.mark.parametrize("reason", SETTLED)
 def test_a_restart_writes_nothing_whatever_the_reason(reason):
-    made = _standing(reason)
-    made.run()
-    assert made.reason("team/a") == reason
+    world = _standing(reason)
+    world.run()
+    assert world.reason("team/a") == reason
     for _ in range(3):
-        made.writes.clear()
-        made.restart()
-        made.clock.advance(100)
-        made.run()
-        assert set(made.writes) <= {"configmap"}  # An intent and its end, where it is tried again.
-    assert Reason(made.reason("team/a")) is Reason(reason)
+        world.writes.clear()
+        world.restart()
+        world.clock.advance(100)
+        world.run()
+        assert set(world.writes) <= {"configmap"}  # An intent and its end, where it is tried again.
+    assert Reason(world.reason("team/a")) is Reason(reason)
 
 
 def test_a_pair_that_is_fought_over_is_not_corrected_anew_by_the_next_process():
-    made = world(None, CREATED, driftDetection="Correct")
-    made.run()
+    world = kube_world(None, CREATED, driftDetection="Correct")
+    world.run()
     for number in range(5):
-        meddle(made, 9999.0 + number)
-        made.run()
-        made.clock.advance(10)
-    assert made.reason("team/a") == "FoughtOver"
-    made.restart()
-    made.kafka.sent.clear()
+        meddle(world, 9999.0 + number)
+        world.run()
+        world.clock.advance(10)
+    assert world.reason("team/a") == "FoughtOver"
+    world.restart()
+    world.kafka.sent.clear()
     for number in range(3):
-        meddle(made, 20_000.0 + number)
-        made.run()
-        made.clock.advance(10)
-        assert made.reason("team/a") == "FoughtOver"
-    assert made.kafka.sent == []
-    made.clock.advance(4000)
-    made.restart()
-    made.run()
-    assert made.kafka.sent, "the window is over"
+        meddle(world, 20_000.0 + number)
+        world.run()
+        world.clock.advance(10)
+        assert world.reason("team/a") == "FoughtOver"
+    assert world.kafka.sent == []
+    world.clock.advance(4000)
+    world.restart()
+    world.run()
+    assert world.kafka.sent, "the window is over"

@@ -13,7 +13,11 @@ def cluster_status(world: World) -> dict[str, Any]:
 
 
 def drifted(status: dict[str, Any]) -> str:
-    return str(next(one for one in status["conditions"] if one["type"] == "Drifted")["status"])
+    return str(
+        next(condition for condition in status["conditions"] if condition["type"] == "Drifted")[
+            "status"
+        ]
+    )
 
 
 def taken_over(world: World) -> None:

@@ -208,17 +208,21 @@ class World:
     def turn(self, **wake: Any) -> LoopOutcome:
         """What the watch would have told by now, then one pass."""
 
-        async def one() -> LoopOutcome:
+        async def run() -> LoopOutcome:
             await self.everything()
             return await self.work(LoopTrigger(**wake))
 
-        return asyncio.run(one())
+        return asyncio.run(run())
 
     def obj(self, name: str) -> dict[str, Any]:
         return self.api.find(CLIENT_QUOTAS, "team", name)
 
     def reason(self, name: str) -> str:
-        ready = [one for one in self.obj(name)["status"]["conditions"] if one["type"] == "Ready"]
+        ready = [
+            condition
+            for condition in self.obj(name)["status"]["conditions"]
+            if condition["type"] == "Ready"
+        ]
         return ready[0]["reason"]
 
     def exists(self, name: str) -> bool:
@@ -226,9 +230,9 @@ class World:
 
     def writes(self) -> list[tuple[str, str]]:
         """What was written since the last call."""
-        found = [call[:2] for call in self.api.calls if call[0] not in {"get", "list"}]
+        calls = [call[:2] for call in self.api.calls if call[0] not in {"get", "list"}]
         self.api.calls.clear()
-        return found
+        return calls
 
     def live(self) -> dict[Any, Any]:
         return dict(self.kafka.truth.limits)
@@ -314,13 +318,13 @@ class KubeWorld(World):
     def put(self, *objects: dict[str, Any]) -> None:
         """Create or replace resources; the status that is there stays."""
         for obj in objects:
-            known = self.objects.get(document_of(obj))
+            before = self.objects.get(document_of(obj))
             placed = copy.deepcopy(obj)
-            if known is not None:
-                placed["status"] = known.get("status", {})
-                placed["metadata"]["finalizers"] = known["metadata"].get("finalizers", [])
-                generation = known["metadata"]["generation"]
-                changed = placed["spec"] != known["spec"]
+            if before is not None:
+                placed["status"] = before.get("status", {})
+                placed["metadata"]["finalizers"] = before["metadata"].get("finalizers", [])
+                generation = before["metadata"]["generation"]
+                changed = placed["spec"] != before["spec"]
                 placed["metadata"]["generation"] = generation + 1 if changed else generation
             elif placed["metadata"]["uid"] in self._deleted_uids:
                 placed["metadata"]["uid"] += f"-{len(self._deleted_uids)}"
@@ -344,14 +348,18 @@ class KubeWorld(World):
         return self.objects[document].get("status", {})
 
     def condition(self, document: str, kind: str = "Ready") -> dict[str, Any]:
-        found = [one for one in self.status(document)["conditions"] if one["type"] == kind]
-        return found[0] if found else {}
+        conditions = [
+            condition
+            for condition in self.status(document)["conditions"]
+            if condition["type"] == kind
+        ]
+        return conditions[0] if conditions else {}
 
     def reason(self, document: str) -> str:
         return self.condition(document)["reason"]
 
     def key(self, document: str, key: Key) -> dict[str, Any]:
-        return next(one for one in self.status(document).get("keys", ()) if one["key"] == key)
+        return next(entry for entry in self.status(document).get("keys", ()) if entry["key"] == key)
 
     def load(self) -> tuple[StoredRecords, OwnershipRecords]:
         """The records as Kubernetes has them."""

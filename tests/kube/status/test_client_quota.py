@@ -25,7 +25,7 @@ from reconciler.quota.results.report import Reconciliation
 from reconciler.reconcile import NewOverride
 from tests.fakes.cluster import LANDED, LOST
 from tests.kube.crd_schema import faults
-from tests.kube.scenarios import CREATED, DOCUMENT, NOW, meddle, ran, world
+from tests.kube.scenarios import CREATED, DOCUMENT, NOW, kube_world, meddle, ran
 from tests.kube.worlds import KubeWorld, resource
 from tests.reconcile.scenarios import ALICE, ALICE_SHOP, BOB, CONSUME, RATE, SHARE
 
@@ -49,9 +49,11 @@ def after(report, previous, obj=CREATED, **more):
 
 
 def test_what_was_written_is_told_with_value_time_and_result():
-    made = world(None, resource("a", ALICE, {RATE: "10Mi", SHARE: 50.5}, deletionPolicy="Delete"))
-    ran(made)
-    assert made.key(DOCUMENT, RATE) == {
+    world = kube_world(
+        None, resource("a", ALICE, {RATE: "10Mi", SHARE: 50.5}, deletionPolicy="Delete")
+    )
+    ran(world)
+    assert world.key(DOCUMENT, RATE) == {
         "key": "producer_byte_rate",
         "desired": 10485760,
         "live": 10485760,
@@ -62,104 +64,104 @@ def test_what_was_written_is_told_with_value_time_and_result():
         "cause": "InSync",
         "result": "Applied",
     }
-    assert made.key(DOCUMENT, SHARE)["applied"] == 50.5
-    assert made.status(DOCUMENT)["entity"] == "user=alice"
-    assert made.status(DOCUMENT)["clusterId"] == "fake-cluster"
+    assert world.key(DOCUMENT, SHARE)["applied"] == 50.5
+    assert world.status(DOCUMENT)["entity"] == "user=alice"
+    assert world.status(DOCUMENT)["clusterId"] == "fake-cluster"
 
 
 def test_what_was_there_already_is_adopted_without_a_result():
-    made = world({ALICE: {RATE: 4096.0}})
-    ran(made)
-    assert made.kafka.writes == 0
-    assert made.key(DOCUMENT, RATE)["applied"] == 4096
-    assert "result" not in made.key(DOCUMENT, RATE)
-    assert made.reason(DOCUMENT) == "Synced"
+    world = kube_world({ALICE: {RATE: 4096.0}})
+    ran(world)
+    assert world.kafka.writes == 0
+    assert world.key(DOCUMENT, RATE)["applied"] == 4096
+    assert "result" not in world.key(DOCUMENT, RATE)
+    assert world.reason(DOCUMENT) == "Synced"
 
 
 def test_a_changed_limit_has_a_new_time_and_an_untouched_one_keeps_its_own():
-    made = world(None, resource("a", ALICE, {RATE: 4096, SHARE: 50}))
-    ran(made)
-    made.put(resource("a", ALICE, {RATE: 8192, SHARE: 50}))
-    ran(made)
-    rate, share = made.key(DOCUMENT, RATE), made.key(DOCUMENT, SHARE)
+    world = kube_world(None, resource("a", ALICE, {RATE: 4096, SHARE: 50}))
+    ran(world)
+    world.put(resource("a", ALICE, {RATE: 8192, SHARE: 50}))
+    ran(world)
+    rate, share = world.key(DOCUMENT, RATE), world.key(DOCUMENT, SHARE)
     assert rate["appliedAt"] > share["appliedAt"]
     assert rate["since"] == share["since"]
-    assert made.status(DOCUMENT)["observedGeneration"] == 2
+    assert world.status(DOCUMENT)["observedGeneration"] == 2
 
 
 def test_a_key_that_left_the_document_leaves_the_status_once_it_is_removed():
-    made = world(None, resource("a", ALICE, {RATE: 4096, SHARE: 50}))
-    ran(made)
-    made.put(resource("a", ALICE, {RATE: 4096}))
-    made.run(complete=False)
-    waiting = made.key(DOCUMENT, SHARE)
+    world = kube_world(None, resource("a", ALICE, {RATE: 4096, SHARE: 50}))
+    ran(world)
+    world.put(resource("a", ALICE, {RATE: 4096}))
+    world.run(complete=False)
+    waiting = world.key(DOCUMENT, SHARE)
     assert "desired" not in waiting
     assert waiting["applied"] == 50
-    assert made.reason(DOCUMENT) == "Held"
+    assert world.reason(DOCUMENT) == "Held"
     assert "not every document was read" in waiting["message"]
-    made.run()
-    assert [one["key"] for one in made.status(DOCUMENT)["keys"]] == ["producer_byte_rate"]
-    assert made.reason(DOCUMENT) == "Synced"
+    world.run()
+    assert [key["key"] for key in world.status(DOCUMENT)["keys"]] == ["producer_byte_rate"]
+    assert world.reason(DOCUMENT) == "Synced"
 
 
 def test_the_brokers_own_words_are_told_and_gone_once_it_accepts():
-    made = world()
-    made.kafka.faults.rejected[ALICE] = (42, "INVALID_REQUEST", "Custom policy: too \x1b[31m much")
-    ran(made)
-    assert made.key(DOCUMENT, RATE)["result"] == "Rejected"
-    assert "Custom policy: too \\u001b[31m much" in made.key(DOCUMENT, RATE)["message"]
-    assert "applied" not in made.key(DOCUMENT, RATE)
-    made.kafka.faults.rejected.clear()
-    ran(made)
-    assert made.reason(DOCUMENT) == "Synced"
-    assert made.key(DOCUMENT, RATE)["result"] == "Applied"
-    assert "message" not in made.key(DOCUMENT, RATE)
+    world = kube_world()
+    world.kafka.faults.rejected[ALICE] = (42, "INVALID_REQUEST", "Custom policy: too \x1b[31m much")
+    ran(world)
+    assert world.key(DOCUMENT, RATE)["result"] == "Rejected"
+    assert "Custom policy: too \\u001b[31m much" in world.key(DOCUMENT, RATE)["message"]
+    assert "applied" not in world.key(DOCUMENT, RATE)
+    world.kafka.faults.rejected.clear()
+    ran(world)
+    assert world.reason(DOCUMENT) == "Synced"
+    assert world.key(DOCUMENT, RATE)["result"] == "Applied"
+    assert "message" not in world.key(DOCUMENT, RATE)
 
 
 def test_a_missing_right_is_told_apart_from_a_refused_value():
-    made = world()
-    made.kafka.faults.rejected[ALICE] = (31, "CLUSTER_AUTHORIZATION_FAILED", "not allowed")
-    ran(made)
-    assert made.reason(DOCUMENT) == "AuthorizationFailed"
+    world = kube_world()
+    world.kafka.faults.rejected[ALICE] = (31, "CLUSTER_AUTHORIZATION_FAILED", "not allowed")
+    ran(world)
+    assert world.reason(DOCUMENT) == "AuthorizationFailed"
 
 
 def test_a_lost_answer_keeps_the_intent_until_it_is_settled():
-    made = world()
-    made.kafka.faults.unknown[ALICE] = LOST
-    ran(made)
-    one = made.key(DOCUMENT, RATE)
-    assert (one["intended"], one["result"]) == (4096, "Unknown")
-    made.kafka.faults.unknown.clear()
-    ran(made)
-    assert made.reason(DOCUMENT) == "Synced"
-    assert "intended" not in made.key(DOCUMENT, RATE)
+    world = kube_world()
+    world.kafka.faults.unknown[ALICE] = LOST
+    ran(world)
+    key = world.key(DOCUMENT, RATE)
+    assert (key["intended"], key["result"]) == (4096, "Unknown")
+    world.kafka.faults.unknown.clear()
+    ran(world)
+    assert world.reason(DOCUMENT) == "Synced"
+    assert "intended" not in world.key(DOCUMENT, RATE)
 
 
 def test_a_lost_answer_whose_write_is_seen_is_applied():
-    made = world()
-    made.kafka.faults.unknown[ALICE] = LANDED
-    ran(made)
-    assert made.reason(DOCUMENT) == "Synced"
-    assert made.key(DOCUMENT, RATE)["result"] == "Applied"
+    world = kube_world()
+    world.kafka.faults.unknown[ALICE] = LANDED
+    ran(world)
+    assert world.reason(DOCUMENT) == "Synced"
+    assert world.key(DOCUMENT, RATE)["result"] == "Applied"
 
 
 def test_a_live_value_that_json_cannot_say_is_left_out():
-    made = world({ALICE: {RATE: math.nan}}, policy="CreateOnly")
-    ran(made)
-    assert "live" not in made.key(DOCUMENT, RATE)
-    assert made.reason(DOCUMENT) == "PolicyRestricted"
-    assert "nan" in made.condition(DOCUMENT)["message"]
+    world = kube_world({ALICE: {RATE: math.nan}}, policy="CreateOnly")
+    ran(world)
+    assert "live" not in world.key(DOCUMENT, RATE)
+    assert world.reason(DOCUMENT) == "PolicyRestricted"
+    assert "nan" in world.condition(DOCUMENT)["message"]
 
 
 def test_the_worst_key_gives_the_reason_and_is_told_first():
-    made = world(
+    world = kube_world(
         {ALICE: {SHARE: 5000.0}},
         resource("a", ALICE, {RATE: 4096, SHARE: 50}),
         resource("b", ALICE, {RATE: 5}, created="2020-01-01T00:00:00Z"),
         policy="CreateOnly",
     )
-    ran(made)
-    ready = made.condition(DOCUMENT)
+    ran(world)
+    ready = world.condition(DOCUMENT)
     assert ready["reason"] == "Conflict"
     assert ready["message"].startswith(
         "producer_byte_rate: ClientQuota team/b has it; request_percentage: "
@@ -170,117 +172,119 @@ def test_an_override_is_shown_beside_the_declared_value():
     order = NewOverride(
         entity=ALICE, key=RATE, value=8192.0, until=NOW + 9000, principal="me\n", reason="night"
     )
-    made = world()
-    ran(made, overrides=(order,))
-    one = made.key(DOCUMENT, RATE)
-    assert (one["desired"], one["live"]) == (4096, 8192)
-    assert one["overriddenBy"] == {
+    world = kube_world()
+    ran(world, overrides=(order,))
+    key = world.key(DOCUMENT, RATE)
+    assert (key["desired"], key["live"]) == (4096, 8192)
+    assert key["overriddenBy"] == {
         "until": "2023-11-15T00:43:20Z",
         "who": "me\\u000a",
         "reason": "night",
         "value": 8192,
     }
-    made.writes.clear()
-    ran(made)
-    assert "status team/a" not in made.writes
-    made.clock.advance(9000)
-    ran(made)
-    assert made.reason(DOCUMENT) == "Synced"
-    assert "overriddenBy" not in made.key(DOCUMENT, RATE)
-    assert made.key(DOCUMENT, RATE)["live"] == 4096
+    world.writes.clear()
+    ran(world)
+    assert "status team/a" not in world.writes
+    world.clock.advance(9000)
+    ran(world)
+    assert world.reason(DOCUMENT) == "Synced"
+    assert "overriddenBy" not in world.key(DOCUMENT, RATE)
+    assert world.key(DOCUMENT, RATE)["live"] == 4096
 
 
 # ---- drift -------------------------------------------------------------------------------------
 
 
 def test_drift_is_listed_at_once_and_spoken_of_after_enough_looks():
-    made = KubeWorld(confirm_after=2)
-    made.put(CREATED)
-    ran(made)
-    meddle(made)
-    ran(made)
-    assert made.reason(DOCUMENT) == "Synced"
-    assert made.condition(DOCUMENT)["message"] == "declared, recorded and live agree"
-    assert made.condition(DOCUMENT, "Drifted")["status"] == "False"
-    first = made.status(DOCUMENT)["drift"][0]
+    world = KubeWorld(confirm_after=2)
+    world.put(CREATED)
+    ran(world)
+    meddle(world)
+    ran(world)
+    assert world.reason(DOCUMENT) == "Synced"
+    assert world.condition(DOCUMENT)["message"] == "declared, recorded and live agree"
+    assert world.condition(DOCUMENT, "Drifted")["status"] == "False"
+    first = world.status(DOCUMENT)["drift"][0]
     assert (first["key"], first["expected"], first["live"]) == ("producer_byte_rate", 4096, 9999)
-    ran(made)
-    assert made.reason(DOCUMENT) == "Drifted"
-    assert made.condition(DOCUMENT, "Drifted")["status"] == "True"
-    assert made.status(DOCUMENT)["drift"][0]["firstSeen"] == first["firstSeen"]
+    ran(world)
+    assert world.reason(DOCUMENT) == "Drifted"
+    assert world.condition(DOCUMENT, "Drifted")["status"] == "True"
+    assert world.status(DOCUMENT)["drift"][0]["firstSeen"] == first["firstSeen"]
 
 
 def test_a_restart_forgets_no_drift_and_writes_nothing():
-    made = KubeWorld(confirm_after=2)
-    made.put(CREATED)
-    ran(made)
-    meddle(made)
-    ran(made, passes=2)
-    made.writes.clear()
-    made.restart()
-    ran(made)
-    assert made.condition(DOCUMENT, "Drifted")["status"] == "True"
-    assert made.writes == []
+    world = KubeWorld(confirm_after=2)
+    world.put(CREATED)
+    ran(world)
+    meddle(world)
+    ran(world, passes=2)
+    world.writes.clear()
+    world.restart()
+    ran(world)
+    assert world.condition(DOCUMENT, "Drifted")["status"] == "True"
+    assert world.writes == []
 
 
 def test_corrected_drift_is_gone_and_its_time_is_that_of_the_correction():
-    made = world(driftDetection="Correct")
-    ran(made)
-    before = made.key(DOCUMENT, RATE)["appliedAt"]
-    meddle(made)
-    ran(made)
-    assert made.kafka.truth.value(ALICE, RATE) == 4096.0
-    assert made.reason(DOCUMENT) == "Synced"
-    assert "drift" not in made.status(DOCUMENT)
-    assert made.key(DOCUMENT, RATE)["appliedAt"] > before
+    world = kube_world(driftDetection="Correct")
+    ran(world)
+    before = world.key(DOCUMENT, RATE)["appliedAt"]
+    meddle(world)
+    ran(world)
+    assert world.kafka.truth.value(ALICE, RATE) == 4096.0
+    assert world.reason(DOCUMENT) == "Synced"
+    assert "drift" not in world.status(DOCUMENT)
+    assert world.key(DOCUMENT, RATE)["appliedAt"] > before
 
 
 def test_drift_that_nobody_wants_to_hear_of_is_in_the_key_alone():
-    made = world(driftDetection="Disabled")
-    ran(made)
-    meddle(made)
-    ran(made)
-    assert made.reason(DOCUMENT) == "Synced"
-    assert made.condition(DOCUMENT, "Drifted")["status"] == "False"
-    assert made.key(DOCUMENT, RATE)["cause"] == "Drift"
-    assert "Disabled" in made.key(DOCUMENT, RATE)["message"]
+    world = kube_world(driftDetection="Disabled")
+    ran(world)
+    meddle(world)
+    ran(world)
+    assert world.reason(DOCUMENT) == "Synced"
+    assert world.condition(DOCUMENT, "Drifted")["status"] == "False"
+    assert world.key(DOCUMENT, RATE)["cause"] == "Drift"
+    assert "Disabled" in world.key(DOCUMENT, RATE)["message"]
 
 
 def test_ignored_drift_has_its_reason():
-    made = world(ignore=[{"user": {"exact": "alice"}, "reason": "load test"}])
-    ran(made)
-    meddle(made)
-    ran(made)
-    assert made.reason(DOCUMENT) == "Synced"
-    assert made.key(DOCUMENT, RATE)["message"] == "ignored: load test"
+    world = kube_world(ignore=[{"user": {"exact": "alice"}, "reason": "load test"}])
+    ran(world)
+    meddle(world)
+    ran(world)
+    assert world.reason(DOCUMENT) == "Synced"
+    assert world.key(DOCUMENT, RATE)["message"] == "ignored: load test"
 
 
 # ---- conflicts ---------------------------------------------------------------------------------
 
 
 def test_when_the_winner_goes_the_loser_has_its_value_set_in_place():
-    made = world(None, CREATED, resource("b", ALICE, {RATE: 5000}, created="2025-01-01T00:00:00Z"))
-    ran(made)
-    assert made.reason("team/b") == "Conflict"
-    made.delete(DOCUMENT, finalizer=False)
-    ran(made)
-    assert made.reason("team/b") == "Synced"
-    assert made.kafka.truth.value(ALICE, RATE) == 5000.0
-    assert made.condition("team/b", "Conflict")["status"] == "False"
+    world = kube_world(
+        None, CREATED, resource("b", ALICE, {RATE: 5000}, created="2025-01-01T00:00:00Z")
+    )
+    ran(world)
+    assert world.reason("team/b") == "Conflict"
+    world.delete(DOCUMENT, finalizer=False)
+    ran(world)
+    assert world.reason("team/b") == "Synced"
+    assert world.kafka.truth.value(ALICE, RATE) == 5000.0
+    assert world.condition("team/b", "Conflict")["status"] == "False"
 
 
 def test_a_pair_that_a_suspended_document_holds_is_not_another_ones():
-    made = world()
-    ran(made)
-    made.put(
+    world = kube_world()
+    ran(world)
+    world.put(
         resource("a", ALICE, {RATE: 4096}, suspend=True),
         resource("b", ALICE, {RATE: 5000}, created="2025-01-01T00:00:00Z"),
     )
-    ran(made)
-    assert made.reason(DOCUMENT) == "Suspended"
-    assert made.reason("team/b") == "Conflict"
-    assert "suspended or invalid" in made.condition("team/b")["message"]
-    assert made.kafka.truth.value(ALICE, RATE) == 4096.0
+    ran(world)
+    assert world.reason(DOCUMENT) == "Suspended"
+    assert world.reason("team/b") == "Conflict"
+    assert "suspended or invalid" in world.condition("team/b")["message"]
+    assert world.kafka.truth.value(ALICE, RATE) == 4096.0
 
 
 # ---- documents that freeze or go ---------------------------------------------------------------
@@ -293,108 +297,108 @@ FROZEN = {
 
 @pytest.mark.parametrize("case", FROZEN)
 def test_a_document_that_freezes_keeps_its_records_and_moves_on_in_generation(case):
-    made = world()
-    ran(made)
-    made.put(FROZEN[case])
-    ran(made)
-    status = made.status(DOCUMENT)
+    world = kube_world()
+    ran(world)
+    world.put(FROZEN[case])
+    ran(world)
+    status = world.status(DOCUMENT)
     assert status["observedGeneration"] == 2
-    one = made.key(DOCUMENT, RATE)
-    assert (one["applied"], one["live"], one["cause"]) == (4096, 4096, "Frozen")
-    assert made.condition(DOCUMENT, "Drifted")["status"] == "Unknown"
-    assert made.kafka.truth.value(ALICE, RATE) == 4096.0
-    made.put(CREATED)
-    ran(made)
-    assert made.reason(DOCUMENT) == "Synced"
+    key = world.key(DOCUMENT, RATE)
+    assert (key["applied"], key["live"], key["cause"]) == (4096, 4096, "Frozen")
+    assert world.condition(DOCUMENT, "Drifted")["status"] == "Unknown"
+    assert world.kafka.truth.value(ALICE, RATE) == 4096.0
+    world.put(CREATED)
+    ran(world)
+    assert world.reason(DOCUMENT) == "Synced"
 
 
 def test_a_deleted_document_says_what_its_removal_waits_for():
-    made = world(None, resource("a", ALICE, {RATE: 4096}, deletionPolicy="Delete"))
-    ran(made)
-    made.delete(DOCUMENT, finalizer=True)
-    made.run(complete=False)
-    assert made.reason(DOCUMENT) == "Deleting"
-    assert "not every document was read" in made.condition(DOCUMENT)["message"]
-    made.run()
-    assert made.kafka.truth.value(ALICE, RATE) is None
-    assert DOCUMENT not in made.objects
+    world = kube_world(None, resource("a", ALICE, {RATE: 4096}, deletionPolicy="Delete"))
+    ran(world)
+    world.delete(DOCUMENT, finalizer=True)
+    world.run(complete=False)
+    assert world.reason(DOCUMENT) == "Deleting"
+    assert "not every document was read" in world.condition(DOCUMENT)["message"]
+    world.run()
+    assert world.kafka.truth.value(ALICE, RATE) is None
+    assert DOCUMENT not in world.objects
 
 
 def test_a_retained_document_leaves_an_orphan_that_a_new_one_of_its_name_does_not_remove():
-    made = world(None, resource("a", ALICE, {RATE: 4096, SHARE: 50}, deletionPolicy="Retain"))
-    ran(made)
-    made.delete(DOCUMENT, finalizer=False)
-    ran(made)
-    assert made.owned.orphaned == {(ALICE, RATE), (ALICE, SHARE)}
-    assert made.obj["status"]["counts"]["orphaned"] == 2
-    made.put(resource("a", ALICE, {RATE: 4096}))
-    ran(made)
-    assert made.reason(DOCUMENT) == "Synced"
-    assert made.kafka.truth.value(ALICE, SHARE) == 50.0
-    assert made.owned.orphaned == {(ALICE, SHARE)}
-    made.delete(DOCUMENT, finalizer=False)
-    made.put(resource("a", BOB, {RATE: 4096}))
-    ran(made)
-    assert made.kafka.truth.value(ALICE, RATE) == 4096.0
+    world = kube_world(None, resource("a", ALICE, {RATE: 4096, SHARE: 50}, deletionPolicy="Retain"))
+    ran(world)
+    world.delete(DOCUMENT, finalizer=False)
+    ran(world)
+    assert world.owned.orphaned == {(ALICE, RATE), (ALICE, SHARE)}
+    assert world.obj["status"]["counts"]["orphaned"] == 2
+    world.put(resource("a", ALICE, {RATE: 4096}))
+    ran(world)
+    assert world.reason(DOCUMENT) == "Synced"
+    assert world.kafka.truth.value(ALICE, SHARE) == 50.0
+    assert world.owned.orphaned == {(ALICE, SHARE)}
+    world.delete(DOCUMENT, finalizer=False)
+    world.put(resource("a", BOB, {RATE: 4096}))
+    ran(world)
+    assert world.kafka.truth.value(ALICE, RATE) == 4096.0
 
 
 def test_a_deleted_document_whose_broker_is_away_says_so():
-    made = world(None, resource("a", ALICE, {RATE: 4096}, deletionPolicy="Delete"))
-    ran(made)
-    made.delete(DOCUMENT, finalizer=True)
+    world = kube_world(None, resource("a", ALICE, {RATE: 4096}, deletionPolicy="Delete"))
+    ran(world)
+    world.delete(DOCUMENT, finalizer=True)
 
     def away(_):
         raise ConnectError("b1:9092 refuses")
 
-    made.kafka.faults.before = away
-    ran(made)
-    ready = made.condition(DOCUMENT)
+    world.kafka.faults.before = away
+    ran(world)
+    ready = world.condition(DOCUMENT)
     assert ready["reason"] == "Deleting"
     assert ready["message"] == (
         "it was deleted; its limits are being removed first, but no broker of its cluster answers"
     )
-    assert made.key(DOCUMENT, RATE)["applied"] == 4096
+    assert world.key(DOCUMENT, RATE)["applied"] == 4096
 
 
 def test_somebody_who_fights_us_is_told_with_values_and_times():
-    made = world(driftDetection="Correct")
-    ran(made)
+    world = kube_world(driftDetection="Correct")
+    ran(world)
     for value in (5001.0, 5002.0, 5003.0, 5004.0):
-        meddle(made, value)
-        ran(made)
-    message = made.condition(DOCUMENT)["message"]
-    assert made.reason(DOCUMENT) == "FoughtOver"
+        meddle(world, value)
+        ran(world)
+    message = world.condition(DOCUMENT)["message"]
+    assert world.reason(DOCUMENT) == "FoughtOver"
     assert message.startswith(
         "producer_byte_rate: 4096 was applied, 5004 is live; it was corrected 3 times"
     )
     assert "2023-11-14T22:15:00Z over 5001" in message
-    assert made.condition(DOCUMENT, "Drifted")["status"] == "True"
+    assert world.condition(DOCUMENT, "Drifted")["status"] == "True"
 
 
 def test_rights_that_are_not_granted_are_told_of_a_document_that_is_in_order():
     tenants = [{"namespaces": ["team"], "entities": [{"user": {"exact": "alice"}}]}]
-    made = world(
+    world = kube_world(
         None,
         resource("a", ALICE, {RATE: 4096}, deletionPolicy="Delete", suspend=True),
         tenants=tenants,
     )
-    ran(made)
-    ready = made.condition(DOCUMENT)
+    ran(world)
+    ready = world.condition(DOCUMENT)
     assert ready["reason"] == "Synced"
     assert "acts as Retain" in ready["message"]
     assert "suspend is not granted and is ignored" in ready["message"]
-    assert made.key(DOCUMENT, RATE)["deletionPolicy"] == "Retain"
+    assert world.key(DOCUMENT, RATE)["deletionPolicy"] == "Retain"
 
 
 # ---- passes that failed ------------------------------------------------------------------------
 
 
 def test_a_failed_pass_leaves_keys_and_drift_as_they_were_found():
-    made = world()
-    ran(made)
-    meddle(made)
-    ran(made)
-    before = made.status(DOCUMENT)
+    world = kube_world()
+    ran(world)
+    meddle(world)
+    ran(world)
+    before = world.status(DOCUMENT)
     status = after(AWAY, before)
     assert condition_of(status, "Ready")["reason"] == "BrokerUnavailable"
     for name in ("keys", "drift", "clusterId", "entity"):
@@ -403,59 +407,59 @@ def test_a_failed_pass_leaves_keys_and_drift_as_they_were_found():
 
 
 def test_a_failed_pass_still_says_what_the_document_says_by_now():
-    made = world()
-    ran(made)
+    world = kube_world()
+    ran(world)
     newer = resource("a", ALICE, {RATE: 8192, CONSUME: 1})
     newer["metadata"]["generation"] = 2
-    status = after(AWAY, made.status(DOCUMENT), newer)
-    assert [(one["key"], one["desired"], one["applied"]) for one in status["keys"]] == [
+    status = after(AWAY, world.status(DOCUMENT), newer)
+    assert [(key["key"], key["desired"], key["applied"]) for key in status["keys"]] == [
         ("producer_byte_rate", 8192, 4096)
     ]
     assert status["observedGeneration"] == 2
 
 
 def test_a_blip_is_not_worth_a_write_to_every_document_and_an_outage_is():
-    made = world()
-    ran(made)
-    before = made.status(DOCUMENT)
+    world = kube_world()
+    ran(world)
+    before = world.status(DOCUMENT)
     assert after(AWAY, before, outage=GRACE_SECONDS - 1) == before
-    told = after(AWAY, before, outage=GRACE_SECONDS)
-    assert condition_of(told, "Ready")["reason"] == "BrokerUnavailable"
+    status = after(AWAY, before, outage=GRACE_SECONDS)
+    assert condition_of(status, "Ready")["reason"] == "BrokerUnavailable"
     newer = resource("a", ALICE, {RATE: 8192})
     newer["metadata"]["generation"] = 2
     assert condition_of(after(AWAY, before, newer, outage=0.0), "Ready")["status"] == "False"
 
 
 def test_what_needs_help_is_told_at_once():
-    made = world()
-    ran(made)
+    world = kube_world()
+    ran(world)
     refused = Reconciliation(cluster="prod", error=AuthenticationError("wrong password"))
-    told = after(refused, made.status(DOCUMENT), outage=0.0)
-    assert condition_of(told, "Stalled")["reason"] == "AuthenticationFailed"
+    status = after(refused, world.status(DOCUMENT), outage=0.0)
+    assert condition_of(status, "Stalled")["reason"] == "AuthenticationFailed"
 
 
 def test_a_pass_that_begins_anew_says_nothing():
-    made = world()
-    ran(made)
-    before = made.status(DOCUMENT)
+    world = kube_world()
+    ran(world)
+    before = world.status(DOCUMENT)
     assert after(Reconciliation(cluster="prod", error=StalePlan("changed")), before) == before
 
 
 def test_what_a_broken_pass_had_compared_already_counts():
     """Sending failed: what was to be sent waits, what was in order is in order."""
-    made = world(None, CREATED, resource("b", BOB, {RATE: 5000}))
-    ran(made)
-    made.put(resource("b", BOB, {RATE: 6000}))
+    world = kube_world(None, CREATED, resource("b", BOB, {RATE: 5000}))
+    ran(world)
+    world.put(resource("b", BOB, {RATE: 6000}))
 
     def away(name):
         if name == "alter":
             raise ConnectError("no broker answers")
 
-    made.kafka.faults.before = away
-    ran(made)
-    assert made.reason(DOCUMENT) == "Synced"
-    assert made.reason("team/b") == "BrokerUnavailable"
-    assert made.key("team/b", RATE)["cause"] == "Spec"
+    world.kafka.faults.before = away
+    ran(world)
+    assert world.reason(DOCUMENT) == "Synced"
+    assert world.reason("team/b") == "BrokerUnavailable"
+    assert world.key("team/b", RATE)["cause"] == "Spec"
 
 
 # ---- around ------------------------------------------------------------------------------------
@@ -475,10 +479,10 @@ def test_a_request_is_answered_by_the_pass_that_saw_it_and_not_before():
     assert "lastHandledReconcileAt" not in pending_status(
         assess_eligibility(obj, CLUSTERS), now=NOW
     )
-    assert ran(world(None, obj))["status"]["lastHandledReconcileAt"] == "r" * 128
+    assert ran(kube_world(None, obj))["status"]["lastHandledReconcileAt"] == "r" * 128
     assert after(AWAY, {}, obj)["lastHandledReconcileAt"] == "r" * 128
-    kept = after(AWAY, {"lastHandledReconcileAt": "earlier"}, outage=math.inf)
-    assert kept["lastHandledReconcileAt"] == "earlier"
+    status = after(AWAY, {"lastHandledReconcileAt": "earlier"}, outage=math.inf)
+    assert status["lastHandledReconcileAt"] == "earlier"
 
 
 LONG = (
@@ -490,46 +494,48 @@ LONG = (
 
 @pytest.mark.parametrize("subject", LONG, ids=["both slots", "reordering", "quotes"])
 def test_the_longest_names_give_statuses_that_the_api_server_takes(subject):
-    made = world(None, resource("a", subject, {RATE: 4096}))
-    made.kafka.faults.rejected[subject] = (42, "INVALID_REQUEST", "no " * 20_000)
-    obj = ran(made)
+    world = kube_world(None, resource("a", subject, {RATE: 4096}))
+    world.kafka.faults.rejected[subject] = (42, "INVALID_REQUEST", "no " * 20_000)
+    obj = ran(world)
     status = obj["status"]
     assert faults("ClientQuota", status) == []
     assert len(status["entity"]) <= MOST_ENTITY
     assert len(repr(status)) < 12_000
-    assert made.load()[1] == made.owned
+    assert world.load()[1] == world.owned
 
 
 def test_a_name_stored_before_the_bound_gives_a_small_status_too():
-    made = world(None, resource("a", entity(user="\x01" * 32_767), {RATE: 4096}))
-    status = ran(made)["status"]
+    world = kube_world(None, resource("a", entity(user="\x01" * 32_767), {RATE: 4096}))
+    status = ran(world)["status"]
     assert faults("ClientQuota", status) == []
     assert len(status["entity"]) <= MOST_ENTITY
     assert len(repr(status)) < 12_000
-    assert made.reason("team/a") == "Invalid"
+    assert world.reason("team/a") == "Invalid"
 
 
 def test_held_documents_never_name_whom_they_wait_for():
-    made = world(None, CREATED, resource("closer", ALICE_SHOP, {RATE: 2048}, namespace="other"))
-    made.kafka.faults.rejected[ALICE_SHOP] = (42, "INVALID_REQUEST", "no")
-    ran(made)
-    assert made.reason(DOCUMENT) == "Held"
-    assert "shop" not in repr(made.status(DOCUMENT))
+    world = kube_world(
+        None, CREATED, resource("closer", ALICE_SHOP, {RATE: 2048}, namespace="other")
+    )
+    world.kafka.faults.rejected[ALICE_SHOP] = (42, "INVALID_REQUEST", "no")
+    ran(world)
+    assert world.reason(DOCUMENT) == "Held"
+    assert "shop" not in repr(world.status(DOCUMENT))
 
 
 # ---- unchanged ---------------------------------------------------------------------------------
 
 
 def test_times_alone_are_no_change_and_everything_else_is():
-    made = world()
-    before = ran(made)["status"]
-    same = {**before, "keys": [{**one, "since": "2020-01-01T00:00:00Z"} for one in before["keys"]]}
+    world = kube_world()
+    before = ran(world)["status"]
+    same = {**before, "keys": [{**key, "since": "2020-01-01T00:00:00Z"} for key in before["keys"]]}
     assert unchanged(before, same)
     assert unchanged({**before, "conditions": before["conditions"][::-1]}, before)
     assert not unchanged({}, before)
     assert not unchanged(before, {**before, "observedGeneration": 2})
-    other = {**before, "keys": [{**one, "applied": 5} for one in before["keys"]]}
-    assert not unchanged(before, other)
+    changed = {**before, "keys": [{**key, "applied": 5} for key in before["keys"]]}
+    assert not unchanged(before, changed)
     fewer = {**before, "keys": []}
     assert not unchanged(before, fewer)
 
@@ -544,6 +550,6 @@ def test_the_time_of_the_last_sync_is_refreshed_now_and_then(later, same):
 
 
 def test_the_reasons_of_the_table_are_the_only_ones():
-    made = world()
-    ran(made)
-    assert {one.value for one in Reason} >= {made.reason(DOCUMENT)}
+    world = kube_world()
+    ran(world)
+    assert {reason.value for reason in Reason} >= {world.reason(DOCUMENT)}

@@ -5,20 +5,22 @@ from reconciler.kube.status.conditions import conditions
 from reconciler.kube.status.reasons import TABLE
 
 READY = {"type": "Ready", "status": "True", "reason": "Synced", "message": ""}
-THEIRS = {"type": "AcmeApproved", "status": "False", "reason": "No", "message": "ask again"}
+FOREIGN = {"type": "AcmeApproved", "status": "False", "reason": "No", "message": "ask again"}
 
 
 def test_a_condition_of_a_type_that_we_never_set_is_nobodys_reason_to_write():
-    ours = {"entity": "user=a", "conditions": [READY]}
-    assert unchanged({**ours, "conditions": [THEIRS, READY]}, ours)
-    assert not unchanged({**ours, "conditions": [THEIRS, {**READY, "status": "False"}]}, ours)
-    assert not unchanged({"entity": "user=a", "conditions": [THEIRS]}, ours)
+    own_status = {"entity": "user=a", "conditions": [READY]}
+    assert unchanged({**own_status, "conditions": [FOREIGN, READY]}, own_status)
+    assert not unchanged(
+        {**own_status, "conditions": [FOREIGN, {**READY, "status": "False"}]}, own_status
+    )
+    assert not unchanged({"entity": "user=a", "conditions": [FOREIGN]}, own_status)
 
 
 def test_every_type_that_we_set_is_known_as_ours():
-    made = {
-        one["type"]
+    types = {
+        condition["type"]
         for reason in TABLE
-        for one in conditions(reason, "x", generation=1, previous=(), now=0.0)
+        for condition in conditions(reason, "x", generation=1, previous=(), now=0.0)
     }
-    assert made == CONDITIONS
+    assert types == CONDITIONS

@@ -16,77 +16,81 @@ from reconciler.kube.status.conditions import (
 from reconciler.kube.status.reasons import TABLE, Reason
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from tests.kube.scenarios import ERRORS, HOME, ran, world
+from tests.kube.scenarios import ERRORS, HOME, kube_world, ran
 from tests.kube.worlds import resource
 
 NOW, LATER = 1_704_067_200.0, 1_704_070_800.0
 THEN = "2024-01-01T00:00:00Z"
 
 
-def made(reason, previous=(), now=NOW, **more):
-    found = conditions(reason, "words", generation=3, previous=previous, now=now, **more)
-    return {one["type"]: one for one in found}
+def conditions_by_type(reason, previous=(), now=NOW, **more):
+    items = conditions(reason, "words", generation=3, previous=previous, now=now, **more)
+    return {condition["type"]: condition for condition in items}
 
 
 @given(st.sampled_from(Reason), st.sampled_from(Reason))
-def test_a_time_changes_with_the_status_and_with_nothing_else(one, other):
-    before = made(one, drifted="", conflict="")
-    after = made(other, previous=before.values(), now=LATER, drifted="x", conflict="")
-    for kind, found in after.items():
-        flipped = kind not in before or before[kind]["status"] != found["status"]
-        assert (found["lastTransitionTime"] == THEN) != flipped
+def test_a_time_changes_with_the_status_and_with_nothing_else(first, second):
+    before = conditions_by_type(first, drifted="", conflict="")
+    after = conditions_by_type(
+        second, previous=before.values(), now=LATER, drifted="x", conflict=""
+    )
+    for kind, condition in after.items():
+        flipped = kind not in before or before[kind]["status"] != condition["status"]
+        assert (condition["lastTransitionTime"] == THEN) != flipped
 
 
 @given(st.sampled_from(Reason), st.sampled_from(["", "x", None]), st.sampled_from(["", "x", None]))
 def test_made_again_nothing_changes(reason, drifted, conflict):
-    before = made(reason, drifted=drifted, conflict=conflict)
-    again = made(reason, before.values(), LATER, drifted=drifted, conflict=conflict)
+    before = conditions_by_type(reason, drifted=drifted, conflict=conflict)
+    again = conditions_by_type(reason, before.values(), LATER, drifted=drifted, conflict=conflict)
     assert again == before
 
 
 @given(st.sampled_from(Reason))
 def test_reconciling_and_stalled_are_there_only_while_true(reason):
-    found = made(reason)
-    assert list(found)[:4] == ["Ready", "Drifted", "Conflict", "Paused"]
-    assert ("Reconciling" in found, "Stalled" in found) == (
+    by_type = conditions_by_type(reason)
+    assert list(by_type)[:4] == ["Ready", "Drifted", "Conflict", "Paused"]
+    assert ("Reconciling" in by_type, "Stalled" in by_type) == (
         TABLE[reason].reconciling,
         TABLE[reason].stalled,
     )
 
 
 def test_what_was_not_compared_is_unknown_or_stays_where_nobody_could_ask():
-    before = made(Reason.DRIFTED, drifted="x was applied", conflict="")
-    unknown = made(Reason.SUSPENDED, before.values(), LATER)
+    before = conditions_by_type(Reason.DRIFTED, drifted="x was applied", conflict="")
+    unknown = conditions_by_type(Reason.SUSPENDED, before.values(), LATER)
     assert (unknown["Drifted"]["status"], unknown["Drifted"]["reason"]) == (
         "Unknown",
         "NotCompared",
     )
-    kept = made(Reason.BROKER_UNAVAILABLE, before.values(), LATER, keep=True)
-    assert kept["Drifted"] == before["Drifted"]
-    assert made(Reason.BROKER_UNAVAILABLE, keep=True)["Drifted"]["status"] == "Unknown"
+    after = conditions_by_type(Reason.BROKER_UNAVAILABLE, before.values(), LATER, keep=True)
+    assert after["Drifted"] == before["Drifted"]
+    assert (
+        conditions_by_type(Reason.BROKER_UNAVAILABLE, keep=True)["Drifted"]["status"] == "Unknown"
+    )
 
 
 def test_a_damaged_time_is_replaced():
     before = [{"type": "Ready", "status": "True", "lastTransitionTime": "yesterday"}]
-    assert made(Reason.SYNCED, before)["Ready"]["lastTransitionTime"] == THEN
+    assert conditions_by_type(Reason.SYNCED, before)["Ready"]["lastTransitionTime"] == THEN
 
 
 @given(st.text(max_size=3000), st.integers(60, 2000))
 def test_sentences_are_cut_and_say_so(text, most):
-    found, text = bounded(text, most), escaped_lines(text)
-    assert len(found) <= most
+    sentence, text = bounded(text, most), escaped_lines(text)
+    assert len(sentence) <= most
     if len(text) <= most:
-        assert found == text
+        assert sentence == text
     else:
-        assert found.endswith("characters more)")
-        assert text.startswith(found[: most - 40])
+        assert sentence.endswith("characters more)")
+        assert text.startswith(sentence[: most - 40])
 
 
 def test_messages_of_conditions_are_bounded():
-    found = conditions(
+    items = conditions(
         Reason.INVALID, "x" * 50_000, generation=1, previous=(), now=NOW, drifted="y" * 50_000
     )
-    assert max(len(one["message"]) for one in found) == MOST_CHARACTERS
+    assert max(len(condition["message"]) for condition in items) == MOST_CHARACTERS
 
 
 def test_a_condition_that_is_not_there_is_empty():
@@ -120,7 +124,7 @@ def test_each_error_has_its_row(reason):
         (errors.NotFound("404"), Reason.KUBERNETES_REFUSED),
         (errors.QuotaValueError("odd"), Reason.FAILED),
     ],
-    ids=lambda one: getattr(one, "value", type(one).__name__),
+    ids=lambda value: getattr(value, "value", type(value).__name__),
 )
 def test_relatives_of_an_error_go_with_it(error, reason):
     assert trouble_of(error).reason is reason
@@ -128,8 +132,8 @@ def test_relatives_of_an_error_go_with_it(error, reason):
 
 def _tree(kind):
     yield kind
-    for one in kind.__subclasses__():
-        yield from _tree(one)
+    for subclass in kind.__subclasses__():
+        yield from _tree(subclass)
 
 
 def test_an_error_that_may_be_tried_again_is_never_told_as_stuck_nor_the_other_way_round():
@@ -152,9 +156,13 @@ def test_the_hint_is_part_of_what_admins_read():
 
 def test_a_second_spelling_of_an_address_that_is_in_sync_is_told_with_the_command_that_removes_it():
     rate = Key.CONNECTION_CREATION_RATE
-    made = world({}, resource("a", HOME, {rate: 7}))
-    made.run()
-    made.kafka.write(entity(ip="0:0:0:0:0:0:0:1"), rate, 5.0)
-    (ready,) = [one for one in ran(made)["status"]["conditions"] if one["type"] == "Ready"]
+    world = kube_world({}, resource("a", HOME, {rate: 7}))
+    world.run()
+    world.kafka.write(entity(ip="0:0:0:0:0:0:0:1"), rate, 5.0)
+    (ready,) = [
+        condition
+        for condition in ran(world)["status"]["conditions"]
+        if condition["type"] == "Ready"
+    ]
     assert (ready["status"], ready["reason"]) == ("False", Reason.TWIN_SPELLING)
     assert "--names=ip=0:0:0:0:0:0:0:1 --delete=connection_creation_rate" in ready["message"]

@@ -238,7 +238,7 @@ def records(*pairs, policy=None):
 
 def gathered(*objects, owned=NOBODY, **spec):
     return resolve_desired_state(
-        [assess_eligibility(one, cluster(**spec)) for one in objects], owned
+        [assess_eligibility(obj, cluster(**spec)) for obj in objects], owned
     )
 
 
@@ -278,14 +278,14 @@ def test_a_document_that_cannot_be_used_freezes_what_is_recorded_as_its_own_and_
     live = QuotaState(limits={ALICE: limits_of({RATE: 4096.0, CONSUME: 5.0})})
     settled = gathered(obj, owned=owned, **spec)
     plan = compare(desired=settled.desired, owned=owned, live=live, rules=Rules())
-    assert [one.key for one in plan.findings_for(Cause.FROZEN)] == [RATE]
-    assert [(one.key, one.after) for one in plan.changes] == [(CONSUME, None)]
+    assert [finding.key for finding in plan.findings_for(Cause.FROZEN)] == [RATE]
+    assert [(change.key, change.after) for change in plan.changes] == [(CONSUME, None)]
 
 
 def test_an_ungranted_document_of_a_stranger_changes_nothing_for_others():
-    mine = resource("a", ALICE, {RATE: 4096})
+    document = resource("a", ALICE, {RATE: 4096})
     stranger = resource("b", ALICE, {RATE: 1}, namespace="stranger")
-    settled = gathered(mine, stranger, tenants=tenants())
+    settled = gathered(document, stranger, tenants=tenants())
     assert settled.desired.limits == {ALICE: limits_of({RATE: 4096.0})}
     assert settled.losses == {}
     assert settled.desired.halted == frozenset()
@@ -314,7 +314,7 @@ def test_a_document_on_its_way_out_is_judged_by_the_policy_recorded_last(
     )
     assert "team/a" not in settled.desired.documents
     assert bool(plan.changes) == removed
-    assert {one.cause for one in (*plan.changes, *plan.findings)} == {cause}
+    assert {entry.cause for entry in (*plan.changes, *plan.findings)} == {cause}
 
 
 def test_under_exclusive_sync_what_a_suspended_document_asks_for_is_nobodys_prey():

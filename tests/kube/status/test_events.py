@@ -13,28 +13,37 @@ from reconciler.kube.status.events import (
     transitions,
 )
 from reconciler.kube.status.reasons import TABLE, Reason
-from tests.kube.scenarios import CLUSTERS, CREATED, DOCUMENT, DOCUMENTS, ERRORS, meddle, ran, world
+from tests.kube.scenarios import (
+    CLUSTERS,
+    CREATED,
+    DOCUMENT,
+    DOCUMENTS,
+    ERRORS,
+    kube_world,
+    meddle,
+    ran,
+)
 from tests.kube.worlds import KubeWorld, resource
 from tests.reconcile.scenarios import ALICE, BOB, RATE
 
 
-def happened(made, name=DOCUMENT):
-    found = [(one.kind, one.reason) for where, one in made.happened if where == name]
-    made.happened.clear()
-    return found
+def happened(world, name=DOCUMENT):
+    events = [(event.kind, event.reason) for where, event in world.happened if where == name]
+    world.happened.clear()
+    return events
 
 
 def test_the_first_ready_is_no_event():
-    made = world(None, CREATED, resource("b", BOB, {RATE: 4096}))
-    made.run()
-    assert made.happened == []
+    world = kube_world(None, CREATED, resource("b", BOB, {RATE: 4096}))
+    world.run()
+    assert world.happened == []
 
 
 @pytest.mark.parametrize("reason", DOCUMENTS)
 def test_a_document_that_begins_badly_says_so_once_unless_its_cluster_does(reason):
     status = DOCUMENTS[reason]()["status"]
     row = TABLE[reason]
-    found = [one.reason for one in transitions({}, status) if one.reason != "DriftDetected"]
+    reasons = [event.reason for event in transitions({}, status) if event.reason != "DriftDetected"]
     own = reason in {
         Reason.INVALID,
         Reason.SUSPENDED,
@@ -45,98 +54,100 @@ def test_a_document_that_begins_badly_says_so_once_unless_its_cluster_does(reaso
         Reason.KUBERNETES_REFUSED,
     }
     expected = [row.event] if row.event and ("C" not in row.on or own) else []
-    assert found == expected
+    assert reasons == expected
     assert transitions(status, status) == ()
 
 
 @pytest.mark.parametrize("reason", CLUSTERS)
 def test_a_quota_cluster_says_what_is_wrong_with_it_once(reason):
     status = CLUSTERS[reason]()["status"]
-    found = [one.reason for one in cluster_transitions({}, status)]
-    assert found == ([TABLE[reason].event] if TABLE[reason].event else [])
+    reasons = [event.reason for event in cluster_transitions({}, status)]
+    assert reasons == ([TABLE[reason].event] if TABLE[reason].event else [])
     assert cluster_transitions(status, status) == ()
 
 
 def test_drift_is_told_when_it_begins_and_when_it_is_written_back():
-    made = KubeWorld(driftDetection="Correct", confirm_after=2)
-    made.put(CREATED)
-    ran(made)
-    meddle(made)
-    ran(made)
-    assert happened(made) == []
-    ran(made)
-    assert happened(made) == [("Normal", "DriftCorrected")]
+    world = KubeWorld(driftDetection="Correct", confirm_after=2)
+    world.put(CREATED)
+    ran(world)
+    meddle(world)
+    ran(world)
+    assert happened(world) == []
+    ran(world)
+    assert happened(world) == [("Normal", "DriftCorrected")]
 
 
 def test_drift_that_is_only_reported_begins_and_ends():
-    made = world()
-    ran(made)
-    meddle(made)
-    ran(made)
-    (event,) = [one for where, one in made.happened if where == DOCUMENT]
+    world = kube_world()
+    ran(world)
+    meddle(world)
+    ran(world)
+    (event,) = [event for where, event in world.happened if where == DOCUMENT]
     assert event.note == "producer_byte_rate: 4096 was applied, 9999 is live"
-    assert happened(made) == [("Warning", "DriftDetected")]
-    ran(made, passes=3)
-    assert happened(made) == []
-    meddle(made, 4096.0)
-    ran(made)
-    assert happened(made) == [("Normal", "DriftOver")]
+    assert happened(world) == [("Warning", "DriftDetected")]
+    ran(world, passes=3)
+    assert happened(world) == []
+    meddle(world, 4096.0)
+    ran(world)
+    assert happened(world) == [("Normal", "DriftOver")]
 
 
 def test_a_changed_document_that_is_in_force_is_reconciled():
-    made = world()
-    ran(made)
-    made.put(resource("a", ALICE, {RATE: 8192}))
-    ran(made)
-    (event,) = [one for _, one in made.happened]
+    world = kube_world()
+    ran(world)
+    world.put(resource("a", ALICE, {RATE: 8192}))
+    ran(world)
+    (event,) = [event for _, event in world.happened]
     assert (event.kind, event.reason) == ("Normal", "Reconciled")
     assert event.note == "in force as declared: producer_byte_rate"
 
 
 def test_a_refusal_is_told_once_and_so_is_its_end():
-    made = world()
-    made.kafka.faults.rejected[ALICE] = (42, "INVALID_REQUEST", "no")
-    ran(made, passes=3)
-    assert happened(made) == [("Warning", "BrokerRejected")]
-    made.kafka.faults.rejected.clear()
-    ran(made)
-    assert happened(made) == [("Normal", "Reconciled")]
+    world = kube_world()
+    world.kafka.faults.rejected[ALICE] = (42, "INVALID_REQUEST", "no")
+    ran(world, passes=3)
+    assert happened(world) == [("Warning", "BrokerRejected")]
+    world.kafka.faults.rejected.clear()
+    ran(world)
+    assert happened(world) == [("Normal", "Reconciled")]
 
 
 def test_suspending_and_resuming_are_told():
-    made = world()
-    ran(made)
-    made.put(resource("a", ALICE, {RATE: 4096}, suspend=True))
-    ran(made)
-    assert happened(made) == [("Normal", "Suspended")]
-    made.put(CREATED)
-    ran(made)
-    assert happened(made) == [("Normal", "Resumed")]
+    world = kube_world()
+    ran(world)
+    world.put(resource("a", ALICE, {RATE: 4096}, suspend=True))
+    ran(world)
+    assert happened(world) == [("Normal", "Suspended")]
+    world.put(CREATED)
+    ran(world)
+    assert happened(world) == [("Normal", "Resumed")]
 
 
 def test_a_broker_that_is_away_is_told_once_on_the_quota_cluster():
-    made = world(None, CREATED, resource("b", BOB, {RATE: 4096}))
-    ran(made)
+    world = kube_world(None, CREATED, resource("b", BOB, {RATE: 4096}))
+    ran(world)
 
     def away(_):
         raise ConnectError("no broker answers")
 
-    made.kafka.faults.before = away
-    ran(made, passes=3)
-    assert made.reason(DOCUMENT) == "BrokerUnavailable"
-    assert [(where, one.reason) for where, one in made.happened] == [("prod", "BrokerUnavailable")]
-    made.happened.clear()
-    made.kafka.faults.before = lambda _: None
-    ran(made)
-    assert [(where, one.reason) for where, one in made.happened] == [("prod", "Reconciled")]
+    world.kafka.faults.before = away
+    ran(world, passes=3)
+    assert world.reason(DOCUMENT) == "BrokerUnavailable"
+    assert [(where, event.reason) for where, event in world.happened] == [
+        ("prod", "BrokerUnavailable")
+    ]
+    world.happened.clear()
+    world.kafka.faults.before = lambda _: None
+    ran(world)
+    assert [(where, event.reason) for where, event in world.happened] == [("prod", "Reconciled")]
 
 
 def test_a_withheld_change_is_told_on_the_document():
-    made = world(guards=None)
-    ran(made)
-    made.put(resource("a", ALICE, {RATE: 40960000}))
-    ran(made, passes=2)
-    assert happened(made) == [("Warning", "GuardRefused")]
+    world = kube_world(guards=None)
+    ran(world)
+    world.put(resource("a", ALICE, {RATE: 40960000}))
+    ran(world, passes=2)
+    assert happened(world) == [("Warning", "GuardRefused")]
 
 
 def test_what_was_released_is_told():

@@ -29,20 +29,21 @@ def test_the_conditions_of_every_reason_are_those_of_its_row(kind, reason, make)
     status = obj["status"]
     ready = condition_of(status, "Ready")
     assert (ready["reason"], ready["status"]) == (reason.value, row.ready)
-    found = {one["type"]: one["status"] for one in status["conditions"]}
-    assert ("Stalled" in found) == row.stalled
-    assert ("Reconciling" in found) == row.reconciling
-    assert found["Paused"] == ("True" if row.paused else "False")
+    statuses = {condition["type"]: condition["status"] for condition in status["conditions"]}
+    assert ("Stalled" in statuses) == row.stalled
+    assert ("Reconciling" in statuses) == row.reconciling
+    assert statuses["Paused"] == ("True" if row.paused else "False")
     if kind == "ClientQuota":
-        assert (found["Conflict"] == "True") == row.conflict
-    assert set(found) >= {"Ready", "Drifted", "Conflict", "Paused"}
+        assert (statuses["Conflict"] == "True") == row.conflict
+    assert set(statuses) >= {"Ready", "Drifted", "Conflict", "Paused"}
     assert all(
-        one["observedGeneration"] == obj["metadata"]["generation"] for one in status["conditions"]
+        condition["observedGeneration"] == obj["metadata"]["generation"]
+        for condition in status["conditions"]
     )
     assert status["observedGeneration"] == obj["metadata"]["generation"]
     for kind_of in ("Stalled", "Reconciling"):
-        one = condition_of(status, kind_of)
-        assert not one or (one["reason"], one["status"]) == (reason.value, "True")
+        condition = condition_of(status, kind_of)
+        assert not condition or (condition["reason"], condition["status"]) == (reason.value, "True")
 
 
 @pytest.mark.parametrize(("kind", "reason", "make"), CASES, ids=NAMES)
@@ -86,8 +87,8 @@ def test_what_was_promised_holds():
     for word, names in PRODUCT.items():
         for name in names.split():
             row = TABLE[Reason(name)]
-            found = row.ready == "True" if word == "ready" else getattr(row, word)
-            assert found, (word, name)
+            is_met = row.ready == "True" if word == "ready" else getattr(row, word)
+            assert is_met, (word, name)
 
 
 def test_a_row_cannot_both_go_on_and_be_stuck():
@@ -107,7 +108,7 @@ def test_a_row_cannot_both_go_on_and_be_stuck():
 
 @given(st.sets(st.sampled_from(Reason), min_size=1))
 def test_of_several_reasons_the_first_of_the_table_is_shown(reasons):
-    assert worst(*reasons) is min(reasons, key=lambda one: PRECEDENCE[one])
+    assert worst(*reasons) is min(reasons, key=lambda reason: PRECEDENCE[reason])
     assert worst() is Reason.SYNCED
 
 

@@ -13,8 +13,8 @@ NOW = 1_700_000_000.0
 
 
 def part(reason: Reason, message: str = "words", *, generation: int = 1, **fields: Any) -> Any:
-    made = conditions(reason, message, generation=generation, previous=(), now=NOW)
-    return {"observedGeneration": generation, "conditions": made, **fields}
+    items = conditions(reason, message, generation=generation, previous=(), now=NOW)
+    return {"observedGeneration": generation, "conditions": items, **fields}
 
 
 def document(generation: int = 1, **status: Any) -> dict[str, Any]:
@@ -26,9 +26,9 @@ def document(generation: int = 1, **status: Any) -> dict[str, Any]:
 def after(*parts: tuple[str, Any], clusters: tuple[str, ...] = ("a", "b")) -> dict[str, Any]:
     """The status after clusters spoke one after the other."""
     status: dict[str, Any] = {}
-    for name, said in parts:
+    for name, part in parts:
         status = selection_status(
-            document(**status), clusters=clusters, cluster=name, part=said, now=NOW
+            document(**status), clusters=clusters, cluster=name, part=part, now=NOW
         )
     return status
 
@@ -66,7 +66,7 @@ def test_the_worst_reason_is_shown_with_the_clusters_that_give_it(order: tuple[s
     parts = {"a": part(Reason.DRIFTED), "b": part(Reason.CONFLICT, "taken")}
     status = after(*((name, parts[name]) for name in order))
     assert ready(status) == ("False", "Conflict", "b: taken")
-    assert [shown["name"] for shown in status["clusters"]] == ["a", "b"]
+    assert [entry["name"] for entry in status["clusters"]] == ["a", "b"]
 
 
 def test_a_cluster_that_is_ready_with_a_remark_counts_as_ready() -> None:
@@ -87,7 +87,7 @@ def test_a_cluster_that_is_no_longer_selected_is_left_out() -> None:
     now = selection_status(obj, clusters=("a",), cluster="a", part=part(Reason.SYNCED), now=NOW)
     assert (ready(now)[1], now["clustersReady"]) == ("Synced", "1/1")
     late = selection_status(obj, clusters=("a",), cluster="b", part=part(Reason.SYNCED), now=NOW)
-    assert [shown["name"] for shown in late["clusters"]] == ["a"]
+    assert [entry["name"] for entry in late["clusters"]] == ["a"]
 
 
 def test_a_request_is_handled_when_every_cluster_has_handled_it() -> None:

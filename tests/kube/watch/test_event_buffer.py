@@ -17,89 +17,89 @@ def quota(name, version=1, **metadata):
 
 def story(test):
     async def run():
-        taken = []
+        events = []
         await test(
-            EventBuffer(asyncio.get_running_loop(), lambda *event: taken.append(event)), taken
+            EventBuffer(asyncio.get_running_loop(), lambda *event: events.append(event)), events
         )
 
     asyncio.run(run())
 
 
-async def rest():
+async def idle_turns():
     for _ in range(5):
         await asyncio.sleep(0)
 
 
-def versions(taken):
+def versions(events):
     return [
-        (kind, obj["metadata"]["name"], obj["metadata"]["resourceVersion"]) for kind, obj in taken
+        (kind, obj["metadata"]["name"], obj["metadata"]["resourceVersion"]) for kind, obj in events
     ]
 
 
 def test_of_many_events_of_one_object_the_newest_is_handed_over():
-    async def test(buffer, taken):
+    async def test(buffer, events):
         for number in range(10_000):
             buffer.put("MODIFIED", quota("a", number))
         assert len(buffer) == 1
-        await rest()
-        assert versions(taken) == [("MODIFIED", "a", "9999")]
+        await idle_turns()
+        assert versions(events) == [("MODIFIED", "a", "9999")]
         assert len(buffer) == 0
 
     story(test)
 
 
 def test_what_nobody_reads_is_not_kept_while_events_wait():
-    async def test(buffer, taken):
+    async def test(buffer, events):
         buffer.put("ADDED", quota("a", annotations={"x": "y" * 250_000}, managedFields=[{}]))
-        await rest()
-        ((_, obj),) = taken
+        await idle_turns()
+        ((_, obj),) = events
         assert sorted(obj["metadata"]) == ["name", "namespace", "resourceVersion", "uid"]
 
     story(test)
 
 
 def test_a_deletion_and_what_was_made_since_by_the_same_name_both_arrive_in_order():
-    async def test(buffer, taken):
+    async def test(buffer, events):
         buffer.put("MODIFIED", quota("a", 1))
         buffer.put("DELETED", quota("a", 2))
         buffer.put("ADDED", quota("a", 3, uid="another"))
-        await rest()
-        assert versions(taken) == [("DELETED", "a", "2"), ("ADDED", "a", "3")]
+        await idle_turns()
+        assert versions(events) == [("DELETED", "a", "2"), ("ADDED", "a", "3")]
 
     story(test)
 
 
 def test_a_listing_does_not_hide_that_something_changed_before_it():
-    async def test(buffer, taken):
+    async def test(buffer, events):
         buffer.put("MODIFIED", quota("a", 1))
         buffer.put("", quota("a", 2))
         buffer.put("", quota("b", 2))
-        await rest()
-        assert versions(taken) == [("MODIFIED", "a", "2"), ("", "b", "2")]
+        await idle_turns()
+        assert versions(events) == [("MODIFIED", "a", "2"), ("", "b", "2")]
 
     story(test)
 
 
 def test_other_work_gets_its_turn_between_two_helpings():
-    async def test(buffer, taken):
+    async def test(buffer, events):
         for number in range(3 * AT_ONCE):
             buffer.put("ADDED", quota(f"q-{number}"))
-        seen = []
-        while len(taken) < 3 * AT_ONCE:
+        counts = []
+        while len(events) < 3 * AT_ONCE:
             await asyncio.sleep(0)
-            seen.append(len(taken))
-        assert {AT_ONCE, 2 * AT_ONCE} <= set(seen)
+            counts.append(len(events))
+        assert {AT_ONCE, 2 * AT_ONCE} <= set(counts)
 
     story(test)
 
 
 def test_events_that_come_while_others_are_handed_over_are_handed_over_too():
-    async def test(buffer, taken):
+    async def test(buffer, events):
         buffer.put("ADDED", quota("a"))
         await asyncio.to_thread(buffer.put, "ADDED", quota("b"))
-        await rest()
+        await idle_turns()
         buffer.put("ADDED", quota("c"))
-        await rest()
-        assert [name for _, name, _ in versions(taken)] == ["a", "b", "c"]
+        await idle_turns()
+        assert [name for _, name, _ in versions(events)] == ["a", "b", "c"]
 
     story(test)

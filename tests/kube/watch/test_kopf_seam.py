@@ -197,10 +197,10 @@ def test_a_watch_that_ended_is_noticed_by_its_task_and_named() -> None:
             raise PermissionError("clientquotas is forbidden", {"the": "complete answer"})
 
         ended = asyncio.create_task(refused(), name="watcher for clientquotas.v1alpha1@team")
-        other = asyncio.create_task(asyncio.Event().wait(), name="watcher for secrets.v1@ops")
+        second = asyncio.create_task(asyncio.Event().wait(), name="watcher for secrets.v1@ops")
         reason = await watch_end(["clientquotas", "secrets"], asyncio.Event())
         assert ended.done()
-        _ = other.cancel()
+        _ = second.cancel()
         return reason
 
     assert asyncio.run(story()) == (

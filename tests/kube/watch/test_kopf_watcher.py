@@ -10,6 +10,6 @@ def test_kopf_does_not_take_our_finalizer_for_its_own():
 
 
 def test_kopf_posts_no_events_and_watches_no_definitions():
-    made = settings()
-    assert made.posting.enabled is False
-    assert made.scanning.disabled is True
+    kopf_settings = settings()
+    assert kopf_settings.posting.enabled is False
+    assert kopf_settings.scanning.disabled is True

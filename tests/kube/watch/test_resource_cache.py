@@ -127,9 +127,11 @@ def test_clusters_wake_by_their_spec_and_when_they_go():
 
 
 def test_what_nobody_reads_is_not_kept():
-    asked = {"kafka-quotas.io/requestedAt": "now"}
-    obj = quota("a", managedFields=[{}], ownerReferences=[{}], annotations={"mine": "x", **asked})
-    assert slim(obj)["metadata"]["annotations"] == asked
+    annotations = {"kafka-quotas.io/requestedAt": "now"}
+    obj = quota(
+        "a", managedFields=[{}], ownerReferences=[{}], annotations={"mine": "x", **annotations}
+    )
+    assert slim(obj)["metadata"]["annotations"] == annotations
     assert slim(obj)["metadata"].keys() & {"managedFields", "ownerReferences"} == set()
     assert "managedFields" in obj["metadata"]
 
@@ -172,15 +174,15 @@ def test_a_late_word_of_a_deletion_leaves_the_one_that_was_made_since():
 
 def test_a_quota_cluster_that_was_deleted_does_not_come_back_by_an_older_listing():
     cache = ResourceCache()
-    one = quota_cluster("prod")
-    one["metadata"]["resourceVersion"] = "5"
-    _ = cache.cluster_seen(one)
-    assert cache.cluster_gone(one) == {"prod"}
-    assert cache.clusters_listed([one], version="6") == frozenset()
+    cluster = quota_cluster("prod")
+    cluster["metadata"]["resourceVersion"] = "5"
+    _ = cache.cluster_seen(cluster)
+    assert cache.cluster_gone(cluster) == {"prod"}
+    assert cache.clusters_listed([cluster], version="6") == frozenset()
     again = quota_cluster("prod", uid="c2")
     again["metadata"]["resourceVersion"] = "9"
     assert cache.cluster_seen(again) == {"prod"}
-    assert cache.cluster_gone(one) == frozenset()
+    assert cache.cluster_gone(cluster) == frozenset()
     assert cache.clusters_listed([], version="8") == frozenset()
     assert list(cache.clusters) == ["prod"]
 
