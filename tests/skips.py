@@ -22,22 +22,22 @@ def allowed(text: str) -> dict[str, str]:
 
 def skipped(report: Path) -> dict[str, str]:
     """``class::name`` of each skipped case in a JUnit report, with pytest's message."""
-    found: dict[str, str] = {}
+    messages: dict[str, str] = {}
     # The report was written by pytest a moment ago, on this machine.
     for case in ET.parse(report).iter("testcase"):  # noqa: S314 - our own file, not from outside
         mark = case.find("skipped")
         if mark is not None:
-            found[f"{case.get('classname')}::{case.get('name')}"] = mark.get("message", "")
-    return found
+            messages[f"{case.get('classname')}::{case.get('name')}"] = mark.get("message", "")
+    return messages
 
 
 def main(reports: list[str]) -> int:
-    known = allowed(ALLOWED.read_text(encoding="utf-8"))
+    reasons = allowed(ALLOWED.read_text(encoding="utf-8"))
     total, strangers = 0, {}
     for report in map(Path, reports):
         cases = skipped(report)
         total += len(cases)
-        strangers |= {node: why for node, why in cases.items() if node not in known}
+        strangers |= {node: why for node, why in cases.items() if node not in reasons}
     for node, why in sorted(strangers.items()):
         print(f"skipped without a listed reason: {node}: {why}")
     print(f"{total} skipped, {len(strangers)} of them not listed in {ALLOWED.name}")

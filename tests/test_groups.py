@@ -23,12 +23,12 @@ def test_a_run_of_the_stories_imports_the_files_of_each(pattern: str) -> None:
         path.relative_to(groups.ROOT).as_posix()
         for path in (groups.ROOT / "tests").rglob("test_*.py")
     ]
-    chosen = [path for path in paths if groups.may_hold_stories(path)]
+    story_paths = [path for path in paths if groups.may_hold_stories(path)]
     assert any(
         re.match(pattern.partition("::")[0].partition(r"\.py")[0].partition(".*")[0], path)
-        for path in chosen
+        for path in story_paths
     )
-    assert len(chosen) < len(paths) / 4
+    assert len(story_paths) < len(paths) / 4
 
 
 def test_a_file_without_servers_is_a_unit_beside_a_group_of_the_same_folder() -> None:

@@ -54,14 +54,14 @@ def test_modules_that_are_longer_than_advised_only_become_fewer_and_shorter() ->
 
 
 def test_no_class_or_module_has_a_name_that_says_nothing() -> None:
-    found = [
+    class_names = [
         f"{relative(path)}: {node.name}"
         for path in MODULES
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.ClassDef)
         and any(node.name.endswith(word) for word in SKIPPED_WORDS)
     ]
-    assert found == []
+    assert class_names == []
     assert [
         relative(path)
         for path in MODULES
@@ -180,10 +180,10 @@ def writes_past_the_exit(path: Path) -> list[str]:
 def texts_of(call: ast.Call) -> list[ast.expr]:
     """Arguments of ``sys.exit`` that are text, which it prints."""
     return [
-        one
-        for one in call.args
-        if isinstance(one, ast.JoinedStr)
-        or (isinstance(one, ast.Constant) and isinstance(one.value, str))
+        argument
+        for argument in call.args
+        if isinstance(argument, ast.JoinedStr)
+        or (isinstance(argument, ast.Constant) and isinstance(argument.value, str))
     ]
 
 

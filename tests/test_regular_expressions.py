@@ -60,24 +60,29 @@ class Graph:
         return Part([(place, letters)], [(place, NOTHING)], None)
 
     def connect(self, before: Part, after: Part) -> None:
-        for (source, taken), (target, letters) in itertools.product(before.last, after.first):
-            if letters - taken:
-                self.edges[source].append((target, letters - taken))
+        for (source, excluded_letters), (target, letters) in itertools.product(
+            before.last, after.first
+        ):
+            if letters - excluded_letters:
+                self.edges[source].append((target, letters - excluded_letters))
 
     def sequence(self, items: Iterable[Any]) -> Part:
-        whole = Part([], [], LETTERS)
+        result = Part([], [], LETTERS)
         for code, argument in items:
             part = self.part(code, argument)
-            self.connect(whole, part)
-            first, last, empty = list(whole.first), list(part.last), None
-            if whole.empty is not None:
-                first += [(place, letters & whole.empty) for place, letters in part.first]
+            self.connect(result, part)
+            first, last, empty = list(result.first), list(part.last), None
+            if result.empty is not None:
+                first += [(place, letters & result.empty) for place, letters in part.first]
             if part.empty is not None:
-                last += [(place, taken | (LETTERS - part.empty)) for place, taken in whole.last]
-            if whole.empty is not None and part.empty is not None:
-                empty = whole.empty & part.empty
-            whole = Part(first, last, empty)
-        return whole
+                last += [
+                    (place, excluded_letters | (LETTERS - part.empty))
+                    for place, excluded_letters in result.last
+                ]
+            if result.empty is not None and part.empty is not None:
+                empty = result.empty & part.empty
+            result = Part(first, last, empty)
+        return result
 
     def part(self, code: Any, argument: Any) -> Part:  # noqa: C901, PLR0911 - a case for each kind of node
         if code in (codes.LITERAL, codes.NOT_LITERAL, codes.IN, codes.ANY):
@@ -121,18 +126,18 @@ class Graph:
         if not unbounded or copies > 1:
             once = [(codes.SUBPATTERN, (None, 0, 0, items))]
             needed = min(int(least), copies - 1 if unbounded else copies)
-            rest = [(codes.MAX_REPEAT, (1, codes.MAXREPEAT, items))] if unbounded else []
+            tail = [(codes.MAX_REPEAT, (1, codes.MAXREPEAT, items))] if unbounded else []
             return self.sequence(
-                [*once * needed, *optional * (0 if unbounded else copies - needed), *rest]
+                [*once * needed, *optional * (0 if unbounded else copies - needed), *tail]
             )
         self.loops += 1
         loop = self.sequence(items)
         self.loops -= 1
         self.connect(loop, loop)
         begin = frozenset().union(*(letters for _, letters in loop.first))
-        taken = begin if possessive else NOTHING
-        last = [(place, before | taken) for place, before in loop.last]
-        empty = LETTERS - taken if least == 0 else loop.empty
+        excluded_letters = begin if possessive else NOTHING
+        last = [(place, before | excluded_letters) for place, before in loop.last]
+        empty = LETTERS - excluded_letters if least == 0 else loop.empty
         return Part(loop.first, last, empty)
 
     def letters(self, code: Any, argument: Any) -> Letters:
@@ -218,19 +223,20 @@ def backtracking(pattern: str, flags: int = 0, *, anywhere: bool = False) -> str
     }
     for place in loops:
         ways = [edge for edge in graph.edges[place] if edge[0] in around[place]]
-        for (one, letters), (other, others) in itertools.combinations(ways, 2):
-            if letters & others and (
-                one == other or (place, place) in reached(graph, (one, other), (around[place],) * 2)
+        for (first, letters), (second, second_letters) in itertools.combinations(ways, 2):
+            if letters & second_letters and (
+                first == second
+                or (place, place) in reached(graph, (first, second), (around[place],) * 2)
             ):
                 return "exponential: two ways around one repetition"
-    for place, other in itertools.product(loops, loops):
-        if place == other or other not in after[place]:
+    for place, second in itertools.product(loops, loops):
+        if place == second or second not in after[place]:
             continue
-        if place == start and around[other] <= ends:
+        if place == start and around[second] <= ends:
             continue  # An attempt that comes so far has matched.
-        between = {state for state in after[place] if other in after[state]} | {place, other}
-        inside = (around[place], between, around[other])
-        if (place, other, other) in reached(graph, (place, place, other), inside):
+        between = {state for state in after[place] if second in after[state]} | {place, second}
+        inside = (around[place], between, around[second])
+        if (place, second, second) in reached(graph, (place, place, second), inside):
             return "quadratic: " + ("a search begins anew" if place == start else "two repetitions")
     return ""
 

@@ -72,12 +72,12 @@ def test_objects_are_made_by_the_caller() -> None:
 
 
 def test_no_other_module_reads_json_by_itself() -> None:
-    found = set()
+    readers = set()
     for path in ROOT.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             match node:
                 case ast.Attribute(value=ast.Name(id="json"), attr="loads" | "load"):
-                    found.add(str(path.relative_to(ROOT)))
+                    readers.add(str(path.relative_to(ROOT)))
                 case ast.ImportFrom(module="json"):
-                    found.add(str(path.relative_to(ROOT)))
-    assert found == set(READERS)
+                    readers.add(str(path.relative_to(ROOT)))
+    assert readers == set(READERS)

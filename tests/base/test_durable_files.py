@@ -25,7 +25,7 @@ def test_a_target_that_cannot_be_replaced_leaves_nothing_beside_it(tmp_path: Pat
     (path / "inside").touch()
     with pytest.raises(InventoryError, match="cannot be written"):
         DISK.replace(path, b"new")
-    assert [one.name for one in tmp_path.iterdir()] == ["directory"]
+    assert [entry.name for entry in tmp_path.iterdir()] == ["directory"]
 
 
 def test_a_missing_directory_is_said_in_words(tmp_path: Path):
@@ -52,17 +52,17 @@ def test_a_full_disk_is_said_in_words():
 def test_what_a_killed_replacement_left_is_removed_and_nothing_else(tmp_path: Path):
     path = tmp_path / "inventory.json"
     DISK.replace(path, b"1")
-    left = tmp_path / ".inventory.json.a1b2_c3d.new"
-    others = [
+    leftover = tmp_path / ".inventory.json.a1b2_c3d.new"
+    other_files = [
         tmp_path / name
         for name in (".inventory.json.lock", ".other.json.a1b2.new", "inventory.json.new")
     ]
-    for one in (left, *others):
-        one.write_text("half")
+    for file in (leftover, *other_files):
+        file.write_text("half")
     DISK.remove_leftovers(path)
-    assert not left.exists()
+    assert not leftover.exists()
     assert path.read_bytes() == b"1"
-    assert all(one.exists() for one in others)
+    assert all(file.exists() for file in other_files)
 
 
 def test_a_stamp_changes_with_each_replacement_and_a_missing_file_has_none(tmp_path: Path):

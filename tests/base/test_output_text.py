@@ -87,10 +87,10 @@ def record(message: str, error: BaseException | None = None) -> logging.LogRecor
 
 
 def console() -> tuple[Console, io.StringIO, io.StringIO]:
-    out, err = io.StringIO(), io.StringIO()
+    output, err = io.StringIO(), io.StringIO()
     return (
         Console(
-            out=out,
+            out=output,
             err=err,
             colour=False,
             err_colour=False,
@@ -98,19 +98,19 @@ def console() -> tuple[Console, io.StringIO, io.StringIO]:
             asks=False,
             width=80,
         ),
-        out,
+        output,
         err,
     )
 
 
 def on_console(say: Callable[[Console], object]) -> str:
-    made, out, err = console()
-    say(made)
-    return out.getvalue() + err.getvalue()
+    terminal, output, err = console()
+    say(terminal)
+    return output.getvalue() + err.getvalue()
 
 
 def debugged(text: str) -> str:
-    return on_console(lambda made: report_error(made, KquotaError(text, hint=text)))
+    return on_console(lambda terminal: report_error(terminal, KquotaError(text, hint=text)))
 
 
 def audited(text: str) -> str:
@@ -137,10 +137,10 @@ SURFACES: dict[str, Callable[[str], str]] = {
     "sarif": lambda text: dump(
         sarif_document(findings_of([Problem("a.yaml", 1, 1, text)]), tool_version="1")
     ),
-    "fact": lambda text: on_console(lambda made: made.fact(text)),
-    "note": lambda text: on_console(lambda made: made.note(text)),
-    "error": lambda text: on_console(lambda made: made.error(text)),
-    "question": lambda text: on_console(lambda made: made.question(text)),
+    "fact": lambda text: on_console(lambda terminal: terminal.fact(text)),
+    "note": lambda text: on_console(lambda terminal: terminal.note(text)),
+    "error": lambda text: on_console(lambda terminal: terminal.error(text)),
+    "question": lambda text: on_console(lambda terminal: terminal.question(text)),
     "debug": debugged,
     "traceback": lambda text: traceback_text(ValueError(text)),
     "text log": lambda text: TextLogFormatter().format(record(text, ValueError(text))),
@@ -223,10 +223,10 @@ def test_a_secret_that_a_library_quotes_is_in_no_log_and_no_traceback() -> None:
     remember("pl4nted-bearer-Token")
     text = "401 for Authorization: Bearer pl4nted-bearer-Token at https://u:S3cret@h/?token=T0ken"
     for surface in ("text log", "json log", "one line log", "traceback"):
-        shown = SURFACES[surface](text)
-        assert "401" in shown
+        output = SURFACES[surface](text)
+        assert "401" in output
         for secret in ("pl4nted", "S3cret", "T0ken"):
-            assert secret not in shown
+            assert secret not in output
 
 
 # ---- which characters are shown --------------------------------------------------------------
@@ -262,8 +262,8 @@ def test_the_table_of_ignorable_characters_is_that_of_unicode() -> None:
         or "VARIATION SELECTOR" in unicodedata.name(chr(code), "")
     }
     assert derived - table == set()
-    others = {code for code in table - derived if unicodedata.name(chr(code), "")}
-    assert others == {0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0}
+    named_codes = {code for code in table - derived if unicodedata.name(chr(code), "")}
+    assert named_codes == {0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0}
 
 
 def test_none_of_the_characters_without_ink_is_shown() -> None:

@@ -38,12 +38,12 @@ def ours(text: str) -> dict[str, str]:
 @example("a=\\ud83d\\ude00")
 def test_every_text_reads_as_an_independent_reader_reads_it(text: str) -> None:
     try:
-        theirs = dict(javaproperties.loads(text))
+        expected = dict(javaproperties.loads(text))
     except javaproperties.InvalidUEscapeError:
         with pytest.raises(ConfigError):
             ours(text)
         return
-    assert ours(text) == theirs
+    assert ours(text) == expected
 
 
 @given(
@@ -59,8 +59,11 @@ def test_what_java_writes_is_read_back(pairs: dict[str, str]) -> None:
 
 
 def test_lines_are_counted_where_a_pair_begins() -> None:
-    found = properties.parse("# one\n\na = 1\\\n  2\nb = 3\n")
-    assert [(it.key, it.value, it.line) for it in found] == [("a", "12", 3), ("b", "3", 5)]
+    entries = properties.parse("# one\n\na = 1\\\n  2\nb = 3\n")
+    assert [(entry.key, entry.value, entry.line) for entry in entries] == [
+        ("a", "12", 3),
+        ("b", "3", 5),
+    ]
 
 
 def test_blanks_at_the_end_of_a_value_belong_to_it() -> None:
@@ -68,7 +71,7 @@ def test_blanks_at_the_end_of_a_value_belong_to_it() -> None:
 
 
 def test_the_last_of_repeated_keys_counts_but_all_are_seen() -> None:
-    assert [it.value for it in properties.parse("a=1\na=2")] == ["1", "2"]
+    assert [entry.value for entry in properties.parse("a=1\na=2")] == ["1", "2"]
 
 
 @pytest.mark.parametrize("bad", [r"a=\u12", r"a=\uXYZW", r"\u=1"])
@@ -84,7 +87,7 @@ def test_a_broken_escape_is_an_error_with_its_line(bad: str) -> None:
 def test_files_are_utf8_or_else_latin1(tmp_path, content: bytes, value: str) -> None:
     path = tmp_path / "p"
     path.write_bytes(content)
-    assert [(it.key, it.value) for it in properties.read(path)] == [("k", value)]
+    assert [(entry.key, entry.value) for entry in properties.read(path)] == [("k", value)]
 
 
 def test_a_file_that_is_missing_too_large_or_no_path_is_an_error(tmp_path) -> None:

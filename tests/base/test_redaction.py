@@ -109,14 +109,14 @@ SENTENCE = "Invalid credentials: '{}' (of alice); try again <hidden>"
 
 @given(STRONG, st.sampled_from(sorted(spellings("x" * 12))))
 def test_a_peer_cannot_repeat_a_secret_in_any_usual_spelling(secret: str, name: str) -> None:
-    said = spellings(secret)[name]
-    shown = SecretScrubber([secret])(SENTENCE.format(said))
-    assert "<hidden>" in shown.replace(" <hidden>", "", 1)
-    assert secret not in shown
+    spelling = spellings(secret)[name]
+    text = SecretScrubber([secret])(SENTENCE.format(spelling))
+    assert "<hidden>" in text.replace(" <hidden>", "", 1)
+    assert secret not in text
     before_the_secret = 12 if name in {"token", "shifted", "shifted twice"} else 0
-    for at in range(before_the_secret, len(said) - 11):
+    for at in range(before_the_secret, len(spelling) - 11):
         # In base64 up to three letters at both ends belong to the neighbours as well.
-        assert said[at : at + 12] not in shown
+        assert spelling[at : at + 12] not in text
 
 
 def test_a_sentence_without_secrets_stays_as_it_is() -> None:

@@ -28,7 +28,7 @@ def entry(**changes: object) -> dict[str, object]:
 def test_the_newest_come_first_and_other_clusters_are_left_out():
     log = [entry(who="one"), entry(clusterId="other"), entry(who="two")]
     history = history_of(log, cluster_id="lkc-1", location="audit.jsonl")
-    assert [one.author for one in history.entries] == ["two", "one"]
+    assert [item.author for item in history.entries] == ["two", "one"]
     assert history.left_out == 0
     assert len(history_of(log, cluster_id="", location="audit.jsonl").entries) == 3
 
@@ -36,7 +36,7 @@ def test_the_newest_come_first_and_other_clusters_are_left_out():
 def test_of_a_long_log_the_newest_are_kept(monkeypatch):
     monkeypatch.setattr(audit_log, "KEPT", 2)
     history = history_of([entry(who=str(at)) for at in range(5)], cluster_id="lkc-1", location="x")
-    assert [one.author for one in history.entries] == ["4", "3"]
+    assert [item.author for item in history.entries] == ["4", "3"]
     assert history.left_out == 3
 
 

@@ -43,11 +43,11 @@ def test_rows_and_plans_are_read_back_as_they_were_written():
     ],
 )
 def test_an_edited_document_is_refused_at_its_place(path, value, place):
-    made = json.loads(dump(document()))
-    at = made
+    edited_plans = json.loads(dump(document()))
+    at = edited_plans
     for step in path[:-1]:
         at = at[step]
     at[path[-1]] = value
     with pytest.raises(ConfigError) as caught:
-        read_plans(dump(made), location="plans.json")
+        read_plans(dump(edited_plans), location="plans.json")
     assert place in str(caught.value) + str(caught.value.key)

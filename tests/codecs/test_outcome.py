@@ -33,10 +33,10 @@ RESULTS = st.sampled_from(
     ]
 )
 PAIRS = st.builds(
-    lambda entity, key, before, after, cause, result, seen, value: PairOutcome(
+    lambda entity, key, before, after, cause, result, visibility, value: PairOutcome(
         change=QuotaChange(entity=entity, key=key, before=before, after=after, cause=cause),
         result=result,
-        visibility=seen,
+        visibility=visibility,
         observed_value=value,
     ),
     st.sampled_from(ENTITIES),

@@ -34,14 +34,18 @@ def test_applyable_complete_and_errored_are_three_facts():
 
 def test_each_change_has_an_array_of_actions_a_cause_and_its_place():
     changes = made()["changes"]
-    (one,) = [
+    (change,) = [
         row for row in changes if row["text"] == "user=alice" and row["key"] == "producer_byte_rate"
     ]
-    assert one["actions"] == ["update"]
-    assert one["cause"] == "Takeover"
-    assert (one["before"], one["after"]) == (5000000, 10485760)
-    assert (one["file"], one["line"], one["document"]) == ("quotas/10.yaml", 8, "team/alice")
-    assert one["effect"]["direction"] == "loosened"
+    assert change["actions"] == ["update"]
+    assert change["cause"] == "Takeover"
+    assert (change["before"], change["after"]) == (5000000, 10485760)
+    assert (change["file"], change["line"], change["document"]) == (
+        "quotas/10.yaml",
+        8,
+        "team/alice",
+    )
+    assert change["effect"]["direction"] == "loosened"
     (gone,) = [row for row in changes if row["text"] == "user=gone"]
     assert (gone["actions"], gone["file"], gone["owner"]["document"]) == (
         ["remove"],

@@ -28,20 +28,22 @@ def read(text: str):
 
 
 def test_what_a_plan_does_and_stands_on_reads_back():
-    one, other = read(TEXT), sample()
-    assert one.plan.digest == other.plan.digest
-    assert one.preconditions == other.preconditions
-    assert (one.created_at, one.origin, one.policy) == (
-        other.created_at,
-        other.origin,
-        other.policy,
+    result, expected = read(TEXT), sample()
+    assert result.plan.digest == expected.plan.digest
+    assert result.preconditions == expected.preconditions
+    assert (result.created_at, result.origin, result.policy) == (
+        expected.created_at,
+        expected.origin,
+        expected.policy,
     )
-    for mine, theirs in zip(one.plan.changes, other.plan.changes, strict=True):
-        assert replace(mine, claim=None) == replace(theirs, claim=None)
-        assert (mine.claim is None) == (theirs.claim is None)
-        if mine.claim is not None:
-            assert mine.claim.place(mine.key) == theirs.claim.place(theirs.key)
-            assert mine.claim.document == theirs.claim.document
+    for change, expected_change in zip(result.plan.changes, expected.plan.changes, strict=True):
+        assert replace(change, claim=None) == replace(expected_change, claim=None)
+        assert (change.claim is None) == (expected_change.claim is None)
+        if change.claim is not None:
+            assert change.claim.place(change.key) == expected_change.claim.place(
+                expected_change.key
+            )
+            assert change.claim.document == expected_change.claim.document
 
 
 def test_an_empty_plan_reads_back():

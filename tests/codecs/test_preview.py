@@ -38,12 +38,12 @@ def torn():
     return replace(sample(), plan=plan, snapshot_at=NOW - 90_000)
 
 
-@pytest.mark.parametrize("made", [sample, empty, torn], ids=["rich", "empty", "torn"])
-def test_what_is_read_looks_exactly_as_what_was_made(made):
-    read = again(made())
-    assert plan_markdown(read) == plan_markdown(made())
-    assert plan_findings(read) == plan_findings(made())
-    assert plan_document(read) == plan_document(made())
+@pytest.mark.parametrize("new_preview", [sample, empty, torn], ids=["rich", "empty", "torn"])
+def test_what_is_read_looks_exactly_as_what_was_made(new_preview):
+    read = again(new_preview())
+    assert plan_markdown(read) == plan_markdown(new_preview())
+    assert plan_findings(read) == plan_findings(new_preview())
+    assert plan_document(read) == plan_document(new_preview())
 
 
 def edited(change):
@@ -107,11 +107,11 @@ def places(value, way=()):
     """Every way into a document."""
     yield way
     if isinstance(value, dict):
-        for name, one in value.items():
-            yield from places(one, (*way, name))
+        for name, child in value.items():
+            yield from places(child, (*way, name))
     elif isinstance(value, list):
-        for at, one in enumerate(value[:1]):
-            yield from places(one, (*way, at))
+        for at, child in enumerate(value[:1]):
+            yield from places(child, (*way, at))
 
 
 ODD = (None, True, -1, 10**400, 1e308, "", "x", "NaN", "\ud800", [], {}, [[]], [["user", "x"]])
@@ -120,7 +120,7 @@ ODD = (None, True, -1, 10**400, 1e308, "", "x", "NaN", "\ud800", [], {}, [[]], [
 def test_whatever_stands_anywhere_is_read_and_shown_or_refused():
     """What a stranger may write: no value in any place is a fault of ours."""
     document = json.loads(dump(plan_document(torn())))
-    refused = shown = 0
+    refused = readable_count = 0
     for number, way in enumerate(list(places(document))):
         for odd in ODD[number % 4 :: 4]:
             if not way:
@@ -128,20 +128,20 @@ def test_whatever_stands_anywhere_is_read_and_shown_or_refused():
             at = document
             for step in way[:-1]:
                 at = at[step]
-            there, at[way[-1]] = at[way[-1]], odd
+            original, at[way[-1]] = at[way[-1]], odd
             text = json.dumps(document)
-            at[way[-1]] = there
+            at[way[-1]] = original
             try:
                 preview = read_preview(text, location="plan.json")
             except (ConfigError, StalePlan):
                 refused += 1
                 continue
-            shown += 1
+            readable_count += 1
             plan_markdown(preview).encode()
             assert plan_document(preview) == json.loads(text)
             plan_findings(preview)
     assert refused > 300
-    assert shown > 10
+    assert readable_count > 10
 
 
 def test_limits_of_types_that_kafka_does_not_rank_are_read_back_and_left_out_where_there_are_none():

@@ -32,8 +32,10 @@ def test_the_order_of_the_answer_does_not_show():
         foreign_values=STATE.foreign_values,
         foreign_entities=STATE.foreign_entities,
     )
-    one, other = (dump(state_document(s, cluster_id="lkc", taken_at="")) for s in (STATE, turned))
-    assert one == other
+    first, second = (
+        dump(state_document(s, cluster_id="lkc", taken_at="")) for s in (STATE, turned)
+    )
+    assert first == second
 
 
 def test_an_entity_that_stands_twice_is_refused():

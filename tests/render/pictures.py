@@ -56,36 +56,36 @@ def made_up() -> ClusterPage:
                 for key, value in values.items()
             ]
             documents.append(declared(team, service, subject, values, 12 * number))
-    wanted = {document.document: document for document in documents}
+    declarations = {document.document: document for document in documents}
     for name, key, value in (
         ("payments/checkout", RATE, 25 * MIB),
         ("payments/fraud", CONSUME, 30 * MIB),
         ("analytics/etl", SHARE, 150.0),
         ("platform/mirror", RATE, 160 * MIB),
     ):
-        one = wanted[name]
-        values = dict(zip(Key, one.limits, strict=True)) | {key: value}
-        wanted[name] = replace(
-            one, limits=limits_of({k: v for k, v in values.items() if v is not None})
+        declaration = declarations[name]
+        values = dict(zip(Key, declaration.limits, strict=True)) | {key: value}
+        declarations[name] = replace(
+            declaration, limits=limits_of({k: v for k, v in values.items() if v is not None})
         )
     batch = entity(user="svc-etl", client_id="nightly")
-    wanted["analytics/nightly"] = declared("analytics", "nightly", batch, {RATE: 5 * MIB}, 90)
-    drifted, kept = entity(user="svc-audit"), entity(user="svc-legacy")
+    declarations["analytics/nightly"] = declared("analytics", "nightly", batch, {RATE: 5 * MIB}, 90)
+    drifted, legacy = entity(user="svc-audit"), entity(user="svc-legacy")
     live[drifted][RATE] = 900 * MIB
-    live[kept] = {RATE: 4 * MIB}
+    live[legacy] = {RATE: 4 * MIB}
     live[entity(client_id="consumer-1")] = {CONSUME: 2 * MIB}
     live[entity(user=DEFAULT)] = {RATE: MIB, CONSUME: 2 * MIB}
     live[entity(ip="10.20.0.7")] = {CONNECT: 25.0}
     retained = Owner(document="payments/legacy", deletion_policy=DeletionPolicy.RETAIN)
     records += [
         DriftObserved(entity=drifted, key=RATE, at=NOW - 9 * 3600),
-        Recorded(entity=kept, key=RATE, value=4 * MIB, owner=retained),
+        Recorded(entity=legacy, key=RATE, value=4 * MIB, owner=retained),
     ]
     owned = OwnershipRecords(cluster_id="lkc-7Qw2").with_changes(records)
     state = QuotaState(limits={subject: limits_of(values) for subject, values in live.items()})
-    new_page = looked(merge(wanted.values()), owned, state)
+    new_page = looked(merge(declarations.values()), owned, state)
     preview = replace(new_page.preview, verdict=ValidationResult(source="broker"), snapshot_at=None)
-    return replace(new_page, preview=preview, history=past(wanted))
+    return replace(new_page, preview=preview, history=past(declarations))
 
 
 def declared(

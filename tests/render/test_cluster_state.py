@@ -73,13 +73,13 @@ def test_no_quotas_are_said_in_words():
 
 @pytest.mark.golden
 def test_effective_limits_in_words_and_as_a_document():
-    found = [
+    resolutions = [
         resolve(STATE, Principal(user="alice", client_id="shop")),
         resolve(STATE, Principal(user="zoe", client_id="")),
         resolve(STATE, Principal(ip="10.0.0.1")),
     ]
-    golden("resolve.txt", resolutions_text(found))
-    golden("resolve.json", dump(resolutions_document(found, cluster_id="lkc")))
+    golden("resolve.txt", resolutions_text(resolutions))
+    golden("resolve.json", dump(resolutions_document(resolutions, cluster_id="lkc")))
 
 
 def test_a_principal_shows_only_what_was_asked():
@@ -116,8 +116,10 @@ def expired(count: int = 1) -> tuple[ExpiredOverride, ...]:
         before=None,
         declared=2048.0,
     )
-    one = ExpiredOverride(override=override, expected=2048.0, live=4096.0, document="team/a")
-    return (one,) * count
+    expired_override = ExpiredOverride(
+        override=override, expected=2048.0, live=4096.0, document="team/a"
+    )
+    return (expired_override,) * count
 
 
 def test_an_expired_override_has_its_own_table_and_is_no_silence():

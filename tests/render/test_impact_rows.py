@@ -29,10 +29,10 @@ STRANGERS = tuple(entity(user=f"stranger-{number}") for number in range(3))
 
 
 def previewed(
-    live: QuotaState, *changes: QuotaChange, known: tuple[Principal, ...] = ()
+    live: QuotaState, *changes: QuotaChange, principals: tuple[Principal, ...] = ()
 ) -> Preview:
     plan = Plan(cluster_id="c", changes=changes)
-    return replace(sample_of(plan), impact=assess(plan, live, known_principals=known))
+    return replace(sample_of(plan), impact=assess(plan, live, known_principals=principals))
 
 
 def sample_of(plan: Plan) -> Preview:
@@ -43,13 +43,15 @@ def sample_of(plan: Plan) -> Preview:
 
 
 def exclusive() -> Preview:
-    live = QuotaState(limits={one: limits_of({RATE: 5000.0}) for one in (*STRANGERS, ALICE)})
+    live = QuotaState(
+        limits={subject: limits_of({RATE: 5000.0}) for subject in (*STRANGERS, ALICE)}
+    )
     removed = [
-        QuotaChange(entity=one, key=RATE, before=5000.0, after=None, cause=Cause.UNMANAGED)
-        for one in STRANGERS
+        QuotaChange(entity=subject, key=RATE, before=5000.0, after=None, cause=Cause.UNMANAGED)
+        for subject in STRANGERS
     ]
-    ours = QuotaChange(entity=ALICE, key=RATE, before=5000.0, after=None, cause=Cause.PRUNE)
-    return previewed(live, *removed, ours)
+    prune = QuotaChange(entity=ALICE, key=RATE, before=5000.0, after=None, cause=Cause.PRUNE)
+    return previewed(live, *removed, prune)
 
 
 def test_exclusive_removals_stand_apart_everywhere():
@@ -63,7 +65,7 @@ def test_exclusive_removals_stand_apart_everywhere():
     assert "stranger" not in before
     assert after.count("user=stranger-") >= 3
     document = plan_document(preview)
-    assert [one["text"] for one in document["exclusive"]] == [
+    assert [change["text"] for change in document["exclusive"]] == [
         "user=stranger-0",
         "user=stranger-1",
         "user=stranger-2",
@@ -94,7 +96,7 @@ def test_a_split_bucket_is_told():
     live = QuotaState(limits={ALICE: limits_of({RATE: 5000.0})})
     both = entity(user="alice", client_id="app")
     change = QuotaChange(entity=both, key=RATE, before=None, after=5000.0, cause=Cause.CREATE)
-    preview = previewed(live, change, known=(Principal(user="alice", client_id="app"),))
+    preview = previewed(live, change, principals=(Principal(user="alice", client_id="app"),))
     (row,) = affected_rows(preview)
     assert (row.mark, row.meaning, row.reason) == ("=", "", SHARING[BucketSharing.SPLIT])
     assert "bucket split" in plan_text(preview)
@@ -102,9 +104,9 @@ def test_a_split_bucket_is_told():
 
 def test_long_lists_of_clients_are_cut_and_counted():
     live = QuotaState(limits={ALICE: limits_of({RATE: 5000.0})})
-    known = tuple(Principal(user="alice", client_id=f"c{number:03d}") for number in range(150))
+    principals = tuple(Principal(user="alice", client_id=f"c{number:03d}") for number in range(150))
     change = QuotaChange(entity=ALICE, key=RATE, before=5000.0, after=9000.0, cause=Cause.SPEC)
-    preview = previewed(live, change, known=known)
+    preview = previewed(live, change, principals=principals)
     text = plan_text(preview)
     assert text.count("client-id=c") == SHOWN_AFFECTED
     assert f"and {150 - SHOWN_AFFECTED} more" in text
@@ -129,12 +131,12 @@ def test_an_orphan_names_the_rules_that_lose_to_it_with_their_places():
 def test_of_many_rules_the_others_are_counted():
     full = sample()
     assert full.impact is not None
-    (one,) = full.impact.hiding
-    impact = replace(full.impact, hiding=(replace(one, total=12),))
+    (orphan,) = full.impact.hiding
+    impact = replace(full.impact, hiding=(replace(orphan, total=12),))
     (note,) = hiding_notes(replace(full, impact=impact)).values()
     assert note.startswith("12 rules lose to it: ")
     assert note.endswith(" and 10 more")
-    alone = replace(full.impact, hiding=(replace(one, rules=one.rules[:1], total=1),))
+    alone = replace(full.impact, hiding=(replace(orphan, rules=orphan.rules[:1], total=1),))
     (note,) = hiding_notes(replace(full, impact=alone)).values()
     assert note.startswith("1 rule loses to it: ")
 

@@ -35,9 +35,9 @@ def test_a_long_plan_is_cut_and_says_so_and_the_counts_are_whole():
     assert "499 to create, 1 to remove on 500 entities" in text
     assert sum(line.startswith("  + ") for line in text.splitlines()) == SHOWN - 1
     assert "  and 400 more (--verbose shows all; --format json and --out have all)\n" in text
-    whole = plan_text(long(), verbose=True)
-    assert sum(line.startswith("  + ") for line in whole.splitlines()) == 499
-    assert "more (" not in whole
+    full_text = plan_text(long(), verbose=True)
+    assert sum(line.startswith("  + ") for line in full_text.splitlines()) == 499
+    assert "more (" not in full_text
 
 
 def test_a_cut_never_hides_a_removal_behind_what_is_plain():
@@ -48,7 +48,7 @@ def test_a_cut_never_hides_a_removal_behind_what_is_plain():
 
 
 def test_a_long_section_is_cut_and_its_heading_counts_all():
-    found = tuple(
+    findings = tuple(
         Finding(
             entity=entity(user=f"u{at:04d}"),
             key=RATE,
@@ -60,7 +60,7 @@ def test_a_long_section_is_cut_and_its_heading_counts_all():
         )
         for at in range(SHOWN + 7)
     )
-    preview = replace(empty(), plan=replace(empty().plan, findings=found))
+    preview = replace(empty(), plan=replace(empty().plan, findings=findings))
     assert f"({SHOWN + 7})\n" in plan_text(preview)
     assert "  and 7 more (--verbose" in plan_text(preview)
     assert f"user=u{SHOWN + 6:04d}" in plan_text(preview, verbose=True)

@@ -47,16 +47,16 @@ def browser():
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("pages")
-    made = {
+    texts = {
         "plan": page(look()),
         "report": page(look(), kind="report"),
         "two": page(look("one"), hostile_look()),
         "hostile": page(hostile_look()),
         "many": page(large_look(MANY), kind="report"),
     }
-    for name, text in made.items():
+    for name, text in texts.items():
         (folder / f"{name}.html").write_text(text, encoding="utf-8")
-    return {name: folder / f"{name}.html" for name in made}
+    return {name: folder / f"{name}.html" for name in texts}
 
 
 def opened(browser: Browser, path: Path) -> None:
@@ -69,9 +69,9 @@ def test_a_page_renders_without_an_error_and_asks_for_nothing_but_itself(browser
     opened(browser, pages[name])
     browser.run("for (const one of document.querySelectorAll('button.entity')) one.click();")
     browser.run("for (const one of document.querySelectorAll('thead button')) one.click();")
-    said, asked = browser.logs()
-    assert said == []
-    assert asked == [pages[name].as_uri()]
+    messages, urls = browser.logs()
+    assert messages == []
+    assert urls == [pages[name].as_uri()]
     assert browser.run("return performance.getEntriesByType('resource').length") == 0
     assert browser.run("return performance.getEntriesByName('kquota-ready').length") == 1
     assert browser.run("return document.querySelector('h1').textContent").endswith(
@@ -108,7 +108,7 @@ def test_a_change_shows_both_values_its_effect_its_cause_and_its_place(browser, 
     rows = browser.run(
         "return [...document.querySelectorAll('#changes tbody.rows tr')].map((one) => one.innerText)"
     )
-    (row,) = [one for one in rows if "Takeover" in one]
+    (row,) = [row_text for row_text in rows if "Takeover" in row_text]
     for word in (
         "user=alice",
         "producer_byte_rate",
@@ -278,14 +278,14 @@ def test_everything_is_reached_by_keys_alone(browser, pages):
     assert browser.run(focus) == "skip|A|Skip to the content"
     browser.keys(enter)
     assert browser.run("return document.activeElement.id") == "main"
-    seen = []
+    stops = []
     for _ in range(120):
         browser.keys(tab)
-        seen.append(browser.run(focus))
-        if "Rows of Current quotas" in seen[-1]:
+        stops.append(browser.run(focus))
+        if "Rows of Current quotas" in stops[-1]:
             break
-    assert "Rows of Current quotas" in seen[-1], seen
-    assert any("INPUT" in one for one in seen)
+    assert "Rows of Current quotas" in stops[-1], stops
+    assert any("INPUT" in stop for stop in stops)
     while not browser.run(focus).startswith("entity|"):
         browser.keys(tab)
     start = browser.run(focus)
@@ -421,17 +421,17 @@ def slots_of(subject) -> list:
 def expected(state: QuotaState, principal: Principal) -> list:
     return [
         {
-            "column": COLUMN_OF[one.key],
+            "column": COLUMN_OF[limit.key],
             "winner": None
-            if one.source is None
-            else {"slots": slots_of(one.source), "level": one.level, "value": one.value},
-            "bucket": list(one.bucket),
+            if limit.source is None
+            else {"slots": slots_of(limit.source), "level": limit.level, "value": limit.value},
+            "bucket": list(limit.bucket),
             "lost": [
                 {"slots": slots_of(lost.entity), "level": lost.level, "value": lost.value}
-                for lost in one.overridden
+                for lost in limit.overridden
             ],
         }
-        for one in resolve(state, principal).effective
+        for limit in resolve(state, principal).effective
     ]
 
 
@@ -450,11 +450,11 @@ def expected(state: QuotaState, principal: Principal) -> list:
 def test_the_page_resolves_every_client_as_python_does(browser, pages, cases):
     if browser.run("return window.kquota === undefined"):
         opened(browser, pages["plan"])
-    given_cases, wanted = [], []
-    for state, other, principals in cases:
+    given_cases, answers = [], []
+    for state, other_state, principals in cases:
         writes = [
             (subject, key, None if state.value(subject, key) == value else value)
-            for subject, key, value in other.pairs()
+            for subject, key, value in other_state.pairs()
         ]
         later = state.with_values(writes)
         given_cases.append(
@@ -470,8 +470,8 @@ def test_the_page_resolves_every_client_as_python_does(browser, pages, cases):
                 ],
             ]
         )
-        wanted.append([[expected(one, who) for who in principals] for one in (state, later)])
-    assert browser.run(RESOLVE, given_cases) == wanted
+        answers.append([[expected(side, who) for who in principals] for side in (state, later)])
+    assert browser.run(RESOLVE, given_cases) == answers
 
 
 def test_who_shares_a_limit_is_said_in_the_words_of_resolve(browser, tmp_path):
@@ -493,5 +493,5 @@ def test_who_shares_a_limit_is_said_in_the_words_of_resolve(browser, tmp_path):
         "return [...document.querySelectorAll('.answer tbody tr')].map((one) => one.cells[3].textContent)"
     )
     principal = Principal(user="alice", client_id="app", ip="10.0.0.1")
-    buckets = [_bucket(one) for one in resolve(state, principal).effective]
+    buckets = [_bucket(limit) for limit in resolve(state, principal).effective]
     assert process == [bucket if bucket != "-" else "\u2013" for bucket in buckets]

@@ -20,8 +20,8 @@ def results(*findings: SarifResult) -> list:
 
 
 def test_a_problem_of_a_file_stands_at_its_line_and_column():
-    found = findings_of([Problem(path="q/ü a.yaml", line=3, column=7, message="bad \x1b[31m")])
-    (result,) = results(*found)
+    findings = findings_of([Problem(path="q/ü a.yaml", line=3, column=7, message="bad \x1b[31m")])
+    (result,) = results(*findings)
     place = result["locations"][0]["physicalLocation"]
     assert place == {
         "artifactLocation": {"uri": "q/%C3%BC%20a.yaml"},

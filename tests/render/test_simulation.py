@@ -110,9 +110,9 @@ def simulation(*rows, **more) -> Simulation:
     return Simulation(evidence=(EVIDENCE,), rows=rows, **more)
 
 
-def says(one, **more) -> str:
-    (found,) = recorded_of(simulation(replace(one, **more)), at=NOW).rows
-    return found.description
+def says(impact_row, **more) -> str:
+    (recorded_row,) = recorded_of(simulation(replace(impact_row, **more)), at=NOW).rows
+    return recorded_row.description
 
 
 @pytest.mark.parametrize(
@@ -248,9 +248,9 @@ def test_one_sentence_says_what_happens(more, words):
 
 def test_a_short_recording_is_named_before_its_figures_which_are_parts_of_it():
     five = {"covered_ms": 300_000, "after_throttled_ms": 270_000, "after_over_timeout_ms": 0}
-    found = recorded_of(simulation(row(**five)), at=NOW)
-    assert found.headline == "from 5 min of recorded use: 1 client of 1 will be worse off"
-    assert "throttled 4 min 30 s of the 5 min recorded (now never)" in found.rows[0].description
+    recorded = recorded_of(simulation(row(**five)), at=NOW)
+    assert recorded.headline == "from 5 min of recorded use: 1 client of 1 will be worse off"
+    assert "throttled 4 min 30 s of the 5 min recorded (now never)" in recorded.rows[0].description
     calm = row(**five | {"verdict": ImpactVerdict.SAME, "after_throttled_ms": 0})
     headline = recorded_of(simulation(calm), at=NOW).headline
     assert headline == "from 5 min of recorded use: none of those affected will be worse off"
@@ -282,13 +282,13 @@ def test_a_forecast_that_depends_on_the_size_of_fetches_is_an_interval():
 
 
 def test_the_headline_counts_clients_and_not_brokers():
-    rows = [row(broker_id=one) for one in "123"]
+    rows = [row(broker_id=number) for number in "123"]
     blind = row("bob", broker_id="", verdict=ImpactVerdict.NO_DATA, why="unseen", **BLIND)
     use = recorded_of(simulation(*rows, blind), at=NOW)
     assert use.headline == (
         "1 client of 2 will be worse off, 1 client will lose records (delays above 120 s), 1 of 2 cannot be judged"
     )
-    assert [one.broker for one in use.rows] == ["broker 1; throttled on 3 of 3", ""]
+    assert [item.broker for item in use.rows] == ["broker 1; throttled on 3 of 3", ""]
     assert use.notes[0].startswith("No data: ")
     calm = row(verdict=ImpactVerdict.SAME, after_throttled_ms=0, after_over_timeout_ms=0)
     assert (
@@ -302,7 +302,7 @@ def test_who_was_held_back_all_day_is_not_told_that_nothing_gets_worse():
     samples = [
         Sample(n * 30_000, 30_000, 980, 500, Censored.YES) for n in range(1, DAY_MS // 30_000)
     ]
-    told_ = impact(
+    simulated_impact = impact(
         QuotaType.PRODUCE,
         Identifiability.EXACT,
         [OldBucket(samples=samples, limit=limit)],
@@ -321,13 +321,13 @@ def test_who_was_held_back_all_day_is_not_told_that_nothing_gets_worse():
         reason="",
         any_name=False,
     )
-    one = row_of(CLUSTER, request, told_)
-    assert (one.verdict, one.bound, one.after_throttled_ms) == (
+    impact_row = row_of(CLUSTER, request, simulated_impact)
+    assert (impact_row.verdict, impact_row.bound, impact_row.after_throttled_ms) == (
         ImpactVerdict.SAME,
         FigureBound.AT_LEAST,
         0,
     )
-    use = recorded_of(simulation(one), at=NOW)
+    use = recorded_of(simulation(impact_row), at=NOW)
     assert use.headline == "1 of 1 cannot be judged"
     assert use.rows[0].mark == "?"
     assert "never" not in use.rows[0].description
@@ -372,7 +372,11 @@ BREACH = TierBreach(
 
 def test_a_breach_stands_at_the_rule_that_asks_for_it():
     preview = sample()
-    change = next(one for one in preview.plan.changes if one.claim is not None and not one.removes)
+    change = next(
+        candidate
+        for candidate in preview.plan.changes
+        if candidate.claim is not None and not candidate.removes
+    )
     breached = replace(BREACH, row=row(source_entity=_json(change.entity)))
     recorded = recorded_of(simulation(row(), breaches=(breached,)), at=NOW)
     refusal = replace(recorded.refusals[0], key=change.key)
@@ -405,8 +409,8 @@ def test_a_breach_of_nobodys_limit_has_no_place():
     )
     assert recorded.refusals[0].entity is None
     assert recorded.refusals[0].key is Key.PRODUCER_BYTE_RATE
-    (one,) = [each for each in plan_findings(sample(), recorded) if each.rule == "evidence"]
-    assert one.path == ""
+    (problem,) = [each for each in plan_findings(sample(), recorded) if each.rule == "evidence"]
+    assert problem.path == ""
 
 
 def test_text_and_markdown_have_the_section_and_nothing_else_changes():
@@ -416,16 +420,18 @@ def test_text_and_markdown_have_the_section_and_nothing_else_changes():
         assert "Effect by recorded use" in with_
         assert "Refused by the recorded-use policy (1)" in with_
         assert "recorded use" not in without
-        kept = iter(with_.splitlines())
-        assert all(line in kept for line in without.splitlines())
+        lines = iter(with_.splitlines())
+        assert all(line in lines for line in without.splitlines())
 
 
 def test_no_name_gets_out_of_its_place():
     hostile = row(EVIL, source_entity=_json(entity(user=EVIL)))
     breach = replace(BREACH, row=hostile, tier=EVIL)
     note = f"note {EVIL}"
-    found = simulation(hostile, breaches=(breach,), notes=(note,))
-    recorded = recorded_of(replace(found, evidence=(replace(EVIDENCE, stale=EVIL),)), at=NOW)
+    hostile_simulation = simulation(hostile, breaches=(breach,), notes=(note,))
+    recorded = recorded_of(
+        replace(hostile_simulation, evidence=(replace(EVIDENCE, stale=EVIL),)), at=NOW
+    )
     plain = recorded_of(simulation(row(), breaches=(BREACH,), notes=("note x",)), at=NOW)
     text = plan_text(sample(), recorded=recorded)
     assert len(text.splitlines()) == len(
@@ -443,11 +449,11 @@ def test_no_name_gets_out_of_its_place():
 @given(st.integers(0, 400), st.integers(2_000, 16_384))
 def test_a_comment_is_bounded_whatever_there_is_to_say(size, room):
     rows = [row(f"client-{n}" * 20) for n in range(size)]
-    breaches = tuple(replace(BREACH, row=one) for one in rows)
-    found = simulation(*rows, breaches=breaches, notes=("a sentence",) * size)
-    made = "\n".join(recorded_markdown(recorded_of(found, at=NOW), room=room))
-    assert len(made) <= room
-    assert made.count("<details>") == made.count("</details>")
+    breaches = tuple(replace(BREACH, row=impact_row) for impact_row in rows)
+    new_simulation = simulation(*rows, breaches=breaches, notes=("a sentence",) * size)
+    text = "\n".join(recorded_markdown(recorded_of(new_simulation, at=NOW), room=room))
+    assert len(text) <= room
+    assert text.count("<details>") == text.count("</details>")
 
 
 # ---- the document ------------------------------------------------------------------------------
@@ -468,27 +474,27 @@ def read(document, cluster_id=CLUSTER) -> Simulation:
 
 @given(st.integers(0, 100_000))
 def test_what_is_written_is_read(number):
-    one = case(number)
-    rows = judged(one.question, one.series, CADENCE)
-    note = replace(EVIDENCE, cluster_id=one.cluster_id)
-    found = summarize(rows, [note], STRICT, questions=[one.question], max_rows=4)
+    sample_case = case(number)
+    rows = judged(sample_case.question, sample_case.series, CADENCE)
+    note = replace(EVIDENCE, cluster_id=sample_case.cluster_id)
+    summary = summarize(rows, [note], STRICT, questions=[sample_case.question], max_rows=4)
     # Whoever is only noticed is counted and not named: a plan tells of nobody whom it does not change.
-    nameless = replace(found, flipped=(), unexplained=())
-    assert read(whatif_document(found), one.cluster_id) == nameless
-    assert whatif_document(found) == whatif_document(nameless)
+    nameless = replace(summary, flipped=(), unexplained=())
+    assert read(whatif_document(summary), sample_case.cluster_id) == nameless
+    assert whatif_document(summary) == whatif_document(nameless)
 
 
 def written(**more) -> dict:
-    found = simulation(
+    new_simulation = simulation(
         row(), breaches=(BREACH,), flipped=((CLUSTER, QuotaType.FETCH, bucket_of("x")),)
     )
-    return {**json.loads(dump({"x": whatif_document(found)}))["x"], **more}
+    return {**json.loads(dump({"x": whatif_document(new_simulation)}))["x"], **more}
 
 
 def edited(section, **more) -> dict:
-    made = written()
-    made[section][0].update(more)
-    return made
+    document = written()
+    document[section][0].update(more)
+    return document
 
 
 @pytest.mark.parametrize(
@@ -526,9 +532,9 @@ def test_what_does_not_follow_is_refused_with_its_place(document, place):
 
 
 def test_a_plan_with_it_is_a_plan_with_the_same_digest():
-    found = simulation(row(), breaches=(BREACH,))
-    text = dump(plan_document(sample(), whatif_document(found)))
-    assert read_simulation(text, location="plan.json") == found
+    new_simulation = simulation(row(), breaches=(BREACH,))
+    text = dump(plan_document(sample(), whatif_document(new_simulation)))
+    assert read_simulation(text, location="plan.json") == new_simulation
     plain = dump(plan_document(sample()))
     assert read_simulation(plain, location="plan.json") is None
     assert read_preview(text, location="plan.json") == read_preview(plain, location="plan.json")

@@ -55,11 +55,11 @@ def test_the_text_says_that_limits_hold_per_broker():
 
 
 def conflicted():
-    one, other = (
+    first, second = (
         declare(ALICE, {RATE: 1.0}, document="a/one"),
         declare(ALICE, {RATE: 2.0}, document="b/\x1b"),
     )
-    conflict = DeclarationConflict(entity=ALICE, key=RATE, claims=(one, other))
+    conflict = DeclarationConflict(entity=ALICE, key=RATE, claims=(first, second))
     return replace(empty(), plan=replace(empty().plan, conflicts=(conflict,)))
 
 

@@ -93,7 +93,7 @@ def test_a_value_that_no_manifest_may_hold_is_shown_all_the_same(key: Key, value
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "shown"),
+    ("before", "after", "texts"),
     [
         (5e6, 10 * 2.0**20, ("≈ 4.77 MiB/s", "10 MiB/s")),
         (5e6, 2e7, ("5 MB/s", "20 MB/s")),
@@ -105,8 +105,8 @@ def test_a_value_that_no_manifest_may_hold_is_shown_all_the_same(key: Key, value
         (0.0, 5.0, ("0 B/s", "5 B/s")),
     ],
 )
-def test_two_values_of_a_key_have_one_unit(before, after, shown):
-    assert units.quantities(Key.PRODUCER_BYTE_RATE, before, after) == shown
+def test_two_values_of_a_key_have_one_unit(before, after, texts):
+    assert units.quantities(Key.PRODUCER_BYTE_RATE, before, after) == texts
 
 
 def test_values_that_are_no_bytes_have_the_unit_of_their_key():

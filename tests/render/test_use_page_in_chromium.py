@@ -29,9 +29,9 @@ def pages(tmp_path_factory) -> dict[str, Path]:
 def test_it_renders_without_an_error_and_asks_for_nothing(browser, pages, name):
     browser.emulate()
     browser.open(pages[name])
-    said, asked = browser.logs()
-    assert said == []
-    assert asked == [pages[name].as_uri()]
+    messages, urls = browser.logs()
+    assert messages == []
+    assert urls == [pages[name].as_uri()]
     assert browser.run("return document.querySelectorAll('script, img, iframe').length") == 0
 
 

@@ -121,8 +121,8 @@ def test_who_was_held_back_is_not_said_to_stay_as_now() -> None:
 
 
 def test_every_figure_of_a_lower_bound_has_its_sign() -> None:
-    (known, unknown) = report_tables.IMPACT.of(SIMULATION.rows).rows
-    assert known[8:11] == ("≥ 30 min a day", "≥ 5 min", "≥ 14 min")
+    (figures, unknown) = report_tables.IMPACT.of(SIMULATION.rows).rows
+    assert figures[8:11] == ("≥ 30 min a day", "≥ 5 min", "≥ 14 min")
     assert unknown[8:11] == ("-", "-", "-")
     exact = replace(IMPACT, bound=FigureBound.EXACT)
     assert report_tables.IMPACT.of([exact]).rows[0][9:11] == ("5 min", "14 min")

@@ -38,8 +38,8 @@ def nodes(node: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[str,
 
 
 def root_of(kind: str) -> dict[str, Any]:
-    made: dict[str, Any] = crd(kind)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-    return made
+    root: dict[str, Any] = crd(kind)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    return root
 
 
 ALL = [
@@ -100,21 +100,21 @@ def test_names_and_subresources(kind: str, short: str, scope: str) -> None:
 def test_columns_and_selectable_fields_exist() -> None:
     for kind in CRDS:
         (version,) = crd(kind)["spec"]["versions"]
-        known = {path for path, _ in nodes(root_of(kind))}
+        field_paths = {path for path, _ in nodes(root_of(kind))}
         paths = [
-            one["jsonPath"]
-            for one in version["selectableFields"] + version["additionalPrinterColumns"]
+            field["jsonPath"]
+            for field in version["selectableFields"] + version["additionalPrinterColumns"]
         ]
         for path in paths:
-            assert path.split("[?")[0] in known | {".metadata.creationTimestamp"}, path
+            assert path.split("[?")[0] in field_paths | {".metadata.creationTimestamp"}, path
 
 
 def spec_of(kind: str, *path: str) -> dict[str, Any]:
     node = root_of(kind)["properties"]["spec"]
     for step in path:
         node = node["items"] if step == "*" else node["properties"][step]
-    found: dict[str, Any] = node
-    return found
+    spec_node: dict[str, Any] = node
+    return spec_node
 
 
 def test_words_in_the_schema_are_those_of_the_core() -> None:
@@ -161,11 +161,11 @@ def test_every_object_is_closed_and_no_word_is_unknown_to_json_schema(name: str)
 
 
 def test_editors_get_one_schema_per_kind_of_file() -> None:
-    assert [one.get("$ref") for one in schema.load("manifest")["oneOf"]] == [
+    assert [variant.get("$ref") for variant in schema.load("manifest")["oneOf"]] == [
         "clientquota.json",
         None,
     ]
-    assert [one["$ref"] for one in schema.load("kquota")["oneOf"]] == [
+    assert [variant["$ref"] for variant in schema.load("kquota")["oneOf"]] == [
         "quotaproject.json",
         "quotacluster.json",
     ]
@@ -225,8 +225,8 @@ def test_the_crd_reference_names_every_field_of_spec_and_status_and_every_rule()
     for file in CRDS.values():
         version = yaml.safe_load((ROOT / "crds" / file).read_text())["spec"]["versions"][0]
         for part in ("spec", "status"):
-            whole = closed(version["schema"]["openAPIV3Schema"]["properties"][part])
-            for path, node in nodes(whole):
+            part_schema = closed(version["schema"]["openAPIV3Schema"]["properties"][part])
+            for path, node in nodes(part_schema):
                 for field in node.get("properties", {}):
                     assert f"| `{field}` |" in page, (path, field)
         for column in version["additionalPrinterColumns"]:

@@ -18,7 +18,9 @@ def test_the_page_is_what_the_table_gives():
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.reason.value)
 def test_every_reason_has_a_row_and_a_section_with_what_to_do(row):
-    line = next(one for one in PAGE.splitlines() if one.startswith(f"| [{row.reason}]("))
+    line = next(
+        page_line for page_line in PAGE.splitlines() if page_line.startswith(f"| [{row.reason}](")
+    )
     cells = [part.strip() for part in line.strip("|").split("|")]
     assert cells[2] == row.ready
     assert ("Stalled" in cells[3], "Reconciling" in cells[3]) == (row.stalled, row.reconciling)

@@ -35,13 +35,13 @@ def new_session(*, uses_sasl: bool = False, limit: int = 100 * 1024 * 1024) -> B
 
 def sent(session: BrokerSession) -> list[tuple[KafkaApi, int, int, bytes]]:
     """API, version, correlation id and body of every request that the session wants written."""
-    found = []
+    requests = []
     for frame in FrameBuffer().feed(session.bytes_to_send()):
         header, body = frames.decode_request(bytes(frame))
         assert header.client_id == "tests"
         api = BY_KEY[header.api_key]
-        found.append((api, header.api_version, header.correlation_id, body))
-    return found
+        requests.append((api, header.api_version, header.correlation_id, body))
+    return requests
 
 
 def ready(*, now: float = 0.0, limit: int = 100 * 1024 * 1024) -> BrokerSession:

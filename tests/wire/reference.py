@@ -92,7 +92,7 @@ def decode(version: int, body: bytes) -> Answer:
     count = cursor.count(3)
     if count is None and answer.error_code == 0:
         raise ValueError("no entries and no error")
-    seen = set()
+    identities = set()
     for _ in range(count or 0):
         entity: dict[str, str | None] = {}
         parts = cursor.items(3)
@@ -110,9 +110,9 @@ def decode(version: int, body: bytes) -> Answer:
         if not parts or len(entity) != parts or len(values) != numbers:
             raise ValueError("empty or twice")
         identity = frozenset(entity.items())
-        if identity in seen:
+        if identity in identities:
             raise ValueError("entity twice")
-        seen.add(identity)
+        identities.add(identity)
         answer.entries.append((entity, values))
     cursor.tags()
     if cursor.at != len(body):
@@ -124,15 +124,15 @@ def lay_out(answer: Answer, slots: tuple[str, ...], columns: tuple[str, ...]) ->
     """The answer in the shapes of ``Described``, NaN written as text so that it equals itself."""
     entries, foreign_values, foreign = {}, {}, []
     for entity, values in answer.entries:
-        shown = {key: _shown(value) for key, value in values.items()}
+        texts = {key: _shown(value) for key, value in values.items()}
         if set(entity) <= set(slots):
             key = tuple(entity.get(slot, False) for slot in slots)
-            entries[key] = tuple(shown.get(column) for column in columns)
-            others = tuple(sorted((k, v) for k, v in shown.items() if k not in columns))
-            if others:
-                foreign_values[key] = others
+            entries[key] = tuple(texts.get(column) for column in columns)
+            foreign_items = tuple(sorted((k, v) for k, v in texts.items() if k not in columns))
+            if foreign_items:
+                foreign_values[key] = foreign_items
         else:
-            foreign.append((tuple(sorted(entity.items())), tuple(sorted(shown.items()))))
+            foreign.append((tuple(sorted(entity.items())), tuple(sorted(texts.items()))))
     return (
         answer.throttle_time_ms,
         answer.error_code,

@@ -32,14 +32,14 @@ numbers = st.one_of(
 
 @st.composite
 def parts(draw: st.DrawFn) -> tuple[Part, ...]:
-    chosen = draw(st.lists(types, min_size=1, max_size=3, unique=True))
-    return tuple((entity_type, draw(names)) for entity_type in chosen)
+    entity_types = draw(st.lists(types, min_size=1, max_size=3, unique=True))
+    return tuple((entity_type, draw(names)) for entity_type in entity_types)
 
 
 @st.composite
 def values(draw: st.DrawFn) -> tuple[Value, ...]:
-    chosen = draw(st.lists(keys, max_size=5, unique=True))
-    return tuple((key, draw(numbers)) for key in chosen)
+    value_keys = draw(st.lists(keys, max_size=5, unique=True))
+    return tuple((key, draw(numbers)) for key in value_keys)
 
 
 @st.composite

@@ -19,21 +19,21 @@ def framed(*bodies: bytes) -> bytes:
 def test_frames_come_out_whole_however_the_stream_is_cut(
     bodies: list[bytes], cuts: list[int]
 ) -> None:
-    stream, found, buffer, turn = framed(*bodies), [], FrameBuffer(), 0
+    stream, frames, buffer, turn = framed(*bodies), [], FrameBuffer(), 0
     while stream:
         size = cuts[turn % len(cuts)]
-        found += buffer.feed(stream[:size])
+        frames += buffer.feed(stream[:size])
         stream, turn = stream[size:], turn + 1
-    assert found == bodies
+    assert frames == bodies
     assert buffer.is_empty
 
 
 def test_one_byte_at_a_time_is_enough() -> None:
-    buffer, found = FrameBuffer(), []
+    buffer, frames = FrameBuffer(), []
     for octet in framed(b"hello", b"world!"):
         assert len(buffer.get_buffer()) > 0
-        found += buffer.feed(bytes((octet,)))
-    assert found == [b"hello", b"world!"]
+        frames += buffer.feed(bytes((octet,)))
+    assert frames == [b"hello", b"world!"]
 
 
 def test_a_large_frame_is_received_into_a_buffer_of_its_own() -> None:

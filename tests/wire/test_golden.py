@@ -301,7 +301,7 @@ def response_again(api: KafkaApi, version: int, body: bytes) -> bytes:
     return again
 
 
-@pytest.mark.parametrize("vector", DOUBLES, ids=lambda it: it["java_text"])
+@pytest.mark.parametrize("vector", DOUBLES, ids=lambda vector: vector["java_text"])
 def test_a_float64_has_javas_bytes(vector: dict[str, str]) -> None:
     octets = bytes.fromhex(vector["hex"])
     value = WireReader(octets, flexible=True).float64()
@@ -357,9 +357,9 @@ def test_describe_answers_have_kafkas_bytes(vector: dict[str, object]) -> None:
         written = describe_client_quotas.encode_response(
             version, entries=DESCRIBED, throttle_time_ms=3
         )
-        nan, *rest = described.entries[LONG, "app", False][2], described.throttle_time_ms
+        nan, *tail = described.entries[LONG, "app", False][2], described.throttle_time_ms
         assert nan != nan  # noqa: PLR0124 - that is what NaN is
-        assert rest == [3]
+        assert tail == [3]
         assert described.entries[False, False, None][4] == float("inf")
         assert str(described.entries["", False, False][0]) == "-0.0"
         assert described.foreign_values == {(LONG, "app", False): (("future_rate", 0.1),)}

@@ -183,11 +183,11 @@ def test_nan_and_infinities_are_decoded_as_they_are(bits: str) -> None:
 def tagged(entries: int, tags: int) -> bytes:
     """Entries with many unknown tags each, which one peer reads in quadratic time."""
     tag = b"\x63\x00" * tags
-    found = b"".join(
+    body = b"".join(
         b"\x02\x05user\x07%06d\x00" % number + b"\x02" + RATE1 + encode_varint(tags) + tag
         for number in range(entries)
     )
-    return V1 + encode_varint(entries + 1) + found + b"\x00"
+    return V1 + encode_varint(entries + 1) + body + b"\x00"
 
 
 def seconds(body: bytes) -> float:

@@ -12,7 +12,7 @@ from reconciler.wire.apis import KafkaApi
 from tests.wire.message_modules import MODULES, REQUESTS, RESPONSES, VERSIONS
 
 every_version = pytest.mark.parametrize(
-    ("api", "module", "version"), VERSIONS, ids=lambda it: getattr(it, "name", None)
+    ("api", "module", "version"), VERSIONS, ids=lambda value: getattr(value, "name", None)
 )
 
 

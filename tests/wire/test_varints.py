@@ -56,12 +56,12 @@ def test_a_length_beyond_a_varint_cannot_be_written(value: int) -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 300), st.binary(max_size=200)), max_size=5), st.binary())
 def test_tagged_fields_are_passed_over_whatever_they_hold(
-    fields: list[tuple[int, bytes]], rest: bytes
+    fields: list[tuple[int, bytes]], tail: bytes
 ) -> None:
     section = encode_varint(len(fields)) + b"".join(
         encode_varint(tag) + encode_varint(len(content)) + content for tag, content in fields
     )
-    assert skip_tags(section + rest, 0) == len(section)
+    assert skip_tags(section + tail, 0) == len(section)
     for end in range(len(section)):
         with pytest.raises(DecodeError):
             skip_tags(section[:end], 0)

@@ -100,22 +100,22 @@ async def test_an_endpoint_that_drips_over_tls_is_given_up_at_the_deadline(tmp_p
 
 
 def test_a_socket_that_was_opened_too_late_is_not_used() -> None:
-    ours, theirs = socket.socketpair()
+    client, peer = socket.socketpair()
     deadline = HttpDeadline(0.001)
-    deadline.watch(ours)  # before the time begins: a busy machine may need longer for it
-    with ours, theirs, deadline:
-        assert theirs.recv(1) == b""
+    deadline.watch(client)  # before the time begins: a busy machine may need longer for it
+    with client, peer, deadline:
+        assert peer.recv(1) == b""
         assert deadline.passed
         with pytest.raises(TimeoutError):
-            deadline.watch(ours)
+            deadline.watch(client)
 
 
 def test_a_socket_that_is_closed_already_is_left_alone() -> None:
-    ours, theirs = socket.socketpair()
-    theirs.close()
-    ours.close()
+    client, peer = socket.socketpair()
+    peer.close()
+    client.close()
     deadline = HttpDeadline(0.001)
-    deadline.watch(ours)
+    deadline.watch(client)
     with deadline:
         deadline._timer.join()
         assert deadline.passed

@@ -147,8 +147,8 @@ def test_a_certificate_of_a_strange_authority_is_final(send: Send, tmp_path: Pat
     answer = exchanged(send, fixed(), certificate=context)
     assert isinstance(answer, NoResponse)
     assert (answer.kind, answer.is_transient) == (NoResponseKind.TLS, False)
-    ours = exchanged(send, fixed(), certificate=context, tls=authority.client_context())
-    assert isinstance(ours, HttpResponse)
+    response = exchanged(send, fixed(), certificate=context, tls=authority.client_context())
+    assert isinstance(response, HttpResponse)
 
 
 def test_a_netrc_entry_for_the_host_is_not_read(

@@ -123,13 +123,13 @@ def test_no_name_leaves_the_block_of_facts():
     assert block is not None
     assert block[1].isascii()
     assert not set("<>&\u2028\u2029") & set(block[1])
-    rest = new_page.replace(block[1], "")
-    title = re.search(r"<title>(.*?)</title>", rest)
+    remainder = new_page.replace(block[1], "")
+    title = re.search(r"<title>(.*?)</title>", remainder)
     assert title is not None
-    rest = rest.replace(title[1], "")
+    remainder = remainder.replace(title[1], "")
     for name in HOSTILE[:7]:
         assert name not in new_page.replace(page_files().template, "") or name == "{{script}}"
-        assert name not in rest
+        assert name not in remainder
     assert "<" not in title[1]
     users = {row[0] for row in json.loads(block[1])["entities"]}
     assert set(HOSTILE) <= users
@@ -191,9 +191,9 @@ def test_a_page_says_that_limits_hold_per_broker_and_who_judged():
     words = facts["words"]
     assert "validated by the broker" in words[cluster["headline"]]
     assert words[cluster["verdict"]] == "broker"
-    other = facts_of(page(hostile_look()))
-    assert other["words"][other["clusters"][0]["snapshotAge"]] == "2 h"
-    assert "not by the broker" in other["words"][other["clusters"][0]["headline"]]
+    hostile_facts = facts_of(page(hostile_look()))
+    assert hostile_facts["words"][hostile_facts["clusters"][0]["snapshotAge"]] == "2 h"
+    assert "not by the broker" in hostile_facts["words"][hostile_facts["clusters"][0]["headline"]]
 
 
 def test_an_empty_plan_makes_a_page_too():

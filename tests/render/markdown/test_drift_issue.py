@@ -25,9 +25,9 @@ def report(findings=FOUND, *, now=NOW, cluster="lkc-1"):
     )
 
 
-def text(made, *, limit=65_536) -> str:
+def text(drift_report, *, limit=65_536) -> str:
     return issue_markdown(
-        made, head="<!-- x -->", limit_characters=limit, details="[run](https://x)"
+        drift_report, head="<!-- x -->", limit_characters=limit, details="[run](https://x)"
     )
 
 
@@ -82,10 +82,10 @@ def test_a_report_of_an_earlier_version_has_no_expired_overrides():
 
 
 def test_the_facts_do_not_change_with_the_time_or_the_age():
-    later = [replace(one, since=NOW) for one in FOUND]
+    later = [replace(finding, since=NOW) for finding in FOUND]
     assert report(later, now=NOW + 3600).facts == report().facts
-    other = [replace(one, live=78.0) for one in FOUND]
-    assert report(other).facts != report().facts
+    changed_findings = [replace(finding, live=78.0) for finding in FOUND]
+    assert report(changed_findings).facts != report().facts
 
 
 def test_no_name_is_a_mention_a_tag_or_markup():

@@ -9,12 +9,12 @@ from reconciler.render.markdown.fleet import PostedFleet, PostedPlan, fleet_mark
 from tests.render.previews import empty, sample
 
 
-def fleet(*names: str, made: Callable[[], Preview] = sample) -> PostedFleet:
+def fleet(*names: str, new_preview: Callable[[], Preview] = sample) -> PostedFleet:
     rows = [
         FleetRow(cluster=name, outcome=FleetOutcome.OK, changes=0, drift=0, refused=0, seconds=0.0)
         for name in names
     ]
-    plans = [PostedPlan(cluster=name, preview=made(), recorded=None) for name in names]
+    plans = [PostedPlan(cluster=name, preview=new_preview(), recorded=None) for name in names]
     return PostedFleet(rows=tuple(rows), plans=tuple(plans))
 
 
@@ -23,7 +23,7 @@ def comment(posted: PostedFleet, *, limit: int = 65_000) -> str:
 
 
 def test_clusters_without_changes_are_rows_only():
-    text = comment(fleet("eu", "us", made=empty))
+    text = comment(fleet("eu", "us", new_preview=empty))
     assert "<details>" not in text
     assert text.count("| `") == 2
 
@@ -46,7 +46,7 @@ def test_a_name_forges_neither_a_row_nor_a_tag():
 
 
 def test_a_fleet_is_quiet_only_if_all_clusters_are_well_and_nothing_changes():
-    assert fleet("eu", made=empty).is_quiet
-    assert not fleet("eu", made=sample).is_quiet
+    assert fleet("eu", new_preview=empty).is_quiet
+    assert not fleet("eu", new_preview=sample).is_quiet
     row = FleetRow(cluster="lost", outcome=FleetOutcome.UNREACHABLE, seconds=0.0)
     assert not PostedFleet(rows=(row,), plans=()).is_quiet

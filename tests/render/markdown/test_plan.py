@@ -220,14 +220,14 @@ def test_quotas_of_others_are_counted_and_never_listed():
 
 def test_removals_of_an_exclusive_cluster_are_counted_and_never_listed():
     plan = ready()
-    theirs = tuple(
+    removals = tuple(
         QuotaChange(
             entity=stranger(number).entity, key=RATE, before=5.0, after=None, cause=Cause.UNMANAGED
         )
         for number in range(3)
     )
     text = plan_markdown(
-        replace(plan, plan=replace(plan.plan, changes=(*plan.plan.changes, *theirs)))
+        replace(plan, plan=replace(plan.plan, changes=(*plan.plan.changes, *removals)))
     )
     assert "stranger" not in text
     assert "- Removes 3 limits that no document declares, because the cluster is exclusive." in text
@@ -339,8 +339,8 @@ def test_no_name_is_a_mention_a_tag_or_markup():
     odd = CommentContext(title="@all <b> #12 !3")
     text = plan_markdown(sample(), context=odd) + outcome_markdown(result(), context=odd)
     outside = re.sub(r"<code>.*?</code>", "", re.sub(r"`[^`\n]*`", "", text))
-    seen = html.unescape(re.sub(r"(?m)^### ", "", outside))
-    assert not re.search(r"[@#!~$]\w", seen)
+    visible_text = html.unescape(re.sub(r"(?m)^### ", "", outside))
+    assert not re.search(r"[@#!~$]\w", visible_text)
     assert "\u202e" not in text
     assert "://" not in outside
     assert "<b>" not in outside

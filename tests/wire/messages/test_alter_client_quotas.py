@@ -42,8 +42,8 @@ def test_entries_may_be_cut_into_requests_anywhere(
     for entry, alteration in zip(entries, requested_alterations, strict=True):
         body = alter_client_quotas.join_entries(version, [entry], validate_only=False)
         assert alter_client_quotas.decode_request(version, body).alterations == (alteration,)
-    whole = alter_client_quotas.join_entries(version, entries, validate_only=True)
-    assert whole == alter_client_quotas.encode_request(
+    request = alter_client_quotas.join_entries(version, entries, validate_only=True)
+    assert request == alter_client_quotas.encode_request(
         version, requested_alterations, validate_only=True
     )
 

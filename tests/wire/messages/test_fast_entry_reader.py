@@ -80,8 +80,8 @@ def test_usual_entries_are_ordinary() -> None:
     ],
 )
 def test_what_the_layout_does_not_know_is_handed_back(entry: Entry) -> None:
-    known = user("known", (PRODUCER, 1.0))
-    gathering, handed = read([known, entry, user("other", (PRODUCER, 2.0))])
+    plain = user("known", (PRODUCER, 1.0))
+    gathering, handed = read([plain, entry, user("other", (PRODUCER, 2.0))])
     assert (len(gathering), handed) == (3, 1)
 
 

@@ -33,9 +33,9 @@ def client(
 
 
 def work(stepper: ScramClient, challenge: bytes) -> bytes:
-    found = stepper.receive(challenge)
-    assert isinstance(found, DeferredStep)
-    return found.run()
+    step = stepper.receive(challenge)
+    assert isinstance(step, DeferredStep)
+    return step.run()
 
 
 def test_the_exchange_of_rfc_7677() -> None:
