@@ -57,8 +57,8 @@ def seat(user: str, client: str) -> Seat:
         (False, client),
         (False, None),
     ]
-    found = [slot for slot in slots if client or slot[1] is False]
-    return tuple(Entity((one[0], one[1], ABSENT)) for one in found)
+    closest_first = [slot for slot in slots if client or slot[1] is False]
+    return tuple(Entity((slot[0], slot[1], ABSENT)) for slot in closest_first)
 
 
 SEATS: Mapping[str, Seat] = {
@@ -80,7 +80,9 @@ Values = dict[tuple[Entity, Key], float]
 def limits_of_all(values: Values, keys: frozenset[Key]) -> dict[tuple[str, Key], float | None]:
     """The limit of every client for each of these keys."""
     return {
-        (who, key): next((values[one, key] for one in around if (one, key) in values), None)
+        (who, key): next(
+            (values[subject, key] for subject in around if (subject, key) in values), None
+        )
         for who, around in SEATS.items()
         for key in keys
     }
@@ -162,7 +164,7 @@ def drive(
     schedule: Callable[[Sequence[QuotaChange]], SendSchedule] = SendSchedule,
 ) -> tuple[Log, Results]:
     """Sends a plan as the use case does: make visible, hold, send chunk by chunk, settle."""
-    log = Log([{(one, key): value for one, key, value in before.pairs()}], chances)
+    log = Log([{(subject, key): value for subject, key, value in before.pairs()}], chances)
     results: dict[tuple[bool, Entity], Result] = {}
     plan = schedule(changes)
     for batch in plan.batches:
@@ -175,7 +177,7 @@ def drive(
                     waits_for=entities[alteration.entity]
                 )
                 plan.settle(alteration, results[batch.removes, alteration.entity])
-        for chunk in chunks([one for one in batch.alterations if one.entity not in entities]):
+        for chunk in chunks([item for item in batch.alterations if item.entity not in entities]):
             for alteration in chunk:
                 results[batch.removes, alteration.entity] = log.send(alteration)
                 plan.settle(alteration, results[batch.removes, alteration.entity])
@@ -188,7 +190,7 @@ def breaches(changes: Sequence[QuotaChange], log: Log) -> list[tuple[str, Key, f
 
     "After" is asked twice: what the whole plan means, and what the operations that happened amount to.
     """
-    keys = frozenset(one.key for one in changes)
+    keys = frozenset(item.key for item in changes)
     old, reached = limits_of_all(log.states[0], keys), limits_of_all(log.states[-1], keys)
     target = dict(log.states[0])
     for change in changes:
@@ -196,12 +198,13 @@ def breaches(changes: Sequence[QuotaChange], log: Log) -> list[tuple[str, Key, f
             _ = target.pop((change.entity, change.key), None)
         else:
             target[change.entity, change.key] = change.after
-    meant = limits_of_all(target, keys)
+    planned_limits = limits_of_all(target, keys)
     return [
         (*client, value)
         for state in log.states
         for client, value in limits_of_all(state, keys).items()
-        if value not in {old[client], meant[client]} or value not in {old[client], reached[client]}
+        if value not in {old[client], planned_limits[client]}
+        or value not in {old[client], reached[client]}
     ]
 
 
@@ -212,11 +215,15 @@ def changes_between(before: QuotaState, after: QuotaState) -> tuple[QuotaChange,
     """The changes that lead from one state to the other, and no more."""
     return tuple(
         QuotaChange(
-            entity=one, key=key, before=was, after=will, cause=Cause.SPEC if will else Cause.PRUNE
+            entity=subject,
+            key=key,
+            before=was,
+            after=will,
+            cause=Cause.SPEC if will else Cause.PRUNE,
         )
-        for one in sorted(before.limits.keys() | after.limits.keys(), key=repr)
+        for subject in sorted(before.limits.keys() | after.limits.keys(), key=repr)
         for key in COLUMNS
-        if (was := before.value(one, key)) != (will := after.value(one, key))
+        if (was := before.value(subject, key)) != (will := after.value(subject, key))
     )
 
 
@@ -224,8 +231,8 @@ def changes_between(before: QuotaState, after: QuotaState) -> tuple[QuotaChange,
 def limits_for(draw: st.DrawFn, subject: Entity) -> Limits:
     """One or two keys that the entity can carry."""
     keys = [key for key in COLUMNS if RULES[key].on_ip == (subject[2] is not ABSENT)][:2]
-    chosen = draw(st.lists(st.sampled_from(keys), unique=True, min_size=1))
-    return limits_of({key: draw(st.sampled_from([1.0, 2.0, 3.0])) for key in chosen})
+    limit_keys = draw(st.lists(st.sampled_from(keys), unique=True, min_size=1))
+    return limits_of({key: draw(st.sampled_from([1.0, 2.0, 3.0])) for key in limit_keys})
 
 
 @st.composite

@@ -29,9 +29,9 @@ class Sides:
 
 def target_of(world: World) -> QuotaState:
     """The state after a perfect apply."""
-    known = {*world.desired.limits, *world.owned.records, *world.live.limits}
+    subjects = {*world.desired.limits, *world.owned.records, *world.live.limits}
     return world.live.with_values(
-        (subject, key, target(world, subject, key)) for subject in known for key in COLUMNS
+        (subject, key, target(world, subject, key)) for subject in subjects for key in COLUMNS
     )
 
 
@@ -93,9 +93,13 @@ def may_remove(world: World, policy: Policy, subject: Entity, sides: Sides) -> b
     if policy is Policy.CREATE_ONLY or not (rules.force or sides.same(sides.last, sides.live)):
         return False
     assert sides.owner is not None
-    asked = sides.owner.deletion_policy
+    deletion_policy = sides.owner.deletion_policy
     key_left = sides.owner.document in world.desired.documents
-    return key_left or asked is DeletionPolicy.DELETE or (asked is None and policy is Policy.SYNC)
+    return (
+        key_left
+        or deletion_policy is DeletionPolicy.DELETE
+        or (deletion_policy is None and policy is Policy.SYNC)
+    )
 
 
 def may_match_same(first: Entity, second: Entity) -> bool:

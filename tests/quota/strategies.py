@@ -113,15 +113,19 @@ pairs = st.sampled_from([(subject, key) for subject in FEW for key in keys_of(su
 @st.composite
 def inventories(draw: st.DrawFn, *, overrides: bool = True) -> OwnershipRecords:
     """Records, orphans, intents and overrides, as a row of runs with crashes may leave them."""
-    mine = draw(st.lists(pairs, unique=True, max_size=8))
+    owned_pairs = draw(st.lists(pairs, unique=True, max_size=8))
     changes: list[object] = [
-        Recorded(entity=one, key=key, value=draw(whole_numbers), owner=draw(owners))
-        for one, key in mine
+        Recorded(entity=subject, key=key, value=draw(whole_numbers), owner=draw(owners))
+        for subject, key in owned_pairs
     ]
-    changes += [Orphaned(entity=one, key=key) for one, key in mine if draw(st.integers(0, 4)) == 0]
+    changes += [
+        Orphaned(entity=subject, key=key)
+        for subject, key in owned_pairs
+        if draw(st.integers(0, 4)) == 0
+    ]
     changes += [
         IntentStarted(
-            entity=one,
+            entity=subject,
             key=key,
             intent=Intent(
                 value=draw(st.none() | whole_numbers),
@@ -129,12 +133,12 @@ def inventories(draw: st.DrawFn, *, overrides: bool = True) -> OwnershipRecords:
                 at=draw(st.sampled_from([1.0, NOW - 1])),
             ),
         )
-        for one, key in draw(st.lists(pairs, unique=True, max_size=2))
+        for subject, key in draw(st.lists(pairs, unique=True, max_size=2))
     ]
     if overrides:
         changes += [
-            OverrideSet(override=draw(overrides_of(one, key)))
-            for one, key in draw(st.lists(pairs, unique=True, max_size=2))
+            OverrideSet(override=draw(overrides_of(subject, key)))
+            for subject, key in draw(st.lists(pairs, unique=True, max_size=2))
         ]
     return OwnershipRecords(cluster_id="c").with_changes(changes)
 

@@ -32,7 +32,7 @@ def drifted(
     subject: Entity = ALICE,
     key: Key = RATE,
     document: str = "team/alice",
-    **other,
+    **more,
 ) -> Finding:
     fields = {
         "entity": subject,
@@ -45,10 +45,10 @@ def drifted(
         "claim": claim(value, document),
         "owner": Owner(document=document),
     }
-    return Finding(**(fields | other))
+    return Finding(**(fields | more))
 
 
-def correction(live: float | None = 7.0, *, value: float = 100.0, **other) -> QuotaChange:
+def correction(live: float | None = 7.0, *, value: float = 100.0, **more) -> QuotaChange:
     fields = {
         "entity": ALICE,
         "key": RATE,
@@ -59,30 +59,32 @@ def correction(live: float | None = 7.0, *, value: float = 100.0, **other) -> Qu
         "owner": Owner(document="team/alice"),
         "applied": value,
     }
-    return QuotaChange(**(fields | other))
+    return QuotaChange(**(fields | more))
 
 
-def plan(*found: Finding | QuotaChange) -> Plan:
+def plan(*items: Finding | QuotaChange) -> Plan:
     return Plan(
         cluster_id="c",
-        findings=tuple(one for one in found if isinstance(one, Finding)),
-        changes=tuple(one for one in found if isinstance(one, QuotaChange)),
+        findings=tuple(item for item in items if isinstance(item, Finding)),
+        changes=tuple(item for item in items if isinstance(item, QuotaChange)),
     )
 
 
-def corrected(vigil: DriftTracker, live: float | None, now: float, **other) -> DriftTracker:
+def corrected(vigil: DriftTracker, live: float | None, now: float, **more) -> DriftTracker:
     """A look that finds drift and corrects it, and one that finds it corrected."""
-    after = vigil.after(plan(correction(live, **other)), corrected={(ALICE, RATE)}, now=now)
+    after = vigil.after(plan(correction(live, **more)), corrected={(ALICE, RATE)}, now=now)
     return after.after(plan(), now=now)
 
 
 def test_drift_is_confirmed_after_so_many_looks_in_a_row():
     vigil = DriftTracker(confirm_after=3)
-    told = []
+    observations = []
     for look in range(4):
         vigil = vigil.after(plan(drifted()), now=NOW + look)
-        told.append((vigil.observations[0].observation_count, vigil.observations[0].confirmed))
-    assert told == [(1, False), (2, False), (3, True), (4, True)]
+        observations.append(
+            (vigil.observations[0].observation_count, vigil.observations[0].confirmed)
+        )
+    assert observations == [(1, False), (2, False), (3, True), (4, True)]
 
 
 def test_a_look_without_it_begins_anew():
@@ -133,13 +135,13 @@ def test_a_changed_document_begins_anew():
 
 
 def test_sightings_stand_in_the_order_of_a_plan():
-    found = [
+    findings = [
         drifted(subject=BOB),
         drifted(key=SHARE),
         drifted(subject=entity(user="alice", client_id="shop")),
         drifted(),
     ]
-    vigil = DriftTracker().after(plan(*found), now=NOW)
+    vigil = DriftTracker().after(plan(*findings), now=NOW)
     assert [(observation.entity, observation.key) for observation in vigil.observations] == [
         (entity(user="alice", client_id="shop"), RATE),
         (ALICE, RATE),
@@ -272,18 +274,18 @@ def test_a_pair_is_never_corrected_unconfirmed_nor_too_often(
     vigil = DriftTracker(confirm_after=confirm_after, window=window, max_corrections=most)
     now, value, in_a_row = NOW, 100.0, 0
     times: list[float] = []
-    for found, passed in looks:
+    for look, passed in looks:
         now += passed
-        if found == "new value":
+        if look == "new value":
             value, in_a_row, times = value + 1.0, 0, []
             vigil = vigil.after(plan(), now=now)
             continue
-        if found == "in sync":
+        if look == "in sync":
             in_a_row, vigil = 0, vigil.after(plan(), now=now)
             assert vigil.observations == ()
             continue
         in_a_row += 1
-        change = correction(found, value=value)
+        change = correction(look, value=value)
         sent = vigil.corrects(change, now)
         if sent:
             times.append(now)
@@ -302,13 +304,13 @@ def test_a_pair_is_never_corrected_unconfirmed_nor_too_often(
 @given(LOOKS, st.integers(1, 4))
 def test_a_restart_forgets_looks_but_not_since_when(looks: list, confirm_after: int):
     recorded: dict = {}
-    for index, (found, _) in enumerate(looks):
+    for index, (look, _) in enumerate(looks):
         now = NOW + index
         vigil = DriftTracker(confirm_after=confirm_after)  # a process that lives for one look
-        if found in ("in sync", "new value"):
+        if look in ("in sync", "new value"):
             recorded.clear()
             continue
-        vigil = vigil.after(plan(drifted(found)), now=now, first_seen=recorded)
+        vigil = vigil.after(plan(drifted(look)), now=now, first_seen=recorded)
         recorded.setdefault((ALICE, RATE), now)
         assert vigil.observations[0].since == recorded[ALICE, RATE]
         assert vigil.observations[0].observation_count == 1

@@ -31,8 +31,8 @@ SLOTS = (ABSENT, DEFAULT, "<default>", "", "a")
 def test_the_default_the_literal_name_and_the_empty_name_are_three_entities():
     three = [entity(user=DEFAULT), entity(user="<default>"), entity(user="")]
     assert len(set(three)) == 3
-    assert [kinds(one)[0] for one in three] == ["default", "named", "named"]
-    assert [parts(one) for one in three] == [
+    assert [kinds(subject)[0] for subject in three] == ["default", "named", "named"]
+    assert [parts(subject) for subject in three] == [
         (("user", None),),
         (("user", "<default>"),),
         (("user", ""),),
@@ -79,7 +79,7 @@ def test_levels_run_from_the_closest_to_the_widest():
         entity(ip="10.0.0.1"),
         entity(ip=DEFAULT),
     ]
-    assert [level(one) for one in closest_first] == list(range(1, 11)) == list(LEVEL_NAMES)
+    assert [level(subject) for subject in closest_first] == list(range(1, 11)) == list(LEVEL_NAMES)
     with pytest.raises(KeyError):
         level(Entity((ABSENT, ABSENT, ABSENT)))
 
@@ -104,21 +104,25 @@ def test_parts_that_make_no_entity_are_refused(named, words):
 
 
 def test_the_order_is_total_and_by_level_first():
-    keys = [sort_key(one) for one in ENTITIES]
+    keys = [sort_key(subject) for subject in ENTITIES]
     assert len(set(keys)) == len(ENTITIES)
     ordered = sorted(ENTITIES, key=sort_key)
-    assert [level(one) for one in ordered] == sorted(level(one) for one in ENTITIES)
+    assert [level(subject) for subject in ordered] == sorted(level(subject) for subject in ENTITIES)
 
 
 NAMES = ("alice", "<default>", "", "app", "x", "stranger", "10.0.0.1", "10.0.0.2")
 
 
 @given(entities, st.data())
-def test_two_entities_may_match_the_same_client_exactly_if_some_client_falls_under_both(one, data):
-    other = data.draw(entities)
+def test_two_entities_may_match_the_same_client_exactly_if_some_client_falls_under_both(
+    first, data
+):
+    second = data.draw(entities)
     # An empty user does not occur, and clients without a client-id are among those of any other.
     clients = [frozenset(candidates(u or "?", c or "?")) for u in NAMES for c in NAMES]
     clients += [frozenset(ip_candidates(ip)) for ip in NAMES]
-    one, other = (Entity(tuple("?" if slot == "" else slot for slot in e)) for e in (one, other))
-    met = any({one, other} <= client for client in clients)
-    assert may_match_same(one, other) == may_match_same(other, one) == met
+    first, second = (
+        Entity(tuple("?" if slot == "" else slot for slot in e)) for e in (first, second)
+    )
+    met = any({first, second} <= client for client in clients)
+    assert may_match_same(first, second) == may_match_same(second, first) == met

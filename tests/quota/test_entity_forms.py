@@ -28,8 +28,10 @@ def test_an_entity_reads_back_from_its_text(subject):
 
 
 @given(ENTITIES, ENTITIES)
-def test_two_entities_never_look_the_same(one, other):
-    assert (entity_forms.entity_text(one) == entity_forms.entity_text(other)) == (one == other)
+def test_two_entities_never_look_the_same(first, second):
+    assert (entity_forms.entity_text(first) == entity_forms.entity_text(second)) == (
+        first == second
+    )
 
 
 def test_default_the_literal_name_and_the_empty_name_differ():

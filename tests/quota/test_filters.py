@@ -32,7 +32,7 @@ def wanting(*, strict: bool = False, **types: object) -> Filter:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "listed"),
+    ("quota_filter", "expected"),
     [
         pytest.param(ALL, SEVEN, id="open without components: everything"),
         pytest.param(wanting(strict=True), (), id="strict without components: nothing"),
@@ -53,22 +53,22 @@ def wanting(*, strict: bool = False, **types: object) -> Filter:
         pytest.param(wanting(user=""), (), id="the empty name is a name"),
     ],
 )
-def test_a_filter_lists(wanted, listed):
-    assert tuple(one for one in SEVEN if wanted.matches(one)) == listed
+def test_a_filter_lists(quota_filter, expected):
+    assert tuple(subject for subject in SEVEN if quota_filter.matches(subject)) == expected
 
 
 @given(st.sampled_from(ENTITIES))
 def test_the_exact_filter_of_an_entity_lists_it_alone(subject):
-    assert [one for one in ENTITIES if exactly(subject).matches(one)] == [subject]
+    assert [candidate for candidate in ENTITIES if exactly(subject).matches(candidate)] == [subject]
 
 
 def test_components_are_combined_with_and():
     names = (ANY, DEFAULT, "alice", "app")
     for user, client in itertools.product(names, repeat=2):
         both = wanting(user=user, client_id=client)
-        one, other = wanting(user=user), wanting(client_id=client)
+        first, second = wanting(user=user), wanting(client_id=client)
         for subject in ENTITIES:
-            assert both.matches(subject) == (one.matches(subject) and other.matches(subject))
+            assert both.matches(subject) == (first.matches(subject) and second.matches(subject))
 
 
 def test_a_strict_filter_lists_what_the_open_one_does_less_entities_with_more_types():

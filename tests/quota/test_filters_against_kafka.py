@@ -13,7 +13,7 @@ from tests.servers.oracle.rules import RulesOracle
 pytestmark = pytest.mark.integration
 
 # An image never holds empty names: the controller refuses them.
-LIVE = [one for one in ENTITIES if "" not in one]
+LIVE = [subject for subject in ENTITIES if "" not in subject]
 MATCHES: dict[str, tuple[Match, ...]] = {
     "user": (ANY, DEFAULT, "alice", "<default>", "nobody"),
     "client-id": (ANY, DEFAULT, "app", "<default>", "nobody"),
@@ -25,7 +25,7 @@ MATCHES: dict[str, tuple[Match, ...]] = {
 def oracle(request: pytest.FixtureRequest) -> Iterator[RulesOracle]:
     with RulesOracle(request.param) as running:
         key = {False: "request_percentage", True: "connection_creation_rate"}
-        running.load({raw(one): {key[one[2] is not False]: 1.0} for one in LIVE})
+        running.load({raw(subject): {key[subject[2] is not False]: 1.0} for subject in LIVE})
         yield running
 
 
@@ -60,15 +60,15 @@ def components(expected_filter: Filter) -> list[tuple[str, int, str | None]]:
 
 def test_every_filter_lists_what_kafka_lists(oracle):
     assert set(MATCHES) == set(ENTITY_TYPES)
-    listed = 0
+    match_count = 0
     for expected_filter in filters():
         answer = oracle.describe(components(expected_filter), strict=expected_filter.strict)
         assert answer.code == 0
-        assert {raw(one) for one in LIVE if expected_filter.matches(one)} == set(answer.quotas), (
-            expected_filter
-        )
-        listed += len(answer.quotas)
-    assert listed > len(LIVE)
+        assert {raw(subject) for subject in LIVE if expected_filter.matches(subject)} == set(
+            answer.quotas
+        ), expected_filter
+        match_count += len(answer.quotas)
+    assert match_count > len(LIVE)
 
 
 def test_the_literal_name_is_loaded_beside_the_default(oracle):

@@ -30,9 +30,9 @@ def document(subject=entity(user="pay-app"), *, name="payments/one", rate=1e6, *
 
 
 def test_without_tenants_everything_is_granted_as_it_is():
-    one = document(suspended=True, deletion_policy=DeletionPolicy.DELETE)
-    verdict = judge(one, [])
-    assert (verdict.granted, verdict.declaration, verdict.messages) == (True, one, ())
+    declaration = document(suspended=True, deletion_policy=DeletionPolicy.DELETE)
+    verdict = judge(declaration, [])
+    assert (verdict.granted, verdict.declaration, verdict.messages) == (True, declaration, ())
 
 
 def test_a_covered_declaration_is_granted_with_the_priority_of_its_grant():
@@ -41,7 +41,7 @@ def test_a_covered_declaration_is_granted_with_the_priority_of_its_grant():
 
 
 @pytest.mark.parametrize(
-    "one",
+    "declaration",
     [
         document(name="other/one"),
         document(name="payments-2/one"),
@@ -51,11 +51,11 @@ def test_a_covered_declaration_is_granted_with_the_priority_of_its_grant():
         document(entity(ip="10.0.0.1")),
     ],
 )
-def test_what_no_grant_covers_is_refused_without_naming_anybody_else(one):
+def test_what_no_grant_covers_is_refused_without_naming_anybody_else(declaration):
     other_grant = TenantGrant(namespaces=frozenset({"secret"}), entities=(EVERYTHING,))
-    verdict = judge(one, [TENANT, other_grant])
+    verdict = judge(declaration, [TENANT, other_grant])
     assert not verdict.granted
-    assert verdict.declaration == one
+    assert verdict.declaration == declaration
     (message,) = verdict.messages
     assert "has no grant" in message
     assert "secret" not in message
@@ -91,8 +91,8 @@ def test_the_grant_with_the_smallest_priority_decides():
 
 
 def test_delete_and_suspend_count_only_where_they_are_granted():
-    one = document(suspended=True, deletion_policy=DeletionPolicy.DELETE)
-    plain = judge(one, [TENANT])
+    declaration = document(suspended=True, deletion_policy=DeletionPolicy.DELETE)
+    plain = judge(declaration, [TENANT])
     assert plain.granted
     assert (plain.declaration.deletion_policy, plain.declaration.suspended) == (
         DeletionPolicy.RETAIN,
@@ -103,8 +103,8 @@ def test_delete_and_suspend_count_only_where_they_are_granted():
         "suspend is not granted and is ignored",
     )
     free = replace(TENANT, allow=frozenset(Permission))
-    assert judge(one, [free]).declaration == one
-    assert judge(one, [free]).messages == ()
+    assert judge(declaration, [free]).declaration == declaration
+    assert judge(declaration, [free]).messages == ()
 
 
 def test_an_unset_deletion_policy_does_not_become_delete_under_sync_without_a_grant():

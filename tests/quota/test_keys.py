@@ -131,18 +131,18 @@ def test_a_value_is_the_same_as_itself(key, value):
 
 
 @given(st.sampled_from(WHOLE), st.integers(1, 10**6), st.floats(-2e-6, 2e-6))
-def test_an_integral_value_within_epsilon_of_a_whole_number_is_that_number(key, whole, off):
-    value = whole + off
-    near = abs(value - whole) <= EPSILON
-    assert same_value(key, float(whole), value) == same_value(key, value, float(whole)) == near
-    assert whole_if_near(value) == (whole if near else value)
+def test_an_integral_value_within_epsilon_of_a_whole_number_is_that_number(key, number, off):
+    value = number + off
+    near = abs(value - number) <= EPSILON
+    assert same_value(key, float(number), value) == same_value(key, value, float(number)) == near
+    assert whole_if_near(value) == (number if near else value)
 
 
 @given(st.sampled_from(Key), st.lists(values, min_size=3, max_size=3))
 def test_being_the_same_carries_over(key, three):
-    one, two, other = three
-    if same_value(key, one, two) and same_value(key, two, other):
-        assert same_value(key, one, other)
+    first, second, third = three
+    if same_value(key, first, second) and same_value(key, second, third):
+        assert same_value(key, first, third)
 
 
 def test_other_keys_are_compared_exactly():

@@ -41,7 +41,7 @@ def test_nothing_is_held_and_the_target_is_reached_where_all_goes_well(plan):
     before, after = plan
     log, results = drive(before, changes_between(before, after))
     assert {type(result) for result in results.values()} <= {Applied}
-    assert log.states[-1] == {(one, key): value for one, key, value in after.pairs()}
+    assert log.states[-1] == {(subject, key): value for subject, key, value in after.pairs()}
 
 
 @given(PLANS, CHANCES)
@@ -63,7 +63,7 @@ def test_the_next_run_reaches_the_target_lawfully_from_wherever_the_first_one_st
     )
     remaining_changes = changes_between(stopped, after)
     again, _ = drive(stopped, remaining_changes)
-    assert again.states[-1] == {(one, key): value for one, key, value in after.pairs()}
+    assert again.states[-1] == {(subject, key): value for subject, key, value in after.pairs()}
     assert breaches(remaining_changes, again) == []
 
 
@@ -76,7 +76,7 @@ EVERY_USER = entity(user=DEFAULT)
 
 def having(values: Mapping[Entity, float]) -> QuotaState:
     return QuotaState(
-        limits={one: (value, None, None, None, None) for one, value in values.items()}
+        limits={subject: (value, None, None, None, None) for subject, value in values.items()}
     )
 
 
@@ -93,12 +93,14 @@ def in_order(turn: Callable[[SendBatch], tuple[bool, int]]) -> Callable[..., tup
 @pytest.mark.parametrize(
     ("turn", "plan"),
     [
-        pytest.param(lambda one: (not one.removes, one.level), NEW_USER_RULE, id="removals first"),
         pytest.param(
-            lambda one: (one.removes, -one.level), CLOSER_AND_CLOSER, id="widest set first"
+            lambda batch: (not batch.removes, batch.level), NEW_USER_RULE, id="removals first"
         ),
         pytest.param(
-            lambda one: (one.removes, one.level), WIDER_AND_WIDER, id="closest removal first"
+            lambda batch: (batch.removes, -batch.level), CLOSER_AND_CLOSER, id="widest set first"
+        ),
+        pytest.param(
+            lambda batch: (batch.removes, batch.level), WIDER_AND_WIDER, id="closest removal first"
         ),
     ],
 )
@@ -180,10 +182,10 @@ def test_the_two_passes_of_all_ten_levels():
     everything += [entity(ip="10.0.0.1"), entity(ip=DEFAULT)]
     full = QuotaState(
         limits={
-            one: (1.0, None, None, None, None)
-            if one[2] is ABSENT
+            subject: (1.0, None, None, None, None)
+            if subject[2] is ABSENT
             else (None, None, None, None, 1.0)
-            for one in everything
+            for subject in everything
         }
     )
     empty = QuotaState()

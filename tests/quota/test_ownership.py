@@ -145,8 +145,8 @@ def test_recording_a_pair_is_seen_there_and_nowhere_else(owned, pair, value, own
     record = changed.records[subject]
     assert record.applied[COLUMNS.index(key)] == value
     assert record.owners[COLUMNS.index(key)] == owner
-    others = {s: r for s, r in changed.records.items() if s != subject}
-    assert others == {s: r for s, r in owned.records.items() if s != subject}
+    other_records = {s: r for s, r in changed.records.items() if s != subject}
+    assert other_records == {s: r for s, r in owned.records.items() if s != subject}
     back = changed.with_changes([RecordDropped(entity=subject, key=key)])
     assert back.records == owned.with_changes([RecordDropped(entity=subject, key=key)]).records
 
@@ -169,12 +169,12 @@ def test_changes_may_come_one_by_one_or_together(owned, changes):
 
 
 def test_a_record_lists_its_pairs_with_their_owners():
-    one, other = Owner(document="team/a"), Owner(document="team/b")
-    record = NO_RECORD.with_pair(Key.REQUEST_PERCENTAGE, 50.0, other)
-    record = record.with_pair(Key.PRODUCER_BYTE_RATE, 1024.0, one)
+    first, second = Owner(document="team/a"), Owner(document="team/b")
+    record = NO_RECORD.with_pair(Key.REQUEST_PERCENTAGE, 50.0, second)
+    record = record.with_pair(Key.PRODUCER_BYTE_RATE, 1024.0, first)
     assert list(record.pairs()) == [
-        (Key.PRODUCER_BYTE_RATE, one),
-        (Key.REQUEST_PERCENTAGE, other),
+        (Key.PRODUCER_BYTE_RATE, first),
+        (Key.REQUEST_PERCENTAGE, second),
     ]
 
 
@@ -188,12 +188,12 @@ def test_the_records_of_some_entities_and_of_the_others_are_all_records(owned, d
         },
         key=sort_key,
     )
-    chosen = {subject for subject in subjects if data.draw(st.booleans())}
-    part, rest = owned.part(chosen), owned.part({*subjects} - chosen)
-    assert {**part.records, **rest.records} == {**owned.records}
-    assert {**part.intents, **rest.intents} == {**owned.intents}
-    assert {**part.drift_since, **rest.drift_since} == {**owned.drift_since}
-    assert part.orphaned | rest.orphaned == owned.orphaned
-    assert {**part.overrides, **rest.overrides} == {**owned.overrides}
-    assert not {*part.records} & {*rest.records}
+    selection = {subject for subject in subjects if data.draw(st.booleans())}
+    part, remainder = owned.part(selection), owned.part({*subjects} - selection)
+    assert {**part.records, **remainder.records} == {**owned.records}
+    assert {**part.intents, **remainder.intents} == {**owned.intents}
+    assert {**part.drift_since, **remainder.drift_since} == {**owned.drift_since}
+    assert part.orphaned | remainder.orphaned == owned.orphaned
+    assert {**part.overrides, **remainder.overrides} == {**owned.overrides}
+    assert not {*part.records} & {*remainder.records}
     assert part.cluster_id == owned.cluster_id

@@ -22,11 +22,11 @@ ALICE = NamePattern(exact="alice")
 
 
 def covered(pattern: EntityPattern) -> set[EntityForm]:
-    return {form(one) for one in ENTITIES if pattern.matches(one)}
+    return {form(subject) for subject in ENTITIES if pattern.matches(subject)}
 
 
 def test_every_form_is_the_form_of_some_entity():
-    assert {form(one) for one in ENTITIES} == set(EntityForm) == set(FORMS.values())
+    assert {form(subject) for subject in ENTITIES} == set(EntityForm) == set(FORMS.values())
 
 
 def test_a_name_pattern_is_exact_or_a_prefix():

@@ -558,8 +558,8 @@ def test_a_new_override_of_what_nobody_owns_is_owned_by_the_override_alone():
 
 def test_a_rollback_ends_when_its_document_changes():
     owned = owns(applied(5.0), override(5.0, declared=50.0, ends_with_document=True))
-    held = plan(wants(50.0), live=5.0, owned=owned)
-    assert only_finding(held).cause is Cause.OVERRIDE
+    rollback_plan = plan(wants(50.0), live=5.0, owned=owned)
+    assert only_finding(rollback_plan).cause is Cause.OVERRIDE
     changed = plan(wants(20.0), live=5.0, owned=owned)
     assert (only_change(changed).cause, only_change(changed).after) == (
         Cause.OVERRIDE_EXPIRED,
@@ -580,16 +580,16 @@ def test_a_rollback_whose_document_is_deleted_leaves_the_value_it_went_back_to()
 
 
 def test_another_spelling_of_an_address_that_is_to_be_set_is_a_twin():
-    mine, other = entity(ip="::1"), entity(ip="0:0:0:0:0:0:0:1")
+    address, alias = entity(ip="::1"), entity(ip="0:0:0:0:0:0:0:1")
     rate = limits_of({Key.CONNECTION_CREATION_RATE: 5.0})
-    desired = merge([Declaration(document="team/one", entity=mine, limits=rate)])
-    live = QuotaState(limits={other: rate, entity(ip=DEFAULT): rate})
+    desired = merge([Declaration(document="team/one", entity=address, limits=rate)])
+    live = QuotaState(limits={alias: rate, entity(ip=DEFAULT): rate})
     new_plan = compare(desired=desired, owned=owns(), live=live, rules=Rules())
-    assert [(twin.entity, twin.live) for twin in new_plan.ip_aliases] == [(mine, other)]
+    assert [(twin.entity, twin.live) for twin in new_plan.ip_aliases] == [(address, alias)]
     settled = compare(
         desired=desired,
         owned=owns(),
-        live=QuotaState(limits={mine: rate, other: rate}),
+        live=QuotaState(limits={address: rate, alias: rate}),
         rules=Rules(),
     )
     assert settled.ip_aliases == settled.shadowing_ip_aliases != ()
@@ -597,24 +597,26 @@ def test_another_spelling_of_an_address_that_is_to_be_set_is_a_twin():
 
 
 def test_a_twin_of_a_declared_address_is_seen_in_every_plan_and_never_removed_alone():
-    mine, other = entity(ip="::1"), entity(ip="0:0:0:0:0:0:0:1")
+    address, alias = entity(ip="::1"), entity(ip="0:0:0:0:0:0:0:1")
     rate = limits_of({Key.CONNECTION_CREATION_RATE: 5.0})
-    desired = merge([Declaration(document="team/one", entity=mine, limits=rate)])
-    live = QuotaState(limits={mine: rate, other: limits_of({Key.CONNECTION_CREATION_RATE: 100.0})})
+    desired = merge([Declaration(document="team/one", entity=address, limits=rate)])
+    live = QuotaState(
+        limits={address: rate, alias: limits_of({Key.CONNECTION_CREATION_RATE: 100.0})}
+    )
     new_plan = compare(desired=desired, owned=owns(), live=live, rules=EXCLUSIVE)
-    assert [change.entity for change in new_plan.changes] == [other]
+    assert [change.entity for change in new_plan.changes] == [alias]
     (violation,) = [
         violation
         for violation in check(new_plan, Guards(max_removed_percent=100.0), live)
         if violation.guard is Guard.TWIN_SPELLING
     ]
-    assert violation.entity == other
+    assert violation.entity == alias
     assert "--names=ip=0:0:0:0:0:0:0:1 --delete=connection_creation_rate" in violation.message
 
 
 def test_a_removal_has_no_twin():
-    mine, other = entity(ip="::1"), entity(ip="0:0:0:0:0:0:0:1")
+    address, alias = entity(ip="::1"), entity(ip="0:0:0:0:0:0:0:1")
     rate = limits_of({Key.CONNECTION_CREATION_RATE: 5.0})
-    live = QuotaState(limits={mine: rate, other: rate})
+    live = QuotaState(limits={address: rate, alias: rate})
     new_plan = compare(desired=DesiredState(), owned=owns(), live=live, rules=EXCLUSIVE)
     assert (len(new_plan.changes), new_plan.ip_aliases) == (2, ())

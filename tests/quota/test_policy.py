@@ -110,11 +110,11 @@ def lines() -> Iterator[str]:
     yield _line(head, COLUMNS)
     for cause in STATES:
         rows: Rows = {}
-        for document, asked, frozen, drift in itertools.product(
+        for document, deletion_policy, frozen, drift in itertools.product(
             ("lives", "gone"), ("unset", "Retain", "Delete"), ("no", "yes"), DriftMode
         ):
-            rows[document, asked, frozen, str(drift)] = tuple(
-                cell(cause, replace(rules, drift=drift), document, asked, frozen == "yes")
+            rows[document, deletion_policy, frozen, str(drift)] = tuple(
+                cell(cause, replace(rules, drift=drift), document, deletion_policy, frozen == "yes")
                 for rules in COLUMNS.values()
             )
         for place in reversed(range(4)):
@@ -127,20 +127,22 @@ def _folded(rows: Rows, place: int) -> Rows:
     """Rows that differ in one label only and say the same become one row."""
     grouped: dict[tuple[str, ...], Rows] = {}
     for labels, cells in rows.items():
-        rest = (*labels[:place], *labels[place + 1 :])
-        grouped.setdefault(rest, {})[labels] = cells
-    found: Rows = {}
-    for rest, variants in grouped.items():
+        other_labels = (*labels[:place], *labels[place + 1 :])
+        grouped.setdefault(other_labels, {})[labels] = cells
+    folded_rows: Rows = {}
+    for other_labels, variants in grouped.items():
         if len(variants) == LABELS[place] and len(set(variants.values())) == 1:
-            found[*rest[:place], "any", *rest[place:]] = next(iter(variants.values()))
+            folded_rows[*other_labels[:place], "any", *other_labels[place:]] = next(
+                iter(variants.values())
+            )
         else:
-            found |= variants
-    return found
+            folded_rows |= variants
+    return folded_rows
 
 
 def _line(labels: tuple[str, ...], cells: object) -> str:
     words = [label.ljust(width) for label, width in zip(labels, (18, 10, 16, 8, 10), strict=True)]
-    return ("".join(words) + "".join(str(one).ljust(13) for one in cells)).rstrip()
+    return ("".join(words) + "".join(str(value).ljust(13) for value in cells)).rstrip()
 
 
 def test_state_policy_drift_mode_deletion_policy_and_frozen_do_what_the_committed_table_says():

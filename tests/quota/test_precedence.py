@@ -40,7 +40,7 @@ def of(values: dict, column: int = 0) -> QuotaState:
 
 
 def for_rate(state: QuotaState, principal: Principal):
-    return next(one for one in resolve(state, principal).effective if one.key is RATE)
+    return next(limit for limit in resolve(state, principal).effective if limit.key is RATE)
 
 
 @pytest.mark.parametrize(
@@ -60,16 +60,20 @@ def test_the_closest_of_any_subset_of_levels_holds_and_the_others_lose_in_order(
 ):
     for present in itertools.product((False, True), repeat=8):
         state = of(
-            {one: float(level(one)) for one, there in zip(LEVELS, present, strict=True) if there}
+            {
+                subject: float(level(subject))
+                for subject, is_present in zip(LEVELS, present, strict=True)
+                if is_present
+            }
         )
-        left = [number for number in reached if present[number - 1]]
-        found = for_rate(state, Principal(user=user, client_id=client_id))
-        assert found.level == (left[0] if left else 0)
-        assert found.value == (float(left[0]) if left else None)
-        assert found.source == (LEVELS[left[0] - 1] if left else None)
-        assert found.overridden == tuple(
+        levels = [number for number in reached if present[number - 1]]
+        limit = for_rate(state, Principal(user=user, client_id=client_id))
+        assert limit.level == (levels[0] if levels else 0)
+        assert limit.value == (float(levels[0]) if levels else None)
+        assert limit.source == (LEVELS[levels[0] - 1] if levels else None)
+        assert limit.overridden == tuple(
             OverriddenLimit(entity=LEVELS[number - 1], level=number, value=float(number))
-            for number in left[1:]
+            for number in levels[1:]
         )
 
 
@@ -77,14 +81,14 @@ def test_the_closest_of_any_subset_of_levels_holds_and_the_others_lose_in_order(
 @given(states())
 def test_random_states_resolve_as_a_second_reading_of_the_rules_says(state):
     for user, client in itertools.product((*filter(None, USERS), STRANGER), (*CLIENTS, STRANGER)):
-        for one in resolve(state, Principal(user=user, client_id=client)).effective:
+        for limit in resolve(state, Principal(user=user, client_id=client)).effective:
             holding = [
                 (subject, value)
                 for subject in seat(user, client)
-                if (value := state.value(subject, one.key)) is not None
+                if (value := state.value(subject, limit.key)) is not None
             ]
-            assert (one.source, one.value) == (holding[0] if holding else (None, None))
-            assert [(lost.entity, lost.value) for lost in one.overridden] == holding[1:]
+            assert (limit.source, limit.value) == (holding[0] if holding else (None, None))
+            assert [(lost.entity, lost.value) for lost in limit.overridden] == holding[1:]
 
 
 def test_each_key_is_looked_up_on_its_own():
@@ -121,8 +125,8 @@ def test_the_literal_name_of_the_default_is_a_name():
     ],
 )
 def test_the_level_decides_whose_bucket_it_is(number, bucket):
-    found = for_rate(of({LEVELS[number - 1]: 1.0}), ALICE)
-    assert found.bucket == bucket
+    limit = for_rate(of({LEVELS[number - 1]: 1.0}), ALICE)
+    assert limit.bucket == bucket
     assert sharing(LEVELS[number - 1])
 
 
@@ -137,23 +141,27 @@ def test_an_address_looks_at_addresses_only():
     (named,) = resolve(state, Principal(ip="10.0.0.1")).effective
     assert (named.value, named.level, named.bucket) == (5.0, 9, ("10.0.0.1",))
     assert named.overridden == (OverriddenLimit(entity=entity(ip=DEFAULT), level=10, value=9.0),)
-    (other,) = resolve(state, Principal(ip="10.0.0.2")).effective
-    assert (other.value, other.level, other.bucket) == (9.0, 10, ("10.0.0.2",))
+    (default_limit,) = resolve(state, Principal(ip="10.0.0.2")).effective
+    assert (default_limit.value, default_limit.level, default_limit.bucket) == (
+        9.0,
+        10,
+        ("10.0.0.2",),
+    )
     (nobody,) = resolve(of({}), Principal(ip="10.0.0.2")).effective
     assert (nobody.value, nobody.level, nobody.bucket) == (None, 0, ())
 
 
 def test_a_client_with_an_address_is_told_all_five_keys_in_column_order():
     both = Principal(user="alice", client_id="app", ip="10.0.0.1")
-    assert [COLUMN_OF[one.key] for one in resolve(of({}), both).effective] == [0, 1, 2, 3, 4]
+    assert [COLUMN_OF[limit.key] for limit in resolve(of({}), both).effective] == [0, 1, 2, 3, 4]
     assert resolve(of({}), Principal()).effective == ()
 
 
 def test_candidates_are_at_most_eight_and_closest_first():
-    assert [level(one) for one in candidates("alice", "app")] == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert [level(subject) for subject in candidates("alice", "app")] == [1, 2, 3, 4, 5, 6, 7, 8]
     assert candidates(None, None) == ()
     assert ip_candidates("::1") == (entity(ip="::1"), entity(ip=DEFAULT))
-    assert all(one[2] is ABSENT for one in candidates("alice", "app"))
+    assert all(subject[2] is ABSENT for subject in candidates("alice", "app"))
 
 
 RATE_OF_IP = Key.CONNECTION_CREATION_RATE
@@ -232,10 +240,10 @@ def test_a_limit_of_a_type_that_is_not_kafkas_makes_unknown_what_its_clients_get
     names, principal, is_unknown
 ):
     state = with_foreign(names)
-    effective = {one.key: one for one in resolve(state, principal).effective}
+    effective = {limit.key: limit for limit in resolve(state, principal).effective}
     assert effective[RATE].is_known is not is_unknown
     assert (effective[RATE].unranked == (UnrankedLimit(entity=names, value=7.0),)) is is_unknown
-    assert all(one.is_known for key, one in effective.items() if key is not RATE)
+    assert all(limit.is_known for key, limit in effective.items() if key is not RATE)
 
 
 def test_a_limit_of_the_same_value_changes_nothing_whichever_wins():
@@ -248,13 +256,13 @@ def test_a_limit_of_the_same_value_changes_nothing_whichever_wins():
 def test_an_ip_beside_a_user_is_ranked_nowhere_and_no_broker_of_kafka_applies_it():
     state = with_foreign((("ip", "10.0.0.1"), ("user", "alice")))
     assert all(
-        one.is_known for one in resolve(state, Principal(user="alice", client_id="a")).effective
+        limit.is_known for limit in resolve(state, Principal(user="alice", client_id="a")).effective
     )
 
 
 def test_many_clients_are_resolved_and_what_cannot_be_a_client_is_an_error_in_its_place():
     bad = Principal(ip="somewhere")
     answers = resolve_all(with_foreign(), [ALICE, Principal(), bad], [RATE])
-    assert [one.key for one in answers[ALICE].effective] == [RATE]
+    assert [limit.key for limit in answers[ALICE].effective] == [RATE]
     assert "needs a user" in str(answers[Principal()])
     assert "not an ip address" in str(answers[bad])

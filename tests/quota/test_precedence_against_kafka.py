@@ -35,8 +35,8 @@ def oracle(request: pytest.FixtureRequest) -> Iterator[PrecedenceOracle]:
         yield running
 
 
-def asked(limits: dict[Entity, float]) -> dict[raw_quotas.Entity, float]:
-    return {tuple(sorted(parts(one))): value for one, value in limits.items()}
+def oracle_limits(limits: dict[Entity, float]) -> dict[raw_quotas.Entity, float]:
+    return {tuple(sorted(parts(subject))): value for subject, value in limits.items()}
 
 
 def encoded(name: str) -> str:
@@ -44,24 +44,28 @@ def encoded(name: str) -> str:
     return quote(name, safe="-._")
 
 
-def ours(limits: dict[Entity, float], caller: Caller) -> Verdict:
-    state = QuotaState(limits={one: limits_of({RATE: value}) for one, value in limits.items()})
+def core_verdict(limits: dict[Entity, float], caller: Caller) -> Verdict:
+    state = QuotaState(
+        limits={subject: limits_of({RATE: value}) for subject, value in limits.items()}
+    )
     principal = Principal(user=caller.user, client_id=caller.client_id)
-    (found,) = (one for one in resolve(state, principal).effective if one.key is RATE)
-    if found.value is None:
+    (limit,) = (
+        effective for effective in resolve(state, principal).effective if effective.key is RATE
+    )
+    if limit.value is None:
         return Verdict(limit=None, tags={})
-    user, client_id = found.bucket
-    return Verdict(limit=found.value, tags={"user": encoded(user), "client-id": client_id})
+    user, client_id = limit.bucket
+    return Verdict(limit=limit.value, tags={"user": encoded(user), "client-id": client_id})
 
 
 def agree(oracle: PrecedenceOracle, cases: list[tuple[dict[Entity, float], list[Caller]]]) -> int:
     """How many verdicts were compared, all of them equal; an unlimited caller's bucket limits nobody."""
-    answers = oracle.resolve((asked(limits), callers) for limits, callers in cases)
+    answers = oracle.resolve((oracle_limits(limits), callers) for limits, callers in cases)
     compared = 0
     for (limits, callers), verdicts in zip(cases, answers, strict=True):
         for caller, kafka in zip(callers, verdicts, strict=True):
-            theirs = kafka if kafka.limit is not None else Verdict(limit=None, tags={})
-            assert ours(limits, caller) == theirs, (limits, caller)
+            expected = kafka if kafka.limit is not None else Verdict(limit=None, tags={})
+            assert core_verdict(limits, caller) == expected, (limits, caller)
             compared += 1
     return compared
 
@@ -83,7 +87,7 @@ def test_every_subset_of_the_levels_gives_every_caller_kafkas_limit_and_bucket(o
 
 def test_named_levels_of_several_users_do_not_mix(oracle):
     everything = [*eight("alice", "app"), *eight("<default>", "<default>"), *eight("bob", "x")]
-    limits = {one: n + 1.0 for n, one in enumerate(dict.fromkeys(everything))}
+    limits = {subject: n + 1.0 for n, subject in enumerate(dict.fromkeys(everything))}
     callers = [
         Caller(user=user, client_id=client)
         for user in ("alice", "<default>", "bob", "stranger")

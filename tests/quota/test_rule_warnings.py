@@ -26,7 +26,7 @@ def document(subject: Entity, line: int = 1, **limits: float) -> Declaration:
     )
 
 
-def told(*documents: Declaration, live: QuotaState | None = None) -> list[tuple[str, str]]:
+def warnings_of(*documents: Declaration, live: QuotaState | None = None) -> list[tuple[str, str]]:
     return [(warning.place, warning.message) for warning in warnings(merge(documents), live)]
 
 
@@ -56,7 +56,7 @@ def told(*documents: Declaration, live: QuotaState | None = None) -> list[tuple[
     ],
 )
 def test_a_doubtful_name_is_warned_of(subject, words):
-    ((place, message),) = told(document(subject, line=7))
+    ((place, message),) = warnings_of(document(subject, line=7))
     assert words in message
     assert place == "a.yaml:7"
 
@@ -79,12 +79,14 @@ def test_a_doubtful_name_is_warned_of(subject, words):
     ],
 )
 def test_an_ordinary_rule_is_not(subject):
-    assert told(document(subject)) == []
+    assert warnings_of(document(subject)) == []
 
 
 def test_a_rule_that_another_document_shadows_is_warned_of_with_both_places():
-    found = told(document(entity(client_id=DEFAULT), 10), document(entity(user=DEFAULT), 20))
-    assert found == [
+    messages = warnings_of(
+        document(entity(client_id=DEFAULT), 10), document(entity(user=DEFAULT), 20)
+    )
+    assert messages == [
         (
             "a.yaml:13",
             "producer_byte_rate never applies: level 6 has a higher precedence for every such client (declared at a.yaml:23)",
@@ -96,7 +98,7 @@ def test_a_rule_that_a_live_limit_shadows_is_warned_of_too():
     live = QuotaState(
         limits={entity(user=DEFAULT, client_id=DEFAULT): limits_of({RATE: 1.0, SHARE: 1.0})}
     )
-    ((_, message),) = told(document(entity(client_id=DEFAULT)), live=live)
+    ((_, message),) = warnings_of(document(entity(client_id=DEFAULT)), live=live)
     assert message.endswith("(live, declared nowhere)")
 
 
@@ -107,12 +109,16 @@ def test_live_limits_that_shadow_each_other_are_nobodys_document():
             entity(client_id=DEFAULT): limits_of({RATE: 1.0}),
         }
     )
-    assert told(document(entity(user="alice")), live=live) == []
+    assert warnings_of(document(entity(user="alice")), live=live) == []
 
 
 def test_warnings_are_sorted_by_place():
     documents = [document(entity(user=f"User:{n}"), n) for n in (30, 10, 20)]
-    assert [place for place, _ in told(*documents)] == ["a.yaml:10", "a.yaml:20", "a.yaml:30"]
+    assert [place for place, _ in warnings_of(*documents)] == [
+        "a.yaml:10",
+        "a.yaml:20",
+        "a.yaml:30",
+    ]
 
 
 # ---- accepted ------------------------------------------------------------------------------------
@@ -170,4 +176,4 @@ def test_a_consumer_limit_of_which_one_default_fetch_holds_many_seconds_is_named
 
 def test_a_producer_limit_and_a_consumer_limit_of_more_starve_no_fetch() -> None:
     fine = document(entity(user="a"), consumer_byte_rate=174_763.0, producer_byte_rate=1.0)
-    assert told(fine) == []
+    assert warnings_of(fine) == []

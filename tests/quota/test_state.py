@@ -31,7 +31,7 @@ def test_replacing_one_column_leaves_the_others(key, value):
 @given(states())
 def test_pairs_are_listed_by_entity_and_column(state):
     pairs = list(state.pairs())
-    assert pairs == sorted(pairs, key=lambda one: (sort_key(one[0]), COLUMNS.index(one[1])))
+    assert pairs == sorted(pairs, key=lambda pair: (sort_key(pair[0]), COLUMNS.index(pair[1])))
     assert QuotaState().with_values(pairs) == state
     assert all(state.value(subject, key) == value for subject, key, value in pairs)
     assert state.entities() == sorted(state.limits, key=sort_key)

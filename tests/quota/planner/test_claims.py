@@ -33,9 +33,9 @@ def held_by(document, key=PRODUCE):
 
 def winner(*claims, owned=NOTHING):
     settled = resolve_claims(claims, owned=owned)
-    found = settled.desired.claim(ALICE, PRODUCE)
-    assert found is not None
-    return found.document
+    declaration = settled.desired.claim(ALICE, PRODUCE)
+    assert declaration is not None
+    return declaration.document
 
 
 def test_the_higher_grant_wins_over_everything_else():
@@ -80,9 +80,9 @@ def test_a_loser_keeps_the_keys_that_it_alone_asks_for():
     second = claim("b", producer_byte_rate=2, consumer_byte_rate=3)
     desired = resolve_claims([first, second], owned=NOTHING).desired
     assert desired.limits[ALICE] == limits_of({PRODUCE: 1.0, CONSUME: 3.0})
-    found = desired.claim(ALICE, CONSUME)
-    assert found is not None
-    assert found.document == "team/b"
+    declaration = desired.claim(ALICE, CONSUME)
+    assert declaration is not None
+    assert declaration.document == "team/b"
 
 
 def test_documents_with_different_keys_do_not_conflict():
@@ -140,23 +140,23 @@ def test_every_pair_has_exactly_one_winner_whatever_the_order(drawn, shuffled):
     again = claims[:]
     shuffled.shuffle(again)
     assert resolve_claims(again, owned=NOTHING) == settled
-    for one in claims:
-        for key, value in zip(COLUMNS, one.declaration.limits, strict=True):
+    for contender in claims:
+        for key, value in zip(COLUMNS, contender.declaration.limits, strict=True):
             if value is None:
                 continue
-            pair = one.declaration.entity, key
+            pair = contender.declaration.entity, key
             has = settled.desired.claim(*pair)
             assert has is not None
-            mine = has.document == one.declaration.document
-            lost = settled.losses.get(one.declaration.document, {})
-            assert mine != (pair in lost)
-            assert mine or lost[pair] == has.document
+            is_winner = has.document == contender.declaration.document
+            lost = settled.losses.get(contender.declaration.document, {})
+            assert is_winner != (pair in lost)
+            assert is_winner or lost[pair] == has.document
 
 
 def test_a_holder_of_another_key_has_no_advantage():
     owned = held_by("team/b", key=CONSUME)
-    one, two = claim("a", producer_byte_rate=1), claim("b", producer_byte_rate=2)
-    assert winner(one, two, owned=owned) == "team/a"
+    first, second = claim("a", producer_byte_rate=1), claim("b", producer_byte_rate=2)
+    assert winner(first, second, owned=owned) == "team/a"
 
 
 def test_a_declaration_without_limits_left_is_gone():
@@ -164,6 +164,8 @@ def test_a_declaration_without_limits_left_is_gone():
         [claim("a", producer_byte_rate=1), claim("b", producer_byte_rate=1)], owned=NOTHING
     )
     assert all(
-        one.limits != NO_LIMITS for several in settled.desired.claims.values() for one in several
+        declaration.limits != NO_LIMITS
+        for several in settled.desired.claims.values()
+        for declaration in several
     )
     assert replace(settled.desired).limits[ALICE] == limits_of({PRODUCE: 1.0})

@@ -58,9 +58,9 @@ def test_a_plan_is_minimal(world):
 def test_every_pair_is_spoken_of_at_most_once_and_in_order(world):
     plan = plan_of(world)
     for spoken in (plan.changes, plan.findings):
-        places = [(sort_key(one.entity), COLUMNS.index(one.key)) for one in spoken]
+        places = [(sort_key(entry.entity), COLUMNS.index(entry.key)) for entry in spoken]
         assert places == sorted(places)
-    pairs = [(one.entity, one.key) for one in (*plan.changes, *plan.findings)]
+    pairs = [(entry.entity, entry.key) for entry in (*plan.changes, *plan.findings)]
     assert len(pairs) == len(set(pairs))
 
 
@@ -72,7 +72,7 @@ def test_the_counts_of_a_plan_are_those_of_its_sides(world):
     assert plan.desired_pairs == world.desired.pair_count == desired
     assert plan.owned_pairs == world.owned.pair_count
     assert plan.documents == len(world.desired.documents)
-    spoken = {(one.entity, one.key) for one in (*plan.changes, *plan.findings)}
+    spoken = {(entry.entity, entry.key) for entry in (*plan.changes, *plan.findings)}
     declared = {
         (s, k)
         for s, limits in world.desired.limits.items()

@@ -46,37 +46,42 @@ def test_the_order_of_documents_never_matters(data):
 def test_a_pair_is_desired_exactly_if_one_usable_document_asks_for_it(documents, frozen):
     desired = merge(documents, frozen=frozen)
     asking: dict[tuple, list[Declaration]] = {}
-    for one in documents:
-        if one.document not in desired.frozen:
-            for key, _ in set_values(one.limits):
-                asking.setdefault((one.entity, key), []).append(one)
+    for declaration in documents:
+        if declaration.document not in desired.frozen:
+            for key, _ in set_values(declaration.limits):
+                asking.setdefault((declaration.entity, key), []).append(declaration)
     alone = {pair: claims[0] for pair, claims in asking.items() if len(claims) == 1}
-    wanted = {(s, k): v for s, limits in desired.limits.items() for k, v in set_values(limits)}
-    assert wanted == {pair: one.limits[COLUMNS.index(pair[1])] for pair, one in alone.items()}
-    assert desired.pair_count == len(wanted)
-    assert all(desired.claim(*pair) == one for pair, one in alone.items())
+    values = {(s, k): v for s, limits in desired.limits.items() for k, v in set_values(limits)}
+    assert values == {
+        pair: declaration.limits[COLUMNS.index(pair[1])] for pair, declaration in alone.items()
+    }
+    assert desired.pair_count == len(values)
+    assert all(desired.claim(*pair) == declaration for pair, declaration in alone.items())
     assert {(c.entity, c.key): len(c.claims) for c in desired.conflicts} == {
         pair: len(claims) for pair, claims in asking.items() if len(claims) > 1
     }
     places = [(sort_key(c.entity), COLUMNS.index(c.key)) for c in desired.conflicts]
     assert places == sorted(places)
-    assert desired.documents == {one.document for one in documents} | set(frozen)
-    suspended = {one.document for one in documents if one.suspended}
+    assert desired.documents == {declaration.document for declaration in documents} | set(frozen)
+    suspended = {declaration.document for declaration in documents if declaration.suspended}
     assert desired.frozen == suspended | set(frozen)
     assert desired.halted == {
-        (one.entity, key)
-        for one in documents
-        if one.document in desired.frozen
-        for key, _ in set_values(one.limits)
+        (declaration.entity, key)
+        for declaration in documents
+        if declaration.document in desired.frozen
+        for key, _ in set_values(declaration.limits)
     }
 
 
 def test_two_documents_with_different_keys_of_one_entity_do_not_conflict():
-    one, two = document("t/one", producer_byte_rate=1.0), document("t/two", request_percentage=2.0)
-    desired = merge([two, one])
+    first, second = (
+        document("t/one", producer_byte_rate=1.0),
+        document("t/two", request_percentage=2.0),
+    )
+    desired = merge([second, first])
     assert desired.conflicts == ()
     assert dict(set_values(desired.limits[ALICE])) == {RATE: 1.0, SHARE: 2.0}
-    assert (desired.claim(ALICE, RATE), desired.claim(ALICE, SHARE)) == (one, two)
+    assert (desired.claim(ALICE, RATE), desired.claim(ALICE, SHARE)) == (first, second)
     assert desired.claim(ALICE, Key.CONSUMER_BYTE_RATE) is None
     assert desired.claim(entity(user="bob"), RATE) is None
 

@@ -31,7 +31,9 @@ def change(
 
 
 def state(values: dict[Entity, float]) -> QuotaState:
-    return QuotaState(limits={one: limits_of({RATE: value}) for one, value in values.items()})
+    return QuotaState(
+        limits={subject: limits_of({RATE: value}) for subject, value in values.items()}
+    )
 
 
 def kinds_of_clients(subject: Entity) -> list[Principal]:
@@ -53,7 +55,7 @@ def is_exception(subject: Entity, source: Entity | None, wider: Entity | None) -
     return not names <= set(enumerate(wider))
 
 
-@given(states(), entities.filter(lambda one: "" not in one), st.data())
+@given(states(), entities.filter(lambda subject: "" not in subject), st.data())
 def test_each_kind_of_client_is_resolved_before_and_after(live, subject, data):
     key = data.draw(st.sampled_from(keys_of(subject)))
     new = data.draw(st.none() | numbers)
@@ -63,13 +65,13 @@ def test_each_kind_of_client_is_resolved_before_and_after(live, subject, data):
     expected = []
     for client in kinds_of_clients(subject):
         was, will = (
-            next(one for one in resolve(s, client).effective if one.key is key)
+            next(limit for limit in resolve(s, client).effective if limit.key is key)
             for s in (live, after)
         )
         holds = subject in (was.source, will.source)
         exception = was.source != will.source and any(
-            is_exception(subject, here, elsewhere)
-            for here, elsewhere in ((was.source, will.source), (will.source, was.source))
+            is_exception(subject, source, other_source)
+            for source, other_source in ((was.source, will.source), (will.source, was.source))
         )
         reach = LimitEffect(
             before=was.value, after=will.value, is_decisive=holds, exception=exception

@@ -80,7 +80,9 @@ def broken(
     guards: Guards, *changes: QuotaChange, live: QuotaState | None = None, **plan: object
 ) -> list[Guard]:
     """Which guards a plan breaks; the live state has what the changes were made from."""
-    before = QuotaState().with_values((one.entity, one.key, one.before) for one in changes)
+    before = QuotaState().with_values(
+        (change.entity, change.key, change.before) for change in changes
+    )
     new_plan = Plan(cluster_id="c", changes=changes, **plan)
     return [violation.guard for violation in check(new_plan, guards, live or before)]
 
@@ -413,25 +415,27 @@ ADMINS = Protection(entities=EntityPattern(user=NamePattern(prefix="admin-")), r
 @pytest.mark.parametrize(("before", "after"), [(None, 1e6), (1e6, 2e6), (1e6, None)])
 def test_nothing_is_done_to_protected_entities(before, after):
     guards = replace(OFF, protected=(ADMINS,))
-    one = change(before, after, subject=entity(user="admin-a", client_id="app"))
+    protected_change = change(before, after, subject=entity(user="admin-a", client_id="app"))
     (violation,) = check(
-        Plan(cluster_id="c", changes=(one, change(before, after))), guards, QuotaState()
+        Plan(cluster_id="c", changes=(protected_change, change(before, after))),
+        guards,
+        QuotaState(),
     )
     assert violation == Violation(
         guard=Guard.PROTECTED_ENTITIES,
-        message=f"{one.action} on a protected entity: platform's",
-        entity=one.entity,
+        message=f"{protected_change.action} on a protected entity: platform's",
+        entity=protected_change.entity,
         key=RATE,
         place="" if after is None else "a.yaml:7",
     )
-    assert broken(OFF, one) == []
+    assert broken(OFF, protected_change) == []
 
 
 def test_of_two_protections_the_first_says_why_and_one_without_a_reason_says_none():
     silent = Protection(entities=EVERYTHING)
-    one = change(None, 1e6, subject=entity(user="admin-a"))
+    protected_change = change(None, 1e6, subject=entity(user="admin-a"))
     for order, words in (((silent, ADMINS), ""), ((ADMINS, silent), ": platform's")):
-        plan = Plan(cluster_id="c", changes=(one,))
+        plan = Plan(cluster_id="c", changes=(protected_change,))
         (violation,) = check(plan, replace(OFF, protected=order), QuotaState())
         assert violation.message == f"create on a protected entity{words}"
 
@@ -551,8 +555,8 @@ def test_all_violations_are_told_at_once_in_a_fixed_order():
             LabelRule(entities=EntityPattern(client_id=NamePattern(exact="c")), labels=("owner",)),
         ),
     )
-    found = broken(guards, *changes, owned_pairs=20, ip_aliases=(twin(),))
-    assert found == [
+    broken_guards = broken(guards, *changes, owned_pairs=20, ip_aliases=(twin(),))
+    assert broken_guards == [
         Guard.EMPTY_DESIRED,
         Guard.MAX_REMOVALS,
         Guard.MAX_REMOVED_SHARE,

@@ -29,12 +29,12 @@ RATE, SHARE = Key.PRODUCER_BYTE_RATE, Key.REQUEST_PERCENTAGE
 ALICE = Principal(user="alice", client_id="app")
 
 
-def plan(live: QuotaState, *wanted: tuple[Entity, Key, float | None]) -> Plan:
+def plan(live: QuotaState, *values: tuple[Entity, Key, float | None]) -> Plan:
     return Plan(
         cluster_id="c",
         changes=tuple(
             QuotaChange(entity=e, key=k, before=live.value(e, k), after=v, cause=Cause.SPEC)
-            for e, k, v in wanted
+            for e, k, v in values
         ),
     )
 
@@ -72,7 +72,7 @@ def test_directions_are_those_of_the_clients_not_of_the_pair():
         (Direction.NEWLY_LIMITED, None),
         (Direction.NEWLY_UNLIMITED, None),
     ]
-    assert [impact.count(one) for one in Direction] == [1, 1, 1, 1, 1]
+    assert [impact.count(direction) for direction in Direction] == [1, 1, 1, 1, 1]
     assert [(effect.before, effect.after) for effect in impact.effects][:2] == [
         (10.0, 5.0),
         (10.0, 10.0),
@@ -104,7 +104,7 @@ def test_exactly_those_whose_limit_or_bucket_changes_are_affected(live, target):
         )
         if (old.value, old.bucket) != (new.value, new.bucket)
     }
-    assert {(one.principal, one.key) for one in affected} == expected
+    assert {(item.principal, item.key) for item in affected} == expected
     assert len(affected) == len(expected)
 
 
@@ -126,16 +126,16 @@ def test_a_limit_of_the_same_size_in_another_bucket_is_a_move():
 
 
 def test_known_principals_are_counted_once_and_sorted_whatever_is_missing():
-    live, made = QuotaState(), plan(QuotaState(), (entity(user=DEFAULT), RATE, 1.0))
-    known = [
+    live, new_plan = QuotaState(), plan(QuotaState(), (entity(user=DEFAULT), RATE, 1.0))
+    principals = [
         Principal(user="b"),
         Principal(user="a", client_id=""),
         Principal(user="a"),
         Principal(user="b"),
     ]
-    impact = assess(made, live, known_principals=known)
+    impact = assess(new_plan, live, known_principals=principals)
     assert impact.principal_count == 3
-    assert [one.principal for one in impact.affected] == [
+    assert [item.principal for item in impact.affected] == [
         Principal(user="a"),
         Principal(user="a", client_id=""),
         Principal(user="b"),
@@ -145,8 +145,8 @@ def test_known_principals_are_counted_once_and_sorted_whatever_is_missing():
 def test_a_state_itself_names_users_and_addresses():
     state = QuotaState(
         limits={
-            one: limits_of({RATE: 1.0})
-            for one in (
+            subject: limits_of({RATE: 1.0})
+            for subject in (
                 entity(user="alice", client_id="app"),
                 entity(user="alice", client_id=DEFAULT),
                 entity(user="bob"),
@@ -181,10 +181,10 @@ def test_a_shadowed_limit_applies_to_nobody_and_any_other_may_apply(state):
         if RULES[key].on_ip or "" in subject:
             continue
         sources = {
-            one.source
+            effective.source
             for who in EVERYBODY
-            for one in resolve(state, who).effective
-            if one.key is key
+            for effective in resolve(state, who).effective
+            if effective.key is key
         }
         if (subject, key) in shadowed:
             assert subject not in sources
@@ -228,23 +228,23 @@ def test_a_key_goes_silent_when_its_last_quota_goes(another_there, another_set):
     live = rates(alice=1.0)
     if another_there:
         live = live.with_values([(entity(client_id="c"), RATE, 1.0)])
-    wanted = [(entity(user="alice"), RATE, None)]
+    values = [(entity(user="alice"), RATE, None)]
     if another_set:
-        wanted.append((entity(user="bob"), RATE, 1.0))
-    impact = assess(plan(live, *wanted), live)
+        values.append((entity(user="bob"), RATE, 1.0))
+    impact = assess(plan(live, *values), live)
     assert impact.silent == (() if another_there or another_set else (RATE,))
 
 
 # ---- what one client sees ---------------------------------------------------------------------
 
 
-def seen(before: Entity | None, after: Entity | None, who: Principal = ALICE):
+def change_for_client(before: Entity | None, after: Entity | None, who: Principal = ALICE):
     """What happens to a client whose limit moves from one entity to another."""
     live = QuotaState(limits={} if before is None else {before: limits_of({RATE: 10.0})})
-    wanted = [(one, RATE, None) for one in (before,) if one is not None]
-    wanted += [(one, RATE, 5.0) for one in (after,) if one is not None]
-    (found,) = assess(plan(live, *wanted), live, known_principals=[who]).affected
-    return found
+    values = [(subject, RATE, None) for subject in (before,) if subject is not None]
+    values += [(subject, RATE, 5.0) for subject in (after,) if subject is not None]
+    (principal,) = assess(plan(live, *values), live, known_principals=[who]).affected
+    return principal
 
 
 BOTH, USER, CLIENT = (
@@ -268,18 +268,24 @@ BOTH, USER, CLIENT = (
     ],
 )
 def test_a_bucket_is_split_joined_or_kept(before, after, sharing):
-    assert seen(before, after).sharing is sharing
+    assert change_for_client(before, after).sharing is sharing
 
 
 def test_a_client_is_told_which_way_its_limit_goes_and_how_far():
-    assert (seen(USER, BOTH).direction, seen(USER, BOTH).factor) == (Direction.TIGHTENED, 0.5)
-    assert (seen(None, USER).direction, seen(None, USER).factor) == (Direction.NEWLY_LIMITED, None)
-    assert seen(USER, None).direction is Direction.NEWLY_UNLIMITED
+    assert (change_for_client(USER, BOTH).direction, change_for_client(USER, BOTH).factor) == (
+        Direction.TIGHTENED,
+        0.5,
+    )
+    assert (change_for_client(None, USER).direction, change_for_client(None, USER).factor) == (
+        Direction.NEWLY_LIMITED,
+        None,
+    )
+    assert change_for_client(USER, None).direction is Direction.NEWLY_UNLIMITED
     address = Principal(ip="10.0.0.1")
     live = QuotaState(limits={entity(ip=DEFAULT): limits_of({Key.CONNECTION_CREATION_RATE: 5.0})})
     new_plan = plan(live, (entity(ip="10.0.0.1"), Key.CONNECTION_CREATION_RATE, 10.0))
-    (one,) = assess(new_plan, live, known_principals=[address]).affected
-    assert (one.sharing, one.direction) == (BucketSharing.SAME, Direction.LOOSENED)
+    (principal,) = assess(new_plan, live, known_principals=[address]).affected
+    assert (principal.sharing, principal.direction) == (BucketSharing.SAME, Direction.LOOSENED)
 
 
 # ---- what orphans hide ------------------------------------------------------------------------
@@ -311,29 +317,35 @@ def test_orphans_hide_every_wider_rule_that_can_match_a_client_of_theirs(live):
             and live.value(limit, key) is not None
         ]
         if hidden:
-            named = [(one, live.value(one, key)) for one in hidden[:NAMED_RULES]]
+            named = [(wider, live.value(wider, key)) for wider in hidden[:NAMED_RULES]]
             expected[subject, key] = (len(hidden), named)
-    found = {
-        (one.entity, one.key): (one.total, [(rule.entity, rule.value) for rule in one.rules])
-        for one in assess(new_plan, live).hiding
+    hidden_rules = {
+        (hiding.entity, hiding.key): (
+            hiding.total,
+            [(rule.entity, rule.value) for rule in hiding.rules],
+        )
+        for hiding in assess(new_plan, live).hiding
     }
-    assert found == expected
+    assert hidden_rules == expected
 
 
 def test_two_orphans_hide_what_each_of_them_hides():
     every, app = entity(user=DEFAULT), entity(user=DEFAULT, client_id="app")
-    live = QuotaState(limits={one: limits_of({RATE: 7.0}) for one in (USER, every, app, CLIENT)})
+    live = QuotaState(
+        limits={subject: limits_of({RATE: 7.0}) for subject in (USER, every, app, CLIENT)}
+    )
     for order in ((USER, every), (every, USER)):
-        new_plan = Plan(cluster_id="c", findings=tuple(orphan(one) for one in order))
-        found = {
-            one.entity: [rule.entity for rule in one.rules] for one in assess(new_plan, live).hiding
+        new_plan = Plan(cluster_id="c", findings=tuple(orphan(subject) for subject in order))
+        hidden_rules = {
+            hiding.entity: [rule.entity for rule in hiding.rules]
+            for hiding in assess(new_plan, live).hiding
         }
-        assert found == {USER: [app, every, CLIENT], every: [CLIENT]}
+        assert hidden_rules == {USER: [app, every, CLIENT], every: [CLIENT]}
 
 
 def test_only_the_closest_rules_are_named_and_those_after_the_plan_count():
     clients = [entity(client_id=f"c{number:02d}") for number in range(20)]
-    live = QuotaState(limits={one: limits_of({RATE: 7.0}) for one in (*clients, USER)})
+    live = QuotaState(limits={subject: limits_of({RATE: 7.0}) for subject in (*clients, USER)})
     new_plan = plan(live, (clients[0], RATE, None), (entity(user=DEFAULT), RATE, 9.0))
     new_plan = Plan(
         cluster_id="c",

@@ -56,10 +56,10 @@ def test_an_intended_removal_that_happened_drops_the_record():
     assert settlement.owned.records == {}
 
 
-@pytest.mark.parametrize(("value", "there"), [(4.0, 3.0), (4.0, None), (None, 3.0)])
-def test_an_intent_ends_65_seconds_later_where_another_value_is_live(value, there):
-    assert settle_intents(owned(value, OPEN), live(there), now=NOW).changes == ()
-    settlement = settle_intents(owned(value, OVER), live(there), now=NOW)
+@pytest.mark.parametrize(("value", "live_value"), [(4.0, 3.0), (4.0, None), (None, 3.0)])
+def test_an_intent_ends_65_seconds_later_where_another_value_is_live(value, live_value):
+    assert settle_intents(owned(value, OPEN), live(live_value), now=NOW).changes == ()
+    settlement = settle_intents(owned(value, OVER), live(live_value), now=NOW)
     assert settlement.changes == (IntentEnded(entity=BOB, key=KEY),)
     assert settlement.owned.intents == {}
 
@@ -94,9 +94,9 @@ def test_unknown_records_stay_unknown():
 
 def test_every_combination_leaves_an_intent_only_where_the_write_may_still_land():
     values, times = (None, 1.0, 2.0), (0.0, OVER, OPEN, NOW)
-    for value, there, at in itertools.product(values, values, times):
-        settlement = settle_intents(owned(value, at), live(there), now=NOW)
-        assert (PAIR in settlement.owned.intents) == (value != there and at > OVER)
+    for value, live_value, at in itertools.product(values, values, times):
+        settlement = settle_intents(owned(value, at), live(live_value), now=NOW)
+        assert (PAIR in settlement.owned.intents) == (value != live_value and at > OVER)
 
 
 @given(worlds())
@@ -113,7 +113,7 @@ def test_what_a_describe_decides_is_decided_once_and_touches_nothing_else(world)
 
 
 @pytest.mark.parametrize(
-    ("value", "found", "landed"),
+    ("value", "live_value", "landed"),
     [
         (4.0, 4.0, True),
         (4.0, 5.0, False),
@@ -123,7 +123,7 @@ def test_what_a_describe_decides_is_decided_once_and_touches_nothing_else(world)
     ],
 )
 def test_an_intent_has_landed_where_its_value_is_live_or_after_a_removal_none_is(
-    value, found, landed
+    value, live_value, landed
 ):
     intent = Intent(value=value, owner=OWNER, at=OPEN)
-    assert has_landed(PAIR, intent, live(found)) is landed
+    assert has_landed(PAIR, intent, live(live_value)) is landed

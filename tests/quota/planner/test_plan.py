@@ -49,7 +49,7 @@ changes = st.lists(
         st.sampled_from(Key),
         st.sampled_from(Cause),
     ),
-    unique_by=lambda one: (one.entity, one.key),
+    unique_by=lambda change: (change.entity, change.key),
     max_size=4,
 )
 
@@ -73,19 +73,21 @@ def test_changes_make_a_new_state():
 
 
 @given(changes, st.randoms())
-def test_equal_effects_have_equal_digests_whatever_their_order_and_reasons(made, random):
-    other = [replace(one, cause=Cause.DRIFT, before=7.0, note="why") for one in made]
-    random.shuffle(other)
-    assert effect_digest("c", made) == effect_digest("c", other)
+def test_equal_effects_have_equal_digests_whatever_their_order_and_reasons(plan_changes, random):
+    other_changes = [
+        replace(change, cause=Cause.DRIFT, before=7.0, note="why") for change in plan_changes
+    ]
+    random.shuffle(other_changes)
+    assert effect_digest("c", plan_changes) == effect_digest("c", other_changes)
 
 
 @given(changes, changes)
-def test_other_effects_have_other_digests(one, other):
-    def effects(made):
-        return {(c.entity, c.key, c.after) for c in made}
+def test_other_effects_have_other_digests(first, second):
+    def effects(plan_changes):
+        return {(c.entity, c.key, c.after) for c in plan_changes}
 
-    same = effects(one) == effects(other)
-    assert (effect_digest("c", one) == effect_digest("c", other)) == same
+    same = effects(first) == effects(second)
+    assert (effect_digest("c", first) == effect_digest("c", second)) == same
 
 
 def test_a_plan_has_the_digest_of_its_effect_each_time():
@@ -120,9 +122,9 @@ DIGEST = "sha256:5babd9e433a4e98c64c918accb7390f645f50236b9db6f0ce0592dc9e241be5
 def test_findings_are_listed_by_what_they_mean():
     everything = tuple(finding(cause) for cause in Cause)
     plan = Plan(cluster_id="c", findings=everything)
-    assert [one.cause for one in plan.restricted] == [c for c in Cause if c in RESTRICTABLE]
-    assert [one.cause for one in plan.drift] == [Cause.DRIFT]
-    assert [one.cause for one in plan.unmanaged] == [Cause.UNMANAGED]
+    assert [entry.cause for entry in plan.restricted] == [c for c in Cause if c in RESTRICTABLE]
+    assert [entry.cause for entry in plan.drift] == [Cause.DRIFT]
+    assert [entry.cause for entry in plan.unmanaged] == [Cause.UNMANAGED]
     assert plan.findings_for(Cause.GONE, Cause.ADOPT) == (finding(Cause.ADOPT), finding(Cause.GONE))
     assert (plan.orphans, plan.ignored) == ((), ())
 

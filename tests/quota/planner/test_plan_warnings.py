@@ -12,8 +12,8 @@ from tests.quota.planner.test_guards import RATE, SHARE, change
 
 def test_we_are_warned_where_a_plan_limits_ourselves():
     us = Principal(user="admin", client_id="kquota")
-    ours = change(None, 1e6, subject=entity(user="admin"))
-    (warning,) = own_limits(QuotaState(), [ours], us)
+    own_change = change(None, 1e6, subject=entity(user="admin"))
+    (warning,) = own_limits(QuotaState(), [own_change], us)
     assert "producer_byte_rate limits the principal of this tool, admin" in warning
     assert own_limits(QuotaState(), [change(None, 1e6)], us) == ()
     live = QuotaState(limits={entity(user="admin"): limits_of({RATE: 1e6})})
@@ -22,7 +22,7 @@ def test_we_are_warned_where_a_plan_limits_ourselves():
 
 
 @pytest.mark.parametrize(
-    ("made", "slips"),
+    ("rate_change", "slips"),
     [
         (change(1e6, 8e6), True),
         (change(8e6, 1e6), True),
@@ -34,8 +34,8 @@ def test_we_are_warned_where_a_plan_limits_ourselves():
         (change(1e6, 8e6, cause=Cause.OVERRIDE), False),
     ],
 )
-def test_exactly_eight_times_a_byte_rate_looks_like_bits(made, slips):
-    assert bit_slips([made]) == (made,) * slips
+def test_exactly_eight_times_a_byte_rate_looks_like_bits(rate_change, slips):
+    assert bit_slips([rate_change]) == (rate_change,) * slips
 
 
 @pytest.mark.parametrize(

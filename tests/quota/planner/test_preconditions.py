@@ -40,11 +40,11 @@ def test_a_removal_relies_on_every_wider_live_limit_that_can_match_one_of_its_cl
             [change(subject, value, None, key)], owned=OwnershipRecords(cluster_id="x"), live=live
         )
         expected = {
-            (other, key)
-            for other, there, _ in live.pairs()
-            if there is key and level(other) > level(subject) and may_match_same(subject, other)
+            (wider, key)
+            for wider, wider_key, _ in live.pairs()
+            if wider_key is key and level(wider) > level(subject) and may_match_same(subject, wider)
         }
-        assert {(one.entity, one.key) for one in basis.relied_on} == expected
+        assert {(pair.entity, pair.key) for pair in basis.relied_on} == expected
 
 
 @given(STATES)
@@ -60,8 +60,8 @@ def test_many_removals_rely_on_what_each_of_them_relies_on(live):
         for e, k, v in pairs[::2]
     ]
     own = {(e, k) for e, k, _ in pairs[::2]}
-    relied = {(one.entity, one.key) for basis in alone for one in basis.relied_on}
-    assert {(one.entity, one.key) for one in together.relied_on} == relied - own
+    relied = {(pair.entity, pair.key) for basis in alone for pair in basis.relied_on}
+    assert {(pair.entity, pair.key) for pair in together.relied_on} == relied - own
 
 
 def test_removals_of_one_kind_rely_on_the_same_client_ids():
@@ -71,7 +71,7 @@ def test_removals_of_one_kind_rely_on_the_same_client_ids():
     basis = preconditions_of(
         [change(e, 1.0, None) for e in users], owned=OwnershipRecords(cluster_id="x"), live=live
     )
-    assert [one.entity for one in basis.relied_on] == [client]
+    assert [pair.entity for pair in basis.relied_on] == [client]
 
 
 def test_a_set_relies_on_nothing_but_its_own_pair():
@@ -102,28 +102,30 @@ def test_nothing_differs_from_itself_and_every_side_counts():
     assert differences(then, preconditions_of(changes, owned=owned, live=elsewhere)) == ()
 
     other_live = live.with_values([(subject, RATE, 2.0)])
-    (found,) = differences(then, preconditions_of(changes, owned=owned, live=other_live))
-    assert (found.then.live, found.now.live) == (1.0, 2.0)
+    (difference,) = differences(then, preconditions_of(changes, owned=owned, live=other_live))
+    assert (difference.then.live, difference.now.live) == (1.0, 2.0)
 
     gone = live.with_values([(entity(user=DEFAULT), RATE, None)])
-    (found,) = differences(then, preconditions_of(changes, owned=owned, live=gone))
-    assert (found.entity, found.now) == (entity(user=DEFAULT), None)
+    (difference,) = differences(then, preconditions_of(changes, owned=owned, live=gone))
+    assert (difference.entity, difference.now) == (entity(user=DEFAULT), None)
 
     new = live.with_values([(entity(client_id="c"), RATE, 4.0)])
-    (found,) = differences(then, preconditions_of(changes, owned=owned, live=new))
-    assert (found.entity, found.then) == (entity(client_id="c"), None)
+    (difference,) = differences(then, preconditions_of(changes, owned=owned, live=new))
+    assert (difference.entity, difference.then) == (entity(client_id="c"), None)
 
-    theirs = owned.with_changes(
+    transferred_records = owned.with_changes(
         [Recorded(entity=subject, key=RATE, value=1.0, owner=Owner(document="c/d"))]
     )
-    (found,) = differences(then, preconditions_of(changes, owned=theirs, live=live))
-    assert (found.then.document, found.now.document) == ("a/b", "c/d")
+    (difference,) = differences(
+        then, preconditions_of(changes, owned=transferred_records, live=live)
+    )
+    assert (difference.then.document, difference.now.document) == ("a/b", "c/d")
 
 
 def test_a_value_that_kafka_enforces_alike_is_no_difference():
     subject = entity(user="a")
     changes = [change(subject, 1_000_000.0, 5.0)]
-    one, other = (
+    first, second = (
         preconditions_of(
             changes,
             owned=OwnershipRecords(cluster_id="x"),
@@ -131,4 +133,4 @@ def test_a_value_that_kafka_enforces_alike_is_no_difference():
         )
         for v in (1_000_000.0, 1_000_000.0000005)
     )
-    assert differences(one, other) == ()
+    assert differences(first, second) == ()

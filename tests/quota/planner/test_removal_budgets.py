@@ -55,17 +55,17 @@ class Cluster:
     """Tenants that ask for removals, and a loop that makes those that its budgets allow."""
 
     def __init__(self, guards: Guards, **pairs: int) -> None:
-        self.guards, self.left = guards, dict(pairs)
+        self.guards, self.pair_counts = guards, dict(pairs)
         self.at, self.history = NOW, ()
-        self.asked: dict[tuple[str, int], None] = {}
+        self.requests: dict[tuple[str, int], None] = {}
         self.since: dict = {}
-        self.made: list[tuple[float, str]] = []
-        self.said: dict[QuotaChange, object] = {}
+        self.removals: list[tuple[float, str]] = []
+        self.violations: dict[QuotaChange, object] = {}
 
     def ask(self, tenant: str, count: int) -> None:
-        names = [(tenant, number) for number in range(self.left[tenant])]
-        open_ = [name for name in reversed(names) if name not in self.asked]
-        self.asked.update(dict.fromkeys(open_[:count]))
+        names = [(tenant, number) for number in range(self.pair_counts[tenant])]
+        open_ = [name for name in reversed(names) if name not in self.requests]
+        self.requests.update(dict.fromkeys(open_[:count]))
 
     def turn(self, after: float = 60.0, *, restart: bool = False) -> int:
         self.at += after
@@ -73,42 +73,42 @@ class Cluster:
             self.since = {}
             rows = json.loads(json.dumps(removal_rows(self.history)))
             self.history = read_removals(DocumentReader(rows))
-        owned = owning(**self.left)
-        changes = [removal(*one) for one in sorted(self.asked)]
-        history = tuple(one for one in self.history if one.at > self.at - WINDOW)
+        owned = owning(**self.pair_counts)
+        changes = [removal(*request) for request in sorted(self.requests)]
+        history = tuple(count for count in self.history if count.at > self.at - WINDOW)
         allotment = RemovalAllowance(
             history=history, now=self.at, window=WINDOW, asked_since=self.since
         )
-        self.said = allotment.violations(changes, owned, self.guards)
+        self.violations = allotment.violations(changes, owned, self.guards)
         self.since = {
-            (one.entity, one.key): self.since.get((one.entity, one.key), self.at)
-            for one in self.said
+            (change.entity, change.key): self.since.get((change.entity, change.key), self.at)
+            for change in self.violations
         }
-        going = [change for change in changes if change not in self.said]
+        going = [change for change in changes if change not in self.violations]
         self.history = condensed((*history, *counts_of(going, owned, at=self.at)))
-        for one in going:
-            tenant, _, number = str(one.entity[0]).rpartition("-")
-            del self.asked[tenant, int(number)]
-            self.left[tenant] -= 1
-            self.made.append((self.at, tenant))
+        for change in going:
+            tenant, _, number = str(change.entity[0]).rpartition("-")
+            del self.requests[tenant, int(number)]
+            self.pair_counts[tenant] -= 1
+            self.removals.append((self.at, tenant))
         # Names are dense again, so that owning() knows them.
-        self.asked = {
-            (tenant, self.left[tenant] - 1 - index): None
-            for tenant in self.left
-            for index in range(sum(one[0] == tenant for one in self.asked))
+        self.requests = {
+            (tenant, self.pair_counts[tenant] - 1 - index): None
+            for tenant in self.pair_counts
+            for index in range(sum(request[0] == tenant for request in self.requests))
         }
         return len(going)
 
 
-def within(made: list[tuple[float, str]], end: float, tenant: str | None = None) -> int:
-    return sum(end - WINDOW < at <= end and tenant in {None, who} for at, who in made)
+def within(removals: list[tuple[float, str]], end: float, tenant: str | None = None) -> int:
+    return sum(end - WINDOW < at <= end and tenant in {None, who} for at, who in removals)
 
 
 def test_the_first_removals_go_and_the_rest_says_how_many_wait_and_until_when() -> None:
     cluster = Cluster(Guards(max_removals=3, max_removed_percent=100), a=30)
     cluster.ask("a", 4)
     assert cluster.turn(0.0) == 3
-    (violation,) = cluster.said.values()
+    (violation,) = cluster.violations.values()
     assert violation.guard is Guard.MAX_REMOVALS
     assert violation.retry_at == NOW + WINDOW
     assert violation.message == (
@@ -122,27 +122,27 @@ def test_another_namespace_is_neither_held_up_nor_told() -> None:
     cluster.turn()
     cluster.ask("b", 1)
     assert cluster.turn() == 1
-    assert cluster.left["b"] == 0
-    assert all("namespace b" not in problem.message for problem in cluster.said.values())
+    assert cluster.pair_counts["b"] == 0
+    assert all("namespace b" not in problem.message for problem in cluster.violations.values())
 
 
 def test_three_hundred_deletions_are_all_made_and_no_share_is_above_a_hundred_percent() -> None:
     cluster = Cluster(Guards(max_removals=194, max_removed_percent=100), a=300)
     cluster.ask("a", 300)
     assert cluster.turn() == 194
-    assert next(problem.message for problem in cluster.said.values()).startswith(
+    assert next(problem.message for problem in cluster.violations.values()).startswith(
         "194 of 194 removals of namespace a"
     )
     assert cluster.turn() == 0
     assert cluster.turn(WINDOW) == 106
-    assert cluster.left == {"a": 0}
+    assert cluster.pair_counts == {"a": 0}
 
 
 def test_a_share_is_one_of_what_was_owned_when_the_window_began() -> None:
     cluster = Cluster(Guards(max_removals=1000, max_removed_percent=20), a=100)
     cluster.ask("a", 50)
     assert cluster.turn() == 20
-    (message,) = {problem.message for problem in cluster.said.values()}
+    (message,) = {problem.message for problem in cluster.violations.values()}
     assert "20 of 20 removals" in message
     assert "(20 % of the 100 limits that it had when the window began)" in message
     assert cluster.turn() == 0
@@ -163,12 +163,12 @@ def test_all_tenants_together_have_a_bound_that_one_tenant_alone_never_reaches()
     for tenant in tenants:
         cluster.ask(tenant, 4)
     assert cluster.turn() == 5 * 4
-    (message, *more) = {problem.message for problem in cluster.said.values()}
+    (message, *more) = {problem.message for problem in cluster.violations.values()}
     assert not more
     assert message.startswith(
         "the removals of all namespaces together have reached their bound within 1h; 4 wait"
     )
-    while cluster.asked:
+    while cluster.requests:
         assert cluster.turn(WINDOW)
 
 
@@ -176,7 +176,7 @@ def test_a_guard_of_zero_withholds_without_a_time() -> None:
     cluster = Cluster(Guards(max_removals=0), a=1)
     cluster.ask("a", 1)
     assert cluster.turn() == 0
-    (violation,) = cluster.said.values()
+    (violation,) = cluster.violations.values()
     assert violation.retry_at is None
     assert "no removals while the guard is 0" in violation.message
 
@@ -213,20 +213,20 @@ def test_no_window_ever_has_more_removals_of_a_tenant_than_its_budget(
     cluster = Cluster(guards, a=40, b=19, c=25)
     for tenant, count, after, restart in steps:
         cluster.ask(tenant, count)
-        before = dict(cluster.left)
+        before = dict(cluster.pair_counts)
         cluster.turn(after, restart=restart)
         end = cluster.at
         for name in before:
-            number = within(cluster.made, end, name)
+            number = within(cluster.removals, end, name)
             assert number <= guards.max_removals
             # What the tenant had when the window began is what it has now and what went in it: nothing is added here.
-            base = cluster.left[name] + number
+            base = cluster.pair_counts[name] + number
             if base >= MIN_SHARE_FROM:
                 assert number <= max(1, guards.max_removed_percent * base / 100)
-        assert within(cluster.made, end) <= max(
+        assert within(cluster.removals, end) <= max(
             5 * guards.max_removals,
             guards.max_removed_percent
-            * (sum(cluster.left.values()) + within(cluster.made, end))
+            * (sum(cluster.pair_counts.values()) + within(cluster.removals, end))
             / 100,
         )
 
@@ -241,8 +241,8 @@ def test_what_stays_asked_for_is_made_in_the_end(
         cluster.ask(tenant, count)
         cluster.turn(after, restart=restart)
     cluster.turn(0.0)
-    while cluster.asked:
-        times = [one.retry_at for one in cluster.said.values()]
+    while cluster.requests:
+        times = [violation.retry_at for violation in cluster.violations.values()]
         assert None not in times
         # The time that was said is the truth: then at least one goes.
         assert cluster.turn(max(min(times) - cluster.at, 0.0)) >= 1
@@ -260,7 +260,7 @@ def test_two_tenants_never_hold_up_a_third(
             alone.ask(tenant, count)
         together.turn(after, restart=restart)
         alone.turn(after, restart=restart)
-        assert together.left["c"] == alone.left["c"]
+        assert together.pair_counts["c"] == alone.pair_counts["c"]
 
 
 @given(st.sets(strategies.entities, max_size=12), st.integers(0, 12), st.permutations(range(12)))
@@ -286,9 +286,9 @@ def test_no_removal_gets_a_slot_while_a_wider_one_that_it_waits_for_gets_none(
     for change in changes:
         if change not in waiting:
             assert not any(
-                level(other.entity) > level(change.entity)
-                and may_match_same(other.entity, change.entity)
-                for other in waiting
+                level(waiting_change.entity) > level(change.entity)
+                and may_match_same(waiting_change.entity, change.entity)
+                for waiting_change in waiting
             )
 
 

@@ -52,7 +52,7 @@ def test_batches_hold_every_change_once_entities_whole_and_sorted(plan, random):
     changes = list(changes_between(*plan))
     random.shuffle(changes)
     new_batches = batches(changes)
-    assert len({(one.removes, one.level) for one in new_batches}) == len(new_batches)
+    assert len({(batch.removes, batch.level) for batch in new_batches}) == len(new_batches)
     for batch in new_batches:
         subjects = [alteration.entity for alteration in batch.alterations]
         assert subjects == sorted(set(subjects), key=sort_key)
@@ -66,7 +66,7 @@ def test_batches_hold_every_change_once_entities_whole_and_sorted(plan, random):
         for key, value in alteration.operations
     ]
     assert sorted(map(repr, sent)) == sorted(
-        repr((one.entity, str(one.key), one.after)) for one in changes
+        repr((item.entity, str(item.key), item.after)) for item in changes
     )
 
 
@@ -84,14 +84,14 @@ def test_chunks_are_within_bounds_in_order_and_never_split_an_entity(sizes, repe
         Alteration(entity(user=str(n)), ((str(RATE), 1.0),) * size) for n, size in enumerate(sizes)
     ]
     new_alterations = list(chunks(alterations))
-    assert [one for chunk in new_alterations for one in chunk] == alterations
+    assert [alteration for chunk in new_alterations for alteration in chunk] == alterations
     for chunk in new_alterations:
         assert 1 <= len(chunk) <= MAX_ENTITIES
-        assert sum(len(one.operations) for one in chunk) <= MAX_OPERATIONS
-    for one, other in itertools.pairwise(new_alterations):
-        full = len(one) == MAX_ENTITIES
-        operations = sum(len(alteration.operations) for alteration in one)
-        assert full or operations + len(other[0].operations) > MAX_OPERATIONS
+        assert sum(len(alteration.operations) for alteration in chunk) <= MAX_OPERATIONS
+    for first, second in itertools.pairwise(new_alterations):
+        full = len(first) == MAX_ENTITIES
+        operations = sum(len(alteration.operations) for alteration in first)
+        assert full or operations + len(second[0].operations) > MAX_OPERATIONS
 
 
 def test_a_chunk_is_full_at_a_thousand_entities_or_two_thousand_operations():
@@ -128,8 +128,8 @@ def test_of_any_two_entities_one_waits_for_the_other_if_they_can_match_the_same_
     for subject, obstacle in itertools.product(ENTITIES, repeat=2):
         schedule = SendSchedule([change(subject, 1.0, 2.0)])
         schedule.settle(Alteration(obstacle, ((str(RATE), 3.0),)), REFUSED)
-        held = schedule.find_held_entities(schedule.batches[0])
-        assert held == ({subject: (obstacle,)} if may_match_same(obstacle, subject) else {})
+        obstacles = schedule.find_held_entities(schedule.batches[0])
+        assert obstacles == ({subject: (obstacle,)} if may_match_same(obstacle, subject) else {})
 
 
 def test_another_key_is_in_nobodys_way():
@@ -147,11 +147,11 @@ def test_only_a_few_obstacles_are_named():
 
 
 def test_an_entity_of_unknown_fate_gets_no_second_write_but_a_refused_one_does():
-    for result, held in ((LOST, {ALICE: (ALICE,)}), (REFUSED, {})):
+    for result, obstacles in ((LOST, {ALICE: (ALICE,)}), (REFUSED, {})):
         schedule = SendSchedule([change(ALICE, None, 1.0), change(ALICE, 5.0, None, SHARE)])
         sets, removals = schedule.batches
         schedule.settle(sets.alterations[0], result)
-        assert schedule.find_held_entities(removals) == held
+        assert schedule.find_held_entities(removals) == obstacles
 
 
 def test_a_write_of_an_earlier_run_is_in_the_way_too():
@@ -202,20 +202,20 @@ def test_a_removal_that_relies_on_nothing_needs_no_look():
 @given(st.sampled_from(ENTITIES), st.lists(st.sampled_from(ENTITIES), unique=True, max_size=9))
 def test_a_removal_waits_for_exactly_those_withheld_removals_that_come_before_it(subject, withheld):
     schedule = SendSchedule([change(subject, 1.0, None)])
-    for other in withheld:
-        schedule.settle(Alteration(other, ((str(RATE), None),)), Held(waits_for=(other,)))
+    for obstacle in withheld:
+        schedule.settle(Alteration(obstacle, ((str(RATE), None),)), Held(waits_for=(obstacle,)))
     expected = sorted(
         (o for o in withheld if may_match_same(o, subject) and level(o) > level(subject)),
         key=sort_key,
     )
-    held = schedule.find_held_entities(schedule.batches[0])
-    assert held == ({subject: tuple(expected[:NAMED_OBSTACLES])} if expected else {})
+    obstacles = schedule.find_held_entities(schedule.batches[0])
+    assert obstacles == ({subject: tuple(expected[:NAMED_OBSTACLES])} if expected else {})
 
 
 def test_a_set_does_not_wait_for_a_withheld_removal():
-    for subject, other in itertools.product(ENTITIES, repeat=2):
+    for subject, obstacle in itertools.product(ENTITIES, repeat=2):
         schedule = SendSchedule([change(subject, 1.0, 2.0)])
-        schedule.settle(Alteration(other, ((str(RATE), None),)), Held(waits_for=(other,)))
+        schedule.settle(Alteration(obstacle, ((str(RATE), None),)), Held(waits_for=(obstacle,)))
         assert schedule.find_held_entities(schedule.batches[0]) == {}
 
 
@@ -240,19 +240,21 @@ RUNS = st.builds(
 
 
 def drive(before, changes, chances, run) -> tuple[Log, dict]:
-    log = Log([{(one, key): value for one, key, value in before.pairs()}], chances)
+    log = Log([{(subject, key): value for subject, key, value in before.pairs()}], chances)
     results: dict[tuple[bool, object], Result] = {}
     schedule, looks = SendSchedule(changes), iter(run.looks)
     for batch in schedule.batches[: run.stop_after]:
         if schedule.unseen(batch) and next(looks, True):
             schedule.mark_visible()
         entities = schedule.find_held_entities(batch)
-        for one in run.shuffled.sample(batch.alterations, len(batch.alterations)):
+        for alteration in run.shuffled.sample(batch.alterations, len(batch.alterations)):
             result = (
-                Held(waits_for=entities[one.entity]) if one.entity in entities else log.send(one)
+                Held(waits_for=entities[alteration.entity])
+                if alteration.entity in entities
+                else log.send(alteration)
             )
-            results[batch.removes, one.entity] = result
-            schedule.settle(one, result)
+            results[batch.removes, alteration.entity] = result
+            schedule.settle(alteration, result)
     log.land(everything=True)
     return log, results
 
@@ -266,10 +268,12 @@ def test_the_law_holds_where_brokers_lag_and_senders_stop(plan, chances, run):
     for (removes, subject), result in results.items():
         if isinstance(result, Held):
             assert result.waits_for
-            assert all(may_match_same(subject, one) for one in result.waits_for)
+            assert all(may_match_same(subject, obstacle) for obstacle in result.waits_for)
             # Nothing waits without a reason: some entity that it waits for did not get through, or was not seen.
             reasons = [
-                results.get((turn, one)) for one in result.waits_for for turn in (False, True)
+                results.get((turn, obstacle))
+                for obstacle in result.waits_for
+                for turn in (False, True)
             ]
             failed = any(isinstance(reason, Held | Rejected | Unknown) for reason in reasons)
             assert failed or (removes and not all(run.looks))
@@ -294,4 +298,4 @@ def test_the_law_holds_where_a_part_of_the_plan_is_withheld(plan, chances, rando
 
 
 def test_the_crowd_is_all_eight_levels_of_one_client():
-    assert sorted(level(one) for one in CROWD) == list(range(1, 9))
+    assert sorted(level(subject) for subject in CROWD) == list(range(1, 9))

@@ -25,22 +25,22 @@ ROWS: dict[Cause | None, Row] = {
     Cause.SPEC_OVER_DRIFT: lambda d, a, v, _: None not in (d, a) and d != a and v not in (a, d),
     Cause.PRUNE: lambda d, a, v, _: d is None and v is not None and v == a,
     Cause.CHANGED_BY_ANOTHER: lambda d, a, v, _: d is None and None not in (a, v) and v != a,
-    Cause.GONE: lambda d, a, v, left: d is None and v is None and left,
+    Cause.GONE: lambda d, a, v, has_record: d is None and v is None and has_record,
     Cause.UNMANAGED: lambda d, a, v, _: d is None and a is None and v is not None,
-    None: lambda d, a, v, left: d is None and v is None and not left,
+    None: lambda d, a, v, has_record: d is None and v is None and not has_record,
 }
 
 
 @pytest.mark.parametrize("key", [RATE, SHARE])
 def test_each_combination_falls_into_exactly_one_row(key):
-    found = set()
+    causes = set()
     for desired, applied, live, pending in itertools.product(VALUES, VALUES, VALUES, (False, True)):
-        left = applied is not None or pending
-        (row,) = [cause for cause, fits in ROWS.items() if fits(desired, applied, live, left)]
+        has_record = applied is not None or pending
+        (row,) = [cause for cause, fits in ROWS.items() if fits(desired, applied, live, has_record)]
         cause = classify(key, desired=desired, applied=applied, live=live, is_pending=pending)
         assert cause is row, (desired, applied, live, pending)
-        found.add(cause)
-    assert found == set(ROWS)
+        causes.add(cause)
+    assert causes == set(ROWS)
 
 
 def test_near_whole_numbers_are_the_same_for_integral_keys_only():

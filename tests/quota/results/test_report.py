@@ -136,10 +136,10 @@ def test_a_pass_is_in_order_if_all_was_compared_and_nothing_is_left_undone():
     looked = Reconciliation(cluster="prod", preview=preview(CHANGE))
     assert looked.in_order
     assert replace(looked, outcome=Outcome(cluster_id="c", digest="d")).in_order
-    for left in (
+    for fields in (
         {"preview": None},
         {"error": KquotaError("no")},
         {"withheld": (WithheldChange(change=CHANGE, violations=(VIOLATION,)),)},
         {"outcome": Outcome(cluster_id="c", digest="d", failure="cut off")},
     ):
-        assert not replace(looked, **left).in_order
+        assert not replace(looked, **fields).in_order
