@@ -34,7 +34,7 @@ class Recorder:
     """Keeps every event, by kind."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[str, Any]] = []
+        self.entries: list[tuple[str, Any]] = []
         self._something = asyncio.Event()
 
     def events(self) -> ClientEvents:
@@ -42,7 +42,7 @@ class Recorder:
         return ClientEvents(**{kind: functools.partial(self._keep, kind) for kind in kinds})
 
     def _keep(self, kind: str, event: Any) -> None:
-        self.told.append((kind, event))
+        self.entries.append((kind, event))
         self._something.set()
 
     async def until(self, kind: str, count: int = 1) -> None:
@@ -51,11 +51,11 @@ class Recorder:
             await self._something.wait()
 
     def of(self, kind: str) -> list[Any]:
-        return [event for name, event in self.told if name == kind]
+        return [event for name, event in self.entries if name == kind]
 
 
 def config(*brokers: ScriptedBroker, **settings: object) -> ClientConfig:
-    given: dict[str, object] = {
+    properties: dict[str, object] = {
         "bootstrap.servers": ",".join(broker.address for broker in brokers),
         "reconnect.backoff.ms": 1,
         "reconnect.backoff.max.ms": 2,
@@ -63,14 +63,14 @@ def config(*brokers: ScriptedBroker, **settings: object) -> ClientConfig:
         "retry.backoff.max.ms": 2,
     }
     if brokers and brokers[0].password:
-        given |= {
+        properties |= {
             "security.protocol": "SASL_PLAINTEXT",
             "sasl.mechanism": "PLAIN",
             "sasl.username": "alice",
             "sasl.password": brokers[0].password,
         }
-    given |= {key.replace("_", "."): value for key, value in settings.items()}
-    return ClientConfig.from_mapping(given)
+    properties |= {key.replace("_", "."): value for key, value in settings.items()}
+    return ClientConfig.from_mapping(properties)
 
 
 def client(

@@ -23,16 +23,19 @@ def test_chunks_cover_everything_in_order_and_keep_every_bound(
     assert [at for start, end in chunks for at in range(start, end)] == list(range(len(shape)))
     for start, end in chunks:
         assert end - start <= MAX_ENTITIES
-        assert sum(len(it.operations) for it in alterations[start:end]) <= MAX_OPERATIONS
+        assert (
+            sum(len(alteration.operations) for alteration in alterations[start:end])
+            <= MAX_OPERATIONS
+        )
         assert end - start == 1 or sum(sizes[start:end]) <= MAX_BYTES
 
 
 @given(st.integers(0, 50), st.integers(0, 50))
 def test_halves_are_the_whole_and_smaller(start: int, count: int) -> None:
-    found = halves(start, start + count)
+    ranges = halves(start, start + count)
     if count < 2:
-        assert found == ()
+        assert ranges == ()
         return
-    (first, middle), (again, last) = found
+    (first, middle), (again, last) = ranges
     assert (first, middle, last) == (start, again, start + count)
     assert start < middle < last

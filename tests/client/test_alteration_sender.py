@@ -41,9 +41,9 @@ def many(count: int, operations: int = 1) -> list[Alteration]:
 def sent(broker: ScriptedBroker) -> list[int]:
     """How many entities each alter request held."""
     return [
-        len(alter_client_quotas.decode_request(it.version, it.body).alterations)
-        for it in broker.seen
-        if it.api == ALTER_CLIENT_QUOTAS.name
+        len(alter_client_quotas.decode_request(request.version, request.body).alterations)
+        for request in broker.seen
+        if request.api == ALTER_CLIENT_QUOTAS.name
     ]
 
 
@@ -76,10 +76,10 @@ async def test_nothing_to_alter_sends_nothing() -> None:
 @on_loop
 async def test_chunks_hold_at_most_a_thousand_entities_and_two_thousand_operations() -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
-        told: list[tuple[str, int, int]] = []
-        await our.alter(many(2100), progress=lambda *step: told.append(step))
+        steps: list[tuple[str, int, int]] = []
+        await our.alter(many(2100), progress=lambda *step: steps.append(step))
         assert sent(broker) == [1000, 1000, 100]
-        assert told == [("alter", 1000, 2100), ("alter", 2000, 2100), ("alter", 2100, 2100)]
+        assert steps == [("alter", 1000, 2100), ("alter", 2000, 2100), ("alter", 2100, 2100)]
         broker.seen.clear()
         await our.alter(many(1400, operations=3), validate_only=True)
         assert sent(broker) == [666, 666, 68]
@@ -98,15 +98,17 @@ async def test_chunks_stay_below_a_megabyte() -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
         results = await our.alter(long)
         assert len(results) == 70
-        sizes = [len(it.body) for it in broker.seen if it.api == ALTER_CLIENT_QUOTAS.name]
+        sizes = [
+            len(request.body) for request in broker.seen if request.api == ALTER_CLIENT_QUOTAS.name
+        ]
         assert len(sizes) == 3
         assert max(sizes) <= 1_000_100
 
 
 def policy_above(limit: int) -> acts.Act:
     async def act(turn: Turn) -> None:
-        asked = alter_client_quotas.decode_request(turn.header.api_version, turn.body)
-        over = len(asked.alterations) > limit
+        request = alter_client_quotas.decode_request(turn.header.api_version, turn.body)
+        over = len(request.alterations) > limit
         await (
             acts.code(44, "Unable to perform excessively large batch operation.")
             if over
@@ -122,7 +124,7 @@ async def test_a_chunk_that_is_too_large_for_the_broker_is_halved() -> None:
         broker.on(ALTER_CLIENT_QUOTAS, *[policy_above(3)] * 20)
         results = await our.alter(many(10))
         assert set(results.values()) == {Applied()}
-        assert list(results) == [it.entity for it in many(10)]
+        assert list(results) == [alteration.entity for alteration in many(10)]
         assert sent(broker) == [10, 5, 2, 3, 5, 2, 3]
 
 
@@ -131,7 +133,7 @@ async def test_one_entity_that_is_too_large_is_rejected() -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
         broker.on(ALTER_CLIENT_QUOTAS, *[policy_above(0)] * 20)
         results = await our.alter(many(2))
-        assert {it.code for it in results.values() if isinstance(it, Rejected)} == {44}
+        assert {result.code for result in results.values() if isinstance(result, Rejected)} == {44}
         assert sent(broker) == [2, 1, 1]
 
 
@@ -151,7 +153,7 @@ async def test_the_chunks_after_an_unknown_one_are_still_sent() -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
         broker.on(ALTER_CLIENT_QUOTAS, acts.answer, acts.close)
         results = await our.alter(many(2500))
-        kinds = [type(it) for it in results.values()]
+        kinds = [type(result) for result in results.values()]
         assert kinds == [Applied] * 1000 + [Unknown] * 1000 + [Applied] * 500
 
 
@@ -160,9 +162,13 @@ async def test_a_time_out_is_unknown_and_stops_the_rest() -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
         broker.on(ALTER_CLIENT_QUOTAS, acts.silence)
         results = await our.alter(many(1500), timeout=0.1)
-        assert {type(it) for it in results.values()} == {Unknown}
+        assert {type(result) for result in results.values()} == {Unknown}
         assert len(results) == 1500
-        whys = {it.reason.split(":")[0] for it in results.values() if isinstance(it, Unknown)}
+        whys = {
+            result.reason.split(":")[0]
+            for result in results.values()
+            if isinstance(result, Unknown)
+        }
         assert whys == {"sent, but no usable response", "not sent after that"}
 
 
@@ -227,7 +233,7 @@ async def test_an_answer_for_somebody_else_or_twice_makes_the_whole_chunk_unknow
     async with ScriptedBroker() as broker, client(broker, recorder=recorder) as our:
         broker.on(ALTER_CLIENT_QUOTAS, wrong)
         results = await our.alter([setting(ALICE), setting(BOB)])
-        assert {type(it) for it in results.values()} == {Unknown}
+        assert {type(result) for result in results.values()} == {Unknown}
         assert len(recorder.of("disconnected")) == 1
 
 
@@ -246,7 +252,7 @@ async def test_a_missing_right_in_the_middle_is_a_rejection_of_the_rest() -> Non
         broker.on(ALTER_CLIENT_QUOTAS, acts.answer, acts.code(31, "Cluster authorization failed."))
         results = list((await our.alter(many(1500))).values())
         assert results[:1000] == [Applied()] * 1000
-        assert {it.code for it in results[1000:] if isinstance(it, Rejected)} == {31}
+        assert {result.code for result in results[1000:] if isinstance(result, Rejected)} == {31}
 
 
 @on_loop
@@ -273,8 +279,8 @@ async def test_when_the_broker_goes_away_the_rest_is_told_as_not_sent() -> None:
 
         broker.on(ALTER_CLIENT_QUOTAS, last)
         results = await our.alter(many(1001), timeout=1)
-        assert sum(isinstance(it, Applied) for it in results.values()) == 1000
-        (why,) = {it.reason for it in results.values() if isinstance(it, Unknown)}
+        assert sum(isinstance(result, Applied) for result in results.values()) == 1000
+        (why,) = {result.reason for result in results.values() if isinstance(result, Unknown)}
         assert "sent" in why
 
 
@@ -284,10 +290,12 @@ async def test_a_chunk_that_no_controller_takes_is_rejected_and_the_rest_is_not_
         broker.on(ALTER_CLIENT_QUOTAS, acts.answer, *[acts.code(41)] * 100_000)
         results = list((await our.alter(many(2500), timeout=1.5)).values())
         assert results[:1000] == [Applied()] * 1000
-        assert {it.name for it in results[1000:2000] if isinstance(it, Rejected)} == {
+        assert {result.name for result in results[1000:2000] if isinstance(result, Rejected)} == {
             "NOT_CONTROLLER"
         }
-        assert {it.reason[:9] for it in results[2000:] if isinstance(it, Unknown)} == {"not sent:"}
+        assert {result.reason[:9] for result in results[2000:] if isinstance(result, Unknown)} == {
+            "not sent:"
+        }
 
 
 @on_loop
@@ -300,7 +308,7 @@ async def test_a_cancelled_caller_knows_what_was_done_and_what_is_open() -> None
         work.cancel()
         with pytest.raises(asyncio.CancelledError):
             await work
-        kinds = [type(results.get(it.entity)) for it in many(2500)]
+        kinds = [type(results.get(alteration.entity)) for alteration in many(2500)]
         assert kinds == [Applied] * 1000 + [Unknown] * 1000 + [type(None)] * 500
 
 
@@ -342,10 +350,10 @@ async def test_an_entity_of_another_type_is_sent_and_judged_by_the_broker() -> N
             assert await our.alter_open([alteration], validate_only=True) == {prefix: Applied()}
             assert (await our.describe()).foreign_entities == ()
             assert await our.alter_open([alteration]) == {prefix: Applied()}
-            listed = await our.describe(
+            state = await our.describe(
                 Filter(components=(Component(entity_type="client-id-prefix", match=ANY),))
             )
-            assert listed.foreign_entities == ((prefix, ((RATE, 5.0),)),)
+            assert state.foreign_entities == ((prefix, ((RATE, 5.0),)),)
             refused = await our.alter_open([OpenAlteration((("group", "g"),), ((RATE, 5.0),))])
             assert refused[("group", "g"),] == Rejected(
                 code=42,

@@ -13,7 +13,7 @@ SCRAM = PLAIN.replace("plain.Plain", "scram.Scram")
 SASL = {"bootstrap.servers": "b:9092", "security.protocol": "SASL_PLAINTEXT"}
 
 
-def made(**settings: object) -> ClientConfig:
+def client_config(**settings: object) -> ClientConfig:
     return ClientConfig.from_mapping(
         {"bootstrap.servers": "b:9092"}
         | {key.replace("_", "."): value for key, value in settings.items()}
@@ -43,20 +43,23 @@ def test_bootstrap_servers_are_enough() -> None:
     ],
 )
 def test_addresses(text: object, expected: tuple[str, ...]) -> None:
-    assert tuple(str(it) for it in made(bootstrap_servers=text).bootstrap) == expected
+    assert (
+        tuple(str(address) for address in client_config(bootstrap_servers=text).bootstrap)
+        == expected
+    )
 
 
 @pytest.mark.parametrize("text", ["a", "a:", ":1", "a:0", "a:65536", "a:x", "a:-1", "a:²"])
 def test_what_is_no_address_is_named(text: str) -> None:
     with pytest.raises(ConfigError, match="is not host:port") as caught:
-        made(bootstrap_servers=text)
+        client_config(bootstrap_servers=text)
     assert caught.value.key == "bootstrap.servers"
 
 
 @pytest.mark.parametrize("text", ["", " , "])
 def test_empty_bootstrap_servers_are_an_error(text: str) -> None:
     with pytest.raises(ConfigError, match=r"bootstrap\.servers: is empty"):
-        made(bootstrap_servers=text)
+        client_config(bootstrap_servers=text)
 
 
 def test_missing_bootstrap_servers_are_an_error_with_the_file(tmp_path: Path) -> None:
@@ -133,13 +136,13 @@ def test_librdkafka_keys() -> None:
 
 def test_an_alias_that_contradicts_is_an_error() -> None:
     with pytest.raises(ConfigError, match=r"sasl\.mechanisms: contradicts sasl\.mechanism"):
-        made(sasl_mechanism="PLAIN", sasl_mechanisms="GSSAPI")
-    assert made(sasl_mechanism="PLAIN", sasl_mechanisms="PLAIN")
+        client_config(sasl_mechanism="PLAIN", sasl_mechanisms="GSSAPI")
+    assert client_config(sasl_mechanism="PLAIN", sasl_mechanisms="PLAIN")
 
 
 def test_controllers_are_refused_with_the_reason() -> None:
     with pytest.raises(ConfigError, match="controllers do not answer DescribeClientQuotas"):
-        made(bootstrap_controllers="c:9093")
+        client_config(bootstrap_controllers="c:9093")
 
 
 @pytest.mark.parametrize(
@@ -224,15 +227,15 @@ def test_switches_are_true_or_false(key: str) -> None:
 )
 def test_times_that_contradict_each_other_are_errors(settings: dict[str, int], key: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        made(**settings)
+        client_config(**settings)
     assert caught.value.key == key
 
 
 def test_where_only_one_of_two_times_is_given_the_other_follows() -> None:
-    assert made(request_timeout_ms=90_000).call_seconds == 90.0
-    assert made(default_api_timeout_ms=10_000).request_seconds == 10.0
-    assert made(retry_backoff_ms=5000).retry.cap == 5.0
-    assert made(retry_backoff_max_ms=50).retry.first == 0.05
+    assert client_config(request_timeout_ms=90_000).call_seconds == 90.0
+    assert client_config(default_api_timeout_ms=10_000).request_seconds == 10.0
+    assert client_config(retry_backoff_ms=5000).retry.cap == 5.0
+    assert client_config(retry_backoff_max_ms=50).retry.first == 0.05
 
 
 @pytest.mark.parametrize(
@@ -360,7 +363,7 @@ def test_a_token_source_of_the_callers_own() -> None:
 )
 def test_doubtful_settings_are_warned_of(settings: dict[str, str], words: str) -> None:
     warnings = ClientConfig.from_mapping({"bootstrap.servers": "b:1"} | settings).warnings
-    assert any(words in it for it in warnings)
+    assert any(words in warning for warning in warnings)
 
 
 def test_a_configuration_that_contradicts_itself_cannot_be_built() -> None:
@@ -381,7 +384,7 @@ def test_secrets_may_be_given_as_secrets() -> None:
 
 
 def test_the_same_client_for_other_addresses() -> None:
-    config = made(client_id="x").at(Address(host="c", port=3))
+    config = client_config(client_id="x").at(Address(host="c", port=3))
     assert (str(config.bootstrap[0]), config.client_id) == ("c:3", "x")
 
 
@@ -418,8 +421,10 @@ def test_what_a_reference_gave_is_not_quoted_under_a_wrong_key(
     try:
         _ = ClientConfig.from_mapping(settings, allowed=ANYTHING)
     except ConfigError as error:
-        shown = f"{error} {error.hint} {error.where} {error.args}".lower()
-        assert not any(part.lower() in shown for part in (value, *value.split(","), *value.split()))
+        error_text = f"{error} {error.hint} {error.where} {error.args}".lower()
+        assert not any(
+            part.lower() in error_text for part in (value, *value.split(","), *value.split())
+        )
     else:
         assert key in {"sasl.oauthbearer.extensions", "ssl.keystore.type"}
 

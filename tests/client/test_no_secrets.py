@@ -70,22 +70,24 @@ class Net:
         self.shown.append("".join(lines))
 
     def everything(self) -> str:
-        logged = [f"{it.getMessage()} {it.args} {it.exc_info}" for it in self.records]
-        told = [repr(event) for _, event in self.recorder.told]
-        return "\n".join([*self.shown, *logged, *told, self.out.getvalue()])
+        logged = [
+            f"{record.getMessage()} {record.args} {record.exc_info}" for record in self.records
+        ]
+        events = [repr(event) for _, event in self.recorder.entries]
+        return "\n".join([*self.shown, *logged, *events, self.out.getvalue()])
 
 
 @pytest.fixture
 def net() -> Iterator[Net]:
-    made = Net()
+    new_net = Net()
     handler = logging.Handler(level=logging.DEBUG)
-    handler.emit = made.records.append
+    handler.emit = new_net.records.append
     root = logging.getLogger()
     before = root.level
     root.setLevel(logging.DEBUG)
     root.addHandler(handler)
-    with redirect_stdout(made.out), redirect_stderr(made.out):
-        yield made
+    with redirect_stdout(new_net.out), redirect_stderr(new_net.out):
+        yield new_net
     root.removeHandler(handler)
     root.setLevel(before)
 
@@ -203,7 +205,8 @@ def test_logging_in_by_password(net: Net, fault: str, api: Any, right: bool) -> 
     run(net, work)
     assert PLANTED not in net.everything()
     assert not any(
-        it.api.startswith("Sasl") for it in net.recorder.of("request") + net.recorder.of("response")
+        event.api.startswith("Sasl")
+        for event in net.recorder.of("request") + net.recorder.of("response")
     )
 
 
@@ -230,7 +233,7 @@ def test_logging_in_again(net: Net) -> None:
 
     run(net, work)
     assert net.recorder.of("authenticated")
-    assert any("AuthenticationError" in it for it in net.shown)
+    assert any("AuthenticationError" in text for text in net.shown)
     assert PLANTED not in net.everything()
 
 
@@ -251,7 +254,7 @@ def test_logging_in_by_token(net: Net, answers: list[tuple[int, bytes]]) -> None
 
     async def work() -> None:
         async with ScriptedBroker(password="x") as broker:  # noqa: S106 - the scripted broker's
-            given = {
+            properties = {
                 "bootstrap.servers": broker.address,
                 "security.protocol": "SASL_PLAINTEXT",
                 "sasl.mechanism": "OAUTHBEARER",
@@ -260,30 +263,30 @@ def test_logging_in_by_token(net: Net, answers: list[tuple[int, bytes]]) -> None
                 "sasl.oauthbearer.client.secret": PLANTED,
                 "sasl.login.retry.backoff.max.ms": 200,
             }
-            await use(net, ClientConfig.from_mapping(given))
+            await use(net, ClientConfig.from_mapping(properties))
 
     try:
         run(net, work)
     finally:
         endpoint.stop()
     assert PLANTED not in net.everything()
-    assert endpoint.asked
+    assert endpoint.requests
 
 
 def test_a_token_of_the_callers_own(net: Net) -> None:
     async def source() -> BearerToken:
-        made = BearerToken(value=Secret(GOOD))
-        net.show(made)
-        return made
+        bearer_token = BearerToken(value=Secret(GOOD))
+        net.show(bearer_token)
+        return bearer_token
 
     async def work() -> None:
         async with ScriptedBroker(password="x") as broker:  # noqa: S106 - the scripted broker's
-            given = {
+            properties = {
                 "bootstrap.servers": broker.address,
                 "security.protocol": "SASL_PLAINTEXT",
                 "sasl.mechanism": "OAUTHBEARER",
             }
-            await use(net, ClientConfig.from_mapping(given, token=source))
+            await use(net, ClientConfig.from_mapping(properties, token=source))
 
     run(net, work)
     assert PLANTED not in net.everything()
@@ -291,21 +294,21 @@ def test_a_token_of_the_callers_own(net: Net) -> None:
 
 def test_tls_with_a_private_key(net: Net, tmp_path: Path) -> None:
     authority = Authority.make(tmp_path)
-    ours = authority.client("alice")
+    identity = authority.client("alice")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(authority.server("s").bundle)
-    line = ours.key.read_text().splitlines()[1]
+    line = identity.key.read_text().splitlines()[1]
 
     async def work() -> None:
         async with ScriptedBroker(tls=context) as broker:
-            given = {
+            properties = {
                 "bootstrap.servers": broker.address,
                 "security.protocol": "SSL",
                 "ssl.truststore.location": authority.certificate_file,
-                "ssl.keystore.location": ours.bundle,
+                "ssl.keystore.location": identity.bundle,
                 "ssl.key.password": PLANTED,
             }
-            await use(net, ClientConfig.from_mapping(given))
+            await use(net, ClientConfig.from_mapping(properties))
 
     run(net, work)
     assert PLANTED not in net.everything()

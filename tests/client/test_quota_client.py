@@ -35,18 +35,18 @@ async def test_the_client_is_a_quota_store() -> None:
 
 @on_loop
 async def test_the_cluster_tells_its_id_brokers_rights_and_line() -> None:
-    async with ScriptedBroker(node_id=3) as three, ScriptedBroker(node_id=1) as one:
-        three.others, one.others = [one], [three]
-        async with client(three) as our:
-            found = await our.cluster()
-    assert found.id == "test-cluster"
-    assert found.nodes == (
-        Node(id=1, host="127.0.0.1", port=one.port),
-        Node(id=3, host="127.0.0.1", port=three.port),
+    async with ScriptedBroker(node_id=3) as third, ScriptedBroker(node_id=1) as first:
+        third.others, first.others = [first], [third]
+        async with client(third) as our:
+            cluster = await our.cluster()
+    assert cluster.id == "test-cluster"
+    assert cluster.nodes == (
+        Node(id=1, host="127.0.0.1", port=first.port),
+        Node(id=3, host="127.0.0.1", port=third.port),
     )
-    assert found.rights == {"Describe", "ClusterAction", "DescribeConfigs", "AlterConfigs"}
-    assert found.may_alter
-    assert (found.version_hint, found.behaves_as) == ("4.4+", "4.x")
+    assert cluster.rights == {"Describe", "ClusterAction", "DescribeConfigs", "AlterConfigs"}
+    assert cluster.may_alter
+    assert (cluster.version_hint, cluster.behaves_as) == ("4.4+", "4.x")
 
 
 @pytest.mark.parametrize(
@@ -100,13 +100,13 @@ async def test_default_empty_and_literal_names_are_three_things() -> None:
         state = await our.describe()
         assert set(state.limits) == {Entity((name, ABSENT, ABSENT)) for name in names}
         for name in names:
-            wanted = Entity((name, ABSENT, ABSENT))
-            assert list((await our.describe(exactly(wanted))).limits) == [wanted]
+            subject = Entity((name, ABSENT, ABSENT))
+            assert list((await our.describe(exactly(subject))).limits) == [subject]
 
 
 @on_loop
 async def test_what_a_filter_does_not_ask_for_is_dropped_even_if_a_broker_lists_it() -> None:
-    wanted = Filter(components=(Component(entity_type="user", match=ANY),), strict=True)
+    user_filter = Filter(components=(Component(entity_type="user", match=ANY),), strict=True)
     async with ScriptedBroker() as broker, client(broker) as our:
         broker.quotas = {
             (("user", "alice"),): {RATE: 1.0},
@@ -115,7 +115,7 @@ async def test_what_a_filter_does_not_ask_for_is_dropped_even_if_a_broker_lists_
         broker._entries = lambda _: [
             (parts, tuple(values.items())) for parts, values in broker.quotas.items()
         ]
-        state = await our.describe(wanted)
+        state = await our.describe(user_filter)
         assert set(state.limits) == {ALICE}
         assert state.foreign_values == {}
         assert set((await our.describe()).limits) == {ALICE, BOB}
@@ -149,32 +149,32 @@ async def test_resolve_answers_each_client_from_one_describe() -> None:
             (("ip", None),): {"connection_creation_rate": 3.0},
         }
         alice = Principal(user="alice", client_id="app")
-        there = Principal(ip="10.0.0.7")
+        address = Principal(ip="10.0.0.7")
         bad, nobody = Principal(ip="example.org"), Principal()
-        found = await our.resolve([alice, there, bad, nobody])
+        resolutions = await our.resolve([alice, address, bad, nobody])
         assert broker.count(DESCRIBE_CLIENT_QUOTAS) == 1
-    assert list(found) == [alice, there, bad, nobody]
-    first = found[alice]
+    assert list(resolutions) == [alice, address, bad, nobody]
+    first = resolutions[alice]
     assert isinstance(first, Resolution)
-    effective = next(it for it in first.effective if it.key is Key.PRODUCER_BYTE_RATE)
+    effective = next(limit for limit in first.effective if limit.key is Key.PRODUCER_BYTE_RATE)
     assert (effective.value, effective.source) == (10.0, ALICE)
-    assert [it.entity for it in effective.overridden] == [entity(user=None)]
-    second = found[there]
+    assert [limit.entity for limit in effective.overridden] == [entity(user=None)]
+    second = resolutions[address]
     assert isinstance(second, Resolution)
     assert second.limit(Key.CONNECTION_CREATION_RATE) == 3.0
-    assert isinstance(found[bad], QuotaValueError)
-    assert isinstance(found[nobody], QuotaValueError)
+    assert isinstance(resolutions[bad], QuotaValueError)
+    assert isinstance(resolutions[nobody], QuotaValueError)
 
 
 @on_loop
 async def test_what_every_broker_shows_is_visible_everywhere() -> None:
-    async with ScriptedBroker(node_id=1) as one, ScriptedBroker(node_id=2) as two:
-        one.others, two.others = [two], [one]
-        one.quotas = two.quotas = {(("user", "alice"),): {RATE: 1024.0}}
-        async with client(one) as our:
-            found = await our.wait_visible([setting(BOB, None), setting(ALICE)])
-    assert (found.visible, found.lagging, found.unreachable) == ((1, 2), (), {})
-    assert found.everywhere
+    async with ScriptedBroker(node_id=1) as first, ScriptedBroker(node_id=2) as second:
+        first.others, second.others = [second], [first]
+        first.quotas = second.quotas = {(("user", "alice"),): {RATE: 1024.0}}
+        async with client(first) as our:
+            visibility = await our.wait_visible([setting(BOB, None), setting(ALICE)])
+    assert (visibility.visible, visibility.lagging, visibility.unreachable) == ((1, 2), (), {})
+    assert visibility.everywhere
 
 
 @on_loop
@@ -187,72 +187,72 @@ async def test_a_broker_that_replays_late_is_waited_for() -> None:
             broker.quotas[(("user", "alice"),)] = {RATE: 1024.0}
 
         broker.on(DESCRIBE_CLIENT_QUOTAS, acts.answer, catches_up)
-        found = await our.wait_visible([setting(ALICE)], timeout=30)
-        assert found.everywhere
+        visibility = await our.wait_visible([setting(ALICE)], timeout=30)
+        assert visibility.everywhere
         assert broker.count(DESCRIBE_CLIENT_QUOTAS) == 3
         assert len(clock.slept) == 2
 
 
 @on_loop
 async def test_a_broker_that_stays_behind_is_named() -> None:
-    async with ScriptedBroker(node_id=1) as one, ScriptedBroker(node_id=2) as two:
-        one.others, two.others = [two], [one]
-        one.quotas = {(("user", "alice"),): {RATE: 1024.0}}
-        two.quotas = {(("user", "alice"),): {RATE: 7.0}}
-        async with client(one, clock=FakeClock()) as our:
-            found = await our.wait_visible([setting(ALICE)], timeout=3)
-    assert (found.visible, found.lagging, found.unreachable) == ((1,), (2,), {})
-    assert not found.everywhere
+    async with ScriptedBroker(node_id=1) as first, ScriptedBroker(node_id=2) as second:
+        first.others, second.others = [second], [first]
+        first.quotas = {(("user", "alice"),): {RATE: 1024.0}}
+        second.quotas = {(("user", "alice"),): {RATE: 7.0}}
+        async with client(first, clock=FakeClock()) as our:
+            visibility = await our.wait_visible([setting(ALICE)], timeout=3)
+    assert (visibility.visible, visibility.lagging, visibility.unreachable) == ((1,), (2,), {})
+    assert not visibility.everywhere
 
 
 @on_loop
 async def test_a_broker_that_cannot_be_asked_is_named_with_the_reason() -> None:
-    async with ScriptedBroker(node_id=1) as one, ScriptedBroker(node_id=2) as two:
-        one.others = [two]
-        one.quotas = {(("user", "alice"),): {RATE: 1024.0}}
-        await two.stop()
-        async with client(one, clock=FakeClock()) as our:
-            found = await our.wait_visible([setting(ALICE)], timeout=3)
-    assert found.visible == (1,)
-    assert "Connection refused" in found.unreachable[2]
-    assert found.everywhere
+    async with ScriptedBroker(node_id=1) as first, ScriptedBroker(node_id=2) as second:
+        first.others = [second]
+        first.quotas = {(("user", "alice"),): {RATE: 1024.0}}
+        await second.stop()
+        async with client(first, clock=FakeClock()) as our:
+            visibility = await our.wait_visible([setting(ALICE)], timeout=3)
+    assert visibility.visible == (1,)
+    assert "Connection refused" in visibility.unreachable[2]
+    assert visibility.everywhere
 
 
 @on_loop
 async def test_a_broker_that_left_the_cluster_is_not_waited_for() -> None:
     clock = FakeClock()
-    async with ScriptedBroker(node_id=1) as one, ScriptedBroker(node_id=2) as two:
-        one.others = [two]
-        one.quotas = {(("user", "alice"),): {RATE: 1024.0}}
-        await two.stop()
-        async with client(one, clock=clock) as our:
+    async with ScriptedBroker(node_id=1) as first, ScriptedBroker(node_id=2) as second:
+        first.others = [second]
+        first.quotas = {(("user", "alice"),): {RATE: 1024.0}}
+        await second.stop()
+        async with client(first, clock=clock) as our:
 
             async def leaves(turn: acts.Turn) -> None:
                 await acts.answer(turn)
-                one.others = []
+                first.others = []
 
-            one.on(METADATA, acts.answer, leaves)
-            found = await our.wait_visible([setting(ALICE)], timeout=3600)
-    assert found.visible == (1,)
-    assert list(found.unreachable) == [2]
+            first.on(METADATA, acts.answer, leaves)
+            visibility = await our.wait_visible([setting(ALICE)], timeout=3600)
+    assert visibility.visible == (1,)
+    assert list(visibility.unreachable) == [2]
     assert sum(clock.slept) < 60
 
 
 @on_loop
 async def test_a_broker_that_hangs_does_not_hold_up_calls_to_the_others() -> None:
-    async with ScriptedBroker(node_id=1) as one, ScriptedBroker(node_id=2) as two:
-        one.others = [two]
-        one.quotas = {(("user", "alice"),): {RATE: 1024.0}}
-        two.on(API_VERSIONS, *[acts.silence] * 99)
-        async with client(one) as our:
+    async with ScriptedBroker(node_id=1) as first, ScriptedBroker(node_id=2) as second:
+        first.others = [second]
+        first.quotas = {(("user", "alice"),): {RATE: 1024.0}}
+        second.on(API_VERSIONS, *[acts.silence] * 99)
+        async with client(first) as our:
             waiting = asyncio.create_task(our.wait_visible([setting(ALICE)], timeout=0.5))
-            await two.until(API_VERSIONS, 1)
+            await second.until(API_VERSIONS, 1)
             async with asyncio.timeout(0.4):
                 await our.describe()
                 await our.describe(node=1)
-            found = await waiting
-    assert found.visible == (1,)
-    assert "no usable connection" in found.unreachable[2]
+            visibility = await waiting
+    assert visibility.visible == (1,)
+    assert "no usable connection" in visibility.unreachable[2]
 
 
 @on_loop
@@ -277,8 +277,8 @@ async def test_many_expected_changes_are_looked_up_in_one_describe() -> None:
         assert (await our.wait_visible(many)).everywhere
         assert broker.count(DESCRIBE_CLIENT_QUOTAS) == 2
         broker.quotas[(("user", "u3"),)] = {RATE: 6.0}
-        found = await our.wait_visible(many, timeout=2.0)
-        assert found.lagging == (1,)
+        visibility = await our.wait_visible(many, timeout=2.0)
+        assert visibility.lagging == (1,)
 
 
 @on_loop
@@ -307,7 +307,7 @@ async def test_scram_users_with_their_mechanisms() -> None:
         }
         users = await our.scram_users()
         assert list(users) == ["alice", "bob"]
-        assert [(it.mechanism, it.iterations) for it in users["alice"]] == [
+        assert [(credential.mechanism, credential.iterations) for credential in users["alice"]] == [
             ("SCRAM-SHA-256", 4096),
             ("UNKNOWN(9)", 1),
         ]

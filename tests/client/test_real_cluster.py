@@ -23,13 +23,17 @@ def three(kafka: StartKafka) -> KafkaCluster:
 async def test_a_change_becomes_visible_on_every_broker(three: KafkaCluster) -> None:
     changes = [setting(entity(user=f"three-{n}"), 1000.0 + n) for n in range(3)]
     async with QuotaClient(ClientConfig.from_mapping(three.client_properties())) as our:
-        assert [it.id for it in (await our.cluster()).nodes] == [1, 2, 3]
+        assert [node.id for node in (await our.cluster()).nodes] == [1, 2, 3]
         assert set((await our.alter(changes)).values()) == {Applied()}
-        found = await our.wait_visible(changes)
-        assert (found.visible, found.lagging, found.unreachable) == ((1, 2, 3), (), {})
+        visibility = await our.wait_visible(changes)
+        assert (visibility.visible, visibility.lagging, visibility.unreachable) == (
+            (1, 2, 3),
+            (),
+            {},
+        )
         for node in (1, 2, 3):
             state = await our.describe(node=node)
-            assert all(it.entity in state.limits for it in changes)
+            assert all(change.entity in state.limits for change in changes)
 
 
 @on_loop
@@ -45,9 +49,9 @@ async def test_when_the_working_broker_dies_another_answers(three: KafkaCluster)
         changes = [setting(entity(user="three-dead"), 5.0)]
         results = await our.alter(changes)
         assert set(results.values()) == {Applied()}
-        found = await our.wait_visible(changes, timeout=20)
-        assert set(found.visible) == set(three.numbers) - {dead}
-        assert found.everywhere
+        visibility = await our.wait_visible(changes, timeout=20)
+        assert set(visibility.visible) == set(three.numbers) - {dead}
+        assert visibility.everywhere
 
 
 @on_loop
@@ -61,11 +65,11 @@ async def test_a_broker_that_hangs_is_named(three: KafkaCluster) -> None:
         three.pause(hangs)
         try:
             started = time.monotonic()
-            found = await our.wait_visible(changes, timeout=8)
+            visibility = await our.wait_visible(changes, timeout=8)
             assert (
                 time.monotonic() - started < 30
             )  # a hang has an end; how soon depends on the machine
         finally:
             three.resume(hangs)
-        assert set(found.visible) == set(three.numbers) - {hangs}
-        assert list(found.unreachable) == [hangs]
+        assert set(visibility.visible) == set(three.numbers) - {hangs}
+        assert list(visibility.unreachable) == [hangs]

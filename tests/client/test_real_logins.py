@@ -28,7 +28,7 @@ def cluster(kafka: StartKafka) -> KafkaCluster:
     return kafka(NEWEST, listeners=LISTENERS)
 
 
-def given(
+def properties_of(
     cluster: KafkaCluster, listener: Listener, mechanism: str = "PLAIN", **more: str
 ) -> dict[str, str]:
     return cluster.client_properties(listener, mechanism=mechanism) | more
@@ -42,10 +42,10 @@ async def fails(settings: dict[str, str], **how: object) -> tuple[KquotaError, f
     return caught.value, time.monotonic() - started
 
 
-@pytest.mark.parametrize("listener", [it for it in LISTENERS if not it.passwords])
+@pytest.mark.parametrize("listener", [listener for listener in LISTENERS if not listener.passwords])
 @on_loop
 async def test_every_listener_answers(cluster: KafkaCluster, listener: Listener) -> None:
-    async with QuotaClient(ClientConfig.from_mapping(given(cluster, listener))) as our:
+    async with QuotaClient(ClientConfig.from_mapping(properties_of(cluster, listener))) as our:
         assert (await our.cluster()).id == cluster.cluster_id
 
 
@@ -55,10 +55,10 @@ async def test_every_password_mechanism_logs_in(
     cluster: KafkaCluster, listener: Listener, mechanism: str
 ) -> None:
     recorder = Recorder()
-    config = ClientConfig.from_mapping(given(cluster, listener, mechanism))
+    config = ClientConfig.from_mapping(properties_of(cluster, listener, mechanism))
     async with QuotaClient(config, events=recorder.events()) as our:
         assert (await our.cluster()).id == cluster.cluster_id
-    assert [it.mechanism for it in recorder.of("authenticated")] == [mechanism]
+    assert [event.mechanism for event in recorder.of("authenticated")] == [mechanism]
 
 
 @pytest.mark.parametrize(("listener", "mechanism"), PASSWORD_LOGINS)
@@ -66,7 +66,7 @@ async def test_every_password_mechanism_logs_in(
 async def test_a_wrong_password_is_wrong_at_once(
     cluster: KafkaCluster, listener: Listener, mechanism: str
 ) -> None:
-    settings = given(cluster, listener, mechanism)
+    settings = properties_of(cluster, listener, mechanism)
     settings["sasl.jaas.config"] = settings["sasl.jaas.config"].replace("admin-secret", "pl4nted")
     error, seconds = await fails(settings)
     assert isinstance(error, AuthenticationError)
@@ -78,7 +78,9 @@ async def test_a_wrong_password_is_wrong_at_once(
 @on_loop
 async def test_plain_logs_in_on_the_oldest_broker(kafka: StartKafka) -> None:
     old = kafka(VERSIONS[0], listeners=(Listener.PLAINTEXT, Listener.SASL_PLAINTEXT))
-    async with QuotaClient(ClientConfig.from_mapping(given(old, Listener.SASL_PLAINTEXT))) as our:
+    async with QuotaClient(
+        ClientConfig.from_mapping(properties_of(old, Listener.SASL_PLAINTEXT))
+    ) as our:
         assert (await our.cluster()).id == old.cluster_id
 
 
@@ -86,7 +88,7 @@ async def test_plain_logs_in_on_the_oldest_broker(kafka: StartKafka) -> None:
 async def test_a_mechanism_that_the_listener_lacks_is_told_with_those_that_it_has(
     cluster: KafkaCluster,
 ) -> None:
-    settings = given(cluster, Listener.SASL_PLAINTEXT)
+    settings = properties_of(cluster, Listener.SASL_PLAINTEXT)
     settings["bootstrap.servers"] = cluster.bootstrap(Listener.OAUTHBEARER)
     error, _ = await fails(settings)
     assert isinstance(error, AuthenticationError)
@@ -95,7 +97,7 @@ async def test_a_mechanism_that_the_listener_lacks_is_told_with_those_that_it_ha
 
 @on_loop
 async def test_a_wrong_client_secret_is_wrong_at_once(cluster: KafkaCluster) -> None:
-    settings = given(cluster, Listener.OAUTHBEARER)
+    settings = properties_of(cluster, Listener.OAUTHBEARER)
     settings["sasl.jaas.config"] = settings["sasl.jaas.config"].replace("admin-secret", "pl4nted")
     error, seconds = await fails(settings)
     assert isinstance(error, AuthenticationError)
@@ -138,13 +140,15 @@ async def test_a_session_is_renewed_on_its_connection(kafka: StartKafka) -> None
         extra={"connections.max.reauth.ms": "5000"},
     )
     recorder = Recorder()
-    config = ClientConfig.from_mapping(given(short, Listener.SASL_PLAINTEXT, "SCRAM-SHA-256"))
+    config = ClientConfig.from_mapping(
+        properties_of(short, Listener.SASL_PLAINTEXT, "SCRAM-SHA-256")
+    )
     async with QuotaClient(config, events=recorder.events()) as our:
         until = time.monotonic() + 8
         while len(recorder.of("authenticated")) < 2 and time.monotonic() < until:
             await our.describe()
         await our.describe()
-    assert [(it.again, it.lifetime) for it in recorder.of("authenticated")] == [
+    assert [(event.again, event.lifetime) for event in recorder.of("authenticated")] == [
         (False, 5.0),
         (True, 5.0),
     ]
@@ -162,7 +166,7 @@ async def test_a_listener_that_expects_sasl_is_recognised(cluster: KafkaCluster)
 
 @on_loop
 async def test_a_listener_without_sasl_is_recognised(cluster: KafkaCluster) -> None:
-    settings = given(cluster, Listener.SASL_PLAINTEXT)
+    settings = properties_of(cluster, Listener.SASL_PLAINTEXT)
     error, seconds = await fails(settings | {"bootstrap.servers": cluster.bootstrap()})
     assert isinstance(error, AuthenticationError)
     assert "does not use SASL" in error.message

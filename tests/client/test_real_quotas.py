@@ -53,7 +53,7 @@ async def test_every_line_is_spoken_to_and_recognised(
         results = await our.alter(alterations, validate_only=True)
         assert (await our.describe()).limits == {}
         assert await our.alter(alterations) == results
-        assert [type(it) for it in results.values()] == [Applied] * 3 + [Rejected]
+        assert [type(result) for result in results.values()] == [Applied] * 3 + [Rejected]
         visibility = await our.wait_visible(alterations[:3])
         assert (visibility.visible, visibility.everywhere) == ((1,), True)
         state = await our.describe()
@@ -62,14 +62,16 @@ async def test_every_line_is_spoken_to_and_recognised(
             pair: (None, 7.0, None, None, None),
             address: (None, None, None, None, 5.0),
         }
-        for wanted in (
+        for quota_filter in (
             exactly(alice),
             Filter(components=(Component(entity_type="user", match=ANY),)),
             Filter(components=(Component(entity_type="user", match=None),)),
             Filter(components=(Component(entity_type="ip", match=ANY),), strict=True),
         ):
-            found = await our.describe(wanted)
-            assert found.limits.keys() == {it for it in state.limits if wanted.matches(it)}
+            filtered_state = await our.describe(quota_filter)
+            assert filtered_state.limits.keys() == {
+                subject for subject in state.limits if quota_filter.matches(subject)
+            }
         removed = [
             Alteration(entity=alice, operations=((RATE, None), ("request_percentage", None)))
         ]
@@ -87,16 +89,16 @@ async def test_clients_are_resolved_from_one_describe(empty_kafka: StartKafka) -
         await our.wait_visible(changes)
         before = len(recorder.of("request"))
         alice, bob, nobody = Principal(user="alice"), Principal(user="bob"), Principal()
-        found = await our.resolve([alice, bob, nobody])
+        resolutions = await our.resolve([alice, bob, nobody])
         assert len(recorder.of("request")) == before + 1
-    first, second = found[alice], found[bob]
+    first, second = resolutions[alice], resolutions[bob]
     assert isinstance(first, Resolution)
     assert isinstance(second, Resolution)
     assert (first.limit(Key.PRODUCER_BYTE_RATE), second.limit(Key.PRODUCER_BYTE_RATE)) == (
         10.0,
         20.0,
     )
-    assert "needs a user" in str(found[nobody])
+    assert "needs a user" in str(resolutions[nobody])
 
 
 @on_loop
@@ -139,8 +141,11 @@ async def test_scram_users_are_listed(kafka: StartKafka) -> None:
     async with QuotaClient(to(cluster)) as our:
         users = await our.scram_users()
         assert {"admin", "alice", "planner"} <= users.keys()
-        assert {it.mechanism for it in users["alice"]} == {"SCRAM-SHA-256", "SCRAM-SHA-512"}
-        assert all(it.iterations >= 4096 for it in users["alice"])
+        assert {credential.mechanism for credential in users["alice"]} == {
+            "SCRAM-SHA-256",
+            "SCRAM-SHA-512",
+        }
+        assert all(credential.iterations >= 4096 for credential in users["alice"])
         assert (await our.scram_users(["alice", "nobody"])).keys() == {"alice"}
 
 
@@ -156,9 +161,9 @@ async def test_a_custom_callback_is_detected(kafka: StartKafka) -> None:
 async def test_a_client_that_is_throttled_itself_waits_and_says_so(kafka: StartKafka) -> None:
     cluster = kafka(NEWEST)
     recorder = Recorder()
-    ours = entity(client_id="throttled-kquota")
-    tight = [setting(ours, 0.01, "request_percentage")]
-    loose = [setting(ours, None, "request_percentage")]
+    own_entity = entity(client_id="throttled-kquota")
+    tight = [setting(own_entity, 0.01, "request_percentage")]
+    loose = [setting(own_entity, None, "request_percentage")]
     async with QuotaClient(to(cluster)) as admin:
         await admin.alter(tight)
         await admin.wait_visible(tight)
@@ -169,10 +174,10 @@ async def test_a_client_that_is_throttled_itself_waits_and_says_so(kafka: StartK
                 until = time.monotonic() + 8
                 while not recorder.of("throttled") and time.monotonic() < until:
                     await our.describe()
-                told = recorder.of("throttled")[0]
+                event = recorder.of("throttled")[0]
                 started = time.monotonic()
                 await our.describe()
-                assert time.monotonic() - started >= told.seconds - 0.05
+                assert time.monotonic() - started >= event.seconds - 0.05
             assert recorder.of("retry") == []
             assert len(recorder.of("connected")) == 1
         finally:
@@ -194,10 +199,15 @@ async def test_ten_thousand_entities_with_three_keys_in_sixteen_requests(
     async with QuotaClient(to(empty_kafka(NEWEST)), events=recorder.events()) as our:
         results = await our.alter(many)
         assert set(results.values()) == {Applied()}
-        assert sum(it.api == "AlterClientQuotas" for it in recorder.of("request")) == 16
+        assert sum(request.api == "AlterClientQuotas" for request in recorder.of("request")) == 16
         assert (await our.wait_visible(many[-3:])).everywhere
         assert len((await our.describe()).limits) == 10_000
-        await our.alter([Alteration(it.entity, tuple((key, None) for key in keys)) for it in many])
+        await our.alter(
+            [
+                Alteration(alteration.entity, tuple((key, None) for key in keys))
+                for alteration in many
+            ]
+        )
 
 
 @pytest.mark.parametrize("version", ["3.9.1", NEWEST])

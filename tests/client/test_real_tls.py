@@ -92,28 +92,31 @@ async def test_a_broker_with_a_wrong_certificate_is_final(
 @on_loop
 async def test_mutual_tls_with_every_form_of_identity(demanding: KafkaCluster, form: str) -> None:
     assert demanding.authority is not None
-    ours = demanding.authority.client("alice")
-    shown = {
-        "bundle": lambda: {"ssl.keystore.location": str(ours.bundle), "ssl.keystore.type": "PEM"},
+    identity = demanding.authority.client("alice")
+    identity_settings = {
+        "bundle": lambda: {
+            "ssl.keystore.location": str(identity.bundle),
+            "ssl.keystore.type": "PEM",
+        },
         "files": lambda: {
-            "ssl.certificate.location": str(ours.certificate),
-            "ssl.key.location": str(ours.key),
+            "ssl.certificate.location": str(identity.certificate),
+            "ssl.key.location": str(identity.key),
         },
         "encrypted": lambda: {
-            "ssl.keystore.certificate.chain": ours.certificate.read_text(),
-            "ssl.keystore.key": ours.encrypted_key.read_text(),
+            "ssl.keystore.certificate.chain": identity.certificate.read_text(),
+            "ssl.keystore.key": identity.encrypted_key.read_text(),
             "ssl.key.password": KEY_PASSWORD,
         },
         "pkcs12": lambda: {
-            "ssl.keystore.location": str(ours.pkcs12()),
+            "ssl.keystore.location": str(identity.pkcs12()),
             "ssl.keystore.password": KEY_PASSWORD,
         },
         "jks": lambda: {
-            "ssl.keystore.location": str(ours.jks()),
+            "ssl.keystore.location": str(identity.jks()),
             "ssl.keystore.password": KEY_PASSWORD,
         },
     }[form]()
-    settings = demanding.client_properties(Listener.SSL) | shown
+    settings = demanding.client_properties(Listener.SSL) | identity_settings
     async with QuotaClient(ClientConfig.from_mapping(settings)) as our:
         assert (await our.cluster()).id == demanding.cluster_id
 

@@ -25,12 +25,13 @@ def wait(expected: list[Alteration], missing: dict[int, Entity]) -> Visibility:
     """Brokers that show everything but one entity each, looked at for some seconds."""
     clock = FakeClock()
 
-    async def describe(wanted: Filter, node: int, _: Deadline) -> QuotaState:
+    async def describe(quota_filter: Filter, node: int, _: Deadline) -> QuotaState:
         return QuotaState(
             limits={
-                one.entity: (5.0, None, None, None, None)
-                for one in expected
-                if wanted.matches(one.entity) and one.entity != missing.get(node)
+                alteration.entity: (5.0, None, None, None, None)
+                for alteration in expected
+                if quota_filter.matches(alteration.entity)
+                and alteration.entity != missing.get(node)
             }
         )
 
@@ -51,9 +52,9 @@ def wait(expected: list[Alteration], missing: dict[int, Entity]) -> Visibility:
 def test_every_alteration_has_to_be_shown_by_every_broker(count):
     expected = EXPECTED[:count]
     assert wait(expected, {}).everywhere
-    for one in expected:
-        found = wait(expected, {2: one.entity})
-        assert (found.visible, found.lagging) == ((1,), (2,))
+    for alteration in expected:
+        visibility = wait(expected, {2: alteration.entity})
+        assert (visibility.visible, visibility.lagging) == ((1,), (2,))
 
 
 @pytest.mark.parametrize(("answers", "is_lagging"), [(1, True), (0, False)])
@@ -62,12 +63,12 @@ def test_a_broker_that_answered_lags_although_the_deadline_cuts_the_last_request
 ):
     clock = FakeClock()
     deadline = Deadline(at=clock.monotonic() + 2.0)
-    asked = 0
+    calls = 0
 
     async def describe(_filter: Filter, _node: int, _deadline: Deadline) -> QuotaState:
-        nonlocal asked
-        asked += 1
-        if asked <= answers:
+        nonlocal calls
+        calls += 1
+        if calls <= answers:
             return QuotaState()
         clock.advance(2.0)
         raise RequestTimeout("no answer in time", phase="request")

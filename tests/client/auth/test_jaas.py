@@ -107,11 +107,11 @@ def test_no_piece_of_a_password_in_a_malformed_entry_is_in_the_message(
     try:
         _ = ClientConfig.from_mapping(settings)
     except ConfigError as error:
-        shown = f"{error} {error.hint}"
+        error_text = f"{error} {error.hint}"
         own = f"{shown_for_a_password_of_blanks(entry)} {' '.join(jaas.OPTIONS)} required"
         for at in range(len(password) - 3):
             piece = password[at : at + 4]
-            assert piece not in shown or piece in own
+            assert piece not in error_text or piece in own
 
 
 def shown_for_a_password_of_blanks(entry: str) -> str:

@@ -27,18 +27,18 @@ class Context:
     name: str
     creds: str | None
     usage: str
-    taken: list[bytes | None] = field(default_factory=list)
+    tokens: list[bytes | None] = field(default_factory=list)
     fail: bool = False
 
     @property
     def complete(self) -> bool:
-        return len(self.taken) >= 2
+        return len(self.tokens) >= 2
 
     def step(self, token: bytes | None) -> bytes | None:
         if self.fail:
             raise GSSError("No Kerberos credentials\navailable")
-        self.taken.append(token)
-        return b"first" if len(self.taken) == 1 else None
+        self.tokens.append(token)
+        return b"first" if len(self.tokens) == 1 else None
 
     def unwrap(self, token: bytes) -> Wrapped:
         if token == b"garbage":
@@ -65,43 +65,43 @@ def gssapi(monkeypatch: pytest.MonkeyPatch) -> Iterator[types.ModuleType]:
 
 
 def test_the_exchange_ends_with_the_choice_of_no_security_layer(gssapi: types.ModuleType) -> None:
-    made = kerberos.stepper("kafka", "", "broker.example")
-    assert made.name == "GSSAPI"
-    assert made._context.name == "service:kafka@broker.example"
-    assert made._context.creds is None
-    assert made.start() == b"first"
-    assert made.receive(b"challenge") == b""
-    assert made.receive(b"w:\x01\x00\xff\xff") == b"w:\x01\x00\x00\x00"
-    assert made.receive(b"") is None
+    stepper = kerberos.stepper("kafka", "", "broker.example")
+    assert stepper.name == "GSSAPI"
+    assert stepper._context.name == "service:kafka@broker.example"
+    assert stepper._context.creds is None
+    assert stepper.start() == b"first"
+    assert stepper.receive(b"challenge") == b""
+    assert stepper.receive(b"w:\x01\x00\xff\xff") == b"w:\x01\x00\x00\x00"
+    assert stepper.receive(b"") is None
 
 
 def test_a_principal_is_taken_from_the_settings(gssapi: types.ModuleType) -> None:
-    made = kerberos.stepper("kafka", "alice@REALM", "b")
-    assert made._context.creds == "initiate:principal:alice@REALM"
+    stepper = kerberos.stepper("kafka", "alice@REALM", "b")
+    assert stepper._context.creds == "initiate:principal:alice@REALM"
 
 
 @pytest.mark.parametrize("offer", [b"w:\x06\x00\xff\xff", b"w:\x01"])
 def test_a_broker_that_insists_on_a_layer_is_refused(
     gssapi: types.ModuleType, offer: bytes
 ) -> None:
-    made = kerberos.stepper("kafka", "", "b")
-    made.start()
-    made.receive(b"challenge")
+    stepper = kerberos.stepper("kafka", "", "b")
+    stepper.start()
+    stepper.receive(b"challenge")
     with pytest.raises(AuthenticationError, match="security layer"):
-        made.receive(offer)
+        stepper.receive(offer)
 
 
 def test_failures_are_told_on_one_line(gssapi: types.ModuleType) -> None:
-    made = kerberos.stepper("kafka", "", "b")
-    made._context.fail = True
+    stepper = kerberos.stepper("kafka", "", "b")
+    stepper._context.fail = True
     with pytest.raises(AuthenticationError, match="No Kerberos credentials available") as caught:
-        made.start()
+        stepper.start()
     assert "kinit" in caught.value.hint
-    made = kerberos.stepper("kafka", "", "b")
-    made.start()
-    made.receive(b"challenge")
+    stepper = kerberos.stepper("kafka", "", "b")
+    stepper.start()
+    stepper.receive(b"challenge")
     with pytest.raises(AuthenticationError, match="bad token"):
-        made.receive(b"garbage")
+        stepper.receive(b"garbage")
 
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

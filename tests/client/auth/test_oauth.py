@@ -62,30 +62,30 @@ def fetch(tokens: object) -> BearerToken:
     ],
 )
 def test_client_credentials_in_javas_and_librdkafkas_words(settings: dict[str, str]) -> None:
-    made = source(URL | settings)
-    assert isinstance(made, OidcTokens)
-    found = made._settings
-    assert (found.url, found.client_id, found.client_secret.reveal()) == (
+    tokens = source(URL | settings)
+    assert isinstance(tokens, OidcTokens)
+    oidc_settings = tokens._settings
+    assert (oidc_settings.url, oidc_settings.client_id, oidc_settings.client_secret.reveal()) == (
         "https://idp.example/token",
         "c",
         "s",
     )
-    assert (found.scope, found.extensions) == ("q r", {"a": "1"})
+    assert (oidc_settings.scope, oidc_settings.extensions) == ("q r", {"a": "1"})
 
 
 def test_the_handler_of_strimzi_is_understood() -> None:
-    made = source(
+    tokens = source(
         {
             "sasl.login.callback.handler.class": "io.strimzi.kafka.oauth.client.JaasClientOauthLoginCallbackHandler",
             "sasl.jaas.config": f'{MODULE} oauth.token.endpoint.uri="https://k/token" oauth.client.id="c" oauth.client.secret="s";',
         }
     )
-    assert isinstance(made, OidcTokens)
-    assert made._settings.url == "https://k/token"
+    assert isinstance(tokens, OidcTokens)
+    assert tokens._settings.url == "https://k/token"
 
 
 def test_times_of_the_login_are_taken_over() -> None:
-    made = source(
+    tokens = source(
         URL
         | {
             "sasl.oauthbearer.client.id": "c",
@@ -96,15 +96,20 @@ def test_times_of_the_login_are_taken_over() -> None:
             "sasl.oauthbearer.header.urlencode": "true",
         }
     )
-    assert isinstance(made, OidcTokens)
-    found = made._settings
-    assert (found.connect_seconds, found.retry.first, found.retry.cap, found.tries_for) == (
+    assert isinstance(tokens, OidcTokens)
+    oidc_settings = tokens._settings
+    assert (
+        oidc_settings.connect_seconds,
+        oidc_settings.retry.first,
+        oidc_settings.retry.cap,
+        oidc_settings.tries_for,
+    ) == (
         3.0,
         0.2,
         7.0,
         7.0,
     )
-    assert found.urlencode
+    assert oidc_settings.urlencode
 
 
 @pytest.mark.parametrize(
@@ -181,16 +186,16 @@ def test_what_cannot_work_is_refused_by_name(
 
 def test_unsecured_tokens_are_those_of_kafkas_own_handler() -> None:
     clock = FakeClock()
-    made = source(
+    tokens = source(
         {
             "sasl.jaas.config": f'{MODULE} unsecuredLoginStringClaim_sub="alice" unsecuredLoginNumberClaim_n="5"'
             ' unsecuredLoginListClaim_scope=",a,b" unsecuredLoginLifetimeSeconds="60" extension_x="y";'
         },
         clock,
     )
-    assert isinstance(made, UnsecuredTokens)
-    found = fetch(made)
-    header, claims, signature = found.value.reveal().split(".")
+    assert isinstance(tokens, UnsecuredTokens)
+    token = fetch(tokens)
+    header, claims, signature = token.value.reveal().split(".")
     assert json.loads(base64.urlsafe_b64decode(header + "==")) == {"alg": "none"}
     assert json.loads(base64.urlsafe_b64decode(claims + "==")) == {
         "sub": "alice",
@@ -200,7 +205,7 @@ def test_unsecured_tokens_are_those_of_kafkas_own_handler() -> None:
         "exp": clock.now() + 60,
     }
     assert signature == ""
-    assert (found.expires_at, found.extensions) == (clock.now() + 60, {"x": "y"})
+    assert (token.expires_at, token.extensions) == (clock.now() + 60, {"x": "y"})
 
 
 @pytest.mark.parametrize(
@@ -225,16 +230,16 @@ PACKAGE = "aws_msk_iam_sasl_signer"
 class Signer:
     """What the extra would sign with."""
 
-    asked: list[tuple[str, ...]]
+    calls: list[tuple[str, ...]]
     fail = False
 
     def __init__(self) -> None:
-        self.asked = []
+        self.calls = []
 
     def _sign(self, *how: str) -> tuple[str, int]:
         if self.fail:
             raise RuntimeError("pl4nted")
-        self.asked.append(how)
+        self.calls.append(how)
         return "c2lnbmVk", 1_700_000_900_000
 
     generate_auth_token = _sign
@@ -244,11 +249,11 @@ class Signer:
 
 @pytest.fixture
 def signer(monkeypatch: pytest.MonkeyPatch) -> Signer:
-    made = Signer()
+    new_signer = Signer()
     # The signer is a module of that name inside the package, which does not import it by itself.
     monkeypatch.setitem(sys.modules, PACKAGE, types.ModuleType(PACKAGE))
-    monkeypatch.setitem(sys.modules, f"{PACKAGE}.MSKAuthTokenProvider", made)
-    return made
+    monkeypatch.setitem(sys.modules, f"{PACKAGE}.MSKAuthTokenProvider", new_signer)
+    return new_signer
 
 
 IAM = {
@@ -258,7 +263,7 @@ IAM = {
 
 
 @pytest.mark.parametrize(
-    ("settings", "asked"),
+    ("settings", "arguments"),
     [
         (
             IAM | {"sasl.jaas.config": "software.amazon.msk.auth.iam.IAMLoginModule required;"},
@@ -288,12 +293,12 @@ IAM = {
     ],
 )
 def test_msk_tokens_come_from_the_signer(
-    signer: Signer, settings: dict[str, str], asked: tuple[str, ...]
+    signer: Signer, settings: dict[str, str], arguments: tuple[str, ...]
 ) -> None:
-    found = fetch(source(settings))
-    assert found.value.reveal() == "c2lnbmVk"
-    assert found.expires_at == 1_700_000_900.0
-    assert signer.asked == [asked]
+    token = fetch(source(settings))
+    assert token.value.reveal() == "c2lnbmVk"
+    assert token.expires_at == 1_700_000_900.0
+    assert signer.calls == [arguments]
 
 
 def test_msk_failures_are_told_without_the_signers_words(signer: Signer) -> None:
@@ -310,7 +315,7 @@ def test_msk_needs_a_region(signer: Signer, monkeypatch: pytest.MonkeyPatch) -> 
         source(IAM | {"bootstrap.servers": "b:1"})
     monkeypatch.setenv("AWS_REGION", "us-east-2")
     fetch(source(IAM | {"bootstrap.servers": "b:1"}))
-    assert signer.asked == [("us-east-2",)]
+    assert signer.calls == [("us-east-2",)]
 
 
 def test_msk_without_its_extra_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

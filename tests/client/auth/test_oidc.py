@@ -25,13 +25,13 @@ class Endpoint:
 
     def __init__(self) -> None:
         self.answers: list[tuple[int, bytes]] = []
-        self.asked: list[tuple[str, dict[str, list[str]]]] = []
+        self.requests: list[tuple[str, dict[str, list[str]]]] = []
         endpoint = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 form = self.rfile.read(int(self.headers["Content-Length"])).decode()
-                endpoint.asked.append((self.headers["Authorization"], parse_qs(form)))
+                endpoint.requests.append((self.headers["Authorization"], parse_qs(form)))
                 status, body = endpoint.answers.pop(0) if endpoint.answers else (200, token())
                 self.send_response(status)
                 if status == 302:
@@ -63,9 +63,9 @@ def token(value: str = "abc.def.ghi", **more: object) -> bytes:
 
 @pytest.fixture
 def endpoint() -> Iterator[Endpoint]:
-    made = Endpoint()
-    yield made
-    made.stop()
+    new_endpoint = Endpoint()
+    yield new_endpoint
+    new_endpoint.stop()
 
 
 def source(endpoint: Endpoint, clock: FakeClock, **more: object) -> OidcTokens:
@@ -80,10 +80,10 @@ def source(endpoint: Endpoint, clock: FakeClock, **more: object) -> OidcTokens:
 
 @on_loop
 async def test_the_form_and_the_login_are_those_of_the_grant(endpoint: Endpoint) -> None:
-    found = await source(endpoint, FakeClock(), scope="a b", extensions={"cluster": "x"})()
-    assert found.value == Secret("abc.def.ghi")
-    assert found.extensions == {"cluster": "x"}
-    ((login, form),) = endpoint.asked
+    bearer_token = await source(endpoint, FakeClock(), scope="a b", extensions={"cluster": "x"})()
+    assert bearer_token.value == Secret("abc.def.ghi")
+    assert bearer_token.extensions == {"cluster": "x"}
+    ((login, form),) = endpoint.requests
     assert base64.b64decode(login.removeprefix("Basic ")).decode() == f"our client:{PLANTED}"
     assert form == {"grant_type": ["client_credentials"], "scope": ["a b"]}
 
@@ -91,7 +91,7 @@ async def test_the_form_and_the_login_are_those_of_the_grant(endpoint: Endpoint)
 @on_loop
 async def test_id_and_secret_are_form_encoded_where_asked_for(endpoint: Endpoint) -> None:
     await source(endpoint, FakeClock(), urlencode=True)()
-    login = base64.b64decode(endpoint.asked[0][0].removeprefix("Basic ")).decode()
+    login = base64.b64decode(endpoint.requests[0][0].removeprefix("Basic ")).decode()
     assert login == "our+client:pl4nted%2Bse%2Fcret"
 
 
@@ -102,10 +102,10 @@ async def test_a_token_is_kept_for_four_fifths_of_its_life(endpoint: Endpoint) -
     await tokens()
     clock.advance(79)
     await tokens()
-    assert len(endpoint.asked) == 1
+    assert len(endpoint.requests) == 1
     clock.advance(2)
     await tokens()
-    assert len(endpoint.asked) == 2
+    assert len(endpoint.requests) == 2
 
 
 def jwt(expires: float) -> str:
@@ -125,7 +125,7 @@ async def test_without_expires_in_the_token_itself_says_when_it_ends(endpoint: E
     clock.advance(41)
     assert (await tokens()).expires_at is None
     await tokens()
-    assert len(endpoint.asked) == 3
+    assert len(endpoint.requests) == 3
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ async def test_no_token_is_kept_for_more_than_a_day(endpoint: Endpoint, life: ob
     assert (await tokens()).expires_at == clock.now() + 86_400
     clock.advance(86_400)
     assert (await tokens()).expires_at == clock.now() + 86_400
-    assert len(endpoint.asked) == 2
+    assert len(endpoint.requests) == 2
 
 
 @on_loop
@@ -168,7 +168,7 @@ async def test_a_forgotten_token_is_fetched_anew(endpoint: Endpoint) -> None:
     await tokens()
     assert tokens.forget()
     await tokens()
-    assert len(endpoint.asked) == 2
+    assert len(endpoint.requests) == 2
 
 
 @on_loop
@@ -176,7 +176,7 @@ async def test_a_busy_endpoint_is_asked_again(endpoint: Endpoint) -> None:
     clock = FakeClock()
     endpoint.answers = [(503, b""), (429, b"")]
     assert (await source(endpoint, clock)()).value
-    assert len(endpoint.asked) == 3
+    assert len(endpoint.requests) == 3
     assert clock.slept == [pytest.approx(1.0, rel=0.21), pytest.approx(2.0, rel=0.21)]
 
 
@@ -186,7 +186,7 @@ async def test_a_dead_endpoint_is_given_up_after_the_time_allowed(endpoint: Endp
     endpoint.answers = [(503, b"")] * 99
     with pytest.raises(AuthenticationError, match="HTTP 503") as caught:
         await source(endpoint, clock, tries_for=5.0)()
-    assert caught.value.attempt == len(endpoint.asked) > 2
+    assert caught.value.attempt == len(endpoint.requests) > 2
     assert sum(clock.slept) <= 5
 
 
@@ -225,7 +225,7 @@ async def test_refusals_are_final_and_told_in_short(
     endpoint.answers = [(status, body)]
     with pytest.raises(AuthenticationError, match=words):
         await source(endpoint, FakeClock())()
-    assert len(endpoint.asked) == 1
+    assert len(endpoint.requests) == 1
 
 
 @on_loop
@@ -237,9 +237,9 @@ async def test_an_endpoint_that_repeats_our_secret_does_not_make_us_repeat_it(
     endpoint.answers = [(401, words.encode())]
     with pytest.raises(AuthenticationError) as caught:
         await source(endpoint, FakeClock())()
-    told = str(caught.value) + caught.value.hint + repr(caught.value)
-    assert PLANTED not in told
-    assert basic not in told
+    message = str(caught.value) + caught.value.hint + repr(caught.value)
+    assert PLANTED not in message
+    assert basic not in message
     assert caught.value.__cause__ is None
 
 

@@ -16,14 +16,14 @@ from tests.fakes.scripted_broker import ScriptedBroker
 
 
 def config(*addresses: str, **settings: object) -> ClientConfig:
-    given = {"bootstrap.servers": ",".join(addresses)}
+    properties = {"bootstrap.servers": ",".join(addresses)}
     return ClientConfig.from_mapping(
-        given | {key.replace("_", "."): it for key, it in settings.items()}
+        properties | {key.replace("_", "."): value for key, value in settings.items()}
     )
 
 
-async def dialed(made: ClientConfig) -> DialTarget:
-    opened, target = await dial(made.bootstrap, made)
+async def dialed(client_config: ClientConfig) -> DialTarget:
+    opened, target = await dial(client_config.bootstrap, client_config)
     opened.close()
     return target
 
@@ -101,16 +101,16 @@ async def test_every_address_of_a_name_is_tried(monkeypatch: pytest.MonkeyPatch)
 async def test_the_family_is_the_one_asked_for(
     monkeypatch: pytest.MonkeyPatch, family: str, expected: int
 ) -> None:
-    asked = []
+    families = []
 
     async def record(*_: object, family: int, **__: object) -> None:
-        asked.append(family)
+        families.append(family)
         raise socket.gaierror(socket.EAI_NONAME, "no")
 
     monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", record)
     with pytest.raises(DnsError):
         await dialed(config("a:1", broker_address_family=family))
-    assert asked == [expected]
+    assert families == [expected]
 
 
 @on_loop

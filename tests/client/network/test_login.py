@@ -29,10 +29,10 @@ async def test_a_login_goes_before_every_other_request() -> None:
         client(broker, recorder=recorder) as our,
     ):
         await our.describe()
-        order = [it.api for it in broker.seen]
+        order = [request.api for request in broker.seen]
         assert order[:4] == ["ApiVersions", "SaslHandshake", "SaslAuthenticate", "Metadata"]
-        (told,) = recorder.of("authenticated")
-        assert (told.mechanism, told.lifetime, told.again) == ("PLAIN", 0.0, False)
+        (event,) = recorder.of("authenticated")
+        assert (event.mechanism, event.lifetime, event.again) == ("PLAIN", 0.0, False)
 
 
 @on_loop
@@ -77,8 +77,8 @@ async def test_a_session_is_renewed_before_it_ends_on_the_same_connection() -> N
         await our.describe()
         assert broker.count(SASL_HANDSHAKE) == broker.count(SASL_AUTHENTICATE) == 2
         assert broker.connections == 1
-        assert [it.again for it in recorder.of("authenticated")] == [False, True]
-        assert [it.lifetime for it in recorder.of("authenticated")] == [100.0, 100.0]
+        assert [event.again for event in recorder.of("authenticated")] == [False, True]
+        assert [event.lifetime for event in recorder.of("authenticated")] == [100.0, 100.0]
 
 
 @on_loop
@@ -94,12 +94,12 @@ async def test_renewal_waits_for_answers_under_way_and_holds_new_requests() -> N
         first = asyncio.create_task(our.describe())
         await broker.until(DESCRIBE_CLIENT_QUOTAS, 2)
         clock.advance(96)
-        others = [asyncio.create_task(our.describe()) for _ in range(3)]
+        later_calls = [asyncio.create_task(our.describe()) for _ in range(3)]
         await asyncio.sleep(0)
         assert broker.count(SASL_HANDSHAKE) == 1
         gate.set()
-        await asyncio.gather(first, *others)
-        order = [it.api for it in broker.seen][-6:]
+        await asyncio.gather(first, *later_calls)
+        order = [request.api for request in broker.seen][-6:]
         assert (
             order
             == ["DescribeClientQuotas", "SaslHandshake", "SaslAuthenticate"]
@@ -200,16 +200,16 @@ async def test_a_token_source_that_fails_is_told_without_its_words() -> None:
 
 @on_loop
 async def test_the_callers_token_is_asked_for_each_login() -> None:
-    asked = []
+    calls = []
 
     async def source() -> BearerToken:
-        asked.append(1)
+        calls.append(1)
         return BearerToken(value=Secret("abc.def.ghi"))
 
     async with ScriptedBroker(password=LOGIN) as broker, QuotaClient(bearer(broker, source)) as our:
         with pytest.raises(AuthenticationError, match="does not accept the SASL mechanism"):
             await our.describe()
-    assert asked == [1]
+    assert calls == [1]
 
 
 def test_the_test_configuration_logs_in() -> None:

@@ -5,51 +5,51 @@ from reconciler.client.network.nodes import Nodes, address_of
 from reconciler.quota.cluster import Node
 
 
-def nodes(*known: int) -> Nodes:
+def nodes(*numbers: int) -> Nodes:
     config = ClientConfig.from_mapping(
         {"bootstrap.servers": "a:1,b:2", "reconnect.backoff.ms": 100}
     )
-    made = Nodes(config)
-    made.learn([Node(id=n, host=f"n{n}", port=9092) for n in known], 0.0)
-    return made
+    new_nodes = Nodes(config)
+    new_nodes.learn([Node(id=n, host=f"n{n}", port=9092) for n in numbers], 0.0)
+    return new_nodes
 
 
 def test_before_metadata_all_bootstrap_addresses_are_dialed_together() -> None:
     choice = nodes().choose(0.0)
-    assert {str(it) for it in choice.addresses} == {"a:1", "b:2"}
+    assert {str(address) for address in choice.addresses} == {"a:1", "b:2"}
     assert choice.wait == 0.0
 
 
 def test_one_known_broker_is_dialed_at_a_time_and_those_that_failed_come_last() -> None:
-    known = nodes(1, 2, 3)
-    bad = [address_of(it) for it in known.brokers[:2]]
-    known.failed(bad, 0.0)
+    new_nodes = nodes(1, 2, 3)
+    bad = [address_of(node) for node in new_nodes.brokers[:2]]
+    new_nodes.failed(bad, 0.0)
     for _ in range(20):
-        assert [str(it) for it in known.choose(5.0).addresses] == ["n3:9092"]
-    known.record_success(bad[0], 6.0)
-    assert {str(known.choose(7.0).addresses[0]) for _ in range(50)} == {"n1:9092", "n3:9092"}
+        assert [str(address) for address in new_nodes.choose(5.0).addresses] == ["n3:9092"]
+    new_nodes.record_success(bad[0], 6.0)
+    assert {str(new_nodes.choose(7.0).addresses[0]) for _ in range(50)} == {"n1:9092", "n3:9092"}
 
 
 def test_when_all_must_wait_the_first_to_be_ready_is_waited_for() -> None:
-    known = nodes(1)
-    known.failed([address_of(known.brokers[0])], 10.0)
-    choice = known.choose(10.0)
+    new_nodes = nodes(1)
+    new_nodes.failed([address_of(new_nodes.brokers[0])], 10.0)
+    choice = new_nodes.choose(10.0)
     assert 0.08 <= choice.wait <= 0.12
 
 
 def test_the_time_for_setting_up_grows_with_failures() -> None:
-    known = nodes(1)
-    address = address_of(known.brokers[0])
-    assert 8 <= known.choose_node(address, 0.0).setup_seconds <= 12
-    known.failed([address] * 3, 0.0)
-    assert 24 <= known.choose_node(address, 99.0).setup_seconds <= 36
+    new_nodes = nodes(1)
+    address = address_of(new_nodes.brokers[0])
+    assert 8 <= new_nodes.choose_node(address, 0.0).setup_seconds <= 12
+    new_nodes.failed([address] * 3, 0.0)
+    assert 24 <= new_nodes.choose_node(address, 99.0).setup_seconds <= 36
 
 
 def test_the_known_brokers_are_given_up_when_all_failed_or_after_long_silence() -> None:
-    known = nodes(1, 2)
-    assert known.must_rebootstrap(299.0) == ""
-    assert "no data from the broker" in known.must_rebootstrap(301.0)
-    known.failed([address_of(it) for it in known.brokers], 1.0)
-    assert known.must_rebootstrap(2.0) == "every known broker failed"
-    known.forget()
-    assert known.must_rebootstrap(2.0) == ""
+    new_nodes = nodes(1, 2)
+    assert new_nodes.must_rebootstrap(299.0) == ""
+    assert "no data from the broker" in new_nodes.must_rebootstrap(301.0)
+    new_nodes.failed([address_of(node) for node in new_nodes.brokers], 1.0)
+    assert new_nodes.must_rebootstrap(2.0) == "every known broker failed"
+    new_nodes.forget()
+    assert new_nodes.must_rebootstrap(2.0) == ""

@@ -58,7 +58,7 @@ async def test_concurrent_callers_get_their_own_answers() -> None:
         answers = await asyncio.gather(
             *(our.describe(exactly(ALICE)) if n % 2 else our.cluster() for n in range(20))
         )
-        assert all(hasattr(it, "limits") == bool(n % 2) for n, it in enumerate(answers))
+        assert all(hasattr(answer, "limits") == bool(n % 2) for n, answer in enumerate(answers))
         assert broker.connections == 1
 
 
@@ -70,39 +70,42 @@ async def test_a_describe_is_tried_again_after_the_broker_hung_up() -> None:
         await our.describe()
         assert broker.count(DESCRIBE_CLIENT_QUOTAS) == 3
         assert broker.connections == 3
-        assert [it.attempt for it in recorder.of("retry")] == [1, 2]
+        assert [event.attempt for event in recorder.of("retry")] == [1, 2]
 
 
 @on_loop
 async def test_the_other_broker_is_next_after_a_failure() -> None:
-    async with ScriptedBroker(node_id=1) as one, ScriptedBroker(node_id=2) as two:
-        one.others, two.others = [two], [one]
-        async with client(one) as our:
-            one.on(DESCRIBE_CLIENT_QUOTAS, *[acts.close] * 9)
+    async with ScriptedBroker(node_id=1) as first, ScriptedBroker(node_id=2) as second:
+        first.others, second.others = [second], [first]
+        async with client(first) as our:
+            first.on(DESCRIBE_CLIENT_QUOTAS, *[acts.close] * 9)
             await our.describe()
-            assert one.count(DESCRIBE_CLIENT_QUOTAS) == two.count(DESCRIBE_CLIENT_QUOTAS) == 1
+            assert first.count(DESCRIBE_CLIENT_QUOTAS) == second.count(DESCRIBE_CLIENT_QUOTAS) == 1
 
 
 @on_loop
 async def test_the_working_connection_is_kept_while_it_works() -> None:
-    async with ScriptedBroker(node_id=1) as one, ScriptedBroker(node_id=2) as two:
-        one.others, two.others = [two], [one]
-        async with client(one, two) as our:
+    async with ScriptedBroker(node_id=1) as first, ScriptedBroker(node_id=2) as second:
+        first.others, second.others = [second], [first]
+        async with client(first, second) as our:
             for _ in range(5):
                 await our.describe()
-            counts = {one.count(DESCRIBE_CLIENT_QUOTAS), two.count(DESCRIBE_CLIENT_QUOTAS)}
+            counts = {first.count(DESCRIBE_CLIENT_QUOTAS), second.count(DESCRIBE_CLIENT_QUOTAS)}
             assert counts == {0, 5}
 
 
 @on_loop
 async def test_a_given_broker_is_asked_and_no_other() -> None:
-    async with ScriptedBroker(node_id=1) as one, ScriptedBroker(node_id=2) as two:
-        one.others, two.others = [two], [one]
-        async with client(one) as our:
+    async with ScriptedBroker(node_id=1) as first, ScriptedBroker(node_id=2) as second:
+        first.others, second.others = [second], [first]
+        async with client(first) as our:
             await our.describe(node=2)
             await our.describe(node=2)
-            assert (one.count(DESCRIBE_CLIENT_QUOTAS), two.count(DESCRIBE_CLIENT_QUOTAS)) == (0, 2)
-            assert two.connections == 1
+            assert (first.count(DESCRIBE_CLIENT_QUOTAS), second.count(DESCRIBE_CLIENT_QUOTAS)) == (
+                0,
+                2,
+            )
+            assert second.connections == 1
 
 
 @on_loop
@@ -241,17 +244,21 @@ async def test_a_throttled_connection_is_left_alone_until_the_time_has_passed() 
         assert clock.slept == []
         await our.describe()
         assert clock.slept == [pytest.approx(5.0)]
-        (told,) = recorder.of("throttled")
-        assert (told.seconds, told.api, told.node) == (5.0, "DescribeClientQuotas", broker.address)
+        (event,) = recorder.of("throttled")
+        assert (event.seconds, event.api, event.node) == (
+            5.0,
+            "DescribeClientQuotas",
+            broker.address,
+        )
 
 
 @on_loop
 async def test_throttling_belongs_to_one_connection() -> None:
     clock = FakeClock()
-    async with ScriptedBroker(node_id=1) as one, ScriptedBroker(node_id=2) as two:
-        one.others, two.others = [two], [one]
-        async with client(one, clock=clock) as our:
-            one.on(DESCRIBE_CLIENT_QUOTAS, acts.throttled(60_000))
+    async with ScriptedBroker(node_id=1) as first, ScriptedBroker(node_id=2) as second:
+        first.others, second.others = [second], [first]
+        async with client(first, clock=clock) as our:
+            first.on(DESCRIBE_CLIENT_QUOTAS, acts.throttled(60_000))
             await our.describe(node=1)
             await our.describe(node=2)
             assert clock.slept == []
@@ -297,10 +304,10 @@ async def test_refused_connections_end_a_call_after_four_seconds_and_every_attem
     None
 ):
     recorder, clock = Recorder(), FakeClock()
-    async with ScriptedBroker() as broker, ScriptedBroker() as other:
+    async with ScriptedBroker() as broker, ScriptedBroker() as second_broker:
         pass
     settings = {"reconnect_backoff_ms": 50, "reconnect_backoff_max_ms": 1000}
-    async with client(broker, other, recorder=recorder, clock=clock, **settings) as our:
+    async with client(broker, second_broker, recorder=recorder, clock=clock, **settings) as our:
         with pytest.raises(ConnectionRefused) as caught:
             await our.describe()
     assert 2 < sum(clock.slept) <= REFUSED_SECONDS
@@ -310,19 +317,21 @@ async def test_refused_connections_end_a_call_after_four_seconds_and_every_attem
     assert str(caught.value) == caught.value.message
 
 
-@pytest.mark.parametrize("given", ["default.api.timeout.ms", "timeout"])
+@pytest.mark.parametrize("timeout_name", ["default.api.timeout.ms", "timeout"])
 @on_loop
 async def test_with_a_timeout_that_was_given_refused_connections_are_tried_until_it_ends(
-    given: str,
+    timeout_name: str,
 ) -> None:
     clock = FakeClock()
     async with ScriptedBroker() as broker:
         pass
     slow = {"reconnect.backoff.ms": 500, "reconnect.backoff.max.ms": 1000}
-    settings = slow | ({given: 20_000, "request.timeout.ms": 20_000} if "." in given else {})
+    settings = slow | (
+        {timeout_name: 20_000, "request.timeout.ms": 20_000} if "." in timeout_name else {}
+    )
     async with client(broker, clock=clock, **settings) as our:
         with pytest.raises(ConnectionRefused):
-            await our.describe(timeout=None if "." in given else 20)
+            await our.describe(timeout=None if "." in timeout_name else 20)
     assert 15 < sum(clock.slept) <= 20
 
 
@@ -368,8 +377,8 @@ async def test_when_every_known_broker_failed_the_bootstrap_is_asked_anew() -> N
             await dead.stop()
             front.cut()
             await our.describe()
-        (told,) = recorder.of("rebootstrap")
-        assert told.reason == "every known broker failed"
+        (event,) = recorder.of("rebootstrap")
+        assert event.reason == "every known broker failed"
 
 
 @on_loop
@@ -394,7 +403,7 @@ async def test_long_silence_leads_back_to_the_bootstrap() -> None:
         await our.describe()
         clock.advance(301)
         await our.describe()
-        assert [it.reason for it in recorder.of("rebootstrap")] == [
+        assert [event.reason for event in recorder.of("rebootstrap")] == [
             "no data from the broker for 300 s"
         ]
 
@@ -405,7 +414,7 @@ async def test_a_broker_may_ask_for_a_rebootstrap() -> None:
     async with ScriptedBroker() as broker, client(broker, recorder=recorder) as our:
         broker.on(DESCRIBE_CLIENT_QUOTAS, acts.code(129))
         await our.describe()
-        assert [it.reason for it in recorder.of("rebootstrap")] == ["the broker asked for it"]
+        assert [event.reason for event in recorder.of("rebootstrap")] == ["the broker asked for it"]
 
 
 @on_loop
@@ -417,7 +426,7 @@ async def test_an_idle_connection_is_replaced_quietly() -> None:
         await our.describe()
         assert broker.connections == 2
         assert recorder.of("retry") == []
-        assert [it.reason for it in recorder.of("disconnected")] == [""]
+        assert [event.reason for event in recorder.of("disconnected")] == [""]
 
 
 @on_loop
@@ -462,7 +471,9 @@ async def test_brokers_between_2_6_and_2_8_are_spoken_to_in_their_own_versions()
         assert (await our.describe()).value(ALICE, RATE) == 1024
         cluster = await our.cluster()
         assert (cluster.rights, cluster.version_hint, cluster.behaves_as) == (None, "2.6+", "3.4")
-        assert {it.version for it in broker.seen if it.api.endswith("ClientQuotas")} == {0}
+        assert {
+            request.version for request in broker.seen if request.api.endswith("ClientQuotas")
+        } == {0}
 
 
 @on_loop

@@ -24,19 +24,19 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 
 @pytest.fixture(scope="module")
-def ours(authority: Authority) -> Identity:
+def identity(authority: Authority) -> Identity:
     return authority.client("alice")
 
 
 def server(
     authority: Authority, name: str = "server", *, mutual: bool = False, **how: object
 ) -> ssl.SSLContext:
-    made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    made.load_cert_chain(authority.server(name, **how).bundle)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(authority.server(name, **how).bundle)
     if mutual:
-        made.verify_mode = ssl.CERT_REQUIRED
-        made.load_verify_locations(authority.certificate_file)
-    return made
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.load_verify_locations(authority.certificate_file)
+    return context
 
 
 def trusting(authority: Authority) -> dict[str, object]:
@@ -82,35 +82,46 @@ async def test_a_folder_of_authorities(authority: Authority, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     "show",
     [
-        lambda it: {"ssl_keystore_location": it.bundle, "ssl_keystore_type": "PEM"},
-        lambda it: {
-            "ssl_keystore_certificate_chain": text(it.certificate),
-            "ssl_keystore_key": text(it.key),
+        lambda identity: {"ssl_keystore_location": identity.bundle, "ssl_keystore_type": "PEM"},
+        lambda identity: {
+            "ssl_keystore_certificate_chain": text(identity.certificate),
+            "ssl_keystore_key": text(identity.key),
         },
-        lambda it: {
-            "ssl_keystore_certificate_chain": text(it.certificate),
-            "ssl_keystore_key": text(it.encrypted_key),
+        lambda identity: {
+            "ssl_keystore_certificate_chain": text(identity.certificate),
+            "ssl_keystore_key": text(identity.encrypted_key),
             "ssl_key_password": KEY_PASSWORD,
         },
-        lambda it: {"ssl_certificate_location": it.certificate, "ssl_key_location": it.key},
-        lambda it: {
-            "ssl_certificate_location": it.certificate,
-            "ssl_key_location": it.encrypted_key,
+        lambda identity: {
+            "ssl_certificate_location": identity.certificate,
+            "ssl_key_location": identity.key,
+        },
+        lambda identity: {
+            "ssl_certificate_location": identity.certificate,
+            "ssl_key_location": identity.encrypted_key,
             "ssl_key_password": KEY_PASSWORD,
         },
-        lambda it: {"ssl_certificate_pem": text(it.certificate), "ssl_key_pem": text(it.key)},
-        lambda it: {"ssl_keystore_location": it.pkcs12(), "ssl_keystore_password": KEY_PASSWORD},
-        lambda it: {
-            "ssl_keystore_location": it.pkcs12(),
+        lambda identity: {
+            "ssl_certificate_pem": text(identity.certificate),
+            "ssl_key_pem": text(identity.key),
+        },
+        lambda identity: {
+            "ssl_keystore_location": identity.pkcs12(),
+            "ssl_keystore_password": KEY_PASSWORD,
+        },
+        lambda identity: {
+            "ssl_keystore_location": identity.pkcs12(),
             "ssl_keystore_password": KEY_PASSWORD,
             "ssl_keystore_type": "JKS",
         },
     ],
 )
 @on_loop
-async def test_every_way_to_show_a_certificate(authority: Authority, ours: Identity, show) -> None:
+async def test_every_way_to_show_a_certificate(
+    authority: Authority, identity: Identity, show
+) -> None:
     context = server(authority, mutual=True)
-    settings = {**trusting(authority), **show(ours)}
+    settings = {**trusting(authority), **show(identity)}
     async with ScriptedBroker(tls=context) as broker, client(broker, **settings) as our:
         await our.describe()
 
@@ -140,10 +151,10 @@ async def test_a_server_that_hangs_up_for_want_of_our_certificate_is_explained(
 def test_alerts_are_explained(reason: str, words: str) -> None:
     error = ssl.SSLError(1, "words of OpenSSL")
     error.reason = reason
-    told = tls_error(error, "b:1")
-    assert words in told.message
-    assert told.hint
-    assert not told.retriable
+    explanation = tls_error(error, "b:1")
+    assert words in explanation.message
+    assert explanation.hint
+    assert not explanation.retriable
 
 
 @pytest.mark.parametrize(
@@ -238,17 +249,17 @@ async def test_versions_are_those_asked_for(authority: Authority) -> None:
 def test_names_of_ciphers_are_translated_to_ones_that_openssl_knows(
     java: str, openssl: str
 ) -> None:
-    made = tls._ciphers((java, "TLS_AES_256_GCM_SHA384"))
-    assert made == openssl
-    names = {it["name"] for it in Tls(ciphers=made).context().get_ciphers()}
+    cipher_list = tls._ciphers((java, "TLS_AES_256_GCM_SHA384"))
+    assert cipher_list == openssl
+    names = {cipher["name"] for cipher in Tls(ciphers=cipher_list).context().get_ciphers()}
     assert openssl in names
 
 
 def refused(**settings: object) -> ConfigError:
-    given = {"bootstrap.servers": "b:1", "security.protocol": "SSL"}
-    given |= {key.replace("_", "."): value for key, value in settings.items()}
+    properties = {"bootstrap.servers": "b:1", "security.protocol": "SSL"}
+    properties |= {key.replace("_", "."): value for key, value in settings.items()}
     with pytest.raises(ConfigError) as caught:
-        ClientConfig.from_mapping(given)
+        ClientConfig.from_mapping(properties)
     return caught.value
 
 
@@ -369,21 +380,25 @@ def test_key_material_that_cannot_be_used_is_named(
     assert "pl4nted" not in str(error) + error.hint
 
 
-def test_an_encrypted_key_without_password_is_named_and_asks_nobody(ours: Identity) -> None:
-    error = refused(ssl_certificate_location=ours.certificate, ssl_key_location=ours.encrypted_key)
+def test_an_encrypted_key_without_password_is_named_and_asks_nobody(identity: Identity) -> None:
+    error = refused(
+        ssl_certificate_location=identity.certificate, ssl_key_location=identity.encrypted_key
+    )
     assert error.key == "ssl.key.password"
     error = refused(
-        ssl_certificate_location=ours.certificate,
-        ssl_key_location=ours.encrypted_key,
+        ssl_certificate_location=identity.certificate,
+        ssl_key_location=identity.encrypted_key,
         ssl_key_password="pl4nted",  # noqa: S106 - a planted one
     )
     assert error.key == "ssl.keystore.key"
     assert "pl4nted" not in str(error)
 
 
-def test_a_key_of_another_certificate_is_refused(authority: Authority, ours: Identity) -> None:
-    other = authority.client("bob")
-    error = refused(ssl_certificate_location=ours.certificate, ssl_key_location=other.key)
+def test_a_key_of_another_certificate_is_refused(authority: Authority, identity: Identity) -> None:
+    other_identity = authority.client("bob")
+    error = refused(
+        ssl_certificate_location=identity.certificate, ssl_key_location=other_identity.key
+    )
     assert "not that of the certificate" in str(error)
 
 
@@ -438,12 +453,12 @@ def test_where_there_is_no_memory_file_a_private_file_is_used_and_removed(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_nothing_of_a_key_is_in_the_repr(ours: Identity) -> None:
+def test_nothing_of_a_key_is_in_the_repr(identity: Identity) -> None:
     config = ClientConfig.from_mapping(
         {
             "bootstrap.servers": "b:1",
             "security.protocol": "SSL",
-            "ssl.keystore.location": ours.bundle,
+            "ssl.keystore.location": identity.bundle,
         }
     )
-    assert text(ours.key).splitlines()[1] not in repr(config)
+    assert text(identity.key).splitlines()[1] not in repr(config)

@@ -39,9 +39,9 @@ def test_a_private_key_is_that_of_its_certificate(name: str, alias: str, passwor
 
 
 def test_a_trusted_certificate_is_the_one_imported() -> None:
-    found = jks.load(content("trust.jks"), STORE)
+    store = jks.load(content("trust.jks"), STORE)
     expected = base64.b64decode("".join((STORES / "ca.pem").read_text().splitlines()[1:-1]))
-    assert (found.trusted, found.keys) == ((expected,), ())
+    assert (store.trusted, store.keys) == ((expected,), ())
 
 
 def test_without_a_password_the_integrity_is_not_checked() -> None:
@@ -61,10 +61,10 @@ def test_a_wrong_key_password_is_refused() -> None:
 
 
 def test_one_changed_byte_is_seen() -> None:
-    whole = bytearray(content("key.jks"))
-    whole[200] ^= 1
+    store_bytes = bytearray(content("key.jks"))
+    store_bytes[200] ^= 1
     with pytest.raises(jks.JksError):
-        jks.load(bytes(whole), STORE)
+        jks.load(bytes(store_bytes), STORE)
 
 
 @pytest.mark.parametrize("name", ["key.p12", "key.jceks", "ca.pem"])
@@ -75,9 +75,9 @@ def test_other_formats_are_refused(name: str) -> None:
 
 def sealed(body: bytes) -> bytes:
     """A store with a right digest around any body."""
-    whole = jks.MAGIC + body
+    store = jks.MAGIC + body
     secret = "storepass".encode("utf-16-be")
-    return whole + hashlib.sha1(secret + b"Mighty Aphrodite" + whole).digest()  # noqa: S324 - the format's
+    return store + hashlib.sha1(secret + b"Mighty Aphrodite" + store).digest()  # noqa: S324 - the format's
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ def test_blocks_are_written_anew_however_they_came(text: str) -> None:
 def test_blocks_are_told_apart_by_their_labels() -> None:
     key = BLOCK.replace("CERTIFICATE", "PRIVATE KEY")
     locked = BLOCK.replace("CERTIFICATE", "ENCRYPTED PRIVATE KEY")
-    assert [it.is_encrypted for it in pem.private_keys(BLOCK + key + locked)] == [False, True]
+    assert [block.is_encrypted for block in pem.private_keys(BLOCK + key + locked)] == [False, True]
     assert pem.certificates(key) == ""
 
 
