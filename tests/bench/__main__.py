@@ -39,59 +39,61 @@ def at_most(bar: float) -> Callable[[float], bool]:
     return lambda value: value <= bar
 
 
-def faster(work: str, peer: str, ours: Figures, theirs: Figures, bar: float) -> Row:
+def faster(work: str, peer: str, figures: Figures, peer_figures: Figures, bar: float) -> Row:
     """How many times faster than a peer, by the medians of CPU seconds."""
     return Row(
         work=work,
         peer=peer,
-        ours=ours,
-        theirs=theirs,
+        figures=figures,
+        peer_figures=peer_figures,
         unit="s CPU",
         bar=f">= {bar:g}x faster",
         verdict=at_least(bar),
-        value=theirs.median / ours.median,
+        value=peer_figures.median / figures.median,
     )
 
 
-def cost(work: str, peer: str, ours: Figures, theirs: Figures, bar: float, unit: str) -> Row:
+def cost(
+    work: str, peer: str, figures: Figures, peer_figures: Figures, bar: float, unit: str
+) -> Row:
     """What part of a peer's cost, by the medians."""
     return Row(
         work=work,
         peer=peer,
-        ours=ours,
-        theirs=theirs,
+        figures=figures,
+        peer_figures=peer_figures,
         unit=unit,
         bar=f"<= {bar:g}x",
         verdict=at_most(bar),
-        value=ours.median / theirs.median,
+        value=figures.median / peer_figures.median,
     )
 
 
-def alone(work: str, ours: Figures, unit: str, *, most: float | None = None) -> Row:
+def alone(work: str, figures: Figures, unit: str, *, most: float | None = None) -> Row:
     """A figure without a peer: its median is at most the bar, or only measured."""
     return Row(
         work=work,
         peer="",
-        ours=ours,
-        theirs=None,
+        figures=figures,
+        peer_figures=None,
         unit=unit,
         bar="measured" if most is None else f"<= {most:g} {unit.removesuffix(' wall')}",
         verdict=at_most(float("inf") if most is None else most),
-        value=ours.median,
+        value=figures.median,
     )
 
 
-def beyond_floor(ours: Figures, floor: Figures, unit: str) -> Row:
+def beyond_floor(figures: Figures, floor: Figures, unit: str) -> Row:
     """How many times what a client needs that only replays encoded requests."""
     return Row(
         work=f"the saved plan against its encoded requests alone: {unit.removeprefix('s ')}",
         peer="floor client",
-        ours=ours,
-        theirs=floor,
+        figures=figures,
+        peer_figures=floor,
         unit=unit,
         bar="measured, x",
         verdict=lambda _: True,
-        value=ours.median / floor.median,
+        value=figures.median / floor.median,
     )
 
 
@@ -99,39 +101,39 @@ def codec_rows() -> Iterator[Row]:
     with tempfile.NamedTemporaryFile(prefix="describe-", suffix=".bin") as body:
         codec.describe_answer(Path(body.name))
         say("decode a describe answer of 100,000 entries")
-        taken = interleaved(
+        results = interleaved(
             {name: self_measured("decode", name, body.name) for name in codec.DECODERS}
         )
     for peer, bar in (("kafka-python", 6.0), ("kio", 3.0)):
         yield faster(
             "decode 100k entries to the planner's state",
             peer,
-            taken["ours"]["cpu"],
-            taken[peer]["cpu"],
+            results["ours"]["cpu"],
+            results[peer]["cpu"],
             bar,
         )
-    peak = taken["ours"]["peak_mb"]
+    peak = results["ours"]["peak_mb"]
     yield alone("memory of that decode, without the answer itself", peak, "MB", most=60)
     say("encode 10,000 entities with 3 operations each")
-    taken = interleaved({name: self_measured("encode", name) for name in codec.ENCODERS})
+    results = interleaved({name: self_measured("encode", name) for name in codec.ENCODERS})
     for peer, bar in (("kafka-python", 8.0), ("kio", 12.0)):
         yield faster(
             "encode 10k entities x 3 operations",
             peer,
-            taken["ours"]["cpu"],
-            taken[peer]["cpu"],
+            results["ours"]["cpu"],
+            results[peer]["cpu"],
             bar,
         )
 
 
 def plan_rows() -> Iterator[Row]:
     say("plan 100,000 desired against 100,000 observed entities")
-    taken = interleaved({name: self_measured("plan", name) for name in ("ours", "plain loop")})
+    results = interleaved({name: self_measured("plan", name) for name in ("ours", "plain loop")})
     yield cost(
         "plan 100k against 100k, 1 % changed",
         "one plain loop",
-        taken["ours"]["cpu"],
-        taken["plain loop"]["cpu"],
+        results["ours"]["cpu"],
+        results["plain loop"]["cpu"],
         3.0,
         "s CPU",
     )
@@ -141,14 +143,14 @@ def load_rows() -> Iterator[Row]:
     with tempfile.TemporaryDirectory(prefix="manifests-") as folder:
         documents.write_manifests(Path(folder))
         say("load 10,000 documents")
-        taken = interleaved(
+        results = interleaved(
             {name: self_measured("load", name, folder) for name in documents.CANDIDATES}
         )
     yield cost(
         "load 10k documents with provenance",
         "yaml.CSafeLoader alone",
-        taken["ours"]["cpu"],
-        taken["yaml.CSafeLoader"]["cpu"],
+        results["ours"]["cpu"],
+        results["yaml.CSafeLoader"]["cpu"],
         1.6,
         "s CPU",
     )
@@ -166,17 +168,17 @@ def broker_rows() -> Iterator[Row]:
             ("a no-op plan of 10k documents", "Java, SnakeYAML", brokers.no_op_plan),
         ):
             say(work)
-            taken = interleaved(candidates(space), warmup=True)
+            results = interleaved(candidates(space), warmup=True)
             bar = 1.0 if candidates is brokers.no_op_plan else 0.8
-            yield cost(work, peer, taken["ours"]["wall"], taken["java"]["wall"], bar, "s wall")
-            if "floor" in taken:
+            yield cost(work, peer, results["ours"]["wall"], results["java"]["wall"], bar, "s wall")
+            if "floor" in results:
                 for figure, unit in (("wall", "s wall"), ("cpu", "s CPU")):
-                    yield beyond_floor(taken["ours"][figure], taken["floor"][figure], unit)
+                    yield beyond_floor(results["ours"][figure], results["floor"][figure], unit)
     counted = brokers.requests()
     say(f"requests of one apply: {counted}")
     for name in ("round trips", "bytes"):
-        ours, least = counted[name], counted[f"{name} of the floor"]
-        yield beyond_floor(Figures(samples=(float(ours),)), Figures(samples=(float(least),)), name)
+        count, least = counted[name], counted[f"{name} of the floor"]
+        yield beyond_floor(Figures(samples=(float(count),)), Figures(samples=(float(least),)), name)
     for name, most in (
         ("validate-only", 16),
         ("alters", 16),
@@ -197,14 +199,14 @@ def fleet_rows() -> Iterator[Row]:
             f"plan --all: {number:,} clusters at 40 ms, {number // fleet.HUNG_EVERY} of them hung"
         )
         say(work)
-        taken = fleet.sampled(number)
+        figures = fleet.sampled(number)
         has_bar = number == fleet.BAR_SIZE
         for figure, name, unit, most in (
             ("beyond", "beyond one timeout", "s wall", 10),
             ("cpu", "CPU of the command", "s CPU", None),
             ("peak_mb", "most memory", "MB", 200),
         ):
-            yield alone(f"{work}: {name}", taken[figure], unit, most=most if has_bar else None)
+            yield alone(f"{work}: {name}", figures[figure], unit, most=most if has_bar else None)
 
 
 def tutorial_rows() -> Iterator[Row]:
@@ -212,36 +214,38 @@ def tutorial_rows() -> Iterator[Row]:
     peer = "handlers of Kopf's tutorial"
     say(work)
     with operator_load.workspace() as bench:
-        taken = interleaved(bench.candidates(), rounds=operator_load.ROUNDS)
+        results = interleaved(bench.candidates(), rounds=operator_load.ROUNDS)
         for name, counted in bench.counted.items():
-            say(f"writes of {name}: {operator_load.listed(counted[-1])}")
-    ours, theirs = taken["ours"], taken["tutorial"]
-    yield cost(work, peer, ours["wall"], theirs["wall"], 0.5, "s wall")
-    limits = {"statuses": operator_load.RESOURCES, "others": 3 * ours["batches"].median}
+            say(f"writes of {name}: {operator_load.writes_text(counted[-1])}")
+    own_figures, peer_figures = results["ours"], results["tutorial"]
+    yield cost(work, peer, own_figures["wall"], peer_figures["wall"], 0.5, "s wall")
+    limits = {"statuses": operator_load.RESOURCES, "others": 3 * own_figures["batches"].median}
     for what, most in limits.items():
         unit = "status writes" if what == "statuses" else "other writes"
         yield Row(
             work=f"{work}: {unit}, Leases apart",
             peer=peer,
-            ours=ours[what],
-            theirs=theirs[what],
+            figures=own_figures[what],
+            peer_figures=peer_figures[what],
             unit=unit,
             bar=f"<= {most:g}",
             verdict=at_most(most),
-            value=ours[what].median,
+            value=own_figures[what].median,
         )
     yield Row(
         work=f"{work}: most memory",
         peer=peer,
-        ours=ours["peak_mb"],
-        theirs=theirs["peak_mb"],
+        figures=own_figures["peak_mb"],
+        peer_figures=peer_figures["peak_mb"],
         unit="MB",
         bar="<= 150 MB",
         verdict=at_most(150),
-        value=ours["peak_mb"].median,
+        value=own_figures["peak_mb"].median,
     )
     for what, figure in (("leads", "takeover"), ("has made its first pass", "takeover_pass")):
-        yield alone(f"{work}: the leader is killed, a standby {what} after", ours[figure], "s")
+        yield alone(
+            f"{work}: the leader is killed, a standby {what} after", own_figures[figure], "s"
+        )
 
 
 PARTS: dict[str, Callable[[], Iterator[Row]]] = {
@@ -284,9 +288,9 @@ def machine() -> str:
 def chosen_of(words: list[str] | None) -> tuple[list[str], list[str]]:
     """Parts of the core and targets of the pipeline; all, if nothing is chosen."""
     parts = [*PARTS, CURVE, REQUESTS]
-    chosen = {"T5" if word == "evidence" else word for word in words or [*parts, "use"]}
-    targets = [target for target in use.TARGETS if target in chosen or "use" in chosen]
-    return [part for part in parts if part in chosen], targets
+    names = {"T5" if word == "evidence" else word for word in words or [*parts, "use"]}
+    targets = [target for target in use.TARGETS if target in names or "use" in names]
+    return [part for part in parts if part in names], targets
 
 
 def used(targets: list[str], scale: use.Scale) -> Iterator[use.Measured]:
@@ -299,15 +303,15 @@ def used(targets: list[str], scale: use.Scale) -> Iterator[use.Measured]:
             say(f"{target} could not be measured: {error!r}")
 
 
-def written(text: str, tables: Mapping[str, str], found: list[use.Measured]) -> str:
+def written(text: str, tables: Mapping[str, str], measurements: list[use.Measured]) -> str:
     """The page with what was measured; parts that were not keep their tables."""
     for part, table in tables.items():
         text = page.replaced(text, f"measured: {part}", f"{machine()}\n\n{table}")
-    if found:
+    if measurements:
         about = {name: words for name, (words, _) in use.TARGETS.items()}
         before = page.between(text, "measured: use")
-        text = page.replaced(text, "measured: use", page.use_table(found, about, before))
-    if crossed := [one.row for one in found if one.target == "T8"]:
+        text = page.replaced(text, "measured: use", page.use_table(measurements, about, before))
+    if crossed := [measurement.row for measurement in measurements if measurement.target == "T8"]:
         text = page.replaced(text, "measured: crossover", page.crossover(crossed))
     return text
 
@@ -355,35 +359,35 @@ def main() -> int:
     parser.add_argument(
         "--write", action="store_true", help="put the tables into docs/benchmarks.md"
     )
-    chosen = parser.parse_args()
-    parts, targets = chosen_of(chosen.only)
-    scale = use.SCALES[chosen.scale]
-    if chosen.rounds:
-        scale = dataclasses.replace(scale, rounds=chosen.rounds)
+    arguments = parser.parse_args()
+    parts, targets = chosen_of(arguments.only)
+    scale = use.SCALES[arguments.scale]
+    if arguments.rounds:
+        scale = dataclasses.replace(scale, rounds=arguments.rounds)
     every: list[Row] = []
     tables: dict[str, str] = {}
     for part in parts:
-        tables[part], rows = measured_part(part, chosen.documents)
+        tables[part], rows = measured_part(part, arguments.documents)
         every += rows
-    found = list(used(targets, scale))
+    measurements = list(used(targets, scale))
     print(machine())
     for table in tables.values():
         print(f"\n{table}")
-    if found:
-        print(f"\n{page.HEAD}\n" + "\n".join(map(page.line, found)))
-    if crossed := [one.row for one in found if one.target == "T8"]:
+    if measurements:
+        print(f"\n{page.HEAD}\n" + "\n".join(map(page.line, measurements)))
+    if crossed := [measurement.row for measurement in measurements if measurement.target == "T8"]:
         print(f"\n{page.crossover(crossed)}")
-    if chosen.write:
+    if arguments.write:
         text = page.PAGE.read_text(encoding="utf-8")
-        page.PAGE.write_text(written(text, tables, found), encoding="utf-8")
-    every += [one.row for one in found]
+        page.PAGE.write_text(written(text, tables, measurements), encoding="utf-8")
+    every += [measurement.row for measurement in measurements]
     missed = [row for row in every if not row.met]
     if missed:
         print(f"{len(missed)} of {len(every)} bars missed", file=sys.stderr)
-    left = set(targets) - {one.target for one in found}
-    if left:
-        print(f"not measured: {', '.join(sorted(left))}", file=sys.stderr)
-    return 1 if left else 0
+    unmeasured = set(targets) - {measurement.target for measurement in measurements}
+    if unmeasured:
+        print(f"not measured: {', '.join(sorted(unmeasured))}", file=sys.stderr)
+    return 1 if unmeasured else 0
 
 
 if __name__ == "__main__":

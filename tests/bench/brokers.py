@@ -235,13 +235,13 @@ def requests() -> dict[str, int]:
             least = floor.replay(cluster.port(), folder / "frames")
             return {
                 "round trips": proxy.round_trips,
-                "bytes": sum(len(one.frame) for one in proxy.requests) + proxy.answer_bytes,
+                "bytes": sum(len(request.frame) for request in proxy.requests) + proxy.answer_bytes,
                 "round trips of the floor": least["round_trips"],
                 "bytes of the floor": least["sent"] + least["received"],
-                "full describes": sum(is_full(one.frame) for one in describes),
-                "polls": sum(not is_full(one.frame) for one in describes),
-                "validate-only": sum(not one.writes for one in alters),
-                "alters": sum(one.writes for one in alters),
+                "full describes": sum(is_full(request.frame) for request in describes),
+                "polls": sum(not is_full(request.frame) for request in describes),
+                "validate-only": sum(not request.writes for request in alters),
+                "alters": sum(request.writes for request in alters),
             }
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -22,29 +22,29 @@ def string(text: str) -> bytes:
 
 
 def varint(number: int) -> bytes:
-    out = bytearray()
+    buffer = bytearray()
     while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
+        buffer.append(number & 0x7F | 0x80)
         number >>= 7
-    out.append(number)
-    return bytes(out)
+    buffer.append(number)
+    return bytes(buffer)
 
 
 def describe_answer(path: Path) -> None:
     """100,000 entries of user and client-id with three values each, all names unique: 13 MB, v1, body only."""
     import struct
 
-    out = [b"\x00\x00\x00\x00", b"\x00\x00", b"\x00", varint(ENTRIES + 1)]
+    chunks = [b"\x00\x00\x00\x00", b"\x00\x00", b"\x00", varint(ENTRIES + 1)]
     for number in range(ENTRIES):
-        out.append(b"\x03" + string("user") + string(f"user-{number:06d}") + b"\x00")
-        out.append(string("client-id") + string(f"client-{number:06d}") + b"\x00")
-        out.append(b"\x04")
+        chunks.append(b"\x03" + string("user") + string(f"user-{number:06d}") + b"\x00")
+        chunks.append(string("client-id") + string(f"client-{number:06d}") + b"\x00")
+        chunks.append(b"\x04")
         for column, key in enumerate(KEYS):
             value = float(1_000_000 + number) if column < 2 else 50.0 + number / 1000
-            out.append(string(key) + struct.pack(">d", value) + b"\x00")
-        out.append(b"\x00")
-    out.append(b"\x00")
-    path.write_bytes(b"".join(out))
+            chunks.append(string(key) + struct.pack(">d", value) + b"\x00")
+        chunks.append(b"\x00")
+    chunks.append(b"\x00")
+    path.write_bytes(b"".join(chunks))
 
 
 def decode_ours(body: bytes) -> dict[Any, Any]:
@@ -62,12 +62,12 @@ def decode_kafka_python(body: bytes) -> dict[Any, Any]:
     from kafka.protocol.admin import DescribeClientQuotasResponse
 
     answer = DescribeClientQuotasResponse.decode(body, version=1)
-    found = {}
+    limits = {}
     for entry in answer.entries:
         parts = {part.entity_type: part.entity_name for part in entry.entity}
         key = tuple(parts.get(kind, False) for kind in ("user", "client-id", "ip"))
-        found[key] = _limits({value.key: value.value for value in entry.values})
-    return found
+        limits[key] = _limits({value.key: value.value for value in entry.values})
+    return limits
 
 
 def decode_kio(body: bytes) -> dict[Any, Any]:
@@ -76,12 +76,12 @@ def decode_kio(body: bytes) -> dict[Any, Any]:
 
     read = entity_reader(DescribeClientQuotasResponse)
     answer, _ = read(body, 0)
-    found = {}
+    limits = {}
     for entry in answer.entries:
         parts = {part.entity_type: part.entity_name for part in entry.entity}
         key = tuple(parts.get(kind, False) for kind in ("user", "client-id", "ip"))
-        found[key] = _limits({value.key: value.value for value in entry.values})
-    return found
+        limits[key] = _limits({value.key: value.value for value in entry.values})
+    return limits
 
 
 def alterations() -> list[tuple[tuple[tuple[str, str], ...], tuple[tuple[str, float], ...]]]:
@@ -95,13 +95,13 @@ def alterations() -> list[tuple[tuple[tuple[str, str], ...], tuple[tuple[str, fl
     ]
 
 
-def encode_ours(wanted: list[Any]) -> bytes:
+def encode_ours(entries: list[Any]) -> bytes:
     from reconciler.wire.messages import alter_client_quotas
 
-    return alter_client_quotas.encode_request(1, wanted, validate_only=False)
+    return alter_client_quotas.encode_request(1, entries, validate_only=False)
 
 
-def encode_kafka_python(wanted: list[Any]) -> bytes:
+def encode_kafka_python(alterations: list[Any]) -> bytes:
     from kafka.protocol.admin import AlterClientQuotasRequest
 
     entry = AlterClientQuotasRequest.EntryData
@@ -113,7 +113,7 @@ def encode_kafka_python(wanted: list[Any]) -> bytes:
                 ],
                 ops=[entry.OpData(key=key, value=value, remove=False) for key, value in operations],
             )
-            for parts, operations in wanted
+            for parts, operations in alterations
         ],
         validate_only=False,
         version=1,
@@ -121,7 +121,7 @@ def encode_kafka_python(wanted: list[Any]) -> bytes:
     return bytes(request.encode(version=1))
 
 
-def encode_kio(wanted: list[Any]) -> bytes:
+def encode_kio(alterations: list[Any]) -> bytes:
     from kio.schema.alter_client_quotas.v1 import request as v1
     from kio.serial import entity_writer
     from kio.static.primitive import f64
@@ -136,7 +136,7 @@ def encode_kio(wanted: list[Any]) -> bytes:
                     v1.OpData(key=key, value=f64(value), remove=False) for key, value in operations
                 ),
             )
-            for parts, operations in wanted
+            for parts, operations in alterations
         ),
         validate_only=False,
     )

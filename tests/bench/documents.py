@@ -48,7 +48,7 @@ def texts(folder: Path) -> list[tuple[str, str]]:
     return [(path.name, path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.yaml"))]
 
 
-def ours(folder: Path) -> Callable[[], object]:
+def manifest_reader(folder: Path) -> Callable[[], object]:
     from reconciler.manifest.loader import load_files
     from reconciler.quota.planner.desired_state import merge
 
@@ -83,6 +83,6 @@ def bare_loader(folder: Path) -> Callable[[], object]:
 
 
 CANDIDATES: dict[str, Callable[[Path], Callable[[], object]]] = {
-    "ours": ours,
+    "ours": manifest_reader,
     "yaml.CSafeLoader": bare_loader,
 }

@@ -39,8 +39,8 @@ def rows(files: Sequence[str]) -> Iterator[Row]:
     yield Row(
         work=f"rows of {', '.join(files)} equal the core's: {ran} tests",
         peer="",
-        theirs=None,
-        ours=Figures(samples=(float(bad),)),
+        peer_figures=None,
+        figures=Figures(samples=(float(bad),)),
         unit="tests that do not pass",
         bar="= 0",
         verdict=lambda value, ran=ran: value == 0 and ran > 0,

@@ -113,9 +113,9 @@ def planned(folder: Path, *options: str) -> FleetPlan:
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
     environment.pop("CI", None)
     began = time.monotonic()
-    with (folder / "out.json").open("w") as out, (folder / "err.txt").open("w") as err:
+    with (folder / "out.json").open("w") as output, (folder / "err.txt").open("w") as err:
         process = subprocess.Popen(
-            ["/usr/bin/env", *command], cwd=folder, env=environment, stdout=out, stderr=err
+            ["/usr/bin/env", *command], cwd=folder, env=environment, stdout=output, stderr=err
         )
         _, _, usage = os.wait4(process.pid, 0)
     wall = time.monotonic() - began

@@ -31,13 +31,13 @@ class Frames:
         validations: Requests that only validate.
         changes: Requests that write.
         poll: Describes the entity that is written last.
-        shown: What its answer holds once the change is visible.
+        expected: What its answer holds once the change is visible.
     """
 
     validations: Sequence[bytes]
     changes: Sequence[bytes]
     poll: bytes
-    shown: bytes
+    expected: bytes
 
 
 def frames(offset: int) -> Frames:
@@ -74,7 +74,7 @@ def frames(offset: int) -> Frames:
         validations=requests(validate_only=True),
         changes=requests(validate_only=False),
         poll=describe_client_quotas.encode_request(VERSION, filter_request(exactly(last.entity))),
-        shown=struct.pack(">d", last.operations[0][1]),
+        expected=struct.pack(">d", last.operations[0][1]),
     )
 
 
@@ -82,13 +82,13 @@ def write(path: Path, offset: int) -> None:
     """Keep the requests for a process that imports no encoder."""
     encoded = frames(offset)
     path.write_bytes(
-        pickle.dumps((encoded.validations, encoded.changes, encoded.poll, encoded.shown))
+        pickle.dumps((encoded.validations, encoded.changes, encoded.poll, encoded.expected))
     )
 
 
 def replay(port: int, path: Path) -> dict[str, int]:
     """Round trips (the connection is one) and bytes of a replay."""
-    validations, changes, poll, shown = pickle.loads(path.read_bytes())  # noqa: S301 - written by this module
+    validations, changes, poll, expected = pickle.loads(path.read_bytes())  # noqa: S301 - written by this module
     counted = {"round_trips": 1, "sent": 0, "received": 0}
     with ping.connected(port, seconds=60) as connection:
 
@@ -102,7 +102,7 @@ def replay(port: int, path: Path) -> dict[str, int]:
         ask(DESCRIBE, EVERYTHING)
         for body in (*validations, *changes):
             ask(ALTER, body)
-        while shown not in ask(DESCRIBE, poll):
+        while expected not in ask(DESCRIBE, poll):
             time.sleep(POLL_SECONDS)
         ask(DESCRIBE, EVERYTHING)
     return counted

@@ -36,12 +36,12 @@ class Figures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One line of the table: what was done, ours against a peer, and the bar."""
+    """One line of the table: what was done, its figures against those of a peer, and the bar."""
 
     work: str
     peer: str
-    ours: Figures
-    theirs: Figures | None
+    figures: Figures
+    peer_figures: Figures | None
     unit: str
     bar: str
     verdict: Callable[[float], bool]
@@ -65,18 +65,18 @@ def interleaved(
     warmup: bool = False,
 ) -> dict[str, dict[str, Figures]]:
     """Candidate -> figure name -> samples; each round runs every candidate once, in turn."""
-    taken: dict[str, dict[str, list[float]]] = {name: {} for name in candidates}
+    samples: dict[str, dict[str, list[float]]] = {name: {} for name in candidates}
     for number in range(rounds + warmup):
         for name, run in candidates.items():
             answer = run()
             if warmup and number == 0:
                 continue
             for figure, value in ({"s": answer} if isinstance(answer, float) else answer).items():
-                taken[name].setdefault(figure, []).append(value)
+                samples[name].setdefault(figure, []).append(value)
             say(f"  {name}: {json.dumps(answer)}")
     return {
         name: {figure: Figures(samples=tuple(values)) for figure, values in figures.items()}
-        for name, figures in taken.items()
+        for name, figures in samples.items()
     }
 
 

@@ -41,7 +41,7 @@ AFTER_SECONDS = 3.0
 
 STREAM_SECONDS = 20
 
-Taken = dict[str, list[float]]
+FigureSamples = dict[str, list[float]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,26 +125,26 @@ class OperatorSample:
         bootstrap: Of the Kafka cluster.
         count: How many documents.
         namespace: Where they are.
-        taken: The figures so far.
+        samples: The figures so far.
     """
 
     bench: Bench
     bootstrap: str
     count: int
     namespace: str = ""
-    taken: Taken = field(default_factory=dict)
+    samples: FigureSamples = field(default_factory=dict)
 
     @property
     def path(self) -> str:
         """Of the documents."""
         return f"{GROUP}/namespaces/{self.namespace}/clientquotas"
 
-    def run(self) -> Taken:
+    def run(self) -> FigureSamples:
         """All figures, in seconds and MB."""
         self.create()
         before = cpu_seconds(self.bench.kube.pid())
         start = time.perf_counter()
-        child = self.bench.ours()
+        child = self.bench.operator()
         try:
             self.wait_ready(child)
             self.note("ready", time.perf_counter() - start)
@@ -162,12 +162,12 @@ class OperatorSample:
             child = self.restart(child, "killed", lambda process: process.kill())
         finally:
             child.kill()
-        return self.taken
+        return self.samples
 
     def note(self, name: str, value: float) -> None:
         """Take a value."""
         say(f"  {self.count:,}: {name} {value:.3g}")
-        self.taken.setdefault(name, []).append(value)
+        self.samples.setdefault(name, []).append(value)
 
     def create(self) -> None:
         """A QuotaCluster and all documents."""
@@ -268,7 +268,7 @@ class OperatorSample:
         start = time.perf_counter()
         _ = end(child.process)
         _ = child.process.wait(30)
-        following = self.bench.ours()
+        following = self.bench.operator()
         port = self.bench.turn_port
         until(lambda: metric(port, "kquota_passes_total") >= 1.0, "a reconciliation")
         self.note(name, time.perf_counter() - start)
@@ -286,20 +286,20 @@ def sample(count: int) -> Iterator[OperatorSample]:
 
 def curve_rows(counts: Sequence[int] = COUNTS) -> Iterator[Row]:
     """Every figure at every count; the counts take turns."""
-    taken: dict[int, Taken] = {count: {} for count in counts}
+    samples: dict[int, FigureSamples] = {count: {} for count in counts}
     loads: dict[int, list[float]] = {count: [] for count in counts}
     for _ in range(ROUNDS):
         for count in counts:
             loads[count].append(os.getloadavg()[0])
             with sample(count) as operator_sample:
                 for name, values in operator_sample.run().items():
-                    taken[count].setdefault(name, []).extend(values)
+                    samples[count].setdefault(name, []).extend(values)
             loads[count].append(os.getloadavg()[0])
     day = time.strftime("%Y-%m-%d", time.gmtime())
     for count in counts:
         when = f"{day}, load {min(loads[count]):.1f} to {max(loads[count]):.1f}"
         for figure in FIGURES:
-            yield curve_row(figure, count, taken[count][figure.name], when)
+            yield curve_row(figure, count, samples[count][figure.name], when)
 
 
 def curve_row(figure: CurveFigure, count: int, values: Sequence[float], when: str) -> Row:
@@ -308,8 +308,8 @@ def curve_row(figure: CurveFigure, count: int, values: Sequence[float], when: st
     return Row(
         work=figure.work,
         peer=f"{count:,} documents, {when}",
-        ours=Figures(samples=tuple(values)),
-        theirs=None,
+        figures=Figures(samples=tuple(values)),
+        peer_figures=None,
         unit=figure.unit,
         bar=NO_BAR if bar is None else f"<= {bar:g} {figure.unit}",
         verdict=lambda value: bar is None or value <= bar,

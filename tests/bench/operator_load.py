@@ -117,16 +117,16 @@ class Bench:
 
     def ready(self, namespace: str) -> int:
         """How many resources are Ready at their present generation, page by page."""
-        found, token = 0, ""
+        count, token = 0, ""
         while True:
             query = {"limit": "500"} | ({"continue": token} if token else {})
             page = self.kube.api.call(
                 "GET", f"{GROUP}/namespaces/{namespace}/clientquotas", query=query
             ).need()
-            found += sum(is_ready(item) for item in page["items"])
+            count += sum(is_ready(item) for item in page["items"])
             token = page["metadata"].get("continue", "")
             if not token:
-                return found
+                return count
 
     # ---- samples -----------------------------------------------------------------------------
 
@@ -147,7 +147,10 @@ class Bench:
                 if child.running:
                     child.kill()
         self.counted.setdefault(name, []).append(settled)
-        say(f"  {name}: " + ", ".join(f"{_text(one)} {n}" for one, n in sorted(settled.items())))
+        say(
+            f"  {name}: "
+            + ", ".join(f"{_text(request)} {n}" for request, n in sorted(settled.items()))
+        )
         statuses = settled[Request("APPLY", "clientquotas", "status")]
         statuses += settled[Request("PATCH", "clientquotas", "status")]
         return figures | {"statuses": statuses, "others": sum(settled.values()) - statuses}
@@ -158,7 +161,10 @@ class Bench:
         def enough() -> bool:
             assert child.running, child.log_text()[-3000:]
             written = self.writes() - before
-            return sum(n for one, n in written.items() if one.subresource == "status") >= RESOURCES
+            return (
+                sum(n for request, n in written.items() if request.subresource == "status")
+                >= RESOURCES
+            )
 
         until(enough, "as many status writes as resources")
         until(lambda: self.ready(namespace) == RESOURCES, "all resources to be Ready")
@@ -180,7 +186,7 @@ class Bench:
         port = self.turn_port
         batches = metric(port, "kquota_passes_total")
         other_number = free_ports(1)[0]
-        standby = self.ours(port=other_number, identity="standby")
+        standby = self.operator(port=other_number, identity="standby")
         try:
             until(lambda: alive(other_number), "the standby")
             killed = time.perf_counter()
@@ -198,7 +204,7 @@ class Bench:
 
     turn_port: int = 0
 
-    def ours(self, _: str = "", *, port: int = 0, identity: str = "bench") -> Child:
+    def operator(self, _: str = "", *, port: int = 0, identity: str = "bench") -> Child:
         """`kquota operator` with the chart's arguments, and as in a pod where the machine lets us."""
         if not port:
             port = self.turn_port = free_ports(1)[0]
@@ -225,7 +231,7 @@ class Bench:
             say(f"by a kubeconfig: {missing}")
             return [], {"KUBECONFIG": str(self.kube.kubeconfig)}
 
-    def theirs(self, bootstrap: str) -> Child:
+    def tutorial(self, bootstrap: str) -> Child:
         """`kopf run` with the tutorial's handlers."""
         command = [sys.executable, "-m", "kopf", "run", "-A", "--standalone", str(TUTORIAL)]
         environment = {"KUBECONFIG": str(self.kube.kubeconfig), "BOOTSTRAP": bootstrap}
@@ -236,8 +242,8 @@ class Bench:
     def candidates(self) -> dict[str, Take]:
         """Both, by name."""
         return {
-            "ours": lambda: self.sample("ours", self.ours),
-            "tutorial": lambda: self.sample("tutorial", self.theirs),
+            "ours": lambda: self.sample("ours", self.operator),
+            "tutorial": lambda: self.sample("tutorial", self.tutorial),
         }
 
 
@@ -331,9 +337,9 @@ def _text(request: Request) -> str:
     return f"{request.verb} {request.resource}/{request.subresource}".rstrip("/")
 
 
-def listed(counted: Counter[Request]) -> str:
+def writes_text(counted: Counter[Request]) -> str:
     """Writes by verb and resource, for the table."""
-    return json.dumps({_text(one): n for one, n in sorted(counted.items())})
+    return json.dumps({_text(request): n for request, n in sorted(counted.items())})
 
 
-__all__ = ["RESOURCES", "ROUNDS", "Bench", "listed", "workspace"]
+__all__ = ["RESOURCES", "ROUNDS", "Bench", "workspace", "writes_text"]

@@ -19,14 +19,16 @@ HEAD = (
 
 def cells(row: Row) -> str:
     """One line of a table, without its ends."""
-    theirs = f"{short(row.theirs.median)} ({row.theirs.spread})" if row.theirs else ""
+    peer_text = (
+        f"{short(row.peer_figures.median)} ({row.peer_figures.spread})" if row.peer_figures else ""
+    )
     value = (
         f"{row.value:.2f}"
-        if row.theirs and ("x" in row.bar or row.bar == NO_BAR)
+        if row.peer_figures and ("x" in row.bar or row.bar == NO_BAR)
         else short(row.value)
     )
     return (
-        f"{row.work} | {row.peer} | {short(row.ours.median)} {row.unit} ({row.ours.spread}) | {theirs}"
+        f"{row.work} | {row.peer} | {short(row.figures.median)} {row.unit} ({row.figures.spread}) | {peer_text}"
         f" | {value} | {row.bar} | {'met' if row.met else '**missed**'}"
     )
 
@@ -50,9 +52,9 @@ def curve(rows: Iterable[Row], works: Iterable[str], before: str = "") -> str:
     """
     cells = _columns(before)
     for row in rows:
-        size, _, taken = row.peer.partition(", ")
+        size, _, when = row.peer.partition(", ")
         column = cells.setdefault(size, {})
-        column[TAKEN], column[row.work] = taken, _curve_cell(row)
+        column[TAKEN], column[row.work] = when, _curve_cell(row)
     sizes = sorted(cells, key=lambda size: int(size.split()[0].replace(",", "")))
     lines = [f"| | {' | '.join(sizes)} |", "| --- |" + " --- |" * len(sizes)]
     for work in (*works, TAKEN):
@@ -76,35 +78,37 @@ def _columns(table_text: str) -> dict[str, dict[str, str]]:
 
 
 def _curve_cell(row: Row) -> str:
-    spread = f" ({row.ours.spread})" if len(row.ours.samples) > 1 else ""
-    text = f"{short(row.ours.median)} {row.unit}{spread}"
+    spread = f" ({row.figures.spread})" if len(row.figures.samples) > 1 else ""
+    text = f"{short(row.figures.median)} {row.unit}{spread}"
     if row.bar == NO_BAR:
         return text
     return f"{text}; {row.bar}: {'met' if row.met else '**missed**'}"
 
 
-def line(one: Measured) -> str:
+def line(measurement: Measured) -> str:
     """A line of the pipeline's table; without a bar there is no verdict, and a trial is none."""
-    text = cells(one.row)
-    if one.row.bar == NO_BAR:
+    text = cells(measurement.row)
+    if measurement.row.bar == NO_BAR:
         text = f"{text.rpartition(' | ')[0]} | "
-    return f"| {one.target} | {text} | {one.when} |"
+    return f"| {measurement.target} | {text} | {measurement.when} |"
 
 
-def use_table(found: Iterable[Measured], targets: Mapping[str, str], before: str = "") -> str:
+def use_table(
+    measurements: Iterable[Measured], targets: Mapping[str, str], before: str = ""
+) -> str:
     """All targets in order: measured now, else as the page has them, else that nobody has.
 
     Args:
-        found: What was measured.
+        measurements: What was measured.
         targets: All, with what each is about.
         before: The table that the page has.
     """
     now: dict[str, list[str]] = {}
-    for text in found:
-        now.setdefault(text.target, []).append(line(text))
+    for measurement in measurements:
+        now.setdefault(measurement.target, []).append(line(measurement))
     lines = [HEAD]
     for target, about in targets.items():
-        old = [one for one in before.splitlines() if one.startswith(f"| {target} |")]
+        old = [old_line for old_line in before.splitlines() if old_line.startswith(f"| {target} |")]
         lines += now.get(target) or old or [unmeasured(target, about)]
     return "\n".join(lines)
 
@@ -116,9 +120,9 @@ def unmeasured(target: str, about: str) -> str:
 
 def between(page: str, name: str) -> str:
     """What stands between the marks of a part."""
-    _, found, remaining_text = page.partition(f"<!-- {name} -->")
+    _, start, remaining_text = page.partition(f"<!-- {name} -->")
     text, end, _ = remaining_text.partition(f"<!-- /{name} -->")
-    if not found or not end:
+    if not start or not end:
         raise SystemExit(f"docs/benchmarks.md has no marks of {name}")
     return text
 
@@ -136,8 +140,8 @@ def crossover(rows: Sequence[Row]) -> str:
     works = dict.fromkeys(row.work for row in rows)
     for work in works:
         by_peer = {row.peer: row for row in rows if row.work == work}
-        cells = [seconds(next(iter(by_peer.values())).ours)]
-        cells += [seconds(by_peer[name].theirs) for name in ("core", "DuckDB", "Polars")]
+        cells = [seconds(next(iter(by_peer.values())).figures)]
+        cells += [seconds(by_peer[name].peer_figures) for name in ("core", "DuckDB", "Polars")]
         lines.append(f"| {work.split()[1]} | {' | '.join(cells)} |")
     return "\n".join(lines)
 

@@ -6,7 +6,7 @@ ENTITIES = 100_000
 CHANGED_EVERY = 100
 
 
-def ours() -> Callable[[], object]:
+def planner() -> Callable[[], object]:
     from reconciler.quota.entity import entity
     from reconciler.quota.ownership import Owner, OwnershipRecord, OwnershipRecords
     from reconciler.quota.planner.comparison import compare
@@ -72,11 +72,11 @@ def plain_loop() -> Callable[[], object]:
     def work() -> object:
         changed, added, missing = [], [], []
         for key, value in desired.items():
-            there = observed.get(key)
-            if there is None:
+            current = observed.get(key)
+            if current is None:
                 added.append(key)
-            elif there != value:
-                changed.append((key, there, value))
+            elif current != value:
+                changed.append((key, current, value))
         missing.extend(key for key in observed if key not in desired)
         if len(changed) != ENTITIES // CHANGED_EVERY:
             raise SystemExit(f"{len(changed)} changes")
@@ -85,4 +85,7 @@ def plain_loop() -> Callable[[], object]:
     return work
 
 
-CANDIDATES: dict[str, Callable[[], Callable[[], object]]] = {"ours": ours, "plain loop": plain_loop}
+CANDIDATES: dict[str, Callable[[], Callable[[], object]]] = {
+    "ours": planner,
+    "plain loop": plain_loop,
+}

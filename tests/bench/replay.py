@@ -43,18 +43,18 @@ def ran(*words: object) -> dict[str, Any] | None:
         timeout=SECONDS,
     )
     if answer.returncode == 0:
-        found: dict[str, Any] = json.loads(answer.stdout)
-        return found
+        document: dict[str, Any] = json.loads(answer.stdout)
+        return document
     say(f"  {words[0]} ended with {answer.returncode}: {answer.stderr[-500:]}")
     if is_short_of_memory(answer.returncode, answer.stderr):
         return None
     raise SystemExit(f"{words} failed:\n{answer.stderr[-3000:]}")
 
 
-def is_short_of_memory(status: int, told: str) -> bool:
+def is_short_of_memory(status: int, stderr: str) -> bool:
     """Whether a process was killed by the system, or said itself that memory was not enough."""
     return status == -signal.SIGKILL or any(
-        word in told
+        word in stderr
         for word in ("OutOfMemory", "Out of Memory", "MemoryError", "memory allocation of")
     )
 
@@ -63,26 +63,26 @@ def in_spark(
     folder: str, ways: str = "packed", rounds: int = 1, memory: str = MEMORY
 ) -> dict[str, Any]:
     """Seconds of each way, and the answer; one warm session."""
-    found = sample("spark", folder, ways, rounds, MASTER, memory)
-    assert found is not None
-    return found
+    document = sample("spark", folder, ways, rounds, MASTER, memory)
+    assert document is not None
+    return document
 
 
 def t2(rounds: int, rows: int) -> Iterator[Row]:
     """Runs through the shuffle against samples through it, sessions included."""
     with samples(rows) as folder:
-        taken = in_spark(folder, "packed,arrow", rounds)["seconds"]
-    ours = Figures(samples=tuple(taken["packed"]))
-    theirs = Figures(samples=tuple(taken["arrow"]))
+        seconds = in_spark(folder, "packed,arrow", rounds)["seconds"]
+    figures = Figures(samples=tuple(seconds["packed"]))
+    peer_figures = Figures(samples=tuple(seconds["arrow"]))
     yield Row(
         work=f"simulate {rows:,} samples, sessions included, warm",
         peer="a shuffle of samples",
-        ours=ours,
-        theirs=theirs,
+        figures=figures,
+        peer_figures=peer_figures,
         unit="s wall",
         bar="<= 0.75x",
         verdict=lambda value: value <= 0.75,
-        value=ours.median / theirs.median,
+        value=figures.median / peer_figures.median,
     )
 
 
@@ -91,13 +91,13 @@ def t6(rows: int | None) -> Iterator[Row]:
     free = shutil.disk_usage(tempfile.gettempdir()).free
     amount = rows or min(BILLION, free // 2 // (SPILLED * BYTES_PER_ROW))
     with samples(amount) as folder:
-        found = ran("spark", folder, "packed", 0, MASTER, LARGE)
-    seconds = found["seconds"]["packed"][0] if found else math.inf
+        document = ran("spark", folder, "packed", 0, MASTER, LARGE)
+    seconds = document["seconds"]["packed"][0] if document else math.inf
     yield Row(
         work=f"simulate {amount:,} samples with a heap of 4 GB, the first question of its session",
         peer="",
-        theirs=None,
-        ours=Figures(samples=(seconds,)),
+        peer_figures=None,
+        figures=Figures(samples=(seconds,)),
         unit="s wall",
         bar="finishes",
         verdict=math.isfinite,
@@ -115,16 +115,16 @@ def t7(rounds: int, rows: int) -> Iterator[Row]:
     times, heaps = list[Figures](), list[float]()
     for amount in (rows, 5 * rows):
         with samples(amount) as folder:
-            found = in_spark(folder, rounds=rounds, memory=LARGE)
-            times.append(Figures(samples=tuple(found["seconds"]["packed"])))
+            document = in_spark(folder, rounds=rounds, memory=LARGE)
+            times.append(Figures(samples=tuple(document["seconds"]["packed"])))
             heaps.append(smallest(folder))
             say(f"  {amount:,}: {times[-1].median:.1f} s, {heaps[-1]:.0f} MB")
     work = f"five times {rows:,} samples"
     yield Row(
         work=f"{work}: time, warm",
         peer="once",
-        ours=times[1],
-        theirs=times[0],
+        figures=times[1],
+        peer_figures=times[0],
         unit="s wall",
         bar="<= 5.5x",
         verdict=lambda value: value <= 5.5,
@@ -135,8 +135,8 @@ def t7(rounds: int, rows: int) -> Iterator[Row]:
         peer="once",
         unit="MB",
         bar="<= 1.5x",
-        ours=Figures(samples=(heaps[1],)),
-        theirs=Figures(samples=(heaps[0],)),
+        figures=Figures(samples=(heaps[1],)),
+        peer_figures=Figures(samples=(heaps[0],)),
         verdict=lambda value: value <= 1.5,
         value=heaps[1] / heaps[0],
     )
@@ -154,42 +154,47 @@ def t8(rounds: int, sizes: Sequence[int]) -> Iterator[Row]:
     """The same question in four engines, files read each time."""
     for amount in sizes:
         with samples(amount) as folder:
-            taken = crossed(folder, rounds, amount)
-        ours = Figures(samples=tuple(taken["packed"]))
+            seconds = crossed(folder, rounds, amount)
+        figures = Figures(samples=tuple(seconds["packed"]))
         for peer, name in PEERS.items():
             bar = BARS.get(peer) if amount == LARGEST else None
-            theirs = Figures(samples=tuple(taken[peer]))
+            peer_figures = Figures(samples=tuple(seconds[peer]))
             yield Row(
                 work=f"simulate {amount:,} samples on 2 cores, warm",
                 peer=name,
-                ours=ours,
-                theirs=theirs,
+                figures=figures,
+                peer_figures=peer_figures,
                 unit="s wall",
                 bar=f"<= {bar:g}x" if bar else "-",
                 verdict=lambda value, bar=bar: bar is None or value <= bar,
-                value=ours.median / theirs.median if math.isfinite(theirs.median) else 0.0,
+                value=figures.median / peer_figures.median
+                if math.isfinite(peer_figures.median)
+                else 0.0,
             )
 
 
 def crossed(folder: str, rounds: int, amount: int) -> dict[str, list[float]]:
     """Seconds by engine; infinite where one did not finish."""
-    taken: dict[str, list[float]] = {name: [] for name in ("packed", *PEERS)}
+    seconds: dict[str, list[float]] = {name: [] for name in ("packed", *PEERS)}
     answers = set[tuple[int, ...]]()
     for number in range(rounds):
-        for engine, figures in taken.items():
+        for engine, figures in seconds.items():
             if engine == "core" and number and amount > CORE_AT_MOST:
                 continue
-            found = asked(engine, folder)
-            figures.append(found["seconds"][engine][-1] if found else math.inf)
-            if found:
-                answers.add(tuple(found["answer"]))
-            say(f"  {engine}: {figures[-1]:.2f} s" + (f", {found['rss_mb']} MB" if found else ""))
+            document = engine_sample(engine, folder)
+            figures.append(document["seconds"][engine][-1] if document else math.inf)
+            if document:
+                answers.add(tuple(document["answer"]))
+            say(
+                f"  {engine}: {figures[-1]:.2f} s"
+                + (f", {document['rss_mb']} MB" if document else "")
+            )
     if len(answers) != 1:
         raise SystemExit(f"the engines do not agree: {sorted(answers)}")
-    return taken
+    return seconds
 
 
-def asked(engine: str, folder: str) -> dict[str, Any] | None:
+def engine_sample(engine: str, folder: str) -> dict[str, Any] | None:
     """One process; nothing if its memory was not enough."""
     if engine == "packed":
         return ran("spark", folder, "packed", 1, MASTER, LARGE)

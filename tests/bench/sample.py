@@ -50,9 +50,9 @@ def main(words: list[str]) -> dict[str, float]:
             body, decode = Path(path).read_bytes(), codec.DECODERS[name]
             return cpu_and_peak(lambda: decode(body))
         case ["encode", name]:
-            wanted, encode = codec.alterations(), codec.ENCODERS[name]
-            encode(wanted[:10])
-            return cpu_and_peak(lambda: encode(wanted))
+            alterations, encode = codec.alterations(), codec.ENCODERS[name]
+            encode(alterations[:10])
+            return cpu_and_peak(lambda: encode(alterations))
         case ["plan", name]:
             return cpu_and_peak(plan.CANDIDATES[name]())
         case ["load", name, path]:

@@ -81,15 +81,17 @@ def t13(folder: Path | None) -> None:
     if folder is not None:
         sets["public series"] = [series for _, series in public(folder)]
     for name, each in sets.items():
-        judgements = [judged(one) for one in each]
+        judgements = [judged(series) for series in each]
         sized = [
-            one for one in judgements if one[0] in {Advice.CHANGE, Advice.KEEP, Advice.REFUSED}
+            judgement
+            for judgement in judgements
+            if judgement[0] in {Advice.CHANGE, Advice.KEEP, Advice.REFUSED}
         ]
         if not sized:
             raise SystemExit(f"{name}: nothing could be sized")
-        share = statistics.median(one[1] for one in sized)
-        over = statistics.median(one[2] for one in sized)
-        refused = sum(one[0] is Advice.REFUSED for one in sized)
+        share = statistics.median(judgement[1] for judgement in sized)
+        over = statistics.median(judgement[2] for judgement in sized)
+        refused = sum(judgement[0] is Advice.REFUSED for judgement in sized)
         met = share <= 1 and over <= 1.3
         print(
             f"| T13 | {name}: {len(sized)} of {len(each)} sized, {refused} refused | test share {share:.2f} of 2s | {over:.2f} of the oracle | {'met' if met else 'MISSED'} |",

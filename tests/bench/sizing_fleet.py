@@ -62,7 +62,7 @@ def recorded(fleet: Fleet, cluster: int) -> Iterator[tuple[int, int | None, Seri
     parts = list(demand.days(fleet, cluster))
     ts = np.concatenate([part.ts for part in parts])
     up = np.concatenate([part.up for part in parts], axis=1)
-    wanted = np.concatenate([part.wanted for part in parts], axis=-1)[0]
+    demand_units = np.concatenate([part.wanted for part in parts], axis=-1)[0]
     served = np.concatenate([part.served for part in parts], axis=-1)[0]
     waits = np.concatenate([part.waits_ms for part in parts], axis=-1)[0]
     limits = np.concatenate([part.limit for part in parts], axis=-1)[0]
@@ -74,7 +74,7 @@ def recorded(fleet: Fleet, cluster: int) -> Iterator[tuple[int, int | None, Seri
             series[str(broker)] = _samples(fleet, ts, up[broker], *cells)
             nothing = np.zeros_like(ts)
             true[str(broker)] = _samples(
-                fleet, ts, up[broker] | True, wanted[group, broker], nothing, nothing
+                fleet, ts, up[broker] | True, demand_units[group, broker], nothing, nothing
             )
         yield group, int(limits[group][-1]) or None, series, true
 
@@ -108,7 +108,8 @@ def _samples(
 def share(fleet: Fleet, series: Series, limit: int, tier: Tier) -> tuple[float, bool]:
     """Throttled share of the worst broker as a multiple of the promise, and whether its delay is within the promise too."""
     forecasts = [
-        simulate(QuotaType.PRODUCE, one, limit, fleet.pace.max_gap_ms) for one in series.values()
+        simulate(QuotaType.PRODUCE, samples, limit, fleet.pace.max_gap_ms)
+        for samples in series.values()
     ]
     worst = (
         max(forecast.throttled_ms / forecast.covered_ms for forecast in forecasts)
@@ -123,7 +124,7 @@ def share(fleet: Fleet, series: Series, limit: int, tier: Tier) -> tuple[float, 
 
 def oracle(fleet: Fleet, series: Series, tier: Tier) -> int:
     """The smallest limit, to a thousandth, that keeps the promise on these series."""
-    peak = max(sample.rate_units for one in series.values() for sample in one)
+    peak = max(sample.rate_units for samples in series.values() for sample in samples)
     low, high = 1, max(2, peak + 1)
     while high - low > max(1, high // 1_000):
         middle = (low + high) // 2
@@ -136,15 +137,15 @@ def sized(fleet: Fleet) -> Iterator[Sized]:
     """Every group of the fleet under every tier."""
     split = fleet.to_ms - WEEK_MS
     for cluster in range(fleet.clusters):
-        for group, current, seen, true in recorded(fleet, cluster):
+        for group, current, recorded_series, true in recorded(fleet, cluster):
             unseen = {
-                name: tuple(one for one in series if one.ts_ms >= split)
+                name: tuple(item for item in series if item.ts_ms >= split)
                 for name, series in true.items()
             }
             for tier in TIERS:
                 case = SizingCase(
                     kind=QuotaType.PRODUCE,
-                    series=seen,
+                    series=recorded_series,
                     from_ms=fleet.from_ms,
                     to_ms=fleet.to_ms,
                     max_gap_ms=fleet.pace.max_gap_ms,
@@ -167,11 +168,17 @@ def summary(rows: list[Sized]) -> list[str]:
     """A line per tier: medians, and how many groups are told how."""
     lines = []
     for tier in TIERS:
-        mine = [row for row in rows if row.tier == tier.name]
-        numbers = [one for one in mine if one.ratio is not None and one.share is not None]
+        tier_rows = [row for row in rows if row.tier == tier.name]
+        numbers = [
+            sized_row
+            for sized_row in tier_rows
+            if sized_row.ratio is not None and sized_row.share is not None
+        ]
         ratios = sorted(number.ratio for number in numbers if number.ratio is not None)
         shares = sorted(number.share for number in numbers if number.share is not None)
-        words = {word.value: sum(one.advice is word for one in mine) for word in Advice}
+        words = {
+            word.value: sum(sized_row.advice is word for sized_row in tier_rows) for word in Advice
+        }
         lines.append(
             f"{tier.name:7} share of the promise: median {statistics.median(shares):.2f}, worst {shares[-1]:.1f}"
             f" (bar {SHARE_BAR}); limit over oracle: median {statistics.median(ratios):.2f},"

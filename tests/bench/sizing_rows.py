@@ -15,12 +15,14 @@ PROMISED = 2.0
 def rows(fleet: Fleet, seeds: int) -> Iterator[Row]:
     """Two rows for each tier on the fleet, two for the clients; who is given no number is counted, and is in no median."""
     say(f"sizing {fleet.clusters * fleet.groups} groups under {len(sizing_fleet.TIERS)} tiers")
-    found = list(sizing_fleet.sized(fleet))
+    results = list(sizing_fleet.sized(fleet))
     for tier in sizing_fleet.TIERS:
-        mine = [(one.share, one.ratio) for one in found if one.tier == tier.name]
-        sized = [(share, ratio) for share, ratio in mine if share is not None and ratio is not None]
+        pairs = [(result.share, result.ratio) for result in results if result.tier == tier.name]
+        sized = [
+            (share, ratio) for share, ratio in pairs if share is not None and ratio is not None
+        ]
         yield from of_set(
-            f"fleet with known demand, tier {tier.name}: {len(sized)} of {len(mine)} groups", sized
+            f"fleet with known demand, tier {tier.name}: {len(sized)} of {len(pairs)} groups", sized
         )
     say(f"sizing {seeds} seeded clients")
     judged = [sizing.judged(sizing.demand(seed)) for seed in range(seeds)]
@@ -32,21 +34,21 @@ def rows(fleet: Fleet, seeds: int) -> Iterator[Row]:
     yield from of_set(f"seeded clients, tier {SILVER.name}: {len(numbers)} of {seeds}", numbers)
 
 
-def of_set(who: str, found: Sequence[tuple[float, float]]) -> Iterator[Row]:
+def of_set(who: str, pairs: Sequence[tuple[float, float]]) -> Iterator[Row]:
     """The throttled share of the promise, and the limit against the oracle's."""
     for number, what, unit, bar in (
         (0, "throttled on the unseen week", "of the promise", SHARE_BAR),
         (1, "limit", "of the oracle's", QUOTA_BAR),
     ):
-        if found:
-            ours = Figures(samples=tuple(one[number] for one in found))
+        if pairs:
+            figures = Figures(samples=tuple(pair[number] for pair in pairs))
             yield Row(
                 work=f"{who} given a limit: {what}",
                 peer="",
-                ours=ours,
-                theirs=None,
+                figures=figures,
+                peer_figures=None,
                 unit=unit,
                 bar=f"<= {bar:g}",
                 verdict=lambda value, bar=bar: value <= bar,
-                value=ours.median,
+                value=figures.median,
             )

@@ -33,16 +33,16 @@ def make(pairs: int, folder: Path) -> None:
     with session.opened(session.SessionSettings(master="local[2]", memory="2g")) as spark:
         numbers = spark.range(0, pairs // len(KEYS), 1, 4).withColumnRenamed("id", "n")
         n = fn.col("n").cast("string")
-        whole = numbers.withColumn(
+        entities = numbers.withColumn(
             "cluster_id", fn.concat(fn.lit("c"), (fn.col("n") % CLUSTERS).cast("string"))
         )
-        whole = whole.withColumn("user", fn.concat(fn.lit("user-"), n)).withColumn(
+        entities = entities.withColumn("user", fn.concat(fn.lit("user-"), n)).withColumn(
             "document", fn.concat(fn.lit("team/doc-"), n)
         )
-        whole = whole.withColumn(
+        entities = entities.withColumn(
             "entity_json", fn.concat(fn.lit('[["user","'), fn.col("user"), fn.lit('"]]'))
         )
-        pair = whole.withColumn("quota_key", fn.explode(fn.array(*map(fn.lit, KEYS))))
+        pair = entities.withColumn("quota_key", fn.explode(fn.array(*map(fn.lit, KEYS))))
         value = (fn.col("n") % 1000 + 2000).cast("double")
         none = fn.lit(None)
         texts = {
@@ -86,11 +86,11 @@ def make(pairs: int, folder: Path) -> None:
             "applied": value,
             "value": value,
         }
-        asked = every | {"value": fn.when(fn.col("n") % 100 == 0, value + 1).otherwise(value)}
+        desired = every | {"value": fn.when(fn.col("n") % 100 == 0, value + 1).otherwise(value)}
         for name, frame, columns, table in (
             ("live", pair, every, QUOTA_ENTRY),
-            ("desired", pair, asked, DESIRED_ENTRY),
-            ("documents", whole, every, DESIRED_DOCUMENT),
+            ("desired", pair, desired, DESIRED_ENTRY),
+            ("documents", entities, every, DESIRED_DOCUMENT),
             ("owned", pair, every, OWNED_ENTRY),
         ):
             own = frame.withColumns({k: v for k, v in columns.items() if k in table.names})
@@ -104,7 +104,7 @@ def on_spark(folder: Path, rounds: int) -> list[float]:
     from reconciler.evidence.spark.runtime import session
     from reconciler.quota.policy import Rules
 
-    taken = []
+    seconds = []
     with session.opened(session.SessionSettings(master="local[2]", memory="2g")) as spark:
         rules = {f"c{n}": Rules() for n in range(CLUSTERS)}
         for _ in range(rounds + 1):
@@ -115,10 +115,10 @@ def on_spark(folder: Path, rounds: int) -> list[float]:
             _ = different.count()
             laid = plan.laid_out(different, frames)
             changes = plan.rows(plan.decided(laid, rules, now=2.0, day=DAY)).count()
-            taken.append(time.perf_counter() - start)
+            seconds.append(time.perf_counter() - start)
             _ = different.unpersist()
-            say(f"  spark: {taken[-1]:.2f} s, {changes:,} changes")
-    return taken[1:]
+            say(f"  spark: {seconds[-1]:.2f} s, {changes:,} changes")
+    return seconds[1:]
 
 
 def on_core(folder: Path, rounds: int) -> list[tuple[float, float]]:
@@ -126,19 +126,19 @@ def on_core(folder: Path, rounds: int) -> list[tuple[float, float]]:
     import gc
 
     gc.set_threshold(1_000_000)  # as the command does
-    taken = []
+    seconds = []
     for _ in range(rounds):
         start = time.perf_counter()
         worlds = _worlds(folder)
         built = time.perf_counter()
         changes = sum(_planned(*world) for world in worlds)
         end = time.perf_counter()
-        taken.append((end - start, end - built))
+        seconds.append((end - start, end - built))
         say(
             f"  core: {end - start:.2f} s, of which comparing {end - built:.2f} s, {changes:,} changes"
         )
         del worlds
-    return taken
+    return seconds
 
 
 def _worlds(folder: Path) -> list[tuple[object, object, object]]:
@@ -151,24 +151,24 @@ def _worlds(folder: Path) -> list[tuple[object, object, object]]:
     from reconciler.quota.planner.desired_state import Declaration, merge
     from reconciler.quota.state import QuotaState
 
-    known: dict[str, Entity] = {}
+    cache: dict[str, Entity] = {}
 
     def rows(name: str, *columns: str) -> Iterator[tuple[str, ...]]:
         table = pq.read_table(folder / name, columns=list(columns))
         return zip(*(table.column(column).to_pylist() for column in columns), strict=True)
 
     def subject(text: str) -> Entity:
-        entity = known.get(text)
+        entity = cache.get(text)
         if entity is None:
-            entity = known[text] = read_canonical(text)
+            entity = cache[text] = read_canonical(text)
         return entity
 
     def columns_by_entity(side: Iterator[tuple[str, ...]]) -> dict[str, dict[Entity, list[object]]]:
-        found: dict[str, dict[Entity, list[object]]] = {}
+        clusters: dict[str, dict[Entity, list[object]]] = {}
         for cluster, text, key, value, *more in side:
-            limits = found.setdefault(cluster, {}).setdefault(subject(text), [None] * 5 + more)
+            limits = clusters.setdefault(cluster, {}).setdefault(subject(text), [None] * 5 + more)
             limits[COLUMN_OF[Key(key)]] = value
-        return found
+        return clusters
 
     pair = ("cluster_id", "entity_json", "quota_key")
     live = columns_by_entity(rows("live", *pair, "value"))
@@ -177,21 +177,23 @@ def _worlds(folder: Path) -> list[tuple[object, object, object]]:
     worlds = []
     for cluster in desired:
         records = {}
-        for one, (*applied, document) in owned[cluster].items():
+        for entity, (*applied, document) in owned[cluster].items():
             owner = Owner(document=str(document), since=1.0)
-            records[one] = OwnershipRecord(
+            records[entity] = OwnershipRecord(
                 tuple(applied), tuple(owner if v is not None else None for v in applied)
             )
         worlds.append(
             (
                 merge(
                     Declaration(
-                        document=document, entity=one, limits=tuple(limits), path=path, line=line
+                        document=document, entity=entity, limits=tuple(limits), path=path, line=line
                     )
-                    for one, (*limits, document, path, line) in desired[cluster].items()
+                    for entity, (*limits, document, path, line) in desired[cluster].items()
                 ),
                 OwnershipRecords(cluster_id=cluster, records=records),
-                QuotaState(limits={one: tuple(limits) for one, limits in live[cluster].items()}),
+                QuotaState(
+                    limits={entity: tuple(limits) for entity, limits in live[cluster].items()}
+                ),
             )
         )
     return worlds
@@ -226,18 +228,18 @@ def rows(rounds: int = ROUNDS, pairs: int = PAIRS) -> Iterator[Row]:
             if count:
                 spark += sample("spark", str(folder), str(count))
                 core += sample("core", str(folder), str(count))
-        ours = Figures(samples=tuple(one[0] for one in spark))
-        theirs = Figures(samples=tuple(one[0] for one in core))
-        alone = Figures(samples=tuple(one[1] for one in core))
+        figures = Figures(samples=tuple(times[0] for times in spark))
+        peer_figures = Figures(samples=tuple(times[0] for times in core))
+        alone = Figures(samples=tuple(times[1] for times in core))
         yield Row(
             work=f"fleet plan, three sides of {pairs:,} pairs, warm",
             peer="core, the same files",
-            ours=ours,
-            theirs=theirs,
+            figures=figures,
+            peer_figures=peer_figures,
             unit="s wall",
             bar=f"<= {BAR}x",
             verdict=lambda value: value <= BAR,
-            value=ours.median / theirs.median,
+            value=figures.median / peer_figures.median,
             notes=(f"comparing alone, with everything in memory: {short(alone.median)} s",),
         )
 
@@ -256,16 +258,16 @@ if __name__ == "__main__":
         words = argparse.ArgumentParser()
         words.add_argument("--rounds", type=int, default=ROUNDS)
         words.add_argument("--pairs", type=int, default=PAIRS)
-        given = words.parse_args()
-        for row in rows(given.rounds, given.pairs):
+        arguments = words.parse_args()
+        for row in rows(arguments.rounds, arguments.pairs):
             print(
                 row.work,
                 "|",
-                short(row.ours.median),
-                row.ours.spread,
+                short(row.figures.median),
+                row.figures.spread,
                 "|",
                 row.peer,
-                short(row.theirs.median if row.theirs else 0.0),
+                short(row.peer_figures.median if row.peer_figures else 0.0),
                 "|",
                 f"{row.value:.2f}",
                 row.bar,

@@ -29,7 +29,7 @@ BEGIN = 1_793_491_200_000
 FIGURES = ("samples", "throttled_ms", "max_delay_ms", "delayed_units")
 
 
-def made(spark: SparkSession, rows: int, folder: str) -> None:
+def write_samples(spark: SparkSession, rows: int, folder: str) -> None:
     """2,000 series every 30 s; every 500th sample follows a gap; rates of all sizes by a hash. As a store keeps them: by series within a day."""
     n, series = fn.floor(fn.col("id") / SERIES), fn.col("id") % SERIES
     ts = (n * STEP_MS + fn.floor(n / 500) * 1_000_000).cast("bigint") + fn.lit(BEGIN)
@@ -41,10 +41,10 @@ def made(spark: SparkSession, rows: int, folder: str) -> None:
         (fn.abs(fn.hash("id")).cast("bigint") % 10_000_000).alias("rate_units"),
     )
     day = fn.floor(fn.col("ts_ms") / DAY_MS)
-    kept = frame.withColumn("day", day).repartitionByRange(8, "day")
-    kept.sortWithinPartitions("day", "series", "ts_ms").drop("day").write.mode("overwrite").parquet(
-        folder
-    )
+    frame_by_day = frame.withColumn("day", day).repartitionByRange(8, "day")
+    frame_by_day.sortWithinPartitions("day", "series", "ts_ms").drop("day").write.mode(
+        "overwrite"
+    ).parquet(folder)
 
 
 def read(spark: SparkSession, folder: str) -> DataFrame:
@@ -89,7 +89,7 @@ def summed(frame: DataFrame) -> list[int]:
         fn.sum("samples"), fn.sum("throttled_ms"), fn.max("max_delay_ms"), fn.sum("delayed_units")
     ).first()
     assert row is not None
-    return [int(one) for one in row]
+    return [int(value) for value in row]
 
 
 # ---- engines without a JVM -------------------------------------------------------------------
@@ -103,10 +103,10 @@ def by_core(folder: str) -> list[int]:
     none = pa.nulls(table.num_rows, pa.int64())
     table = table.append_column("throttle_ms", none)
     table = table.append_column("censored", pa.repeat("no", table.num_rows))
-    found = _of_samples(table).to_pydict()
+    columns = _of_samples(table).to_pydict()
     totals = {
         name: max(values) if name.startswith("max") else sum(values)
-        for name, values in found.items()
+        for name, values in columns.items()
     }
     return [totals[name] for name in FIGURES]
 
@@ -131,7 +131,7 @@ def by_duckdb(folder: str) -> list[int]:
     connection = duckdb.connect(config={"threads": 2})
     row = connection.execute(_SQL.replace("{folder}", folder)).fetchone()
     assert row is not None
-    return [int(one) for one in row]
+    return [int(value) for value in row]
 
 
 def by_polars(folder: str) -> list[int]:
@@ -160,7 +160,7 @@ def by_polars(folder: str) -> list[int]:
         )
         .collect()
     )
-    return [int(one) for one in frame.row(0)]
+    return [int(value) for value in frame.row(0)]
 
 
 WITHOUT_JVM: dict[str, Callable[[str], list[int]]] = {
@@ -173,11 +173,11 @@ IN_SPARK = {"packed": packed, "arrow": in_arrow}
 
 def _timed(work: Callable[[], list[int]]) -> tuple[float, list[int]]:
     start = time.perf_counter()
-    found = work()
-    return time.perf_counter() - start, found
+    answer = work()
+    return time.perf_counter() - start, answer
 
 
-def told(**figures: object) -> None:
+def print_figures(**figures: object) -> None:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(json.dumps(figures | {"rss_mb": round(peak)}))
 
@@ -189,28 +189,28 @@ def in_spark(folder: str, ways: list[str], rounds: int, master: str, memory: str
         first = {way: _timed(lambda way=way: summed(IN_SPARK[way](frame))) for way in ways}
         answers = {tuple(answer) for _, answer in first.values()}
         assert len(answers) == 1, answers
-        taken: dict[str, list[float]] = {
+        times: dict[str, list[float]] = {
             way: [] if rounds else [seconds] for way, (seconds, _) in first.items()
         }
         for _ in range(rounds):
             for way in ways:
-                taken[way].append(_timed(lambda way=way: summed(IN_SPARK[way](frame)))[0])
-    told(seconds=taken, answer=list(answers.pop()))
+                times[way].append(_timed(lambda way=way: summed(IN_SPARK[way](frame)))[0])
+    print_figures(seconds=times, answer=list(answers.pop()))
 
 
 def main(words: list[str]) -> None:
     match words:
         case ["make", rows, folder]:
             with session.opened(session.SessionSettings(master="local[2]", memory="2g")) as spark:
-                made(spark, int(rows), folder)
+                write_samples(spark, int(rows), folder)
         case ["spark", folder, ways, rounds, master, memory]:
             in_spark(folder, ways.split(","), int(rounds), master, memory)
         case [engine, folder, rounds] if engine in WITHOUT_JVM and Path(folder).exists():
             begin = time.process_time()
-            taken = [_timed(lambda: WITHOUT_JVM[engine](folder)) for _ in range(int(rounds))]
+            runs = [_timed(lambda: WITHOUT_JVM[engine](folder)) for _ in range(int(rounds))]
             cpu_s = round((time.process_time() - begin) / int(rounds), 3)
-            told(
-                seconds={engine: [seconds for seconds, _ in taken]}, answer=taken[0][1], cpu_s=cpu_s
+            print_figures(
+                seconds={engine: [seconds for seconds, _ in runs]}, answer=runs[0][1], cpu_s=cpu_s
             )
         case _:
             raise SystemExit(f"what is {words}?")

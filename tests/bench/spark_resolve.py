@@ -32,18 +32,18 @@ SHAPES = (
 DEFAULTS = (("default", "default"), ("default", "absent"), ("absent", "default"))
 
 
-def made(spark: SparkSession, clients: int, limits: int, folder: Path) -> None:
+def write_tables(spark: SparkSession, clients: int, limits: int, folder: Path) -> None:
     """Clients of 10 clusters, some thousand users with some ids each; limits of all eight levels, mostly of names."""
     each = limits // len(SHAPES)
     n = fn.col("id")
     frames = [limit_rows(spark.range(each), n, shape) for shape in SHAPES]
     frames += [limit_rows(spark.range(CLUSTERS), n, shape) for shape in DEFAULTS]
-    whole = frames[0]
+    limit_frame = frames[0]
     for frame in frames[1:]:
-        whole = whole.unionByName(frame)
-    schemas.conforming(whole.dropDuplicates(["cluster_id", "entity_json"]), QUOTA_ENTRY).coalesce(
-        4
-    ).write.parquet(str(folder / "limits"))
+        limit_frame = limit_frame.unionByName(frame)
+    schemas.conforming(
+        limit_frame.dropDuplicates(["cluster_id", "entity_json"]), QUOTA_ENTRY
+    ).coalesce(4).write.parquet(str(folder / "limits"))
     spark.range(0, clients, 1, 4).select(
         cluster(n),
         fn.concat(fn.lit("user-"), fn.floor(n / 7).cast("string")).alias("user"),
@@ -113,10 +113,10 @@ def exploded(clients: DataFrame, limits: DataFrame) -> DataFrame:
         )
         for at, words in enumerate(parts, 1)
     ]
-    asked = clients.select(
+    client_levels = clients.select(
         "cluster_id", "user", "client_id", fn.explode(fn.array(*candidates)).alias("one")
     ).select("cluster_id", "user", "client_id", "one.level", "one.entity_json")
-    met = asked.join(
+    met = client_levels.join(
         limits.select("cluster_id", "entity_json", "value"), ["cluster_id", "entity_json"], "left"
     )
     return met.groupBy("cluster_id", "user", "client_id").agg(
@@ -139,13 +139,13 @@ def rows(rounds: int = ROUNDS, clients: int = CLIENTS, limits: int = LIMITS) -> 
         session.opened(session.SessionSettings(master="local[2]", memory="2g")) as spark,
     ):
         say(f"making {clients:,} clients and {limits:,} limits")
-        made(spark, clients, limits, folder)
+        write_tables(spark, clients, limits, folder)
 
         def read(name: str) -> DataFrame:
             return spark.read.parquet(str(folder / name))
 
         counted = read("clients").count(), read("limits").count()
-        taken = interleaved(
+        results = interleaved(
             {
                 "joins": timed(
                     lambda: effective_limits.principals(read("clients"), read("limits"))
@@ -155,16 +155,16 @@ def rows(rounds: int = ROUNDS, clients: int = CLIENTS, limits: int = LIMITS) -> 
             rounds=rounds,
             warmup=True,
         )
-        ours, theirs = taken["joins"]["s"], taken["exploded"]["s"]
+        figures, peer_figures = results["joins"]["s"], results["exploded"]["s"]
         yield Row(
             work=f"resolve {counted[0]:,} clients x {counted[1]:,} limits, four keys each, warm",
             peer="candidates exploded, one key, value only",
-            ours=ours,
-            theirs=theirs,
+            figures=figures,
+            peer_figures=peer_figures,
             unit="s wall",
             bar=f"<= {BAR} s",
             verdict=lambda value: value <= BAR,
-            value=ours.median,
+            value=figures.median,
         )
 
 
@@ -173,16 +173,16 @@ if __name__ == "__main__":
     words.add_argument("--rounds", type=int, default=ROUNDS)
     words.add_argument("--clients", type=int, default=CLIENTS)
     words.add_argument("--limits", type=int, default=LIMITS)
-    given = words.parse_args()
-    for row in rows(given.rounds, given.clients, given.limits):
+    arguments = words.parse_args()
+    for row in rows(arguments.rounds, arguments.clients, arguments.limits):
         print(
             row.work,
             "|",
-            short(row.ours.median),
-            row.ours.spread,
+            short(row.figures.median),
+            row.figures.spread,
             "|",
             row.peer,
-            short(row.theirs.median if row.theirs else 0.0),
+            short(row.peer_figures.median if row.peer_figures else 0.0),
             "|",
             row.bar,
             "met" if row.met else "MISSED",

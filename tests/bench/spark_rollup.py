@@ -91,41 +91,42 @@ def rows(rounds: int, *, brokers: int, groups: int, step_ms: int) -> Iterator[Ro
         written = write(fleet, folder / "lake").rows[USAGE_SAMPLE.name]
         say(f"  {written:,} samples")
         rolled = Rolled(spark, folder / "lake", fleet)
-        taken = interleaved(
+        results = interleaved(
             {"rebuild": rolled.sample(all_days=True), "day": rolled.sample(all_days=False)},
             rounds=rounds,
             warmup=True,
         )
-        yield from judged(taken, rolled.answers, written)
+        yield from judged(results, rolled.answers, written)
 
 
 def judged(
-    taken: Mapping[str, Mapping], answers: Mapping[str, list[pa.Table]], written: int
+    results: Mapping[str, Mapping], answers: Mapping[str, list[pa.Table]], written: int
 ) -> Iterator[Row]:
     """The three rows of T9."""
-    day, whole = taken["day"], taken["rebuild"]
+    day, rebuild = results["day"], results["rebuild"]
     work = f"one new day of {DAYS}, {written:,} samples"
     for figure, unit, bar in (("read", "rows", READ_BAR), ("seconds", "s wall, warm", TIME_BAR)):
-        ours, theirs = day[figure], whole[figure]
+        figures, peer_figures = day[figure], rebuild[figure]
         yield Row(
             work=f"{work}: {'rows read' if figure == 'read' else 'time'}",
             peer="a rebuild of all days",
-            ours=ours,
-            theirs=theirs,
+            figures=figures,
+            peer_figures=peer_figures,
             unit=unit,
             bar=f"<= {bar:.3g}x",
             verdict=lambda value, bar=bar: value <= bar,
-            value=ours.median / theirs.median,
+            value=figures.median / peer_figures.median,
         )
     differ = sum(
-        not one.equals(other) for one, other in zip(answers["day"], answers["rebuild"], strict=True)
+        not day_table.equals(rebuild_table)
+        for day_table, rebuild_table in zip(answers["day"], answers["rebuild"], strict=True)
     )
-    cells = sum(one.num_rows for one in answers["day"])
+    cells = sum(day_table.num_rows for day_table in answers["day"])
     yield Row(
         work=f"{work}: tables that differ from the rebuild, of {len(MADE)} with {cells:,} rows",
         peer="",
-        theirs=None,
-        ours=Figures(samples=(float(differ),)),
+        peer_figures=None,
+        figures=Figures(samples=(float(differ),)),
         unit="tables",
         bar="= 0",
         verdict=lambda value: value == 0,

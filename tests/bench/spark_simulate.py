@@ -50,15 +50,15 @@ def samples(rows: int) -> Iterator[str]:
         yield f"{folder}/samples"
 
 
-def medians(found: dict[str, object] | None) -> dict[str, float]:
-    assert found is not None
-    taken = found["seconds"]
-    assert isinstance(taken, dict)
-    for way, each in taken.items():
+def medians(document: dict[str, object] | None) -> dict[str, float]:
+    assert document is not None
+    seconds = document["seconds"]
+    assert isinstance(seconds, dict)
+    for way, each in seconds.items():
         say(
-            f"  {way}: {[round(one, 2) for one in each]} s, answer {found['answer']}, {found['rss_mb']} MB"
+            f"  {way}: {[round(value, 2) for value in each]} s, answer {document['answer']}, {document['rss_mb']} MB"
         )
-    return {way: statistics.median(each) for way, each in taken.items()}
+    return {way: statistics.median(each) for way, each in seconds.items()}
 
 
 def row(*cells: object) -> None:
@@ -72,13 +72,13 @@ def verdict(value: float, bar: float) -> str:
 def t2(rows: int) -> None:
     """Runs through the shuffle against samples through it, sessions included, warm."""
     with samples(rows) as folder:
-        found = medians(sample("spark", folder, "packed,arrow", ROUNDS, "local[2]", "2g"))
+        seconds = medians(sample("spark", folder, "packed,arrow", ROUNDS, "local[2]", "2g"))
     row(
         "T2",
         f"{rows:,} rows",
-        f"packed {found['packed']:.2f} s",
+        f"packed {seconds['packed']:.2f} s",
         "of applyInArrow",
-        verdict(found["packed"] / found["arrow"], 0.75),
+        verdict(seconds["packed"] / seconds["arrow"], 0.75),
     )
 
 
@@ -86,10 +86,10 @@ def t6(rows: int | None) -> None:
     """The largest that fits half of the free disk, at most a billion, with a heap of 4 GB."""
     free = shutil.disk_usage(tempfile.gettempdir()).free
     # Spark spills about five times what compressed samples take.
-    wanted = rows or min(1_000_000_000, free // 2 // (6 * BYTES_PER_ROW))
-    with samples(wanted) as folder:
-        found = medians(sample("spark", folder, "packed", 0, "local[2]", "4g"))
-    row("T6", f"{wanted:,} rows", f"{found['packed']:.0f} s", "heap 4 GB", "finished (met)")
+    amount = rows or min(1_000_000_000, free // 2 // (6 * BYTES_PER_ROW))
+    with samples(amount) as folder:
+        seconds = medians(sample("spark", folder, "packed", 0, "local[2]", "4g"))
+    row("T6", f"{amount:,} rows", f"{seconds['packed']:.0f} s", "heap 4 GB", "finished (met)")
 
 
 def t7(rows: int) -> None:
@@ -107,7 +107,7 @@ def t7(rows: int) -> None:
                     break
             else:
                 raise SystemExit(f"no heap up to {HEAPS[-1]} was enough for {amount:,} rows")
-    sizes = [int(one[:-1]) * (1000 if one.endswith("g") else 1) for one in heaps]
+    sizes = [int(size[:-1]) * (1000 if size.endswith("g") else 1) for size in heaps]
     row(
         "T7",
         f"{rows:,} x 5 rows",
@@ -128,23 +128,23 @@ def t8(sizes: Sequence[int]) -> None:
     """The same question in four engines, files read each time; where the JVM pays."""
     for amount in sizes:
         with samples(amount) as folder:
-            found = medians(sample("spark", folder, "packed", 3, "local[2]", "4g"))
+            seconds = medians(sample("spark", folder, "packed", 3, "local[2]", "4g"))
             answers = set()
             for engine in ("duckdb", "polars", "core"):
-                told = sample(engine, folder, 1 if engine == "core" else 3, fails=True)
-                if told is None:
+                document = sample(engine, folder, 1 if engine == "core" else 3, fails=True)
+                if document is None:
                     row("T8", f"{amount:,} rows", engine, "did not finish", "")
                     continue
-                answers.add(json.dumps(told["answer"]))
-                found |= medians(told)
+                answers.add(json.dumps(document["answer"]))
+                seconds |= medians(document)
             assert len(answers) <= 1, answers
-        for engine in found:
+        for engine in seconds:
             bar = 2.5 if amount == 25_000_000 and engine == "duckdb" else None
-            ratio = found["packed"] / found[engine]
+            ratio = seconds["packed"] / seconds[engine]
             row(
                 "T8",
                 f"{amount:,} rows",
-                f"{engine} {found[engine]:.2f} s",
+                f"{engine} {seconds[engine]:.2f} s",
                 "Spark against it",
                 verdict(ratio, bar) if bar else f"{ratio:.2f}",
             )
@@ -159,9 +159,9 @@ def main() -> None:
         type=Path,
         help="t13: a folder with CSV files of public series (timestamp,value)",
     )
-    asked = parser.parse_args()
-    first = asked.rows[0] if asked.rows else None
-    match asked.what:
+    arguments = parser.parse_args()
+    first = arguments.rows[0] if arguments.rows else None
+    match arguments.what:
         case "t2":
             t2(first or T2_ROWS)
         case "t6":
@@ -169,15 +169,15 @@ def main() -> None:
         case "t7":
             t7(first or T7_ROWS)
         case "t8":
-            t8(asked.rows or T8_ROWS)
+            t8(arguments.rows or T8_ROWS)
         case "switch":
             from tests.bench import spark_switch
 
-            spark_switch.switch(asked.rows or list(SWITCH_ROWS), rounds=3)
+            spark_switch.switch(arguments.rows or list(SWITCH_ROWS), rounds=3)
         case _:
             from tests.bench import sizing
 
-            sizing.t13(asked.public)
+            sizing.t13(arguments.public)
 
 
 if __name__ == "__main__":

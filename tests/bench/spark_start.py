@@ -27,16 +27,16 @@ def command(*words: str) -> list[str]:
 def start_rows(rounds: int = ROUNDS) -> Iterator[Row]:
     """Whole processes with one tiny aggregation; the archive is made before anything is timed."""
     servers.archive_options()
-    taken = interleaved({kind: wall_of(command("start", kind)) for kind in KINDS}, rounds=rounds)
-    walls = {kind: taken[kind]["wall"] for kind in KINDS}
+    results = interleaved({kind: wall_of(command("start", kind)) for kind in KINDS}, rounds=rounds)
+    walls = {kind: results[kind]["wall"] for kind in KINDS}
     base = walls["default"]
     for kind in KINDS[1:]:
         tuned = kind == KINDS[-1]
         yield Row(
             work=f"start, one tiny question, end ({kind})",
             peer="PySpark's defaults",
-            ours=walls[kind],
-            theirs=base,
+            figures=walls[kind],
+            peer_figures=base,
             unit="s wall",
             bar=f"<= {START_BAR}x" if tuned else "-",
             verdict=(lambda value: value <= START_BAR) if tuned else (lambda _: True),
@@ -54,7 +54,7 @@ def scaling_rows(rounds: int = ROUNDS, rows: int = ROWS) -> Iterator[Row]:
         say(f"making {rows:,} samples")
         wall_of(command("make", str(rows), data))()
         package = servers.wheel(folder)
-        taken = interleaved(
+        results = interleaved(
             {
                 "local[1]": local(1, data),
                 "local[2]": local(2, data),
@@ -63,16 +63,16 @@ def scaling_rows(rounds: int = ROUNDS, rows: int = ROWS) -> Iterator[Row]:
             },
             rounds=rounds,
         )
-    for one, two in (("local[1]", "local[2]"), ("one executor", "two executors")):
-        yield _gain(one, two, taken[one]["seconds"], taken[two]["seconds"], rows)
+    for first, second in (("local[1]", "local[2]"), ("one executor", "two executors")):
+        yield _gain(first, second, results[first]["seconds"], results[second]["seconds"], rows)
 
 
 def _gain(text: str, two: str, slow: Figures, quick: Figures, rows: int) -> Row:
     return Row(
         work=f"both rollups of {rows:,} samples, warm: {two}",
         peer=text,
-        ours=quick,
-        theirs=slow,
+        figures=quick,
+        peer_figures=slow,
         unit="s",
         bar=f">= {SCALE_BAR}x faster",
         verdict=lambda value: value >= SCALE_BAR,
@@ -111,16 +111,16 @@ def main() -> None:
     parser.add_argument("part", choices=["start", "scaling"])
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--rows", type=int, default=ROWS)
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     rows = (
-        start_rows(asked.rounds)
-        if asked.part == "start"
-        else scaling_rows(asked.rounds, asked.rows)
+        start_rows(arguments.rounds)
+        if arguments.part == "start"
+        else scaling_rows(arguments.rounds, arguments.rows)
     )
     for row in rows:
-        theirs = row.theirs.median if row.theirs else 0.0
+        peer_median = row.peer_figures.median if row.peer_figures else 0.0
         print(
-            f"{row.work} | {row.ours.median:.2f} ({row.ours.spread}) against {theirs:.2f} {row.unit} of {row.peer}"
+            f"{row.work} | {row.figures.median:.2f} ({row.figures.spread}) against {peer_median:.2f} {row.unit} of {row.peer}"
             f" | {row.value:.2f} | {row.bar} | {'met' if row.met else 'MISSED'}"
         )
 

@@ -30,12 +30,12 @@ def _table(table: Table, rows: int, **columns: object) -> pa.Table:
     """Columns of arrays, or of one value for all rows; what is left out is empty."""
     schema = arrow_tables.schema(table)
     empty: dict[pa.DataType, object] = {pa.string(): "", pa.bool_(): True}
-    made = []
-    for one in schema:
-        value = columns.get(one.name, None if one.nullable else empty.get(one.type, 0))
+    arrays = []
+    for field in schema:
+        value = columns.get(field.name, None if field.nullable else empty.get(field.type, 0))
         plain = value if isinstance(value, (np.ndarray, pa.Array)) else [value] * rows
-        made.append(pa.array(plain, one.type))
-    return pa.table(made, schema=schema)
+        arrays.append(pa.array(plain, field.type))
+    return pa.table(arrays, schema=schema)
 
 
 def lake(folder: Path, rows: int) -> int:
@@ -52,7 +52,9 @@ def lake(folder: Path, rows: int) -> int:
             cluster_id=CLUSTER,
             quota_type="produce",
             group_kind="user",
-            user=pa.array([f"user-{one}" for one in range(users) for _ in range(PER_DAY)]),
+            user=pa.array(
+                [f"user-{user_number}" for user_number in range(users) for _ in range(PER_DAY)]
+            ),
             broker_id="1",
             ts_ms=np.tile(start_of(day) + np.arange(PER_DAY) * STEP_MS, users),
             dt_ms=STEP_MS,
@@ -90,15 +92,15 @@ def lake(folder: Path, rows: int) -> int:
 def switch(sizes: list[int], rounds: int) -> None:
     """Both engines on lakes of these sizes, in turn."""
     end = FIRST + dt.timedelta(days=DAYS)
-    for wanted in sizes:
+    for size in sizes:
         with tempfile.TemporaryDirectory(prefix="kquota-bench-") as folder:
-            say(f"a lake of about {wanted:,} samples")
-            amount = lake(Path(folder) / "lake", wanted)
+            say(f"a lake of about {size:,} samples")
+            amount = lake(Path(folder) / "lake", size)
             after = Path(folder) / "after.json"
             after.write_text(json.dumps(_after()))
-            taken: dict[str, list[float]] = {"core": [], "spark": []}
+            times: dict[str, list[float]] = {"core": [], "spark": []}
             for _ in range(rounds):
-                for engine, seconds in taken.items():
+                for engine, seconds in times.items():
                     command = [
                         sys.executable,
                         "-m",
@@ -128,7 +130,7 @@ def switch(sizes: list[int], rounds: int) -> None:
                         )
                     seconds.append(time.perf_counter() - start)
                     say(f"  {engine}: {seconds[-1]:.1f} s")
-            core, spark = (sorted(each)[len(each) // 2] for each in taken.values())
+            core, spark = (sorted(each)[len(each) // 2] for each in times.values())
             print(
                 f"| switch | {amount:,} rows | core {core:.1f} s | Spark {spark:.1f} s | {core / spark:.2f} |",
                 flush=True,

@@ -40,7 +40,7 @@ def tuned_start(*, brief: bool, archive: bool) -> None:
         tiny(spark)
 
 
-def made(spark: SparkSession, rows: int, folder: str) -> None:
+def write_samples(spark: SparkSession, rows: int, folder: str) -> None:
     """Samples of 2,000 series, every 30 s, written as files of equal size."""
     number, series = fn.col("id"), (fn.col("id") % SERIES).cast("string")
     ts = (fn.floor(number / SERIES) * STEP_MS).cast("bigint") + fn.lit(1_793_491_200_000)
@@ -87,7 +87,7 @@ def main(words: list[str]) -> None:
             tuned_start(brief="brief" in kind, archive="archive" in kind)
         case ["make", rows, folder]:
             with session.opened(session.SessionSettings(master="local[2]", memory="2g")) as spark:
-                made(spark, int(rows), folder)
+                write_samples(spark, int(rows), folder)
         case ["local", cores, folder]:
             with session.opened(
                 session.SessionSettings(master=f"local[{cores}]", memory="2g")

@@ -25,11 +25,11 @@ def row(*, value: float = 2.0, bar: str = "<= 3x", work: str = "work", peer: str
     return Row(
         work=work,
         peer=peer,
-        ours=Figures(samples=(value, value * 2, value * 3)),
-        theirs=Figures(samples=(1.0,)),
+        figures=Figures(samples=(value, value * 2, value * 3)),
+        peer_figures=Figures(samples=(1.0,)),
         unit="s",
         bar=bar,
-        verdict=lambda found: found <= 3,
+        verdict=lambda ratio: ratio <= 3,
         value=value,
     )
 
@@ -128,7 +128,7 @@ def test_a_target_that_fails_is_said_and_the_next_is_taken(monkeypatch, capsys):
 
     monkeypatch.setitem(use.TARGETS, "T3", ("about", fails))
     monkeypatch.setitem(use.TARGETS, "T4", ("about", lambda scale: iter([row()])))
-    assert [one.target for one in used(["T3", "T4"], use.SMALL)] == ["T4"]
+    assert [measurement.target for measurement in used(["T3", "T4"], use.SMALL)] == ["T4"]
     assert "T3 could not be measured: SystemExit('no Java')" in capsys.readouterr().err
 
 
@@ -189,8 +189,8 @@ def test_the_crossover_has_a_line_per_size_and_says_who_did_not_finish():
     never = Row(
         work=rows[-1].work,
         peer="core",
-        ours=rows[-1].ours,
-        theirs=Figures(samples=(math.inf,)),
+        figures=rows[-1].figures,
+        peer_figures=Figures(samples=(math.inf,)),
         unit="s",
         bar=page.NO_BAR,
         verdict=lambda _: True,
@@ -207,7 +207,7 @@ def test_a_test_that_was_not_run_counts_as_one_that_did_not_pass():
 
 
 @pytest.mark.parametrize(
-    ("status", "told", "short"),
+    ("status", "stderr", "short"),
     [
         (-9, "", True),
         (1, "java.lang.OutOfMemoryError: Java heap space", True),
@@ -216,8 +216,8 @@ def test_a_test_that_was_not_run_counts_as_one_that_did_not_pass():
         (1, "AssertionError", False),
     ],
 )
-def test_only_a_lack_of_memory_is_no_finish_and_anything_else_is_an_error(status, told, short):
-    assert is_short_of_memory(status, told) is short
+def test_only_a_lack_of_memory_is_no_finish_and_anything_else_is_an_error(status, stderr, short):
+    assert is_short_of_memory(status, stderr) is short
 
 
 def test_heaps_are_compared_as_java_takes_them():

@@ -44,8 +44,8 @@ async def reconcile(body: kopf.Body, memo: kopf.Memo, patch: kopf.Patch, **_: ob
         raise kopf.PermanentError("it cannot be read")
     declared = read.declaration
     operations = tuple((str(key), value) for key, value in set_values(declared.limits))
-    made = await memo.client.alter([Alteration(entity=declared.entity, operations=operations)])
-    result = made[declared.entity]
+    results = await memo.client.alter([Alteration(entity=declared.entity, operations=operations)])
+    result = results[declared.entity]
     if not isinstance(result, Applied):
         raise kopf.PermanentError(str(result))
     patch.status["observedGeneration"] = body["metadata"]["generation"]

@@ -88,7 +88,7 @@ SMALL = Scale(
     seeds=2,
     sized=(1, 2, 300_000, 2),
 )
-SCALES = {one.name: one for one in (SMALL, FULL)}
+SCALES = {scale.name: scale for scale in (SMALL, FULL)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,13 +140,13 @@ def t5(scale: Scale) -> Iterator[Row]:
     from tests.bench.harness import interleaved
 
     with evidence.workspace() as candidates:
-        taken = interleaved(candidates, rounds=scale.rounds, warmup=True)
-    wall = taken["with"]["wall"]
+        results = interleaved(candidates, rounds=scale.rounds, warmup=True)
+    wall = results["with"]["wall"]
     yield Row(
         work="preview with evidence, one tenant, 14 d at 30 s, 6 brokers, whole process",
         peer="the same without evidence",
-        ours=wall,
-        theirs=taken["without"]["wall"],
+        figures=wall,
+        peer_figures=results["without"]["wall"],
         unit="s wall",
         bar="<= 1 s",
         verdict=lambda value: value <= 1,
@@ -240,7 +240,7 @@ def measured(target: str, scale: Scale) -> Iterator[Measured]:
     before = os.getloadavg()[0]
     for row in rows(scale):
         after = os.getloadavg()[0]
-        count = len(row.ours.samples)
+        count = len(row.figures.samples)
         when = f"{time.strftime('%Y-%m-%d', time.gmtime())}, load {before:.1f} to {after:.1f}, {count} sample{'s' * (count > 1)}"
         trial = "" if scale.name == "full" else ", only a trial"
         notes = f"; {'; '.join(row.notes)}" if row.notes else ""

@@ -36,11 +36,11 @@ def broker_rows() -> Iterator[Row]:
             for number in fixture.numbers()
             if number >= first
             and (
-                found := [
+                kind_rows := [
                     row for row in compare.rows(fixture.read(number)) if row.case.kind == kind
                 ]
             )
-            and not ((total := compare.total(found)).is_cut and kind == "fetch")
+            and not ((total := compare.total(kind_rows)).is_cut and kind == "fetch")
         ]
         unseen = "unseen " if first > 1 else ""
         for what, bound in (("throttled", TIME_BOUND), ("worst", DELAY_BOUND)):
@@ -50,8 +50,8 @@ def broker_rows() -> Iterator[Row]:
             yield Row(
                 work=f"{name} forecast of {kind} on real brokers, the fifth of {len(off)} {unseen}runs, the worst of fewer",
                 peer="",
-                theirs=None,
-                ours=Figures(samples=tuple(off)),
+                peer_figures=None,
+                figures=Figures(samples=tuple(off)),
                 unit="of the true figure too much or too little",
                 bar=f"<= {bound:g} in >= 5 runs",
                 verdict=lambda value, bound=bound, enough=enough: value <= bound and enough,
@@ -70,16 +70,18 @@ def grid_rows(seeds: int) -> Iterator[Row]:
     total = sum(true.values())
     off, within = [], []
     for step_s in grid.STEPS:
-        told = {cell: throttled(cell, step_s) for cell in cells}
-        off.append((sum(told.values()) - total) / total)
-        within.append(sum(not grid.beyond(told[cell], true[cell]) for cell in cells) / len(cells))
+        forecasts = {cell: throttled(cell, step_s) for cell in cells}
+        off.append((sum(forecasts.values()) - total) / total)
+        within.append(
+            sum(not grid.beyond(forecasts[cell], true[cell]) for cell in cells) / len(cells)
+        )
         say(f"  {step_s} s: total {off[-1]:+.3f}, within {within[-1]:.3f}")
     work = f"{len(cells):,} settings of {seeds} unseen seeds at {', '.join(map(str, grid.STEPS))} s"
     yield Row(
         work=f"{work}: total throttled time, the worst step",
         peer="",
-        theirs=None,
-        ours=Figures(samples=tuple(map(abs, off))),
+        peer_figures=None,
+        figures=Figures(samples=tuple(map(abs, off))),
         unit="of the stepper's too much or too little",
         bar=f"<= {TOTAL_BOUND:g}",
         verdict=lambda value: value <= TOTAL_BOUND,
@@ -88,8 +90,8 @@ def grid_rows(seeds: int) -> Iterator[Row]:
     yield Row(
         work=f"{work}: within max(10 %, 60 s) of the stepper",
         peer="",
-        theirs=None,
-        ours=Figures(samples=tuple(within)),
+        peer_figures=None,
+        figures=Figures(samples=tuple(within)),
         unit="of the cases",
         bar=f">= {SHARE_WITHIN:g}",
         verdict=lambda value: value >= SHARE_WITHIN,

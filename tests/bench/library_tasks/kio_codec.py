@@ -26,16 +26,16 @@ stream = connection.makefile("rb")
 
 
 def send(request, response):
-    out = io.BytesIO()
+    buffer = io.BytesIO()
     header = RequestHeader(
         request_api_key=request.__api_key__,
         request_api_version=request.__version__,
         correlation_id=i32(1),
         client_id="kio",
     )
-    entity_writer(RequestHeader)(out, header)
-    entity_writer(type(request))(out, request)
-    connection.sendall(struct.pack(">i", out.tell()) + out.getvalue())
+    entity_writer(RequestHeader)(buffer, header)
+    entity_writer(type(request))(buffer, request)
+    connection.sendall(struct.pack(">i", buffer.tell()) + buffer.getvalue())
     frame = stream.read(struct.unpack(">i", stream.read(4))[0])
     answer, _ = entity_reader(response)(frame[5:], 0)
     return answer
