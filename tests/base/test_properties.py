@@ -17,7 +17,7 @@ TEXT = st.text(
 )
 
 
-def ours(text: str) -> dict[str, str]:
+def entries_of(text: str) -> dict[str, str]:
     return {pair.key: pair.value for pair in properties.parse(text)}
 
 
@@ -41,9 +41,9 @@ def test_every_text_reads_as_an_independent_reader_reads_it(text: str) -> None:
         expected = dict(javaproperties.loads(text))
     except javaproperties.InvalidUEscapeError:
         with pytest.raises(ConfigError):
-            ours(text)
+            entries_of(text)
         return
-    assert ours(text) == expected
+    assert entries_of(text) == expected
 
 
 @given(
@@ -55,7 +55,7 @@ def test_every_text_reads_as_an_independent_reader_reads_it(text: str) -> None:
 def test_what_java_writes_is_read_back(pairs: dict[str, str]) -> None:
     file = io.StringIO()
     javaproperties.dump(pairs, file, timestamp=False)
-    assert ours(file.getvalue()) == pairs
+    assert entries_of(file.getvalue()) == pairs
 
 
 def test_lines_are_counted_where_a_pair_begins() -> None:
@@ -67,7 +67,7 @@ def test_lines_are_counted_where_a_pair_begins() -> None:
 
 
 def test_blanks_at_the_end_of_a_value_belong_to_it() -> None:
-    assert ours("password = s3cret  ") == {"password": "s3cret  "}
+    assert entries_of("password = s3cret  ") == {"password": "s3cret  "}
 
 
 def test_the_last_of_repeated_keys_counts_but_all_are_seen() -> None:

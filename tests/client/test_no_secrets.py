@@ -48,16 +48,16 @@ class Net:
 
     def __init__(self) -> None:
         self.records: list[logging.LogRecord] = []
-        self.out = io.StringIO()
+        self.output = io.StringIO()
         self.recorder = Recorder()
-        self.shown: list[str] = []
+        self.texts: list[str] = []
 
     def show(self, *things: object) -> None:
         """What somebody who debugs would print."""
         for thing in things:
-            self.shown += [repr(thing), str(thing), f"{thing}"]
+            self.texts += [repr(thing), str(thing), f"{thing}"]
             if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
-                self.shown.append(
+                self.texts.append(
                     repr({f.name: getattr(thing, f.name) for f in dataclasses.fields(thing)})
                 )
 
@@ -67,14 +67,14 @@ class Net:
             self.show(chain, chain.args, vars(chain))
             chain = chain.__cause__ or chain.__context__
         lines = traceback.TracebackException.from_exception(error).format()
-        self.shown.append("".join(lines))
+        self.texts.append("".join(lines))
 
     def everything(self) -> str:
         logged = [
             f"{record.getMessage()} {record.args} {record.exc_info}" for record in self.records
         ]
         events = [repr(event) for _, event in self.recorder.entries]
-        return "\n".join([*self.shown, *logged, *events, self.out.getvalue()])
+        return "\n".join([*self.texts, *logged, *events, self.output.getvalue()])
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def net() -> Iterator[Net]:
     before = root.level
     root.setLevel(logging.DEBUG)
     root.addHandler(handler)
-    with redirect_stdout(new_net.out), redirect_stderr(new_net.out):
+    with redirect_stdout(new_net.output), redirect_stderr(new_net.output):
         yield new_net
     root.removeHandler(handler)
     root.setLevel(before)
@@ -233,7 +233,7 @@ def test_logging_in_again(net: Net) -> None:
 
     run(net, work)
     assert net.recorder.of("authenticated")
-    assert any("AuthenticationError" in text for text in net.shown)
+    assert any("AuthenticationError" in text for text in net.texts)
     assert PLANTED not in net.everything()
 
 
@@ -345,7 +345,7 @@ def test_files_that_are_wrong(net: Net, fault: str, tmp_path: Path) -> None:
         net.show(ClientConfig.from_properties(path))
     except KquotaError as error:
         net.failed(error)
-    assert net.shown
+    assert net.texts
     assert PLANTED not in net.everything()
 
 

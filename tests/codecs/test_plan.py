@@ -11,7 +11,7 @@ from reconciler.render.json_values import dump
 from tests.render.previews import empty, golden, sample
 
 
-def made(preview=None) -> dict:
+def plan_json(preview=None) -> dict:
     return json.loads(dump(plan_document(preview or sample())))
 
 
@@ -22,7 +22,7 @@ def test_the_document_of_a_plan():
 
 def test_applyable_complete_and_errored_are_three_facts():
     def facts(preview):
-        document = made(preview)
+        document = plan_json(preview)
         return document["applyable"], document["complete"], document["errored"]
 
     full = sample()
@@ -33,7 +33,7 @@ def test_applyable_complete_and_errored_are_three_facts():
 
 
 def test_each_change_has_an_array_of_actions_a_cause_and_its_place():
-    changes = made()["changes"]
+    changes = plan_json()["changes"]
     (change,) = [
         row for row in changes if row["text"] == "user=alice" and row["key"] == "producer_byte_rate"
     ]
@@ -56,7 +56,7 @@ def test_each_change_has_an_array_of_actions_a_cause_and_its_place():
 
 
 def test_every_finding_stands_in_exactly_one_section():
-    document = made()
+    document = plan_json()
     names = [kind.name for kind in SECTIONS]
     assert sum(len(document[name]) for name in names) == len(sample().plan.findings)
     assert {name: len(document[name]) for name in names if document[name]} == {
@@ -71,19 +71,19 @@ def test_every_finding_stands_in_exactly_one_section():
 
 
 def test_counts_agree_with_the_rows():
-    document = made()
+    document = plan_json()
     numbers = document["counts"]
     assert numbers == dict(counts(sample()))
     assert numbers["create"] + numbers["update"] + numbers["remove"] == len(document["changes"])
 
 
 def test_the_source_of_the_verdict_is_told():
-    assert made()["validation"]["source"] == "broker"
-    assert made()["validation"]["refused"][0]["code"] == 42
+    assert plan_json()["validation"]["source"] == "broker"
+    assert plan_json()["validation"]["refused"][0]["code"] == 42
 
 
 def test_a_snapshot_shows_its_age():
-    document = made(replace(sample(), snapshot_at=sample().created_at - 60))
+    document = plan_json(replace(sample(), snapshot_at=sample().created_at - 60))
     assert document["snapshotTakenAt"] == "2025-11-21T11:59:00Z"
 
 

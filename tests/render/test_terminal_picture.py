@@ -6,7 +6,7 @@ from html import unescape
 from tests.render.terminal_picture import LINES, PICTURE, output_of, picture, spans
 
 
-def shown(svg: str) -> list[str]:
+def picture_lines(svg: str) -> list[str]:
     """The lines of a picture."""
     rows = re.findall(r"<text [^>]*>(.*?)</text>", svg)
     return [unescape(re.sub(r"<[^>]*>", "", row)) for row in rows]
@@ -26,15 +26,15 @@ def test_the_colours_of_a_line_become_attributes_and_its_text_stays():
 def test_a_picture_is_well_formed_and_ends_with_a_sign_where_lines_are_left_out():
     svg = picture("kquota plan", "<x> & y\n" * (LINES + 5))
     assert svg.count("<tspan") == svg.count("</tspan>") == LINES + 2
-    assert shown(svg) == ["$ kquota plan", *["<x> & y"] * LINES, "…"]
-    assert shown(picture("kquota plan", "x\n")) == ["$ kquota plan", "x"]
+    assert picture_lines(svg) == ["$ kquota plan", *["<x> & y"] * LINES, "…"]
+    assert picture_lines(picture("kquota plan", "x\n")) == ["$ kquota plan", "x"]
 
 
 def test_the_picture_of_the_readme_shows_the_changes_that_the_command_prints():
     """`python -m tests.render.terminal_picture` takes it anew."""
     command = "kquota plan --cluster demo"
-    old = shown(PICTURE.read_text(encoding="utf-8"))
-    new = shown(picture(command, output_of(command)))
+    old = picture_lines(PICTURE.read_text(encoding="utf-8"))
+    new = picture_lines(picture(command, output_of(command)))
     assert old[:3] == new[:3]
     place = re.compile(r"quotas/\S+:[0-9]+")
     assert place.findall("\n".join(old)) == place.findall("\n".join(new))

@@ -124,15 +124,17 @@ def lay_out(answer: Answer, slots: tuple[str, ...], columns: tuple[str, ...]) ->
     """The answer in the shapes of ``Described``, NaN written as text so that it equals itself."""
     entries, foreign_values, foreign = {}, {}, []
     for entity, values in answer.entries:
-        texts = {key: _shown(value) for key, value in values.items()}
+        value_bytes = {key: _float64_bytes(value) for key, value in values.items()}
         if set(entity) <= set(slots):
             key = tuple(entity.get(slot, False) for slot in slots)
-            entries[key] = tuple(texts.get(column) for column in columns)
-            foreign_items = tuple(sorted((k, v) for k, v in texts.items() if k not in columns))
+            entries[key] = tuple(value_bytes.get(column) for column in columns)
+            foreign_items = tuple(
+                sorted((k, v) for k, v in value_bytes.items() if k not in columns)
+            )
             if foreign_items:
                 foreign_values[key] = foreign_items
         else:
-            foreign.append((tuple(sorted(entity.items())), tuple(sorted(texts.items()))))
+            foreign.append((tuple(sorted(entity.items())), tuple(sorted(value_bytes.items()))))
     return (
         answer.throttle_time_ms,
         answer.error_code,
@@ -143,19 +145,19 @@ def lay_out(answer: Answer, slots: tuple[str, ...], columns: tuple[str, ...]) ->
     )
 
 
-def _shown(value: float) -> object:
+def _float64_bytes(value: float) -> object:
     return struct.pack(">d", value)
 
 
-def shown(described: object) -> tuple[object, ...]:
+def described_values(described: object) -> tuple[object, ...]:
     """A ``Described`` in the same shape."""
-    values = lambda pairs: tuple((key, _shown(value)) for key, value in pairs)  # noqa: E731
+    values = lambda pairs: tuple((key, _float64_bytes(value)) for key, value in pairs)  # noqa: E731
     return (
         described.throttle_time_ms,
         described.error_code,
         described.error_message,
         {
-            key: tuple(None if cell is None else _shown(cell) for cell in row)
+            key: tuple(None if cell is None else _float64_bytes(cell) for cell in row)
             for key, row in described.entries.items()
         },
         {key: values(pairs) for key, pairs in described.foreign_values.items()},

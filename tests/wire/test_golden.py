@@ -241,7 +241,7 @@ def name_of(vector: dict[str, object]) -> str:
     return "-".join(str(vector[field]) for field in ("name", "direction", "api_key", "api_version"))
 
 
-def chosen(direction: str, keys: set[int]) -> list[dict[str, object]]:
+def vectors_of(direction: str, keys: set[int]) -> list[dict[str, object]]:
     return [body for body in BODIES if body["direction"] == direction and body["api_key"] in keys]
 
 
@@ -311,7 +311,7 @@ def test_a_float64_has_javas_bytes(vector: dict[str, str]) -> None:
     assert writer.to_bytes() == octets
 
 
-@pytest.mark.parametrize("vector", chosen("request", {*MODULES, 48}), ids=name_of)
+@pytest.mark.parametrize("vector", vectors_of("request", {*MODULES, 48}), ids=name_of)
 def test_requests_have_kafkas_bytes_in_every_version_or_are_refused_as_kafka_refuses_them(
     vector: dict[str, object],
 ) -> None:
@@ -331,7 +331,7 @@ def test_requests_have_kafkas_bytes_in_every_version_or_are_refused_as_kafka_ref
         assert module.encode_request(version, decoded) == body
 
 
-@pytest.mark.parametrize("vector", chosen("response", set(MODULES)), ids=name_of)
+@pytest.mark.parametrize("vector", vectors_of("response", set(MODULES)), ids=name_of)
 def test_answers_have_kafkas_bytes_in_every_version(vector: dict[str, object]) -> None:
     key, version = int(vector["api_key"]), int(vector["api_version"])
     module = MODULES[key]
@@ -344,7 +344,7 @@ def test_answers_have_kafkas_bytes_in_every_version(vector: dict[str, object]) -
         assert decoded == response
 
 
-@pytest.mark.parametrize("vector", chosen("response", {48}), ids=name_of)
+@pytest.mark.parametrize("vector", vectors_of("response", {48}), ids=name_of)
 def test_describe_answers_have_kafkas_bytes(vector: dict[str, object]) -> None:
     version, body = int(vector["api_version"]), bytes.fromhex(str(vector["body_hex"]))
     described = describe_client_quotas.decode_response(version, body, samples.LAYOUT)
@@ -367,7 +367,7 @@ def test_describe_answers_have_kafkas_bytes(vector: dict[str, object]) -> None:
     assert written == body
 
 
-@pytest.mark.parametrize("vector", chosen("request", {49}), ids=name_of)
+@pytest.mark.parametrize("vector", vectors_of("request", {49}), ids=name_of)
 def test_alter_requests_have_kafkas_bytes(vector: dict[str, object]) -> None:
     version, body = int(vector["api_version"]), bytes.fromhex(str(vector["body_hex"]))
     assert alter_client_quotas.encode_request(version, ALTERATIONS, validate_only=True) == body
@@ -377,7 +377,7 @@ def test_alter_requests_have_kafkas_bytes(vector: dict[str, object]) -> None:
     )
 
 
-@pytest.mark.parametrize("vector", chosen("response", {49}), ids=name_of)
+@pytest.mark.parametrize("vector", vectors_of("response", {49}), ids=name_of)
 def test_alter_answers_have_kafkas_bytes(vector: dict[str, object]) -> None:
     version, body = int(vector["api_version"]), bytes.fromhex(str(vector["body_hex"]))
     assert alter_client_quotas.encode_response(version, results=RESULTS, throttle_time_ms=4) == body

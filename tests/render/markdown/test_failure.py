@@ -9,14 +9,14 @@ from reconciler.render.markdown.failure import failed_plan, failure_markdown, fr
 MARKER = "<!-- kquota:plan:x -->"
 
 
-def shown(text: str, *, limit: int = 65_536) -> str:
+def failure_text(text: str, *, limit: int = 65_536) -> str:
     return failure_markdown(
         failed_plan(3, text), limit=limit, title="t | @x", marker=MARKER, details="[run](https://x)"
     )
 
 
 def test_what_was_said_stands_there_as_text():
-    text = shown("error: <b>no</b> @team `x` </pre>\n\n\x1b[31m::error::y\u202e\n")
+    text = failure_text("error: <b>no</b> @team `x` </pre>\n\n\x1b[31m::error::y\u202e\n")
     assert text.startswith(f"{MARKER}\n### ")
     assert "A guard or a policy refuses" in text
     inside = text.partition("<pre>\n")[2].partition("\n</pre>")[0]
@@ -27,7 +27,7 @@ def test_what_was_said_stands_there_as_text():
 
 @pytest.mark.parametrize("limit", [600, 5000, 65_536])
 def test_it_fits(limit):
-    text = shown("&" * 5000 + "\nmore" * 5000, limit=limit)
+    text = failure_text("&" * 5000 + "\nmore" * 5000, limit=limit)
     assert len(text) <= limit
     assert text.count("</pre>") == 1
 
