@@ -62,7 +62,7 @@ def recorded(fleet: Fleet, cluster: int) -> Iterator[tuple[int, int | None, Seri
     parts = list(demand.days(fleet, cluster))
     ts = np.concatenate([part.ts for part in parts])
     up = np.concatenate([part.up for part in parts], axis=1)
-    demand_units = np.concatenate([part.wanted for part in parts], axis=-1)[0]
+    demand_units = np.concatenate([part.demand for part in parts], axis=-1)[0]
     served = np.concatenate([part.served for part in parts], axis=-1)[0]
     waits = np.concatenate([part.waits_ms for part in parts], axis=-1)[0]
     limits = np.concatenate([part.limit for part in parts], axis=-1)[0]

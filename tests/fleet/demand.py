@@ -20,7 +20,7 @@ class Day:
         cluster: Its number.
         number: Of the day, from 0.
         ts: Milliseconds of the scrapes; a sample stands for the step before it.
-        wanted: Units a second that clients wanted to send.
+        demand: Units a second that clients wanted to send.
         served: Units a second that they did send.
         waits_ms: How long the last of it waited.
         limit: In force, 0 = none.
@@ -31,7 +31,7 @@ class Day:
     cluster: int
     number: int
     ts: np.ndarray
-    wanted: np.ndarray
+    demand: np.ndarray
     served: np.ndarray
     waits_ms: np.ndarray
     limit: np.ndarray
@@ -86,7 +86,7 @@ def _day(
         cluster=cluster,
         number=number,
         ts=ts,
-        wanted=demand,
+        demand=demand,
         served=served,
         waits_ms=waits,
         limit=limit,
@@ -206,7 +206,7 @@ class GroupDemand:
 
 def demand_of(fleet: Fleet, cluster: int, group: int, broker: int, kind: int = 0) -> GroupDemand:
     """The true demand of one group, made anew."""
-    parts = [(day.ts, day.wanted[kind, group, broker]) for day in days(fleet, cluster)]
+    parts = [(day.ts, day.demand[kind, group, broker]) for day in days(fleet, cluster)]
     return GroupDemand(
         ts=np.concatenate([ts for ts, _ in parts]),
         units=np.concatenate([units for _, units in parts]),

@@ -377,7 +377,7 @@ def _rows(
 
 def _write_demand(fleet: Fleet, day: Day, folder: Path) -> None:
     """(type, group, broker, ts) -> what was wanted and what passed; sorted, one file per cluster and day."""
-    kinds, groups, brokers, steps = day.wanted.shape
+    kinds, groups, brokers, steps = day.demand.shape
     cells = kinds * groups * brokers
     place = folder / "demand" / fleet.cluster_id(day.cluster)
     place.mkdir(parents=True, exist_ok=True)
@@ -390,7 +390,7 @@ def _write_demand(fleet: Fleet, day: Day, folder: Path) -> None:
         "group": pa.array(np.repeat(number // brokers % groups, steps).astype(np.int32)),
         "broker": pa.array(np.repeat(number % brokers, steps).astype(np.int32)),
         "ts_ms": pa.array(np.tile(day.ts, cells)),
-        "wanted_units": pa.array(day.wanted.reshape(-1)),
+        "wanted_units": pa.array(day.demand.reshape(-1)),
         "served_units": pa.array(day.served.reshape(-1)),
         "limit_units": pa.array(np.repeat(day.limit[:, :, None, :], brokers, axis=2).reshape(-1)),
     }

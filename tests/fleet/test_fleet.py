@@ -76,7 +76,7 @@ def test_demand_is_served_in_full_or_waits(written):
     """What was wanted is what passed and what is still waiting, series by series."""
     for day in demand.days(FLEET, 0):
         if day.number == 0:
-            expected_total = (day.wanted * FLEET.step_ms // 1000).sum(axis=-1)
+            expected_total = (day.demand * FLEET.step_ms // 1000).sum(axis=-1)
             passed = (day.served * FLEET.step_ms // 1000).sum(axis=-1)
             waiting = day.waits_ms[..., -1] * day.limit[:, :, None, -1] // 1000
             assert np.all(
@@ -154,7 +154,7 @@ def test_a_restart_moves_the_load_and_loses_none():
     )
     away = ~day.alive.all(axis=0)
     if away.any():
-        assert np.all(day.wanted[:, :, ~day.alive[:, away].any(axis=1)][..., away] == 0)
+        assert np.all(day.demand[:, :, ~day.alive[:, away].any(axis=1)][..., away] == 0)
     assert quiet.alive.all()
     assert quiet.up.all()
     assert not any(events(Fleet(quiet=True), 0))
