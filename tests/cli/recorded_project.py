@@ -16,7 +16,7 @@ SETTINGS = """\
 """
 
 
-def made(folder: Path) -> Path:
+def project(folder: Path) -> Path:
     """The project file ``orders`` in a folder; gives the folder."""
     projects.project(folder, "h:9092", more=SETTINGS, name="orders")
     return folder

@@ -44,7 +44,7 @@ def sasl(user: str, password: str, mechanism: str = "SCRAM-SHA-512") -> str:
     return SASL.format(user=user, password=password, mechanism=mechanism)
 
 
-def told(ran, *words: str, code: int = 1) -> None:
+def assert_failure(ran, *words: str, code: int = 1) -> None:
     """The rules of every failure."""
     assert ran.code == code, ran
     assert "Traceback" not in ran.out + ran.err
@@ -57,29 +57,31 @@ def told(ran, *words: str, code: int = 1) -> None:
 def test_a_wrong_password_is_told_at_once(kquota, folder, guarded, mechanism):
     project(folder, guarded.bootstrap, quota("a"), more=sasl("reader", WRONG, mechanism))
     for command in (("plan",), ("apply", "--yes"), ("drift",), ("describe",), ("snapshot",)):
-        told(kquota(*command, "--timeout", "20s"), "failed", "hint: ")
+        assert_failure(kquota(*command, "--timeout", "20s"), "failed", "hint: ")
     assert guarded.values() == {}
 
 
 def test_an_unreachable_broker_is_named(kquota, folder):
     project(folder, "127.0.0.1:1", quota("a"))
-    told(kquota("plan", "--timeout", "300ms"), "127.0.0.1:1", "Connection refused", "hint: ")
+    assert_failure(
+        kquota("plan", "--timeout", "300ms"), "127.0.0.1:1", "Connection refused", "hint: "
+    )
 
 
 def test_a_name_without_an_address_is_told(kquota, folder):
     project(folder, "no-such-host.invalid:9092", quota("a"))
-    told(kquota("plan", "--timeout", "2s"), "no-such-host.invalid")
+    assert_failure(kquota("plan", "--timeout", "2s"), "no-such-host.invalid")
 
 
 def test_a_missing_right_to_read_is_named(kquota, folder, guarded):
     project(folder, guarded.bootstrap, quota("a"), more=sasl("nobody", PLANTED))
-    told(kquota("plan"), "DescribeConfigs")
+    assert_failure(kquota("plan"), "DescribeConfigs")
 
 
 def test_a_missing_right_to_write_is_named_and_nothing_is_recorded(kquota, folder, guarded):
     project(folder, guarded.bootstrap, quota("a"), more=sasl("reader", PLANTED))
     assert "sandbox 4.x" in kquota("plan").out.splitlines()[0]
-    told(kquota("apply", "--yes"), "AlterConfigs")
+    assert_failure(kquota("apply", "--yes"), "AlterConfigs")
     assert guarded.values() == {}
     assert "0 managed quota keys" in kquota("drift").out
 
@@ -91,17 +93,17 @@ def test_a_missing_right_to_write_is_named_and_nothing_is_recorded(kquota, folde
 def test_a_broken_answer_is_an_error_and_writes_nothing(kquota, folder, sandbox, effect, api):
     project(folder, sandbox.bootstrap, quota("a"))
     sandbox.fail(Fault(effect=effect, api=api, times=-1))
-    told(kquota("apply", "--yes", "--timeout", "400ms"))
+    assert_failure(kquota("apply", "--yes", "--timeout", "400ms"))
     assert sandbox.values() == {}
 
 
 def test_a_port_that_speaks_another_protocol_gets_a_hint(kquota, folder, guarded):
     project(folder, guarded.bootstrap, quota("a"))
-    told(kquota("plan", "--timeout", "2s"), "hint: ", "SASL")
+    assert_failure(kquota("plan", "--timeout", "2s"), "hint: ", "SASL")
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "kquota.yaml"),
         ("apiVersion: v1\nkind: [", "kquota.yaml:3"),
@@ -113,25 +115,25 @@ def test_a_port_that_speaks_another_protocol_gets_a_hint(kquota, folder, guarded
         ("\x00", "kquota.yaml"),
     ],
 )
-def test_a_wrong_project_file_is_told_with_its_line(kquota, folder, text, said):
+def test_a_wrong_project_file_is_told_with_its_line(kquota, folder, text, message):
     (folder / "kquota.yaml").write_text(text)
-    told(kquota("plan"), said)
+    assert_failure(kquota("plan"), message)
 
 
 def test_a_missing_variable_is_named(kquota, folder):
     project(folder, "${env:NO_SUCH_VARIABLE}", quota("a"))
-    told(kquota("plan"), "NO_SUCH_VARIABLE")
+    assert_failure(kquota("plan"), "NO_SUCH_VARIABLE")
 
 
 def test_a_project_file_that_is_a_folder_is_told(kquota, folder):
     (folder / "kquota.yaml").mkdir()
-    told(kquota("plan"), "kquota.yaml")
+    assert_failure(kquota("plan"), "kquota.yaml")
 
 
 def test_a_manifest_that_is_not_text_is_told(kquota, folder, sandbox):
     project(folder, sandbox.bootstrap)
     (folder / "quotas/bad.yaml").write_bytes(b"a: \xff\xfe")
-    told(kquota("plan"), "quotas/bad.yaml:1:4")
+    assert_failure(kquota("plan"), "quotas/bad.yaml:1:4")
 
 
 def test_damaged_records_are_never_taken_for_none(kquota, folder, sandbox):
@@ -141,14 +143,14 @@ def test_damaged_records_are_never_taken_for_none(kquota, folder, sandbox):
     path.write_bytes(path.read_bytes()[:-20])
     manifests(folder, quota("a", "{producerByteRate: 20Mi}"))
     for command in (("plan",), ("apply", "--yes"), ("drift",)):
-        told(kquota(*command), "inventory.json")
+        assert_failure(kquota(*command), "inventory.json")
     assert list(sandbox.values().values()) == [{"producer_byte_rate": 10485760.0}]
 
 
 def test_a_folder_that_cannot_be_written_is_told_before_anything_is_sent(kquota, folder, sandbox):
     project(folder, sandbox.bootstrap, quota("a"))
     (folder / ".kquota").write_text("a file where a folder should be")
-    told(kquota("apply", "--yes"), ".kquota")
+    assert_failure(kquota("apply", "--yes"), ".kquota")
     assert sandbox.values() == {}
 
 
@@ -181,7 +183,7 @@ def test_a_folder_that_cannot_be_written_is_told_before_anything_is_sent(kquota,
 )
 def test_wrong_usage_exits_1_in_words(kquota, folder, arguments):
     project(folder, "127.0.0.1:1", quota("a"))
-    told(kquota(*arguments), "error: ")
+    assert_failure(kquota(*arguments), "error: ")
 
 
 COMMANDS = [

@@ -25,7 +25,7 @@ def put(bootstrap: str, values) -> None:
     async def work() -> None:
         config = ClientConfig.from_mapping({"bootstrap.servers": bootstrap})
         async with QuotaClient(config) as client:
-            alterations = [Alteration(from_parts(p), tuple(held.items())) for p, held in values]
+            alterations = [Alteration(from_parts(p), tuple(limits.items())) for p, limits in values]
             results = await client.alter(alterations)
             assert set(results.values()) == {Applied()}
             await client.wait_visible(alterations, timeout=10)
@@ -103,7 +103,7 @@ def test_an_address_is_resolved_beside_a_user(sandbox, kip):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("--names=user=a", "--add=no_such_key=1"), "Invalid configuration key no_such_key"),
         (("--names=user=a", "--add=producer_byte_rate=1.5"), "producer_byte_rate"),
@@ -111,10 +111,10 @@ def test_an_address_is_resolved_beside_a_user(sandbox, kip):
         (("--names=ip=no.such.host.invalid", "--add=connection_creation_rate=1"), "not a valid IP"),
     ],
 )
-def test_what_the_broker_refuses_is_told_in_its_words_and_exits_1(arguments, said, kip, sandbox):
+def test_what_the_broker_refuses_is_told_in_its_words_and_exits_1(arguments, message, kip, sandbox):
     ran = kip("--alter", *arguments)
     assert ran.code == 1
-    assert said in ran.err
+    assert message in ran.err
     assert ran.out == ""
     assert sandbox.values() == {}
 
@@ -157,8 +157,8 @@ def test_a_resolve_says_that_a_limit_of_another_type_may_apply(sandbox, kip):
 
 
 def test_with_validate_only_the_broker_judges_what_is_refused_here_otherwise(kip):
-    asked = kip("--alter", "--names=user=a", "--add=producer_byte_rate=0", "--validate-only")
-    assert "must be greater than 0" in asked.err
+    ran = kip("--alter", "--names=user=a", "--add=producer_byte_rate=0", "--validate-only")
+    assert "must be greater than 0" in ran.err
     assert kip("--alter", "--names=user=a", "--add=producer_byte_rate=0").code == 1
 
 

@@ -39,7 +39,7 @@ def test_a_name_may_be_empty_because_a_live_cluster_may_hold_one():
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("user=a,", "empty"),
         (",", "empty"),
@@ -52,8 +52,8 @@ def test_a_name_may_be_empty_because_a_live_cluster_may_hold_one():
         ("user=\udcff", "UTF-8"),
     ],
 )
-def test_what_cannot_be_read_as_pairs_is_refused_in_words(text, said):
-    with pytest.raises(UsageError, match=said):
+def test_what_cannot_be_read_as_pairs_is_refused_in_words(text, message):
+    with pytest.raises(UsageError, match=message):
         kip.pairs(text, option="--names")
 
 
@@ -103,12 +103,12 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "said"), WRONG)
-def test_a_contradiction_is_told_and_exits_1(arguments, said, capsys):
+@pytest.mark.parametrize(("arguments", "message"), WRONG)
+def test_a_contradiction_is_told_and_exits_1(arguments, message, capsys):
     assert main([NOWHERE, *arguments]) == 1
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert said in err
+    output, err = capsys.readouterr()
+    assert output == ""
+    assert message in err
     assert "Traceback" not in err
 
 

@@ -16,15 +16,15 @@ TREE = str(Path(__file__).parents[2])
 
 def completed(folder: Path, line: str, **environment: str) -> list[str]:
     """What the program offers at the end of a line."""
-    asked = {"_KQUOTA_COMPLETE": "bash_complete", "COMP_WORDS": line, "PYTHONPATH": TREE}
-    asked["COMP_CWORD"] = "9999" if line.endswith(" ") else "-1"
+    variables = {"_KQUOTA_COMPLETE": "bash_complete", "COMP_WORDS": line, "PYTHONPATH": TREE}
+    variables["COMP_CWORD"] = "9999" if line.endswith(" ") else "-1"
     ran = subprocess.run(
         [sys.executable, "-m", "reconciler"],
         cwd=folder,
         check=True,
         capture_output=True,
         text=True,
-        env=os.environ | asked | environment,
+        env=os.environ | variables | environment,
         timeout=60,
     )
     assert ran.stderr == ""

@@ -44,7 +44,7 @@ def guarded():
         yield running
 
 
-def asked(kquota, folder, guarded, user: str):
+def report_of(kquota, folder, guarded, user: str):
     (folder / "p.properties").write_text(PROPERTIES.format(user=user))
     where = ("--bootstrap-server", guarded.bootstrap, "--command-config", "p.properties")
     return kquota("doctor", *where, "--format", "json", "--timeout", "5s")
@@ -55,21 +55,21 @@ def test_everything_that_works_is_ok(kquota, folder, sandbox):
     kquota("apply", "--yes")
     ran = kquota("doctor", "--format", "json")
     assert ran.code == 0
-    found = checks(ran)
-    assert {name for name, (health, _) in found.items() if health != "ok"} == {"TLS"}
-    assert f"reach {sandbox.bootstrap}" in found
-    assert "broker 1" in found
+    health_checks = checks(ran)
+    assert {name for name, (health, _) in health_checks.items() if health != "ok"} == {"TLS"}
+    assert f"reach {sandbox.bootstrap}" in health_checks
+    assert "broker 1" in health_checks
     assert "1 managed quota key" in kquota("doctor").out
 
 
 def test_rights_are_told_with_the_command_that_grants_them(kquota, folder, guarded):
-    planner = checks(asked(kquota, folder, guarded, "planner"))
+    planner = checks(report_of(kquota, folder, guarded, "planner"))
     assert planner["may read"][0] == "ok"
     assert planner["may write"][0] == "warning"
     assert "--operation AlterConfigs" in planner["may write"][1]
-    applier = checks(asked(kquota, folder, guarded, "applier"))
+    applier = checks(report_of(kquota, folder, guarded, "applier"))
     assert applier["may write"][0] == "ok"
-    ran = asked(kquota, folder, guarded, "nobody")
+    ran = report_of(kquota, folder, guarded, "nobody")
     assert ran.code == 1
     health, advice = checks(ran)["may read"]
     assert health == "failed"
@@ -77,7 +77,7 @@ def test_rights_are_told_with_the_command_that_grants_them(kquota, folder, guard
 
 
 def test_a_custom_callback_is_warned_of(kquota, folder, guarded):
-    assert checks(asked(kquota, folder, guarded, "planner"))["quota callback"][0] == "warning"
+    assert checks(report_of(kquota, folder, guarded, "planner"))["quota callback"][0] == "warning"
     where = ("--bootstrap-server", guarded.bootstrap, "--command-config", "p.properties")
     assert "com.example.Own" in kquota("resolve", "--user", "a", *where).err
 

@@ -77,10 +77,10 @@ def test_an_override_holds_against_an_apply_and_is_listed_and_ends(kquota, appli
     assert rate(sandbox) == 5 * TEN
     assert kquota("apply", "--yes").code == 0
     assert rate(sandbox) == 5 * TEN
-    listed = kquota("override", "list").out
-    assert "52428800 (50 MiB/s)" in listed
-    assert "10485760 (10 MiB/s)" in listed
-    assert "INC-1" in listed
+    output = kquota("override", "list").out
+    assert "52428800 (50 MiB/s)" in output
+    assert "10485760 (10 MiB/s)" in output
+    assert "INC-1" in output
     (row,) = json.loads(kquota("override", "list", "--format", "json").out)["overrides"]
     assert (row["value"], row["declared"], row["expired"]) == (52428800, 10485760, False)
     assert kquota("override", "end", "user=a", "--yes").code == 0
@@ -131,7 +131,7 @@ def test_an_override_works_although_the_manifests_are_broken(kquota, applied, sa
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("user=a", "producer_byte_rate=1Mi", "--reason", "x"), "--for"),
         (("user=a", "producer_byte_rate=1Mi", "--for", "1h"), "--reason"),
@@ -145,10 +145,10 @@ def test_an_override_works_although_the_manifests_are_broken(kquota, applied, sa
         (("end", "user=nobody", "--yes"), "there is no override of user=nobody"),
     ],
 )
-def test_a_wrong_override_is_refused_in_words(kquota, applied, arguments, said):
+def test_a_wrong_override_is_refused_in_words(kquota, applied, arguments, message):
     ran = kquota("override", *arguments)
     assert ran.code == 1
-    assert said in ran.err
+    assert message in ran.err
     assert "Traceback" not in ran.err
 
 
@@ -354,9 +354,9 @@ def test_what_end_cannot_do_is_refused_with_the_next_step(kquota, applied, argum
 def two_clusters(kquota, folder, sandbox):
     """A project with two clusters, of which `prod` runs; one document, applied."""
     project(folder, sandbox.bootstrap, quota("a"))
-    other = CLUSTER.format(name="other", bootstrap="127.0.0.1:1")
+    second_cluster = CLUSTER.format(name="other", bootstrap="127.0.0.1:1")
     with (folder / "kquota.yaml").open("a") as file:
-        file.write("---\n" + other)
+        file.write("---\n" + second_cluster)
     return folder
 
 
@@ -389,9 +389,9 @@ def test_an_outcome_without_a_name_is_known_by_the_cluster_id(kquota, two_cluste
     assert ran.code == 1
     assert "choose the cluster with --cluster (other, prod)" in ran.err
     text = (two_clusters / "kquota.yaml").read_text()
-    known = f"spec:\n  expectedClusterId: {document['clusterId']}\n  bootstrapServers: {sandbox.bootstrap}"
+    spec = f"spec:\n  expectedClusterId: {document['clusterId']}\n  bootstrapServers: {sandbox.bootstrap}"
     (two_clusters / "kquota.yaml").write_text(
-        text.replace(f"spec:\n  bootstrapServers: {sandbox.bootstrap}", known)
+        text.replace(f"spec:\n  bootstrapServers: {sandbox.bootstrap}", spec)
     )
     assert kquota("rollback", path, "--yes").code == 0
     assert rate(sandbox) is None

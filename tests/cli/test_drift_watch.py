@@ -67,16 +67,22 @@ class Watch:
 
     def metric(self, name: str) -> float | None:
         lines = self.ask("/metrics")[1].splitlines()
-        found = [float(line.rpartition(" ")[2]) for line in lines if line.startswith(name + " ")]
-        return found[0] if found else None
+        values = [float(line.rpartition(" ")[2]) for line in lines if line.startswith(name + " ")]
+        return values[0] if values else None
 
     def waits_for(self, true, doing: str) -> None:
         until(true, seconds=SECONDS, doing=doing, told=self.story)
 
     def story(self) -> str:
-        ours = [line for line in self.ask("/metrics")[1].splitlines() if line.startswith("kquota_")]
-        kept = [line for line in ours if not line.endswith(" 0.0") and "seconds" not in line]
-        return "\n".join([self.out.read_text()[-2000:], self.err.read_text()[-2000:], *kept])
+        series = [
+            line for line in self.ask("/metrics")[1].splitlines() if line.startswith("kquota_")
+        ]
+        remaining_series = [
+            line for line in series if not line.endswith(" 0.0") and "seconds" not in line
+        ]
+        return "\n".join(
+            [self.out.read_text()[-2000:], self.err.read_text()[-2000:], *remaining_series]
+        )
 
     def drifted(self, count: float) -> None:
         name = 'kquota_pairs{cluster="prod",state="drifted"}'
@@ -88,8 +94,10 @@ class Watch:
 
 
 def environment() -> dict[str, str]:
-    kept = {name: text for name, text in os.environ.items() if name in {"PATH", "HOME", "HOOK"}}
-    return kept | {"PYTHONPATH": str(TREE)}
+    inherited = {
+        name: text for name, text in os.environ.items() if name in {"PATH", "HOME", "HOOK"}
+    }
+    return inherited | {"PYTHONPATH": str(TREE)}
 
 
 @pytest.fixture
@@ -117,7 +125,7 @@ def test_drift_is_seen_told_and_over_and_the_process_ends_well(applied, sandbox,
             watch.drifted(0.0)
             seed(sandbox, 5000.0)
             watch.drifted(1.0)
-            inbox.wait(lambda one: one.json["event"] == "began", seconds=SECONDS, doing="drift")
+            inbox.wait(lambda post: post.json["event"] == "began", seconds=SECONDS, doing="drift")
             assert watch.metric('kquota_interval_seconds{cluster="prod"}') == 0.2
             assert (
                 watch.metric(
@@ -128,7 +136,9 @@ def test_drift_is_seen_told_and_over_and_the_process_ends_well(applied, sandbox,
             assert b"user=a" not in watch.ask("/metrics")[1].encode()
             seed(sandbox, TEN)
             watch.drifted(0.0)
-            inbox.wait(lambda one: one.json["event"] == "ended", seconds=SECONDS, doing="recovery")
+            inbox.wait(
+                lambda post: post.json["event"] == "ended", seconds=SECONDS, doing="recovery"
+            )
             assert watch.stop() == 0
         assert [post.json["event"] for post in inbox.posts] == ["began", "ended"]
     lines = [json.loads(line) for line in watch.out.read_text().splitlines()]
@@ -282,7 +292,7 @@ def test_an_expired_override_is_a_message_and_a_metric_until_it_is_reverted(
         monkeypatch.setenv("HOOK", inbox.url("/hook"))
         with Watch(expired, "--notify", "webhook=env:HOOK", "--format", "json") as watch:
             watch.waits_for(lambda: watch.metric(EXPIRED) == 1.0, "an expired override")
-            inbox.wait(lambda one: one.json["event"] == "began", seconds=SECONDS, doing="expiry")
+            inbox.wait(lambda post: post.json["event"] == "began", seconds=SECONDS, doing="expiry")
             (pair,) = inbox.posts[0].json["pairs"]
             assert (pair["expiredOverride"], pair["expected"], pair["live"]) == (True, TEN, 5 * TEN)
             watch.drifted(0.0)
@@ -291,7 +301,7 @@ def test_an_expired_override_is_a_message_and_a_metric_until_it_is_reverted(
                 lambda: kquota("override", "end", "--expired", "--yes").code == 0, "the records"
             )
             watch.waits_for(lambda: watch.metric(EXPIRED) == 0.0, "no expired override")
-            inbox.wait(lambda one: one.json["event"] == "ended", seconds=SECONDS, doing="the end")
+            inbox.wait(lambda post: post.json["event"] == "ended", seconds=SECONDS, doing="the end")
     assert rate(sandbox) == TEN
 
 

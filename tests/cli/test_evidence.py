@@ -143,7 +143,7 @@ def test_the_comment_on_a_pull_request_tells_it(kquota, folder, evidence, monkey
             monkeypatch.setenv(name, value)
         ran = kquota("post", "github", "plan.json", "--pull", "7", "--outputs")
         assert ran.code == 0, ran.err
-        (comment,) = [one.body for one in api.comments]
+        (comment,) = [comment.body for comment in api.comments]
     assert "**Effect by recorded use**: 1 client of 2 will be worse off" in comment
     assert "Refused by the recorded-use policy (2)" in comment
     assert "refused-by-use" in (folder / "output").read_text()
@@ -183,8 +183,8 @@ def test_stale_evidence_says_nothing(kquota, folder, cluster):
     )
     ran = kquota("plan", "--no-inventory", "--format", "json")
     assert ran.code == 0
-    assert {one["verdict"] for one in rows_of(ran).values()} == {"no data"}
-    assert {one["why"] for one in rows_of(ran).values()} == {"no evidence counts"}
+    assert {row["verdict"] for row in rows_of(ran).values()} == {"no data"}
+    assert {row["why"] for row in rows_of(ran).values()} == {"no evidence counts"}
     assert "hours ago; 36 are allowed" in ran.err
     assert kquota("plan", "--no-inventory", "--require-evidence").code == 5
 
@@ -196,7 +196,7 @@ def test_evidence_of_another_cluster_says_nothing(kquota, folder, cluster):
     assert ran.code == 0
     (note,) = json.loads(ran.out)["simulation"]["evidence"]
     assert "lkc-2" in note["stale"]
-    assert {one["verdict"] for one in rows_of(ran).values()} == {"no data"}
+    assert {row["verdict"] for row in rows_of(ran).values()} == {"no data"}
 
 
 def test_damaged_evidence_says_nothing(kquota, folder, evidence):
@@ -205,7 +205,7 @@ def test_damaged_evidence_says_nothing(kquota, folder, evidence):
         file.write_bytes(content[: len(content) // 2] + b"\0" * (len(content) - len(content) // 2))
     ran = kquota("plan", "--no-inventory", "--format", "json")
     assert ran.code == 0, ran.err
-    assert {one["verdict"] for one in rows_of(ran).values()} == {"no data"}
+    assert {row["verdict"] for row in rows_of(ran).values()} == {"no data"}
 
 
 def test_a_client_that_was_never_seen_is_no_data(kquota, folder, evidence, cluster):
@@ -234,7 +234,7 @@ def test_series_that_were_counted_otherwise_within_the_window_are_not_replayed(
     )
     ran = kquota("plan", "--no-inventory", "--format", "json")
     assert ran.code == 0
-    assert {(one["verdict"], one["why"]) for one in rows_of(ran).values()} == {
+    assert {(row["verdict"], row["why"]) for row in rows_of(ran).values()} == {
         ("not identifiable", "a series with the same names was recorded under other limits")
     }
 
@@ -316,8 +316,8 @@ def test_a_missing_extra_is_a_warning_unless_it_was_asked_for(kquota, evidence, 
 
 def test_each_cluster_has_its_own_evidence(kquota, folder, evidence, cluster):
     text = (folder / "kquota.yaml").read_text()
-    other = CLUSTER.format(name="dev", bootstrap=cluster.bootstrap)
-    (folder / "kquota.yaml").write_text(f"{text}---\n{other}")
+    second_cluster = CLUSTER.format(name="dev", bootstrap=cluster.bootstrap)
+    (folder / "kquota.yaml").write_text(f"{text}---\n{second_cluster}")
     (folder / "quotas" / "dev.yaml").write_text(quota("a", cluster="dev"))
     ran = kquota("plan", "--all", "--no-inventory", "--format", "json")
     assert ran.code == 3, ran.err
@@ -362,4 +362,4 @@ def test_a_store_that_does_not_answer_is_told_and_not_fatal(kquota, cluster):
     ran = kquota("plan", "--no-inventory", "--evidence", "http://127.0.0.1:1/x", "--format", "json")
     assert ran.code == 0, ran.err
     assert "could not be reached" in ran.err
-    assert {one["verdict"] for one in rows_of(ran).values()} == {"no data"}
+    assert {row["verdict"] for row in rows_of(ran).values()} == {"no data"}

@@ -56,7 +56,9 @@ def test_one_cluster_at_a_time_gives_the_same_output(fleet, kquota):
     in_turn = json.loads(kquota("plan", "--all", "--format", "json", "--concurrency", "1").out)
     assert at_once["summary"] == in_turn["summary"]
     assert [plan["cluster"] for plan in at_once["plans"]] == list(NAMES)
-    digests = [[plan["plan"]["digest"] for plan in made["plans"]] for made in (at_once, in_turn)]
+    digests = [
+        [plan["plan"]["digest"] for plan in output["plans"]] for output in (at_once, in_turn)
+    ]
     assert digests[0] == digests[1]
 
 
@@ -158,7 +160,7 @@ def labelled(folder, fleet: dict[str, SandboxThread]) -> None:
 def test_one_document_is_applied_to_every_cluster_that_it_selects(fleet, folder, kquota):
     labelled(folder, fleet)
     plan = json.loads(kquota("plan", "--all", "--format", "json").out)
-    rows = {one["cluster"]: one["plan"]["changes"] for one in plan["plans"]}
+    rows = {document["cluster"]: document["plan"]["changes"] for document in plan["plans"]}
     assert rows["gamma"] == []
     ((alpha,), (beta,)) = rows["alpha"], rows["beta"]
     assert (alpha["after"], alpha["selection"], alpha["line"]) == (10485760, "region=eu", 12)

@@ -36,7 +36,9 @@ def test_every_tools_sample_becomes_manifests_and_what_is_lost_is_exit_1(kquota,
     assert (ran.code, "cannot be expressed" in ran.err) == (1, True)
     loaded = load_files([("out", ran.out)]).checked()
     assert len(loaded.of("prod")) == count
-    assert {one.document.partition("/")[0] for one in loaded.of("prod")} == {"platform"}
+    assert {declaration.document.partition("/")[0] for declaration in loaded.of("prod")} == {
+        "platform"
+    }
     again = kquota("import", "--from", tool, *arguments, "--partial")
     assert (again.code, again.out) == (0, ran.out)
     assert "error:" not in again.err

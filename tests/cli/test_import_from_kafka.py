@@ -39,10 +39,10 @@ def test_what_kafka_configs_prints_imports_to_what_an_export_writes(kquota, sand
         )
         assert answer.returncode == 0, answer.stderr
         printed += answer.stdout
-    made = kquota("import", "--from", "kafka-configs", "--cluster", "prod", "-", stdin=printed)
-    assert made.code == 0
-    (note,) = made.err.splitlines()  # Kafka prints a user called so in the same way
+    imported = kquota("import", "--from", "kafka-configs", "--cluster", "prod", "-", stdin=printed)
+    assert imported.code == 0
+    (note,) = imported.err.splitlines()  # Kafka prints a user called so in the same way
     assert note.startswith("warning: (standard input):6: user=%3Cdefault%3E,client-id=")
     live = kquota("export", "--bootstrap-server", sandbox.bootstrap, "--cluster", "prod")
-    assert made.out == live.out
-    assert made.out.count("kind: ClientQuota") == len(LIVE)
+    assert imported.out == live.out
+    assert imported.out.count("kind: ClientQuota") == len(LIVE)

@@ -26,12 +26,12 @@ def at(sandbox):
 
 def test_describe_shows_three_things_that_look_alike_as_three_things(kquota, sandbox, at):
     sandbox.seed(ODD)
-    out = kquota("describe", *at).out
-    assert 'user="<default>" ' in out
-    assert "user=<default> " in out
-    assert 'user="CN=a,O=b",client-id="x\\u000ay"' in out
-    assert "9223372036854775807" in out
-    assert "Limits apply per broker" in out
+    output = kquota("describe", *at).out
+    assert 'user="<default>" ' in output
+    assert "user=<default> " in output
+    assert 'user="CN=a,O=b",client-id="x\\u000ay"' in output
+    assert "9223372036854775807" in output
+    assert "Limits apply per broker" in output
 
 
 def test_describe_finds_what_has_a_part_and_with_exactly_nothing_else(kquota, sandbox, at):
@@ -50,9 +50,9 @@ def test_describe_finds_what_has_a_part_and_with_exactly_nothing_else(kquota, sa
 
 def test_describe_as_yaml_tells_what_no_manifest_holds(kquota, sandbox, at):
     sandbox.seed(ODD | FOREIGN)
-    out = kquota("describe", *at, "--format", "yaml").out
-    assert out.count("kind: ClientQuota") == 4
-    assert "# not expressible in a manifest: user=a odd_key=7" in out
+    output = kquota("describe", *at, "--format", "yaml").out
+    assert output.count("kind: ClientQuota") == 4
+    assert "# not expressible in a manifest: user=a odd_key=7" in output
 
 
 def test_a_snapshot_reads_back_to_everything(kquota, sandbox, at, folder):
@@ -83,12 +83,12 @@ def test_resolve_tells_value_level_source_and_what_lost(kquota, sandbox, at):
             (("user", None),): {"producer_byte_rate": 2.0, "consumer_byte_rate": 3.0},
         }
     )
-    out = kquota("resolve", *at, "--user", "a", "--client-id", "b").out
-    assert "1048576 (1 MiB/s)" in out
-    assert "1: user + client-id  user=a,client-id=b" in out
-    assert "user=<default> 2 " in out
-    assert "6: default user      user=<default>" in out
-    assert "unlimited" in out
+    output = kquota("resolve", *at, "--user", "a", "--client-id", "b").out
+    assert "1048576 (1 MiB/s)" in output
+    assert "1: user + client-id  user=a,client-id=b" in output
+    assert "user=<default> 2 " in output
+    assert "6: default user      user=<default>" in output
+    assert "unlimited" in output
 
 
 def test_resolve_reads_many_clients_from_csv(kquota, sandbox, at):
@@ -104,7 +104,7 @@ def test_resolve_reads_many_clients_from_csv(kquota, sandbox, at):
 
 
 @pytest.mark.parametrize(
-    ("stdin", "said"),
+    ("stdin", "message"),
     [
         ("", "must list columns"),
         ("usr\nx\n", "must list"),
@@ -113,10 +113,10 @@ def test_resolve_reads_many_clients_from_csv(kquota, sandbox, at):
         ("user\n" + "a" * 140_000, "-:2: not CSV"),
     ],
 )
-def test_a_bad_list_of_clients_is_refused_with_its_line(kquota, at, stdin, said):
+def test_a_bad_list_of_clients_is_refused_with_its_line(kquota, at, stdin, message):
     ran = kquota("resolve", *at, "--from", "-", stdin=stdin)
     assert ran.code == 1
-    assert said in ran.err
+    assert message in ran.err
 
 
 def test_resolve_needs_a_client(kquota, at):
@@ -181,8 +181,8 @@ def test_resolve_says_that_two_spellings_of_an_address_leave_the_limit_unknown(
     (client,) = json.loads(kquota("resolve", *at, "--ip", "127.0.0.1", "--format", "json").out)[
         "clients"
     ]
-    found = client["limits"]["connection_creation_rate"]
-    assert (found["value"], found["known"], len(found["spellings"])) == (None, False, 1)
+    limit = client["limits"]["connection_creation_rate"]
+    assert (limit["value"], limit["known"], len(limit["spellings"])) == (None, False, 1)
     old = kip("--resolve", "--names=ip=127.0.0.1")
     assert (old.out, "written last" in old.err) == ("", True)
 
@@ -230,5 +230,5 @@ def test_resolve_shows_one_key_and_says_where_a_limit_is_unknown(kquota, sandbox
 
 def test_doctor_names_entities_whose_types_are_not_kafkas(kquota, sandbox, at):
     sandbox.seed({(("client-id-prefix", "etl-"),): {"producer_byte_rate": 3.0}})
-    out = kquota("doctor", *at).out
-    assert "1 entities of types that are not Kafka's: client-id-prefix=etl-" in out
+    output = kquota("doctor", *at).out
+    assert "1 entities of types that are not Kafka's: client-id-prefix=etl-" in output

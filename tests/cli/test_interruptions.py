@@ -59,14 +59,14 @@ def stopped_after_first_request(folder, sandbox, number: int) -> tuple[int, str,
 def test_an_interrupted_apply_says_what_was_done_and_the_next_run_goes_on(
     many, sandbox, kquota, number
 ):
-    code, out, err = stopped_after_first_request(many, sandbox, number)
+    code, output, err = stopped_after_first_request(many, sandbox, number)
     done = len(sandbox.values())
     assert code == 130
-    assert "Traceback" not in out + err
+    assert "Traceback" not in output + err
     assert 0 < done < DOCUMENTS
     assert f"{done} applied, {DOCUMENTS - done} not sent" in err
     assert "run it again" in err
-    assert f"{done:,} of {DOCUMENTS:,} changes applied and visible" in out
+    assert f"{done:,} of {DOCUMENTS:,} changes applied and visible" in output
     (path,) = (many / ".kquota/outcomes").glob("*.json")
     counts = json.loads(path.read_text())["counts"]
     assert (counts["APPLIED"], counts["NOT SENT"]) == (done, DOCUMENTS - done)
@@ -123,8 +123,8 @@ def test_ctrl_c_while_reading_is_130_and_one_line(folder, sandbox):
     process = start(folder, "plan", stdin=subprocess.DEVNULL)
     until(lambda: not sandbox.sandbox.faults._armed)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=PATIENCE_SECONDS)
-    assert (process.returncode, out) == (130, "")
+    output, err = process.communicate(timeout=PATIENCE_SECONDS)
+    assert (process.returncode, output) == (130, "")
     assert err.startswith("\nerror: interrupted\n")
     assert "Traceback" not in err
 

@@ -40,8 +40,8 @@ def test_an_apply_loads_no_models_of_recorded_use():
 
 def test_no_arguments_is_a_usage_error_that_shows_the_help(capsys):
     assert main([]) == 1
-    out, err = capsys.readouterr()
-    assert out == ""
+    output, err = capsys.readouterr()
+    assert output == ""
     assert "Commands:" in err
 
 
@@ -57,17 +57,17 @@ def test_a_wrong_option_exits_1_because_2_means_changes(capsys):
 
 def test_completion_scripts_complete_both_programs(capsys):
     assert main(["completion", "bash"]) == 0
-    out = capsys.readouterr().out
-    assert "_KQUOTA_COMPLETE=bash_complete" in out
-    assert "_KAFKA_CLIENT_QUOTAS_COMPLETE=bash_complete" in out
+    output = capsys.readouterr().out
+    assert "_KQUOTA_COMPLETE=bash_complete" in output
+    assert "_KAFKA_CLIENT_QUOTAS_COMPLETE=bash_complete" in output
 
 
 def test_the_shell_gets_completions():
-    asked = {"_KQUOTA_COMPLETE": "bash_complete", "COMP_WORDS": "kquota do", "COMP_CWORD": "1"}
+    variables = {"_KQUOTA_COMPLETE": "bash_complete", "COMP_WORDS": "kquota do", "COMP_CWORD": "1"}
     done = subprocess.run(
         [sys.executable, "-m", "reconciler"],
         check=True,
-        env=os.environ | asked,
+        env=os.environ | variables,
         capture_output=True,
         text=True,
     )
@@ -88,6 +88,6 @@ def test_a_reader_that_goes_away_early_hears_no_complaint():
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_explains_itself_with_an_example(name, capsys):
     assert main([name, "--help"]) == 0
-    out = capsys.readouterr().out
-    assert "Example:" in out
-    assert f"kquota {name}" in out
+    output = capsys.readouterr().out
+    assert "Example:" in output
+    assert f"kquota {name}" in output

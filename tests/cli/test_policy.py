@@ -39,13 +39,13 @@ def test_every_rule_of_the_policy_is_told_with_file_and_line_and_exit_3(kquota, 
     manifests(prod, quota("admin-root"), DEFAULT, quota("etl-one", "{producerByteRate: 30Mi}"))
     ran = kquota("plan", "--format", "json")
     assert ran.code == 3
-    found = violations(ran)
-    assert set(found) == {"protected", "requiredLabels", "bounds.range"}
-    assert (found["protected"]["file"], found["protected"]["line"]) == ("quotas/all.yaml", 10)
-    assert found["protected"]["message"] == "create on a protected entity: the platform team's"
-    assert found["requiredLabels"]["line"] == 20
-    assert found["requiredLabels"]["message"] == "its document team/every lacks the label owner"
-    assert found["bounds.range"]["line"] == 30
+    by_guard = violations(ran)
+    assert set(by_guard) == {"protected", "requiredLabels", "bounds.range"}
+    assert (by_guard["protected"]["file"], by_guard["protected"]["line"]) == ("quotas/all.yaml", 10)
+    assert by_guard["protected"]["message"] == "create on a protected entity: the platform team's"
+    assert by_guard["requiredLabels"]["line"] == 20
+    assert by_guard["requiredLabels"]["message"] == "its document team/every lacks the label owner"
+    assert by_guard["bounds.range"]["line"] == 30
     text = kquota("plan")
     assert text.code == 3
     assert "quotas/all.yaml:10: user=admin-root: create on a protected entity" in text.out
@@ -212,7 +212,7 @@ def test_the_base_revision_decides_and_what_the_head_loosens_is_shown(kquota, pr
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "message"),
     [
         ("    protected: [{reason: r}]\n", "at least one of forms, user, clientId and ip"),
         ("    protected: [{user: {prefix: a}, because: r}]\n", "because"),
@@ -222,10 +222,10 @@ def test_the_base_revision_decides_and_what_the_head_loosens_is_shown(kquota, pr
         ("    protectd: []\n", "protectd"),
     ],
 )
-def test_a_policy_with_a_typo_is_an_error_with_its_place(kquota, folder, sandbox, wrong, said):
+def test_a_policy_with_a_typo_is_an_error_with_its_place(kquota, folder, sandbox, wrong, message):
     project(folder, sandbox.bootstrap, quota("a"), more="  guards:\n" + wrong)
     ran = kquota("plan")
     assert ran.code == 1
     assert "kquota.yaml:" in ran.err
-    assert said in ran.err
+    assert message in ran.err
     assert sandbox.values() == {}

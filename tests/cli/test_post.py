@@ -25,11 +25,11 @@ SHA, MERGE = "a" * 40, "c" * 40
 
 def long(size: int):
     """A plan of so many changes."""
-    made = without_grounds(size)
+    result = without_grounds(size)
     basis = preconditions_of(
-        made.plan.changes, owned=OwnershipRecords(cluster_id="lkc-1"), live=QuotaState()
+        result.plan.changes, owned=OwnershipRecords(cluster_id="lkc-1"), live=QuotaState()
     )
-    return replace(made, preconditions=basis)
+    return replace(result, preconditions=basis)
 
 
 @pytest.fixture
@@ -67,10 +67,10 @@ def plan(folder) -> str:
     return saved(folder, plan_document(sample()))
 
 
-def drift(folder, *, found=True) -> str:
+def drift(folder, *, has_drift=True) -> str:
     findings = [finding for finding in sample().plan.findings if finding.cause.value == "Drift"]
     assert findings
-    document = drift_document(findings if found else [], cluster_id="lkc-1", now=NOW)
+    document = drift_document(findings if has_drift else [], cluster_id="lkc-1", now=NOW)
     return saved(folder, document | {"recordsKnown": True, "ownedPairs": 3}, "drift.json")
 
 
@@ -389,7 +389,7 @@ def test_an_author_that_was_not_expected_is_told(kquota, api, plan):
 
 def test_a_failure_takes_the_place_of_an_older_plan(kquota, folder, api, plan):
     kquota("post", "github", plan, "--pull", "7", "--label", "prod")
-    said = [
+    messages = [
         "error: quotas/a.yaml:3:1: no `such` <b>thing</b> @team",
         "",
         "</pre>",
@@ -400,7 +400,7 @@ def test_a_failure_takes_the_place_of_an_older_plan(kquota, folder, api, plan):
         "format": 1,
         "command": "plan",
         "exitCode": 1,
-        "messages": said,
+        "messages": messages,
     }
     saved(folder, document, "failure.json")
     words = (
@@ -436,9 +436,9 @@ def test_remarks_are_also_sarif(kquota, folder, api, plan):
     assert kquota("post", "github", plan, "--sarif", "r.sarif", "--path-prefix", "infra").code == 0
     (run,) = json.loads((folder / "r.sarif").read_text())["runs"]
     places = [
-        one["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
-        for one in run["results"]
-        if "locations" in one
+        result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+        for result in run["results"]
+        if "locations" in result
     ]
     assert places
     assert all(place.startswith("infra/quotas/") for place in places)

@@ -87,8 +87,10 @@ def unparsed_words(line: str) -> str:
     depth = next(at for at in range(1, len(words) + 1) if command_of(words[:at]) is command)
     if command.name == "set" and words[depth - 1] != "set":
         depth -= 1  # `kquota override ENTITY` is `kquota override set ENTITY`
-    _values, rest, _order = command.make_parser(click.Context(command)).parse_args(words[depth:])
-    return f"{line}: {' '.join(rest)}" if rest else ""
+    _values, arguments, _order = command.make_parser(click.Context(command)).parse_args(
+        words[depth:]
+    )
+    return f"{line}: {' '.join(arguments)}" if arguments else ""
 
 
 def test_commands_that_texts_name_exist_with_their_options() -> None:
@@ -164,8 +166,8 @@ def test_each_program_of_others_is_still_named_with_its_options() -> None:
         option for path in PAGES for option in OPTION.findall(path.read_text(encoding="utf-8"))
     }
     named.update(option for _, text in texts() for option in OPTION.findall(text))
-    others = {option for options in OTHER_PROGRAMS.values() for option in options.split()}
-    assert others - named == set()
+    foreign_options = {option for options in OTHER_PROGRAMS.values() for option in options.split()}
+    assert foreign_options - named == set()
 
 
 def test_examples_of_help_texts_can_be_parsed() -> None:

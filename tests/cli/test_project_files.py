@@ -50,10 +50,10 @@ def test_the_nearest_project_file_is_used(kquota, below):
 
 
 def test_the_search_ends_at_the_root_of_the_work_tree(kquota, below, monkeypatch):
-    other = below / "checkout"
-    other.mkdir()
-    git(other, "init", "--quiet")
-    monkeypatch.chdir(other)
+    checkout = below / "checkout"
+    checkout.mkdir()
+    git(checkout, "init", "--quiet")
+    monkeypatch.chdir(checkout)
     ran = kquota("plan")
     assert ran.code == 1
     assert "no project file kquota.yaml" in ran.err

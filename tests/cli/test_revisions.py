@@ -131,12 +131,12 @@ def test_what_the_head_changes_stands_in_comments_and_saved_plans(
     (folder / "kquota.yaml").write_text(text + "  guards: {maxRemovals: 999}\n")
     comment = kquota("plan", "--config-from", repository, "--format", "markdown", "--out", "p.json")
     assert "maxRemovals" in comment.out
-    (said,) = [
+    (message,) = [
         warning
         for warning in json.loads((folder / "p.json").read_text())["warnings"]
         if "999" in warning
     ]
-    assert "this change is ignored: QuotaCluster/" in said
+    assert "this change is ignored: QuotaCluster/" in message
 
 
 def test_a_project_file_that_the_base_does_not_have_is_not_trusted(kquota, folder, repository):

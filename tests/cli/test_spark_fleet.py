@@ -164,14 +164,14 @@ def test_from_snapshots_to_a_plan_a_resolution_and_a_history(tmp_path: Path) -> 
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     assert {
-        (one["user"], one["value"])
-        for one in document["effective"]
-        if one["quota_key"] == "producer_byte_rate"
+        (row["user"], row["value"])
+        for row in document["effective"]
+        if row["quota_key"] == "producer_byte_rate"
     } == {("alice", 6_000_000), ("bob", None)}
     assert document["dead"] == []
     done = kquota("history", *where, "--from", "2026-11-01", "--to", "2026-11-03", *spark)
     assert done.returncode == 0, done.stderr
-    causes = [(one["cause"], one["after"]) for one in json.loads(done.stdout)["changed"]]
+    causes = [(row["cause"], row["after"]) for row in json.loads(done.stdout)["changed"]]
     assert sorted(causes) == [
         ("drift-external", 6_000_000),
         ("first-seen", 5_000_000),

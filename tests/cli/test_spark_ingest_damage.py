@@ -21,7 +21,7 @@ DAYS = ("2023-11-14", "2023-11-15")
 
 @pytest.fixture
 def project(folder):
-    return recorded_project.made(folder)
+    return recorded_project.project(folder)
 
 
 @pytest.fixture
@@ -41,8 +41,8 @@ def lake():
 def spoil(table):
     """Damages the file of the newest day of a table."""
     where = lake()
-    made = where.manifests(table)[-1]
-    where.store.put(made.files[0].path, b"?" * made.files[0].size)
+    manifest = where.manifests(table)[-1]
+    where.store.put(manifest.files[0].path, b"?" * manifest.files[0].size)
 
 
 def samples():

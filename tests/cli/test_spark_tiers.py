@@ -63,11 +63,11 @@ def test_a_tier_label_of_one_cluster_never_gates_another(kquota: Run, folder: Pa
         pacing = scrape_interval.inputs(Cadence(step_ms=STEP, max_gap_ms=5 * STEP))
         replays.commit(into, USAGE_SAMPLE, cluster_id, day_of(BEGIN), rows, **pacing)
         up = [{"broker_id": "1", "ts_ms": row["ts_ms"], "dt_ms": STEP} for row in rows]
-        replays.commit(into, TARGET_UP, cluster_id, day_of(BEGIN), [dict(one) for one in up])
+        replays.commit(into, TARGET_UP, cluster_id, day_of(BEGIN), [dict(row) for row in up])
     clusters = CLUSTER.format(name="prod", id=PROD) + CLUSTER.format(name="staging", id=STAGING)
     (folder / "kquota.yaml").write_text(PROJECT + clusters)
     (folder / "quotas").mkdir()
-    asked = (
+    command = (
         "spark",
         "simulate",
         "--lake",
@@ -87,7 +87,7 @@ def test_a_tier_label_of_one_cluster_never_gates_another(kquota: Run, folder: Pa
         (folder / "quotas" / "all.yaml").write_text(
             "".join(QUOTA.format(cluster=name, labels=labels[name]) for name in ("prod", "staging"))
         )
-        ran = kquota(*asked)
+        ran = kquota(*command)
         assert ran.code == 3, ran.err
         simulation = json.loads(ran.out)["simulation"]
         assert {row["verdict"] for row in simulation["rows"]} == {"worse"}
@@ -100,14 +100,14 @@ def test_a_tier_label_of_one_cluster_never_gates_another(kquota: Run, folder: Pa
 def _cases(cluster_id: str, policy: WhatIfPolicy, pinned: frozenset[tuple[str, Entity]]) -> object:
     """What the grouped call of `recommend` makes of one cluster: tier and marks."""
     names = ("cluster_id", "quota_type", "broker_id", *impact_query.BUCKET)
-    seen = dict.fromkeys(names, "") | {
+    case = dict.fromkeys(names, "") | {
         "cluster_id": cluster_id,
         "quota_type": "produce",
         "group_kind": "user",
         "user": "alice",
     }
     facts = {cluster_id: recommend.SizingFacts(BEFORE, STEP, {})}
-    table = pa.Table.from_pylist([seen])
+    table = pa.Table.from_pylist([case])
     (row,) = recommend._sizable(policy, pinned, facts)(table).to_pylist()
     return row["tier"], row["marks"]
 

@@ -59,11 +59,11 @@ def test_every_command_that_takes_a_trusted_revision_refuses_a_short_name(kquota
 def test_a_submodule_does_not_bring_a_trusted_revision_of_its_own(
     kquota, clone, folder, attacker, monkeypatch, *, command, named
 ):
-    other = folder / "other"
-    other.mkdir()
-    git(other, "init", "-q", "-b", "main")
-    project(other, attacker.address, quota("a"))
-    commit(other)
+    submodule = folder / "other"
+    submodule.mkdir()
+    git(submodule, "init", "-q", "-b", "main")
+    project(submodule, attacker.address, quota("a"))
+    commit(submodule)
     git(
         clone,
         "-c",
@@ -71,11 +71,11 @@ def test_a_submodule_does_not_bring_a_trusted_revision_of_its_own(
         "submodule",
         "--quiet",
         "add",
-        str(other),
+        str(submodule),
         "kafka",
     )
     commit(clone)
-    revision = {"branch": "refs/remotes/origin/main", "commit": git(other, "rev-parse", "HEAD")}
+    revision = {"branch": "refs/remotes/origin/main", "commit": git(submodule, "rev-parse", "HEAD")}
     where = ("--config-from", revision[named], *(("--yes",) if command == "apply" else ()))
     typed = kquota(command, "--project", "kafka/kquota.yaml", *where)
     monkeypatch.chdir(clone / "kafka")

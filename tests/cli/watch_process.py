@@ -110,7 +110,7 @@ class Watch:
 
     def metric(self, line: str) -> float:
         """The value of a series, by its text up to the space; NaN if there is none."""
-        for found in self.get("/metrics")[1].splitlines():
-            if found.startswith(line + " "):
-                return float(found.rpartition(" ")[2])
+        for series in self.get("/metrics")[1].splitlines():
+            if series.startswith(line + " "):
+                return float(series.rpartition(" ")[2])
         return float("nan")

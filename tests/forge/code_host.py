@@ -180,7 +180,7 @@ class Workbench:
         """Exit code and text of a command that a person types at a terminal in the clone, answering yes to a question."""
         terminal, process_side = pty.openpty()
         scripts = Path(sys.executable).parent
-        known = {name: value for name, value in os.environ.items() if name != "CI"}
+        environment = {name: value for name, value in os.environ.items() if name != "CI"}
         process = subprocess.Popen(
             ["bash", "-c", command],
             cwd=self.repository,
@@ -188,7 +188,7 @@ class Workbench:
             stdout=process_side,
             stderr=process_side,
             start_new_session=True,
-            env=known
+            env=environment
             | {
                 "QUOTA_BOOTSTRAP": self.bootstrap,
                 "TERM": "xterm",
@@ -295,12 +295,12 @@ class Workbench:
     ) -> Ran:
         """Run one workflow of `examples/github` as it stands there, or with an edit."""
         self._runs += 1
-        here = self.folder / f"run-{self._runs}"
-        store = store or here / "store"
+        folder = self.folder / f"run-{self._runs}"
+        store = store or folder / "store"
         store.mkdir(parents=True, exist_ok=True)
-        (here / "temp").mkdir(parents=True, exist_ok=True)
+        (folder / "temp").mkdir(parents=True, exist_ok=True)
         owner, _, name = self.api.repository.partition("/")
-        whole = event | {
+        payload = event | {
             "repository": {
                 "full_name": self.api.repository,
                 "name": name,
@@ -308,23 +308,23 @@ class Workbench:
                 "owner": {"login": owner},
             }
         }
-        (here / "event.json").write_text(json.dumps(whole))
-        (here / workflow).write_text(edit(self._workflow(workflow)))
+        (folder / "event.json").write_text(json.dumps(payload))
+        (folder / workflow).write_text(edit(self._workflow(workflow)))
         command = [
             str(go_program("act")),
             event_name,
             "-C",
             str(self.repository),
             "-W",
-            str(here / workflow),
+            str(folder / workflow),
             "-e",
-            str(here / "event.json"),
+            str(folder / "event.json"),
             "-P",
             "ubuntu-24.04=-self-hosted",
             "--no-skip-checkout",
             "--no-cache-server",
             "--action-cache-path",
-            str(here / "cache"),
+            str(folder / "cache"),
             "-s",
             f"GITHUB_TOKEN={token}",
             "-s",
@@ -345,13 +345,13 @@ class Workbench:
                 "--local-repository",
                 f"{action}@{pin}={self.folder / 'stand-ins' / action}",
             ]
-        given = {
+        variables = {
             "GITHUB_API_URL": self.api.url,
             "GITHUB_REPOSITORY": self.api.repository,
             "STANDIN_ORIGIN": str(self.origin),
             "STANDIN_STORE": str(store),
         }
-        for variable, value in (given | (env or {})).items():
+        for variable, value in (variables | (env or {})).items():
             command += ["--env", f"{variable}={value}"]
         done = subprocess.run(
             command,
@@ -359,7 +359,7 @@ class Workbench:
             text=True,
             check=False,
             timeout=SECONDS,
-            env=self._environment(here),
+            env=self._environment(folder),
         )
         return Ran(
             ok=done.returncode == 0,
@@ -369,13 +369,13 @@ class Workbench:
             outputs=dict(re.findall(r"::set-output:: ([a-z-]+)=(.*)", done.stdout)),
         )
 
-    def _environment(self, here: Path) -> dict[str, str]:
-        kept = {name: os.environ[name] for name in ("LANG", "JAVA_HOME") if name in os.environ}
+    def _environment(self, folder: Path) -> dict[str, str]:
+        inherited = {name: os.environ[name] for name in ("LANG", "JAVA_HOME") if name in os.environ}
         scripts = str(Path(sys.executable).parent)
         path = (
             f"{scripts}{os.pathsep}{os.environ['PATH']}" if self.installed else os.environ["PATH"]
         )
-        (here / "home").mkdir()
+        (folder / "home").mkdir()
         quiet = {
             "GIT_CONFIG_COUNT": "2",
             "GIT_CONFIG_KEY_0": "user.name",
@@ -383,17 +383,17 @@ class Workbench:
             "GIT_CONFIG_KEY_1": "user.email",
             "GIT_CONFIG_VALUE_1": "t@example.com",
         }
-        home = {"HOME": str(here / "home"), "XDG_CACHE_HOME": str(here / "cache-home")}
-        return kept | quiet | home | {"PATH": path, "TMPDIR": str(here / "temp")}
+        home = {"HOME": str(folder / "home"), "XDG_CACHE_HOME": str(folder / "cache-home")}
+        return inherited | quiet | home | {"PATH": path, "TMPDIR": str(folder / "temp")}
 
     def _workflow(self, name: str) -> str:
         """The example, which finds kquota on the PATH instead of installing it."""
         text = (EXAMPLES / name).read_text(encoding="utf-8")
         if self.installed:
             text = re.sub(r"uses: kafka-quotas/\S+/setup@[^\n]*", "run: kquota --version", text)
-            ours = r"(uses: kafka-quotas/[^\n]*\n(?: +env:[^\n]*\n(?: {10}[^\n]*\n)*)? +with:"
-            text = re.sub(ours + r" *)\{", r"\1{version: installed, ", text)
-            text = re.sub(ours + r"\n)( +)", r"\1\2version: installed\n\2", text)
+            beginning = r"(uses: kafka-quotas/[^\n]*\n(?: +env:[^\n]*\n(?: {10}[^\n]*\n)*)? +with:"
+            text = re.sub(beginning + r" *)\{", r"\1{version: installed, ", text)
+            text = re.sub(beginning + r"\n)( +)", r"\1\2version: installed\n\2", text)
         return text
 
     def _stand_ins(self) -> None:

@@ -95,7 +95,7 @@ class Refusal(Exception):
 
 
 @dataclass(frozen=True)
-class Seen:
+class ApiRequest:
     """A request that came."""
 
     method: str
@@ -105,7 +105,7 @@ class Seen:
     headers: dict[str, str]
 
 
-Fault = Callable[[Seen], "Refusal | None"]
+Fault = Callable[[ApiRequest], "Refusal | None"]
 
 
 class GitHubApi:
@@ -121,7 +121,7 @@ class GitHubApi:
         self.comments: list[Comment] = []
         self.issues: list[IssueCard] = []
         self.runs: list[Run] = []
-        self.requests: list[Seen] = []
+        self.requests: list[ApiRequest] = []
         self.complaints: list[str] = []
         self.faults: list[Fault] = []
         self.largest_page = 100
@@ -151,9 +151,9 @@ class GitHubApi:
 
     def pull(self, number: int, *, sha: str, branch: str = "change", repo: str | None = "") -> Pull:
         """A pull request; from our own repository unless said otherwise."""
-        made = Pull(number, self.repository if repo == "" else repo, branch, sha)
-        self.pulls[number] = made
-        return made
+        pull = Pull(number, self.repository if repo == "" else repo, branch, sha)
+        self.pulls[number] = pull
+        return pull
 
     def comment(self, number: int, author: str, body: str) -> Comment:
         """A comment by somebody."""
@@ -179,15 +179,15 @@ class GitHubApi:
         """Answer the next requests that fit with these, one each."""
         waiting = list(refusals)
 
-        def fault(seen: Seen) -> Refusal | None:
-            fits = (not method or seen.method == method) and path in seen.path
+        def fault(request: ApiRequest) -> Refusal | None:
+            fits = (not method or request.method == method) and path in request.path
             return waiting.pop(0) if waiting and fits else None
 
         self.faults.append(fault)
 
     def bodies(self, number: int) -> list[str]:
         """The comments of a pull request."""
-        return [one.body for one in self.comments if one.number == number]
+        return [comment.body for comment in self.comments if comment.number == number]
 
     def sent(self, method: str) -> list[str]:
         """Paths of all requests of a method."""
@@ -195,111 +195,118 @@ class GitHubApi:
 
     # ---- answering -----------------------------------------------------------------------------
 
-    def answer(self, seen: Seen) -> tuple[int, dict[str, str], Any]:
+    def answer(self, request: ApiRequest) -> tuple[int, dict[str, str], Any]:
         """Status, headers and body; bytes stand for themselves."""
         with self._lock:
-            self.requests.append(seen)
+            self.requests.append(request)
             headers = {"X-RateLimit-Limit": "5000", "X-RateLimit-Remaining": "4999"}
             try:
-                if seen.path.startswith("/_blob/"):
-                    return self._blob(seen)
-                status, more, body = self._answered(seen)
+                if request.path.startswith("/_blob/"):
+                    return self._blob(request)
+                status, more, body = self._answered(request)
             except Refusal as no:
-                said: dict[str, Any] = {
+                document: dict[str, Any] = {
                     "message": no.message,
                     "documentation_url": "https://docs.github.com/rest",
                 }
                 if no.errors:
-                    said["errors"] = list(no.errors)
-                return no.status, headers | no.headers, said
+                    document["errors"] = list(no.errors)
+                return no.status, headers | no.headers, document
             return status, headers | more, body
 
-    def _answered(self, seen: Seen) -> tuple[int, dict[str, str], Any]:
+    def _answered(self, request: ApiRequest) -> tuple[int, dict[str, str], Any]:
         for fault in self.faults:
-            refusal = fault(seen)
+            refusal = fault(request)
             if refusal is not None:
                 raise refusal
-        account = self._account(seen)
-        self._check_headers(seen)
+        account = self._account(request)
+        self._check_headers(request)
         operation = None
         if self.description is not None:
-            operation = self.description.operation(seen.method, seen.path)
+            operation = self.description.operation(request.method, request.path)
             if operation is None:
-                raise self._complaint(f"GitHub has no {seen.method} {seen.path}")
-            for text in self.description.request_faults(operation, seen.query, seen.body):
+                raise self._complaint(f"GitHub has no {request.method} {request.path}")
+            for text in self.description.request_faults(operation, request.query, request.body):
                 raise self._complaint(text)
-        status, headers, made = self._routed(seen, account)
-        if operation is not None and self.description is not None and made is not None:
-            made = self._dressed(operation, status, made)
-            self.complaints += self.description.answer_faults(operation, status, made)
-        return status, headers, made
+        status, headers, body = self._routed(request, account)
+        if operation is not None and self.description is not None and body is not None:
+            body = self._dressed(operation, status, body)
+            self.complaints += self.description.answer_faults(operation, status, body)
+        return status, headers, body
 
-    def _account(self, seen: Seen) -> Account:
-        kind, _, token = seen.headers.get("authorization", "").partition(" ")
+    def _account(self, request: ApiRequest) -> Account:
+        kind, _, token = request.headers.get("authorization", "").partition(" ")
         if not token or kind not in {"Bearer", "token"}:
             raise Refusal(401, "Requires authentication")
         if token not in self.accounts:
             raise Refusal(401, "Bad credentials")
         return self.accounts[token]
 
-    def _check_headers(self, seen: Seen) -> None:
-        if not seen.headers.get("user-agent"):
+    def _check_headers(self, request: ApiRequest) -> None:
+        if not request.headers.get("user-agent"):
             raise Refusal(
                 403,
                 "Request forbidden by administrative rules. Please make sure your request has a User-Agent header",
             )
-        if seen.headers.get("x-github-api-version") != "2022-11-28":
+        if request.headers.get("x-github-api-version") != "2022-11-28":
             raise self._complaint("the version of the API is not asked for")
-        if seen.headers.get("accept") != "application/vnd.github+json":
+        if request.headers.get("accept") != "application/vnd.github+json":
             raise self._complaint("the media type is not asked for")
 
     def _complaint(self, text: str) -> Refusal:
         self.complaints.append(text)
         return Refusal(400, f"the test server complains: {text}")
 
-    def _routed(self, seen: Seen, account: Account) -> tuple[int, dict[str, str], Any]:
-        if seen.path == "/user":
+    def _routed(self, request: ApiRequest, account: Account) -> tuple[int, dict[str, str], Any]:
+        if request.path == "/user":
             if account.is_app:
                 raise Refusal(403, "Resource not accessible by integration")
             return 200, {}, {"login": account.login}
         prefix = f"/repos/{self.repository}/"
-        if not seen.path.startswith(prefix):
+        if not request.path.startswith(prefix):
             raise Refusal(404, "Not Found")
-        steps = seen.path.removeprefix(prefix).split("/")
-        match [seen.method, *steps]:
+        steps = request.path.removeprefix(prefix).split("/")
+        match [request.method, *steps]:
             case ["GET", "issues", number, "comments"]:
                 self._thread_of(number)
                 return self._page(
-                    seen, [self._comment(one) for one in self.comments if str(one.number) == number]
+                    request,
+                    [
+                        self._comment(comment)
+                        for comment in self.comments
+                        if str(comment.number) == number
+                    ],
                 )
             case ["POST", "issues", number, "comments"]:
                 self._may(account, "issues: write", "pull-requests: write")
                 self._thread_of(number)
                 new_comment = self.comment(
-                    int(number), account.login, self._text(seen, "body", "IssueComment")
+                    int(number), account.login, self._text(request, "body", "IssueComment")
                 )
                 return 201, {}, self._comment(new_comment)
             case ["PATCH", "issues", "comments", number]:
-                one = self._own_comment(number, account)
-                one.body = self._text(seen, "body", "IssueComment")
-                return 200, {}, self._comment(one)
+                comment = self._own_comment(number, account)
+                comment.body = self._text(request, "body", "IssueComment")
+                return 200, {}, self._comment(comment)
             case ["DELETE", "issues", "comments", number]:
                 self.comments.remove(self._own_comment(number, account))
                 return 204, {}, None
             case _:
-                return self._issues_and_more(seen, account, steps)
+                return self._issues_and_more(request, account, steps)
 
     def _issues_and_more(
-        self, seen: Seen, account: Account, steps: list[str]
+        self, request: ApiRequest, account: Account, steps: list[str]
     ) -> tuple[int, dict[str, str], Any]:
-        match [seen.method, *steps]:
+        match [request.method, *steps]:
             case ["GET", "issues"]:
-                state = seen.query.get("state", "open")
-                cards = [self._issue(one) for one in self.issues if state in {one.state, "all"}]
+                state = request.query.get("state", "open")
+                cards = [
+                    self._issue(issue) for issue in self.issues if state in {issue.state, "all"}
+                ]
                 # For this API a pull request is an issue, too.
                 cards += [
                     {
-                        "number": one.number,
+                        "number": pull.number,
                         "title": "a pull request",
                         "body": "",
                         "user": {"login": "someone"},
@@ -310,90 +317,93 @@ class GitHubApi:
                             "patch_url": None,
                         },
                     }
-                    for one in self.pulls.values()
-                    if one.state == state
+                    for pull in self.pulls.values()
+                    if pull.state == state
                 ]
-                return self._page(seen, cards)
+                return self._page(request, cards)
             case ["POST", "issues"]:
                 self._may(account, "issues: write")
                 card = self.issue(
-                    account.login, seen.body["title"], self._text(seen, "body", "Issue")
+                    account.login, request.body["title"], self._text(request, "body", "Issue")
                 )
                 return 201, {}, self._issue(card)
             case ["PATCH", "issues", number]:
                 self._may(account, "issues: write")
-                one = next((one for one in self.issues if str(one.number) == number), None)
-                if one is None:
+                issue = next((issue for issue in self.issues if str(issue.number) == number), None)
+                if issue is None:
                     raise Refusal(404, "Not Found")
-                if "body" in seen.body:
-                    one.body = self._text(seen, "body", "Issue")
-                one.title, one.state = (
-                    seen.body.get("title", one.title),
-                    seen.body.get("state", one.state),
+                if "body" in request.body:
+                    issue.body = self._text(request, "body", "Issue")
+                issue.title, issue.state = (
+                    request.body.get("title", issue.title),
+                    request.body.get("state", issue.state),
                 )
-                return 200, {}, self._issue(one)
+                return 200, {}, self._issue(issue)
             case _:
-                return self._pulls(seen, account, steps)
+                return self._pulls(request, account, steps)
 
     def _pulls(
-        self, seen: Seen, account: Account, steps: list[str]
+        self, request: ApiRequest, account: Account, steps: list[str]
     ) -> tuple[int, dict[str, str], Any]:
-        match [seen.method, *steps]:
+        match [request.method, *steps]:
             case ["GET", "pulls"]:
-                return self._page(seen, [self._pull(one) for one in self._listed_pulls(seen)])
+                return self._page(
+                    request, [self._pull(pull) for pull in self._listed_pulls(request)]
+                )
             case ["GET", "pulls", number]:
-                found = self.pulls.get(int(number))
-                if found is None:
+                pull = self.pulls.get(int(number))
+                if pull is None:
                     raise Refusal(404, "Not Found")
-                return 200, {}, self._pull(found)
+                return 200, {}, self._pull(pull)
             case ["GET", "commits", sha, "pulls"]:
                 return self._page(
-                    seen,
+                    request,
                     [
-                        self._pull(one)
-                        for one in self.pulls.values()
-                        if sha in {one.merged_as, one.sha}
+                        self._pull(pull)
+                        for pull in self.pulls.values()
+                        if sha in {pull.merged_as, pull.sha}
                     ],
                 )
             case _:
-                return self._actions(seen, account, steps)
+                return self._actions(request, account, steps)
 
     def _actions(
-        self, seen: Seen, account: Account, steps: list[str]
+        self, request: ApiRequest, account: Account, steps: list[str]
     ) -> tuple[int, dict[str, str], Any]:
-        match [seen.method, *steps]:
+        match [request.method, *steps]:
             case ["GET", "actions", "workflows", workflow, "runs"]:
                 self._may(account, "actions: read")
                 runs = [
-                    one
-                    for one in self.runs
-                    if one.workflow == workflow and one.sha == seen.query.get("head_sha", one.sha)
+                    run
+                    for run in self.runs
+                    if run.workflow == workflow
+                    and run.sha == request.query.get("head_sha", run.sha)
                 ]
                 return self._page(
-                    seen, [self._run(one) for one in runs], field_name="workflow_runs"
+                    request, [self._run(run) for run in runs], field_name="workflow_runs"
                 )
             case ["GET", "actions", "runs", number, "artifacts"]:
                 self._may(account, "actions: read")
-                (run,) = [one for one in self.runs if str(one.id) == number]
-                names = [name for name in run.artifacts if name == seen.query.get("name", name)]
-                found = [
+                (run,) = [run for run in self.runs if str(run.id) == number]
+                names = [name for name in run.artifacts if name == request.query.get("name", name)]
+                artifacts = [
                     {"id": run.id * 100 + at, "name": name, "expired": run.expired}
                     for at, name in enumerate(run.artifacts)
                     if name in names
                 ]
-                return self._page(seen, found, field_name="artifacts")
+                return self._page(request, artifacts, field_name="artifacts")
             case ["GET", "actions", "artifacts", number, "zip"]:
                 self._may(account, "actions: read")
                 return 302, {"Location": f"{self.url}/_blob/{number}?sig=secret"}, None
             case _:
                 raise Refusal(404, "Not Found")
 
-    def _blob(self, seen: Seen) -> tuple[int, dict[str, str], Any]:
+    def _blob(self, request: ApiRequest) -> tuple[int, dict[str, str], Any]:
         """The store of artifacts, which is another server and must not see a token."""
-        if "authorization" in seen.headers:
+        if "authorization" in request.headers:
             self.complaints.append("the token went to the store of artifacts")
-        number = int(seen.path.rpartition("/")[2])
-        (run,) = [one for one in self.runs if one.id == number // 100]
+        number = int(request.path.rpartition("/")[2])
+        (run,) = [run for run in self.runs if run.id == number // 100]
         return 200, {"Content-Type": "application/zip"}, list(run.artifacts.values())[number % 100]
 
     def _may(self, account: Account, *one_of: str) -> None:
@@ -401,20 +411,22 @@ class GitHubApi:
             raise Refusal(403, "Resource not accessible by integration")
 
     def _thread_of(self, number: str) -> None:
-        if int(number) not in self.pulls and number not in {str(one.number) for one in self.issues}:
+        if int(number) not in self.pulls and number not in {
+            str(issue.number) for issue in self.issues
+        }:
             raise Refusal(404, "Not Found")
 
     def _own_comment(self, number: str, account: Account) -> Comment:
         self._may(account, "issues: write", "pull-requests: write")
-        one = next((one for one in self.comments if str(one.id) == number), None)
-        if one is None:
+        comment = next((comment for comment in self.comments if str(comment.id) == number), None)
+        if comment is None:
             raise Refusal(404, "Not Found")
-        if one.author != account.login:
-            self.complaints.append(f"a comment of {one.author} was touched")
-        return one
+        if comment.author != account.login:
+            self.complaints.append(f"a comment of {comment.author} was touched")
+        return comment
 
-    def _text(self, seen: Seen, name: str, resource: str) -> str:
-        text = seen.body.get(name)
+    def _text(self, request: ApiRequest, name: str, resource: str) -> str:
+        text = request.body.get(name)
         if not isinstance(text, str) or not text.strip():
             raise Refusal(
                 422,
@@ -431,34 +443,41 @@ class GitHubApi:
             raise Refusal(422, "Validation Failed", errors=(why,))
         return text
 
-    def _listed_pulls(self, seen: Seen) -> Iterable[Pull]:
-        state, head = seen.query.get("state", "open"), seen.query.get("head", "")
-        for one in self.pulls.values():
-            owner = (one.head_repo or "").partition("/")[0]
-            if state in {one.state, "all"} and (
-                not head or head.casefold() == f"{owner}:{one.head_branch}".casefold()
+    def _listed_pulls(self, request: ApiRequest) -> Iterable[Pull]:
+        state, head = request.query.get("state", "open"), request.query.get("head", "")
+        for pull in self.pulls.values():
+            owner = (pull.head_repo or "").partition("/")[0]
+            if state in {pull.state, "all"} and (
+                not head or head.casefold() == f"{owner}:{pull.head_branch}".casefold()
             ):
-                yield one
+                yield pull
 
     def _page(
-        self, seen: Seen, items: list, *, field_name: str = ""
+        self, request: ApiRequest, items: list, *, field_name: str = ""
     ) -> tuple[int, dict[str, str], Any]:
-        size = min(int(seen.query.get("per_page", "30")), self.largest_page)
-        number = int(seen.query.get("page", "1"))
-        shown = items[(number - 1) * size : number * size]
+        size = min(int(request.query.get("per_page", "30")), self.largest_page)
+        number = int(request.query.get("page", "1"))
+        page = items[(number - 1) * size : number * size]
         headers = {}
         if number * size < len(items):
-            after = urlencode(seen.query | {"page": str(number + 1)})
+            after = urlencode(request.query | {"page": str(number + 1)})
             headers["Link"] = (
-                f'<{self.url}{seen.path}?page=1>; rel="first", <{self.url}{seen.path}?{after}>; rel="next"'
+                f'<{self.url}{request.path}?page=1>; rel="first", <{self.url}{request.path}?{after}>; rel="next"'
             )
-        return 200, headers, {"total_count": len(items), field_name: shown} if field_name else shown
+        return 200, headers, {"total_count": len(items), field_name: page} if field_name else page
 
     # ---- shapes --------------------------------------------------------------------------------
 
-    def _comment(self, one: Comment) -> dict:
-        url = f"https://github.com/{self.repository}/pull/{one.number}#issuecomment-{one.id}"
-        return {"id": one.id, "body": one.body, "user": {"login": one.author}, "html_url": url}
+    def _comment(self, comment: Comment) -> dict:
+        url = (
+            f"https://github.com/{self.repository}/pull/{comment.number}#issuecomment-{comment.id}"
+        )
+        return {
+            "id": comment.id,
+            "body": comment.body,
+            "user": {"login": comment.author},
+            "html_url": url,
+        }
 
     def _issue(self, card: IssueCard) -> dict:
         return {
@@ -470,26 +489,26 @@ class GitHubApi:
             "html_url": f"https://github.com/{self.repository}/issues/{card.number}",
         }
 
-    def _pull(self, one: Pull) -> dict:
-        repo = None if one.head_repo is None else {"full_name": one.head_repo}
+    def _pull(self, pull: Pull) -> dict:
+        repo = None if pull.head_repo is None else {"full_name": pull.head_repo}
         return {
-            "number": one.number,
-            "state": one.state,
-            "head": {"ref": one.head_branch, "sha": one.sha, "repo": repo},
-            "merged_at": WHEN if one.merged_as else None,
-            "merge_commit_sha": one.merged_as or None,
+            "number": pull.number,
+            "state": pull.state,
+            "head": {"ref": pull.head_branch, "sha": pull.sha, "repo": repo},
+            "merged_at": WHEN if pull.merged_as else None,
+            "merge_commit_sha": pull.merged_as or None,
         }
 
-    def _run(self, one: Run) -> dict:
+    def _run(self, run: Run) -> dict:
         return {
-            "id": one.id,
-            "head_sha": one.sha,
-            "event": one.event,
-            "conclusion": one.conclusion,
-            "head_repository": None if one.repo is None else {"full_name": one.repo},
-            "head_branch": one.branch,
-            "pull_requests": [self._pull_of_run(number) for number in one.pulls],
-            "path": f".github/workflows/{one.workflow}",
+            "id": run.id,
+            "head_sha": run.sha,
+            "event": run.event,
+            "conclusion": run.conclusion,
+            "head_repository": None if run.repo is None else {"full_name": run.repo},
+            "head_branch": run.branch,
+            "pull_requests": [self._pull_of_run(number) for number in run.pulls],
+            "path": f".github/workflows/{run.workflow}",
         }
 
     def _pull_of_run(self, number: int) -> dict:
@@ -500,41 +519,41 @@ class GitHubApi:
         }
         return {"id": number, "number": number, "url": self.url, "head": side, "base": side}
 
-    def _dressed(self, operation: Any, status: int, made: Any) -> Any:
+    def _dressed(self, operation: Any, status: int, body: Any) -> Any:
         """Our facts in GitHub's own example of the answer."""
         assert self.description is not None
         if status not in {200, 201}:
-            return made
+            return body
         example = self.description.example(operation, status)
-        if isinstance(made, list):
-            return [_over(example[0], one) for one in made]
+        if isinstance(body, list):
+            return [_over(example[0], item) for item in body]
         for name in ("workflow_runs", "artifacts"):
-            if name in made:
+            if name in body:
                 return {
-                    "total_count": made["total_count"],
-                    name: [_over(example[name][0], one) for one in made[name]],
+                    "total_count": body["total_count"],
+                    name: [_over(example[name][0], item) for item in body[name]],
                 }
-        return _over(example, made)
+        return _over(example, body)
 
 
 def _over(example: Any, facts: Any) -> Any:
     if isinstance(example, dict) and isinstance(facts, dict):
-        made = example | {name: _over(example.get(name), fact) for name, fact in facts.items()}
-        if "requested_teams" in made:
-            made["requested_teams"] = []  # GitHub's example does not fit its own schema here
-        if "pull_request" in made and "pull_request" not in facts:
-            del made["pull_request"]
-        return made
+        filled = example | {name: _over(example.get(name), fact) for name, fact in facts.items()}
+        if "requested_teams" in filled:
+            filled["requested_teams"] = []  # GitHub's example does not fit its own schema here
+        if "pull_request" in filled and "pull_request" not in facts:
+            del filled["pull_request"]
+        return filled
     return facts
 
 
 def zipped(**files: str) -> bytes:
     """A zip of texts; `plan_json` is plan.json."""
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+    archive_bytes = io.BytesIO()
+    with zipfile.ZipFile(archive_bytes, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in files.items():
             archive.writestr(name.replace("_json", ".json"), text)
-    return made.getvalue()
+    return archive_bytes.getvalue()
 
 
 def handler(api: Any) -> type[BaseHTTPRequestHandler]:
@@ -545,7 +564,7 @@ def handler(api: Any) -> type[BaseHTTPRequestHandler]:
             split = urlsplit(self.path)
             size = int(self.headers.get("Content-Length", 0))
             raw = self.rfile.read(size)
-            seen = Seen(
+            request = ApiRequest(
                 self.command,
                 split.path,
                 dict(parse_qsl(split.query, keep_blank_values=True)),
@@ -553,7 +572,7 @@ def handler(api: Any) -> type[BaseHTTPRequestHandler]:
                 {name.lower(): value for name, value in self.headers.items()},
             )
             try:
-                status, headers, body = api.answer(seen)
+                status, headers, body = api.answer(request)
             except Exception as error:  # noqa: BLE001 - a fault of the fake must not look like one of the product
                 api.complaints.append(repr(error))
                 status, headers, body = 500, {}, {"message": repr(error)}

@@ -12,7 +12,7 @@ from http.server import ThreadingHTTPServer
 from typing import Any, Self
 from urllib.parse import unquote, urlencode
 
-from tests.forge.github_api import Refusal, Seen, handler
+from tests.forge.github_api import ApiRequest, Refusal, handler
 
 LONGEST = 1_000_000
 PAGE_PARAMETERS = {"per_page", "page"}
@@ -63,9 +63,9 @@ class GitLabApi:
         self.notes: list[GitLabNote] = []
         self.issue_notes: list[GitLabNote] = []
         self.issues: list[GitLabIssue] = []
-        self.requests: list[Seen] = []
+        self.requests: list[ApiRequest] = []
         self.complaints: list[str] = []
-        self.faults: list[Callable[[Seen], Refusal | None]] = []
+        self.faults: list[Callable[[ApiRequest], Refusal | None]] = []
         self._ids = itertools.count(501)
         self._lock = threading.Lock()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler(self))
@@ -93,94 +93,94 @@ class GitLabApi:
         self.notes.append(new_note)
         return new_note
 
-    def answer(self, seen: Seen) -> tuple[int, dict[str, str], Any]:
+    def answer(self, request: ApiRequest) -> tuple[int, dict[str, str], Any]:
         with self._lock:
-            self.requests.append(seen)
+            self.requests.append(request)
             try:
                 for fault in self.faults:
-                    refusal = fault(seen)
+                    refusal = fault(request)
                     if refusal is not None:
                         raise refusal
-                return self._routed(seen)
+                return self._routed(request)
             except Refusal as no:
                 return no.status, no.headers, {"message": no.message}
 
-    def _routed(self, seen: Seen) -> tuple[int, dict[str, str], Any]:
-        account = self.accounts.get(seen.headers.get("private-token", ""))
-        if account is None or "authorization" in seen.headers:
+    def _routed(self, request: ApiRequest) -> tuple[int, dict[str, str], Any]:
+        account = self.accounts.get(request.headers.get("private-token", ""))
+        if account is None or "authorization" in request.headers:
             raise Refusal(401, "401 Unauthorized")
         name, scope = account
-        if seen.method != "GET" and scope != "api":
+        if request.method != "GET" and scope != "api":
             raise Refusal(403, "insufficient_scope")
-        if seen.path == "/api/v4/user":
+        if request.path == "/api/v4/user":
             return 200, {}, {"id": 1, "username": name}
-        steps = seen.path.removeprefix("/api/v4/").split("/")
+        steps = request.path.removeprefix("/api/v4/").split("/")
         if steps[0] != "projects" or unquote(steps[1]) != self.project:
             raise Refusal(404, "404 Project Not Found")
-        match [seen.method, *steps[2:]]:
+        match [request.method, *steps[2:]]:
             case ["GET", "merge_requests", number]:
                 return 200, {}, {"iid": int(number), "sha": self._merge_request(number)}
-            case [_, "merge_requests", number, "notes", *rest]:
+            case [_, "merge_requests", number, "notes", *tail]:
                 self._merge_request(number)
-                return self._notes(seen, name, int(number), rest)
-            case [_, "issues", *rest]:
-                return self._issues(seen, name, rest)
+                return self._notes(request, name, int(number), tail)
+            case [_, "issues", *tail]:
+                return self._issues(request, name, tail)
             case _:
-                raise self._complaint(f"no {seen.method} {seen.path}")
+                raise self._complaint(f"no {request.method} {request.path}")
 
     def _notes(
-        self, seen: Seen, name: str, number: int, remaining_texts: list[str]
+        self, request: ApiRequest, name: str, number: int, steps: list[str]
     ) -> tuple[int, dict[str, str], Any]:
-        match [seen.method, *remaining_texts]:
+        match [request.method, *steps]:
             case ["GET"]:
                 return self._page(
-                    seen, "notes", [_note(one) for one in self.notes if one.number == number]
+                    request, "notes", [_note(note) for note in self.notes if note.number == number]
                 )
             case ["POST"]:
-                return 201, {}, _note(self.note(number, name, self._text(seen, "body")))
+                return 201, {}, _note(self.note(number, name, self._text(request, "body")))
             case ["PUT", key]:
-                one = self._own(key, name)
-                one.body = self._text(seen, "body")
-                return 200, {}, _note(one)
+                note = self._own(key, name)
+                note.body = self._text(request, "body")
+                return 200, {}, _note(note)
             case ["DELETE", key]:
                 self.notes.remove(self._own(key, name))
                 return 204, {}, None
             case _:
-                raise self._complaint(f"no {seen.method} {seen.path}")
+                raise self._complaint(f"no {request.method} {request.path}")
 
     def _issues(
-        self, seen: Seen, name: str, remaining_texts: list[str]
+        self, request: ApiRequest, name: str, steps: list[str]
     ) -> tuple[int, dict[str, str], Any]:
-        match [seen.method, *remaining_texts]:
+        match [request.method, *steps]:
             case ["GET"]:
-                state = seen.query.get("state", "all")
+                state = request.query.get("state", "all")
                 return self._page(
-                    seen,
+                    request,
                     "issues",
-                    [_issue(one) for one in self.issues if state in {one.state, "all"}],
+                    [_issue(issue) for issue in self.issues if state in {issue.state, "all"}],
                 )
             case ["POST"]:
-                self._fields(seen, {"title", "description"})
+                self._fields(request, {"title", "description"})
                 issue = GitLabIssue(
-                    next(self._ids), name, seen.body["title"], self._text(seen, "description")
+                    next(self._ids), name, request.body["title"], self._text(request, "description")
                 )
                 self.issues.append(issue)
                 return 201, {}, _issue(issue)
             case ["PUT", number]:
-                self._fields(seen, {"title", "description", "state_event"})
-                (one,) = [one for one in self.issues if str(one.iid) == number]
-                one.title = seen.body.get("title", one.title)
-                one.description = seen.body.get("description", one.description)
-                if seen.body.get("state_event") == "close":
-                    one.state = "closed"
-                return 200, {}, _issue(one)
+                self._fields(request, {"title", "description", "state_event"})
+                (issue,) = [issue for issue in self.issues if str(issue.iid) == number]
+                issue.title = request.body.get("title", issue.title)
+                issue.description = request.body.get("description", issue.description)
+                if request.body.get("state_event") == "close":
+                    issue.state = "closed"
+                return 200, {}, _issue(issue)
             case ["POST", number, "notes"]:
                 self.issue_notes.append(
-                    GitLabNote(next(self._ids), int(number), name, self._text(seen, "body"))
+                    GitLabNote(next(self._ids), int(number), name, self._text(request, "body"))
                 )
                 return 201, {}, _note(self.issue_notes[-1])
             case _:
-                raise self._complaint(f"no {seen.method} {seen.path}")
+                raise self._complaint(f"no {request.method} {request.path}")
 
     def _merge_request(self, number: str) -> str:
         if int(number) not in self.merge_requests:
@@ -188,39 +188,39 @@ class GitLabApi:
         return self.merge_requests[int(number)]
 
     def _own(self, key: str, name: str) -> GitLabNote:
-        one = next((one for one in self.notes if str(one.id) == key), None)
-        if one is None:
+        note = next((note for note in self.notes if str(note.id) == key), None)
+        if note is None:
             raise Refusal(404, "404 Note Not Found")
-        if one.author != name:
-            raise self._complaint(f"a note of {one.author} was touched")
-        return one
+        if note.author != name:
+            raise self._complaint(f"a note of {note.author} was touched")
+        return note
 
-    def _text(self, seen: Seen, name: str) -> str:
+    def _text(self, request: ApiRequest, name: str) -> str:
         if name == "body":
-            self._fields(seen, {"body"})
-        text = seen.body.get(name)
+            self._fields(request, {"body"})
+        text = request.body.get(name)
         if not isinstance(text, str) or not text:
             raise Refusal(400, f"{name} is missing")
         if len(text) > LONGEST:
             raise Refusal(422, f"{name} is too long (maximum is {LONGEST} characters)")
         return text
 
-    def _fields(self, seen: Seen, texts: set[str]) -> None:
-        if not isinstance(seen.body, dict) or not seen.body.keys() <= texts:
-            raise self._complaint(f"{seen.method} {seen.path} with {seen.body!r}")
+    def _fields(self, request: ApiRequest, texts: set[str]) -> None:
+        if not isinstance(request.body, dict) or not request.body.keys() <= texts:
+            raise self._complaint(f"{request.method} {request.path} with {request.body!r}")
 
-    def _page(self, seen: Seen, kind: str, items: list) -> tuple[int, dict[str, str], Any]:
-        for name, value in seen.query.items():
+    def _page(self, request: ApiRequest, kind: str, items: list) -> tuple[int, dict[str, str], Any]:
+        for name, value in request.query.items():
             if name not in QUERIES[kind] or value not in WORDS.get(name, {value}):
                 raise self._complaint(f"{kind} take no {name}={value}")
-        size, number = int(seen.query.get("per_page", "20")), int(seen.query.get("page", "1"))
+        size, number = int(request.query.get("per_page", "20")), int(request.query.get("page", "1"))
         if size > 100:
             raise self._complaint("a page has at most 100 items")
         headers = {}
         if number * size < len(items):
-            after = urlencode(seen.query | {"page": str(number + 1)})
+            after = urlencode(request.query | {"page": str(number + 1)})
             root = self.url.removesuffix("/api/v4")
-            headers["Link"] = f'<{root}{seen.path}?{after}>; rel="next"'
+            headers["Link"] = f'<{root}{request.path}?{after}>; rel="next"'
         return 200, headers, items[(number - 1) * size : number * size]
 
     def _complaint(self, text: str) -> Refusal:

@@ -40,7 +40,7 @@ class Description:
     def operation(self, method: str, path: str) -> Operation | None:
         """What a request asks for; a path without a variable there beats one with it."""
         paths = [name for pattern, name in self._paths if pattern.match(path)]
-        for name in sorted(paths, key=lambda one: one.count("{")):
+        for name in sorted(paths, key=lambda name: name.count("{")):
             spec = self._document["paths"][name].get(method.lower())
             if spec is not None:
                 return Operation(id=spec["operationId"], method=method, path=name, spec=spec)
@@ -49,19 +49,24 @@ class Description:
     def request_faults(self, operation: Operation, query: dict[str, str], body: Any) -> list[str]:
         """What is wrong with parameters and body; empty = nothing."""
         faults: list[str] = []
-        known = {one["name"]: one for one in map(self._resolved, operation.spec["parameters"])}
+        parameters = {
+            parameter["name"]: parameter
+            for parameter in map(self._resolved, operation.spec["parameters"])
+        }
         for name, value in query.items():
-            one = known.get(name)
-            if one is None or one["in"] != "query":
+            parameter = parameters.get(name)
+            if parameter is None or parameter["in"] != "query":
                 faults.append(f"{operation.id} has no query parameter {name}")
                 continue
-            faults += self._faults(_typed(value, one["schema"]), one["schema"], f"query {name}")
-        wanted = operation.spec.get("requestBody")
-        if wanted is None:
+            faults += self._faults(
+                _typed(value, parameter["schema"]), parameter["schema"], f"query {name}"
+            )
+        body_spec = operation.spec.get("requestBody")
+        if body_spec is None:
             return faults + ([f"{operation.id} takes no body"] if body is not None else [])
-        schema = wanted["content"]["application/json"]["schema"]
+        schema = body_spec["content"]["application/json"]["schema"]
         if body is None:
-            return faults + ([f"{operation.id} needs a body"] if wanted.get("required") else [])
+            return faults + ([f"{operation.id} needs a body"] if body_spec.get("required") else [])
         strict = schema | {"additionalProperties": False} if "properties" in schema else schema
         return faults + self._faults(body, strict, "body")
 
@@ -108,22 +113,26 @@ def _typed(value: str, schema: dict) -> Any:
 def _nullable(node: Any) -> Any:
     """OpenAPI 3.0 says `nullable: true` where JSON Schema says `null` is a type."""
     if isinstance(node, list):
-        return [_nullable(one) for one in node]
+        return [_nullable(child) for child in node]
     if not isinstance(node, dict):
         return node
-    made = {name: _nullable(one) for name, one in node.items()}
-    if made.get("nullable") is True and (
-        "type" in made or "$ref" in made or "anyOf" in made or "allOf" in made or "oneOf" in made
+    schema = {name: _nullable(child) for name, child in node.items()}
+    if schema.get("nullable") is True and (
+        "type" in schema
+        or "$ref" in schema
+        or "anyOf" in schema
+        or "allOf" in schema
+        or "oneOf" in schema
     ):
-        made.pop("nullable")
-        return {"anyOf": [made, {"type": "null"}]}
-    return made
+        schema.pop("nullable")
+        return {"anyOf": [schema, {"type": "null"}]}
+    return schema
 
 
 def _absolute(schema: Any) -> Any:
     """References of an inline schema, told from the whole document."""
     if isinstance(schema, list):
-        return [_absolute(one) for one in schema]
+        return [_absolute(child) for child in schema]
     if not isinstance(schema, dict):
         return schema
     return {

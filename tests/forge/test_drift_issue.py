@@ -15,8 +15,8 @@ def body(facts: str, words: str = "words") -> str:
 
 
 @pytest.fixture(params=["github", "gitlab"])
-def told(request, api, gitlab_api, at_github, at_gitlab):
-    """`told("facts")`, `told(None)` after recovery; and the issues of the host as (state, text)."""
+def drift_issue(request, api, gitlab_api, at_github, at_gitlab):
+    """`drift_issue("facts")`, `drift_issue(None)` after recovery; and the issues of the host as (state, text)."""
     at = at_github if request.param == "github" else at_gitlab
 
     def run(facts, words="words", title="drift"):
@@ -37,32 +37,37 @@ def told(request, api, gitlab_api, at_github, at_gitlab):
     return run
 
 
-def test_it_is_opened_once_and_changed_only_with_the_facts(told):
-    assert told("a") == "opened"
-    assert told("a", "other words") == "unchanged"
-    assert told("a b") == "updated"
-    assert told("a b", title="another") == "updated"
-    assert [text for _, text in told.issues()] == [body("a b")]
+def test_it_is_opened_once_and_changed_only_with_the_facts(drift_issue):
+    assert drift_issue("a") == "opened"
+    assert drift_issue("a", "other words") == "unchanged"
+    assert drift_issue("a b") == "updated"
+    assert drift_issue("a b", title="another") == "updated"
+    assert [text for _, text in drift_issue.issues()] == [body("a b")]
 
 
-def test_it_is_closed_on_recovery_with_a_word_and_a_new_one_opened_later(told, api, gitlab_api):
-    assert told(None) == "nothing"
-    told("a")
-    assert told(None) == "closed"
-    assert told(None) == "nothing"
-    bodies = [one.body for one in (api.comments if told.is_github else gitlab_api.issue_notes)]
+def test_it_is_closed_on_recovery_with_a_word_and_a_new_one_opened_later(
+    drift_issue, api, gitlab_api
+):
+    assert drift_issue(None) == "nothing"
+    drift_issue("a")
+    assert drift_issue(None) == "closed"
+    assert drift_issue(None) == "nothing"
+    bodies = [
+        comment.body
+        for comment in (api.comments if drift_issue.is_github else gitlab_api.issue_notes)
+    ]
     assert bodies == ["all is well"]
-    assert told("a") == "opened"
-    assert len(told.issues()) == 2
+    assert drift_issue("a") == "opened"
+    assert len(drift_issue.issues()) == 2
 
 
 def test_issues_of_others_and_other_labels_are_left_alone(api, at_github):
     api.issue("mallory", "drift", body("a"))
     api.issue(BOT, "drift", with_state(Marker(kind="drift", label="stage"), "a") + "\nx")
-    made = at_github(
+    update = at_github(
         lambda host: update_issue(host, PROD, title="t", body=body("b"), recovered=None)
     )
-    assert made.deed == "opened"
+    assert update.deed == "opened"
     assert (
         at_github(
             lambda host: update_issue(host, PROD, title="t", body=body(""), recovered="ok")
@@ -75,10 +80,10 @@ def test_issues_of_others_and_other_labels_are_left_alone(api, at_github):
 def test_twins_become_one(api, at_github):
     for _ in range(3):
         api.issue(BOT, "t", body("a"))
-    made = at_github(
+    update = at_github(
         lambda host: update_issue(host, PROD, title="t", body=body("b"), recovered=None)
     )
-    assert made.deed == "updated"
+    assert update.deed == "updated"
     assert [issue.state for issue in api.issues] == ["open", "closed", "closed"]
 
 
@@ -95,9 +100,9 @@ def test_it_is_found_among_many(api, at_github):
 
 
 def test_a_lost_answer_does_not_open_two(api, at_github):
-    def fault(seen):
-        if seen.method == "POST" and len(api.sent("POST")) == 1:
-            api.issue(BOT, "t", seen.body["body"])
+    def fault(request):
+        if request.method == "POST" and len(api.sent("POST")) == 1:
+            api.issue(BOT, "t", request.body["body"])
             return Refusal(504, "lost")
         return None
 

@@ -113,7 +113,7 @@ def test_the_newest_successful_run_of_that_head_holds_what_was_reviewed(merged, 
 
 
 @pytest.mark.parametrize(
-    "other",
+    "origin",
     [
         {"repo": "mallory/quotas"},
         {"repo": None},
@@ -123,10 +123,10 @@ def test_the_newest_successful_run_of_that_head_holds_what_was_reviewed(merged, 
     ],
 )
 def test_a_newer_run_of_another_pull_request_with_the_same_head_commit_was_not_reviewed(
-    merged, at_github, other
+    merged, at_github, origin
 ):
     """A fork that opens a pull request with the same commit could otherwise block every apply."""
-    merged.run("plan.yml", SHA, artifacts={"p": zipped(plan_json="other")}, **other)
+    merged.run("plan.yml", SHA, artifacts={"p": zipped(plan_json="other")}, **origin)
     assert at_github(reviewed) == (7, "old")
 
 
@@ -156,9 +156,9 @@ def test_a_merge_that_nobody_reviewed_is_told(merged, at_github, what):
         merged.pulls[7].merged_as = ""
     else:
         merged.fail_once(Refusal(403, "Resource not accessible by integration"), path="actions")
-    with pytest.raises(ForgeError) as told:
+    with pytest.raises(ForgeError) as caught:
         at_github(reviewed)
-    assert told.value.hint
+    assert caught.value.hint
 
 
 @pytest.mark.parametrize(

@@ -21,12 +21,12 @@ HOSTILE = "x\n::set-output name=digest::evil\n::error::gone\n##[add-mask]x%0A\u2
 
 def read_outputs(text: str) -> dict[str, str]:
     """As the runner reads its file."""
-    found, lines = {}, text.split("\n")
+    outputs, lines = {}, text.split("\n")
     while lines and lines[0]:
         name, delimiter = lines.pop(0).split("<<")
         end = lines.index(delimiter)
-        found[name], lines = "\n".join(lines[:end]), lines[end + 1 :]
-    return found
+        outputs[name], lines = "\n".join(lines[:end]), lines[end + 1 :]
+    return outputs
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"])))

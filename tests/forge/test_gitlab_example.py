@@ -35,20 +35,20 @@ def run(tmp_path, gitlab_api, broker):
     def job(
         name: str, *, revision: str = "main", **variables: str
     ) -> tuple[subprocess.CompletedProcess, Path]:
-        here = tmp_path / f"job-{len(list(tmp_path.iterdir()))}"
-        git(tmp_path, "clone", "-q", str(origin), str(here))
-        git(here, "checkout", "-q", revision)
-        given = {
+        clone = tmp_path / f"job-{len(list(tmp_path.iterdir()))}"
+        git(tmp_path, "clone", "-q", str(origin), str(clone))
+        git(clone, "checkout", "-q", revision)
+        environment = {
             "CI": "true",
             "CI_DEFAULT_BRANCH": "main",
             "CI_API_V4_URL": gitlab_api.url,
             "CI_PROJECT_ID": gitlab_api.project,
             "CI_JOB_URL": "https://gitlab.example/team/quotas/-/jobs/1",
-            "CI_COMMIT_SHA": git(here, "rev-parse", "HEAD"),
+            "CI_COMMIT_SHA": git(clone, "rev-parse", "HEAD"),
             "GITLAB_TOKEN": "glpat-bot",
             "QUOTA_BOOTSTRAP": broker.bootstrap,
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-            "HOME": str(here),
+            "HOME": str(clone),
         }
         before = EXAMPLE[".kquota"]["before_script"]  # its beginning installs: test_isolation.py
         script = "\n".join(
@@ -56,13 +56,13 @@ def run(tmp_path, gitlab_api, broker):
         )
         done = subprocess.run(
             ["bash", "-eo", "pipefail", "-c", script],
-            cwd=here,
-            env=given | variables,
+            cwd=clone,
+            env=environment | variables,
             capture_output=True,
             text=True,
             check=False,
         )
-        return done, here
+        return done, clone
 
     job.origin = origin
     return job
@@ -79,17 +79,17 @@ def git(folder: Path, *words: str) -> str:
 
 def commit(run, folder: Path, branch: str, **files: str) -> str:
     """Files on a branch of the origin."""
-    here = folder / f"work-{branch}"
-    git(folder, "clone", "-q", str(run.origin), str(here))
-    git(here, "checkout", "-q", "-B", branch)
+    clone = folder / f"work-{branch}"
+    git(folder, "clone", "-q", str(run.origin), str(clone))
+    git(clone, "checkout", "-q", "-B", branch)
     for name, text in files.items():
-        path = here / name.replace("__", "/").replace("_yaml", ".yaml")
+        path = clone / name.replace("__", "/").replace("_yaml", ".yaml")
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
-    git(here, "add", "-A")
-    git(here, "commit", "-q", "-m", "change")
-    git(here, "push", "-q", "origin", branch)
-    return git(here, "rev-parse", "HEAD")
+    git(clone, "add", "-A")
+    git(clone, "commit", "-q", "-m", "change")
+    git(clone, "push", "-q", "origin", branch)
+    return git(clone, "rev-parse", "HEAD")
 
 
 def test_a_merge_request_is_planned_approved_by_digest_applied_and_watched(
@@ -99,17 +99,17 @@ def test_a_merge_request_is_planned_approved_by_digest_applied_and_watched(
     head = commit(run, tmp_path, "change", quotas__b_yaml=quota("b"))
     gitlab_api.merge_requests[7] = head
     request = {"CI_MERGE_REQUEST_IID": "7"}
-    done, here = run("plan", revision="change", **request)
+    done, clone = run("plan", revision="change", **request)
     assert done.returncode == 0, done.stderr
     (note,) = gitlab_api.notes
-    assert json.loads((here / "kquota-results" / "counts.json").read_text()) == {
+    assert json.loads((clone / "kquota-results" / "counts.json").read_text()) == {
         "create": 2,
         "update": 0,
         "delete": 0,
     }
     assert {
         load["location"]["path"]
-        for load in json.loads((here / "kquota-results" / "remarks.json").read_text())
+        for load in json.loads((clone / "kquota-results" / "remarks.json").read_text())
     } == {
         "quotas/a.yaml",
         "quotas/b.yaml",
@@ -119,7 +119,7 @@ def test_a_merge_request_is_planned_approved_by_digest_applied_and_watched(
         in note.body
     )
     assert "kquota-results/plan.html" in EXAMPLE["plan"]["artifacts"]["paths"]
-    assert (here / "kquota-results" / "plan.html").read_text().startswith("<!DOCTYPE html>")
+    assert (clone / "kquota-results" / "plan.html").read_text().startswith("<!DOCTYPE html>")
     (digest,) = re.findall(r"sha256:([0-9a-f]{64})", note.body)
 
     done, _ = run("apply", revision="change")
@@ -128,9 +128,9 @@ def test_a_merge_request_is_planned_approved_by_digest_applied_and_watched(
     done, _ = run("apply", revision="change", KQUOTA_DIGEST="sha256:" + "0" * 64)
     assert done.returncode == 4
     assert broker.users() == {}
-    done, here = run("apply", revision="change", KQUOTA_DIGEST=f"sha256:{digest}")
+    done, clone = run("apply", revision="change", KQUOTA_DIGEST=f"sha256:{digest}")
     assert done.returncode == 0, done.stderr
-    assert json.loads((here / "kquota-results" / "outcome.json").read_text())["complete"] is True
+    assert json.loads((clone / "kquota-results" / "outcome.json").read_text())["complete"] is True
     assert set(broker.users()) == {"a", "b"}
 
     broker.set("a", 777.0)
@@ -148,11 +148,11 @@ def test_a_note_that_cannot_be_written_never_fails_the_job(run, tmp_path, gitlab
     request = {"CI_MERGE_REQUEST_IID": "7"}
     if why == "no rights":
         request["GITLAB_TOKEN"] = "glpat-reader"  # noqa: S105 - a token of the fake
-    done, here = run("plan", **request)
+    done, clone = run("plan", **request)
     assert done.returncode == 0, done.stderr
     assert "posting failed" in done.stderr
     assert gitlab_api.notes == []
-    assert (here / "kquota-results" / "counts.json").exists()
+    assert (clone / "kquota-results" / "counts.json").exists()
 
 
 def test_a_refusal_fails_the_job_after_it_was_told(run, tmp_path, gitlab_api):

@@ -52,7 +52,7 @@ class Checkout:
         self, script: str, *, path: str = os.environ["PATH"], folder: str = ".", **variables: str
     ) -> "subprocess.CompletedProcess[str]":
         """A script of the actions, run as the runner does."""
-        given = {
+        environment = {
             "HOME": str(self.temp),
             "RUNNER_TEMP": str(self.temp),
             "GITHUB_OUTPUT": str(self.temp / "output"),
@@ -80,11 +80,16 @@ class Checkout:
                 "",
             ),
         }
-        given |= {"PROJECT": "kquota.yaml", "MAX_AGE": "24h", "READ_ONLY": "false", **variables}
+        environment |= {
+            "PROJECT": "kquota.yaml",
+            "MAX_AGE": "24h",
+            "READ_ONLY": "false",
+            **variables,
+        }
         return subprocess.run(
             ["bash", "--noprofile", "--norc", "-eo", "pipefail", str(ACTIONS / script)],
             cwd=self.folder / folder,
-            env=given,
+            env=environment,
             capture_output=True,
             text=True,
             check=False,
@@ -244,8 +249,8 @@ def test_a_secret_is_in_the_environment_of_the_one_step_that_runs_kquota(path: P
         for step in job["steps"]:
             if "secrets." in str(step):
                 assert "secrets." not in str({name: step[name] for name in step if name != "env"})
-                ours = re.search(r"/actions/(plan|apply|drift)@", step.get("uses", ""))
-                assert ours or step["run"].startswith("kquota "), step
+                action = re.search(r"/actions/(plan|apply|drift)@", step.get("uses", ""))
+                assert action or step["run"].startswith("kquota "), step
             if "actions/checkout@" in step.get("uses", ""):
                 assert step["with"]["persist-credentials"] is False
 
@@ -278,43 +283,46 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Checko
     (top / "temp").mkdir()
     folder = repository(top / "checkout")
     plant(folder, top / "executed")
-    here = Checkout(folder=folder, temp=top / "temp", witness=top / "executed")
-    answer = here.step("install.sh")
+    checkout = Checkout(folder=folder, temp=top / "temp", witness=top / "executed")
+    answer = checkout.step("install.sh")
     assert answer.returncode == 0, answer.stdout + answer.stderr
-    yield here, f"{(here.temp / 'path').read_text().strip()}:{os.environ['PATH']}"
+    yield checkout, f"{(checkout.temp / 'path').read_text().strip()}:{os.environ['PATH']}"
     shutil.rmtree(top)
 
 
 @pytest.mark.integration
 def test_an_installation_executes_no_file_of_the_checkout(installed: tuple[Checkout, str]) -> None:
-    here, path = installed
-    assert here.executed == ""
+    checkout, path = installed
+    assert checkout.executed == ""
     programs = Path(path.partition(":")[0])
-    assert sorted(one.name for one in programs.iterdir()) == ["kafka-client-quotas", "kquota"]
+    assert sorted(program.name for program in programs.iterdir()) == [
+        "kafka-client-quotas",
+        "kquota",
+    ]
     assert not list(programs.parent.glob("environment/bin/pip*"))
-    assert all(stat.S_IMODE(one.stat().st_mode) == 0o755 for one in programs.iterdir())
+    assert all(stat.S_IMODE(program.stat().st_mode) == 0o755 for program in programs.iterdir())
 
 
 @pytest.mark.integration
 def test_plan_apply_and_drift_execute_no_file_of_the_checkout(
     installed: tuple[Checkout, str], sandbox: object
 ) -> None:
-    here, path = installed
-    (here.folder / "kquota.yaml").write_text(PROJECT)
-    (here.folder / "quotas").mkdir(exist_ok=True)
-    (here.folder / "quotas" / "a.yaml").write_text(quota("a"))
-    git(here.folder, "add", "-A")
-    git(here.folder, "commit", "--quiet", "-m", "evil")
-    base = git(here.folder, "rev-parse", "HEAD")
+    checkout, path = installed
+    (checkout.folder / "kquota.yaml").write_text(PROJECT)
+    (checkout.folder / "quotas").mkdir(exist_ok=True)
+    (checkout.folder / "quotas" / "a.yaml").write_text(quota("a"))
+    git(checkout.folder, "add", "-A")
+    git(checkout.folder, "commit", "--quiet", "-m", "evil")
+    base = git(checkout.folder, "rev-parse", "HEAD")
     variables = {"QUOTA_BOOTSTRAP": sandbox.bootstrap, "EVIDENCE": "none", "RECORDS_TOKEN": "t"}
     for script in ("plan/plan.sh", "apply/apply.sh", "drift/drift.sh"):
-        answer = here.step(
+        answer = checkout.step(
             script, path=path, **variables, CONFIG_FROM=base if "plan" in script else ""
         )
         assert answer.returncode == 0, answer.stderr
-    codes = re.findall(r"exit-code<<\S+\n(\d+)", (here.temp / "output").read_text())
+    codes = re.findall(r"exit-code<<\S+\n(\d+)", (checkout.temp / "output").read_text())
     assert codes == ["2", "0", "0"]
-    assert here.executed == ""
+    assert checkout.executed == ""
 
 
 @pytest.mark.integration

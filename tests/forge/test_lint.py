@@ -35,10 +35,10 @@ def jobs(path: Path) -> dict:
 
 def installed(name: str, package: str) -> Path:
     """A program that a package of the test group brings."""
-    found = Path(sys.executable).with_name(name)
-    if not found.exists():
+    program = Path(sys.executable).with_name(name)
+    if not program.exists():
         raise ServersUnavailable(f"`{name}` was not found: pip install {package}.")
-    return found
+    return program
 
 
 @pytest.mark.integration
@@ -108,16 +108,16 @@ def test_an_action_consists_of_run_steps_whose_inputs_come_by_environment(path):
         assert "${{" not in str(step.get("working-directory", "")).replace(
             "${{ inputs.working-directory }}", ""
         )
-    for one in [*action["inputs"].values(), *action.get("outputs", {}).values()]:
-        assert one["description"]
+    for field in [*action["inputs"].values(), *action.get("outputs", {}).values()]:
+        assert field["description"]
 
 
 @pytest.mark.parametrize("path", ACTIONS, ids=named)
 def test_an_output_of_an_action_is_set_by_one_of_its_steps(path):
     action = loaded(path)
     ids = {step["id"] for step in action["runs"]["steps"] if "id" in step}
-    for one in action.get("outputs", {}).values():
-        (step,) = re.findall(r"steps\.([a-z]+)\.outputs\.[a-z-]+", one["value"])
+    for output in action.get("outputs", {}).values():
+        (step,) = re.findall(r"steps\.([a-z]+)\.outputs\.[a-z-]+", output["value"])
         assert step in ids
 
 
@@ -144,8 +144,8 @@ def test_an_example_has_least_rights_one_group_and_the_pins_that_were_run(path):
             if action.startswith(f"{OURS}/"):
                 assert pin == OUR_PIN
                 name = action.rpartition("/")[2]
-                known = loaded(ROOT / ".github" / "actions" / name / "action.yml")["inputs"]
-                assert set(step.get("with", ())) <= set(known)
+                inputs = loaded(ROOT / ".github" / "actions" / name / "action.yml")["inputs"]
+                assert set(step.get("with", ())) <= set(inputs)
             elif action:
                 assert PINS[action] == pin
 
@@ -213,8 +213,8 @@ def test_documents_name_no_short_revision_as_a_trusted_one():
     ]
     assert branch.search("--config-from origin/main")
     assert [
-        f"{named(path)}: {found[0]}"
+        f"{named(path)}: {match[0]}"
         for path in texts
         if path.is_file()
-        for found in branch.finditer(path.read_text(encoding="utf-8"))
+        for match in branch.finditer(path.read_text(encoding="utf-8"))
     ] == []

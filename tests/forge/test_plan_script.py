@@ -66,9 +66,9 @@ def words(tmp_path):
     ],
 )
 def test_evidence_is_left_out_unless_it_is_asked_for(words, inputs, expected):
-    said = words(**inputs)
-    assert said[:3] == ["plan", "--project", "kquota.yaml"]
-    assert said[8:] == expected
+    arguments = words(**inputs)
+    assert arguments[:3] == ["plan", "--project", "kquota.yaml"]
+    assert arguments[8:] == expected
 
 
 def test_without_a_project_file_at_the_base_nothing_that_the_head_names_is_contacted(tmp_path):

@@ -17,7 +17,7 @@ from reconciler.forge.token import forge_token
 PLANTED = "ghp_planted-secret"
 
 
-def asked(handler, work, clock, *, bounds=None, path="/{tail:.*}"):
+def result_of(handler, work, clock, *, bounds=None, path="/{tail:.*}"):
     """What `work(rest, url)` gives, with a client of a server that answers everything with `handler`."""
 
     async def inside():
@@ -35,17 +35,17 @@ def asked(handler, work, clock, *, bounds=None, path="/{tail:.*}"):
                 clock=clock,
                 token=forge_token(PLANTED),
                 bounds=bounds or RestLimits(),
-            ) as remaining_client:
-                return await work(remaining_client, url)
+            ) as client:
+                return await work(client, url)
         finally:
             await runner.cleanup()
 
     return asyncio.run(inside())
 
 
-def answers(*given):
+def answers(*responses):
     """A handler that gives one answer after the other, the last for ever; and the requests that came."""
-    waiting, came = list(given), []
+    waiting, came = list(responses), []
 
     async def handler(request):
         came.append((request.method, request.path_qs, await request.text()))
@@ -60,22 +60,24 @@ OK = (200, {}, '{"ok": true}')
 
 def test_a_fault_of_the_host_is_tried_again_and_then_told(clock):
     handler, came = answers((502, {}, "<html>"), (500, {}, "{}"), OK)
-    assert asked(handler, lambda rest, _: rest.get("x"), clock) == {"ok": True}
+    assert result_of(handler, lambda client, _: client.get("x"), clock) == {"ok": True}
     assert clock.slept == [1.0, 2.0]
     handler, came = answers((503, {}, '{"message": "down"}'))
     with pytest.raises(ForgeError, match="GET /x answered 503: down"):
-        asked(handler, lambda rest, _: rest.get("x"), clock)
+        result_of(handler, lambda client, _: client.get("x"), clock)
     assert len(came) == 4
 
 
 def test_a_write_that_may_have_landed_is_not_sent_twice(clock):
     handler, came = answers((502, {}, ""))
-    with pytest.raises(ForgeError) as told:
-        asked(handler, lambda rest, _: rest.send("POST", "x", {"a": 1}), clock)
-    assert told.value.unsure
+    with pytest.raises(ForgeError) as caught:
+        result_of(handler, lambda client, _: client.send("POST", "x", {"a": 1}), clock)
+    assert caught.value.unsure
     assert len(came) == 1
     handler, came = answers((502, {}, ""), OK)
-    assert asked(handler, lambda rest, _: rest.send("PATCH", "x", {"a": 1}), clock) == {"ok": True}
+    assert result_of(handler, lambda client, _: client.send("PATCH", "x", {"a": 1}), clock) == {
+        "ok": True
+    }
 
 
 @pytest.mark.parametrize(
@@ -91,20 +93,20 @@ def test_a_write_that_may_have_landed_is_not_sent_twice(clock):
 )
 def test_a_rate_limit_is_waited_for_as_long_as_the_host_says(clock, status, headers, body, seconds):
     handler, came = answers((status, headers, body), OK)
-    assert asked(handler, lambda rest, _: rest.send("POST", "x", {}), clock) == {"ok": True}
+    assert result_of(handler, lambda client, _: client.send("POST", "x", {}), clock) == {"ok": True}
     assert clock.slept == [pytest.approx(seconds)]
     assert len(came) == 2
 
 
 def test_a_rate_limit_that_takes_too_long_is_told(clock):
     handler, _ = answers((429, {"Retry-After": "3600"}, "{}"))
-    with pytest.raises(ForgeError, match="answered 429") as told:
-        asked(handler, lambda rest, _: rest.get("x"), clock)
-    assert "3600 s" in told.value.hint
+    with pytest.raises(ForgeError, match="answered 429") as caught:
+        result_of(handler, lambda client, _: client.get("x"), clock)
+    assert "3600 s" in caught.value.hint
     assert clock.slept == []
     handler, came = answers((429, {"Retry-After": "100"}, "{}"))
     with pytest.raises(ForgeError):
-        asked(handler, lambda rest, _: rest.get("x"), clock)
+        result_of(handler, lambda client, _: client.get("x"), clock)
     assert len(came) == 2
 
 
@@ -122,28 +124,30 @@ def test_a_refusal_is_told_once_with_what_to_do(clock, status, says):
     handler, came = answers(
         (status, {}, json.dumps({"message": "no", "errors": [{"message": "too long"}]}))
     )
-    with pytest.raises(ForgeError, match=f"answered {status}: no; too long") as told:
-        asked(handler, lambda rest, _: rest.get("x"), clock)
-    assert says in told.value.hint
-    assert told.value.status == status
+    with pytest.raises(ForgeError, match=f"answered {status}: no; too long") as caught:
+        result_of(handler, lambda client, _: client.get("x"), clock)
+    assert says in caught.value.hint
+    assert caught.value.status == status
     assert len(came) == 1
 
 
 def test_a_redirect_is_not_followed_with_the_token(clock):
     handler, came = answers((301, {"Location": "https://elsewhere.example/"}, "{}"))
-    with pytest.raises(ForgeError) as told:
-        asked(handler, lambda rest, _: rest.get("x"), clock)
-    assert "renamed" in told.value.hint
+    with pytest.raises(ForgeError) as caught:
+        result_of(handler, lambda client, _: client.get("x"), clock)
+    assert "renamed" in caught.value.hint
     assert len(came) == 1
 
 
 def test_an_answer_may_be_only_so_large_and_must_be_json(clock):
     handler, _ = answers((200, {}, "[" + "1," * 5000 + "1]"))
     with pytest.raises(ForgeError, match="larger than 1,000 bytes"):
-        asked(handler, lambda rest, _: rest.get("x"), clock, bounds=RestLimits(answer_bytes=1000))
+        result_of(
+            handler, lambda client, _: client.get("x"), clock, bounds=RestLimits(answer_bytes=1000)
+        )
     handler, _ = answers((200, {}, "<html>login</html>"))
     with pytest.raises(ForgeError, match="not JSON"):
-        asked(handler, lambda rest, _: rest.get("x"), clock)
+        result_of(handler, lambda client, _: client.get("x"), clock)
 
 
 def test_a_host_that_does_not_answer_is_given_up(clock):
@@ -151,27 +155,29 @@ def test_a_host_that_does_not_answer_is_given_up(clock):
         await asyncio.Event().wait()
 
     with pytest.raises(ForgeError, match="no answer within"):
-        asked(silent, lambda rest, _: rest.get("x"), clock, bounds=RestLimits(total_seconds=0.05))
+        result_of(
+            silent, lambda client, _: client.get("x"), clock, bounds=RestLimits(total_seconds=0.05)
+        )
     assert clock.slept == [1.0, 2.0, 4.0]
 
 
 def test_nobody_there_is_told_with_the_host(clock):
-    async def work(rest, url):
+    async def work(client, url):
         async with RestClient(
             "http://127.0.0.1:9", headers={}, clock=clock, token=forge_token(PLANTED)
         ) as nobody:
             await nobody.send("POST", "x", {})
 
     handler, _ = answers(OK)
-    with pytest.raises(ForgeError, match=r"127\.0\.0\.1:9 failed") as told:
-        asked(handler, work, clock)
-    assert not told.value.unsure
+    with pytest.raises(ForgeError, match=r"127\.0\.0\.1:9 failed") as caught:
+        result_of(handler, work, clock)
+    assert not caught.value.unsure
     assert len(clock.slept) == 3
 
 
-def collected(rest, path="list", **more):
+def collected(client, path="list", **more):
     async def work():
-        return [item async for item in rest.items(path, **more)]
+        return [item async for item in client.items(path, **more)]
 
     return work()
 
@@ -186,22 +192,22 @@ def test_pages_are_followed_by_link_and_end(clock):
         )
         return aiohttp.web.json_response([{"page": page}], headers={"Link": links})
 
-    found = asked(handler, lambda rest, _: collected(rest, query={"a": "b"}), clock)
-    assert found == [{"page": 1}, {"page": 2}, {"page": 3}]
+    items = result_of(handler, lambda client, _: collected(client, query={"a": "b"}), clock)
+    assert items == [{"page": 1}, {"page": 2}, {"page": 3}]
 
 
 @pytest.mark.parametrize("target", ["https://evil.example/x", "http://127.0.0.1:1/x", "//evil/x"])
 def test_a_next_page_on_another_host_is_not_asked_for(clock, target):
     handler, came = answers((200, {"Link": f'<{target}>; rel="next"'}, "[]"))
     with pytest.raises(ForgeError, match="another host"):
-        asked(handler, lambda rest, _: collected(rest), clock)
+        result_of(handler, lambda client, _: collected(client), clock)
     assert len(came) == 1
 
 
 def test_pages_without_end_are_given_up(clock):
     handler, came = answers((200, {"Link": '</list?page=2>; rel="next"'}, "[]"))
     with pytest.raises(ForgeError, match="more than"):
-        asked(handler, lambda rest, _: collected(rest), clock, bounds=RestLimits(pages=5))
+        result_of(handler, lambda client, _: collected(client), clock, bounds=RestLimits(pages=5))
     assert len(came) == 5
 
 
@@ -209,8 +215,10 @@ def test_pages_without_end_are_given_up(clock):
 def test_a_list_that_is_none_is_refused(clock, body):
     handler, _ = answers((200, {}, body))
     with pytest.raises(ForgeError, match="list"):
-        asked(
-            handler, lambda rest, _: collected(rest, field="runs" if "runs" in body else ""), clock
+        result_of(
+            handler,
+            lambda client, _: collected(client, field="runs" if "runs" in body else ""),
+            clock,
         )
 
 
@@ -225,17 +233,20 @@ def test_a_download_follows_to_the_signed_address_without_the_token(clock):
             )
         return aiohttp.web.Response(body=b"content")
 
-    assert asked(handler, lambda rest, _: rest.download("zip", max_bytes=100), clock) == b"content"
+    assert (
+        result_of(handler, lambda client, _: client.download("zip", max_bytes=100), clock)
+        == b"content"
+    )
     assert "Authorization" in headers[0]
     assert "Authorization" not in headers[1]
     with pytest.raises(ForgeError, match="larger than"):
-        asked(handler, lambda rest, _: rest.download("zip", max_bytes=3), clock)
+        result_of(handler, lambda client, _: client.download("zip", max_bytes=3), clock)
 
 
 def test_a_download_over_an_open_line_is_refused(clock):
     handler, _ = answers((302, {"Location": "http://store.example/x"}, ""))
     with pytest.raises(ForgeError, match="not https"):
-        asked(handler, lambda rest, _: rest.download("zip", max_bytes=3), clock)
+        result_of(handler, lambda client, _: client.download("zip", max_bytes=3), clock)
 
 
 @pytest.mark.parametrize(
@@ -269,13 +280,13 @@ def test_the_token_is_in_no_word_of_ours(clock):
     with pytest.raises(TypeError):
         pickle.dumps(token)
     for text in ("", "  ", "a b", "a\nb", "ä"):
-        with pytest.raises(UsageError) as told:
+        with pytest.raises(UsageError) as caught:
             forge_token(text)
-        assert not text.strip() or text not in str(told.value)
+        assert not text.strip() or text not in str(caught.value)
     handler, _ = answers((422, {}, json.dumps({"message": f"what is {PLANTED}?"})))
-    with pytest.raises(ForgeError) as told:
-        asked(handler, lambda rest, _: rest.get("x"), clock)
-    assert PLANTED not in "".join(traceback.format_exception(told.value))
+    with pytest.raises(ForgeError) as caught:
+        result_of(handler, lambda client, _: client.get("x"), clock)
+    assert PLANTED not in "".join(traceback.format_exception(caught.value))
 
 
 def test_words_of_a_host_are_one_line_and_short():
@@ -299,15 +310,15 @@ def test_a_netrc_entry_for_the_host_goes_nowhere(clock, tmp_path, monkeypatch):
         headers.append(request.headers["Authorization"])
         return aiohttp.web.json_response({})
 
-    asked(handler, lambda rest, _: rest.get("x"), clock)
+    result_of(handler, lambda client, _: client.get("x"), clock)
     assert headers == [f"Bearer {PLANTED}"]
 
 
 def test_a_limit_without_a_wait_is_not_asked_again_at_once(clock):
     handler, _ = answers(*[(429, {"Retry-After": "0"}, "{}")] * 5, OK)
-    assert asked(handler, lambda rest, _: rest.get("x"), clock) == {"ok": True}
+    assert result_of(handler, lambda client, _: client.get("x"), clock) == {"ok": True}
     assert clock.slept == [1.0] * 5
     handler, came = answers((429, {"Retry-After": "0"}, "{}"))
     with pytest.raises(ForgeError, match="answered 429"):
-        asked(handler, lambda rest, _: rest.get("x"), clock)
+        result_of(handler, lambda client, _: client.get("x"), clock)
     assert len(came) == 181

@@ -97,10 +97,10 @@ def test_twins_of_two_runs_at_once_become_one(api, posted):
 
 @pytest.mark.parametrize("landed", [True, False])
 def test_a_lost_answer_does_not_make_two_comments(api, posted, landed):
-    def fault(seen):
-        if seen.method == "POST" and len(api.sent("POST")) == 1:
+    def fault(request):
+        if request.method == "POST" and len(api.sent("POST")) == 1:
             if landed:
-                api.comment(7, BOT, seen.body["body"])
+                api.comment(7, BOT, request.body["body"])
             return Refusal(502, "lost")
         return None
 
@@ -133,10 +133,10 @@ def test_an_app_of_ones_own_is_named(api, posted):
 @pytest.mark.parametrize(("who", "status"), [("ghs_reader", 403), ("ghs_unknown", 401)])
 def test_a_token_without_rights_is_refused_and_nothing_is_there(api, posted, who, status):
     api.accounts["ghs_reader"] = Account(BOT, rights=frozenset({"contents: read"}), is_app=True)
-    with pytest.raises(ForgeError) as told:
+    with pytest.raises(ForgeError) as caught:
         posted("one", who=who)
-    assert told.value.status == status
-    assert who not in f"{told.value} {told.value.hint}"
+    assert caught.value.status == status
+    assert who not in f"{caught.value} {caught.value.hint}"
     assert api.bodies(7) == []
 
 
@@ -202,10 +202,10 @@ def test_gitlab_notes_behave_the_same(gitlab_api, at_gitlab):
     assert run("two").deed == "updated"
     assert run("two").deed == "unchanged"
     assert run("three", method="recreate").deed == "created"
-    mine = [
+    bodies = [
         note.body for note in gitlab_api.notes if note.author == "project_1_bot" and not note.system
     ]
-    assert mine == [text("three")]
+    assert bodies == [text("three")]
     assert [note.body for note in gitlab_api.notes if note.author == "mallory"] == [text("mine")]
     with pytest.raises(ForgeError, match="403"):
         run("four", who="glpat-reader")

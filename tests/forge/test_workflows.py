@@ -108,7 +108,7 @@ def proposed(bench: Workbench, number: int, branch: str, **files: str) -> None:
     bench.propose(number, branch)
 
 
-def seen(body: str) -> str:
+def visible_text(body: str) -> str:
     """What people read."""
     return html.unescape(re.sub(r"</?code>", "", body))
 
@@ -228,11 +228,11 @@ def test_a_broker_that_changed_in_between_makes_it_stale_with_the_difference(
     assert not applied.ok
     assert applied.outputs["exit-code"] == "4"
     assert broker.users() == {"a": 12345678.0}
-    text = seen(api.bodies(7)[1])
+    text = visible_text(api.bodies(7)[1])
     assert "no longer fits" in text
     assert "user=a producer_byte_rate" in text
     assert "12345678" in text
-    assert "12345678" in seen(applied.summary)
+    assert "12345678" in visible_text(applied.summary)
 
 
 def test_two_pull_requests_on_disjoint_pairs_both_apply_after_the_first_merges(
@@ -288,7 +288,7 @@ def test_the_documented_rights_are_enough_and_no_secret_shows(tmp_path, api, kaf
     bench.write(kquota_yaml=AUTHENTICATED, quotas__a_yaml=quota("forge-a"))
     bench.commit("begin")
     looked = bench.dispatch("quotas-plan-main.yml")
-    assert "not by the broker" in seen(
+    assert "not by the broker" in visible_text(
         looked.summary
     )  # the planner may not alter, so it may not ask
     assert bench.dispatch("quotas-apply.yml", digest=looked.outputs["digest"]).ok
@@ -300,7 +300,7 @@ def test_the_documented_rights_are_enough_and_no_secret_shows(tmp_path, api, kaf
     assert set(Broker(f"127.0.0.1:{cluster.port()}").users()) == {"forge-a", "forge-b"}
     drift = bench.dispatch("quotas-drift.yml")
     assert drift.outputs["has-drift"] == "false"
-    everything = "".join(str(one) for one in (looked, planned, applied, drift, api.comments))
+    everything = "".join(str(text) for text in (looked, planned, applied, drift, api.comments))
     assert "planner-secret" not in everything
     assert "applier-secret" not in everything
 
@@ -385,7 +385,7 @@ def test_recorded_use_is_told_and_what_breaks_the_policy_of_the_base_fails(bench
     assert planned.outputs["exit-code"] == "3", planned.log
     assert not planned.ok
     assert planned.outputs["refused-by-use"] == "1"
-    body = seen(api.bodies(7)[0])
+    body = visible_text(api.bodies(7)[0])
     assert "Effect by recorded use: 1 client of 1 will be worse off" in body.replace("*", "")
     assert "newly throttled per day" in body
     assert "throttled on 3 of 3" in body
@@ -402,7 +402,7 @@ def test_a_head_that_redirects_or_loosens_is_shown_and_not_used(bench, api, simu
     planned = bench.plan(7)
     assert not planned.ok
     assert planned.outputs["exit-code"] == "3"
-    body = seen(api.bodies(7)[0])
+    body = visible_text(api.bodies(7)[0])
     assert "evil.example:9092" in body
     assert "maxChangeFactor" in body
     assert "this change is ignored" in body
@@ -421,7 +421,7 @@ def test_a_broken_head_takes_the_place_of_the_older_plan(bench, api):
     assert not planned.ok
     (body,) = api.bodies(7)
     assert "Planning failed" in body
-    assert "quotas/b.yaml" in seen(body)
+    assert "quotas/b.yaml" in visible_text(body)
     assert not bench.push(bench.squash(7)).ok  # the failed run is no review
 
 
@@ -471,7 +471,7 @@ def test_a_project_in_a_folder_is_planned_there_and_remarks_have_whole_paths(
     planned = bench.plan(7, edit=lambda text: text.replace("label: prod", inputs))
     assert not planned.ok  # as asked: there are changes
     assert planned.outputs["exit-code"] == "2"
-    assert "2 to create" in seen(api.bodies(7)[0])
+    assert "2 to create" in visible_text(api.bodies(7)[0])
     assert "file=infra/quotas/b.yaml,line=" in planned.log
 
 
@@ -543,10 +543,10 @@ def test_a_fork_is_planned_without_a_cluster_and_commented_by_the_other_half(ben
     planned = bench.plan(9)
     assert planned.ok, planned.log
     assert api.comments == []
-    told = bench.comment_on_fork(api.pulls[9], planned.artifacts["kquota-plan-prod"])
-    assert told.ok, told.log
+    ran = bench.comment_on_fork(api.pulls[9], planned.artifacts["kquota-plan-prod"])
+    assert ran.ok, ran.log
     (body,) = api.bodies(9)
-    assert "made by a run of the fork mallory/quotas" in seen(body)
+    assert "made by a run of the fork mallory/quotas" in visible_text(body)
     assert "user=b" in body
 
 
@@ -568,9 +568,9 @@ def test_an_artifact_of_a_fork_has_no_say_in_where_it_is_posted(bench, api, tmp_
     else:
         pull.sha, old = "c" * 40, pull.sha
         pull = type(pull)(9, pull.head_repo, pull.head_branch, old)
-    told = bench.comment_on_fork(pull, artifact)
+    ran = bench.comment_on_fork(pull, artifact)
     assert api.comments == []
-    assert told.ok == (how == "moved on")
+    assert ran.ok == (how == "moved on")
 
 
 # ---- drift -------------------------------------------------------------------------------------
@@ -580,14 +580,14 @@ def test_drift_opens_one_issue_that_recovery_closes(bench, api, simulated):
     assert bench.dispatch("quotas-drift.yml").outputs["has-drift"] == "false"
     assert api.issues == []
     simulated.set("a", 777.0)
-    found = bench.dispatch("quotas-drift.yml")
-    assert found.ok, found.log
-    assert found.outputs["drift"] == "1"
+    ran = bench.dispatch("quotas-drift.yml")
+    assert ran.ok, ran.log
+    assert ran.outputs["drift"] == "1"
     assert bench.dispatch("quotas-drift.yml").ok
     (issue,) = api.issues
     assert "user=a" in issue.body
-    assert "777" in seen(issue.body)
-    assert found.outputs["issue"] == str(issue.number)
+    assert "777" in visible_text(issue.body)
+    assert ran.outputs["issue"] == str(issue.number)
     simulated.set("a", 10485760.0)
     assert bench.dispatch("quotas-drift.yml").ok
     assert issue.state == "closed"

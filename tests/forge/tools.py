@@ -89,9 +89,9 @@ def _download(folder: Path) -> None:
     packed = next(folder.glob("*.tgz"), None)
     if process.returncode != 0 or packed is None:
         raise ServersUnavailable(f"npm could not fetch {package}: {process.stderr.strip()[-300:]}")
-    found = hashlib.sha256(packed.read_bytes()).hexdigest()
-    if found != OPENAPI_SHA256:
-        raise ServersUnavailable(f"{package} has the hash {found}, not the pinned one")
+    digest = hashlib.sha256(packed.read_bytes()).hexdigest()
+    if digest != OPENAPI_SHA256:
+        raise ServersUnavailable(f"{package} has the hash {digest}, not the pinned one")
     with tarfile.open(packed) as archive:
         member = archive.extractfile(DESCRIPTION)
         assert member is not None

@@ -18,9 +18,9 @@ def contexts(
     yield context
     if isinstance(command, click.Group):
         for inner in command.list_commands(context):
-            found = command.get_command(context, inner)
-            assert found is not None
-            yield from contexts(found, context, inner)
+            subcommand = command.get_command(context, inner)
+            assert subcommand is not None
+            yield from contexts(subcommand, context, inner)
 
 
 ALL = {context.command_path: context for context in contexts()}

@@ -205,8 +205,8 @@ def test_only_yes_is_yes(monkeypatch, answer, agreed):
 def test_a_reader_that_went_away_is_no_reason_for_words():
     read, write = os.pipe()
     os.close(read)
-    with os.fdopen(write, "w") as out:
-        console = Screen(out=out).console
+    with os.fdopen(write, "w") as pipe:
+        console = Screen(out=pipe).console
         console.fact("x")
         with pytest.raises(BrokenPipeError):
             console.flush()

@@ -51,7 +51,7 @@ MAPPED = [
 ]
 
 
-@pytest.mark.parametrize(("error", "code"), MAPPED, ids=lambda one: repr(one)[:40])
+@pytest.mark.parametrize(("error", "code"), MAPPED, ids=lambda value: repr(value)[:40])
 def test_every_error_has_one_code_and_no_traceback(error, code):
     screen = Screen()
     assert run_mapped(screen.console, raising(error)) == code
@@ -61,9 +61,9 @@ def test_every_error_has_one_code_and_no_traceback(error, code):
 
 def test_every_error_of_our_tree_is_mapped_to_its_own_code():
     tree = [
-        one
-        for one in vars(errors).values()
-        if inspect.isclass(one) and issubclass(one, errors.KquotaError)
+        member
+        for member in vars(errors).values()
+        if inspect.isclass(member) and issubclass(member, errors.KquotaError)
     ]
     assert len(tree) > 20
     assert {result.exit_code for result in tree} == {1, 3, 4, 130}

@@ -9,9 +9,9 @@ from reconciler.cli.framework.logs import OneLineFormatter, logged
 
 def record(message: str, *arguments: object, level: int = logging.WARNING, error=None):
     trace = (type(error), error, None) if error is not None else None
-    made = logging.LogRecord("reconciler.x", level, "x.py", 1, message, arguments, trace)
-    made.created = 1_700_000_000.0
-    return made
+    new_record = logging.LogRecord("reconciler.x", level, "x.py", 1, message, arguments, trace)
+    new_record.created = 1_700_000_000.0
+    return new_record
 
 
 def console(err: io.StringIO) -> Console:

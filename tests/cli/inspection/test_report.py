@@ -127,7 +127,7 @@ def test_several_clusters_are_one_page(kquota, folder, sandbox):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("--offline",), "must be used together"),
         (("--snapshot", "prod.json"), "must be used together"),
@@ -135,10 +135,10 @@ def test_several_clusters_are_one_page(kquota, folder, sandbox):
         (("--since", "HEAD", "--bootstrap-server", "localhost:1"), "--since needs manifests"),
     ],
 )
-def test_what_cannot_be_shown_is_said(kquota, prod, arguments, said):
+def test_what_cannot_be_shown_is_said(kquota, prod, arguments, message):
     ran = kquota("report", *arguments)
     assert ran.code == 1
-    assert said in ran.err
+    assert message in ran.err
     assert ran.out == ""
 
 
@@ -158,7 +158,7 @@ def test_a_list_of_clients_is_asked_about_besides_those_that_the_cluster_names(k
     plan = json.loads(
         kquota("plan", "--format", "json", "--allow-defaults", "--principals", "clients.csv").out
     )
-    affected = {(one["user"], one["clientId"]): one for one in plan["impact"]["affected"]}
+    affected = {(row["user"], row["clientId"]): row for row in plan["impact"]["affected"]}
     assert affected["zoe", None]["after"]["level"] == 6
     assert affected["a", "web"]["after"]["level"] == 3
     assert affected["zoe", None]["direction"] == "newly limited"
@@ -171,7 +171,7 @@ def test_scram_users_of_the_cluster_are_known(kquota, folder):
     with SandboxThread(settings) as sandbox:
         project(folder, sandbox.bootstrap, quota("every", entity="{user: {default: true}}"))
         plan = json.loads(kquota("plan", "--format", "json", "--allow-defaults").out)
-    assert [one["user"] for one in plan["impact"]["affected"]] == ["scram-user"]
+    assert [row["user"] for row in plan["impact"]["affected"]] == ["scram-user"]
 
 
 @pytest.mark.parametrize("command", ["plan", "report"])

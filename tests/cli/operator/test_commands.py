@@ -30,7 +30,7 @@ def broken(folder):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["operator"], "--operator-namespace"),
         (["operator", "release"], "--operator-namespace"),
@@ -66,11 +66,11 @@ def broken(folder):
     ],
 )
 def test_what_does_not_fit_together_is_refused_before_anything_is_asked(
-    kquota, arguments, said
+    kquota, arguments, message
 ) -> None:
     ran = kquota(*arguments)
     assert ran.code == 1
-    assert said in ran.err
+    assert message in ran.err
 
 
 @pytest.mark.parametrize(
@@ -104,9 +104,11 @@ def test_settings_of_a_webhook_are_whole_or_absent(tmp_path) -> None:
 
 
 def record(message: str, *arguments: object) -> logging.LogRecord:
-    made = logging.LogRecord("reconciler.kube", logging.WARNING, "", 1, message, arguments, None)
-    made.created = 1_700_000_000.5
-    return made
+    new_record = logging.LogRecord(
+        "reconciler.kube", logging.WARNING, "", 1, message, arguments, None
+    )
+    new_record.created = 1_700_000_000.5
+    return new_record
 
 
 def test_a_json_line_is_one_line_whatever_is_in_it() -> None:
@@ -136,11 +138,11 @@ def test_an_error_keeps_its_traceback() -> None:
 def root_logger() -> Iterator[None]:
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
-    others = {name: logging.getLogger(name).level for name in ("kopf", "aiohttp")}
+    levels = {name: logging.getLogger(name).level for name in ("kopf", "aiohttp")}
     yield
     root.handlers[:] = handlers
     root.setLevel(level)
-    for name, before in others.items():
+    for name, before in levels.items():
         logging.getLogger(name).setLevel(before)
 
 
@@ -149,6 +151,6 @@ def test_logs_go_to_standard_error_and_libraries_are_quiet(capsys) -> None:
     log_to_stderr("json")
     logging.getLogger("reconciler.kube").info("ours")
     logging.getLogger("aiohttp.client").info("theirs")
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert json.loads(told.err)["message"] == "ours"
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert json.loads(captured.err)["message"] == "ours"

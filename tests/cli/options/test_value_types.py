@@ -56,7 +56,7 @@ def test_limits_are_read_under_both_names_and_with_suffixes(text, read):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("producer_byte_rate", "key=value"),
         ("speed=1", "unknown key"),
@@ -67,6 +67,6 @@ def test_limits_are_read_under_both_names_and_with_suffixes(text, read):
         ("producer_byte_rate=9007199254740993", "float64"),
     ],
 )
-def test_limits_that_kafka_would_refuse_are_refused_here(text, said):
-    with pytest.raises(UsageError, match=said):
+def test_limits_that_kafka_would_refuse_are_refused_here(text, message):
+    with pytest.raises(UsageError, match=message):
         limit(text)

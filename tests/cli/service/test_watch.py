@@ -161,11 +161,11 @@ def test_an_override_of_the_night_shift_holds_and_ends(folder: Path, sandbox, kq
             return ran.code == 0
 
         until(overridden)
-        seen = watch.metric('kquota_passes_total{cluster="prod",reason="",result="in_order"}')
+        passes = watch.metric('kquota_passes_total{cluster="prod",reason="",result="in_order"}')
         until(
             lambda: (
                 watch.metric('kquota_passes_total{cluster="prod",reason="",result="in_order"}')
-                > seen + 1
+                > passes + 1
             )
         )
         assert rate(sandbox, "alice") == 20 * MIB

@@ -21,22 +21,22 @@ DAY = 86_400
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
     """Days that ended 40, 20 and 2 days ago, written then."""
-    found = rows.lake_in(tmp_path / "lake")
+    new_lake = rows.lake_in(tmp_path / "lake")
     now = time.time_ns() // 1_000_000_000
     for ago in (40, 20, 2):
         when = datetime.fromtimestamp(now - ago * DAY, UTC).date()
         unit = Unit(table=TARGET_UP, cluster_id=rows.CLUSTER, day=when)
         content = rows.up().drop_columns(["day"]).append_column("day", pa.array([when] * 3))
-        commit = found.commit(unit, content, None)
+        commit = new_lake.commit(unit, content, None)
         for path in (commit.path, commit.files[0].path):
             os.utime(tmp_path / "lake" / path, (now - ago * DAY,) * 2)
-    return found
+    return new_lake
 
 
 def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, *words: str) -> tuple[int, str, str]:
     code = main.main(["spark", "expire", "--lake", str(tmp_path / "lake"), *words])
-    said = capsys.readouterr()
-    return code, said.out, said.err
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
 
 
 @pytest.mark.usefixtures("lake")
@@ -51,8 +51,8 @@ def test_what_is_past_its_time_goes_and_is_told(capsys, tmp_path):
 
 def test_a_dry_run_removes_nothing_and_can_be_read_by_programs(capsys, tmp_path, lake):
     before = lake.store.paths()
-    code, out, _ = run(capsys, tmp_path, "--dry-run", "--format", "json")
-    document = json.loads(out)
+    code, output, _ = run(capsys, tmp_path, "--dry-run", "--format", "json")
+    document = json.loads(output)
     assert (code, document["kind"], document["dryRun"]) == (0, "kquota-expired", True)
     assert document["tables"][0]["table"] == "target_up"
     assert document["total"]["units"] == document["total"]["files"] == 1
@@ -62,13 +62,13 @@ def test_a_dry_run_removes_nothing_and_can_be_read_by_programs(capsys, tmp_path,
 
 
 def test_another_number_of_days_can_be_typed(capsys, tmp_path, lake):
-    _, out, _ = run(capsys, tmp_path, "--keep", "target_up=10", "--keep", "point=1")
-    assert "Removed 2 days of clusters" in out
+    _, output, _ = run(capsys, tmp_path, "--keep", "target_up=10", "--keep", "point=1")
+    assert "Removed 2 days of clusters" in output
     assert len(lake.manifests(TARGET_UP)) == 1
 
 
 @pytest.mark.parametrize(
-    ("typed", "said"),
+    ("typed", "message"),
     [
         ("nothing=3", "there is no table 'nothing'"),
         ("point", "give a whole number of days"),
@@ -77,10 +77,10 @@ def test_another_number_of_days_can_be_typed(capsys, tmp_path, lake):
     ],
 )
 @pytest.mark.usefixtures("lake")
-def test_what_cannot_be_kept_is_refused(capsys, tmp_path, typed, said):
+def test_what_cannot_be_kept_is_refused(capsys, tmp_path, typed, message):
     code, _, err = run(capsys, tmp_path, "--keep", typed)
     assert code == 1
-    assert said in err
+    assert message in err
 
 
 def test_a_lake_that_is_not_there_is_an_error_with_a_hint(capsys, tmp_path):
@@ -94,13 +94,13 @@ def test_a_table_that_cannot_be_read_is_told_and_the_others_expire(capsys, tmp_p
     broken = lake.store.folder / "apply_log" / "_units" / rows.CLUSTER / "2025-03-01"
     broken.mkdir(parents=True)
     (broken / "0000000001.json").write_text("{")
-    code, out, err = run(capsys, tmp_path, "--keep", "apply_log=100000")
+    code, output, err = run(capsys, tmp_path, "--keep", "apply_log=100000")
     assert code == 1
-    assert "Removed 1 day of a cluster" in out
+    assert "Removed 1 day of a cluster" in output
     assert "error: apply_log: " in err
     assert "0000000001.json" in err
-    code, out, err = run(capsys, tmp_path, "--keep", "apply_log=100000", "--format", "json")
-    (failure,) = json.loads(out)["failures"]
+    code, output, err = run(capsys, tmp_path, "--keep", "apply_log=100000", "--format", "json")
+    (failure,) = json.loads(output)["failures"]
     assert (code, failure["table"]) == (1, "apply_log")
     assert "0000000001.json" in failure["error"]
     assert run(capsys, tmp_path, "--keep", "apply_log=100000")[:2] == (1, "Nothing was removed.\n")

@@ -30,7 +30,7 @@ WINDOW = ("--from", "2023-11-14T00:00:00Z", "--to", "2023-11-15T06:00:00Z")
 
 @pytest.fixture
 def project(folder):
-    return recorded_project.made(folder)
+    return recorded_project.project(folder)
 
 
 @pytest.fixture
@@ -261,9 +261,9 @@ def test_what_we_applied_comes_in(kquota, project):
 
 
 def test_of_all_clusters_those_without_telemetry_are_left_out_and_named(kquota, folder, export):
-    one = projects.CLUSTER.format(name="orders", bootstrap="h:1") + SETTINGS
-    other = projects.CLUSTER.format(name="silent", bootstrap="h:2") + "  expectedClusterId: s\n"
-    (folder / "kquota.yaml").write_text(f"{projects.PROJECT}---\n{one}---\n{other}")
+    orders = projects.CLUSTER.format(name="orders", bootstrap="h:1") + SETTINGS
+    silent = projects.CLUSTER.format(name="silent", bootstrap="h:2") + "  expectedClusterId: s\n"
+    (folder / "kquota.yaml").write_text(f"{projects.PROJECT}---\n{orders}---\n{silent}")
     done = ingest(kquota, "--all", "--file", export)
     assert done.code == 0, done.err
     assert "silent has no telemetry in the project" in done.err
@@ -334,7 +334,7 @@ def test_a_file_that_cannot_be_read_is_told_once_and_evidence_says_so(kquota, pr
     assert document["clusters"][0]["failures"] == []
     assert done.err.count("b.parquet") == 1
     latest = json.loads((project / "evidence" / "id-o" / "LATEST.json").read_text())
-    assert any("the file b.parquet was not read whole" in one for one in latest["partial"])
+    assert any("the file b.parquet was not read whole" in text for text in latest["partial"])
 
 
 def test_a_unit_of_times_can_be_said(kquota, project):

@@ -76,9 +76,9 @@ def test_a_cluster_without_an_id_is_refused_because_nothing_may_be_guessed(tmp_p
 
 def test_one_of_several_clusters_must_be_chosen(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    one = projects.CLUSTER.format(name="a", bootstrap="h:1") + "  expectedClusterId: ia\n"
-    other = projects.CLUSTER.format(name="b", bootstrap="h:2") + "  expectedClusterId: ib\n"
-    (tmp_path / "kquota.yaml").write_text(f"{projects.PROJECT}---\n{one}---\n{other}")
+    a = projects.CLUSTER.format(name="a", bootstrap="h:1") + "  expectedClusterId: ia\n"
+    b = projects.CLUSTER.format(name="b", bootstrap="h:2") + "  expectedClusterId: ib\n"
+    (tmp_path / "kquota.yaml").write_text(f"{projects.PROJECT}---\n{a}---\n{b}")
     with pytest.raises(UsageError, match="2 clusters"):
         ClusterSelection().select()
     assert [each.id for each in ClusterSelection(every=True).select()] == ["ia", "ib"]
@@ -86,18 +86,18 @@ def test_one_of_several_clusters_must_be_chosen(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "given", [{"every": True, "names": ("a",)}, {"ids": ("x",), "every": True}]
+    "options", [{"every": True, "names": ("a",)}, {"ids": ("x",), "every": True}]
 )
-def test_contradictions_are_refused(given):
+def test_contradictions_are_refused(options):
     with pytest.raises(UsageError):
-        ClusterSelection(**given)
+        ClusterSelection(**options)
 
 
 def test_files_have_to_be_about_the_clusters_that_were_typed(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    one = projects.CLUSTER.format(name="a", bootstrap="h:1") + "  expectedClusterId: ia\n"
-    other = projects.CLUSTER.format(name="b", bootstrap="h:2") + "  expectedClusterId: ib\n"
-    (tmp_path / "kquota.yaml").write_text(f"{projects.PROJECT}---\n{one}---\n{other}")
+    a = projects.CLUSTER.format(name="a", bootstrap="h:1") + "  expectedClusterId: ia\n"
+    b = projects.CLUSTER.format(name="b", bootstrap="h:2") + "  expectedClusterId: ib\n"
+    (tmp_path / "kquota.yaml").write_text(f"{projects.PROJECT}---\n{a}---\n{b}")
     ClusterSelection().check({"anything"})
     ClusterSelection(names=("a",)).check({"ia"})
     ClusterSelection(every=True).check({"ia"})

@@ -54,12 +54,12 @@ def _project(folder: Path, text: str) -> None:
 
 def _series(user: int, broker: int, days: int) -> list[Sample]:
     """Every five minutes, with a day and a spike now and then; whole numbers of a formula."""
-    found = []
+    samples = []
     for n in range(days * DAY_MS // STEP):
         wave = 1 + (n // 144) % 2
         rate = 1000 * (user + 1) * wave + n * 7919 % 701 + (20_000 if n % 2003 == broker else 0)
-        found.append(Sample(BEGIN + n * STEP + 7, STEP, rate, 0, Censored.NO))
-    return found
+        samples.append(Sample(BEGIN + n * STEP + 7, STEP, rate, 0, Censored.NO))
+    return samples
 
 
 @pytest.mark.integration
@@ -97,7 +97,7 @@ def test_limits_of_a_lake_are_those_of_the_core_and_documents_hold_them(
     for on, rows in by_day.items():
         replays.commit(into, USAGE_SAMPLE, CLUSTER, on, rows, **pacing)
         up = [{"broker_id": "1", "ts_ms": row["ts_ms"], "dt_ms": STEP} for row in rows[:288]]
-        replays.commit(into, TARGET_UP, CLUSTER, on, [dict(one) for one in up])
+        replays.commit(into, TARGET_UP, CLUSTER, on, [dict(row) for row in up])
     _project(
         folder,
         QUOTA.format(name="ann", labels="{team: payments}")
@@ -121,31 +121,31 @@ def test_limits_of_a_lake_are_those_of_the_core_and_documents_hold_them(
         "--brief",
     )
     assert ran.code == 0, ran.err
-    told = {row["user"]: row for row in json.loads(ran.out)["recommendations"]}
+    recommendations = {row["user"]: row for row in json.loads(ran.out)["recommendations"]}
     for user in users:
         case = SizingCase(
             kind=QuotaType.PRODUCE,
             from_ms=BEGIN,
             to_ms=BEGIN + DAYS * DAY_MS,
             max_gap_ms=STEP,
-            series={broker: one for (who, broker), one in series.items() if who == user},
+            series={broker: samples for (who, broker), samples in series.items() if who == user},
             current=100_000,
             pinned=user == "bea",
         )
         expected = of_core(case, SILVER)
-        row = told[user]
+        row = recommendations[user]
         assert (row["advice"], row["target_units"], row["needed_units"], row["upper_units"]) == (
             str(expected.advice),
             expected.target,
             expected.needed,
             expected.upper,
         )
-    assert [told[one]["advice"] for one in users] == ["change", "keep", "insufficient"]
+    assert [recommendations[user]["advice"] for user in users] == ["change", "keep", "insufficient"]
     assert len(lakes.rows_of(into, RECOMMENDATION)) == 3
     text = (folder / "new" / "prod.yaml").read_text()
     assert "name: ann" in text
     assert "bea" not in text
-    assert f"producerByteRate: {told['ann']['target_units']}" in text
+    assert f"producerByteRate: {recommendations['ann']['target_units']}" in text
     assert "requestPercentage: 50" in text  # what else the document says stays
     assert "team: payments" in text
     (folder / "quotas" / "all.yaml").write_text(

@@ -35,7 +35,7 @@ def declared(screen: Screen | None = None) -> DeclaredDocuments:
 def by_name(text: str) -> dict[str, Declaration]:
     """The documents of a text."""
     loaded = load_files([("new", text)], clusters={"prod": {}}).checked()
-    return {one.document: one for one in loaded.of("prod")}
+    return {declaration.document: declaration for declaration in loaded.of("prod")}
 
 
 def planned(kquota: Run) -> dict[tuple[str, str], float]:
@@ -67,21 +67,21 @@ def test_a_declared_entity_keeps_its_document_and_a_new_one_gets_its_own(
         assert word in text
     manifest(folder, "a.yaml", text)
     assert kquota("validate").code == 0
-    told = planned(kquota)
-    assert len(told) == 4
-    assert told[ALICE, "producer_byte_rate"] == 5000
-    assert told[ALICE, "request_percentage"] == 50
+    limits = planned(kquota)
+    assert len(limits) == 4
+    assert limits[ALICE, "producer_byte_rate"] == 5000
+    assert limits[ALICE, "request_percentage"] == 50
     both = json.dumps([["user", stranger], ["client-id", "app"]])
-    assert told[both, "consumer_byte_rate"] == 5000
+    assert limits[both, "consumer_byte_rate"] == 5000
 
 
 def test_the_comment_says_what_was_needed_where_that_is_known() -> None:
-    for needed, told in (
+    for needed, comment in (
         (1200, "(tier silver; needed ≈ 1.17 KiB/s; rules"),
         (None, "(tier silver; rules"),
     ):
         changed = dataclasses.replace(row(), needed_units=needed)
-        assert told in documents([changed], NOTHING, EVIDENCE)
+        assert comment in documents([changed], NOTHING, EVIDENCE)
 
 
 def test_no_change_makes_no_document() -> None:
@@ -102,8 +102,8 @@ def test_a_document_that_is_replaced_keeps_all_that_it_says(folder: Path) -> Non
         spec="  deletionPolicy: Retain\n  suspend: true\n",
     )
     manifest(folder, "a.yaml", "# ours\n", text)
-    known = declared()
-    new_text = documents([row()], known, EVIDENCE)
+    declarations = declared()
+    new_text = documents([row()], declarations, EVIDENCE)
     assert "replaces the suspended document payments/alices in quotas/a.yaml:3" in new_text
     (declaration,) = by_name(new_text).values()
     assert declaration.document == "payments/alices"
@@ -125,9 +125,9 @@ def test_what_grants_make_of_a_document_is_not_written_into_it(folder: Path) -> 
     text = quota("alices", "producerByteRate: 10000", spec="  deletionPolicy: Delete\n")
     manifest(folder, "a.yaml", text)
     screen = Screen()
-    known = declared(screen)
+    declarations = declared(screen)
     assert "is not granted" in screen.words
-    (declaration,) = by_name(documents([row()], known, EVIDENCE)).values()
+    (declaration,) = by_name(documents([row()], declarations, EVIDENCE)).values()
     assert declaration.deletion_policy is DeletionPolicy.DELETE
 
 
@@ -136,17 +136,17 @@ def test_a_limit_goes_into_the_document_that_declares_it(kquota: Run, folder: Pa
     manifest(folder, "a.yaml", quota("writes", "producerByteRate: 10000"))
     manifest(folder, "b.yaml", quota("reads", "consumerByteRate: 10000"))
     rows = [row(), row(kind=FETCH, target=7_000), row(kind=QuotaType.REQUEST, target=3_000_000)]
-    for wanted in (rows, rows[:1], rows[1:2]):
-        text = documents(wanted, declared(), EVIDENCE)
+    for proposals in (rows, rows[:1], rows[1:2]):
+        text = documents(proposals, declared(), EVIDENCE)
         by_file = {"writes": "a.yaml", "reads": "b.yaml"}
         for part in text.split("---\n")[1:]:
             (name,) = (name for name in by_file if f"\n  name: {name}\n" in part)
             manifest(folder, by_file[name], "---\n", part)
-        told = planned(kquota)
-        assert told[ALICE, "producer_byte_rate"] == (5000 if rows[0] in wanted else 10_000)
-        assert told[ALICE, "consumer_byte_rate"] == (7000 if rows[1] in wanted else 10_000)
-        assert told.get((ALICE, "request_percentage")) == (3 if rows[2] in wanted else None)
-        assert text.count("kind: ClientQuota") == min(2, len(wanted))
+        limits = planned(kquota)
+        assert limits[ALICE, "producer_byte_rate"] == (5000 if rows[0] in proposals else 10_000)
+        assert limits[ALICE, "consumer_byte_rate"] == (7000 if rows[1] in proposals else 10_000)
+        assert limits.get((ALICE, "request_percentage")) == (3 if rows[2] in proposals else None)
+        assert text.count("kind: ClientQuota") == min(2, len(proposals))
         manifest(folder, "a.yaml", quota("writes", "producerByteRate: 10000"))
         manifest(folder, "b.yaml", quota("reads", "consumerByteRate: 10000"))
 
@@ -191,8 +191,8 @@ def test_the_name_of_a_new_document_does_not_depend_on_who_else_changes() -> Non
 )
 def test_a_name_of_a_stranger_never_ends_its_comment(name: str) -> None:
     text = documents([row(bucket_of(name, name))], NOTHING, EVIDENCE)
-    (one,) = by_name(text).values()
-    assert one.entity[:2] == (name, name)
+    (declaration,) = by_name(text).values()
+    assert declaration.entity[:2] == (name, name)
     assert text.count("\n---") == 0
     assert all(line.isprintable() for line in text.splitlines())
 
@@ -200,22 +200,22 @@ def test_a_name_of_a_stranger_never_ends_its_comment(name: str) -> None:
 def test_a_project_without_manifests_declares_nothing_yet(kquota: Run, folder: Path) -> None:
     project(folder, manifests="")
     screen = Screen()
-    known = declared(screen)
-    assert known == NOTHING
+    declarations = declared(screen)
+    assert declarations == NOTHING
     assert "prod: the project names no manifests, so nothing is declared yet" in screen.words
-    text = documents([row()], known, EVIDENCE)
+    text = documents([row()], declarations, EVIDENCE)
     assert "a new document" in text
     project(folder)
     manifest(folder, "prod.yaml", text)
     assert planned(kquota) == {(ALICE, "producer_byte_rate"): 5000}
 
 
-@pytest.mark.parametrize("there", [False, True])
+@pytest.mark.parametrize("exists", [False, True])
 def test_paths_that_are_all_empty_declare_nothing_yet_and_are_told(
-    folder: Path, *, there: bool
+    folder: Path, *, exists: bool
 ) -> None:
     project(folder)
-    if there:
+    if exists:
         (folder / "quotas").mkdir()
     screen = Screen()
     assert declared(screen) == NOTHING

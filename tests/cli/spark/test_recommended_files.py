@@ -35,7 +35,7 @@ from tests.cli.recommendations import (
 ALICES = quota("alices", "producerByteRate: 10000")
 
 
-def given(clusters: ClusterSelection, out: str | None = "new") -> RecommendOptions:
+def options_of(clusters: ClusterSelection, target: str | None = "new") -> RecommendOptions:
     """A command line."""
     return RecommendOptions(
         lake="lake",
@@ -43,7 +43,7 @@ def given(clusters: ClusterSelection, out: str | None = "new") -> RecommendOptio
         window=WindowOptions(),
         running=SparkOptions(),
         most=200,
-        folder=None if out is None else Path(out),
+        folder=None if target is None else Path(target),
     )
 
 
@@ -56,8 +56,8 @@ def test_ours_is_replaced_and_removed_when_nothing_is_proposed_any_more(folder: 
     assert put({path: ALICES}) == WrittenFiles(written=(path,))
     text = path.read_text()
     assert text.startswith(MARK)
-    (one,) = load_files([("new", text)]).checked().of("prod")
-    assert one.entity == entity(user="alice")
+    (declaration,) = load_files([("new", text)]).checked().of("prod")
+    assert declaration.entity == entity(user="alice")
     assert put({path: ALICES.replace("10000", "9999")}) == WrittenFiles(written=(path,))
     assert "9999" in path.read_text()
     assert put({path: ""}) == WrittenFiles(removed=(path,))
@@ -70,16 +70,16 @@ def test_a_file_of_somebody_else_is_neither_replaced_nor_removed_and_nothing_is_
     folder: Path, text: str
 ) -> None:
     project(folder, "prod", "staging")
-    out = folder / "new"
-    out.mkdir()
-    (out / "staging.yaml").write_text("# ours\n" + ALICES)
-    assert places_of(out) == {"prod": out / "prod.yaml"}
+    target = folder / "new"
+    target.mkdir()
+    (target / "staging.yaml").write_text("# ours\n" + ALICES)
+    assert places_of(target) == {"prod": target / "prod.yaml"}
     with pytest.raises(UsageError, match="not from kquota spark recommend"):
-        _ = places_of(out, "prod", "staging")
+        _ = places_of(target, "prod", "staging")
     with pytest.raises(UsageError, match="not from kquota spark recommend"):
-        _ = put({out / "prod.yaml": ALICES, out / "staging.yaml": text})
-    assert [path.name for path in out.iterdir()] == ["staging.yaml"]
-    assert (out / "staging.yaml").read_text() == "# ours\n" + ALICES
+        _ = put({target / "prod.yaml": ALICES, target / "staging.yaml": text})
+    assert [path.name for path in target.iterdir()] == ["staging.yaml"]
+    assert (target / "staging.yaml").read_text() == "# ours\n" + ALICES
 
 
 @pytest.mark.parametrize(
@@ -95,11 +95,11 @@ def test_a_file_of_somebody_else_is_neither_replaced_nor_removed_and_nothing_is_
 def test_proposals_never_lie_where_a_plan_would_read_them(
     folder: Path, monkeypatch: pytest.MonkeyPatch, manifests: str, text: str
 ) -> None:
-    here = folder / "here"
-    here.mkdir()
-    monkeypatch.chdir(here)
-    project(here, manifests=f"manifests: {manifests}")
-    for place in (Path(text), (here / text)):
+    current = folder / "here"
+    current.mkdir()
+    monkeypatch.chdir(current)
+    project(current, manifests=f"manifests: {manifests}")
+    for place in (Path(text), (current / text)):
         with pytest.raises(UsageError, match="would be one of the manifests of prod"):
             _ = places_of(place)
     assert places_of(Path("../beside")) == {"prod": Path("../beside/prod.yaml")}
@@ -109,16 +109,16 @@ def test_each_cluster_has_a_file_of_its_own_name(folder: Path) -> None:
     project(folder, "prod", "staging")
     text = (folder / "kquota.yaml").read_text()
     (folder / "kquota.yaml").write_text(text.replace("name: staging", "name: pr.od"))
-    found = places_of(folder / "new", "prod", "pr.od")
-    assert sorted(one.name for one in found.values()) == ["pr.od.yaml", "prod.yaml"]
+    files = places_of(folder / "new", "prod", "pr.od")
+    assert sorted(file.name for file in files.values()) == ["pr.od.yaml", "prod.yaml"]
 
 
 def test_a_place_that_cannot_be_written_is_told_at_once(folder: Path) -> None:
     project(folder)
     (folder / "file").write_text("x")
-    for out in (folder / "file", folder / "file" / "new"):
+    for target in (folder / "file", folder / "file" / "new"):
         with pytest.raises(UsageError, match="not a writable folder"):
-            _ = places_of(out)
+            _ = places_of(target)
     (folder / "new" / "prod.yaml").mkdir(parents=True)
     with pytest.raises(UsageError, match="cannot be replaced"):
         _ = places_of(folder / "new")
@@ -148,7 +148,7 @@ def test_what_cannot_be_written_is_said_before_a_session_or_a_lake_is_opened(
 
 
 def test_a_cluster_id_without_a_project_is_sized_and_declares_nothing(folder: Path) -> None:
-    task = task_of(Screen().console, given(ClusterSelection(ids=(PROD,)), out=None))
+    task = task_of(Screen().console, options_of(ClusterSelection(ids=(PROD,)), target=None))
     assert task.declarations == {PROD: ()}
     assert (task.places, task.pinned) == ({}, frozenset())
 
@@ -162,9 +162,9 @@ def test_pins_and_changes_are_those_of_the_own_cluster(folder: Path) -> None:
         quota("alices", "producerByteRate: 10000", metadata=pinned),
         quota("alices", "producerByteRate: 20000", cluster="staging"),
     )
-    task = task_of(Screen().console, given(ClusterSelection(every=True)))
+    task = task_of(Screen().console, options_of(ClusterSelection(every=True)))
     assert task.pinned == {(PROD, entity(user="alice"))}
-    assert {one: len(several) for one, several in task.declarations.items()} == {
+    assert {cluster: len(several) for cluster, several in task.declarations.items()} == {
         PROD: 1,
         STAGING: 1,
     }
@@ -181,6 +181,6 @@ def test_pins_and_changes_are_those_of_the_own_cluster(folder: Path) -> None:
     texts = dict(task.texts(Advised()))
     assert texts[Path("new/prod.yaml")] == ""
     loaded = load_files([("new", texts[Path("new/staging.yaml")])]).checked()
-    (one,) = loaded.of("staging")
-    assert one.limits[0] == 5000
+    (declaration,) = loaded.of("staging")
+    assert declaration.limits[0] == 5000
     assert loaded.of("prod") == ()

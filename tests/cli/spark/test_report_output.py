@@ -35,9 +35,9 @@ spec:
 
 def test_what_brokers_carry_comes_from_the_project_unless_it_is_typed() -> None:
     settings = file.parse(PROJECT).cluster("prod").cluster
-    chosen = [SelectedCluster(id="c1", name="prod", settings=settings), SelectedCluster(id="c2")]
-    assert capacities_of(chosen, ()) == ("c1=125000000:-:700000",)
-    assert capacities_of(chosen, ("c1=5:6",)) == ("c1=5:6",)
+    clusters = [SelectedCluster(id="c1", name="prod", settings=settings), SelectedCluster(id="c2")]
+    assert capacities_of(clusters, ()) == ("c1=125000000:-:700000",)
+    assert capacities_of(clusters, ("c1=5:6",)) == ("c1=5:6",)
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def lake(folder: Path) -> Path:
         pacing = scrape_interval.inputs(Cadence(step_ms=STEP, max_gap_ms=5 * STEP))
         replays.commit(into, USAGE_SAMPLE, CLUSTER, on, rows, **pacing)
         up = [{"broker_id": row["broker_id"], "ts_ms": row["ts_ms"], "dt_ms": STEP} for row in rows]
-        replays.commit(into, TARGET_UP, CLUSTER, on, [dict(one) for one in up])
+        replays.commit(into, TARGET_UP, CLUSTER, on, [dict(row) for row in up])
     return place
 
 
@@ -151,7 +151,7 @@ def test_a_snapshot_and_a_saved_plan_say_the_limits_to_come(
         "spark", "simulate", "--lake", lake, "--plan", "plan.json", *WINDOW, "--format", "json"
     )
     assert by_plan.code == 3, by_plan.err
-    rows = [json.loads(one.out)["simulation"]["rows"] for one in (by_state, by_plan)]
+    rows = [json.loads(ran.out)["simulation"]["rows"] for ran in (by_state, by_plan)]
     assert rows[0] == rows[1]
 
 
@@ -161,21 +161,21 @@ def test_no_samples_are_no_impact_of_nothing_but_exit_5_where_evidence_is_requir
     project(folder, 500)
     early = ("--from", "2025-09-10", "--to", "2025-09-12")
     assert kquota("spark", "simulate", "--lake", lake, *early).code == 0
-    found = kquota("spark", "simulate", "--lake", lake, *early, "--require-evidence")
-    assert found.code == 5
-    assert "no samples" in found.err
+    ran = kquota("spark", "simulate", "--lake", lake, *early, "--require-evidence")
+    assert ran.code == 5
+    assert "no samples" in ran.err
 
 
 def test_three_ways_to_say_one_thing_are_one_too_many(
     kquota: Run, folder: Path, lake: Path
 ) -> None:
     project(folder, 500)
-    found = kquota("spark", "simulate", "quotas", "--lake", lake, "--plan", "plan.json", *WINDOW)
-    assert found.code == 1
-    assert "cannot be combined" in found.err
-    found = kquota("spark", "simulate", "--lake", lake, "--cluster-id", CLUSTER, *WINDOW)
-    assert found.code == 1
-    assert "--plan or --after" in found.err
+    ran = kquota("spark", "simulate", "quotas", "--lake", lake, "--plan", "plan.json", *WINDOW)
+    assert ran.code == 1
+    assert "cannot be combined" in ran.err
+    ran = kquota("spark", "simulate", "--lake", lake, "--cluster-id", CLUSTER, *WINDOW)
+    assert ran.code == 1
+    assert "--plan or --after" in ran.err
     missing = kquota("spark", "simulate", "--lake", lake, "--plan", "plan.json", *WINDOW)
     assert missing.code == 1
     assert "plan.json" in missing.err
@@ -190,10 +190,10 @@ def test_a_file_of_another_cluster_than_the_one_that_was_typed_is_refused(
             dump(state_document(state(500.0), cluster_id=cluster, taken_at="2025-10-10T00:00:01Z"))
         )
     words = ("spark", "simulate", "--lake", lake, *WINDOW, "--engine", "core", "--after")
-    for chosen in (("--cluster", "prod"), ("--all",), ("--cluster-id", CLUSTER)):
-        fine = kquota(*words, "ours.json", *chosen)
+    for selection in (("--cluster", "prod"), ("--all",), ("--cluster-id", CLUSTER)):
+        fine = kquota(*words, "ours.json", *selection)
         assert fine.code == 3, fine.err
-        refused = kquota(*words, "strange.json", *chosen)
+        refused = kquota(*words, "strange.json", *selection)
         assert refused.code == 1
         assert "the files are for cluster strange, but only" in refused.err
 
@@ -206,7 +206,7 @@ def test_spark_tells_what_the_core_tells(kquota: Run, folder: Path, lake: Path) 
     session = ("--master", "local[2]", "--memory", "1g", "--brief")
     of_spark = kquota(*words, "--engine", "spark", *session)
     assert (of_core.code, of_spark.code) == (3, 3), of_spark.err
-    documents = [json.loads(one.out) for one in (of_core, of_spark)]
+    documents = [json.loads(ran.out) for ran in (of_core, of_spark)]
     for document in documents:
         del document["evidence"][0]["made_ms"]
         del document["simulation"]["evidence"]
