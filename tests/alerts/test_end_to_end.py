@@ -232,7 +232,7 @@ def scraped(prometheus: Prometheus) -> None:
         lambda: prometheus.values('kquota_pairs{state="drifted"} == 0'),
         seconds=SECONDS,
         doing="the first scrape",
-        told=prometheus.log,
+        details=prometheus.log,
     )
 
 

@@ -57,7 +57,7 @@ def with_values(name: str, *arguments: str) -> list[Manifest]:
 
 def of_kind(objects: Sequence[Manifest], kind: str) -> list[Manifest]:
     """Those of one kind."""
-    return [one for one in objects if one["kind"] == kind]
+    return [manifest for manifest in objects if manifest["kind"] == kind]
 
 
 def only(objects: Sequence[Manifest], kind: str) -> Manifest:
@@ -68,8 +68,8 @@ def only(objects: Sequence[Manifest], kind: str) -> Manifest:
 
 def container(objects: Sequence[Manifest]) -> Mapping[str, Any]:
     """The operator's container."""
-    (found,) = only(objects, "Deployment")["spec"]["template"]["spec"]["containers"]
-    return found
+    (container_spec,) = only(objects, "Deployment")["spec"]["template"]["spec"]["containers"]
+    return container_spec
 
 
 def is_hook(manifest: Manifest) -> bool:

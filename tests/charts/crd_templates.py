@@ -26,8 +26,8 @@ def wrapped(text: str) -> str:
     """
     if "{{" in text:
         raise ValueError("the text would be taken for a template")
-    head, found, tail = text.partition(f"\n{AFTER}")
-    if not found or f"\n{AFTER}" in tail:
+    head, anchor, tail = text.partition(f"\n{AFTER}")
+    if not anchor or f"\n{AFTER}" in tail:
         raise ValueError("one `metadata:` is needed at the left margin")
     return f"{BEGIN}{head}\n{AFTER}{METADATA}{tail}{END}"
 
@@ -48,13 +48,13 @@ def expected() -> dict[Path, str]:
 
 def stale() -> list[Path]:
     """Templates that differ from `crds/`, are missing, or have no CRD."""
-    wanted = expected()
+    templates = expected()
     different = [
         path
-        for path, text in wanted.items()
+        for path, text in templates.items()
         if not path.exists() or path.read_text(encoding="utf-8") != text
     ]
-    return different + sorted(set(TEMPLATES.glob("*.yaml")) - set(wanted))
+    return different + sorted(set(TEMPLATES.glob("*.yaml")) - set(templates))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

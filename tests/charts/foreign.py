@@ -45,11 +45,11 @@ def definitions() -> Path:
 
 def _fill(folder: Path) -> None:
     for module, (version, content) in pins().items():
-        found = _download(f"{module}@{version}")
-        if found["Sum"] != content:
-            raise ServersUnavailable(f"{module} {version} is {found['Sum']}, not {content}")
+        module_info = _download(f"{module}@{version}")
+        if module_info["Sum"] != content:
+            raise ServersUnavailable(f"{module} {version} is {module_info['Sum']}, not {content}")
         for file in FILES[module]:
-            shutil.copyfile(Path(found["Dir"]) / file, folder / Path(file).name)
+            shutil.copyfile(Path(module_info["Dir"]) / file, folder / Path(file).name)
 
 
 def _download(module: str) -> dict[str, str]:
@@ -65,5 +65,5 @@ def _download(module: str) -> dict[str, str]:
     )
     if answer.returncode != 0:
         raise ServersUnavailable(f"Go could not download {module}: {answer.stdout[-300:]}")
-    found: dict[str, str] = json.loads(answer.stdout)
-    return found
+    module_info: dict[str, str] = json.loads(answer.stdout)
+    return module_info

@@ -41,14 +41,14 @@ class Placed:
         self, user: str, verb: str, resource: str, *, namespace: str = "", name: str = ""
     ) -> bool:
         """Whether `user` may; `resource` is `group/plural` or `group/plural/subresource`, the core group is empty."""
-        group, plural, *rest = resource.split("/")
-        asked = {
+        group, plural, *subresources = resource.split("/")
+        attributes = {
             "namespace": namespace,
             "verb": verb,
             "group": group,
             "resource": plural,
             "name": name,
-            "subresource": "".join(rest),
+            "subresource": "".join(subresources),
         }
         groups = ["system:authenticated"]
         if user.startswith("system:serviceaccount:"):
@@ -56,20 +56,20 @@ class Placed:
         review = {
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SubjectAccessReview",
-            "spec": {"user": user, "groups": groups, "resourceAttributes": asked},
+            "spec": {"user": user, "groups": groups, "resourceAttributes": attributes},
         }
         path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
         return bool(self.kube.api.call("POST", path, review).need()["status"]["allowed"])
 
 
-def listed(objects: Sequence[Manifest]) -> str:
+def list_text(objects: Sequence[Manifest]) -> str:
     """One text with all of them; each says its own namespace."""
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)})
 
 
 @contextmanager
 def placed(
-    kube: KubeCluster, *arguments: str, narrow: bool = True, whole: bool = False
+    kube: KubeCluster, *arguments: str, narrow: bool = True, with_pods: bool = False
 ) -> Iterator[Placed]:
     """Applies everything but pods and CRDs; takes what is cluster-scoped away again.
 
@@ -77,23 +77,24 @@ def placed(
         kube: Where.
         arguments: More of `helm template`.
         narrow: Whether one namespace is watched, or all.
-        whole: Whether `objects` also has what makes pods, which is not applied.
+        with_pods: Whether `objects` also has what makes pods, which is not applied.
     """
     home, watched = kube.fresh_namespace(), kube.fresh_namespace()
     scope = ("--set", f"watch.namespaces={{{watched}}}") if narrow else ()
     manifests = rendered("--set", "crds.enabled=false", *scope, *arguments, namespace=home)
     objects = tuple(manifest for manifest in manifests if manifest["kind"] not in PODS)
-    kube.kubectl("apply", "-f", "-", input=listed(objects))
+    kube.kubectl("apply", "-f", "-", input=list_text(objects))
     try:
-        told = tuple(manifests) if whole else objects
-        yield Placed(kube=kube, home=home, watched=watched, objects=told)
+        release_objects = tuple(manifests) if with_pods else objects
+        yield Placed(kube=kube, home=home, watched=watched, objects=release_objects)
     finally:
         gone = [
-            one
-            for one in objects
-            if one["kind"] in CLUSTER_SCOPED or one["metadata"].get("namespace") == "default"
+            manifest
+            for manifest in objects
+            if manifest["kind"] in CLUSTER_SCOPED
+            or manifest["metadata"].get("namespace") == "default"
         ]
         if gone:
-            kube.kubectl("delete", "--ignore-not-found", "-f", "-", input=listed(gone))
+            kube.kubectl("delete", "--ignore-not-found", "-f", "-", input=list_text(gone))
         for namespace in (home, watched):
             kube.api.call("DELETE", f"/api/v1/namespaces/{namespace}")

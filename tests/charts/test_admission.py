@@ -65,12 +65,12 @@ def people(release: Placed) -> None:
 @pytest.fixture(scope="module")
 def policies(chart_kube: KubeCluster) -> Iterator[Placed]:
     """A release whose policies are in force."""
-    with placed(chart_kube) as made:
-        people(made)
-        chart_kube.apply(quota("first", made.watched), namespace=made.watched)
+    with placed(chart_kube) as release:
+        people(release)
+        chart_kube.apply(quota("first", release.watched), namespace=release.watched)
 
         def enforced() -> bool:
-            answer = patched(made, STRANGER, "first", ADD, "--dry-run=server")
+            answer = patched(release, STRANGER, "first", ADD, "--dry-run=server")
             return NOT_YOURS in answer.stderr
 
         chart_kube.wait_until(enforced, "enforce the policy on the finalizer", seconds=60)
@@ -79,12 +79,12 @@ def policies(chart_kube: KubeCluster) -> Iterator[Placed]:
             change = {"spec": {"suspend": True}}
             return (
                 "may not change the spec"
-                in patched(made, made.operator, "first", change, "--dry-run=server").stderr
+                in patched(release, release.operator, "first", change, "--dry-run=server").stderr
             )
 
         chart_kube.wait_until(also_the_other, "enforce the policy on specs", seconds=60)
-        yield made
-        remove(made, "first")
+        yield release
+        remove(release, "first")
 
 
 @pytest.fixture
@@ -167,13 +167,13 @@ def test_our_own_accounts_change_nothing_but_the_finalizer(
 
 def test_the_operator_writes_the_status_and_nobody_else_of_us_does(release: Placed) -> None:
     path = f"{collection(release)}/first/status"
-    said = {}
+    statuses = {}
     for account in (FULLNAME, f"{FULLNAME}-release"):
         token = release.kube.token(release.home, account)
         with contextlib.closing(release.kube.connect(token=token)) as api:
             change = {"status": {"observedGeneration": 1}}
-            said[account] = api.call("PATCH", path, change, kind=MERGE_PATCH).status
-    assert list(said.values()) == [200, 403]
+            statuses[account] = api.call("PATCH", path, change, kind=MERGE_PATCH).status
+    assert list(statuses.values()) == [200, 403]
     assert not release.may(
         STRANGER, "patch", "kafka-quotas.io/clientquotas/status", namespace=release.watched
     )
@@ -243,11 +243,13 @@ def test_metadata_is_bounded_and_what_is_stored_already_can_become_less(
     for name in ("resourceVersion", "uid", "creationTimestamp", "generation"):
         binding["metadata"].pop(name, None)
     kube.apply(binding)
-    other = {"annotations": {"b": "x" * 32_769}, "labels": {f"m{n}": "" for n in range(65)}}
+    oversized = {"annotations": {"b": "x" * 32_769}, "labels": {f"m{n}": "" for n in range(65)}}
     kube.wait_until(
         lambda: (
             refused
-            in patched(release, STRANGER, "large", {"metadata": other}, "--dry-run=server").stderr
+            in patched(
+                release, STRANGER, "large", {"metadata": oversized}, "--dry-run=server"
+            ).stderr
         ),
         "enforce the policy again",
         seconds=60,
@@ -392,16 +394,17 @@ def created(release: Placed, user: str, **spec: object) -> Answer:
 @pytest.fixture(scope="module")
 def rails(chart_kube: KubeCluster) -> Iterator[Placed]:
     """A release with guard rails in force."""
-    with placed(chart_kube, *RAILS) as made:
-        people(made)
+    with placed(chart_kube, *RAILS) as release:
+        people(release)
 
         def enforced() -> bool:
             return (
-                "at most 200Mi" in created(made, ADMIN, limits={"producerByteRate": "300Mi"}).stderr
+                "at most 200Mi"
+                in created(release, ADMIN, limits={"producerByteRate": "300Mi"}).stderr
             )
 
         chart_kube.wait_until(enforced, "enforce the guard rails", seconds=60)
-        yield made
+        yield release
 
 
 @pytest.mark.parametrize(
@@ -484,10 +487,10 @@ def test_a_document_from_before_the_guard_rails_can_still_be_let_go(
 
 
 def test_a_guard_rail_can_merely_warn(chart_kube: KubeCluster) -> None:
-    with placed(chart_kube, *RAILS, "--set", "admissionPolicies.guardRails.action=Warn") as made:
+    with placed(chart_kube, *RAILS, "--set", "admissionPolicies.guardRails.action=Warn") as release:
 
         def warned() -> bool:
-            answer = created(made, ADMIN, limits={"producerByteRate": "300Mi"})
+            answer = created(release, ADMIN, limits={"producerByteRate": "300Mi"})
             return answer.returncode == 0 and "at most 200Mi" in answer.stderr
 
         chart_kube.wait_until(warned, "warn", seconds=60)

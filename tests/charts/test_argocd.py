@@ -39,8 +39,8 @@ def written(reason: Reason, *, observed: int = 3, drifted: str = "") -> dict[str
 
 
 def acted(name: str, obj: dict[str, Any]) -> Any:
-    asked = {"script": script(f"actions/{name}.lua"), "object": obj}
-    return go_tools.ask(ACTIONS, asked)
+    request = {"script": script(f"actions/{name}.lua"), "object": obj}
+    return go_tools.ask(ACTIONS, request)
 
 
 @pytest.mark.parametrize("reason", list(TABLE))
@@ -75,14 +75,14 @@ def test_a_resource_is_suspended_and_resumed_and_nothing_else_of_it_changes() ->
 
 
 def test_a_pass_is_asked_for_by_the_annotation_that_the_operator_reads() -> None:
-    asked = acted("reconcile", QUOTA)
-    stamp = asked["metadata"].pop("annotations")
-    assert asked == QUOTA
+    annotated = acted("reconcile", QUOTA)
+    stamp = annotated["metadata"].pop("annotations")
+    assert annotated == QUOTA
     assert list(stamp) == ["kafka-quotas.io/requestedAt"]
     assert re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ", stamp["kafka-quotas.io/requestedAt"])
-    other = copy.deepcopy(QUOTA)
-    other["metadata"]["annotations"] = {"a": "b"}
-    assert acted("reconcile", other)["metadata"]["annotations"]["a"] == "b"
+    annotated_quota = copy.deepcopy(QUOTA)
+    annotated_quota["metadata"]["annotations"] = {"a": "b"}
+    assert acted("reconcile", annotated_quota)["metadata"]["annotations"]["a"] == "b"
 
 
 @pytest.mark.parametrize(
@@ -92,9 +92,9 @@ def test_only_actions_that_would_do_something_are_offered(
     suspended: bool, offered: set[str]
 ) -> None:
     obj = {**QUOTA, "spec": {**QUOTA["spec"], "suspend": suspended}}
-    found = acted("discovery", obj)
-    assert set(found) == {"suspend", "resume", "reconcile"}
-    assert {name for name, one in found.items() if not one["disabled"]} == offered
+    actions = acted("discovery", obj)
+    assert set(actions) == {"suspend", "resume", "reconcile"}
+    assert {name for name, action in actions.items() if not action["disabled"]} == offered
 
 
 def test_a_cluster_has_the_same_actions() -> None:

@@ -46,10 +46,10 @@ def merged(base: object, over: object) -> object:
     """What helm makes of two values: tables are merged, null removes."""
     if not isinstance(base, dict) or not isinstance(over, dict):
         return copy.deepcopy(over)
-    whole = copy.deepcopy(base)
+    result = copy.deepcopy(base)
     for name, value in over.items():
-        whole[name] = merged(base.get(name), value)
-    return whole
+        result[name] = merged(base.get(name), value)
+    return result
 
 
 def test_the_chart_has_the_version_of_the_package() -> None:
@@ -88,9 +88,9 @@ def test_what_artifact_hub_shows_is_yaml_about_resources_that_exist() -> None:
         yaml.safe_load(path.read_text(encoding="utf-8"))
         for path in sorted(crd_templates.CRDS.glob("*.yaml"))
     ]
-    assert [(one["kind"], one["name"], one["version"]) for one in document] == [
-        (one["spec"]["names"]["kind"], one["metadata"]["name"], one["spec"]["versions"][0]["name"])
-        for one in real
+    assert [(entry["kind"], entry["name"], entry["version"]) for entry in document] == [
+        (crd["spec"]["names"]["kind"], crd["metadata"]["name"], crd["spec"]["versions"][0]["name"])
+        for crd in real
     ]
     examples = yaml.safe_load(ABOUT["annotations"]["artifacthub.io/crdsExamples"])
     assert sorted(example["kind"] for example in examples) == ["ClientQuota", "QuotaCluster"]
@@ -147,14 +147,14 @@ def test_every_field_of_the_schema_says_what_it_is() -> None:
 
 def test_the_schema_knows_every_default_and_every_default_is_written_down() -> None:
     def names(values: object, schema: dict[str, Any], path: str = "") -> Iterator[str]:
-        known = schema.get("properties")
-        if isinstance(values, dict) and known:
-            for name in set(known) | set(values):
+        properties = schema.get("properties")
+        if isinstance(values, dict) and properties:
+            for name in set(properties) | set(values):
                 where = f"{path}.{name}".lstrip(".")
-                if (name in known) != (name in values):
+                if (name in properties) != (name in values):
                     yield where
-                elif name in known:
-                    yield from names(values[name], known[name], where)
+                elif name in properties:
+                    yield from names(values[name], properties[name], where)
 
     optional = {"global", "livenessProbe.successThreshold", "readinessProbe.successThreshold"}
     optional |= {
@@ -214,8 +214,8 @@ def test_the_table_of_values_obeys_the_schema(name: str) -> None:
     ids=str,
 )
 def test_a_typing_error_in_the_values_is_refused(values: object, why: str) -> None:
-    said = errors(merged(DEFAULTS, values))
-    assert any(why in message for message in said), said
+    messages = errors(merged(DEFAULTS, values))
+    assert any(why in message for message in messages), messages
 
 
 def test_a_parent_chart_may_hand_down_its_globals() -> None:

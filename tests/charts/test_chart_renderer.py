@@ -40,7 +40,9 @@ CLUSTER_SCOPED = {
 def pod_specs(objects: list[Manifest]) -> list[Any]:
     """The pod of everything that makes pods."""
     inside = [
-        one["spec"]["template"]["spec"] for one in objects if one["kind"] in ("Deployment", "Job")
+        manifest["spec"]["template"]["spec"]
+        for manifest in objects
+        if manifest["kind"] in ("Deployment", "Job")
     ]
     return inside + [manifest["spec"] for manifest in of_kind(objects, "Pod")]
 
@@ -63,10 +65,11 @@ def test_every_toggle_is_accepted_by_an_api_server(name: str, chart_kube: KubeCl
 def test_names_fit_and_are_given_once(name: str) -> None:
     objects = with_values(name)
     named = [
-        (one["kind"], one["metadata"].get("namespace"), one["metadata"]["name"]) for one in objects
+        (manifest["kind"], manifest["metadata"].get("namespace"), manifest["metadata"]["name"])
+        for manifest in objects
     ]
     assert len(named) == len(set(named))
-    assert [one for one in named if len(one[2]) > (253 if one[0] in CLUSTER_SCOPED else 63)] == []
+    assert [row for row in named if len(row[2]) > (253 if row[0] in CLUSTER_SCOPED else 63)] == []
 
 
 @pytest.mark.parametrize("name", VALUES)
@@ -75,16 +78,16 @@ def test_every_pod_is_restricted_and_has_no_user_of_its_own(name: str) -> None:
         assert spec["securityContext"]["runAsNonRoot"] is True
         assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
         assert ("runAsUser" in spec["securityContext"]) == (name == "fixed-user")
-        for one in spec["containers"]:
-            assert one["securityContext"] == {
+        for pod_container in spec["containers"]:
+            assert pod_container["securityContext"] == {
                 "allowPrivilegeEscalation": False,
                 "readOnlyRootFilesystem": True,
                 "capabilities": {"drop": ["ALL"]},
             }
-            mounts = {mount["name"]: mount["mountPath"] for mount in one["volumeMounts"]}
+            mounts = {mount["name"]: mount["mountPath"] for mount in pod_container["volumeMounts"]}
             assert mounts["tmp"] == WRITABLE
             assert {volume["name"] for volume in spec["volumes"]} >= set(mounts)
-            assert one["resources"]["limits"]["memory"]
+            assert pod_container["resources"]["limits"]["memory"]
 
 
 def test_the_arguments_of_the_operator_are_the_values() -> None:
@@ -125,11 +128,11 @@ def test_the_arguments_of_the_operator_are_the_values() -> None:
 
 
 def test_the_pod_knows_its_name_and_namespace() -> None:
-    told = {
-        one["name"]: one["valueFrom"]["fieldRef"]["fieldPath"]
-        for one in container(with_values("defaults"))["env"]
+    variables = {
+        variable["name"]: variable["valueFrom"]["fieldRef"]["fieldPath"]
+        for variable in container(with_values("defaults"))["env"]
     }
-    assert told == {"POD_NAME": "metadata.name", "POD_NAMESPACE": "metadata.namespace"}
+    assert variables == {"POD_NAME": "metadata.name", "POD_NAMESPACE": "metadata.namespace"}
 
 
 def test_one_replica_is_replaced_and_more_are_rolled_behind_a_lease() -> None:
@@ -160,9 +163,11 @@ def test_the_image_is_pinned_by_its_digest() -> None:
         "registry.example.com:5000/mirror/kafka-quota-reconciler:0.1.0-rc.1@sha256:"
         "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
     )
-    assert {one["image"] for spec in pod_specs(objects) for one in spec["containers"]} == {
-        expected_text
-    }
+    assert {
+        pod_container["image"]
+        for spec in pod_specs(objects)
+        for pod_container in spec["containers"]
+    } == {expected_text}
     assert all(spec["imagePullSecrets"] == [{"name": "mirror"}] for spec in pod_specs(objects))
     assert (
         container(with_values("defaults"))["image"]
@@ -172,12 +177,12 @@ def test_the_image_is_pinned_by_its_digest() -> None:
 
 def test_a_namespaced_installation_makes_nothing_cluster_scoped() -> None:
     objects = with_values("namespaced-only")
-    assert [one["kind"] for one in objects if one["kind"] in CLUSTER_SCOPED] == []
-    assert {one["metadata"]["namespace"] for one in objects} == {NAMESPACE, "kqr-one"}
+    assert [manifest["kind"] for manifest in objects if manifest["kind"] in CLUSTER_SCOPED] == []
+    assert {manifest["metadata"]["namespace"] for manifest in objects} == {NAMESPACE, "kqr-one"}
     arguments = container(objects)["args"]
     assert "--quota-clusters=/etc/kquota/quotaclusters/quotaclusters.yaml" in arguments
     text = only(objects, "ConfigMap")["data"]["quotaclusters.yaml"]
-    names = [one["metadata"]["name"] for one in yaml.safe_load_all(text) if one]
+    names = [document["metadata"]["name"] for document in yaml.safe_load_all(text) if document]
     assert names == ["prod", "test"]
 
 
@@ -213,9 +218,11 @@ def test_the_rules_and_the_dashboard_are_those_of_the_files() -> None:
 
 def test_monitoring_is_rendered_as_the_mode_says() -> None:
     kinds = {"PodMonitor", "PrometheusRule"}
-    known = [f"--api-versions=monitoring.coreos.com/v1/{kind}" for kind in sorted(kinds)]
+    api_versions = [f"--api-versions=monitoring.coreos.com/v1/{kind}" for kind in sorted(kinds)]
     assert kinds & {manifest["kind"] for manifest in with_values("monitoring-if-known")} == set()
-    assert kinds <= {manifest["kind"] for manifest in with_values("monitoring-if-known", *known)}
+    assert kinds <= {
+        manifest["kind"] for manifest in with_values("monitoring-if-known", *api_versions)
+    }
     answer = template(
         "--values", str(VALUES["podmonitor"]), "--set", "metrics.renderMode=failIfMissing"
     )
@@ -239,7 +246,7 @@ def test_the_webhook_talks_to_the_callers_of_an_authority_where_one_is_named() -
     assert "/etc/kquota/webhook-clients" in [
         mount["mountPath"] for mount in operator["volumeMounts"]
     ]
-    (volume,) = [one for one in pod["volumes"] if one["name"] == "webhook-clients"]
+    (volume,) = [volume for volume in pod["volumes"] if volume["name"] == "webhook-clients"]
     assert volume["configMap"] == {
         "name": "callers",
         "items": [{"key": "ca.crt", "path": "ca.crt"}],
@@ -263,9 +270,9 @@ def test_a_certificate_comes_from_cert_manager_or_from_a_secret_and_is_never_mad
     certificate = only(own, "Certificate")
     assert certificate["spec"]["dnsNames"][0] == f"{FULLNAME}-webhook.{NAMESPACE}.svc"
     (volume,) = [
-        one
-        for one in only(own, "Deployment")["spec"]["template"]["spec"]["volumes"]
-        if "secret" in one
+        volume
+        for volume in only(own, "Deployment")["spec"]["template"]["spec"]["volumes"]
+        if "secret" in volume
     ]
     assert volume["secret"]["secretName"] == certificate["spec"]["secretName"]
     configuration = only(own, "ValidatingWebhookConfiguration")["metadata"]
@@ -286,7 +293,7 @@ def test_everything_that_releases_is_a_hook_and_leaves_with_it() -> None:
         for manifest in with_values("defaults")
         if is_hook(manifest) and manifest["kind"] != "Pod"
     ]
-    assert {one["kind"] for one in hooks} == {
+    assert {manifest["kind"] for manifest in hooks} == {
         "ServiceAccount",
         "Role",
         "RoleBinding",
@@ -337,7 +344,7 @@ def test_what_is_extra_stands_as_it_was_written() -> None:
     }
     assert maps["as-it-is"] == {"alert": "{{ $labels.pod }} is not a template here"}
     assert maps[f"{FULLNAME}-as-a-template"] == {"namespace": NAMESPACE}
-    variables = {one["name"]: one for one in container(objects)["env"]}
+    variables = {variable["name"]: variable for variable in container(objects)["env"]}
     assert variables["KRB5_CONFIG"]["value"] == "/etc/krb5/krb5.conf"
 
 
@@ -347,18 +354,18 @@ def test_numbers_of_guard_rails_are_written_out() -> None:
         for manifest in of_kind(with_values("guard-rails"), "ValidatingAdmissionPolicy")
         if "-guard-rails." in manifest["metadata"]["name"]
     )
-    told = [validation["message"] for validation in rails["spec"]["validations"]]
-    assert "spec.limits.consumerByteRate must be at most 100000000" in told
-    assert "spec.limits.requestPercentage must be at most 400.5" in told
+    messages = [validation["message"] for validation in rails["spec"]["validations"]]
+    assert "spec.limits.consumerByteRate must be at most 100000000" in messages
+    assert "spec.limits.requestPercentage must be at most 400.5" in messages
 
 
 def test_policies_speak_of_the_watched_namespaces_only() -> None:
     bindings = of_kind(with_values("guard-rails-warn"), "ValidatingAdmissionPolicyBinding")
     assert {
-        one["metadata"]["name"].rpartition(".")[0].removeprefix(f"{FULLNAME}-"): one["spec"][
-            "validationActions"
-        ]
-        for one in bindings
+        binding["metadata"]["name"].rpartition(".")[0].removeprefix(f"{FULLNAME}-"): binding[
+            "spec"
+        ]["validationActions"]
+        for binding in bindings
     } == {
         "finalizer": ["Deny"],
         "spec": ["Deny"],

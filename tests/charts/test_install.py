@@ -61,7 +61,7 @@ def names(kube: KubeCluster, kinds: str, *arguments: str) -> list[str]:
     return sorted(line.rpartition("/")[2] for line in stdout.split())
 
 
-def ours(kube: KubeCluster, home: str) -> list[str]:
+def release_names(kube: KubeCluster, home: str) -> list[str]:
     """Everything with the release's label, anywhere that matters, but CRDs."""
     return names(kube, OURS, "-l", LABEL) + names(kube, INSIDE, "-n", home, "-l", LABEL)
 
@@ -116,7 +116,7 @@ def test_a_release_lives_and_leaves_nothing_but_what_is_to_stay(
     assert names(kube, "roles", "-n", "default", "-l", LABEL) == []
 
     kube.helm("uninstall", RELEASE, "-n", home, *WAIT)
-    assert [text for text in ours(kube, home) if text != f"{FULLNAME}-check"] == []
+    assert [text for text in release_names(kube, home) if text != f"{FULLNAME}-check"] == []
     assert names(kube, "clientquotas", "-A") == ["alice"]
     assert "clientquotas.kafka-quotas.io" in names(kube, "crds")
 
@@ -180,10 +180,10 @@ def test_an_upgrade_of_the_chart_upgrades_the_definitions(
     )
     kube.helm("upgrade", RELEASE, str(newer), "-n", home, *WAIT)
 
-    def shown() -> bool:
+    def has_column() -> bool:
         return "ADDED" in kube.kubectl("get", "clientquotas").stdout
 
-    kube.wait_until(shown, "show the new column", seconds=30)
+    kube.wait_until(has_column, "show the new column", seconds=30)
 
 
 def test_definitions_go_with_the_release_where_that_is_wanted(

@@ -81,7 +81,9 @@ def operator(kube: KubeCluster, folder: Path) -> Iterator[Child]:
     text = kube.kubectl("-n", NAMESPACE, "get", "deployment", RELEASE, "-o", "json").stdout
     spec = json.loads(text)["spec"]["template"]["spec"]
     arguments = [
-        one for one in spec["containers"][0]["args"] if not one.startswith("--metrics-address")
+        argument
+        for argument in spec["containers"][0]["args"]
+        if not argument.startswith("--metrics-address")
     ]
     kubeconfig = kube.kubeconfig_for(NAMESPACE, spec["serviceAccountName"])
     (port,) = free_ports(1)

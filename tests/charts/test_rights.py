@@ -93,8 +93,8 @@ def test_the_operators_rights_are_the_table(mode: str, chart_kube: KubeCluster) 
             return release.may(release.operator, verb, resource, namespace=where[spot], name=name)
 
         chart_kube.wait_until(lambda: may("patch", QUOTAS, WATCHED), "bind the roles", seconds=20)
-        found = {line: may(*line) for line in TABLE}
-    assert found == {line: mode in modes for line, modes in TABLE.items()}
+        rights = {line: may(*line) for line in TABLE}
+    assert rights == {line: mode in modes for line, modes in TABLE.items()}
 
 
 def test_no_other_definition_may_be_read(chart_kube: KubeCluster) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.charts.chart_renderer import Manifest, only, with_values
-from tests.charts.release import FULLNAME, Placed, listed, placed
+from tests.charts.release import FULLNAME, Placed, list_text, placed
 from tests.servers.kube.api import MERGE_PATCH
 from tests.servers.kube.cluster import KubeCluster
 
@@ -44,7 +44,7 @@ def typed(
     )
 
 
-def held(release: Placed, name: str) -> str:
+def retained_document(release: Placed, name: str) -> str:
     """A document with our finalizer, which a deletion therefore waits for; gives its name."""
     quota = {
         "apiVersion": "kafka-quotas.io/v1alpha1",
@@ -76,17 +76,17 @@ def test_the_check_of_helm_test_finds_every_right(
     narrow: bool, elects: bool, chart_kube: KubeCluster
 ) -> None:
     values = ("--set", f"leaderElection.enabled={str(elects).lower()}")
-    with placed(chart_kube, *values, narrow=narrow, whole=True) as release:
+    with placed(chart_kube, *values, narrow=narrow, with_pods=True) as release:
         bound(release, release.operator)
         answer = typed(release, FULLNAME, arguments(release.objects, "Pod"))
-    (part,) = [one for one in json.loads(answer.stdout)["parts"] if one["about"] == "Kubernetes"]
+    (part,) = [part for part in json.loads(answer.stdout)["parts"] if part["about"] == "Kubernetes"]
     assert len(part["checks"]) > 15
     assert [check for check in part["checks"] if check["health"] == "failed"] == []
     assert answer.returncode == 0, answer.stderr
 
 
 def test_the_check_sees_a_right_that_is_missing(chart_kube: KubeCluster) -> None:
-    with placed(chart_kube, whole=True) as release:
+    with placed(chart_kube, with_pods=True) as release:
         bound(release, release.operator)
         answer = typed(release, f"{FULLNAME}-release", arguments(release.objects, "Pod"))
     assert answer.returncode == 1
@@ -97,13 +97,16 @@ def test_the_check_sees_a_right_that_is_missing(chart_kube: KubeCluster) -> None
 def test_the_release_job_stops_the_operator_and_frees_every_document(
     narrow: bool, chart_kube: KubeCluster
 ) -> None:
-    with chart_kube.pods_become_ready(), placed(chart_kube, narrow=narrow, whole=True) as release:
+    with (
+        chart_kube.pods_become_ready(),
+        placed(chart_kube, narrow=narrow, with_pods=True) as release,
+    ):
         inside = ("-n", release.watched)
-        name = held(release, "alice")
+        name = retained_document(release, "alice")
         chart_kube.kubectl("delete", "clientquota", name, "--wait=false", *inside)
         assert chart_kube.kubectl("get", "clientquotas", *inside, "-o", "name").stdout != ""
         deployment = only(release.objects, "Deployment")
-        chart_kube.kubectl("apply", "-f", "-", input=listed([deployment]))
+        chart_kube.kubectl("apply", "-f", "-", input=list_text([deployment]))
         chart_kube.kubectl(
             "-n", release.home, "rollout", "status", f"deployment/{FULLNAME}", "--timeout=60s"
         )
@@ -130,7 +133,7 @@ def test_whoever_has_the_release_role_frees_documents_and_is_told_what_is_not_ke
             *inside,
         )
         bound(release, f"system:serviceaccount:{release.home}:person")
-        quota = held(release, "alice")
+        quota = retained_document(release, "alice")
         path = (
             f"/apis/kafka-quotas.io/v1alpha1/namespaces/{release.watched}/clientquotas/alice/status"
         )

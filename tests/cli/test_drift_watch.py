@@ -71,7 +71,7 @@ class Watch:
         return values[0] if values else None
 
     def waits_for(self, true, doing: str) -> None:
-        until(true, seconds=SECONDS, doing=doing, told=self.story)
+        until(true, seconds=SECONDS, doing=doing, details=self.story)
 
     def story(self) -> str:
         series = [

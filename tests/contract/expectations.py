@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from reconciler.wire.messages.alter_client_quotas import Alteration, Operation
-from tests.contract.raw import Names, Quotas, Said
+from tests.contract.raw import Names, Quotas, Verdict
 
 PRODUCER, CONSUMER = "producer_byte_rate", "consumer_byte_rate"
 REQUEST, MUTATION = "request_percentage", "controller_mutation_rate"
 CONNECTION = "connection_creation_rate"
-OK: Said = (0, None)
+OK: Verdict = (0, None)
 USER: Names = (("user", "value"),)
 IP: Names = (("ip", "10.0.0.1"),)
 OWNERS: Mapping[str, Names] = {
@@ -25,38 +25,38 @@ OWNERS: Mapping[str, Names] = {
     CONNECTION: IP,
 }
 
-Table = Mapping[str, Said]
+Table = Mapping[str, Verdict]
 
 
-def invalid(message: str) -> Said:
+def invalid(message: str) -> Verdict:
     return 42, message
 
 
-def everywhere(said: Said) -> Table:
-    return {"all": said}
+def everywhere(verdict: Verdict) -> Table:
+    return {"all": verdict}
 
 
 # ---- values (ClientQuotaControlManager.validateQuotaKeyValue) -------------------------------------
 
 
-def _finite(key: str) -> Said:
+def _finite(key: str) -> Verdict:
     return invalid(f"Quota {key} must be a finite number")
 
 
-def _positive(key: str) -> Said:
+def _positive(key: str) -> Verdict:
     return invalid(f"Quota {key} must be greater than 0")
 
 
-def _near(key: str) -> Said:
+def _near(key: str) -> Verdict:
     return invalid(f"Configuration {key} must be a Long value")
 
 
-def _large(key: str) -> Said:
+def _large(key: str) -> Verdict:
     kind = "an INT" if key == CONNECTION else "a LONG"
     return invalid(f"Proposed value for {key} is too large for {kind}.")
 
 
-def _fraction(key: str) -> Said:
+def _fraction(key: str) -> Verdict:
     return invalid(f"{key} cannot be a fractional value.")
 
 
@@ -123,8 +123,8 @@ class Row:
     name: str
     parts: Names
     operations: tuple[Operation, ...] = ((PRODUCER, 1.0),)
-    said: Table
-    kept: Mapping[str, float] | None = None
+    verdict: Table
+    stored: Mapping[str, float] | None = None
 
 
 _COMBINED = invalid(
@@ -133,12 +133,12 @@ _COMBINED = invalid(
 
 
 def _row(
-    name: str, parts: Names, said: Said | Table, *operations: Operation, kept: bool = False
+    name: str, parts: Names, verdict: Verdict | Table, *operations: Operation, stored: bool = False
 ) -> Row:
-    asked = operations or ((PRODUCER, 1.0),)
-    table = said if isinstance(said, Mapping) else everywhere(said)
-    values = {key: value for key, value in asked if value is not None} if kept else None
-    return Row(name=name, parts=parts, operations=asked, said=table, kept=values)
+    row_operations = operations or ((PRODUCER, 1.0),)
+    table = verdict if isinstance(verdict, Mapping) else everywhere(verdict)
+    values = {key: value for key, value in row_operations if value is not None} if stored else None
+    return Row(name=name, parts=parts, operations=row_operations, verdict=table, stored=values)
 
 
 ENTITIES = [
@@ -193,7 +193,7 @@ ENTITIES = [
         invalid("Unhandled client quota entity type: group"),
     ),
     *(
-        _row(f"legal: {names}", names, OK, (PRODUCER, 1.0), kept=True)
+        _row(f"legal: {names}", names, OK, (PRODUCER, 1.0), stored=True)
         for names in (
             (("user", "alice"),),
             (("user", None),),
@@ -216,7 +216,7 @@ ENTITIES = [
             (("client-id", "\u65e5" * 10_922),),
         )
     ),
-    _row("legal: ip default", (("ip", None),), OK, (CONNECTION, 1.0), kept=True),
+    _row("legal: ip default", (("ip", None),), OK, (CONNECTION, 1.0), stored=True),
 ]
 
 SCOPED = ("::1%lo", "[::1%lo]")
@@ -393,8 +393,8 @@ class Request:
 
     name: str
     alterations: tuple[Alteration, ...]
-    said: Mapping[Names, Said]
-    kept: Quotas
+    verdicts: Mapping[Names, Verdict]
+    stored: Quotas
 
 
 def _user(name: str | None) -> Names:
@@ -404,8 +404,8 @@ def _user(name: str | None) -> Names:
 _TWICE = invalid("Ignoring duplicate entity ClientQuotaEntity(entries={user=twice})")
 _PAIR: Names = (("client-id", None), ("user", "a"))
 REQUESTS = [
-    Request(name="none", alterations=(), said={}, kept={}),
-    Request(name="no operations", alterations=((USER, ()),), said={USER: OK}, kept={}),
+    Request(name="none", alterations=(), verdicts={}, stored={}),
+    Request(name="no operations", alterations=((USER, ()),), verdicts={USER: OK}, stored={}),
     Request(
         name="a refused entity stands aside",
         alterations=(
@@ -413,30 +413,30 @@ REQUESTS = [
             (_user(""), ((PRODUCER, 6.0),)),
             (_user("better"), ((PRODUCER, 7.0), (CONSUMER, 8.0))),
         ),
-        said={
+        verdicts={
             _user("good"): OK,
             _user(""): invalid("Empty user not supported"),
             _user("better"): OK,
         },
-        kept={_user("good"): {PRODUCER: 6.0}, _user("better"): {PRODUCER: 7.0, CONSUMER: 8.0}},
+        stored={_user("good"): {PRODUCER: 6.0}, _user("better"): {PRODUCER: 7.0, CONSUMER: 8.0}},
     ),
     Request(
         name="the same entity twice keeps the first",
         alterations=((_user("twice"), ((PRODUCER, 1.0),)), (_user("twice"), ((CONSUMER, 2.0),))),
-        said={_user("twice"): _TWICE},
-        kept={_user("twice"): {PRODUCER: 1.0}},
+        verdicts={_user("twice"): _TWICE},
+        stored={_user("twice"): {PRODUCER: 1.0}},
     ),
     Request(
         name="three times keeps the first",
         alterations=tuple((_user("twice"), ((key, 1.0),)) for key in (PRODUCER, CONSUMER, REQUEST)),
-        said={_user("twice"): _TWICE},
-        kept={_user("twice"): {PRODUCER: 1.0}},
+        verdicts={_user("twice"): _TWICE},
+        stored={_user("twice"): {PRODUCER: 1.0}},
     ),
     Request(
         name="the same entity twice, the first refused",
         alterations=((_user("twice"), ((PRODUCER, 1.5),)), (_user("twice"), ((CONSUMER, 2.0),))),
-        said={_user("twice"): _TWICE},
-        kept={},
+        verdicts={_user("twice"): _TWICE},
+        stored={},
     ),
     Request(
         name="the same entity twice, a key twice in the first",
@@ -444,8 +444,8 @@ REQUESTS = [
             (_user("twice"), ((PRODUCER, 1.0), (PRODUCER, 1.0))),
             (_user("twice"), ((CONSUMER, 2.0),)),
         ),
-        said={_user("twice"): _TWICE},
-        kept={},
+        verdicts={_user("twice"): _TWICE},
+        stored={},
     ),
     Request(
         name="a pair twice, spelt in both orders",
@@ -453,18 +453,18 @@ REQUESTS = [
             ((("user", "a"), ("client-id", None)), ((PRODUCER, 1.0),)),
             ((("client-id", None), ("user", "a")), ((PRODUCER, 2.0),)),
         ),
-        said={
+        verdicts={
             _PAIR: invalid(
                 "Ignoring duplicate entity ClientQuotaEntity(entries={client-id=null, user=a})"
             )
         },
-        kept={_PAIR: {PRODUCER: 1.0}},
+        stored={_PAIR: {PRODUCER: 1.0}},
     ),
     Request(
         name="a type twice keeps the last name",
         alterations=(((("user", "a"), ("user", "b")), ((PRODUCER, 7.0),)),),
-        said={_user("b"): OK},
-        kept={_user("b"): {PRODUCER: 7.0}},
+        verdicts={_user("b"): OK},
+        stored={_user("b"): {PRODUCER: 7.0}},
     ),
     Request(
         name="a type twice makes a duplicate",
@@ -472,8 +472,8 @@ REQUESTS = [
             ((("user", "a"), ("user", "twice")), ((PRODUCER, 7.0),)),
             (_user("twice"), ((PRODUCER, 8.0),)),
         ),
-        said={_user("twice"): _TWICE},
-        kept={_user("twice"): {PRODUCER: 7.0}},
+        verdicts={_user("twice"): _TWICE},
+        stored={_user("twice"): {PRODUCER: 7.0}},
     ),
     Request(
         name="two spellings of one address are two entities",
@@ -482,8 +482,8 @@ REQUESTS = [
             ((("ip", "0:0:0:0:0:0:0:1"),), ((CONNECTION, 2.0),)),
             ((("ip", None),), ((CONNECTION, 3.0),)),
         ),
-        said={(("ip", "::1"),): OK, (("ip", "0:0:0:0:0:0:0:1"),): OK, (("ip", None),): OK},
-        kept={
+        verdicts={(("ip", "::1"),): OK, (("ip", "0:0:0:0:0:0:0:1"),): OK, (("ip", None),): OK},
+        stored={
             (("ip", "::1"),): {CONNECTION: 1.0},
             (("ip", "0:0:0:0:0:0:0:1"),): {CONNECTION: 2.0},
             (("ip", None),): {CONNECTION: 3.0},
@@ -496,8 +496,8 @@ REQUESTS = [
             (_user("<default>"), ((PRODUCER, 2.0),)),
             (_user("<DEFAULT>"), ((PRODUCER, 3.0),)),
         ),
-        said={_user(None): OK, _user("<default>"): OK, _user("<DEFAULT>"): OK},
-        kept={
+        verdicts={_user(None): OK, _user("<default>"): OK, _user("<DEFAULT>"): OK},
+        stored={
             _user(None): {PRODUCER: 1.0},
             _user("<default>"): {PRODUCER: 2.0},
             _user("<DEFAULT>"): {PRODUCER: 3.0},

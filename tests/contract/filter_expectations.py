@@ -2,7 +2,7 @@
 
 from reconciler.wire.messages.describe_client_quotas import Component
 from tests.contract.expectations import CONNECTION, PRODUCER, invalid
-from tests.contract.raw import Names, Quotas, Said
+from tests.contract.raw import Names, Quotas, Verdict
 
 EXACT, DEFAULT, ANY = 0, 1, 2
 _IP_COMBINED = (
@@ -10,7 +10,7 @@ _IP_COMBINED = (
     " IP filter component should not be used with user or clientId filter component."
 )
 _EXACT_NULL = "Request specified MATCH_TYPE_EXACT, but set match string to null."
-REFUSED_FILTERS: list[tuple[str, tuple[Component, ...], Said]] = [
+REFUSED_FILTERS: list[tuple[str, tuple[Component, ...], Verdict]] = [
     ("empty type", (("", EXACT, "a"),), invalid("Invalid empty entity type.")),
     (
         "empty type twice",

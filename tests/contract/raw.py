@@ -51,7 +51,7 @@ LAYOUT = EntryLayout(
 
 Names = tuple[Part, ...]
 Quotas = dict[Names, dict[str, float]]
-Said = tuple[int, str | None]
+Verdict = tuple[int, str | None]
 
 
 class Closed(Exception):
@@ -63,7 +63,7 @@ class Described:
     """An answer of DescribeClientQuotas; `quotas` is empty beside an error."""
 
     throttle_time_ms: int
-    said: Said
+    verdict: Verdict
     quotas: Quotas
 
 
@@ -119,8 +119,8 @@ class RawConnection(AbstractContextManager["RawConnection"]):
 
     def plain(self, user: str, password: str) -> sasl_authenticate.SaslAuthenticateResponse:
         """Authenticates with SASL PLAIN."""
-        chosen = self.handshake("PLAIN")
-        assert chosen.error_code == 0
+        handshake = self.handshake("PLAIN")
+        assert handshake.error_code == 0
         return self.token(f"\0{user}\0{password}".encode())
 
     def handshake(self, mechanism: str) -> sasl_handshake.SaslHandshakeResponse:
@@ -152,7 +152,9 @@ class RawConnection(AbstractContextManager["RawConnection"]):
         answer = self.ask(ALTER_CLIENT_QUOTAS, version, body)
         return alter_client_quotas.decode_response(version, answer)
 
-    def said(self, *alterations: Alteration, validate_only: bool = False) -> dict[Names, Said]:
+    def verdicts(
+        self, *alterations: Alteration, validate_only: bool = False
+    ) -> dict[Names, Verdict]:
         """What each entity was told; an entity that is answered twice is a failure."""
         return by_entity(self.alter(*alterations, validate_only=validate_only).results)
 
@@ -169,15 +171,15 @@ class RawConnection(AbstractContextManager["RawConnection"]):
     def quotas(self) -> Quotas:
         """Everything that this broker shows."""
         answer = self.describe()
-        assert answer.said[0] == 0, answer.said
+        assert answer.verdict[0] == 0, answer.verdict
         return answer.quotas
 
     def settled(self, expected: Quotas) -> None:
         """Returns once the broker shows exactly `expected`; NaN counts as equal to itself."""
-        wanted, deadline = text_of(expected), time.monotonic() + VISIBLE_SECONDS
+        expected_texts, deadline = text_of(expected), time.monotonic() + VISIBLE_SECONDS
         never = threading.Event()
-        while (texts := text_of(self.quotas())) != wanted:
-            assert time.monotonic() < deadline, f"{texts} is not {wanted}"
+        while (texts := text_of(self.quotas())) != expected_texts:
+            assert time.monotonic() < deadline, f"{texts} is not {expected_texts}"
             never.wait(PACE_SECONDS)  # an acknowledged change is not a visible one
 
     def _exactly(self, count: int) -> bytes:
@@ -214,17 +216,17 @@ def described(version: int, answer: bytes) -> Described:
         }
     return Described(
         throttle_time_ms=response.throttle_time_ms,
-        said=(response.error_code, response.error_message),
+        verdict=(response.error_code, response.error_message),
         quotas=quotas,
     )
 
 
-def by_entity(results: Iterable[Result]) -> dict[Names, Said]:
-    found: dict[Names, Said] = {}
+def by_entity(results: Iterable[Result]) -> dict[Names, Verdict]:
+    verdicts: dict[Names, Verdict] = {}
     for parts, code, message in results:
-        assert parts not in found, f"{parts} was answered twice"
-        found[parts] = (code, message)
-    return found
+        assert parts not in verdicts, f"{parts} was answered twice"
+        verdicts[parts] = (code, message)
+    return verdicts
 
 
 def text_of(quotas: Quotas) -> list[str]:

@@ -29,21 +29,21 @@ def users(count: int) -> list[tuple[Names, tuple[tuple[str, float | None], ...]]
 @pytest.mark.parametrize("row", [*ENTITIES, *KEYS], ids=lambda row: row.name[:40])
 def test_one_alteration_is_told_and_kept_as_its_row_says(empty: Target, row: Row) -> None:
     names = tuple(sorted(row.parts))
-    expected = {names: empty.expected(row.said)}
+    expected = {names: empty.expected(row.verdict)}
     with empty.connect() as connection:
-        assert connection.said((row.parts, row.operations), validate_only=True) == expected
+        assert connection.verdicts((row.parts, row.operations), validate_only=True) == expected
         assert connection.quotas() == {}
-        assert connection.said((row.parts, row.operations)) == expected
-        connection.settled({names: dict(row.kept)} if row.kept else {})
+        assert connection.verdicts((row.parts, row.operations)) == expected
+        connection.settled({names: dict(row.stored)} if row.stored else {})
 
 
 @pytest.mark.parametrize("request_", REQUESTS, ids=lambda request: request.name)
 def test_one_request_is_told_and_kept_as_its_row_says(empty: Target, request_: Request) -> None:
     with empty.connect() as connection:
-        assert connection.said(*request_.alterations, validate_only=True) == request_.said
+        assert connection.verdicts(*request_.alterations, validate_only=True) == request_.verdicts
         assert connection.quotas() == {}
-        assert connection.said(*request_.alterations) == request_.said
-        connection.settled(request_.kept)
+        assert connection.verdicts(*request_.alterations) == request_.verdicts
+        connection.settled(request_.stored)
 
 
 @pytest.mark.parametrize("version", [0, 1])
@@ -55,34 +55,34 @@ def test_both_versions_of_both_apis_say_the_same(empty: Target, version: int) ->
         connection.settled({names: {PRODUCER: 5.0}})
         described = connection.describe(version=version)
     assert described.quotas == {names: {PRODUCER: 5.0}}
-    assert described.said == (0, "")
+    assert described.verdict == (0, "")
 
 
 def test_an_entity_keeps_its_other_keys_and_goes_with_its_last(empty: Target) -> None:
     with empty.connect() as connection:
-        connection.said((USER, ((PRODUCER, 1.0), (CONSUMER, 2.0))))
+        connection.verdicts((USER, ((PRODUCER, 1.0), (CONSUMER, 2.0))))
         connection.settled({USER: {PRODUCER: 1.0, CONSUMER: 2.0}})
-        connection.said((USER, ((REQUEST, 3.0), (PRODUCER, None))))
+        connection.verdicts((USER, ((REQUEST, 3.0), (PRODUCER, None))))
         connection.settled({USER: {CONSUMER: 2.0, REQUEST: 3.0}})
-        connection.said((USER, ((CONSUMER, None), (REQUEST, None))))
+        connection.verdicts((USER, ((CONSUMER, None), (REQUEST, None))))
         connection.settled({})
 
 
 def test_setting_the_same_value_again_succeeds(empty: Target) -> None:
     with empty.connect() as connection:
         for _ in range(2):
-            assert connection.said((USER, ((PRODUCER, 1.0),))) == {USER: OK}
+            assert connection.verdicts((USER, ((PRODUCER, 1.0),))) == {USER: OK}
             connection.settled({USER: {PRODUCER: 1.0}})
 
 
 def test_an_entity_is_altered_as_a_whole_or_not_at_all(empty: Target) -> None:
     with empty.connect() as connection:
-        connection.said((USER, ((PRODUCER, 1.0), (CONSUMER, 2.0))))
+        connection.verdicts((USER, ((PRODUCER, 1.0), (CONSUMER, 2.0))))
         connection.settled({USER: {PRODUCER: 1.0, CONSUMER: 2.0}})
-        (said,) = connection.said((USER, ((PRODUCER, None), (CONSUMER, 0.5)))).values()
-        assert said[0] == 42
+        (verdict,) = connection.verdicts((USER, ((PRODUCER, None), (CONSUMER, 0.5)))).values()
+        assert verdict[0] == 42
         # A later change that shows proves that nothing of the earlier one is still on its way.
-        connection.said(((("user", "later"),), ((PRODUCER, 9.0),)))
+        connection.verdicts(((("user", "later"),), ((PRODUCER, 9.0),)))
         connection.settled(
             {USER: {PRODUCER: 1.0, CONSUMER: 2.0}, (("user", "later"),): {PRODUCER: 9.0}}
         )
@@ -91,37 +91,37 @@ def test_an_entity_is_altered_as_a_whole_or_not_at_all(empty: Target) -> None:
 def test_ten_thousand_records_fit_and_one_more_does_not(empty: Target) -> None:
     with empty.connect() as connection:
         more = users(RECORDS + 1)
-        values = set(connection.said(*more, validate_only=True).values())
+        values = set(connection.verdicts(*more, validate_only=True).values())
         assert values == {empty.expected({"3.4": OK, "all": TOO_MANY})}
-        told = connection.said(*more)
-        assert len(told) == RECORDS + 1
-        assert set(told.values()) == {empty.expected({"3.4": FAILED, "all": TOO_MANY})}
-        assert set(connection.said(*users(RECORDS)).values()) == {OK}
+        verdicts = connection.verdicts(*more)
+        assert len(verdicts) == RECORDS + 1
+        assert set(verdicts.values()) == {empty.expected({"3.4": FAILED, "all": TOO_MANY})}
+        assert set(connection.verdicts(*users(RECORDS)).values()) == {OK}
         quotas: Quotas = {names: {PRODUCER: 1.0} for names, _ in users(RECORDS)}
         connection.settled(quotas)
         # What changes nothing makes no record.
-        assert set(connection.said(*more, validate_only=True).values()) == {OK}
+        assert set(connection.verdicts(*more, validate_only=True).values()) == {OK}
 
 
 def test_refused_entities_do_not_count_and_share_the_fate_of_the_rest(empty: Target) -> None:
     bad = ((("user", "bad"),), ((PRODUCER, 1.0), (CONSUMER, 0.5)))
     nameless = ((("user", ""),), ((PRODUCER, 1.0),))
     with empty.connect() as connection:
-        told = connection.said(*users(RECORDS), bad, validate_only=True)
-        assert told.pop(bad[0])[0] == 42
-        assert set(told.values()) == {OK}
-        told = connection.said(*users(RECORDS + 1), nameless, validate_only=True)
+        verdicts = connection.verdicts(*users(RECORDS), bad, validate_only=True)
+        assert verdicts.pop(bad[0])[0] == 42
+        assert set(verdicts.values()) == {OK}
+        verdicts = connection.verdicts(*users(RECORDS + 1), nameless, validate_only=True)
         expected = {"3.4": (42, "Empty user not supported"), "all": TOO_MANY}
-        assert told[nameless[0]] == empty.expected(expected)
+        assert verdicts[nameless[0]] == empty.expected(expected)
 
 
 def test_a_removal_is_a_record_too(empty: Target) -> None:
     with empty.connect() as connection:
-        connection.said(*users(1))
+        connection.verdicts(*users(1))
         connection.settled({names: {PRODUCER: 1.0} for names, _ in users(1)})
         removal = (users(1)[0][0], ((PRODUCER, None),))
-        others = users(RECORDS + 1)[1:]
-        told = connection.said(removal, *others, validate_only=True)
-        assert set(told.values()) == {empty.expected({"3.4": OK, "all": TOO_MANY})}
+        sets = users(RECORDS + 1)[1:]
+        verdicts = connection.verdicts(removal, *sets, validate_only=True)
+        assert set(verdicts.values()) == {empty.expected({"3.4": OK, "all": TOO_MANY})}
         never = (users(1)[0][0], ((CONSUMER, None),))
-        assert set(connection.said(never, *others, validate_only=True).values()) == {OK}
+        assert set(connection.verdicts(never, *sets, validate_only=True).values()) == {OK}

@@ -123,8 +123,8 @@ def test_filters_select_as_our_own_matching_does(empty: Target) -> None:
             for expected_filter in filters
         }
 
-    found = ask(config(empty), use)
-    assert found == {
+    entities_by_filter = ask(config(empty), use)
+    assert entities_by_filter == {
         expected_filter: set(filter(expected_filter.matches, RULES)) for expected_filter in filters
     }
 
@@ -207,6 +207,9 @@ def test_no_callback_replaces_kafkas_rules(target: Target) -> None:
 def test_scram_users_are_named_with_their_mechanisms(target: Target) -> None:
     if target.expected({"3.4": True, "all": False}):
         return  # no such API there: test_rights looks at what is offered
-    found = ask(config(target, "planner"), lambda client: client.scram_users())
-    assert list(found) == sorted(target.users)
-    assert {it.mechanism for it in found["alice"]} == {"SCRAM-SHA-256", "SCRAM-SHA-512"}
+    credentials = ask(config(target, "planner"), lambda client: client.scram_users())
+    assert list(credentials) == sorted(target.users)
+    assert {credential.mechanism for credential in credentials["alice"]} == {
+        "SCRAM-SHA-256",
+        "SCRAM-SHA-512",
+    }

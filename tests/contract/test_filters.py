@@ -6,16 +6,16 @@ from tests.contract.targets import Target
 
 def test_every_wrong_filter_is_refused_in_kafkas_words(target: Target) -> None:
     with target.connect() as connection:
-        for name, components, said in REFUSED_FILTERS:
+        for name, components, verdict in REFUSED_FILTERS:
             for strict in (False, True):
                 described = connection.describe(components, strict=strict)
-                assert (name, described.said) == (name, said)
+                assert (name, described.verdict) == (name, verdict)
                 assert described.quotas == {}
 
 
 def test_every_filter_selects_what_its_components_say(empty: Target) -> None:
     with empty.connect() as connection:
-        connection.said(*((names, tuple(values.items())) for names, values in MATCHED.items()))
+        connection.verdicts(*((names, tuple(values.items())) for names, values in MATCHED.items()))
         connection.settled(MATCHED)
         for components, strict in FILTERS:
             described = connection.describe(components, strict=strict)
@@ -25,7 +25,7 @@ def test_every_filter_selects_what_its_components_say(empty: Target) -> None:
                 if selects(components, names, strict=strict)
             }
             assert (components, strict, described.quotas) == (components, strict, expected)
-            assert described.said == (0, "")
+            assert described.verdict == (0, "")
 
 
 def test_nothing_there_is_an_empty_answer_without_error(empty: Target) -> None:
@@ -33,5 +33,5 @@ def test_nothing_there_is_an_empty_answer_without_error(empty: Target) -> None:
         for strict in (False, True):
             described = connection.describe(strict=strict)
             assert described.quotas == {}
-            assert described.said == (0, "")
+            assert described.verdict == (0, "")
             assert described.throttle_time_ms == 0

@@ -137,15 +137,15 @@ def run(configs: Conversation, port: int, command: tuple[str, ...]) -> Shown:
 
 def story(configs: Conversation, target: Target) -> list[Shown]:
     """All commands one after the other; each change is waited for, as a person would by looking."""
-    shown = []
+    results = []
     with RawConnection(target.port) as watching:
         for command in COMMANDS:
             before = watching.quotas()
             result = run(configs, target.port, command)
-            shown.append(result)
+            results.append(result)
             if command[0] == "--alter" and result.code == 0 and "Completed" in "".join(result.out):
                 changed(watching, before)
-    return shown
+    return results
 
 
 def changed(connection: RawConnection, before: object) -> None:
@@ -172,9 +172,9 @@ def test_the_same_commands_print_the_same_at_both(
     with Conversation(version, SOURCE) as configs:
         sandbox, real = (story(configs, target) for target in targets)
     assert sandbox == real
-    failed = tuple(place for place, shown in enumerate(real) if shown.code != 0)
+    failed = tuple(place for place, result in enumerate(real) if result.code != 0)
     assert failed == FAILED.get(version, (15, 16, 17))
-    assert any("producer_byte_rate=1024.0" in text for shown in real for text in shown.out)
+    assert any("producer_byte_rate=1024.0" in text for result in real for text in result.out)
     for target in targets:
         target.clear()
 
@@ -208,7 +208,7 @@ def test_java_logs_in_over_tls_with_every_mechanism(mechanism: str, tmp_path: Pa
         command = ("--command-config", client, "--alter", "--user", "alice")
         command = (*command, "--add-config", "producer_byte_rate=5")
         with Conversation("4.3.1", SOURCE) as configs:
-            shown = run(configs, sandbox_port, command)
-        assert (shown.code, shown.errors) == (0, ())
-        assert shown.out == ("Completed updating config for user alice.",)
+            result = run(configs, sandbox_port, command)
+        assert (result.code, result.errors) == (0, ())
+        assert result.out == ("Completed updating config for user alice.",)
         assert sandbox.values() == {(("user", "alice"),): {"producer_byte_rate": 5.0}}

@@ -98,11 +98,11 @@ def commit(
         PROFILES[line], image, requested_alterations, resolvable=frozenset(), validate_only=False
     )
     assert verdicts.request_failure is None
-    said = {
+    results = {
         names: (0, None) if failure is None else (failure.code, failure.message)
         for names, failure in verdicts.results.items()
     }
-    return image.applied(verdicts.records), said
+    return image.applied(verdicts.records), results
 
 
 @given(requests=st.lists(alterations, min_size=1, max_size=4))
@@ -114,26 +114,28 @@ def test_the_rules_say_and_keep_what_the_controller_does(
     image = EMPTY
     for request in requests:
         answers = java.alter(request)
-        image, said = commit(image, request, line)
-        assert said == by_entity(
+        image, results = commit(image, request, line)
+        assert results == by_entity(
             [(answer.entity, answer.error, answer.message) for answer in answers]
         )
-        kept = {names: dict(values) for names, values in image.values.items()}
-        assert text_of(kept) == text_of(java.describe().quotas)
+        quotas = {names: dict(values) for names, values in image.values.items()}
+        assert text_of(quotas) == text_of(java.describe().quotas)
 
 
 def test_every_value_of_every_key_is_judged_alike(oracle: tuple[RulesOracle, str]) -> None:
     java, line = oracle
     java.reset()
-    asked = [
+    request = [
         ((("ip", f"10.0.{place}.{of}"),) if ip else (("user", f"{place}-{of}"),), ((key, value),))
         for of, key in enumerate(KEYS)
         for place, value in enumerate(VALUES)
         for ip in (True, False)
     ]
-    answers = java.alter(asked)
-    _, said = commit(EMPTY, asked, line)
-    assert said == by_entity([(answer.entity, answer.error, answer.message) for answer in answers])
+    answers = java.alter(request)
+    _, results = commit(EMPTY, request, line)
+    assert results == by_entity(
+        [(answer.entity, answer.error, answer.message) for answer in answers]
+    )
 
 
 @given(filters_=st.lists(st.tuples(st.lists(component, max_size=3), st.booleans()), min_size=5))
@@ -143,9 +145,9 @@ def test_the_filters_select_what_the_image_does(
 ) -> None:
     java, line = oracle
     java.reset()
-    asked = [(names, tuple(values.items())) for names, values in MATCHED.items()]
-    java.alter(asked)
-    image, _ = commit(EMPTY, asked, line)
+    request = [(names, tuple(values.items())) for names, values in MATCHED.items()]
+    java.alter(request)
+    image, _ = commit(EMPTY, request, line)
     for components, strict in [*filters_, *FILTERS]:
         expected = java.describe(components, strict=strict)
         failure = describe_filters.check(components)
@@ -160,12 +162,12 @@ def test_the_filters_select_what_the_image_does(
 def test_both_refuse_the_same_size(oracle: tuple[RulesOracle, str]) -> None:
     java, line = oracle
     java.reset()
-    asked = [((("user", f"u{n}"),), (("producer_byte_rate", 1.0),)) for n in range(10_001)]
-    verdicts = rules.alter(PROFILES[line], EMPTY, asked, resolvable=(), validate_only=True)
+    request = [((("user", f"u{n}"),), (("producer_byte_rate", 1.0),)) for n in range(10_001)]
+    verdicts = rules.alter(PROFILES[line], EMPTY, request, resolvable=(), validate_only=True)
     if PROFILES[line].records_in_validation:
         assert verdicts.request_failure == rules.TOO_MANY
         with pytest.raises(BatchRefused):
-            java.alter(asked, validate_only=True)
+            java.alter(request, validate_only=True)
     else:
         assert verdicts.request_failure is None
-        assert {answer.error for answer in java.alter(asked, validate_only=True)} == {0}
+        assert {answer.error for answer in java.alter(request, validate_only=True)} == {0}

@@ -57,12 +57,12 @@ def test_the_versions_that_we_can_read_are_offered(target: Target) -> None:
     """Each line differs from its neighbours here; versions that our codec lacks are cut off."""
     with target.connect() as connection:
         offered = connection.offered()
-    found = {
+    ranges = {
         api.name: (max(offered[key][0], api.lowest), min(offered[key][1], api.highest))
         for key, api in BY_KEY.items()
         if key in offered
     }
-    assert found == target.expected(OFFERED)
+    assert ranges == target.expected(OFFERED)
 
 
 def test_every_version_of_api_versions_is_answered(target: Target) -> None:
@@ -191,13 +191,13 @@ def test_the_addresses_are_those_of_the_listener_that_was_asked(target: Target) 
 def test_a_broker_is_no_controller(target: Target) -> None:
     if target.expected(OFFERED)["DescribeCluster"][1] < 1:
         return
-    said = {
+    answers = {
         1: (0, None),
         2: (114, NO_CONTROLLER),
         3: (115, "Unsupported endpoint type 3"),
     }
     with target.connect() as connection:
-        for endpoint, expected in said.items():
+        for endpoint, expected in answers.items():
             body = describe_cluster.encode_request(
                 1, describe_cluster.DescribeClusterRequest(endpoint_type=endpoint)
             )
@@ -227,7 +227,7 @@ def test_what_follows_a_login(target: Target) -> None:
     with target.login("admin") as connection:
         assert connection.offered()
         assert connection.handshake("PLAIN").error_code == 34
-        assert connection.describe().said == (0, "")
+        assert connection.describe().verdict == (0, "")
         late = connection.token(b"")
         assert (late.error_code, late.error_message) == (
             34,
@@ -237,7 +237,7 @@ def test_what_follows_a_login(target: Target) -> None:
         assert connection.handshake("PLAIN").error_code == 34
         body = b"\x01\x00"
         assert connection.ask(SASL_AUTHENTICATE, 2, body)[:2] == b"\x00\x22"
-        assert connection.describe().said == (0, "")
+        assert connection.describe().verdict == (0, "")
 
 
 def test_wrong_credentials_are_refused_in_kafkas_words(target: Target) -> None:

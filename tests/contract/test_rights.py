@@ -43,15 +43,15 @@ def knows_scram(target: Target) -> bool:
 def test_who_may_not_alter_is_told_so_for_every_entry(
     empty: Target, *, validate_only: bool
 ) -> None:
-    asked = (
+    alterations = (
         (USER, ((PRODUCER, 1.0),)),
         ((("user", ""),), ((PRODUCER, -1.0),)),
         (USER, ((CONSUMER, 1.0),)),
     )
     for user in ("alice", "planner"):
         with empty.login(user) as connection:
-            answer = connection.alter(*asked, validate_only=validate_only)
-            assert [parts for parts, _, _ in answer.results] == [parts for parts, _ in asked]
+            answer = connection.alter(*alterations, validate_only=validate_only)
+            assert [parts for parts, _, _ in answer.results] == [parts for parts, _ in alterations]
             assert {(code, words) for _, code, words in answer.results} == {DENIED}
             assert connection.alter(validate_only=validate_only).results == ()
     with empty.connect() as connection:
@@ -60,13 +60,13 @@ def test_who_may_not_alter_is_told_so_for_every_entry(
 
 def test_who_may_not_describe_is_told_so_once(empty: Target) -> None:
     with empty.login("alice") as connection:
-        assert connection.describe().said == (31, None)
-        assert connection.describe([("", 9, None)]).said == (31, None)
+        assert connection.describe().verdict == (31, None)
+        assert connection.describe([("", 9, None)]).verdict == (31, None)
 
 
 def test_altering_includes_describing(empty: Target) -> None:
     with empty.login("applier") as connection:
-        assert connection.said((USER, ((PRODUCER, 1.0),))) == {USER: OK}
+        assert connection.verdicts((USER, ((PRODUCER, 1.0),))) == {USER: OK}
         connection.settled({USER: {PRODUCER: 1.0}})
     with empty.login("planner") as connection:
         connection.settled({USER: {PRODUCER: 1.0}})
@@ -103,7 +103,7 @@ def configs(connection: RawConnection, *names: str) -> tuple[describe_configs.Co
 
 def test_settings_of_a_broker_are_shown_to_who_may_describe_configs(target: Target) -> None:
     with target.login("planner") as connection:
-        own, default, other, nobody = configs(connection, "1", "", "9", "abc")
+        own, default, unexpected, nobody = configs(connection, "1", "", "9", "abc")
     assert (own.error_code, own.error_message) == (0, "")
     assert {setting.name: setting.value for setting in own.settings} == {
         CALLBACK: None,
@@ -111,7 +111,7 @@ def test_settings_of_a_broker_are_shown_to_who_may_describe_configs(target: Targ
     }
     assert {setting.source for setting in own.settings} == {5}
     assert default.settings == ()
-    assert (other.error_code, other.error_message) == (
+    assert (unexpected.error_code, unexpected.error_message) == (
         42,
         "Unexpected broker id, expected 1 or empty string, but received 9",
     )
@@ -135,13 +135,13 @@ def test_scram_users_are_listed_to_who_may_describe(target: Target) -> None:
             assert (answer.error_code, answer.error_message) == (0, "")
             assert {user.name for user in answer.users} == set(target.users)
             for user in answer.users:
-                found = {
+                iterations = {
                     credential.mechanism: credential.iterations for credential in user.credentials
                 }
-                assert found == {1: 4096, 2: 4096}
+                assert iterations == {1: 4096, 2: 4096}
         answer = scram(connection, ("alice", "nobody", "bob", "bob"))
-        told = {user.name: (user.error_code, user.error_message) for user in answer.users}
-        assert told == {
+        verdicts = {user.name: (user.error_code, user.error_message) for user in answer.users}
+        assert verdicts == {
             "alice": (0, ""),
             "nobody": (
                 91,

@@ -97,9 +97,9 @@ def test_the_default_and_the_literal_name_are_two(tell):
 def test_filters_are_exact_default_any_open_and_strict(tell):
     async def story(store):
         everything = (ALICE, ANYONE, LITERAL, PAIR, SHOP)
-        await written(store, *(change(one, producer_byte_rate=9.0) for one in everything))
+        await written(store, *(change(subject, producer_byte_rate=9.0) for subject in everything))
 
-        async def found(*components: tuple[str, object], strict: bool) -> set[Entity]:
+        async def entities(*components: tuple[str, object], strict: bool) -> set[Entity]:
             expected_filter = Filter(
                 components=tuple(
                     Component(entity_type=kind, match=match) for kind, match in components
@@ -108,12 +108,12 @@ def test_filters_are_exact_default_any_open_and_strict(tell):
             )
             return set((await store.describe(expected_filter)).limits)
 
-        assert await found(("user", "alice"), strict=True) == {ALICE}
-        assert await found(("user", "alice"), strict=False) == {ALICE, PAIR}
-        assert await found(("user", ANY), strict=True) == {ALICE, ANYONE, LITERAL}
-        assert await found(("user", DEFAULT), strict=False) == {ANYONE}
-        assert await found(strict=True) == set()
-        assert await found(strict=False) == set(everything)
+        assert await entities(("user", "alice"), strict=True) == {ALICE}
+        assert await entities(("user", "alice"), strict=False) == {ALICE, PAIR}
+        assert await entities(("user", ANY), strict=True) == {ALICE, ANYONE, LITERAL}
+        assert await entities(("user", DEFAULT), strict=False) == {ANYONE}
+        assert await entities(strict=True) == set()
+        assert await entities(strict=False) == set(everything)
 
     tell(story)
 
@@ -150,9 +150,9 @@ def test_validating_changes_nothing(tell):
 
 def test_results_are_told_on_the_way(tell):
     async def story(store):
-        told: dict[Entity, Result] = {}
-        results = await store.alter([change(ALICE, producer_byte_rate=5.0)], results=told)
-        assert told == dict(results) == {ALICE: Applied()}
+        results_so_far: dict[Entity, Result] = {}
+        results = await store.alter([change(ALICE, producer_byte_rate=5.0)], results=results_so_far)
+        assert results_so_far == dict(results) == {ALICE: Applied()}
 
     tell(story)
 
@@ -161,13 +161,13 @@ def test_waiting_ends_with_who_does_not_show_it(tell):
     async def story(store):
         await written(store, change(ALICE, producer_byte_rate=5.0))
         for seconds in (0.3, 3.0, 30.0):  # a busy machine may not answer at all in the shortest
-            seen = await store.wait_visible(
+            visibility = await store.wait_visible(
                 [change(ALICE, producer_byte_rate=7.0)], timeout=seconds
             )
-            assert not seen.everywhere
-            if seen.lagging:
+            assert not visibility.everywhere
+            if visibility.lagging:
                 break
-        assert seen.lagging
+        assert visibility.lagging
         assert (
             await store.wait_visible([change(PAIR, producer_byte_rate=None)], timeout=5.0)
         ).everywhere

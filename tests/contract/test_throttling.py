@@ -34,7 +34,7 @@ def test_a_throttled_answer_comes_at_once_and_the_next_one_late(empty: Target) -
             effect = Throttle(milliseconds=MILLISECONDS)
             empty.sandbox.fail(Fault(effect=effect, api=DESCRIBE_CLIENT_QUOTAS.key))
         else:
-            connection.said((CLIENT, ((REQUEST, TINY),)))
+            connection.verdicts((CLIENT, ((REQUEST, TINY),)))
             connection.settled({CLIENT: {REQUEST: TINY}})
         wait = next(filter(None, (throttle_ms(throttled) for _ in range(ATTEMPTS))))
         assert 0 < wait <= 1000

@@ -13,20 +13,20 @@ from tests.contract.expectations import (
     VALUES,
     invalid,
 )
-from tests.contract.raw import Said
+from tests.contract.raw import Verdict
 from tests.contract.targets import Target
 
 
 def test_every_value_is_judged_as_its_line_judges_it(target: Target) -> None:
     with target.connect() as connection:
-        found = [
-            (key, value, connection.said((OWNERS[key], ((key, value),)), validate_only=True))
+        verdicts = [
+            (key, value, connection.verdicts((OWNERS[key], ((key, value),)), validate_only=True))
             for key, value, _ in VALUES
         ]
     wrong = [
-        (key, value, said, target.expected(table))
-        for (key, value, said), (_, _, table) in zip(found, VALUES, strict=True)
-        if said != {OWNERS[key]: target.expected(table)}
+        (key, value, verdict, target.expected(table))
+        for (key, value, verdict), (_, _, table) in zip(verdicts, VALUES, strict=True)
+        if verdict != {OWNERS[key]: target.expected(table)}
     ]
     assert not wrong
 
@@ -37,18 +37,18 @@ def test_accepted_values_come_back_as_they_were_stored(empty: Target) -> None:
         for key, value, table in VALUES
         if target_accepts(empty, table) and not math.isnan(value)
     ]
-    kept = {}
+    quotas = {}
     alterations = []
     for place, (key, value) in enumerate(accepted):
         names = (("ip", f"10.0.1.{place}"),) if key == CONNECTION else (("user", f"v{place}"),)
-        kept[names] = {key: value}
+        quotas[names] = {key: value}
         alterations.append((names, ((key, value),)))
     with empty.connect() as connection:
-        assert set(connection.said(*alterations).values()) == {OK}
-        connection.settled(kept)
+        assert set(connection.verdicts(*alterations).values()) == {OK}
+        connection.settled(quotas)
 
 
-def target_accepts(target: Target, table: Mapping[str, Said]) -> bool:
+def target_accepts(target: Target, table: Mapping[str, Verdict]) -> bool:
     return target.expected(table) == OK
 
 
@@ -57,10 +57,10 @@ def test_every_address_is_judged_as_java_judges_it(target: Target) -> None:
         text: invalid(f"{text} is not a valid IP or resolvable host.") for text in UNRESOLVED
     }
     with target.connect() as connection:
-        said = connection.said(
+        verdicts = connection.verdicts(
             *(((("ip", text),), ((CONNECTION, 5.0),)) for text in rows), validate_only=True
         )
-    assert said == {(("ip", text),): answer for text, answer in rows.items()}
+    assert verdicts == {(("ip", text),): answer for text, answer in rows.items()}
 
 
 def test_nan_is_stored_where_it_is_accepted(empty: Target) -> None:
@@ -68,11 +68,11 @@ def test_nan_is_stored_where_it_is_accepted(empty: Target) -> None:
     names = (("user", "not a number"),)
     nan = float("nan")
     with empty.connect() as connection:
-        (said,) = connection.said((names, ((PRODUCER, nan),))).values()
-        if said == OK:
+        (verdict,) = connection.verdicts((names, ((PRODUCER, nan),))).values()
+        if verdict == OK:
             connection.settled({names: {PRODUCER: nan}})
-        assert said == empty.expected(
+        assert verdict == empty.expected(
             {"all": OK, "4.0-4.3": OK, "4.x": invalid(f"Quota {PRODUCER} must be a finite number")}
         )
-        assert connection.said((names, ((PRODUCER, None),))) == {names: OK}
+        assert connection.verdicts((names, ((PRODUCER, None),))) == {names: OK}
         connection.settled({})

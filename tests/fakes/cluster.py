@@ -98,10 +98,10 @@ class FakeCluster:
 
     async def describe(self, expected_filter: Filter, *, node: int | None = None) -> QuotaState:
         await self._request("describe")
-        asked = node if node is not None else next(iter(self._live()), None)
-        if asked is None or asked in self.faults.unreachable:
-            raise ConnectError("no broker answers", node=f"b{asked}")
-        return _filtered(self.shown_by(asked), expected_filter)
+        broker = node if node is not None else next(iter(self._live()), None)
+        if broker is None or broker in self.faults.unreachable:
+            raise ConnectError("no broker answers", node=f"b{broker}")
+        return _filtered(self.shown_by(broker), expected_filter)
 
     async def alter(
         self,
@@ -113,23 +113,23 @@ class FakeCluster:
     ) -> Mapping[Entity, Result]:
         await self._request("validate" if validate_only else "alter")
         assert alterations, "an empty request says nothing"
-        assert len({one.entity for one in alterations}) == len(alterations), (
+        assert len({alteration.entity for alteration in alterations}) == len(alterations), (
             "an entity is given twice"
         )
         if validate_only:
             self.validated.append(tuple(alterations))
         else:
             self.sent.append(tuple(alterations))
-        found = {} if results is None else results
+        answers = {} if results is None else results
         for alteration in alterations:
-            found[alteration.entity] = Unknown(reason="the request is under way")
+            answers[alteration.entity] = Unknown(reason="the request is under way")
         for alteration in alterations:
-            found[alteration.entity] = self._one(alteration, validate_only=validate_only)
+            answers[alteration.entity] = self._one(alteration, validate_only=validate_only)
         if progress is not None:
             progress("validate" if validate_only else "apply", len(alterations), len(alterations))
         if not validate_only:
             await self._request("answer")
-        return found
+        return answers
 
     async def wait_visible(self, expected: Sequence[Alteration], *, timeout: float) -> Visibility:  # noqa: ASYNC109
         await self._request("wait_visible")
@@ -138,7 +138,7 @@ class FakeCluster:
             lagging = tuple(
                 i
                 for i in self._live()
-                if not all(_shows(self.shown_by(i), one) for one in expected)
+                if not all(_shows(self.shown_by(i), alteration) for alteration in expected)
             )
             if not lagging or self.clock.monotonic() >= deadline:
                 return Visibility(
@@ -157,8 +157,8 @@ class FakeCluster:
 
     def land_late_ones(self) -> None:
         """Commit the ``LATE`` alterations now."""
-        for one in self._late:
-            self._commit(one)
+        for alteration in self._late:
+            self._commit(alteration)
         self._late.clear()
 
     @property
@@ -182,8 +182,8 @@ class FakeCluster:
 
     def shown_by(self, broker: int) -> QuotaState:
         """Return the state that a broker shows now."""
-        seen = self.clock.monotonic() - self.faults.lag.get(broker, 0.0)
-        return self.at(sum(1 for when, _, _ in self._log if when <= seen))
+        look_time = self.clock.monotonic() - self.faults.lag.get(broker, 0.0)
+        return self.at(sum(1 for when, _, _ in self._log if when <= look_time))
 
     @property
     def writes(self) -> int:

@@ -35,13 +35,13 @@ class FakeKubeApi:
 
     def put(self, resource: Any, body: dict[str, Any]) -> dict[str, Any]:
         """Store an object as another client."""
-        made = copy.deepcopy(body)
-        metadata = made.setdefault("metadata", {})
+        obj = copy.deepcopy(body)
+        metadata = obj.setdefault("metadata", {})
         metadata.setdefault("uid", f"uid-{next(self._versions)}")
         metadata["resourceVersion"] = str(next(self._versions))
         key = (resource.plural, metadata.get("namespace", ""), metadata["name"])
-        self.objects[key] = made
-        return copy.deepcopy(made)
+        self.objects[key] = obj
+        return copy.deepcopy(obj)
 
     def find(self, resource: Any, namespace: str | None, name: str) -> dict[str, Any]:
         """Return the current object."""
@@ -68,11 +68,11 @@ class FakeKubeApi:
     ) -> ListResult:
         async with self._called("list", resource, namespace, ""):
             items = [
-                copy.deepcopy(one) if keep is None else keep(copy.deepcopy(one))
-                for (plural, where, _), one in sorted(self.objects.items())
+                copy.deepcopy(obj) if keep is None else keep(copy.deepcopy(obj))
+                for (plural, where, _), obj in sorted(self.objects.items())
                 if plural == resource.plural
                 and namespace in {None, where}
-                and _selected(one, labels)
+                and _selected(obj, labels)
             ]
             return ListResult(items=tuple(items), resource_version=str(next(self._versions)))
 
@@ -90,8 +90,8 @@ class FakeKubeApi:
         self, resource: Any, namespace: str | None, name: str, body: Any, **_: Any
     ) -> Any:
         async with self._called("update", resource, namespace, name):
-            found = self._found(resource, namespace, name)
-            if found["metadata"]["resourceVersion"] != body["metadata"]["resourceVersion"]:
+            stored = self._found(resource, namespace, name)
+            if stored["metadata"]["resourceVersion"] != body["metadata"]["resourceVersion"]:
                 raise KubernetesConflict(f"{name} was changed", status=409, reason="Conflict")
             return self._stored(resource, namespace, name, copy.deepcopy(body))
 
@@ -99,36 +99,36 @@ class FakeKubeApi:
         self, resource: Any, namespace: str | None, name: str, body: Any, **_: Any
     ) -> Any:
         async with self._called("apply", resource, namespace, name):
-            found = copy.deepcopy(self._found(resource, namespace, name))
-            known = body["metadata"].get("resourceVersion")
-            if known not in {None, found["metadata"]["resourceVersion"]}:
+            stored = copy.deepcopy(self._found(resource, namespace, name))
+            version = body["metadata"].get("resourceVersion")
+            if version not in {None, stored["metadata"]["resourceVersion"]}:
                 raise KubernetesConflict(f"{name} was changed", status=409, reason="Conflict")
-            found["status"] = copy.deepcopy(body["status"])
-            return self._stored(resource, namespace, name, found)
+            stored["status"] = copy.deepcopy(body["status"])
+            return self._stored(resource, namespace, name, stored)
 
     async def patch_merge(self, resource: Any, namespace: str | None, name: str, body: Any) -> Any:
         async with self._called("merge", resource, namespace, name):
-            found = copy.deepcopy(self._found(resource, namespace, name))
-            return self._stored(resource, namespace, name, _merged(found, body))
+            stored = copy.deepcopy(self._found(resource, namespace, name))
+            return self._stored(resource, namespace, name, _merged(stored, body))
 
     async def patch_json(
         self, resource: Any, namespace: str | None, name: str, operations: Any
     ) -> Any:
         async with self._called("patch", resource, namespace, name):
-            found = copy.deepcopy(self._found(resource, namespace, name))
+            stored = copy.deepcopy(self._found(resource, namespace, name))
             for operation in operations:
-                _operate(found, operation)
-            return self._stored(resource, namespace, name, found)
+                _operate(stored, operation)
+            return self._stored(resource, namespace, name, stored)
 
     async def delete(
         self, resource: Any, namespace: str | None, name: str, *, uid: str = ""
     ) -> None:
         async with self._called("delete", resource, namespace, name):
-            found = self._found(resource, namespace, name)
-            if uid and found["metadata"]["uid"] != uid:
+            stored = self._found(resource, namespace, name)
+            if uid and stored["metadata"]["uid"] != uid:
                 raise KubernetesConflict("another object", status=409, reason="Conflict")
-            if found["metadata"].get("finalizers"):
-                found["metadata"].setdefault("deletionTimestamp", "2026-01-01T00:00:00Z")
+            if stored["metadata"].get("finalizers"):
+                stored["metadata"].setdefault("deletionTimestamp", "2026-01-01T00:00:00Z")
             else:
                 del self.objects[resource.plural, namespace or "", name]
 
@@ -189,10 +189,10 @@ class FakeKubeApi:
 
 def _selected(obj: dict[str, Any], labels: str) -> bool:
     """Whether the labels match a selector of equality and existence terms."""
-    there = obj["metadata"].get("labels") or {}
+    values = obj["metadata"].get("labels") or {}
     for term in filter(None, labels.split(",")):
         key, equals, value = term.partition("=")
-        if key not in there or (equals and there[key] != value):
+        if key not in values or (equals and values[key] != value):
             return False
     return True
 
@@ -200,13 +200,13 @@ def _selected(obj: dict[str, Any], labels: str) -> bool:
 def _merged(target: Any, patch: Any) -> Any:
     if not isinstance(patch, dict):
         return copy.deepcopy(patch)
-    made = dict(target) if isinstance(target, dict) else {}
+    result = dict(target) if isinstance(target, dict) else {}
     for key, value in patch.items():
         if value is None:
-            made.pop(key, None)
+            result.pop(key, None)
         else:
-            made[key] = _merged(made.get(key), value)
-    return made
+            result[key] = _merged(result.get(key), value)
+    return result
 
 
 def _operate(target: Any, operation: Any) -> None:
@@ -220,8 +220,8 @@ def _operate(target: Any, operation: Any) -> None:
         where = len(target) if last == "-" else int(last)
     match operation["op"]:
         case "test":
-            there = target.get(where) if isinstance(target, dict) else target[where]
-            if there != operation["value"]:
+            current = target.get(where) if isinstance(target, dict) else target[where]
+            if current != operation["value"]:
                 raise KubernetesError("the test did not hold", status=422, reason="Invalid")
         case "add" if isinstance(target, list):
             target.insert(where, operation["value"])

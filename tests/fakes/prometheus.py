@@ -67,15 +67,17 @@ class FakePrometheus:
         self.samples.append(({"__name__": name, **labels}, list(points)))
 
     def queries(self) -> list[str]:
-        return [asked["query"][0] for path, asked in self.asked if path.endswith("/query")]
+        return [
+            parameters["query"][0] for path, parameters in self.asked if path.endswith("/query")
+        ]
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         posted = await request.post()
-        pairs = [*request.query.items(), *((name, str(one)) for name, one in posted.items())]
-        asked: dict[str, list[str]] = {}
-        for name, one in pairs:
-            asked.setdefault(name, []).append(one)
-        self.asked.append((request.path, asked))
+        pairs = [*request.query.items(), *((name, str(value)) for name, value in posted.items())]
+        parameters: dict[str, list[str]] = {}
+        for name, value in pairs:
+            parameters.setdefault(name, []).append(value)
+        self.asked.append((request.path, parameters))
         self.headers.append(dict(request.headers))
         self.running += 1
         self.most_running = max(self.most_running, self.running)
@@ -83,7 +85,7 @@ class FakePrometheus:
             fault = self.faults.pop(0) if self.faults else None
             if fault is not None and not (fault.cut or fault.half):
                 return await self._broken(request, fault)
-            answer = self._api(request, asked)
+            answer = self._api(request, parameters)
             if isinstance(answer, Fault):
                 return await self._broken(request, answer)
             text = json.dumps({"status": "success", "data": answer, **self.extra})
@@ -111,25 +113,27 @@ class FakePrometheus:
         request.transport.abort()
         return response
 
-    def _api(self, request: web.Request, asked: dict[str, list[str]]) -> Any:
+    def _api(self, request: web.Request, parameters: dict[str, list[str]]) -> Any:
         match request.method, request.path:
             case _, "/api/v1/query":
-                return self._query(asked["query"][0], round(float(asked["time"][0]) * 1000))
+                return self._query(
+                    parameters["query"][0], round(float(parameters["time"][0]) * 1000)
+                )
             case _, "/api/v1/series":
-                return [labels for labels, _ in self._selected(asked)]
+                return [labels for labels, _ in self._selected(parameters)]
             case "GET", "/api/v1/label/__name__/values":
-                return sorted({labels["__name__"] for labels, _ in self._selected(asked)})
+                return sorted({labels["__name__"] for labels, _ in self._selected(parameters)})
             case _:
                 return Fault(status=404, text="404 page not found\n")
 
     def _selected(
-        self, asked: dict[str, list[str]]
+        self, parameters: dict[str, list[str]]
     ) -> list[tuple[dict[str, str], list[tuple[int, str]]]]:
-        start, end = (float(asked[text][0]) * 1000 for text in ("start", "end"))
+        start, end = (float(parameters[text][0]) * 1000 for text in ("start", "end"))
         return [
             (labels, points)
             for labels, points in self.samples
-            if any(fits(one, labels) for one in asked["match[]"])
+            if any(fits(selector, labels) for selector in parameters["match[]"])
             and any(start <= at <= end for at, _ in points)
         ]
 
@@ -148,7 +152,7 @@ class FakePrometheus:
             if within and fits(match[1], labels):
                 values = [[at / 1000, value] for at, value in within]
                 result.append({"metric": labels, "values": values})
-        if sum(len(one["values"]) for one in result) > self.max_samples:
+        if sum(len(series["values"]) for series in result) > self.max_samples:
             return self.refused
         return {"resultType": "matrix", "result": result}
 
@@ -163,8 +167,8 @@ def fits(selector: str, labels: Labels) -> bool:
         match = MATCHER.match(inner, at)
         assert match is not None, selector
         name, operator, text, _ = match.groups()
-        wanted, value = json.loads(text), labels.get(name, "")
-        same = re.fullmatch(wanted, value) is not None if "~" in operator else wanted == value
+        expected, value = json.loads(text), labels.get(name, "")
+        same = re.fullmatch(expected, value) is not None if "~" in operator else expected == value
         if same is operator.startswith("!"):
             return False
         at = match.end()

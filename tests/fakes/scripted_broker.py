@@ -262,7 +262,7 @@ class ScriptedBroker:
         self._acts[api.name].extend(acts)
 
     def count(self, api: KafkaApi) -> int:
-        return sum(it.api == api.name for it in self.seen)
+        return sum(request.api == api.name for request in self.seen)
 
     async def until(self, api: KafkaApi, count: int) -> None:
         """Wait until `count` requests of an API were received."""
@@ -320,9 +320,9 @@ class ScriptedBroker:
                     throttle_time_ms=throttle,
                     brokers=tuple(
                         describe_cluster.ClusterNode(
-                            node_id=it.node_id, host="127.0.0.1", port=it.port
+                            node_id=broker.node_id, host="127.0.0.1", port=broker.port
                         )
-                        for it in self._all()
+                        for broker in self._all()
                     ),
                 ),
             )
@@ -402,18 +402,20 @@ class ScriptedBroker:
                 cluster_id=self.cluster_id,
                 throttle_time_ms=throttle,
                 brokers=tuple(
-                    metadata.MetadataBroker(node_id=it.node_id, host="127.0.0.1", port=it.port)
-                    for it in self._all()
+                    metadata.MetadataBroker(
+                        node_id=broker.node_id, host="127.0.0.1", port=broker.port
+                    )
+                    for broker in self._all()
                 ),
             ),
         )
 
     def _all(self) -> Iterable["ScriptedBroker"]:
-        return sorted([self, *self.others], key=lambda it: it.node_id)
+        return sorted([self, *self.others], key=lambda broker: broker.node_id)
 
     def _entries(self, turn: Turn) -> list[describe_client_quotas.Entry]:
         request = describe_client_quotas.decode_request(turn.header.api_version, turn.body)
-        found = []
+        entries = []
         for parts, values in self.quotas.items():
             names = dict(parts)
             if request.strict and len(names) != len(request.components):
@@ -422,8 +424,8 @@ class ScriptedBroker:
                 kind in names and (match == 2 or names[kind] == (name if match == 0 else None))
                 for kind, match, name in request.components
             ):
-                found.append((parts, tuple(values.items())))
-        return found
+                entries.append((parts, tuple(values.items())))
+        return entries
 
     def _alter(self, version: int, content: bytes, throttle: int) -> bytes:
         request = alter_client_quotas.decode_request(version, content)

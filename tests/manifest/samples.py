@@ -103,7 +103,7 @@ entities = st.one_of(
     st.tuples(st.just(ABSENT), st.just(ABSENT), ips),
 ).map(Entity)
 
-whole = st.one_of(
+whole_numbers = st.one_of(
     st.integers(1, 2**53).map(float),
     st.sampled_from(
         (1.0, 1024.0, 10485760.0, 20000000.0, 2.0**53 + 2, 2.0**62, 2.0**63, 2.0**63 - 1024)
@@ -121,8 +121,8 @@ def limits_for(draw: st.DrawFn, subject: Entity) -> Limits:
     if subject[2] is not ABSENT:
         return (None, None, None, None, float(draw(st.integers(1, 2**31 - 1))))
     columns = [
-        draw(st.none() | whole),
-        draw(st.none() | whole),
+        draw(st.none() | whole_numbers),
+        draw(st.none() | whole_numbers),
         draw(st.none() | decimal),
         draw(decimal),
     ]

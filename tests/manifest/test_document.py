@@ -102,7 +102,9 @@ def test_what_the_api_server_and_the_operator_write_is_ignored() -> None:
     assert from_resource(resource).declaration == from_resource(quota()).declaration
 
 
-@pytest.mark.parametrize("document", [one for one in ACCEPTED if one["kind"] == "ClientQuota"])
+@pytest.mark.parametrize(
+    "document", [document for document in ACCEPTED if document["kind"] == "ClientQuota"]
+)
 def test_a_correct_document_is_accepted(document: dict[str, Any]) -> None:
     assert isinstance(from_resource(document), ClientQuota)
 
@@ -264,7 +266,7 @@ def almost_right(draw: st.DrawFn) -> dict[str, Any]:
         else {"producerByteRate": "10Mi", "requestPercentage": 5.5}
     )
     document: dict[str, Any] = quota(
-        entity={slot: dict(one) for slot, one in form.items()}, limits=limits
+        entity={slot: dict(fields) for slot, fields in form.items()}, limits=limits
     )
     if draw(st.booleans()):
         document["spec"] |= {
@@ -338,8 +340,8 @@ def _replaced(root: Node, path: tuple[str, ...], value: Node) -> Node:
 
 
 @given(declarations())
-def test_what_a_manifest_can_say_is_accepted_by_all(one: Any) -> None:
-    nodes, problems = reading(document_text(one, cluster="prod"))
+def test_what_a_manifest_can_say_is_accepted_by_all(declaration: Any) -> None:
+    nodes, problems = reading(document_text(declaration, cluster="prod"))
     assert not problems
     assert agreed(nodes[0])
 

@@ -42,8 +42,10 @@ def test_each_cluster_has_correct_documents(project: Project, name: str) -> None
 
 def test_all_ten_forms_and_all_five_keys_are_shown(project: Project) -> None:
     declared = loaded(project, "demo").declarations
-    assert {form(one.entity) for one in declared} == set(EntityForm)
-    assert {key for one in declared for key, _ in set_values(one.limits)} == set(Key)
+    assert {form(declaration.entity) for declaration in declared} == set(EntityForm)
+    assert {key for declaration in declared for key, _ in set_values(declaration.limits)} == set(
+        Key
+    )
 
 
 def test_the_demo_cluster_is_where_the_environment_says(project: Project) -> None:

@@ -334,7 +334,9 @@ def test_a_cluster_of_any_shape_is_refused_or_becomes_a_cluster(changes: dict[st
         assert from_spec("a", document["spec"]).name == "a"
 
 
-@pytest.mark.parametrize("document", [one for one in ACCEPTED if one["kind"] == "QuotaCluster"])
+@pytest.mark.parametrize(
+    "document", [document for document in ACCEPTED if document["kind"] == "QuotaCluster"]
+)
 def test_a_correct_cluster_has_no_problem(document: dict[str, object]) -> None:
     assert explanation.problems("QuotaCluster", from_json(document), "f") == []
 

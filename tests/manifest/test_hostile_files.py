@@ -113,8 +113,8 @@ def read(text: str, budget: NodeBudget) -> tuple[list[Node], list[str]]:
 
 def test_a_file_has_no_more_nodes_than_its_limit():
     assert read("[1, 2, 3]", NodeBudget(file=4))[1] == []
-    found, problems = read("[1, 2,\n 3]", NodeBudget(file=3))
-    assert found == []
+    nodes, problems = read("[1, 2,\n 3]", NodeBudget(file=3))
+    assert nodes == []
     assert problems == [
         "x.yaml:8:2: the file holds more than 3 keys and values; split it, or name fewer paths"
     ]
@@ -150,8 +150,8 @@ def test_a_list_of_a_hundred_thousand_documents_is_within_the_limit():
         "a", more="  deletionPolicy: Delete\n  drift: Warn\n"
     ).replace("---\n", "- ").replace("\n", "\n  ")
     budget = NodeBudget()
-    found, problems = read(item, budget)
+    nodes, problems = read(item, budget)
     assert problems == []
-    assert found
+    assert nodes
     assert (MAX_FILE_NODES - budget.left_in_file) * 100_000 < MAX_FILE_NODES
     assert MAX_FILE_NODES * 2 <= MAX_NODES

@@ -15,7 +15,7 @@ def quota(name: str, cluster: str = "prod") -> str:
     return QUOTA.replace("@", name).replace("name: prod", f"name: {cluster}")
 
 
-def listed(kind: str, api_version: str, *names: str) -> str:
+def list_text(kind: str, api_version: str, *names: str) -> str:
     items = "".join("- " + quota(name).replace("\n", "\n  ").rstrip() + "\n" for name in names)
     return f"apiVersion: {api_version}\nkind: {kind}\nmetadata: {{resourceVersion: ''}}\nitems:\n{items}"
 
@@ -24,7 +24,10 @@ def test_documents_keep_the_order_of_the_files_and_their_places() -> None:
     loaded = load_files(
         [("b.yaml", quota("x") + "---\n" + quota("w")), ("a.yaml", "\n# c\n" + quota("z"))]
     )
-    assert [(one.document, one.path, one.line) for one in loaded.of("prod")] == [
+    assert [
+        (declaration.document, declaration.path, declaration.line)
+        for declaration in loaded.of("prod")
+    ] == [
         ("ns/x", "b.yaml", 1),
         ("ns/w", "b.yaml", 6),
         ("ns/z", "a.yaml", 3),
@@ -46,7 +49,7 @@ def test_a_limit_knows_its_line() -> None:
     ("kind", "api_version"), [("List", "v1"), ("ClientQuotaList", "kafka-quotas.io/v1alpha1")]
 )
 def test_a_list_holds_many_documents(kind: str, api_version: str) -> None:
-    loaded = load_files([("f", listed(kind, api_version, "x", "w"))])
+    loaded = load_files([("f", list_text(kind, api_version, "x", "w"))])
     assert not loaded.problems
     assert [(declaration.document, declaration.line) for declaration in loaded.declarations] == [
         ("ns/x", 5),
@@ -129,7 +132,7 @@ def test_what_is_no_quota_is_refused_with_a_clear_word(
 
 
 def test_an_item_of_a_list_must_name_its_version() -> None:
-    text = listed("List", "v1", "x").replace(
+    text = list_text("List", "v1", "x").replace(
         "- apiVersion: kafka-quotas.io/v1alpha1\n  kind", "- kind"
     )
     (problem,) = load_files([("f", text)]).problems
@@ -145,7 +148,7 @@ def test_an_unknown_cluster_is_told_with_the_nearest_and_known_ones_are_kept() -
         "f:1:1: ns/x: no QuotaCluster has the name 'prd'; did you mean prod?",
         "f:11:1: ns/z: no QuotaCluster has the name 'other'; known: dev, prod",
     ]
-    assert [one.document for one in loaded.of("prod")] == ["ns/w"]
+    assert [declaration.document for declaration in loaded.of("prod")] == ["ns/w"]
     assert loaded.of("dev") == ()
 
 

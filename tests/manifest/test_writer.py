@@ -33,11 +33,11 @@ from tests.manifest.samples import (
 LIMIT: Limits = (1024.0, None, None, None, None)
 
 
-@given(st.lists(declarations(), max_size=6, unique_by=lambda one: one.document))
+@given(st.lists(declarations(), max_size=6, unique_by=lambda declaration: declaration.document))
 def test_reading_what_was_written_gives_the_same(several: list[Declaration]) -> None:
     loaded = load_files([("f", documents_text(several, cluster="prod"))])
     assert loaded.problems == ()
-    assert [without_place(one) for one in loaded.of("prod")] == several
+    assert [without_place(declaration) for declaration in loaded.of("prod")] == several
 
 
 @given(declarations(), labels)
@@ -72,7 +72,8 @@ def test_a_name_too_long_for_one_line_with_its_value_is_written_all_the_same() -
 def states(draw: st.DrawFn) -> QuotaState:
     return QuotaState(
         limits={
-            one: draw(limits_for(one)) for one in draw(st.lists(entities, max_size=6, unique=True))
+            subject: draw(limits_for(subject))
+            for subject in draw(st.lists(entities, max_size=6, unique=True))
         }
     )
 
@@ -171,7 +172,7 @@ def test_what_cannot_be_carried_is_listed_with_its_reason() -> None:
     result = export(state, cluster="prod")
     assert not result.complete
     assert len(result.declarations) == 1
-    assert [(dict(one.entity), one.key, one.reason) for one in result.left_out] == [
+    assert [(dict(pair.entity), pair.key, pair.reason) for pair in result.left_out] == [
         (
             {"client-id-prefix": "a"},
             "producer_byte_rate",
@@ -210,13 +211,13 @@ def test_an_entity_that_cannot_be_written_is_an_error_for_a_single_document() ->
 
 
 def test_progress_is_told() -> None:
-    seen: list[tuple[int, int]] = []
+    steps: list[tuple[int, int]] = []
     export(
         QuotaState(limits={entity(user="a"): LIMIT}),
         cluster="c",
-        progress=lambda done, total: seen.append((done, total)),
+        progress=lambda done, total: steps.append((done, total)),
     )
-    assert seen == [(0, 1)]
+    assert steps == [(0, 1)]
 
 
 def test_a_value_within_kafkas_epsilon_of_a_whole_number_is_exported_as_that_number() -> None:

@@ -78,24 +78,24 @@ class World:
             inventory=self.inventory,
             clock=self.cluster.clock,
             audit=self.audit,
-            progress=lambda *told: self.progress.append(told),
+            progress=lambda *step: self.progress.append(step),
         )
         self.orders = ReconcileOptions(
             rules=Rules(policy=policy, sync_confirmed=True), guards=guards
         )
 
-    def told(self, **orders) -> ReconcileOptions:
+    def options(self, **orders) -> ReconcileOptions:
         return replace(self.orders, **orders)
 
     async def run(self, desired: DesiredState, **orders) -> Outcome:
-        told = self.told(**orders)
-        return await apply(self.ports, told, await prepare(self.ports, told, desired))
+        options = self.options(**orders)
+        return await apply(self.ports, options, await prepare(self.ports, options, desired))
 
     def apply(self, desired: DesiredState, **orders) -> Outcome:
         return asyncio.run(self.run(desired, **orders))
 
     def plan(self, desired: DesiredState, **orders) -> PreparedPlan:
-        return asyncio.run(prepare(self.ports, self.told(**orders), desired))
+        return asyncio.run(prepare(self.ports, self.options(**orders), desired))
 
     def owned(self) -> OwnershipRecords:
         return asyncio.run(self.inventory.load(self.cluster.cluster_id))

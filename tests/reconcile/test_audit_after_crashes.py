@@ -52,11 +52,11 @@ def killed(world: World, at: int) -> list[str]:
         step()
 
     async def run() -> None:
-        told = world.told(origin=KILLED)
-        prepared = await prepare(world.ports, told, DESIRED)
+        options = world.options(origin=KILLED)
+        prepared = await prepare(world.ports, options, DESIRED)
         await apply(
             world.ports,
-            told,
+            options,
             prepared,
             before_sending=lambda outcome: texts.append(dump(outcome_document(outcome))),
         )
@@ -148,14 +148,14 @@ def test_an_outcome_on_a_stream_gets_its_value_from_before_from_its_intent(tmp_p
         world.cluster.clock.advance(66.0)
         world.apply(DESIRED)
     raw = [json.loads(line) for line in path.read_text().splitlines()]
-    assert any("before" not in one for one in raw)
+    assert any("before" not in entry for entry in raw)
     settled = [
         entry
         for entry in read_entries(path)
         if "settledAt" in entry
         and (entry["entity"], entry["key"]) == (entity_json(ALICE), str(RATE))
     ]
-    assert [(one["before"], one["after"]) for one in settled[-1:]] == [(3, 10)]
+    assert [(entry["before"], entry["after"]) for entry in settled[-1:]] == [(3, 10)]
 
 
 def test_a_log_without_intents_is_read_as_before():

@@ -21,8 +21,8 @@ def drifted() -> World:
     return world
 
 
-def found(world: World, **orders):
-    findings = asyncio.run(drift(world.ports, world.told(**orders)))
+def drift_of(world: World, **orders):
+    findings = asyncio.run(drift(world.ports, world.options(**orders)))
     return {
         (finding.entity, finding.key): (finding.applied, finding.live, finding.since)
         for finding in findings
@@ -32,7 +32,7 @@ def found(world: World, **orders):
 def test_drift_is_what_differs_from_what_was_applied_whatever_documents_say():
     world = drifted()
     now = world.cluster.clock.now()
-    assert found(world) == {(BOB, RATE): (4096.0, 7.0, now), (ALICE, SHARE): (50.0, None, now)}
+    assert drift_of(world) == {(BOB, RATE): (4096.0, 7.0, now), (ALICE, SHARE): (50.0, None, now)}
     assert world.cluster.writes == 1
 
 
@@ -45,7 +45,7 @@ def test_the_time_it_was_first_seen_is_kept_and_forgotten_when_it_is_over():
 
     asyncio.run(noted())
     world.cluster.clock.advance(500.0)
-    assert found(world)[BOB, RATE][2] == first
+    assert drift_of(world)[BOB, RATE][2] == first
     written = len(world.inventory.written)
     asyncio.run(noted())
     assert len(world.inventory.written) == written
@@ -100,7 +100,7 @@ def test_a_look_is_a_pass_that_writes_nothing_to_the_cluster():
         reconciliation.outcome,
         reconciliation.in_order,
     ) == ("prod", None, None, True)
-    assert {(one.entity, one.key) for one in reconciliation.preview.plan.drift} == {
+    assert {(finding.entity, finding.key) for finding in reconciliation.preview.plan.drift} == {
         (BOB, RATE),
         (ALICE, SHARE),
     }
@@ -121,7 +121,7 @@ def test_a_look_that_may_note_nothing_leaves_the_records_alone():
 
 def test_a_look_that_fails_says_why_and_shows_nothing():
     world = drifted()
-    world.orders = world.told(expected_cluster_id="another")
+    world.orders = world.options(expected_cluster_id="another")
     reconciliation = looked(world)
     assert isinstance(reconciliation.error, WrongCluster)
     assert (reconciliation.preview, reconciliation.live, reconciliation.in_order) == (

@@ -50,9 +50,9 @@ class CrashError(BaseException):
 
 def is_lawful(before: QuotaState, after: QuotaState, now: QuotaState) -> bool:
     return all(
-        there.value in {old.value, new.value}
+        observed.value in {old.value, new.value}
         for principal in PRINCIPALS
-        for there, old, new in zip(
+        for observed, old, new in zip(
             resolve(now, principal).effective,
             resolve(before, principal).effective,
             resolve(after, principal).effective,
@@ -77,7 +77,7 @@ def converges(world: World, table: dict) -> None:
     for _ in range(2):
         if world.apply(desired).complete and not world.plan(desired).plan.changes:
             break
-    wanted = {(e, k): v for e, limits in table.items() for k, v in limits.items()}
+    declared = {(e, k): v for e, limits in table.items() for k, v in limits.items()}
     live = {(e, k): v for e, k, v in world.cluster.truth.pairs()}
     owned = {
         (e, k): v
@@ -85,8 +85,8 @@ def converges(world: World, table: dict) -> None:
         for k, v in zip(type(RATE), record.applied, strict=True)
         if v is not None
     }
-    assert {pair: live.get(pair) for pair in wanted} == wanted
-    assert owned == wanted
+    assert {pair: live.get(pair) for pair in declared} == declared
+    assert owned == declared
     assert world.owned().intents == {}
     sent, written = len(world.cluster.sent), len(world.inventory.written)
     assert world.apply(desired).pairs == ()
@@ -140,10 +140,10 @@ def test_every_broker_shows_only_lawful_states_however_it_lags(tables, lags):
     world.cluster.faults.lag.update({node: lag for node, lag in lags.items() if lag < math.inf})
     before = world.cluster.truth
     after = apply_to(before, world.plan(documents(new)).plan.changes)
-    shown: list[QuotaState] = []
-    world.cluster.faults.before = lambda _: shown.extend(map(world.cluster.shown_by, (1, 2, 3)))
+    states: list[QuotaState] = []
+    world.cluster.faults.before = lambda _: states.extend(map(world.cluster.shown_by, (1, 2, 3)))
     world.apply(documents(new))
-    assert all(is_lawful(before, after, now) for now in shown)
+    assert all(is_lawful(before, after, now) for now in states)
 
 
 class CrashingInventory(MemoryInventory):
@@ -179,11 +179,11 @@ def crash_and_recover(world: World, new: dict, *, wait: float) -> None:
 def test_a_crash_at_any_request_is_repaired_by_the_next_run_at_once(tables, at, wait):
     live, old, new = tables
     world = started(live, old)
-    asked: list[str] = []
+    requests: list[str] = []
 
     def die(request: str) -> None:
-        asked.append(request)
-        if len(asked) == at:
+        requests.append(request)
+        if len(requests) == at:
             raise CrashError
 
     world.cluster.faults.before = die

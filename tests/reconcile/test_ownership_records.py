@@ -41,7 +41,7 @@ YES, LOST = Applied(), Unknown(reason="lost")
 
 
 @pytest.mark.parametrize(
-    ("change", "result", "seen", "recorded"),
+    ("change", "result", "visibility", "recorded"),
     [
         (SET, YES, PairVisibility.VISIBLE, (MINE,)),
         (SET, YES, PairVisibility.CHANGED, (MINE,)),
@@ -60,10 +60,10 @@ YES, LOST = Applied(), Unknown(reason="lost")
         (RESTORED, YES, PairVisibility.VISIBLE, (DROPPED, OVER)),
     ],
 )
-def test_only_what_is_certain_goes_on_record(change, result, seen, recorded):
+def test_only_what_is_certain_goes_on_record(change, result, visibility, recorded):
     assert (
         ownership_records.results(
-            [PairOutcome(change=change, result=result, visibility=seen)], now=9.0
+            [PairOutcome(change=change, result=result, visibility=visibility)], now=9.0
         )
         == recorded
     )

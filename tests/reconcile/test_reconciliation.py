@@ -46,16 +46,18 @@ USERS = {ALICE: {RATE: 1000.0, SHARE: 50.0}, BOB: {RATE: 2000.0}}
 
 
 def passed(
-    world: World, wanted: dict | DesiredState, *, corrects=None, before=None, **orders
+    world: World, declared: dict | DesiredState, *, corrects=None, before=None, **orders
 ) -> Reconciliation:
-    return asyncio.run(a_pass(world, wanted, corrects=corrects, before=before, **orders))
+    return asyncio.run(a_pass(world, declared, corrects=corrects, before=before, **orders))
 
 
-async def a_pass(world: World, wanted, *, corrects=None, before=None, **orders) -> Reconciliation:
-    given = {} if corrects is None else {"corrects": corrects}
-    given |= {} if before is None else {"before_sending": before}
-    desired = wanted if isinstance(wanted, DesiredState) else documents(wanted)
-    return await run_pass(world.ports, world.told(**orders), desired, cluster="prod", **given)
+async def a_pass(world: World, declared, *, corrects=None, before=None, **orders) -> Reconciliation:
+    run_options = {} if corrects is None else {"corrects": corrects}
+    run_options |= {} if before is None else {"before_sending": before}
+    desired = declared if isinstance(declared, DesiredState) else documents(declared)
+    return await run_pass(
+        world.ports, world.options(**orders), desired, cluster="prod", **run_options
+    )
 
 
 def words(reconciliation: Reconciliation) -> dict:
@@ -68,8 +70,10 @@ def words(reconciliation: Reconciliation) -> dict:
 
 def withheld(reconciliation: Reconciliation) -> dict:
     return {
-        (one.change.entity, one.change.key): {violation.guard for violation in one.violations}
-        for one in reconciliation.withheld
+        (withheld_change.change.entity, withheld_change.change.key): {
+            violation.guard for violation in withheld_change.violations
+        }
+        for withheld_change in reconciliation.withheld
     }
 
 
@@ -179,13 +183,13 @@ def test_too_many_removals_withhold_those_beyond_the_budget_and_nothing_else(
     many = {entity(user=f"u{number}"): {RATE: 1000.0} for number in range(30)}
     world = World()
     passed(world, many)
-    left = dict(list(many.items())[2:]) | {BOB: {RATE: 3000.0}}
-    reconciliation = passed(world, left, guards=guards)
+    fewer = dict(list(many.items())[2:]) | {BOB: {RATE: 3000.0}}
+    reconciliation = passed(world, fewer, guards=guards)
     first, second = list(many)[:2]
     assert withheld(reconciliation) == {(second, RATE): {guard}}
     assert words(reconciliation) == {(first, RATE): "APPLIED", (BOB, RATE): "APPLIED"}
     assert world.cluster.truth.value(second, RATE) == 1000.0
-    assert passed(world, left).in_order
+    assert passed(world, fewer).in_order
     assert world.cluster.truth.value(second, RATE) is None
 
 
@@ -232,22 +236,22 @@ def test_what_is_left_is_checked_again():
     # Together the two leave nobody's limit far from where it was; without the closer one the wider set would
     # multiply it by a thousand for the client that it reaches.
     world = World({ANYONE: {RATE: 2000.0}})
-    wanted = {ANYONE: {RATE: 2_000_000.0}, ALICE: {RATE: 10.0}}
+    declared = {ANYONE: {RATE: 2_000_000.0}, ALICE: {RATE: 10.0}}
     guards = replace(OPEN, max_change_factor=500.0, allow_small_values=False)
-    reconciliation = passed(world, wanted, guards=guards)
+    reconciliation = passed(world, declared, guards=guards)
     assert withheld(reconciliation)[ANYONE, RATE] == {Guard.MAX_CHANGE_FACTOR}
     assert (ALICE, RATE) in withheld(reconciliation)
     assert world.cluster.writes == 0
 
 
 def test_a_twin_spelling_withholds_its_set_and_nothing_else():
-    twin, mine = entity(ip="0:0:0:0:0:0:0:1"), entity(ip="::1")
+    twin, own = entity(ip="0:0:0:0:0:0:0:1"), entity(ip="::1")
     rate = Key.CONNECTION_CREATION_RATE
     world = World({twin: {rate: 5.0}})
-    reconciliation = passed(world, {mine: {rate: 9.0}, BOB: {RATE: 2000.0}})
-    assert withheld(reconciliation) == {(mine, rate): {Guard.TWIN_SPELLING}}
+    reconciliation = passed(world, {own: {rate: 9.0}, BOB: {RATE: 2000.0}})
+    assert withheld(reconciliation) == {(own, rate): {Guard.TWIN_SPELLING}}
     assert words(reconciliation) == {(BOB, RATE): "APPLIED"}
-    assert world.cluster.truth.value(mine, rate) is None
+    assert world.cluster.truth.value(own, rate) is None
 
 
 @given(st.data())
@@ -257,27 +261,30 @@ def test_what_is_left_after_withholding_is_spoken_against_by_nothing_that_could_
         st.sampled_from([RATE, CONSUME]), st.sampled_from([10.0, 2000.0, 1e5, 1e9]), min_size=1
     )
     worlds = st.dictionaries(subjects, values, max_size=5)
-    world, wanted = World(data.draw(worlds)), data.draw(worlds)
+    world, declared = World(data.draw(worlds)), data.draw(worlds)
     guards = Guards(
         max_removals=data.draw(st.integers(0, 3)),
         protect_defaults=data.draw(st.booleans()),
         allow_small_values=data.draw(st.booleans()),
         allow_empty=True,
     )
-    prepared = world.plan(documents(wanted))
-    left, out = withhold(
+    prepared = world.plan(documents(declared))
+    plan, withheld_changes = withhold(
         prepared.plan,
         guards,
         prepared.observation.live,
         owned=prepared.observation.owned,
         allotment=RemovalAllowance(),
     )
-    assert {*left.changes, *(one.change for one in out)} == set(prepared.plan.changes)
-    assert len(left.changes) + len(out) == len(prepared.plan.changes)
-    assert check(left, guards, prepared.observation.live) == ()
-    assert all(one.violations for one in out)
+    assert {
+        *plan.changes,
+        *(withheld_change.change for withheld_change in withheld_changes),
+    } == set(prepared.plan.changes)
+    assert len(plan.changes) + len(withheld_changes) == len(prepared.plan.changes)
+    assert check(plan, guards, prepared.observation.live) == ()
+    assert all(withheld_change.violations for withheld_change in withheld_changes)
     if not check(prepared.plan, guards, prepared.observation.live):
-        assert out == ()
+        assert withheld_changes == ()
 
 
 # -- policies and drift -----------------------------------------------------------------------------
@@ -314,7 +321,7 @@ def test_drift_that_must_wait_is_found_and_its_first_time_is_kept():
     first = world.cluster.clock.now()
     for _ in range(3):
         reconciliation = passed(world, USERS, rules=CORRECT, corrects=lambda change: False)
-        assert [(one.entity, one.key) for one in reconciliation.waiting] == [(ALICE, RATE)]
+        assert [(pair.entity, pair.key) for pair in reconciliation.waiting] == [(ALICE, RATE)]
         assert reconciliation.outcome is None
         assert reconciliation.in_order
         assert world.owned().drift_since == {(ALICE, RATE): first}
@@ -355,15 +362,15 @@ def test_corrected_drift_is_over():
 
 def test_only_drift_is_asked_about():
     world = drifted()
-    asked = []
+    changes = []
 
     def corrects(change) -> bool:
-        asked.append((change.entity, change.key, change.cause))
+        changes.append((change.entity, change.key, change.cause))
         return False
 
-    wanted = {ALICE: USERS[ALICE], BOB: {RATE: 4000.0, CONSUME: 3000.0}}
-    reconciliation = passed(world, wanted, rules=CORRECT, corrects=corrects)
-    assert asked == [(ALICE, RATE, Cause.DRIFT)]
+    declared = {ALICE: USERS[ALICE], BOB: {RATE: 4000.0, CONSUME: 3000.0}}
+    reconciliation = passed(world, declared, rules=CORRECT, corrects=corrects)
+    assert changes == [(ALICE, RATE, Cause.DRIFT)]
     assert words(reconciliation) == {(BOB, RATE): "APPLIED", (BOB, CONSUME): "APPLIED"}
 
 
@@ -382,7 +389,7 @@ def test_while_an_earlier_leader_may_still_write_new_drift_is_not_believed():
 
     async def fenced() -> Reconciliation:
         return await run_pass(
-            world.ports, world.told(rules=CORRECT), documents(USERS), cluster="prod", fenced=True
+            world.ports, world.options(rules=CORRECT), documents(USERS), cluster="prod", fenced=True
         )
 
     process = asyncio.run(fenced())

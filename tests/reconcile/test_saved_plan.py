@@ -72,11 +72,17 @@ def test_a_plan_that_still_fits_is_applied_as_it_was_reviewed():
 
 
 def test_recomputing_and_trusting_leave_the_same_records():
-    one, other = started(), started()
-    saved = reviewed(one)
-    asyncio.run(apply(one.ports, one.orders, trusted(saved, look(one), one.orders)))
-    other.apply(NEW)
-    assert one.owned() == other.owned()
+    trusting_world, recomputing_world = started(), started()
+    saved = reviewed(trusting_world)
+    asyncio.run(
+        apply(
+            trusting_world.ports,
+            trusting_world.orders,
+            trusted(saved, look(trusting_world), trusting_world.orders),
+        )
+    )
+    recomputing_world.apply(NEW)
+    assert trusting_world.owned() == recomputing_world.owned()
 
 
 @pytest.mark.parametrize(
@@ -165,10 +171,10 @@ def test_the_approved_digest_counts():
 def test_two_plans_on_disjoint_pairs_both_apply_after_either():
     world = started()
     base = {ALICE: {RATE: 100.0}, ALICE_SHOP: {RATE: 50.0}}
-    one, other = base | {ALICE: {RATE: 200.0}}, base | {BOB: {SHARE: 5.0}}
-    first, second = reviewed(world, documents(one)), reviewed(world, documents(other))
+    alice_limits, bob_limits = base | {ALICE: {RATE: 200.0}}, base | {BOB: {SHARE: 5.0}}
+    first, second = reviewed(world, documents(alice_limits)), reviewed(world, documents(bob_limits))
     check(world, first)
-    world.apply(documents(one))
+    world.apply(documents(alice_limits))
     merged = documents(base | {ALICE: {RATE: 200.0}, BOB: {SHARE: 5.0}})
     check(world, second)
     check_same_effect(second, world.plan(merged))
@@ -178,7 +184,7 @@ def test_two_plans_on_disjoint_pairs_both_apply_after_either():
 def test_guards_are_those_of_our_own_side_also_for_a_trusted_plan():
     world = started()
     saved = reviewed(world)
-    strict = world.told(guards=Guards(max_removals=0))
+    strict = world.options(guards=Guards(max_removals=0))
     with pytest.raises(PlanRefused):
         asyncio.run(apply(world.ports, strict, trusted(saved, look(world), strict)))
     assert world.apply(OLD).pairs == ()

@@ -19,13 +19,13 @@ def stopped_at(world: World, request: str, count: int) -> Outcome:
     """Ctrl-C at the nth request of a kind: asyncio cancels the task that runs."""
 
     async def story():
-        mine = asyncio.current_task()
-        asked: list[str] = []
+        task = asyncio.current_task()
+        requests: list[str] = []
 
         def press(name: str) -> None:
-            asked.append(name)
-            if name == request and asked.count(name) == count:
-                mine.cancel()
+            requests.append(name)
+            if name == request and requests.count(name) == count:
+                task.cancel()
 
         world.cluster.faults.before = press
         await world.run(LEVELS)
@@ -77,13 +77,13 @@ def test_a_wish_to_stop_while_waiting_for_visibility_sends_no_removal():
     new = documents({ALICE: {RATE: 8.0}})
 
     async def story():
-        mine = asyncio.current_task()
+        task = asyncio.current_task()
         pressed: list[str] = []
 
         def press(name: str) -> None:
             if name == "wait_visible" and not pressed:
                 pressed.append(name)
-                mine.cancel()
+                task.cancel()
 
         world.cluster.faults.before = press
         await world.run(new)
@@ -105,7 +105,9 @@ def test_an_answer_that_never_comes_makes_the_request_unknown():
             """A store whose answer never comes, as a client tells it: unknown while under way."""
 
             async def alter(self, alterations, *, results, **_):
-                results.update({one.entity: Unknown(reason="under way") for one in alterations})
+                results.update(
+                    {alteration.entity: Unknown(reason="under way") for alteration in alterations}
+                )
                 waiting.set()
                 await asyncio.Event().wait()
 
@@ -132,8 +134,8 @@ def test_stopping_before_anything_was_sent_says_so():
     world = World()
 
     async def story():
-        mine = asyncio.current_task()
-        world.cluster.faults.before = lambda name: mine.cancel() if name == "cluster" else None
+        task = asyncio.current_task()
+        world.cluster.faults.before = lambda name: task.cancel() if name == "cluster" else None
         await world.run(LEVELS)
 
     with pytest.raises(asyncio.CancelledError):

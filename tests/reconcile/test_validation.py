@@ -36,8 +36,8 @@ def verdict(world: World, *, validator=None, **orders):
 def test_the_broker_is_asked_where_the_credential_may_already():
     world = World()
     world.cluster.faults.rejected[ALICE] = (42, "INVALID_REQUEST", "no")
-    found = verdict(world, validator=rules)
-    assert (found.source, dict(found.rejections), found.reason) == ("broker", {ALICE: NO}, "")
+    result = verdict(world, validator=rules)
+    assert (result.source, dict(result.rejections), result.reason) == ("broker", {ALICE: NO}, "")
     assert world.cluster.sent == []
     assert len(world.cluster.validated) == 1
 
@@ -51,9 +51,9 @@ def test_the_broker_is_asked_where_the_credential_may_already():
 )
 def test_without_the_right_the_rules_of_the_clusters_line_are_asked(rights, why):
     world = World(rights=rights, behaves_as="3.9")
-    found = verdict(world, validator=rules)
-    assert (found.source, dict(found.rejections)) == ("sandbox 3.9", {BOB: NO})
-    assert why in found.reason
+    result = verdict(world, validator=rules)
+    assert (result.source, dict(result.rejections)) == ("sandbox 3.9", {BOB: NO})
+    assert why in result.reason
     assert world.cluster.validated == []
 
 
@@ -79,8 +79,8 @@ def test_nobody_at_hand_is_told_as_such():
 
 def test_none_asks_nobody():
     world = World()
-    found = verdict(world, validator=rules, validation=ValidationMode.NONE)
-    assert (found.source, world.cluster.validated) == ("none", [])
+    result = verdict(world, validator=rules, validation=ValidationMode.NONE)
+    assert (result.source, world.cluster.validated) == ("none", [])
 
 
 def test_an_empty_plan_needs_no_verdict():
@@ -101,7 +101,7 @@ def test_an_entity_that_is_set_and_removed_from_stands_once_in_each_pass():
     world = World()
     world.apply(documents({ALICE: {SHARE: 5.0}}))
     passes = requests(world.plan(documents({ALICE: {RATE: 5.0}})).plan.changes)
-    assert [[one.operations for one in chunk] for chunk in passes] == [
+    assert [[alteration.operations for alteration in chunk] for chunk in passes] == [
         [(("producer_byte_rate", 5.0),)],
         [(("request_percentage", None),)],
     ]

@@ -22,7 +22,7 @@ YES, LOST = Applied(), Unknown(reason="lost")
 
 
 @pytest.mark.parametrize(
-    ("result", "visibility", "found", "seen"),
+    ("result", "visibility", "live_value", "pair_visibility"),
     [
         (YES, ALL, 2.0, PairVisibility.VISIBLE),
         (YES, SOME, 2.0, PairVisibility.NOT_YET),
@@ -40,11 +40,15 @@ YES, LOST = Applied(), Unknown(reason="lost")
         (None, ALL, 2.0, PairVisibility.UNCHECKED),
     ],
 )
-def test_each_change_is_judged_by_its_answer_and_by_what_is_live(result, visibility, found, seen):
+def test_each_change_is_judged_by_its_answer_and_by_what_is_live(
+    result, visibility, live_value, pair_visibility
+):
     results = {} if result is None else {(False, ALICE): result}
-    (pair,) = judge([CHANGE], results, live=state({ALICE: {RATE: found}}), visibility=visibility)
-    assert pair.visibility is seen
-    assert pair.observed_value == (found if isinstance(result, Applied | Unknown) else None)
+    (pair,) = judge(
+        [CHANGE], results, live=state({ALICE: {RATE: live_value}}), visibility=visibility
+    )
+    assert pair.visibility is pair_visibility
+    assert pair.observed_value == (live_value if isinstance(result, Applied | Unknown) else None)
 
 
 def test_without_a_look_nothing_is_claimed():

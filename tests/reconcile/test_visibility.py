@@ -53,8 +53,8 @@ def test_it_ends_as_soon_as_every_live_broker_shows_them():
     world = World()
     world.cluster.faults.lag[3] = 8.0
     witnesses, _ = witnessed(world)
-    seen, took = wait(world, witnesses)
-    assert seen.everywhere
+    visibility, took = wait(world, witnesses)
+    assert visibility.everywhere
     assert 8.0 <= took < 11.0
 
 
@@ -62,8 +62,8 @@ def test_it_ends_at_the_deadline_and_names_who_lags():
     world = World()
     world.cluster.faults.lag[3] = math.inf
     witnesses, _ = witnessed(world)
-    seen, took = wait(world, witnesses)
-    assert seen.lagging == (3,)
+    visibility, took = wait(world, witnesses)
+    assert visibility.lagging == (3,)
     assert 30.0 <= took < 36.0
 
 
@@ -71,8 +71,8 @@ def test_a_witness_that_another_writer_changed_is_dropped():
     world = World()
     witnesses, alterations = witnessed(world)
     world.cluster.write(alterations[-1].entity, RATE, 99.0)
-    seen, took = wait(world, witnesses)
-    assert seen.everywhere
+    visibility, took = wait(world, witnesses)
+    assert visibility.everywhere
     assert took < 12.0
 
 
@@ -99,6 +99,6 @@ def test_a_broker_that_goes_away_while_it_is_asked_does_not_end_the_wait():
             world.cluster.faults.unreachable[3] = "gone"
 
     world.cluster.faults.before = leave
-    seen, _ = wait(world, witnesses)
-    assert seen.everywhere
-    assert seen.unreachable == {3: "gone"}
+    visibility, _ = wait(world, witnesses)
+    assert visibility.everywhere
+    assert visibility.unreachable == {3: "gone"}

@@ -48,7 +48,7 @@ def words(outcome) -> dict:
     return {(pair.change.entity, pair.change.key): pair.status_text for pair in outcome.pairs}
 
 
-def seen(outcome) -> dict:
+def visibilities(outcome) -> dict:
     return {(pair.change.entity, pair.change.key): pair.visibility for pair in outcome.pairs}
 
 
@@ -59,7 +59,7 @@ def test_what_is_declared_is_applied_seen_and_owned():
     assert world.cluster.truth == state({ALICE: {RATE: 2048.0, SHARE: 50.0}, BOB: {RATE: 4096.0}})
     assert world.owned().records[ALICE].applied == (2048.0, None, 50.0, None, None)
     assert world.owned().intents == {}
-    assert set(seen(outcome).values()) == {PairVisibility.VISIBLE}
+    assert set(visibilities(outcome).values()) == {PairVisibility.VISIBLE}
     assert outcome.visibility.visible == (1, 2, 3)
 
 
@@ -138,7 +138,7 @@ def test_a_removal_waits_until_the_set_that_it_relies_on_is_visible_on_every_liv
     outcome = world.apply(documents({ALICE: {RATE: 9.0}}))
     assert words(outcome) == {(ALICE_SHOP, RATE): "HELD", (ALICE, RATE): "APPLIED"}
     assert outcome.visibility.lagging == (3,)
-    assert seen(outcome)[ALICE, RATE] is PairVisibility.NOT_YET
+    assert visibilities(outcome)[ALICE, RATE] is PairVisibility.NOT_YET
     assert world.cluster.truth.value(ALICE_SHOP, RATE) == 1.0
 
     world.cluster.faults.lag.clear()
@@ -162,7 +162,7 @@ def test_a_write_without_an_answer_is_unknown_and_looked_at_again(fate: str, liv
     world.cluster.faults.unknown[ALICE] = fate
     outcome = world.apply(TWO)
     assert words(outcome)[ALICE, RATE] == "UNKNOWN"
-    assert seen(outcome)[ALICE, RATE] is (
+    assert visibilities(outcome)[ALICE, RATE] is (
         PairVisibility.VISIBLE if fate == LANDED else PairVisibility.NOT_YET
     )
     assert outcome.pairs[0].observed_value == live
@@ -237,9 +237,9 @@ def test_a_value_that_another_writer_changed_meanwhile_is_told_as_such():
 
     world.cluster.faults.before = interfere
     outcome = world.apply(TWO)
-    assert seen(outcome)[BOB, RATE] is PairVisibility.CHANGED
+    assert visibilities(outcome)[BOB, RATE] is PairVisibility.CHANGED
     assert outcome.pairs[-1].observed_value == 7.0
-    assert seen(outcome)[ALICE, RATE] is PairVisibility.VISIBLE
+    assert visibilities(outcome)[ALICE, RATE] is PairVisibility.VISIBLE
     assert not outcome.complete
     world.cluster.faults.before = lambda _: None
     assert [finding.live for finding in world.plan(TWO).plan.findings_for(Cause.DRIFT)] == [7.0]
@@ -424,7 +424,10 @@ def test_the_number_of_requests_is_bounded_by_operations_not_entities():
     assert requests.count("validate") <= 16
     assert requests.count("alter") <= 16
     assert requests.count("describe") == 2
-    assert all(sum(len(one.operations) for one in chunk) <= 2000 for chunk in world.cluster.sent)
+    assert all(
+        sum(len(alteration.operations) for alteration in chunk) <= 2000
+        for chunk in world.cluster.sent
+    )
 
 
 def test_progress_is_told_from_nothing_to_everything():

@@ -55,7 +55,7 @@ def test_a_session_tells_its_lifetime_and_ends_with_it(port: int, clock: Hands) 
     with RawConnection(port) as connection:
         assert connection.plain("alice", "alice-secret").session_lifetime_ms == 10_000
         clock.seconds += LIFETIME - 0.1
-        assert connection.describe().said == (0, "")
+        assert connection.describe().verdict == (0, "")
         clock.seconds += 0.1
         with pytest.raises(Closed):
             connection.describe()
@@ -66,7 +66,7 @@ def test_a_session_is_renewed_on_the_same_connection(port: int, clock: Hands) ->
         for _ in range(3):
             assert connection.plain("alice", "alice-secret").error_code == 0
             clock.seconds += LIFETIME - 1
-            assert connection.describe().said == (0, "")
+            assert connection.describe().verdict == (0, "")
 
 
 def test_another_principal_cannot_renew_a_session(port: int) -> None:
@@ -100,7 +100,7 @@ def test_a_certificate_names_the_principal(tmp_path: Path) -> None:
                 plain, server_hostname="localhost"
             )
             with connection:
-                codes.append(connection.describe().said[0])
+                codes.append(connection.describe().verdict[0])
     assert codes == [0, 31]
 
 

@@ -70,7 +70,7 @@ def plan(sandbox: Sandbox, effect: Effect, api: int | None = None, times: int = 
 
 def test_every_broker_shows_what_one_was_told(sandbox: Sandbox) -> None:
     with connect(sandbox, 2) as connection:
-        assert connection.said(SET) == {ALICE: (0, None)}
+        assert connection.verdicts(SET) == {ALICE: (0, None)}
     for node in (1, 2, 3):
         with connect(sandbox, node) as connection:
             assert connection.quotas() == KEPT
@@ -97,7 +97,7 @@ def loop_of(sandbox: Sandbox) -> asyncio.AbstractEventLoop:
 def test_a_held_broker_shows_old_values_until_it_is_released(sandbox: Sandbox) -> None:
     sandbox.hold(3)
     with connect(sandbox) as connection, connect(sandbox, 3) as behind:
-        connection.said(SET)
+        connection.verdicts(SET)
         assert connection.quotas() == KEPT
         assert behind.quotas() == {}
         sandbox.release(3)
@@ -111,7 +111,7 @@ def test_a_lagging_broker_shows_values_later() -> None:
         connect(sandbox) as connection,
         connect(sandbox, 2) as behind,
     ):
-        connection.said(SET)
+        connection.verdicts(SET)
         assert connection.quotas() == KEPT
         assert behind.quotas() == {}
         behind.settled(KEPT)
@@ -124,7 +124,7 @@ def test_seeded_values_pass_all_rules(sandbox: Sandbox) -> None:
         ALICE: {"future_key": 0.5},
     }
     with connect(sandbox) as connection:
-        connection.said((ALICE, (("future_key", None),)))
+        connection.verdicts((ALICE, (("future_key", None),)))
         assert sandbox.values() == {(("client-id-prefix", "app"),): {"odd": -1.0}}
 
 
@@ -134,14 +134,14 @@ def test_seeded_values_pass_all_rules(sandbox: Sandbox) -> None:
 def test_a_request_cut_before_is_not_carried_out(sandbox: Sandbox) -> None:
     plan(sandbox, CutBefore(), ALTER)
     with connect(sandbox) as connection, pytest.raises(Closed):
-        connection.said(SET)
+        connection.verdicts(SET)
     assert sandbox.values() == {}
 
 
 def test_a_request_cut_after_is_carried_out(sandbox: Sandbox) -> None:
     plan(sandbox, CutAfter(), ALTER)
     with connect(sandbox) as connection, pytest.raises(Closed):
-        connection.said(SET)
+        connection.verdicts(SET)
     assert sandbox.values() == KEPT
 
 
@@ -167,14 +167,14 @@ def test_a_delayed_request_is_answered_later(sandbox: Sandbox) -> None:
     plan(sandbox, Delay(seconds=0.05), ALTER)
     with connect(sandbox) as connection:
         started = time.monotonic()
-        assert connection.said(SET) == {ALICE: (0, None)}
+        assert connection.verdicts(SET) == {ALICE: (0, None)}
         assert time.monotonic() - started >= 0.05
 
 
 def test_a_slow_answer_comes_whole(sandbox: Sandbox) -> None:
     plan(sandbox, Slow(size=7, seconds=0.001), DESCRIBE)
     with connect(sandbox) as connection:
-        connection.said(SET)
+        connection.verdicts(SET)
         assert connection.quotas() == KEPT
 
 
@@ -189,7 +189,7 @@ def test_a_whole_request_is_refused_with_any_code(sandbox: Sandbox, *, applied: 
     failure = BrokerFailure(code=7, message="The request timed out.")
     plan(sandbox, Refuse(failure=failure, applied=applied), ALTER)
     with connect(sandbox) as connection:
-        told = connection.said(SET, (BOB, ((PRODUCER, 0.5),)))
+        told = connection.verdicts(SET, (BOB, ((PRODUCER, 0.5),)))
     assert told == dict.fromkeys((ALICE, BOB), (7, "The request timed out."))
     assert sandbox.values() == (KEPT if applied else {})
 
@@ -199,7 +199,7 @@ def test_one_entity_is_refused_beside_others(sandbox: Sandbox, *, applied: bool)
     failure = BrokerFailure(code=41, message=None)
     plan(sandbox, Refuse(failure=failure, names=ALICE, applied=applied), ALTER)
     with connect(sandbox) as connection:
-        told = connection.said(SET, (BOB, ((PRODUCER, 6.0),)))
+        told = connection.verdicts(SET, (BOB, ((PRODUCER, 6.0),)))
     assert told == {ALICE: (41, None), BOB: (0, None)}
     others = {BOB: {PRODUCER: 6.0}}
     assert sandbox.values() == (KEPT | others if applied else others)
@@ -208,8 +208,8 @@ def test_one_entity_is_refused_beside_others(sandbox: Sandbox, *, applied: bool)
 def test_every_api_can_be_refused(sandbox: Sandbox) -> None:
     plan(sandbox, Refuse(failure=BrokerFailure(code=-1, message="why")), times=FOREVER)
     with connect(sandbox) as connection:
-        assert connection.describe().said == (-1, "why")
-        assert connection.said(SET) == {ALICE: (-1, "why")}
+        assert connection.describe().verdict == (-1, "why")
+        assert connection.verdicts(SET) == {ALICE: (-1, "why")}
         assert connection.api_versions(0, api_versions.ApiVersionsRequest()).error_code == -1
         body = metadata.encode_request(13, metadata.MetadataRequest(topics=()))
         assert metadata.decode_response(13, connection.ask(METADATA, 13, body)).error_code == -1
@@ -232,8 +232,8 @@ def test_every_api_can_be_refused(sandbox: Sandbox) -> None:
 
 def test_a_stale_describe_shows_what_was_before(sandbox: Sandbox) -> None:
     with connect(sandbox) as connection:
-        connection.said(SET)
-        connection.said((ALICE, ((PRODUCER, 6.0),)))
+        connection.verdicts(SET)
+        connection.verdicts((ALICE, ((PRODUCER, 6.0),)))
         plan(sandbox, Stale(), DESCRIBE)
         assert connection.quotas() == KEPT
         assert connection.quotas() == {ALICE: {PRODUCER: 6.0}}
@@ -282,9 +282,9 @@ def test_the_state_outlives_the_sandbox(tmp_path: Path) -> None:
     settings = SandboxSettings(state_file=tmp_path / "state.json")
     with running(Sandbox(settings)) as sandbox, connect(sandbox) as connection:
         begun = (tmp_path / "state.json").read_bytes()
-        connection.said(SET, validate_only=True)
+        connection.verdicts(SET, validate_only=True)
         assert (tmp_path / "state.json").read_bytes() == begun
-        connection.said(SET)
+        connection.verdicts(SET)
         cluster_id = sandbox.cluster_id
     with running(Sandbox(settings)) as sandbox, connect(sandbox) as connection:
         assert sandbox.cluster_id == cluster_id
@@ -297,7 +297,7 @@ def test_what_cannot_be_kept_is_not_applied(tmp_path: Path) -> None:
     settings = SandboxSettings(state_file=folder / "state.json")
     with running(Sandbox(settings)) as sandbox, connect(sandbox) as connection:
         shutil.rmtree(folder)
-        ((code, _),) = connection.said(SET).values()
+        ((code, _),) = connection.verdicts(SET).values()
         assert code == -1
         assert connection.quotas() == {}
 
@@ -308,7 +308,7 @@ def test_a_state_of_another_cluster_is_refused(tmp_path: Path) -> None:
         running(Sandbox(SandboxSettings(state_file=path))) as sandbox,
         connect(sandbox) as connection,
     ):
-        connection.said(SET)
+        connection.verdicts(SET)
     with pytest.raises(ConfigError, match="belongs to cluster"):
         Sandbox(SandboxSettings(state_file=path, cluster_id="a" * 22))
 

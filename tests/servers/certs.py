@@ -50,14 +50,14 @@ class Identity:
         key = serialization.load_pem_private_key(self.key.read_bytes(), None)
         if not isinstance(key, ec.EllipticCurvePrivateKey):
             raise TypeError("all keys here are EC keys")
-        own, *others = x509.load_pem_x509_certificates(self.bundle.read_bytes())
+        own, *issuers = x509.load_pem_x509_certificates(self.bundle.read_bytes())
         path = self.bundle.with_suffix(".p12")
         path.write_bytes(
             pkcs12.serialize_key_and_certificates(
                 b"own",
                 key,
                 own,
-                others,
+                issuers,
                 serialization.BestAvailableEncryption(KEY_PASSWORD.encode()),
             )
         )
@@ -114,9 +114,9 @@ class Authority:
             )
             .sign(key, hashes.SHA256())
         )
-        made = cls(folder=folder, key=key, certificate=signed)
-        made.certificate_file.write_bytes(_pem(signed))
-        return made
+        authority = cls(folder=folder, key=key, certificate=signed)
+        authority.certificate_file.write_bytes(_pem(signed))
+        return authority
 
     @property
     def certificate_file(self) -> Path:

@@ -81,16 +81,18 @@ class Browser:
 
     def logs(self) -> tuple[list[str], list[str]]:
         """Return the console messages and the requested URLs since the last call."""
-        said = [f"{one['level']}: {one['message']}" for one in self.driver.get_log("browser")]
-        events = [
-            json.loads(one["message"])["message"] for one in self.driver.get_log("performance")
+        messages = [
+            f"{entry['level']}: {entry['message']}" for entry in self.driver.get_log("browser")
         ]
-        asked = [
+        events = [
+            json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance")
+        ]
+        urls = [
             event["params"]["request"]["url"]
             for event in events
             if event["method"] == "Network.requestWillBeSent"
         ]
-        return said, asked
+        return messages, urls
 
     def picture(self, path: Path) -> None:
         """Save the visible part of the page as a PNG."""

@@ -16,11 +16,11 @@ class SharedClusters:
     """Running clusters by their arguments; `close` them at the end."""
 
     def __init__(
-        self, make: Callable[..., KafkaCluster] = KafkaCluster, *, kept: int = KEPT
+        self, make: Callable[..., KafkaCluster] = KafkaCluster, *, capacity: int = KEPT
     ) -> None:
         """Create clusters with `make`; at most `kept` run at the same time."""
         self._make = make
-        self._kept = kept
+        self._capacity = capacity
         self._running: OrderedDict[str, KafkaCluster] = OrderedDict()
 
     def get(self, version: str, **options: object) -> KafkaCluster:
@@ -31,7 +31,7 @@ class SharedClusters:
             cluster.__exit__()
             cluster = None
         if cluster is None:
-            while len(self._running) >= self._kept:
+            while len(self._running) >= self._capacity:
                 self._running.popitem(last=False)[1].__exit__()
             cluster = self._make(version, **options).__enter__()
         self._running[name] = cluster

@@ -58,24 +58,24 @@ def scrape(port: int) -> dict[Series, float]:
 
 def parsed(text: str) -> dict[Series, float]:
     """Parse Prometheus' text format; only a line feed ends a line."""
-    found: dict[Series, float] = {}
+    series: dict[Series, float] = {}
     for line in text.split("\n"):
         if not line or line.startswith("#"):
             continue
         match = LINE.match(line)
         assert match, line
         labels = {name: _plain(value) for name, value in LABEL.findall(match[2] or "")}
-        found[match[1], frozenset(labels.items())] = float(match[3])
-    return found
+        series[match[1], frozenset(labels.items())] = float(match[3])
+    return series
 
 
 def picked(series: Mapping[Series, float], name: str) -> dict[frozenset[tuple[str, str]], float]:
     """Return the series of one name: labels -> value."""
-    return {labels: value for (given, labels), value in series.items() if given == name}
+    return {labels: value for (series_name, labels), value in series.items() if series_name == name}
 
 
 def _plain(value: str) -> str:
-    return re.sub(r"\\.", lambda one: ESCAPES.get(one[0], one[0]), value)
+    return re.sub(r"\\.", lambda match: ESCAPES.get(match[0], match[0]), value)
 
 
 def _download(folder: Path) -> None:
@@ -87,8 +87,8 @@ def _download(folder: Path) -> None:
         )
     except subprocess.TimeoutExpired as late:
         raise ServersUnavailable("Maven did not finish: check its repository.") from late
-    found = list(folder.glob("*.jar"))
-    if done.returncode != 0 or len(found) != 1:
+    files = list(folder.glob("*.jar"))
+    if done.returncode != 0 or len(files) != 1:
         raise ServersUnavailable(f"Maven could not download {ARTIFACT}. {done.stdout[-300:]}")
-    if hashlib.sha256(found[0].read_bytes()).hexdigest() != SHA256:
-        raise ServersUnavailable(f"{found[0].name} is not the pinned one.")
+    if hashlib.sha256(files[0].read_bytes()).hexdigest() != SHA256:
+        raise ServersUnavailable(f"{files[0].name} is not the pinned one.")

@@ -59,14 +59,14 @@ class FaultProxy:
     """A proxy as a context manager; clients connect to `port`."""
 
     def __init__(
-        self, upstream: int | None = None, *, shown: Mapping[int, int] | None = None
+        self, upstream: int | None = None, *, advertised_ports: Mapping[int, int] | None = None
     ) -> None:
         """Forward to the loopback port `upstream`; `shown` maps ports in responses to replacements.
 
         Without `upstream`, call `point_at` before the first client connects.
         """
         self.upstream = upstream
-        self.shown: dict[int, int] = dict(shown or {})
+        self.advertised_ports: dict[int, int] = dict(advertised_ports or {})
         self.requests: list[Request] = []
         self.connections = 0
         self.round_trips = (
@@ -110,8 +110,8 @@ class FaultProxy:
         """Remove all faults, release what they hold, and accept connections again."""
         self._refuses = False
         planted, self._planted = self._planted, []
-        for one in planted:
-            one.release()
+        for rule in planted:
+            rule.release()
 
     def refuse(self) -> None:
         """Close all connections, and new ones as soon as they are accepted."""
@@ -168,14 +168,14 @@ class FaultProxy:
             if self._refuses or self.upstream is None:
                 return
             try:
-                there = await asyncio.open_connection("127.0.0.1", self.upstream)
+                upstream = await asyncio.open_connection("127.0.0.1", self.upstream)
             except OSError:
                 return
-            closing.push_async_callback(_close, there[1])
+            closing.push_async_callback(_close, upstream[1])
             waiting: deque[tuple[Request, Planted | None]] = deque()
             pumps = [
-                self._loop.create_task(self._upwards(number, reader, there[1], waiting)),
-                self._loop.create_task(self._downwards(there[0], writer, waiting)),
+                self._loop.create_task(self._upwards(number, reader, upstream[1], waiting)),
+                self._loop.create_task(self._downwards(upstream[0], writer, waiting)),
             ]
             try:
                 await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
@@ -217,8 +217,8 @@ class FaultProxy:
             answer = await _read_frame(broker)
             self.answer_bytes += len(answer)
             request, struck = waiting.popleft()
-            if self.shown and request.api_key in WITH_BROKER_ADDRESSES:
-                answer = show_ports(answer, self.shown)
+            if self.advertised_ports and request.api_key in WITH_BROKER_ADDRESSES:
+                answer = show_ports(answer, self.advertised_ports)
             if struck is None:
                 _send(client, answer)
             else:
@@ -291,7 +291,9 @@ def in_front_of(
             number: running.enter_context(FaultProxy(cluster.port(number, listener)))
             for number in cluster.numbers
         }
-        shown = {cluster.port(number, listener): one.port for number, one in proxies.items()}
+        advertised_ports = {
+            cluster.port(number, listener): proxy.port for number, proxy in proxies.items()
+        }
         for proxy in proxies.values():
-            proxy.shown.update(shown)
+            proxy.advertised_ports.update(advertised_ports)
         yield proxies

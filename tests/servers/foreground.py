@@ -20,25 +20,25 @@ from tests.servers.properties import Listener
 
 
 def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(prog="python -m tests.servers.kafka", description=__doc__)
-    found.add_argument("version", choices=jars.VERSIONS)
-    found.add_argument("--nodes", type=int, choices=(1, 3), default=1)
-    found.add_argument("--acls", action="store_true", help="planner and applier rights only")
-    found.add_argument(
+    arguments = argparse.ArgumentParser(prog="python -m tests.servers.kafka", description=__doc__)
+    arguments.add_argument("version", choices=jars.VERSIONS)
+    arguments.add_argument("--nodes", type=int, choices=(1, 3), default=1)
+    arguments.add_argument("--acls", action="store_true", help="planner and applier rights only")
+    arguments.add_argument(
         "--listener",
         action="append",
         choices=[listener.value for listener in Listener],
         help="may be given several times (default: PLAINTEXT)",
     )
-    found.add_argument("--heap", type=int, metavar="MIB", help="heap of each node")
-    found.add_argument(
+    arguments.add_argument("--heap", type=int, metavar="MIB", help="heap of each node")
+    arguments.add_argument(
         "--property",
         action="append",
         default=[],
         metavar="KEY=VALUE",
         help="one more server property, for example quota.window.num=2",
     )
-    return found
+    return arguments
 
 
 def announcement(cluster: KafkaCluster) -> dict[str, object]:
@@ -82,14 +82,14 @@ def wait_for_the_end(waiting: selectors.BaseSelector) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the cluster; return 0 after a normal stop, 1 with a message on stderr after a failed start."""
-    chosen = parser().parse_args(arguments)
+    options = parser().parse_args(arguments)
     cluster = KafkaCluster(
-        chosen.version,
-        nodes=chosen.nodes,
-        listeners=chosen.listener or (Listener.PLAINTEXT,),
-        acls=chosen.acls,
-        extra=dict(pair.split("=", 1) for pair in chosen.property),
-        heap_megabytes=chosen.heap,
+        options.version,
+        nodes=options.nodes,
+        listeners=options.listener or (Listener.PLAINTEXT,),
+        acls=options.acls,
+        extra=dict(pair.split("=", 1) for pair in options.property),
+        heap_megabytes=options.heap,
     )
     try:
         with asked_to_stop() as waiting, cluster:

@@ -59,13 +59,13 @@ class Inbox:
         """Return the URL of a path."""
         return f"http://127.0.0.1:{self.port}{path}"
 
-    def wait(self, wanted: Callable[[Post], object], *, seconds: float, doing: str) -> float:
+    def wait(self, predicate: Callable[[Post], object], *, seconds: float, doing: str) -> float:
         """Wait until a matching POST was received; return the seconds that it took."""
         return until(
-            lambda: any(wanted(post) for post in self.posts),
+            lambda: any(predicate(post) for post in self.posts),
             seconds=seconds,
             doing=doing,
-            told=lambda: (
+            details=lambda: (
                 f"{len(self.posts)} arrived: {[post.body[:200] for post in self.posts[-3:]]}"
             ),
         )

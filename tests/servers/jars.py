@@ -77,19 +77,19 @@ def pom(version: str) -> str:
 
 def cache_root() -> Path:
     """Return `KQUOTA_CACHE`, else `kafka-quota-reconciler` in the user's cache folder."""
-    chosen = os.environ.get("KQUOTA_CACHE")
-    if chosen:
-        return Path(chosen)
+    folder = os.environ.get("KQUOTA_CACHE")
+    if folder:
+        return Path(folder)
     shared = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(shared) / "kafka-quota-reconciler"
 
 
 def digest(*texts: str) -> str:
     """Return a short digest of texts, for names of cache folders."""
-    whole = hashlib.sha256()
+    hasher = hashlib.sha256()
     for text in texts:
-        whole.update(len(text).to_bytes(8, "big") + text.encode())
-    return whole.hexdigest()[:16]
+        hasher.update(len(text).to_bytes(8, "big") + text.encode())
+    return hasher.hexdigest()[:16]
 
 
 @contextmanager
@@ -126,11 +126,11 @@ def program(name: str, package: str) -> str:
         ServersUnavailable: it is not installed; the message lists the `package` to install.
     """
     home = os.environ.get("JAVA_HOME") if name in {"java", "javac"} else None
-    found = shutil.which(name, path=str(Path(home) / "bin")) if home else None
-    found = found or shutil.which(name)
-    if found is None:
+    path = shutil.which(name, path=str(Path(home) / "bin")) if home else None
+    path = path or shutil.which(name)
+    if path is None:
         raise ServersUnavailable(f"`{name}` was not found: install {package}.")
-    return found
+    return path
 
 
 def java() -> str:
@@ -194,7 +194,7 @@ def _download(text: str, folder: Path) -> None:
             f"Maven did not finish within {MAVEN_SECONDS} s: check that it can reach a repository."
         ) from late
     if answer.returncode != 0 or not any(folder.glob("kafka-clients-*.jar")):
-        said = next((line for line in answer.stdout.splitlines() if "ERROR" in line), "no reason")
+        reason = next((line for line in answer.stdout.splitlines() if "ERROR" in line), "no reason")
         raise ServersUnavailable(
-            f"Maven could not download Kafka's jars: check that it can reach a repository. {said}"
+            f"Maven could not download Kafka's jars: check that it can reach a repository. {reason}"
         )

@@ -193,8 +193,10 @@ class KafkaCluster:
 
     def bootstrap(self, listener: Listener | str = Listener.PLAINTEXT) -> str:
         """Return the advertised bootstrap servers of a client listener."""
-        chosen = Listener(listener)
-        return ",".join(f"127.0.0.1:{node.shown(chosen)}" for node in self._nodes.values())
+        client_listener = Listener(listener)
+        return ",".join(
+            f"127.0.0.1:{node.advertised_port(client_listener)}" for node in self._nodes.values()
+        )
 
     def port(self, node: int = 1, listener: Listener | str = Listener.PLAINTEXT) -> int:
         """Return the port that the node listens on, even if it advertises another."""
@@ -238,21 +240,24 @@ class KafkaCluster:
         mechanism: str = "PLAIN",
     ) -> dict[str, str]:
         """Return Java properties of a client, with bootstrap servers."""
-        chosen = Listener(listener)
-        found = {"bootstrap.servers": self.bootstrap(chosen), "security.protocol": chosen.protocol}
-        if chosen.encrypted and self.authority is not None:
-            found |= {
+        client_listener = Listener(listener)
+        properties = {
+            "bootstrap.servers": self.bootstrap(client_listener),
+            "security.protocol": client_listener.protocol,
+        }
+        if client_listener.encrypted and self.authority is not None:
+            properties |= {
                 "ssl.truststore.type": "PEM",
                 "ssl.truststore.location": str(self.authority.certificate_file),
             }
-        if chosen.passwords:
-            found |= {
+        if client_listener.passwords:
+            properties |= {
                 "sasl.mechanism": mechanism,
                 "sasl.jaas.config": login(mechanism, user, self.users[user]),
             }
-        if chosen is Listener.OAUTHBEARER and self.issuer is not None:
-            found |= self.issuer.client_properties(user)
-        return found
+        if client_listener is Listener.OAUTHBEARER and self.issuer is not None:
+            properties |= self.issuer.client_properties(user)
+        return properties
 
     # ---- actions ----------------------------------------------------------------------------
 
@@ -293,8 +298,11 @@ class KafkaCluster:
         settings = replace(earlier.settings, version=version)
         self._nodes[node] = Node(settings, folder=self.folder, jvm=jvm)
         self.start(node)
-        running = [other for other in self._nodes.values() if other.running]
-        self._wait(lambda: all(other.knows(self.numbers) for other in running), "know one another")
+        running = [running_node for running_node in self._nodes.values() if running_node.running]
+        self._wait(
+            lambda: all(running_node.knows(self.numbers) for running_node in running),
+            "know one another",
+        )
 
     def finalize_upgrade(self) -> int:
         """Raise metadata.version to the newest that all nodes support; return its level."""
@@ -309,12 +317,12 @@ class KafkaCluster:
 
     def wait_ready(self, *nodes: int) -> None:
         """Wait until the given nodes (all without arguments) respond on every client port."""
-        chosen = [self._nodes[number] for number in nodes or self.numbers]
+        waiting_nodes = [self._nodes[number] for number in nodes or self.numbers]
         tls = None
         if self.authority is not None:  # a test may require client certificates
             tls = self.authority.client_context(self.authority.client("readiness"))
             tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
-        self._wait(lambda: all(node.answers(tls) for node in chosen), "answer")
+        self._wait(lambda: all(node.answers(tls) for node in waiting_nodes), "answer")
 
     def stop(self, *, grace_seconds: float = STOP_SECONDS) -> None:
         """Send SIGTERM to all nodes at once; SIGKILL after `grace_seconds`."""
@@ -392,8 +400,8 @@ def class_data(version: str) -> Path:
 
     Created on first use by starting a broker and stopping it by SIGTERM.
     """
-    found = jars.resolve(version)
-    name = f"classes-{version}-{jars.digest(found.classpath, jars.java_identity(), *QUICK_JVM)}"
+    product = jars.resolve(version)
+    name = f"classes-{version}-{jars.digest(product.classpath, jars.java_identity(), *QUICK_JVM)}"
 
     def fill(folder: Path) -> None:
         dump = f"-XX:ArchiveClassesAtExit={folder / 'archive.jsa'}"

@@ -98,7 +98,7 @@ class Node:
             raise ServerFailed(f"node {self.number} is running")
         self.child = Child(self.jvm.broker(self.file), log=self.folder / f"node-{self.number}.log")
 
-    def shown(self, listener: Listener) -> int:
+    def advertised_port(self, listener: Listener) -> int:
         """Return the advertised port of a listener."""
         ports = self.settings.ports
         return ports.advertised.get(listener, ports.clients[listener])

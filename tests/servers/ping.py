@@ -37,14 +37,14 @@ def short_string(text: str | None) -> bytes:
 
 def receive(connection: socket.socket, count: int) -> bytes:
     """Receive exactly `count` bytes; raise ConnectionError if the connection is closed before."""
-    whole = bytearray(count)
-    rest = memoryview(whole)
-    while rest:
-        got = connection.recv_into(rest)
+    buffer = bytearray(count)
+    remainder = memoryview(buffer)
+    while remainder:
+        got = connection.recv_into(remainder)
         if not got:
             raise ConnectionError("the broker closed the connection")
-        rest = rest[got:]
-    return bytes(whole)
+        remainder = remainder[got:]
+    return bytes(buffer)
 
 
 @contextmanager
@@ -113,14 +113,14 @@ def broker_ports(port: int, *, seconds: float = CALL_SECONDS) -> dict[int, int]:
     """Send Metadata v1 without topics; return broker id -> advertised port."""
     answer = call(port, 3, 1, struct.pack(">i", 0), seconds=seconds)
     (count,) = struct.unpack_from(">i", answer)
-    place, known = 4, {}
+    place, ports = 4, {}
     for _ in range(count):
         node, length = struct.unpack_from(">ih", answer, place)
         place += 6 + length
         (advertised, rack) = struct.unpack_from(">ih", answer, place)
         place += 6 + max(rack, 0)
-        known[node] = advertised
-    return known
+        ports[node] = advertised
+    return ports
 
 
 def quorum_leader(port: int, *, seconds: float = 1.0) -> int | None:
@@ -206,7 +206,7 @@ def visible_grants(port: int, texts: Iterable[str] = OPERATIONS) -> frozenset[Gr
     place = 8 + max(length, 0)
     (resources,) = struct.unpack_from(">i", answer, place)
     place += 4
-    found = set()
+    grants = set()
     for _ in range(resources):
         (length,) = struct.unpack_from(">h", answer, place + 1)
         place += 3 + length + 1
@@ -221,5 +221,5 @@ def visible_grants(port: int, texts: Iterable[str] = OPERATIONS) -> frozenset[Gr
             operation, _permission = struct.unpack_from(">bb", answer, place)
             place += 2
             if operation in names:
-                found.add(Grant(principal=principal, operation=names[operation]))
-    return frozenset(found)
+                grants.add(Grant(principal=principal, operation=names[operation]))
+    return frozenset(grants)

@@ -128,9 +128,9 @@ def relocated(program: bytes, fixed: str) -> bytes:
 
 def check(file: Path, sha256: str) -> None:
     """Check the digest of a download. Raises ServersUnavailable."""
-    found = hashlib.sha256(file.read_bytes()).hexdigest()
-    if found != sha256:
-        raise ServersUnavailable(f"{file.name} has the SHA-256 {found}, and {sha256} is pinned.")
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    if digest != sha256:
+        raise ServersUnavailable(f"{file.name} has the SHA-256 {digest}, and {sha256} is pinned.")
 
 
 def _run(command: Sequence[str], *, inside: Path) -> None:
@@ -146,8 +146,8 @@ def _run(command: Sequence[str], *, inside: Path) -> None:
     except subprocess.TimeoutExpired as late:
         raise ServersUnavailable(f"{command[0]} did not end in time") from late
     if done.returncode != 0:
-        said = (done.stderr or done.stdout).strip().splitlines()[-1:] or ["no reason given"]
-        raise ServersUnavailable(f"{Path(command[0]).name}: {said[0]} (try `apt-get update`)")
+        reason = (done.stderr or done.stdout).strip().splitlines()[-1:] or ["no reason given"]
+        raise ServersUnavailable(f"{Path(command[0]).name}: {reason[0]} (try `apt-get update`)")
 
 
 # ---- servers ------------------------------------------------------------------------------------
@@ -168,7 +168,9 @@ class Server:
     def __enter__(self) -> Self:
         """Wait until `/-/ready` succeeds."""
         try:
-            until(self._ready, seconds=START_SECONDS, doing=f"starting {self._name}", told=self.log)
+            until(
+                self._ready, seconds=START_SECONDS, doing=f"starting {self._name}", details=self.log
+            )
         except BaseException:
             self.__exit__()
             raise
@@ -227,7 +229,9 @@ class Prometheus(Server):
     def values(self, query: str) -> dict[tuple[tuple[str, str], ...], float]:
         """Return the result of an instant query: sorted labels -> value."""
         result = self.get("/api/v1/query", query=query)["data"]["result"]
-        return {tuple(sorted(one["metric"].items())): float(one["value"][1]) for one in result}
+        return {
+            tuple(sorted(sample["metric"].items())): float(sample["value"][1]) for sample in result
+        }
 
     def firing(self) -> set[str]:
         """Return the names of the firing alerts."""
@@ -260,16 +264,16 @@ class Alertmanager(Server):
 
 
 def until(
-    true: Callable[[], object], *, seconds: float, doing: str, told: Callable[[], str] = str
+    true: Callable[[], object], *, seconds: float, doing: str, details: Callable[[], str] = str
 ) -> float:
     """Poll until `true()` is true; return the seconds that it took.
 
     Raises:
-        AssertionError: it was not true within `seconds`; the message contains `doing` and `told()`.
+        AssertionError: it was not true within `seconds`; the message contains `doing` and `details()`.
     """
     began = time.monotonic()
     while not true():
         if time.monotonic() - began > seconds:
-            raise AssertionError(f"{doing}: not within {seconds:.0f} s. {told()}")
+            raise AssertionError(f"{doing}: not within {seconds:.0f} s. {details()}")
         threading.Event().wait(PAUSE)
     return time.monotonic() - began

@@ -162,7 +162,7 @@ def _addresses(settings: NodeSettings) -> dict[str, str]:
     ports = settings.ports
     inside = {INTERNAL: ports.internal}
     clients = {listener.value: port for listener, port in ports.clients.items()}
-    shown = {listener.value: port for listener, port in ports.advertised.items()}
+    advertised = {listener.value: port for listener, port in ports.advertised.items()}
     protocols = {CONTROLLER: "PLAINTEXT", INTERNAL: "PLAINTEXT"} | {
         listener.value: listener.protocol for listener in ports.clients
     }
@@ -173,7 +173,7 @@ def _addresses(settings: NodeSettings) -> dict[str, str]:
             f"{node}@127.0.0.1:{port}" for node, port in settings.voters.items()
         ),
         "listeners": _endpoints(inside | clients | {CONTROLLER: ports.controller}),
-        "advertised.listeners": _endpoints(inside | clients | shown),
+        "advertised.listeners": _endpoints(inside | clients | advertised),
         "controller.listener.names": CONTROLLER,
         "inter.broker.listener.name": INTERNAL,
         "listener.security.protocol.map": ",".join(
@@ -189,17 +189,17 @@ def _endpoints(ports: Mapping[str, int]) -> str:
 def _passwords(settings: NodeSettings) -> dict[str, str]:
     offered = mechanisms(settings.version)
     accounts = " ".join(f'user_{name}="{word}"' for name, word in settings.users.items())
-    found = {}
+    properties = {}
     for listener in settings.ports.clients:
         prefix = f"listener.name.{listener.lower()}"
         if listener.passwords:
-            found[f"{prefix}.sasl.enabled.mechanisms"] = ",".join(offered)
+            properties[f"{prefix}.sasl.enabled.mechanisms"] = ",".join(offered)
             for mechanism in offered:
                 options = f" {accounts}" if mechanism == "PLAIN" else ""
-                found[f"{prefix}.{mechanism.lower()}.sasl.jaas.config"] = (
+                properties[f"{prefix}.{mechanism.lower()}.sasl.jaas.config"] = (
                     f"{LOGIN_MODULES[mechanism]} required{options};"
                 )
-    return found
+    return properties
 
 
 def _tls(files: TlsFiles) -> dict[str, str]:

@@ -38,9 +38,9 @@ class Reader:
 
     def take(self, layout: str) -> tuple[int | float, ...]:
         """Read the values of a `struct` layout."""
-        found = struct.unpack_from(">" + layout, self.raw, self.place)
+        values = struct.unpack_from(">" + layout, self.raw, self.place)
         self.place += struct.calcsize(">" + layout)
-        return found
+        return values
 
     def text(self) -> str | None:
         """Read a nullable string."""

@@ -50,8 +50,8 @@ def _install(folder: Path) -> None:
             command, check=True, capture_output=True, text=True, timeout=INSTALL_SECONDS
         )
     except (OSError, subprocess.SubprocessError) as error:
-        said = getattr(error, "stderr", "") or str(error)
-        raise ServersUnavailable(f"moto cannot be installed: {said[-300:]}") from error
+        message = getattr(error, "stderr", "") or str(error)
+        raise ServersUnavailable(f"moto cannot be installed: {message[-300:]}") from error
 
 
 class S3Server:

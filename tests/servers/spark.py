@@ -86,7 +86,7 @@ class StandaloneCluster:
             lambda: "I have been elected leader" in self._log.read_text(errors="replace"),
             seconds=START_SECONDS,
             doing="starting a Spark master",
-            told=self.log,
+            details=self.log,
         )
         for number in range(workers):
             self._children.append(
@@ -118,7 +118,7 @@ class StandaloneCluster:
                 lambda: self.log().count("Registering worker") == self._count,
                 seconds=START_SECONDS,
                 doing="starting Spark workers",
-                told=self.log,
+                details=self.log,
             )
         except BaseException:
             self.__exit__()
@@ -176,7 +176,7 @@ def submit(
             [
                 program("bin/spark-submit"),
                 *options,
-                *(word for one in loopback for word in ("--conf", f"spark.{one}")),
+                *(word for option in loopback for word in ("--conf", f"spark.{option}")),
                 "--conf",
                 f"spark.pyspark.python={sys.executable}",
                 *(("--py-files", str(package)) if package else ()),
@@ -232,7 +232,7 @@ class ConnectServer:
                 self._listens,
                 seconds=START_SECONDS,
                 doing="starting a Connect server",
-                told=self.log,
+                details=self.log,
             )
         except BaseException:
             self.__exit__()

@@ -22,10 +22,10 @@ def handshake(server: Identity, client: ssl.SSLContext, host: str = "localhost")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(server.bundle)
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
-    there = context.wrap_bio(to_server, to_client, server_side=True)
-    here = client.wrap_bio(to_client, to_server, server_hostname=host)
+    server_side = context.wrap_bio(to_server, to_client, server_side=True)
+    client_side = client.wrap_bio(to_client, to_server, server_hostname=host)
     for _ in range(4):
-        for side in (here, there):
+        for side in (client_side, server_side):
             try:
                 side.do_handshake()
             except ssl.SSLWantReadError:
@@ -72,11 +72,11 @@ def test_the_encrypted_key_needs_its_password(authority: Authority) -> None:
 
 def test_the_pkcs12_store_holds_the_same_identity(authority: Authority) -> None:
     alice = authority.client("alice")
-    _key, certificate, others = pkcs12.load_key_and_certificates(
+    _key, certificate, issuers = pkcs12.load_key_and_certificates(
         alice.pkcs12().read_bytes(), KEY_PASSWORD.encode()
     )
     assert certificate == x509.load_pem_x509_certificate(alice.certificate.read_bytes())
-    assert others == [authority.certificate]
+    assert issuers == [authority.certificate]
 
 
 @pytest.mark.integration

@@ -27,10 +27,10 @@ class Fake:
 
 def test_the_same_arguments_give_the_same_cluster() -> None:
     shared = SharedClusters(Fake)
-    one = shared.get("4.0.1", nodes=2, acls=True)
-    assert shared.get("4.0.1", acls=True, nodes=2) is one
-    assert shared.get("4.0.1", nodes=2) is not one
-    assert one.entered == 1
+    cluster = shared.get("4.0.1", nodes=2, acls=True)
+    assert shared.get("4.0.1", acls=True, nodes=2) is cluster
+    assert shared.get("4.0.1", nodes=2) is not cluster
+    assert cluster.entered == 1
 
 
 def test_a_cluster_with_a_dead_node_is_replaced() -> None:
@@ -43,7 +43,7 @@ def test_a_cluster_with_a_dead_node_is_replaced() -> None:
 
 
 def test_the_longest_unused_makes_room() -> None:
-    shared = SharedClusters(Fake, kept=2)
+    shared = SharedClusters(Fake, capacity=2)
     first, second = shared.get("3.4.1"), shared.get("3.9.1")
     assert shared.get("3.4.1") is first
     shared.get("4.0.1")

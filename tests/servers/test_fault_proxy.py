@@ -189,8 +189,8 @@ def test_a_dead_broker_is_a_closed_connection(upstream: socketserver.ThreadingTC
 def test_clients_of_real_brokers_are_kept_inside(kafka: StartKafka) -> None:
     cluster = kafka("4.3.1", nodes=3)
     with in_front_of(cluster) as proxies:
-        shown = ping.broker_ports(proxies[1].port)
-        assert shown == {number: proxy.port for number, proxy in proxies.items()}
+        ports = ping.broker_ports(proxies[1].port)
+        assert ports == {number: proxy.port for number, proxy in proxies.items()}
         assert proxies[1].count(METADATA) == 1
 
 

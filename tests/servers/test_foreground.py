@@ -61,6 +61,6 @@ def test_it_stops_at_a_signal(number: signal.Signals) -> None:
 def test_a_broker_that_cannot_start_is_a_sentence_and_exit_code_1() -> None:
     with start("4.3.1", "--property", "quota.window.num=none") as process:
         assert process.wait(60) == 1
-        said = process.stderr.read()
-    assert "Invalid value none for configuration quota.window.num" in said
-    assert "Traceback" not in said
+        message = process.stderr.read()
+    assert "Invalid value none for configuration quota.window.num" in message
+    assert "Traceback" not in message

@@ -110,7 +110,7 @@ def test_an_old_java_is_not_enough(tmp_path: Path) -> None:
 @pytest.mark.integration
 @pytest.mark.parametrize("version", jars.VERSIONS)
 def test_each_version_resolves_to_its_own_jars(version: str) -> None:
-    found = jars.resolve(version)
-    assert found.folder.parent == jars.cache_root()
-    assert f"kafka-clients-{version}.jar" in found.classpath
-    assert f"kafka_2.13-{version}.jar" in found.classpath
+    product = jars.resolve(version)
+    assert product.folder.parent == jars.cache_root()
+    assert f"kafka-clients-{version}.jar" in product.classpath
+    assert f"kafka_2.13-{version}.jar" in product.classpath

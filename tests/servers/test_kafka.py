@@ -138,7 +138,7 @@ def test_three_nodes_survive_pauses_kills_and_restarts() -> None:
         ports = [cluster.port(number) for number in cluster.numbers]
         raw_quotas.set_quotas(ports, quota)
         leader = cluster.active_controller()
-        follower, other = (number for number in cluster.numbers if number != leader)
+        follower, second_follower = (number for number in cluster.numbers if number != leader)
 
         cluster.pause(follower)
         assert not ping.answers(cluster.port(follower), seconds=0.3)
@@ -150,11 +150,13 @@ def test_three_nodes_survive_pauses_kills_and_restarts() -> None:
         pid = cluster.pid(leader)
         cluster.kill(leader)
         assert not cluster.running(leader)
-        assert cluster.active_controller() in {follower, other}
-        raw_quotas.set_quotas(cluster.port(other), {ALICE: {"producer_byte_rate": 4096.0}})
+        assert cluster.active_controller() in {follower, second_follower}
+        raw_quotas.set_quotas(
+            cluster.port(second_follower), {ALICE: {"producer_byte_rate": 4096.0}}
+        )
 
         with pytest.raises(ServerFailed, match="is running"):
-            cluster.start(other)
+            cluster.start(second_follower)
         cluster.start(leader)
         assert cluster.pid(leader) != pid
         changed = {ALICE: {"producer_byte_rate": 4096.0}}

@@ -48,5 +48,5 @@ def test_a_machine_without_maven_lists_it_too(tmp_path: Path) -> None:
 
 def _which(program: str) -> Path:
     folders = os.environ["PATH"].split(os.pathsep)
-    found = next(path for folder in folders if (path := Path(folder) / program).exists())
-    return found.resolve()
+    program_path = next(path for folder in folders if (path := Path(folder) / program).exists())
+    return program_path.resolve()

@@ -23,12 +23,12 @@ def test_a_port_without_a_broker_does_not_answer() -> None:
 
 
 def test_a_connection_that_ends_early_is_an_error() -> None:
-    here, there = socket.socketpair()
-    with here, there:
-        there.sendall(b"abc")
-        there.close()
+    client_socket, broker_socket = socket.socketpair()
+    with client_socket, broker_socket:
+        broker_socket.sendall(b"abc")
+        broker_socket.close()
         with pytest.raises(ConnectionError, match="closed the connection"):
-            ping.receive(here, 4)
+            ping.receive(client_socket, 4)
 
 
 def test_an_operation_without_a_code_is_refused() -> None:

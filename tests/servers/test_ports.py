@@ -39,11 +39,11 @@ def test_processes_that_choose_at_the_same_time_never_choose_the_same_port() -> 
         )
         for _ in range(2)
     ]
-    chosen = []
+    choices = []
     for chooser in choosers:
         assert chooser.stdout is not None
-        chosen.append({int(port) for port in chooser.stdout.readline().split()})
+        choices.append({int(port) for port in chooser.stdout.readline().split()})
     for chooser in choosers:
         chooser.communicate()
-    assert [len(ports) for ports in chosen] == [3000, 3000]
-    assert not chosen[0] & chosen[1]
+    assert [len(ports) for ports in choices] == [3000, 3000]
+    assert not choices[0] & choices[1]

@@ -31,7 +31,7 @@ def test_a_compiled_in_path_becomes_a_relative_one_of_the_same_length():
 
 def test_waiting_ends_with_what_was_waited_for():
     with pytest.raises(AssertionError, match=r"the bell: not within 0 s\. silence"):
-        until(bool, seconds=0.0, doing="the bell", told=lambda: "silence")
+        until(bool, seconds=0.0, doing="the bell", details=lambda: "silence")
     assert until(lambda: True, seconds=1.0, doing="nothing") < 1.0
 
 

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.integration
 def test_every_shape_of_entity_comes_back_as_it_was_written(empty_kafka: StartKafka) -> None:
     port = empty_kafka("4.3.1").port()
     rates = {"producer_byte_rate": 1024.0, "request_percentage": 12.5}
-    wanted = {
+    quotas = {
         entity(user="alice"): rates,
         entity(user=None): rates,
         entity(user="<default>", client_id="größe ,="): rates,
@@ -21,8 +21,8 @@ def test_every_shape_of_entity_comes_back_as_it_was_written(empty_kafka: StartKa
         entity(ip="10.0.0.7"): {"connection_creation_rate": 5.0},
         entity(ip=None): {"connection_creation_rate": 50.0},
     }
-    raw_quotas.set_quotas(port, wanted)
-    assert raw_quotas.describe(port) == wanted
+    raw_quotas.set_quotas(port, quotas)
+    assert raw_quotas.describe(port) == quotas
     raw_quotas.clear(port)
     assert raw_quotas.describe(port) == {}
 

@@ -77,10 +77,10 @@ def test_an_expired_token_was_valid_once(issuer: Issuer) -> None:
 
 @pytest.mark.parametrize("secret", ["s ecret", "s+ecret", "s%20ecret"])
 def test_the_endpoint_takes_basic_authorization_raw_or_encoded(issuer: Issuer, secret: str) -> None:
-    status, said = post(issuer, GRANT, Authorization=basic("alice", secret))
+    status, document = post(issuer, GRANT, Authorization=basic("alice", secret))
     assert status == HTTPStatus.OK
-    assert verify(str(said["access_token"]), issuer.rules.jwks)["sub"] == "alice"
-    assert said["expires_in"] == 3600
+    assert verify(str(document["access_token"]), issuer.rules.jwks)["sub"] == "alice"
+    assert document["expires_in"] == 3600
     assert issuer.behaviour.scopes == ["quotas"]
 
 
@@ -116,6 +116,6 @@ def test_the_endpoint_breaks_on_demand(issuer: Issuer) -> None:
 
 
 def test_java_clients_are_told_where_to_fetch_tokens(issuer: Issuer) -> None:
-    found = issuer.client_properties("alice")
-    assert found["sasl.oauthbearer.token.endpoint.url"] == issuer.url
-    assert 'clientSecret="s ecret"' in found["sasl.jaas.config"]
+    properties = issuer.client_properties("alice")
+    assert properties["sasl.oauthbearer.token.endpoint.url"] == issuer.url
+    assert 'clientSecret="s ecret"' in properties["sasl.jaas.config"]

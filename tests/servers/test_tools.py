@@ -86,8 +86,8 @@ def test_kafka_configs_writes_what_raw_bytes_read(empty_kafka: StartKafka, versi
         "producer_byte_rate=1000",
     )
     assert answer.stdout == "Completed updating config for user alice.\n", answer.stderr
-    wanted = {entity(user="alice"): {"producer_byte_rate": 1000.0}}
-    raw_quotas.wait_for(cluster.port(), lambda quotas: quotas == wanted)
+    expected = {entity(user="alice"): {"producer_byte_rate": 1000.0}}
+    raw_quotas.wait_for(cluster.port(), lambda quotas: quotas == expected)
 
 
 def test_the_callback_compiles_on_every_version() -> None:

@@ -49,8 +49,8 @@ def compile_jar(version: str, source: JavaSource) -> Path:
     Class-data archives require jars, not folders, on the class path.
     """
     text = source.path.read_text(encoding="utf-8")
-    found = jars.resolve(version)
-    identity = (text, found.folder.name, jars.java_identity())
+    product = jars.resolve(version)
+    identity = (text, product.folder.name, jars.java_identity())
     name = f"{source.path.stem.lower()}-{version}-{jars.digest(*identity)}"
 
     def fill(folder: Path) -> None:
@@ -62,7 +62,7 @@ def compile_jar(version: str, source: JavaSource) -> Path:
                 "-nowarn",
                 "-proc:none",
                 "-cp",
-                found.classpath,
+                product.classpath,
                 "-d",
                 str(classes),
                 str(source.path),

@@ -41,7 +41,7 @@ class Loop:
         return asyncio.run(
             self.passes.run(
                 self.world.ports,
-                self.world.told(**orders),
+                self.world.options(**orders),
                 documents(wanted),
                 counts_drift=counts_drift,
             )

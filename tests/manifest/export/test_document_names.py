@@ -72,18 +72,20 @@ def test_odd_names_have_names_of_their_own() -> None:
 
 
 def test_a_name_has_a_digest_only_if_it_is_that_of_another_entity():
-    upper, lower, other = entity(user="Alice"), entity(user="alice"), entity(user="Etl_Nightly")
-    assert document_names([upper, lower, other]) == {
+    upper, lower, third = entity(user="Alice"), entity(user="alice"), entity(user="Etl_Nightly")
+    assert document_names([upper, lower, third]) == {
         upper: document_name(upper),
         lower: "user.alice",
-        other: "user.etl-nightly",
+        third: "user.etl-nightly",
     }
     assert document_names([upper]) == {upper: "user.alice"}
 
 
 def test_of_two_odd_names_that_look_alike_both_have_a_digest():
-    one, two = entity(user="A_b"), entity(user="a.b")
-    assert document_names([one, two]) == {each: document_name(each) for each in (one, two)}
+    first, second = entity(user="A_b"), entity(user="a.b")
+    assert document_names([first, second]) == {
+        each: document_name(each) for each in (first, second)
+    }
 
 
 def test_a_name_that_another_document_has_gets_a_digest():

@@ -84,4 +84,4 @@ def test_entries_that_are_a_template_are_a_loss():
     ],
 )
 def test_a_text_that_cannot_be_read_is_an_error_with_its_place(text, problem):
-    assert [one[: len(problem)] for one in problems("ansible", text)] == [problem]
+    assert [message[: len(problem)] for message in problems("ansible", text)] == [problem]

@@ -8,7 +8,7 @@ from reconciler.manifest.foreign.document_tree import documents
 from reconciler.manifest.foreign.tools import TOOLS, read_files
 
 
-def given(text: str, *, live: bool = False) -> ImportedLimit:
+def imported_limit(text: str, *, live: bool = False) -> ImportedLimit:
     return ImportedLimit(key="producer_byte_rate", text=text, line=1, live=live)
 
 
@@ -17,7 +17,7 @@ def given(text: str, *, live: bool = False) -> ImportedLimit:
     [("1024", 1024), ("1024.0", 1024.0), ("1.0E7", 1e7), ("1e+07", 1e7), ("5E-1", 0.5), ("-3", -3)],
 )
 def test_numbers_of_every_tool_are_read_exactly(text, value):
-    assert given(text).value() == value
+    assert imported_limit(text).value() == value
 
 
 @pytest.mark.parametrize(
@@ -26,12 +26,12 @@ def test_numbers_of_every_tool_are_read_exactly(text, value):
 )
 def test_what_readers_take_for_different_numbers_is_none(text):
     with pytest.raises(QuotaValueError):
-        given(text).value()
+        imported_limit(text).value()
 
 
 def test_a_number_that_a_person_wrote_stays_exact_and_a_printed_one_is_a_float64():
-    assert given("9007199254740993").value() == 9007199254740993
-    assert given("9223372036854776000", live=True).value() == 2.0**63
+    assert imported_limit("9007199254740993").value() == 9007199254740993
+    assert imported_limit("9223372036854776000", live=True).value() == 2.0**63
 
 
 def test_declarations_know_the_place_of_each_limit_and_their_namespace():
@@ -49,7 +49,7 @@ def test_declarations_know_the_place_of_each_limit_and_their_namespace():
 def test_declarations_are_sorted_by_entity_and_remarks_by_place():
     collector = ImportCollector(namespace="default")
     for name in ("b", "a"):
-        collector.add("f", 1, [given("1")], user=name)
+        collector.add("f", 1, [imported_limit("1")], user=name)
         collector.lose(name, 1, "x")
         collector.note(name, 1, "y")
     result = collector.result()

@@ -16,7 +16,7 @@ def attributes(body: str) -> dict[str, hcl.Value]:
 
 
 @pytest.mark.parametrize(
-    ("written", "meant"),
+    ("written", "text"),
     [
         ('"plain"', "plain"),
         ('"\\n\\t\\"\\\\\\u00e9\\U0001F600"', '\n\t"\\é😀'),
@@ -28,8 +28,8 @@ def attributes(body: str) -> dict[str, hcl.Value]:
         ('/* before */ "a"', "a"),
     ],
 )
-def test_literals_mean_what_terraform_takes_them_for(written, meant):
-    assert attributes(f"a = {written}") == {"a": hcl.HclLiteral(text=meant, line=2)}
+def test_literals_mean_what_terraform_takes_them_for(written, text):
+    assert attributes(f"a = {written}") == {"a": hcl.HclLiteral(text=text, line=2)}
 
 
 @pytest.mark.parametrize(
@@ -53,9 +53,9 @@ def test_literals_mean_what_terraform_takes_them_for(written, meant):
     ],
 )
 def test_what_would_have_to_be_evaluated_is_kept_as_that_and_the_rest_goes_on(written):
-    found = attributes(f"a = {written}\nb = 2")
-    assert isinstance(found["a"], hcl.HclExpression)
-    assert isinstance(found["b"], hcl.HclLiteral)
+    values = attributes(f"a = {written}\nb = 2")
+    assert isinstance(values["a"], hcl.HclExpression)
+    assert isinstance(values["b"], hcl.HclLiteral)
 
 
 def test_an_object_keeps_literals_beside_what_is_none():

@@ -90,4 +90,4 @@ def test_one_bad_resource_does_not_cost_the_others():
     ],
 )
 def test_a_text_that_cannot_be_read_is_an_error_with_its_place(text, problem):
-    assert [one[: len(problem)] for one in problems("jikkou", text)] == [problem]
+    assert [message[: len(problem)] for message in problems("jikkou", text)] == [problem]

@@ -32,7 +32,7 @@ def plain(node: Node) -> object:
         case MappingNode(entries):
             return {key: plain(entry.value) for key, entry in entries.items()}
         case SequenceNode(nodes):
-            return [plain(one) for one in nodes]
+            return [plain(child) for child in nodes]
         case ScalarNode(text, is_plain):
             return json.loads(text) if is_plain else text
 

@@ -69,4 +69,4 @@ def test_a_section_of_another_shape_is_a_loss():
     ],
 )
 def test_a_text_without_quotas_or_that_is_no_yaml_is_an_error(text, problem):
-    assert [one[: len(problem)] for one in problems("julie", text)] == [problem]
+    assert [message[: len(problem)] for message in problems("julie", text)] == [problem]

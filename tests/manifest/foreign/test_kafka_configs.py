@@ -54,8 +54,8 @@ def test_several_outputs_and_windows_line_ends_are_read_together():
 def test_the_same_line_twice_is_said_once_and_two_values_are_a_loss():
     line = f"Quota configs for client-id 'c' are {P}=2048.0\n"
     assert losses(read("kafka-configs", line + line)) == []
-    other = line.replace("2048", "4096")
-    result = read("kafka-configs", line + other)
+    second_line = line.replace("2048", "4096")
+    result = read("kafka-configs", line + second_line)
     assert limits(result) == {"client-id=c": {P: 2048.0}}
     assert losses(result) == [
         (2, "", "other limits for the same entity are at f:1; those are used")

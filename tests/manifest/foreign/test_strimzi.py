@@ -107,7 +107,7 @@ def test_a_resource_that_cannot_be_carried_is_a_loss_with_its_line(text, message
     ],
 )
 def test_a_text_without_quotas_or_that_is_no_yaml_is_an_error(text, problem):
-    assert [one[: len(problem)] for one in problems("strimzi", text)] == [problem]
+    assert [message[: len(problem)] for message in problems("strimzi", text)] == [problem]
 
 
 def test_an_empty_section_of_quotas_is_nothing_to_declare():

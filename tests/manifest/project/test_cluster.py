@@ -112,7 +112,7 @@ def test_the_bounds_of_a_tenant_are_among_the_guards_for_its_namespaces_and_enti
         "bounds": {"producerByteRate": {"min": "1Mi", "max": "500Mi"}},
     }
     cluster = from_spec("prod", {"bootstrapServers": "a:1", "tenants": [tenant]})
-    (granted,) = (one for one in cluster.guards.granted if one.minimum is not None)
+    (granted,) = (bound for bound in cluster.guards.granted if bound.minimum is not None)
     assert granted.namespaces == {"pay"}
     assert granted.entities == cluster.grants[0].tenant.entities[0]
     assert granted.approves(2.0 * 1024**2)

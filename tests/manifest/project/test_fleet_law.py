@@ -106,9 +106,9 @@ def expanded(document: dict[str, Any], fleet: dict[str, dict[str, str]]) -> list
             named = item.get("clusterRef", {}).get("name")
             if named == name or (named is None and selected(item["clusterSelector"], name, own)):
                 values |= item["limits"]
-        rest = {key: spec[key] for key in ("entity", "deletionPolicy", "suspend")}
+        common_fields = {key: spec[key] for key in ("entity", "deletionPolicy", "suspend")}
         results.append(
-            {**document, "spec": {**rest, "clusterRef": {"name": name}, "limits": values}}
+            {**document, "spec": {**common_fields, "clusterRef": {"name": name}, "limits": values}}
         )
     return results
 

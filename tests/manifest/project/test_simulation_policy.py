@@ -134,13 +134,15 @@ def test_a_label_chooses_a_tier_for_its_entity_and_for_buckets_that_it_limits():
 
 def test_a_label_speaks_of_its_own_cluster_alone():
     policy = policy_of({}, {PROD: [document(ALICE, "gold")], STAGING: [document(ALICE, "batch")]})
-    names = [policy.tier_of(one, bucket_of("alice")).name for one in (PROD, STAGING, "another")]
+    names = [
+        policy.tier_of(cluster, bucket_of("alice")).name for cluster in (PROD, STAGING, "another")
+    ]
     assert names == ["gold", "batch", "silver"]
     stricter = {"tiers": {"strict": {"newThrottledPerDay": "0s"}}}
     policy = policy_of(stricter, {STAGING: [document(ALICE, "strict")]})
     daily = [
-        policy.tolerance_of(one, QuotaType.PRODUCE, bucket_of("alice")).new_throttled_ms_per_day
-        for one in (PROD, STAGING)
+        policy.tolerance_of(cluster, QuotaType.PRODUCE, bucket_of("alice")).new_throttled_ms_per_day
+        for cluster in (PROD, STAGING)
     ]
     assert daily == [None, 0]
 

@@ -7,7 +7,7 @@ from reconciler.manifest.project.trusted_changes import changes_between
 from tests.manifest.project.test_file import FULL, PROD, V
 
 
-def shown(before: str, after: str) -> list[tuple[str, str, str, str]]:
+def changed_rows(before: str, after: str) -> list[tuple[str, str, str, str]]:
     return [
         (change.document, change.field, change.trusted, change.head)
         for change in changes_between(parse(before), parse(after))
@@ -16,7 +16,7 @@ def shown(before: str, after: str) -> list[tuple[str, str, str, str]]:
 
 def test_nothing_differs_between_two_texts_that_mean_the_same() -> None:
     assert (
-        shown(
+        changed_rows(
             FULL,
             FULL.replace("[quotas, ", "['quotas', ").replace(
                 "maxRemovals: 3", "maxRemovals: 3 # three"
@@ -101,14 +101,14 @@ def test_one_setting_that_differs_is_one_row(
     old: str, new: str, row: tuple[str, str, str, str] | None
 ) -> None:
     assert old in FULL
-    rows = shown(FULL, FULL.replace(old, new))
+    rows = changed_rows(FULL, FULL.replace(old, new))
     if row is not None:
         assert rows == [row]
     assert "hunter2" not in str(rows)
 
 
 def test_a_new_cluster_is_listed_with_where_it_connects() -> None:
-    rows = shown(
+    rows = changed_rows(
         PROD,
         PROD + "---\n" + PROD.replace("name: prod", "name: new").replace("a:9092,b:9092", "evil:1"),
     )
@@ -120,7 +120,7 @@ def test_a_new_cluster_is_listed_with_where_it_connects() -> None:
 
 def test_a_cluster_that_goes_is_one_row() -> None:
     project = V + "kind: QuotaProject\nspec: {manifests: [a]}\n---\n"
-    assert shown(project + PROD, PROD) == [("QuotaProject", "", "(present)", "(absent)")]
+    assert changed_rows(project + PROD, PROD) == [("QuotaProject", "", "(present)", "(absent)")]
 
 
 @pytest.mark.parametrize(
@@ -132,14 +132,16 @@ def test_a_cluster_that_goes_is_one_row() -> None:
     ],
 )
 def test_secrets_in_addresses_are_hidden(url: str) -> None:
-    rows = shown(PROD, PROD + f"  telemetry: {{prometheus: '{url}'}}\n")
+    rows = changed_rows(PROD, PROD + f"  telemetry: {{prometheus: '{url}'}}\n")
     assert len(rows) == 1
     assert "p.example" in rows[0][3]
     assert "hunter2" not in str(rows)
 
 
 def test_properties_that_appear_as_a_whole_are_hidden_one_by_one() -> None:
-    rows = shown(PROD, PROD + "  properties: {ssl.key.password: hunter2, client.id: kquota}\n")
+    rows = changed_rows(
+        PROD, PROD + "  properties: {ssl.key.password: hunter2, client.id: kquota}\n"
+    )
     assert rows == [
         ("QuotaCluster/prod", "spec.properties.client.id", "(unset)", "kquota"),
         ("QuotaCluster/prod", "spec.properties.ssl.key.password", "(unset)", "(hidden)"),

@@ -22,28 +22,28 @@ RULES = {rule.id: rule for rule in (*QUOTA_RULES, *CLUSTER_RULES) if rule.kind !
 
 def cel_of(kind: str) -> set[tuple[tuple[str, ...], str, str]]:
     crd = yaml.safe_load((ROOT / "crds" / CRDS[kind]).read_text(encoding="utf-8"))
-    found: set[tuple[tuple[str, ...], str, str]] = set()
+    rules: set[tuple[tuple[str, ...], str, str]] = set()
 
     def walk(node: dict[str, Any], at: tuple[str, ...]) -> None:
-        for one in node.get("x-kubernetes-validations", ()):
-            found.add((at, one["rule"], one["message"]))
+        for rule in node.get("x-kubernetes-validations", ()):
+            rules.add((at, rule["rule"], rule["message"]))
         for name, child in node.get("properties", {}).items():
             walk(child, (*at, name))
         if "items" in node:
             walk(node["items"], (*at, "*"))
 
     walk(crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"], ())
-    return found
+    return rules
 
 
 @pytest.mark.parametrize("kind", CRDS)
 def test_the_crd_and_the_table_hold_the_same_rules(kind: str) -> None:
-    ours = {
+    rules = {
         (rule.at, rule.cel, rule.message)
         for rule in RULES.values()
         if rule.kind == kind and rule.cel
     }
-    assert cel_of(kind) == ours
+    assert cel_of(kind) == rules
 
 
 def test_no_two_rules_share_a_name() -> None:
@@ -281,13 +281,13 @@ def test_a_twin_says_no_and_why(name: str, document: dict[str, Any], words: str)
 
 def test_every_twin_is_seen_to_say_no() -> None:
     """All but the rules that exist once per slot, per list and per key by the same function."""
-    seen = {name for name, _, _ in BROKEN}
+    refused_rules = {name for name, _, _ in BROKEN}
     families = {"match", "ip-alone", "bound", "cluster-limits-rate"}
     missing = {
         name
         for name, rule in RULES.items()
         if rule.broken is not None
-        and name not in seen
+        and name not in refused_rules
         and not any(family in name for family in families)
     }
     assert not missing

@@ -189,7 +189,7 @@ fragments = st.sampled_from(
 yaml_like = st.lists(fragments, max_size=12).map("".join)
 
 
-def whole(text: str) -> list[Json] | None:
+def documents_of(text: str) -> list[Json] | None:
     problems: list[Problem] = []
     nodes = read(DocumentText(text, 1), "f", problems)
     return None if problems else [to_json(node) for node in nodes]
@@ -198,7 +198,7 @@ def whole(text: str) -> list[Json] | None:
 @given(yaml_like)
 def test_a_file_cut_at_its_markers_holds_the_same_documents(text: str) -> None:
     nodes, problems = reading(text)
-    assert (None if problems else [to_json(node) for node in nodes]) == whole(text)
+    assert (None if problems else [to_json(node) for node in nodes]) == documents_of(text)
 
 
 @given(yaml_like)
@@ -213,18 +213,18 @@ def test_pieces_are_the_text_with_their_line_numbers(text: str) -> None:
 
 @given(yaml_like)
 def test_what_we_read_is_what_pyyaml_reads(text: str) -> None:
-    ours = whole(text)
-    if ours is not None:
-        theirs = [one for one in yaml.load_all(text, yaml.CBaseLoader) if one]
-        assert [one for one in map(_as_text, ours) if one] == theirs
+    documents = documents_of(text)
+    if documents is not None:
+        expected = [document for document in yaml.load_all(text, yaml.CBaseLoader) if document]
+        assert [document for document in map(_as_text, documents) if document] == expected
 
 
 def _as_text(value: object) -> object:
     match value:
         case dict():
-            return {key: _as_text(one) for key, one in value.items()}
+            return {key: _as_text(child) for key, child in value.items()}
         case list():
-            return [_as_text(one) for one in value]
+            return [_as_text(child) for child in value]
         case None:
             return ""
         case _:

@@ -23,14 +23,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with asked_to_stop() as waiting, KubeCluster() as cluster, cluster.pods_become_ready():
             cluster.install_crds()
-            told = {
+            description = {
                 "version": programs.KUBERNETES,
                 "url": cluster.api_url,
                 "kubeconfig": str(cluster.kubeconfig),
                 "kubectl": str(programs.kubectl()),
                 "helm": str(programs.helm()),
             }
-            sys.stdout.write(json.dumps(told) + "\n")
+            sys.stdout.write(json.dumps(description) + "\n")
             sys.stdout.flush()
             wait_for_the_end(waiting)
     except (ServersUnavailable, ServerFailed) as failure:

@@ -323,12 +323,12 @@ class KubeCluster:
     def token(self, namespace: str, service_account: str, *, seconds: int = TOKEN_SECONDS) -> str:
         """Return a token of a service account (TokenRequest), valid for `seconds`, at least 600."""
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{service_account}/token"
-        asked = {
+        request = {
             "apiVersion": "authentication.k8s.io/v1",
             "kind": "TokenRequest",
             "spec": {"expirationSeconds": seconds},
         }
-        return str(self.api.call("POST", path, asked).need()["status"]["token"])
+        return str(self.api.call("POST", path, request).need()["status"]["token"])
 
     def kubeconfig_for(self, namespace: str, service_account: str) -> Path:
         """Write a kubeconfig with a new token of a service account, with its namespace as default."""

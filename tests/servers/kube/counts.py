@@ -29,9 +29,9 @@ def request_counts(metrics: str) -> Counter[Request]:
     and only of the relevant kinds. A request is counted shortly after its response: poll for the expected
     number.
     """
-    found: Counter[Request] = Counter()
+    counts: Counter[Request] = Counter()
     for sample in SAMPLE.finditer(metrics):
         labels = dict(LABEL.findall(sample["labels"]))
         request = Request(labels["verb"], labels["resource"], labels["subresource"])
-        found[request] += int(float(sample["count"]))
-    return found
+        counts[request] += int(float(sample["count"]))
+    return counts

@@ -11,4 +11,4 @@ def compute(objects: Iterable[Mapping[str, object]]) -> list[tuple[str, str]]:
     Raises:
         GoToolFailed: one is not a Kubernetes object (without kind, or not a mapping).
     """
-    return [(found["status"], found["message"]) for found in ask(KSTATUS, list(objects))]
+    return [(status["status"], status["message"]) for status in ask(KSTATUS, list(objects))]

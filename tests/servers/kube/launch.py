@@ -94,7 +94,7 @@ def write_kubeconfig(
         "certificate-authority-data": _embedded(layout.authority.certificate_file),
     }
     context = {"cluster": "test", "user": "test", "namespace": namespace}
-    whole = {
+    config = {
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{"name": "test", "cluster": cluster}],
@@ -102,7 +102,7 @@ def write_kubeconfig(
         "contexts": [{"name": "test", "context": context}],
         "current-context": "test",
     }
-    path.write_text(json.dumps(whole, indent=2), encoding="utf-8")
+    path.write_text(json.dumps(config, indent=2), encoding="utf-8")
     path.chmod(PRIVATE)
 
 

@@ -15,5 +15,5 @@ def health(script: str, obj: Mapping[str, object], *, open_libs: bool = False) -
     Raises:
         GoToolFailed: the script fails, does not end in time, or returns no table.
     """
-    found = ask(LUAHEALTH, {"script": script, "obj": obj, "openLibs": open_libs})
-    return found["status"], found["message"]
+    answer = ask(LUAHEALTH, {"script": script, "obj": obj, "openLibs": open_libs})
+    return answer["status"], answer["message"]

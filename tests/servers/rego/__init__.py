@@ -38,9 +38,10 @@ def verdicts(policy: Path, document: str) -> dict[str, list[str]]:
         words, input=document, capture_output=True, text=True, check=False, timeout=SECONDS
     )
     assert answer.returncode in {0, 1}, answer.stderr
-    (found,) = _json(answer)
+    (answer_document,) = _json(answer)
     return {
-        kind: sorted(one["msg"] for one in found.get(kind, ())) for kind in ("failures", "warnings")
+        kind: sorted(failure["msg"] for failure in answer_document.get(kind, ()))
+        for kind in ("failures", "warnings")
     }
 
 
