@@ -26,8 +26,8 @@ SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 def groups() -> list[dict[str, Any]]:
     """The rule groups of the chart."""
-    found: dict[str, Any] = yaml.safe_load(ALERTS.read_text(encoding="utf-8"))
-    return list(found["groups"])
+    document: dict[str, Any] = yaml.safe_load(ALERTS.read_text(encoding="utf-8"))
+    return list(document["groups"])
 
 
 def rules() -> Iterator[dict[str, Any]]:
@@ -46,8 +46,8 @@ def quick(divisor: float, *, every: str = "1s") -> dict[str, object]:
 
     Nothing else changes: a test that waits for these alerts has tested the shipped expressions.
     """
-    made = copy.deepcopy(groups())
-    for group in made:
+    quick_groups = copy.deepcopy(groups())
+    for group in quick_groups:
         group["interval"] = every
         for rule in group["rules"]:
             if "for" in rule:
@@ -55,7 +55,7 @@ def quick(divisor: float, *, every: str = "1s") -> dict[str, object]:
             rule["expr"] = re.sub(
                 r"\[(\d+[smhd])\]", lambda m: f"[{_divided(m[1], divisor)}]", rule["expr"]
             )
-    return {"groups": made}
+    return {"groups": quick_groups}
 
 
 def _divided(duration: str, divisor: float) -> str:
@@ -65,15 +65,15 @@ def _divided(duration: str, divisor: float) -> str:
 
 def metrics_of(expression: str) -> Mapping[str, set[str]]:
     """Names of time series in a query, each with the labels that its own selector names."""
-    found: dict[str, set[str]] = {}
+    labels_by_name: dict[str, set[str]] = {}
     bare = re.sub(r'"(?:[^"\\]|\\.)*"', '""', expression)
     for name, selector in re.findall(
         r"\b([a-z][a-z0-9]*[_:][a-zA-Z0-9_:]+)\b(?:\{([^}]*)\})?", bare
     ):
         if name in FUNCTIONS:
             continue
-        found.setdefault(name, set()).update(re.findall(r"(\w+)\s*[=!]~?", selector))
-    return found
+        labels_by_name.setdefault(name, set()).update(re.findall(r"(\w+)\s*[=!]~?", selector))
+    return labels_by_name
 
 
 FUNCTIONS: Final = frozenset(
@@ -93,8 +93,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Prints the quick rules as JSON, which is YAML."""
     parser = argparse.ArgumentParser(prog="python -m tests.alerts.rules", description=__doc__)
     parser.add_argument("--divide", type=float, default=300.0, help="divisor of every duration")
-    chosen = parser.parse_args(arguments)
-    sys.stdout.write(json.dumps(quick(chosen.divide), indent=2) + "\n")
+    options = parser.parse_args(arguments)
+    sys.stdout.write(json.dumps(quick(options.divide), indent=2) + "\n")
     return 0
 
 

@@ -71,8 +71,8 @@ def set_rate(cluster: KafkaCluster, value: int) -> None:
 
 def alerts_in(post: Post, status: str) -> set[str]:
     """Names of alerts of one status in what Alertmanager sent."""
-    found = post.json.get("alerts", ())
-    return {one["labels"]["alertname"] for one in found if one["status"] == status}
+    alerts = post.json.get("alerts", ())
+    return {alert["labels"]["alertname"] for alert in alerts if alert["status"] == status}
 
 
 @contextlib.contextmanager
@@ -187,7 +187,7 @@ def test_a_change_behind_our_back_reaches_people_and_its_end_does_too(
             took["slack"] = time.monotonic() - changed
             arrival(inbox, "/events", "drift.began.v1")
             took["cloudevents"] = time.monotonic() - changed
-            told(inbox, "KquotaDrift", "firing")
+            wait_for_alert(inbox, "KquotaDrift", "firing")
             took["alert"] = time.monotonic() - changed
             assert "KquotaDrift" in prometheus.firing()
 
@@ -199,7 +199,7 @@ def test_a_change_behind_our_back_reaches_people_and_its_end_does_too(
             took["slack recovery"] = time.monotonic() - changed
             arrival(inbox, "/events", "drift.ended.v1")
             took["cloudevents recovery"] = time.monotonic() - changed
-            told(inbox, "KquotaDrift", "resolved")
+            wait_for_alert(inbox, "KquotaDrift", "resolved")
             took["resolved"] = time.monotonic() - changed
             assert "KquotaDrift" not in prometheus.firing()
     check_messages(inbox)
@@ -214,15 +214,15 @@ def test_a_process_that_dies_is_an_alert_and_a_new_one_ends_it(empty_kafka, tmp_
     with Inbox() as inbox, monitoring(port, inbox) as prometheus:
         with watching(tmp_path, port=port):
             scraped(prometheus)
-        told(inbox, "KquotaDown", "firing")
+        wait_for_alert(inbox, "KquotaDown", "firing")
         with watching(tmp_path, port=port):
-            told(inbox, "KquotaDown", "resolved")
+            wait_for_alert(inbox, "KquotaDown", "resolved")
 
 
-def told(inbox: Inbox, alert: str, status: str) -> None:
+def wait_for_alert(inbox: Inbox, alert: str, status: str) -> None:
     """Waits for Alertmanager."""
     inbox.wait(
-        lambda one: alert in alerts_in(one, status), seconds=SECONDS, doing=f"{alert} {status}"
+        lambda post: alert in alerts_in(post, status), seconds=SECONDS, doing=f"{alert} {status}"
     )
 
 
@@ -238,7 +238,7 @@ def scraped(prometheus: Prometheus) -> None:
 
 def arrival(inbox: Inbox, path: str, words: str) -> None:
     inbox.wait(
-        lambda one: one.path == path and words.encode() in one.body,
+        lambda post: post.path == path and words.encode() in post.body,
         seconds=SECONDS,
         doing=f"{words} on {path}",
     )
@@ -247,14 +247,14 @@ def arrival(inbox: Inbox, path: str, words: str) -> None:
 def check_messages(inbox: Inbox) -> None:
     """Signed, once each, in order, and about what was changed."""
     hook = [post for post in inbox.posts if post.path == "/hook"]
-    assert [one.json["event"] for one in hook] == ["began", "ended"]
+    assert [post.json["event"] for post in hook] == ["began", "ended"]
     (pair,) = hook[0].json["pairs"]
     assert pair["entityText"] == f"user={USER}"
     assert (pair["expected"], pair["live"]) == (10485760, 12345)
     signed = [*hook, *(post for post in inbox.posts if post.path == "/events")]
     assert len(signed) == 4
-    for one in signed:
-        got = Got(path=one.path, headers=one.headers, body=one.body)
-        sent_at = float(one.headers["X-Kquota-Signature"].partition(",")[0][2:])
+    for post in signed:
+        got = Got(path=post.path, headers=post.headers, body=post.body)
+        sent_at = float(post.headers["X-Kquota-Signature"].partition(",")[0][2:])
         assert is_signed(got, key=KEY, now=sent_at)
         assert not is_signed(got, key="another", now=sent_at)

@@ -38,24 +38,24 @@ QUERIES = [
 ]
 
 
-def known() -> dict[str, set[str]]:
-    ours = {name: set(labels) | TARGET for name, labels in families.SAMPLES.items()}
-    return ours | {name: set(labels) for name, labels in ELSEWHERE.items()}
+def known_series() -> dict[str, set[str]]:
+    own_series = {name: set(labels) | TARGET for name, labels in families.SAMPLES.items()}
+    return own_series | {name: set(labels) for name, labels in ELSEWHERE.items()}
 
 
 def faults(expression: str) -> list[str]:
     """Names that do not exist, and labels that nothing in the query has."""
-    series, found = known(), []
+    series, problems = known_series(), []
     used = rules.metrics_of(expression)
     for name, labels in used.items():
         if name not in series:
-            found.append(name)
+            problems.append(name)
         elif labels - series[name]:
-            found.append(f"{name}: {sorted(labels - series[name])}")
-    there = set().union(*(series.get(name, set()) for name in used))
+            problems.append(f"{name}: {sorted(labels - series[name])}")
+    known_labels = set().union(*(series.get(name, set()) for name in used))
     for clause in re.findall(r"\b(?:by|on|without|ignoring)\s*\(([^)]*)\)", expression):
-        found += sorted({label.strip() for label in clause.split(",")} - there)
-    return found if used else ["no series at all"]
+        problems += sorted({label.strip() for label in clause.split(",")} - known_labels)
+    return problems if used else ["no series at all"]
 
 
 @pytest.mark.parametrize("expression", QUERIES)
@@ -78,9 +78,9 @@ def test_a_typo_is_found(expression, fault):
 
 
 def test_states_and_outcomes_in_queries_are_ones_that_the_program_tells():
-    said = " ".join(QUERIES)
-    assert set(re.findall(r'state="(\w+)"', said)) <= set(families.STATES)
-    for values in re.findall(r'outcome=~"([^"]+)"', said):
+    text = " ".join(QUERIES)
+    assert set(re.findall(r'state="(\w+)"', text)) <= set(families.STATES)
+    for values in re.findall(r'outcome=~"([^"]+)"', text):
         assert set(values.split("|")) <= {"applied", "rejected", "held", "unknown", "not_sent"}
 
 
@@ -135,9 +135,9 @@ def test_quick_rules_differ_in_durations_only():
 
     (usual, _), (quick, _) = rules.groups(), rules.quick(60.0)["groups"]
     assert quick["interval"] == "1s"
-    for one, other_rule in zip(usual["rules"], quick["rules"], strict=True):
-        assert bare(one["expr"]) == bare(other_rule["expr"])
-        assert one["annotations"] == other_rule["annotations"]
+    for usual_rule, other_rule in zip(usual["rules"], quick["rules"], strict=True):
+        assert bare(usual_rule["expr"]) == bare(other_rule["expr"])
+        assert usual_rule["annotations"] == other_rule["annotations"]
     assert {rule["alert"]: rule.get("for") for rule in quick["rules"]}["KquotaDrift"] == "10000ms"
     assert "[60000ms]" in quick["rules"][6]["expr"]
 
@@ -146,20 +146,20 @@ def test_the_dashboard_has_no_panel_over_another_and_no_id_twice():
     cells: set[tuple[int, int]] = set()
     for panel in DASHBOARD["panels"]:
         at = panel["gridPos"]
-        mine = {
+        own_cells = {
             (x, y)
             for x in range(at["x"], at["x"] + at["w"])
             for y in range(at["y"], at["y"] + at["h"])
         }
-        assert not mine & cells, panel["title"]
+        assert not own_cells & cells, panel["title"]
         assert at["x"] + at["w"] <= 24
-        cells |= mine
+        cells |= own_cells
     ids = [panel["id"] for panel in DASHBOARD["panels"]]
     assert len(ids) == len(set(ids))
 
 
 def test_the_dashboard_takes_its_data_source_and_clusters_from_variables():
-    variables = {one["name"] for one in DASHBOARD["templating"]["list"]}
+    variables = {variable["name"] for variable in DASHBOARD["templating"]["list"]}
     assert variables == {"datasource", "cluster"}
     assert {panel["datasource"]["uid"] for panel in PANELS} == {"${datasource}"}
 
@@ -169,5 +169,5 @@ def test_labels_in_legends_are_labels_of_what_the_query_leaves():
         for target in panel["targets"]:
             legend = set(re.findall(r"\{\{(\w+)\}\}", target["legendFormat"]))
             clauses = re.findall(r"\b(?:by|on)\s*\(([^)]*)\)", target["expr"])
-            left = {label.strip() for clause in clauses for label in clause.split(",")}
-            assert legend <= left, panel["title"]
+            labels = {label.strip() for clause in clauses for label in clause.split(",")}
+            assert legend <= labels, panel["title"]

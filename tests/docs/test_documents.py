@@ -37,7 +37,7 @@ class Step:
 
 def steps(block: str) -> list[Step]:
     """The commands of a console block; a command may go on over lines that end with a backslash."""
-    found: list[Step] = []
+    commands: list[Step] = []
     lines = block.splitlines(keepends=True)
     while lines:
         line = lines.pop(0)
@@ -49,14 +49,14 @@ def steps(block: str) -> list[Step]:
         while lines and not lines[0].startswith("$ "):
             output += lines.pop(0)
         code = EXIT.search(output)
-        found.append(
+        commands.append(
             Step(
                 command=command.strip(),
                 output=EXIT.sub("", output).rstrip("\n") + "\n" if output.strip() else "",
                 code=int(code.group(1)) if code else 0,
             )
         )
-    return found
+    return commands
 
 
 @contextmanager

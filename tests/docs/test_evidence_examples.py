@@ -48,8 +48,8 @@ def test_the_project_of_the_documents_is_enough_for_the_nightly_workflow(
     (tmp_path / "kquota.yaml").write_text(project + more, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     for name in names:
-        (chosen,) = ClusterSelection(names=(name,)).select()
-        new_source = source(chosen, IngestOverrides())
+        (cluster,) = ClusterSelection(names=(name,)).select()
+        new_source = source(cluster, IngestOverrides())
         assert new_source.cadence.step_ms == 10_000
         assert new_source.address.startswith("http://")
         assert new_source.evidence_uri.startswith("s3://")
@@ -67,7 +67,7 @@ def test_kquota_is_pinned_by_a_commit_that_the_reader_is_asked_to_choose(path: s
 def test_the_figures_of_the_usual_tiers_are_those_of_sizing() -> None:
     page = text(DOCS / "recorded-use.md")
     assert "(0.1 % of the time and 60 s; 0.5 % and 10 min; 1 %)" in page
-    assert [(one.share_ppm, one.max_delay_ms) for one in (GOLD, SILVER, BATCH)] == [
+    assert [(tier.share_ppm, tier.max_delay_ms) for tier in (GOLD, SILVER, BATCH)] == [
         (1_000, 60_000),
         (5_000, 600_000),
         (10_000, None),

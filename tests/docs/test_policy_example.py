@@ -61,10 +61,10 @@ def test_a_plan_like_any_other_passes():
 
 
 def test_batch_users_have_a_bound_of_their_own():
-    found = judged(
+    verdict = judged(
         plan(declared(entity(user="batch-a"), 300 * MIB), declared(entity(user="b"), 300 * MIB, 20))
     )
-    assert found["failures"] == [
+    assert verdict["failures"] == [
         "quotas/one.yaml:10: user=batch-a producer_byte_rate is more than 200 MiB/s, which batch jobs may have"
     ]
 
@@ -95,8 +95,8 @@ def test_the_last_limit_goes_only_by_the_platform_team(document, allowed):
         cause=Cause.PRUNE,
         owner=Owner(document=document),
     )
-    found = judged(_with(removed, live, owned))
-    assert found["failures"] == (
+    verdict = judged(_with(removed, live, owned))
+    assert verdict["failures"] == (
         []
         if allowed
         else [
@@ -107,12 +107,12 @@ def test_the_last_limit_goes_only_by_the_platform_team(document, allowed):
 
 def _with(change: QuotaChange, live: QuotaState, owned: OwnershipRecords) -> Preview:
     preview = plan(live=live, owned=owned)
-    whole = replace(preview.plan, changes=(change,), findings=())
+    new_plan = replace(preview.plan, changes=(change,), findings=())
     return replace(
         preview,
-        plan=whole,
+        plan=new_plan,
         preconditions=preconditions_of((change,), owned=owned, live=live),
-        impact=assess(whole, live),
+        impact=assess(new_plan, live),
         violations=(),
     )
 

@@ -67,4 +67,6 @@ def test_the_numbers_of_the_example_are_the_defaults():
 
 def test_of_the_ranges_of_the_example_the_one_with_two_near_ends_approves():
     approving = [bound for bound in example().bounds if bound.approves(200 * 1024**2)]
-    assert [one.entities.user.exact for one in approving if one.entities.user] == ["etl-nightly"]
+    assert [bound.entities.user.exact for bound in approving if bound.entities.user] == [
+        "etl-nightly"
+    ]

@@ -49,20 +49,20 @@ def test_the_application_finds_its_files_in_the_image() -> None:
 def test_the_image_has_what_the_wheel_needs() -> None:
     project = (TREE / "pyproject.toml").read_text(encoding="utf-8")
     image = (FOLDER / "Dockerfile").read_text(encoding="utf-8")
-    for wanted in re.findall(r"'([a-z]+[<>=][^']+)'", image):
-        assert f'"{wanted}"' in project, wanted
+    for requirement in re.findall(r"'([a-z]+[<>=][^']+)'", image):
+        assert f'"{requirement}"' in project, requirement
 
 
 def test_the_cronjob_runs_a_command_that_exists_and_names_lake_and_server() -> None:
     pod = document("cronjob.yaml")["spec"]["jobTemplate"]["spec"]["template"]["spec"]
     (container,) = pod["containers"]
-    environment = {one["name"]: one["value"] for one in container["env"]}
+    environment = {entry["name"]: entry["value"] for entry in container["env"]}
     group, name = container["args"]
     spark = cli.get_command(click.Context(cli), group)
     assert isinstance(spark, click.Group)
     command = spark.get_command(click.Context(spark), name)
     assert command is not None
-    variables = {one.envvar for one in command.params if isinstance(one, click.Option)}
+    variables = {option.envvar for option in command.params if isinstance(option, click.Option)}
     assert set(environment) <= {*variables, "SPARK_REMOTE"}
     assert environment["SPARK_REMOTE"].startswith("sc://")
     assert container["securityContext"]["readOnlyRootFilesystem"] is True
@@ -70,7 +70,7 @@ def test_the_cronjob_runs_a_command_that_exists_and_names_lake_and_server() -> N
 
 def test_commands_on_the_page_are_understood() -> None:
     for words in re.findall(r"__main__\.py ([a-z].*?)(?:`|$)", PAGE, re.MULTILINE):
-        job, *rest = words.split()
+        job, *options = words.split()
         assert job in command_line.jobs.SUMMARIES
-        if "--help" not in rest:
-            command_line.parsed([job, *rest])
+        if "--help" not in options:
+            command_line.parsed([job, *options])

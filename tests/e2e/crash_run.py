@@ -19,7 +19,7 @@ from reconciler.quota.keys import Key
 from reconciler.quota.ownership import IntentStarted, OwnershipRecords, RecordChange
 from reconciler.quota.planner.desired_state import DesiredState
 from reconciler.reconcile import ReconcilePorts, apply, prepare
-from tests.e2e.runs import EVERYTHING, config, wanted
+from tests.e2e.runs import EVERYTHING, config, desired_state
 
 MOMENTS = ("before-intent", "after-intent", "after-send", "after-verify", "after-record")
 ENTITIES = 20
@@ -27,7 +27,7 @@ ENTITIES = 20
 
 def desired() -> DesiredState:
     """Twenty users, two keys each."""
-    return wanted(
+    return desired_state(
         {
             entity(user=f"killed-{number}"): {
                 Key.PRODUCER_BYTE_RATE: 10_000.0 + number,

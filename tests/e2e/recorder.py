@@ -39,10 +39,10 @@ def effective(limits: Limits, user: str, client: str, column: int) -> float | No
         (False, client),
         (False, None),
     ]
-    for one, other in order:
-        if client == "" and other is not False:
+    for user_slot, client_slot in order:
+        if client == "" and client_slot is not False:
             continue
-        row = limits.get((one, other, False))
+        row = limits.get((user_slot, client_slot, False))
         if row is not None and row[column] is not None:
             return row[column]
     return None
@@ -61,14 +61,14 @@ def picture(
 ) -> dict[object, float | None]:
     """Every client's limit for every key."""
     clients = list(clients)
-    found: dict[object, float | None] = {
+    values: dict[object, float | None] = {
         (user, client, column): effective(limits, user, client, column)
         for user in users
         for client in clients
         for column in CLIENT_KEYS
     }
-    found.update({address: address_limit(limits, address) for address in addresses})
-    return found
+    values.update({address: address_limit(limits, address) for address in addresses})
+    return values
 
 
 NOTHING = (None,) * len(COLUMNS)
@@ -93,12 +93,12 @@ class RecordedStore:
     ) -> Mapping[Entity, Result]:
         if validate_only:
             return await self._store.alter(alterations, validate_only=True)
-        told = {} if results is None else results
+        answers = {} if results is None else results
         began = time.monotonic()
         try:
-            return await self._store.alter(alterations, progress=progress, results=told)
+            return await self._store.alter(alterations, progress=progress, results=answers)
         finally:
-            self._note(alterations, told, began)
+            self._note(alterations, answers, began)
 
     def _note(
         self, alterations: Sequence[Alteration], results: Mapping[Entity, Result], began: float
@@ -122,12 +122,12 @@ class RecordedStore:
 class Recording:
     """Distinct states of each broker, in the order in which they were seen."""
 
-    seen: dict[int, list[Limits]] = field(default_factory=dict)
+    states: dict[int, list[Limits]] = field(default_factory=dict)
     times: dict[int, list[float]] = field(default_factory=dict)
     looks: dict[int, int] = field(default_factory=dict)
 
     def take(self, node: int, limits: Limits) -> None:
-        states = self.seen.setdefault(node, [])
+        states = self.states.setdefault(node, [])
         self.looks[node] = self.looks.get(node, 0) + 1
         if not states or states[-1] != limits:
             states.append(limits)
@@ -135,7 +135,7 @@ class Recording:
 
     def contradictions(self, before: Limits, store: "RecordedStore") -> list[str]:
         """Each pair that the brokers show as no order of the writes explains."""
-        found = []
+        problems = []
         for (entity, key), writes in store.writes.items():
             column = COLUMNS.index(key)
             reads = {
@@ -143,13 +143,13 @@ class Recording:
                     Read(value=limits.get(entity, NOTHING)[column], ended=at)
                     for limits, at in zip(states, self.times[node], strict=True)
                 ]
-                for node, states in self.seen.items()
+                for node, states in self.states.items()
             }
             initial = before.get(entity, NOTHING)[column]
             problem = RegisterHistory(writes, reads, initial=initial).contradiction()
             if problem:
-                found.append(f"{entity} {key}: {problem}")
-        return found
+                problems.append(f"{entity} {key}: {problem}")
+        return problems
 
     def unlawful(self, before: Limits, after: Limits) -> list[str]:
         """Each moment at which some client had a limit that is neither its own from before nor from after."""
@@ -165,7 +165,7 @@ class Recording:
         last = picture(after, users, clients, addresses)
         return [
             f"broker {node}, look {number}: {who} has {value}, not {first[who]} or {last[who]}"
-            for node, states in self.seen.items()
+            for node, states in self.states.items()
             for number, limits in enumerate(states)
             for who, value in picture(limits, users, clients, addresses).items()
             if value not in (first[who], last[who])

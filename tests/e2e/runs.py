@@ -84,7 +84,7 @@ def cleared(cluster: KafkaCluster) -> KafkaCluster:
     return cluster
 
 
-def wanted(values: Mapping[Entity, Mapping[Key, float]]) -> DesiredState:
+def desired_state(values: Mapping[Entity, Mapping[Key, float]]) -> DesiredState:
     """One document per entity."""
     return merge(
         Declaration(document=f"team/doc-{number}", entity=subject, limits=limits_of(limits))

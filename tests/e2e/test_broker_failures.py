@@ -25,10 +25,10 @@ from tests.e2e.runs import (
     EVERYTHING,
     addresses,
     config,
+    desired_state,
     ports,
     reconciled,
     settled,
-    wanted,
 )
 from tests.fakes.clock import FakeClock
 from tests.servers.fault_proxy import in_front_of
@@ -61,10 +61,14 @@ def test_an_answer_that_is_lost_after_the_broker_wrote_is_unknown_and_the_next_r
         with in_front_of(cluster) as proxies:
             (proxy,) = proxies.values()
             _ = proxy.plant(
-                Fault(action=Action.LOSE_ANSWER, api_key=ALTER, matching=lambda one: one.writes)
+                Fault(
+                    action=Action.LOSE_ANSWER,
+                    api_key=ALTER,
+                    matching=lambda request: request.writes,
+                )
             )
             async with QuotaClient(config(f"127.0.0.1:{proxy.port}")) as client:
-                outcome = await reconciled(client, inventory, wanted(users(10)))
+                outcome = await reconciled(client, inventory, desired_state(users(10)))
                 assert outcome.count("UNKNOWN") == 10
                 assert not outcome.complete
                 landed = [
@@ -73,7 +77,7 @@ def test_an_answer_that_is_lost_after_the_broker_wrote_is_unknown_and_the_next_r
                 ]
                 assert (await client.wait_visible(landed, timeout=30)).everywhere
                 # An intended value that is live is ours, whether or not anybody heard the answer.
-                assert (await reconciled(client, inventory, wanted(users(10)))).pairs == ()
+                assert (await reconciled(client, inventory, desired_state(users(10)))).pairs == ()
                 owned = await inventory.load(cluster.cluster_id)
                 assert owned.pair_count == 10
                 assert not owned.intents
@@ -95,15 +99,15 @@ def test_a_request_that_never_reached_the_broker_leaves_nothing_behind_and_the_n
                     action=Action.CUT_BEFORE,
                     api_key=ALTER,
                     repeat=True,
-                    matching=lambda one: one.writes,
+                    matching=lambda request: request.writes,
                 )
             )
             async with QuotaClient(config(f"127.0.0.1:{proxy.port}")) as client:
-                outcome = await reconciled(client, inventory, wanted(users(10)))
+                outcome = await reconciled(client, inventory, desired_state(users(10)))
                 assert outcome.count("UNKNOWN") == 10
                 assert await settled(client) == {}
                 proxy.heal()
-                outcome = await reconciled(client, inventory, wanted(users(10)))
+                outcome = await reconciled(client, inventory, desired_state(users(10)))
                 assert outcome.complete
                 assert len(await settled(client)) == 10
 
@@ -147,17 +151,17 @@ def test_a_stopped_broker_is_named_and_what_it_missed_is_visible_when_it_is_back
             async with QuotaClient(config(addresses(cluster)[awake])) as client:
                 await client.cluster()
                 cluster.pause(asleep)
-                asked = [Alteration(entity(user="alice"), ((str(RATE), 2048.0),))]
-                results = await client.alter(asked)
-                assert isinstance(results[asked[0].entity], Applied)
-                seen = await client.wait_visible(asked, timeout=4)
-                assert asleep not in seen.visible
-                assert asleep in seen.lagging or asleep in seen.unreachable
+                alterations = [Alteration(entity(user="alice"), ((str(RATE), 2048.0),))]
+                results = await client.alter(alterations)
+                assert isinstance(results[alterations[0].entity], Applied)
+                visibility = await client.wait_visible(alterations, timeout=4)
+                assert asleep not in visibility.visible
+                assert asleep in visibility.lagging or asleep in visibility.unreachable
                 cluster.resume(asleep)
-                seen = await client.wait_visible(asked, timeout=60)
-                assert awake in seen.visible
+                visibility = await client.wait_visible(alterations, timeout=60)
+                assert awake in visibility.visible
                 outcome = await reconciled(
-                    client, inventory, wanted({entity(user="alice"): {RATE: 2048.0}})
+                    client, inventory, desired_state({entity(user="alice"): {RATE: 2048.0}})
                 )
                 assert outcome.complete
 
@@ -169,16 +173,16 @@ def test_twelve_thousand_changed_keys_go_through_in_one_apply(empty_kafka) -> No
 
     async def story() -> None:
         rates = (Key.PRODUCER_BYTE_RATE, Key.CONSUMER_BYTE_RATE, Key.REQUEST_PERCENTAGE)
-        desired = wanted(
+        desired = desired_state(
             {
                 entity(user=f"u-{number}", client_id="app"): dict.fromkeys(rates, 5000.0 + number)
                 for number in range(4000)
             }
         )
-        told: list[tuple[str, int, int]] = []
+        steps: list[tuple[str, int, int]] = []
         async with QuotaClient(config(cluster.bootstrap())) as client:
             input_ports = replace(
-                ports(client, MemoryInventory()), progress=lambda *step: told.append(step)
+                ports(client, MemoryInventory()), progress=lambda *step: steps.append(step)
             )
 
             outcome = await apply(
@@ -186,7 +190,7 @@ def test_twelve_thousand_changed_keys_go_through_in_one_apply(empty_kafka) -> No
             )
             assert outcome.complete
             assert outcome.count("APPLIED") == 12_000
-            assert ("apply", 4000, 4000) in told
+            assert ("apply", 4000, 4000) in steps
             assert dict(await settled(client)) == dict(desired.limits)
 
     asyncio.run(story())
@@ -200,20 +204,26 @@ def test_another_writer_in_between_is_told_apart_and_never_owned(empty_kafka) ->
         inventory = MemoryInventory()
         with in_front_of(cluster) as proxies:
             (proxy,) = proxies.values()
-            held = proxy.plant(
-                Fault(action=Action.HOLD_ANSWER, api_key=ALTER, matching=lambda one: one.writes)
+            hold = proxy.plant(
+                Fault(
+                    action=Action.HOLD_ANSWER,
+                    api_key=ALTER,
+                    matching=lambda request: request.writes,
+                )
             )
             async with (
-                QuotaClient(config(f"127.0.0.1:{proxy.port}")) as ours,
-                QuotaClient(config(cluster.bootstrap())) as theirs,
+                QuotaClient(config(f"127.0.0.1:{proxy.port}")) as own_client,
+                QuotaClient(config(cluster.bootstrap())) as foreign_client,
             ):
-                running = asyncio.create_task(reconciled(ours, inventory, wanted(users(5))))
-                await asyncio.to_thread(held.wait_reached)
+                running = asyncio.create_task(
+                    reconciled(own_client, inventory, desired_state(users(5)))
+                )
+                await asyncio.to_thread(hold.wait_reached)
                 stolen = entity(user="user-00002")
                 change = [Alteration(stolen, ((str(RATE), 7_000_000.0),))]
-                _ = await theirs.alter(change)
-                _ = await theirs.wait_visible(change, timeout=30)
-                held.release()
+                _ = await foreign_client.alter(change)
+                _ = await foreign_client.wait_visible(change, timeout=30)
+                hold.release()
                 outcome = await running
                 by_entity = {pair.change.entity: pair for pair in outcome.pairs}
                 assert by_entity[stolen].visibility is PairVisibility.CHANGED
@@ -222,7 +232,9 @@ def test_another_writer_in_between_is_told_apart_and_never_owned(empty_kafka) ->
                     pair.visibility for subject, pair in by_entity.items() if subject != stolen
                 ] == [PairVisibility.VISIBLE] * 4
                 # The acknowledged value is on record, so what is live now is drift, reported and not fought.
-                plan = (await prepare(ports(ours, inventory), EVERYTHING, wanted(users(5)))).plan
+                plan = (
+                    await prepare(ports(own_client, inventory), EVERYTHING, desired_state(users(5)))
+                ).plan
                 assert plan.changes == ()
                 assert [finding.cause for finding in plan.findings] == [Cause.DRIFT]
 
@@ -234,7 +246,7 @@ def test_drift_is_reported_and_corrected_only_where_asked(empty_kafka) -> None:
 
     async def story() -> None:
         inventory = MemoryInventory()
-        desired = wanted(users(3))
+        desired = desired_state(users(3))
         async with QuotaClient(config(cluster.bootstrap())) as client:
             assert (await reconciled(client, inventory, desired)).complete
             change = [Alteration(entity(user="user-00001"), ((str(RATE), 9.0),))]
@@ -256,7 +268,7 @@ def test_the_planner_may_read_and_not_write_and_the_applier_may_do_both(kafka) -
     cluster = kafka("4.3.1", listeners=("PLAINTEXT", "SASL_PLAINTEXT"), acls=True)
 
     async def story() -> None:
-        asked = [Alteration(entity(user="rights"), ((str(RATE), 4096.0),))]
+        alterations = [Alteration(entity(user="rights"), ((str(RATE), 4096.0),))]
 
         def login(user: str) -> QuotaClient:
 
@@ -267,22 +279,23 @@ def test_the_planner_may_read_and_not_write_and_the_applier_may_do_both(kafka) -
             )
 
         async with login("planner") as planner:
-            seen = await planner.cluster()
-            assert not seen.may_alter
-            assert seen.rights is not None
-            assert "DescribeConfigs" in seen.rights
+            description = await planner.cluster()
+            assert not description.may_alter
+            assert description.rights is not None
+            assert "DescribeConfigs" in description.rights
             _ = await planner.describe()
             for validate_only in (True, False):
                 with pytest.raises(AuthorizationError, match="AlterConfigs"):
-                    raise_refusals(await planner.alter(asked, validate_only=validate_only))
+                    raise_refusals(await planner.alter(alterations, validate_only=validate_only))
         async with login("applier") as applier:
             assert (await applier.cluster()).may_alter
             assert isinstance(
-                (await applier.alter(asked, validate_only=True))[asked[0].entity], Applied
+                (await applier.alter(alterations, validate_only=True))[alterations[0].entity],
+                Applied,
             )
-            assert isinstance((await applier.alter(asked))[asked[0].entity], Applied)
-            assert (await applier.wait_visible(asked, timeout=30)).everywhere
-            _ = await applier.alter([Alteration(asked[0].entity, ((str(RATE), None),))])
+            assert isinstance((await applier.alter(alterations))[alterations[0].entity], Applied)
+            assert (await applier.wait_visible(alterations, timeout=30)).everywhere
+            _ = await applier.alter([Alteration(alterations[0].entity, ((str(RATE), None),))])
         async with login("alice") as stranger:
             with pytest.raises(AuthorizationError, match="DescribeConfigs"):
                 _ = await stranger.describe()
@@ -309,7 +322,7 @@ def test_a_throttled_caller_waits_as_told_and_still_finishes(empty_kafka) -> Non
             brake = [Alteration(entity(client_id=own), (("request_percentage", 0.01),))]
             _ = await client.alter(brake)
             _ = await client.wait_visible(brake, timeout=30)
-            outcome = await reconciled(client, MemoryInventory(), wanted(users(5)))
+            outcome = await reconciled(client, MemoryInventory(), desired_state(users(5)))
             assert outcome.count("APPLIED") == 5
             _ = await client.alter([Alteration(brake[0].entity, (("request_percentage", None),))])
 
@@ -325,7 +338,7 @@ def test_an_override_holds_for_its_time_and_the_next_run_after_it_restores_what_
     async def story() -> None:
         clock = FakeClock()
         inventory = MemoryInventory()
-        desired = wanted(users(2))
+        desired = desired_state(users(2))
         subject = entity(user="user-00000")
         async with QuotaClient(config(cluster.bootstrap())) as client:
             input_ports = replace(ports(client, inventory), clock=clock)
@@ -367,7 +380,7 @@ def test_two_writers_of_one_cluster_are_refused_while_one_runs_and_where_their_s
             with FileInventory(
                 path, clock=clock, writer=InventoryWriter(id="ci", description="kquota apply")
             ) as first:
-                assert (await reconciled(client, first, wanted(users(2)))).complete
+                assert (await reconciled(client, first, desired_state(users(2)))).complete
                 with (
                     FileInventory(
                         path,
@@ -376,7 +389,7 @@ def test_two_writers_of_one_cluster_are_refused_while_one_runs_and_where_their_s
                     ) as second,
                     pytest.raises(InventoryLocked, match="kquota apply"),
                 ):
-                    _ = await reconciled(client, second, wanted(users(2)))
+                    _ = await reconciled(client, second, desired_state(users(2)))
             with (
                 FileInventory(
                     path,
@@ -385,7 +398,7 @@ def test_two_writers_of_one_cluster_are_refused_while_one_runs_and_where_their_s
                 ) as stranger,
                 pytest.raises(PlanRefused, match="ci"),
             ):
-                _ = await reconciled(client, stranger, wanted(users(2)))
+                _ = await reconciled(client, stranger, desired_state(users(2)))
 
     asyncio.run(story())
 
@@ -396,9 +409,9 @@ def test_rollback_writes_the_values_from_before(empty_kafka) -> None:
     async def story() -> None:
         inventory = MemoryInventory()
         async with QuotaClient(config(cluster.bootstrap())) as client:
-            assert (await reconciled(client, inventory, wanted(users(3)))).complete
+            assert (await reconciled(client, inventory, desired_state(users(3)))).complete
             before = await settled(client)
-            changed = wanted(users(3, value=2_097_152.0))
+            changed = desired_state(users(3, value=2_097_152.0))
             outcome = await reconciled(client, inventory, changed)
             assert outcome.complete
             pairs = [
@@ -414,7 +427,7 @@ def test_rollback_writes_the_values_from_before(empty_kafka) -> None:
             # As long as the documents stay as they are, the rollback holds.
             assert (await reconciled(client, inventory, changed)).pairs == ()
             # A changed document ends it.
-            newer = wanted(users(3, value=3_000_000.0))
+            newer = desired_state(users(3, value=3_000_000.0))
             assert (await reconciled(client, inventory, newer)).complete
             assert dict(await settled(client)) == dict(newer.limits)
 
@@ -427,10 +440,10 @@ def test_the_guards_stop_a_plan_before_anything_is_written(empty_kafka) -> None:
     async def story() -> None:
         inventory = MemoryInventory()
         async with QuotaClient(config(cluster.bootstrap())) as client:
-            assert (await reconciled(client, inventory, wanted(users(40)))).complete
+            assert (await reconciled(client, inventory, desired_state(users(40)))).complete
             strict = replace(EVERYTHING, guards=replace(ANYTHING, max_removals=10))
             with pytest.raises(PlanRefused, match="guards refuse") as refused:
-                _ = await reconciled(client, inventory, wanted(users(20)), strict)
+                _ = await reconciled(client, inventory, desired_state(users(20)), strict)
             assert any("20 removals" in violation for violation in refused.value.violations)
             assert len(await settled(client)) == 40
 

@@ -144,8 +144,8 @@ EXPECTED = {
 
 
 def test_a_plan_of_all_ends_with_the_slowest_cluster_and_names_each_trouble(fleet, folder):
-    code, out, err, seconds = kquota(folder, "plan", "--all", "--format", "json")
-    document = json.loads(out)
+    code, output, err, seconds = kquota(folder, "plan", "--all", "--format", "json")
+    document = json.loads(output)
     assert code == 1
     assert results(document["summary"]) == EXPECTED
     assert [plan["cluster"] for plan in document["plans"]] == sorted(
@@ -159,8 +159,8 @@ def test_a_plan_of_all_ends_with_the_slowest_cluster_and_names_each_trouble(flee
 
 
 def test_a_foreign_entity_type_stops_neither_its_cluster_nor_the_others(fleet, folder):
-    code, out, _, _ = kquota(folder, "apply", "--all", "--yes", "--format", "json")
-    outcomes = {row["cluster"]: row["outcome"] for row in json.loads(out)["outcomes"]}
+    code, output, _, _ = kquota(folder, "apply", "--all", "--yes", "--format", "json")
+    outcomes = {row["cluster"]: row["outcome"] for row in json.loads(output)["outcomes"]}
     assert code == 1
     assert outcomes[f"c{FOREIGN:02}"]["complete"] is True
     values = fleet.sandboxes[FOREIGN].values()
@@ -174,15 +174,17 @@ def test_a_foreign_entity_type_stops_neither_its_cluster_nor_the_others(fleet, f
 
 def test_the_second_apply_of_a_fleet_has_nothing_to_do(fleet, folder):
     for _ in range(2):
-        code, out, _, _ = kquota(folder, "apply", "--all", "--yes")
+        code, output, _, _ = kquota(folder, "apply", "--all", "--yes")
         assert code == 1
-    assert "0 changes, 0 drifted" in out.splitlines()[-1]
+    assert "0 changes, 0 drifted" in output.splitlines()[-1]
 
 
 def test_drift_and_doctor_of_a_fleet_go_on_past_hung_clusters(fleet, folder):
-    code, out, _, seconds = kquota(folder, "drift", "--all", "--format", "json")
-    assert (code, len(json.loads(out)["clusters"])) == (1, CLUSTERS - len(HUNG | REFUSING))
+    code, output, _, seconds = kquota(folder, "drift", "--all", "--format", "json")
+    assert (code, len(json.loads(output)["clusters"])) == (1, CLUSTERS - len(HUNG | REFUSING))
     assert seconds < 10 + TIMEOUT_SECONDS
-    code, out, _, _ = kquota(folder, "doctor", "--all")
+    code, output, _, _ = kquota(folder, "doctor", "--all")
     assert code == 1
-    assert out.splitlines()[-1].startswith(f"{CLUSTERS} clusters: {CLUSTERS - 4} ok, 4 unreachable")
+    assert output.splitlines()[-1].startswith(
+        f"{CLUSTERS} clusters: {CLUSTERS - 4} ok, 4 unreachable"
+    )

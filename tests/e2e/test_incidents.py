@@ -85,7 +85,10 @@ def test_a_command_that_is_ended_in_the_middle_of_an_apply_loses_no_record(
         documents = (quota(f"u{at:04}") for at in range(DOCUMENTS))
         project(tmp_path, f"127.0.0.1:{proxy.port}", *documents)
         hold = Fault(
-            action=Action.HOLD_REQUEST, api_key=ALTER, nth=2, matching=lambda one: one.writes
+            action=Action.HOLD_REQUEST,
+            api_key=ALTER,
+            nth=2,
+            matching=lambda message: message.writes,
         )
         _ = proxy.plant(hold)
         with (tmp_path / "out").open("w") as file:
@@ -120,7 +123,10 @@ def test_a_broker_that_is_killed_in_the_middle_of_an_apply_leaves_a_summary(
         documents = tuple(quota(f"u{at:04}") for at in range(DOCUMENTS))
         project(tmp_path, f"127.0.0.1:{proxy.port}", *documents)
         hold = Fault(
-            action=Action.HOLD_REQUEST, api_key=ALTER, nth=2, matching=lambda one: one.writes
+            action=Action.HOLD_REQUEST,
+            api_key=ALTER,
+            nth=2,
+            matching=lambda message: message.writes,
         )
         _ = proxy.plant(hold)
         words = (*KQUOTA, "apply", "--yes", "--validate", "none", "--timeout", "5s")

@@ -53,7 +53,7 @@ def entities(users: int = 16, clients: int = 10, addresses: int = 20) -> list[En
     )
 
 
-def wish(rng: random.Random, share: float) -> DesiredState:
+def random_state(rng: random.Random, share: float) -> DesiredState:
     """A random set of documents: one per entity, some keys each."""
 
     def value() -> float | None:
@@ -90,29 +90,31 @@ class Refusing:
         progress: Progress | None = None,
         results: dict[Entity, Result] | None = None,
     ) -> Mapping[Entity, Result]:
-        told = {} if results is None else results
+        answers = {} if results is None else results
         for alteration in alterations:
             if alteration.entity in self._refused:
-                told[alteration.entity] = Rejected(
+                answers[alteration.entity] = Rejected(
                     code=42, name="INVALID_REQUEST", message="refused by the test"
                 )
-        allowed = [one for one in alterations if one.entity not in self._refused]
+        allowed = [
+            alteration for alteration in alterations if alteration.entity not in self._refused
+        ]
         if allowed:
             await self._store.alter(
-                allowed, validate_only=validate_only, progress=progress, results=told
+                allowed, validate_only=validate_only, progress=progress, results=answers
             )
-        return told
+        return answers
 
 
 async def run_recorded(cluster: KafkaCluster, seed: int, *, refuse: int = 0) -> None:
-    """From one random wish to another; with ``refuse`` of the sets refused; then again without."""
+    """From one random state to another; with ``refuse`` of the sets refused; then again without."""
     rng = random.Random(seed)
     inventory = MemoryInventory()
     async with QuotaClient(config(cluster.bootstrap())) as client:
-        first = await reconciled(client, inventory, wish(rng, 0.7))
+        first = await reconciled(client, inventory, random_state(rng, 0.7))
         assert first.complete, first.failure
         before = await settled(client)
-        second = wish(rng, 0.6)
+        second = random_state(rng, 0.6)
         input_ports = ports(client, inventory)
         prepared = await prepare(input_ports, EVERYTHING, second)
         changes = prepared.plan.changes
@@ -124,7 +126,7 @@ async def run_recorded(cluster: KafkaCluster, seed: int, *, refuse: int = 0) -> 
             outcome = await apply(ports(store, inventory), EVERYTHING, prepared)
         after = await settled(client)
         # Before, after, and at least one state on the way; a busy machine sees fewer of them.
-        assert min(len(states) for states in recordings.seen.values()) >= 3
+        assert min(len(states) for states in recordings.states.values()) >= 3
         assert recordings.unlawful(before, after) == []
         assert recordings.contradictions(before, store) == []
         assert outcome.complete is (refuse == 0)
@@ -188,9 +190,9 @@ def test_a_controller_killed_in_the_middle_leaves_only_lawful_states_and_the_nex
         inventory = MemoryInventory()
         cluster = cleared(three)
         async with QuotaClient(config(cluster.bootstrap())) as client:
-            assert (await reconciled(client, inventory, wish(rng, 0.7))).complete
+            assert (await reconciled(client, inventory, random_state(rng, 0.7))).complete
             before = await settled(client)
-            second = wish(rng, 0.6)
+            second = random_state(rng, 0.6)
             input_ports = ports(client, inventory)
             prepared = await prepare(input_ports, EVERYTHING, second)
             doomed = cluster.active_controller()

@@ -112,14 +112,14 @@ def test_after_kill_9_nothing_is_written_again_and_everything_goes_on(
         watch.says("prod: recovered")
         assert watch.end(signal.SIGKILL) == -signal.SIGKILL
     watched.commit("nonsense: {\n")
-    kept = [watch.state / ".kquota/inventory.json", watch.state / ".kquota/audit.jsonl"]
-    before = [path.read_bytes() for path in kept]
+    paths = [watch.state / ".kquota/inventory.json", watch.state / ".kquota/audit.jsonl"]
+    before = [path.read_bytes() for path in paths]
     quotas = raw_quotas.describe(broker.port())
     with watch:
         watch.says(f"{good[:12]} is in force, as before")
         watch.says(f"is refused; {good[:12]} stays in force")
         until(lambda: watch.metric(IN_ORDER) >= 2, lambda: watch.log)
-        assert [path.read_bytes() for path in kept] == before
+        assert [path.read_bytes() for path in paths] == before
         assert raw_quotas.describe(broker.port()) == quotas
         assert "applied" not in watch.log
         watched.commit(

@@ -16,10 +16,10 @@ def main() -> int:
     parser.add_argument("--reader", default="", help="only readers whose name holds this")
     arguments = parser.parse_args()
     seed = secrets.randbelow(1 << 32) if arguments.seed is None else arguments.seed
-    chosen = [reader for reader in readers() if arguments.reader in reader.name]
+    selected_readers = [reader for reader in readers() if arguments.reader in reader.name]
     crashes = 0
-    for reader in chosen:
-        result = fuzz(reader, seconds=arguments.seconds / len(chosen), seed=seed)
+    for reader in selected_readers:
+        result = fuzz(reader, seconds=arguments.seconds / len(selected_readers), seed=seed)
         line = f"{result.reader:36} {result.inputs:8,} inputs {result.steps:6,} steps"
         if result.crash is not None:
             crashes += 1

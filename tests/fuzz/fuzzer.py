@@ -84,7 +84,7 @@ class _Trace:
         return lines
 
 
-def mutated(chance: random.Random, content: bytes, others: list[bytes]) -> bytes:
+def mutated(chance: random.Random, content: bytes, corpus: list[bytes]) -> bytes:
     """The input with a few changes."""
     changed = bytearray(content[:LONGEST])
     for _ in range(chance.choice((1, 1, 2, 4, 8))):
@@ -99,9 +99,9 @@ def mutated(chance: random.Random, content: bytes, others: list[bytes]) -> bytes
             case 3:
                 del changed[at : at + chance.randint(1, 16)]
             case 4:
-                other = chance.choice(others)
-                begin = chance.randint(0, len(other))
-                changed[at:at] = other[begin : begin + chance.randint(1, 64)]
+                donor = chance.choice(corpus)
+                begin = chance.randint(0, len(donor))
+                changed[at:at] = donor[begin : begin + chance.randint(1, 64)]
             case _:
                 changed[at:at] = changed[at : at + chance.randint(1, 64)]
     return bytes(changed[:LONGEST])

@@ -11,7 +11,7 @@ from tests.git.commits import repository
 
 
 def test_variables_that_redirect_git_are_dropped_and_the_rest_is_kept():
-    made = environment(
+    variables = environment(
         {
             "PATH": "/bin",
             "HOME": "/home/me",
@@ -24,11 +24,11 @@ def test_variables_that_redirect_git_are_dropped_and_the_rest_is_kept():
             "GIT_TERMINAL_PROMPT": "1",
         }
     )
-    assert not {"GIT_DIR", "GIT_INDEX_FILE", "GIT_EXTERNAL_DIFF"} & made.keys()
-    assert made["PATH"] == "/bin"
-    assert made["HOME"] == "/home/me"
-    assert made["GIT_CONFIG_KEY_0"] == "safe.directory"
-    assert made["GIT_TERMINAL_PROMPT"] == "0"
+    assert not {"GIT_DIR", "GIT_INDEX_FILE", "GIT_EXTERNAL_DIFF"} & variables.keys()
+    assert variables["PATH"] == "/bin"
+    assert variables["HOME"] == "/home/me"
+    assert variables["GIT_CONFIG_KEY_0"] == "safe.directory"
+    assert variables["GIT_TERMINAL_PROMPT"] == "0"
 
 
 def test_a_directory_outside_any_repository_is_said_in_words(tmp_path: Path, monkeypatch):

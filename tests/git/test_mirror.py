@@ -22,29 +22,29 @@ def mirror(tmp_path: Path, origin: Path, branch: str = "") -> GitMirror:
     )
 
 
-def fetched(one: GitMirror) -> str:
-    return asyncio.run(one.fetch())
+def fetched(git_mirror: GitMirror) -> str:
+    return asyncio.run(git_mirror.fetch())
 
 
 def test_the_newest_commit_comes_with_its_files_and_its_history(tmp_path: Path, origin: Path):
     first = commit(origin, {"a.yaml": "1"})
-    one = mirror(tmp_path, origin)
-    assert fetched(one) == first
+    git_mirror = mirror(tmp_path, origin)
+    assert fetched(git_mirror) == first
     second = commit(origin, {"a.yaml": "2"})
-    assert fetched(one) == second
-    assert one.tree(second).read(["a.yaml"]) == {"a.yaml": b"2"}
-    assert one.tree(first).read(["a.yaml"]) == {"a.yaml": b"1"}
-    assert one.follows(second, first)
-    assert not one.follows(first, second)
-    assert git(one.folder, "rev-parse", "--is-bare-repository") == "true"
+    assert fetched(git_mirror) == second
+    assert git_mirror.tree(second).read(["a.yaml"]) == {"a.yaml": b"2"}
+    assert git_mirror.tree(first).read(["a.yaml"]) == {"a.yaml": b"1"}
+    assert git_mirror.follows(second, first)
+    assert not git_mirror.follows(first, second)
+    assert git(git_mirror.folder, "rev-parse", "--is-bare-repository") == "true"
 
 
 def test_what_is_not_committed_does_not_come(tmp_path: Path, origin: Path):
     first = commit(origin, {"a.yaml": "1"})
     (origin / "a.yaml").write_text("edited")
-    one = mirror(tmp_path, origin)
-    assert one.tree(fetched(one)).commit == first
-    assert one.tree(first).read(["a.yaml"]) == {"a.yaml": b"1"}
+    git_mirror = mirror(tmp_path, origin)
+    assert git_mirror.tree(fetched(git_mirror)).commit == first
+    assert git_mirror.tree(first).read(["a.yaml"]) == {"a.yaml": b"1"}
 
 
 def test_another_branch_than_the_default_is_followed_by_name(tmp_path: Path, origin: Path):
@@ -74,21 +74,21 @@ def test_what_cannot_be_a_branch_is_refused_before_git_sees_it(tmp_path: Path, b
 def test_a_kept_commit_survives_a_rewritten_branch_and_tidying_up(tmp_path: Path, origin: Path):
     commit(origin, {"a.yaml": "1"})
     good = commit(origin, {"a.yaml": "2"})
-    one = mirror(tmp_path, origin)
-    fetched(one)
-    one.keep(good)
+    git_mirror = mirror(tmp_path, origin)
+    fetched(git_mirror)
+    git_mirror.keep(good)
     git(origin, "reset", "--quiet", "--hard", "HEAD~1")
     other_commit = commit(origin, {"a.yaml": "3"})
-    assert fetched(one) == other_commit
-    git(one.folder, "gc", "--quiet", "--prune=now")
-    assert one.has(good)
-    assert not one.follows(other_commit, good)
-    one.keep(other_commit)
-    git(one.folder, "reflog", "expire", "--expire=now", "--all")
-    git(one.folder, "gc", "--quiet", "--prune=now")
-    assert not one.has(good)
-    assert not one.follows(other_commit, good)
-    assert git(one.folder, "rev-parse", KEPT) == other_commit
+    assert fetched(git_mirror) == other_commit
+    git(git_mirror.folder, "gc", "--quiet", "--prune=now")
+    assert git_mirror.has(good)
+    assert not git_mirror.follows(other_commit, good)
+    git_mirror.keep(other_commit)
+    git(git_mirror.folder, "reflog", "expire", "--expire=now", "--all")
+    git(git_mirror.folder, "gc", "--quiet", "--prune=now")
+    assert not git_mirror.has(good)
+    assert not git_mirror.follows(other_commit, good)
+    assert git(git_mirror.folder, "rev-parse", KEPT) == other_commit
 
 
 def test_hooks_and_templates_of_the_machine_are_not_run(tmp_path: Path, origin: Path, monkeypatch):
@@ -99,10 +99,10 @@ def test_hooks_and_templates_of_the_machine_are_not_run(tmp_path: Path, origin: 
     hook.chmod(0o755)
     monkeypatch.setenv("GIT_TEMPLATE_DIR", str(template.parent))
     commit(origin, {"a.yaml": "1"})
-    one = mirror(tmp_path, origin)
-    fetched(one)
+    git_mirror = mirror(tmp_path, origin)
+    fetched(git_mirror)
     assert not (tmp_path / "ran").exists()
-    assert not (one.folder / "hooks").exists()
+    assert not (git_mirror.folder / "hooks").exists()
 
 
 def test_before_the_first_fetch_nothing_is_here(tmp_path: Path, origin: Path):
@@ -111,9 +111,11 @@ def test_before_the_first_fetch_nothing_is_here(tmp_path: Path, origin: Path):
 
 def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path, origin: Path):
     (tmp_path / "file").write_text("")
-    one = GitMirror(folder=tmp_path / "file" / "mirror", source=GitSource(address=str(origin)))
+    git_mirror = GitMirror(
+        folder=tmp_path / "file" / "mirror", source=GitSource(address=str(origin))
+    )
     with pytest.raises(GitError, match="cannot be made"):
-        one.prepare()
+        git_mirror.prepare()
 
 
 def test_people_are_shown_what_is_followed(tmp_path: Path, origin: Path):

@@ -71,14 +71,14 @@ def mirror(tmp_path: Path, server: http.server.ThreadingHTTPServer, userinfo: st
 def test_a_token_reaches_the_server_and_nobody_else(tmp_path: Path, origin: Path, server):
     new_commit = commit(origin, {"a.yaml": "1"})
     git(origin, "update-server-info")
-    one = mirror(tmp_path, server, f"bot:{TOKEN}@")
-    assert asyncio.run(one.fetch()) == new_commit
-    assert one.tree(new_commit).read(["a.yaml"]) == {"a.yaml": b"1"}
+    git_mirror = mirror(tmp_path, server, f"bot:{TOKEN}@")
+    assert asyncio.run(git_mirror.fetch()) == new_commit
+    assert git_mirror.tree(new_commit).read(["a.yaml"]) == {"a.yaml": b"1"}
     assert {header for _, header in server.asked} == {EXPECTED}
-    paths = [path for path in one.folder.rglob("*") if path.is_file()]
+    paths = [path for path in git_mirror.folder.rglob("*") if path.is_file()]
     assert paths
     assert not any(TOKEN.encode() in path.read_bytes() for path in paths)
-    assert TOKEN not in one.display_name + repr(one)
+    assert TOKEN not in git_mirror.display_name + repr(git_mirror)
 
 
 @pytest.mark.parametrize("userinfo", ["", "bot:wrong-token@"])

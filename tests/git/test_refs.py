@@ -57,14 +57,14 @@ def test_two_clones_share_one_remote_and_cannot_overwrite_each_other(tmp_path: P
     clones = [repository(tmp_path / name) for name in ("a", "b")]
     for clone in clones:
         run(clone, ("remote", "add", "origin", str(remote)))
-    one, other = (GitRefs(top=clone, remote="origin") for clone in clones)
-    assert one.read(REF) is None
-    first = one.write(REF, b"one", expected=None, message="a")
-    assert other.read(REF) == (first, b"one")
-    second = other.write(REF, b"two", expected=first, message="b")
+    first_refs, second_refs = (GitRefs(top=clone, remote="origin") for clone in clones)
+    assert first_refs.read(REF) is None
+    first = first_refs.write(REF, b"one", expected=None, message="a")
+    assert second_refs.read(REF) == (first, b"one")
+    second = second_refs.write(REF, b"two", expected=first, message="b")
     with pytest.raises(InventoryLocked):
-        one.write(REF, b"mine", expected=first, message="c")
-    assert one.read(REF) == (second, b"two")
+        first_refs.write(REF, b"mine", expected=first, message="c")
+    assert first_refs.read(REF) == (second, b"two")
 
 
 def test_an_unreachable_remote_is_an_error_not_an_empty_inventory(top: Path, tmp_path: Path):

@@ -134,10 +134,13 @@ def test_settings_come_after_the_callers_own_and_how_to_reach_the_other_side_is_
         "GIT_SSH_COMMAND": "ssh -i key",
         "GIT_DIR": "/elsewhere",
     }
-    made = variables(outer, {"http.extraHeader": "X: y"})
-    assert made["GIT_CONFIG_COUNT"] == "2"
-    assert (made["GIT_CONFIG_KEY_1"], made["GIT_CONFIG_VALUE_1"]) == ("http.extraHeader", "X: y")
-    assert made["GIT_CONFIG_KEY_0"] == "safe.directory"
-    assert made["GIT_SSH_COMMAND"] == "ssh -i key"
-    assert "GIT_DIR" not in made
+    environment = variables(outer, {"http.extraHeader": "X: y"})
+    assert environment["GIT_CONFIG_COUNT"] == "2"
+    assert (environment["GIT_CONFIG_KEY_1"], environment["GIT_CONFIG_VALUE_1"]) == (
+        "http.extraHeader",
+        "X: y",
+    )
+    assert environment["GIT_CONFIG_KEY_0"] == "safe.directory"
+    assert environment["GIT_SSH_COMMAND"] == "ssh -i key"
+    assert "GIT_DIR" not in environment
     assert "GIT_CONFIG_COUNT" not in variables({}, {})

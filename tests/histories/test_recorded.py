@@ -28,12 +28,12 @@ def row(value: float | None) -> dict[Any, Any]:
     return {} if value is None else {ALICE: (value, None, None, None, None)}
 
 
-def contradictions(answer: Result, *shown: float | None) -> list[str]:
+def contradictions(answer: Result, *values: float | None) -> list[str]:
     """Alice has 1, is given 2 with an answer, and one broker shows some values."""
     store: Any = RecordedStore(Answering(answer))
     _ = asyncio.run(store.alter([Alteration(ALICE, ((str(RATE), 2.0),))]))
     recording = Recording()
-    for value in shown:
+    for value in values:
         recording.take(7, row(value))
     return recording.contradictions(row(1.0), store)
 
@@ -46,7 +46,7 @@ def test_what_the_answers_explain_is_no_contradiction() -> None:
 
 def test_a_broker_that_shows_what_no_write_explains_is_named() -> None:
     refused = Rejected(code=42, name="INVALID_REQUEST", message="no")
-    for shown in ((1.0, 2.0), (1.0, None)):
-        (problem,) = contradictions(refused, *shown)
+    for values in ((1.0, 2.0), (1.0, None)):
+        (problem,) = contradictions(refused, *values)
         assert "broker 7 shows" in problem
     assert contradictions(Unknown(reason="cut off"), 1.0, 2.0, 1.0)

@@ -64,7 +64,7 @@ def test_a_lost_write_that_is_sent_again_may_be_carried_out_twice() -> None:
     values = shows((1.0, 1), (2.0, 4), (1.0, 9))
     assert not contradiction([replace(lost, is_sent_again=True), ONE_TWO[1]], a=values)
     assert contradiction([lost, ONE_TWO[1]], a=values)
-    assert contradiction([replace(one, is_sent_again=True) for one in ONE_TWO], a=values)
+    assert contradiction([replace(write, is_sent_again=True) for write in ONE_TWO], a=values)
 
 
 def test_a_refused_write_is_never_seen() -> None:
@@ -149,7 +149,7 @@ def is_explained_by_some_order(
     writes: Sequence[Write], reads: Mapping[str, Sequence[Read]]
 ) -> bool:
     """All orders of the writes, each at most twice, and all places of all reads."""
-    possible = [one for one in writes if one.outcome is not REFUSED]
+    possible = [write for write in writes if write.outcome is not REFUSED]
     for length in range(2 * len(possible) + 1):
         for order in itertools.product(range(len(possible)), repeat=length):
             if is_possible(order, possible) and all(
@@ -168,7 +168,7 @@ def is_possible(order: tuple[int, ...], writes: Sequence[Write]) -> bool:
     if any(order.count(number) > 1 and not writes[number].is_sent_again for number in order):
         return False
     return all(
-        number in order for number, one in enumerate(writes) if one.outcome is WriteOutcome.DONE
+        number in order for number, write in enumerate(writes) if write.outcome is WriteOutcome.DONE
     )
 
 
@@ -180,11 +180,11 @@ def explains(order: Sequence[int], writes: Sequence[Write], reads: Sequence[Read
             value = prefix[-1].value if prefix else None
             if (
                 value == read.value
-                and all(one.began <= read.ended for one in prefix)
+                and all(write.began <= read.ended for write in prefix)
                 and all(
                     number in order[:place]
-                    for number, one in enumerate(writes)
-                    if one.outcome is DONE and one.ended < read.since
+                    for number, write in enumerate(writes)
+                    if write.outcome is DONE and write.ended < read.since
                 )
             ):
                 break

@@ -269,7 +269,7 @@ def test_writers_of_one_process_see_each_others_clusters(tmp_path: Path):
 
 
 def test_a_write_removes_what_a_killed_one_left(tmp_path: Path):
-    left = tmp_path / ".inventory.json.x1.new"
-    left.write_bytes(b"half")
+    leftover = tmp_path / ".inventory.json.x1.new"
+    leftover.write_bytes(b"half")
     write(tmp_path / "inventory.json", "lkc")
-    assert not left.exists()
+    assert not leftover.exists()

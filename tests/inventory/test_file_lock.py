@@ -50,8 +50,8 @@ def test_the_second_writer_is_told_who_holds_the_lock(tmp_path: Path, holder):
 def test_a_killed_holder_leaves_the_lock_free(tmp_path: Path, holder):
     holder.kill()
     holder.wait()
-    with lock(tmp_path) as mine:
-        assert mine.is_held
+    with lock(tmp_path) as file_lock:
+        assert file_lock.is_held
 
 
 def test_a_released_lock_can_be_taken_again(tmp_path: Path):
@@ -77,11 +77,11 @@ def test_a_missing_directory_is_an_error_of_its_own(tmp_path: Path):
 
 
 def test_releasing_twice_does_nothing(tmp_path: Path):
-    mine = lock(tmp_path)
-    mine.acquire()
-    mine.release()
-    mine.release()
-    assert not mine.is_held
+    file_lock = lock(tmp_path)
+    file_lock.acquire()
+    file_lock.release()
+    file_lock.release()
+    assert not file_lock.is_held
 
 
 def test_a_full_disk_takes_no_lock_away(tmp_path: Path) -> None:

@@ -37,10 +37,12 @@ def document() -> dict:
 
 
 @given(st.lists(RECORD_CHANGES), st.lists(RECORD_CHANGES, max_size=2))
-def test_everything_reads_back(changes, others):
+def test_everything_reads_back(changes, more_changes):
     clusters = {
         "one": ClusterRecords(owned=OwnershipRecords(cluster_id="one").with_changes(changes)),
-        "two/\n": ClusterRecords(owned=OwnershipRecords(cluster_id="two/\n").with_changes(others)),
+        "two/\n": ClusterRecords(
+            owned=OwnershipRecords(cluster_id="two/\n").with_changes(more_changes)
+        ),
     }
     assert decode(encode(clusters), location="x") == clusters
 

@@ -42,15 +42,15 @@ def covers(scope: tuple[EntityPattern, ...], subject) -> bool:
 
 
 @given(SCOPES, SCOPES)
-def test_two_scopes_overlap_exactly_if_some_entity_lies_in_both(one, other):
-    meeting = any(covers(one, e) and covers(other, e) for e in ENTITIES)
-    assert scopes_overlap(one, other) == meeting
-    assert scopes_overlap(other, one) == meeting
+def test_two_scopes_overlap_exactly_if_some_entity_lies_in_both(scope, second_scope):
+    meeting = any(covers(scope, e) and covers(second_scope, e) for e in ENTITIES)
+    assert scopes_overlap(scope, second_scope) == meeting
+    assert scopes_overlap(second_scope, scope) == meeting
 
 
 @given(SCOPES, st.text(), st.floats(min_value=0, max_value=4e9))
-def test_a_writer_reads_back(scope, name, seen):
+def test_a_writer_reads_back(scope, name, last_seen):
     writer = RecordedWriter(
-        writer=InventoryWriter(id=name, description="x", scope=scope), last_seen=seen
+        writer=InventoryWriter(id=name, description="x", scope=scope), last_seen=last_seen
     )
     assert writer_from_json(writer_to_json(writer)) == writer

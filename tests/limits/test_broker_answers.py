@@ -138,12 +138,12 @@ def single(entity_type: bytes, key: bytes, count: int = MAX_ENTITIES) -> bytes:
     """So many entities with one component and, if a key is given, one value."""
     values = b"\x02" + bytes((len(key) + 1,)) + key + b"%8.1f\x00" if key else b"\x01"
     entry = b"\x02" + bytes((len(entity_type) + 1,)) + entity_type + b"\x0aname%05x\x00" + values
-    return listed((entry + b"\x00") % ((n, n) if key else n) for n in range(count))
+    return list_bytes((entry + b"\x00") % ((n, n) if key else n) for n in range(count))
 
 
-def listed(entries: Iterable[bytes]) -> bytes:
-    whole = tuple(entries)
-    return HEAD + encode_varint(len(whole) + 1) + b"".join(whole) + b"\x00"
+def list_bytes(entries: Iterable[bytes]) -> bytes:
+    parts = tuple(entries)
+    return HEAD + encode_varint(len(parts) + 1) + b"".join(parts) + b"\x00"
 
 
 LONG_NAMES = (DEFAULT_LIMIT - 100_000) // 32_100
@@ -187,7 +187,7 @@ async def test_100_000_entities_with_three_limits_are_read_in_the_pod(program: P
     values = b"\x04" + b"".join(bytes((len(key) + 1,)) + key + b"%8.1f\x00" for key in keys)
     entity = b"\x03\x05user\x30CN=service-%010d,OU=team,O=example-company\x00\x0aclient-id\x0eclient-%06d\x00"
     entry = entity + values + b"\x00"
-    answer = listed(entry % ((n,) * 5) for n in range(100_000))
+    answer = list_bytes(entry % ((n,) * 5) for n in range(100_000))
     async with ScriptedBroker() as broker:
         broker.on(DESCRIBE_CLIENT_QUOTAS, frame(lambda: answer))
         run = await read(program, broker)

@@ -60,18 +60,19 @@ def preview(*changes: QuotaChange, findings: tuple[Finding, ...] = (), **plan) -
 
 def outcome(
     *results: tuple[QuotaChange, Result | None],
-    seen: PairVisibility = PairVisibility.VISIBLE,
+    visibility: PairVisibility = PairVisibility.VISIBLE,
     **more,
 ) -> Outcome:
     pairs = tuple(
-        PairOutcome(change=one, result=result, visibility=seen) for one, result in results
+        PairOutcome(change=change, result=result, visibility=visibility)
+        for change, result in results
     )
     return Outcome(cluster_id="c", digest="sha256:0", pairs=pairs, **more)
 
 
-def withheld(one: QuotaChange, *guards: Guard) -> WithheldChange:
-    said = tuple(Violation(guard=guard, message="no") for guard in guards)
-    return WithheldChange(change=one, violations=said)
+def withheld(change: QuotaChange, *guards: Guard) -> WithheldChange:
+    violations = tuple(Violation(guard=guard, message="no") for guard in guards)
+    return WithheldChange(change=change, violations=violations)
 
 
 def sighting(

@@ -25,7 +25,7 @@ ONE = change()
 
 
 @pytest.mark.parametrize(
-    ("one", "expected"),
+    ("reconciliation", "expected"),
     [
         (passed(), ("in_order", "")),
         (passed(outcome=outcome((ONE, APPLIED))), ("in_order", "")),
@@ -39,19 +39,19 @@ ONE = change()
         (passed(outcome=outcome(interrupted=True)), ("incomplete", "interrupted")),
         (passed(outcome=outcome(recorded=False)), ("incomplete", "not_recorded")),
         (
-            passed(outcome=outcome((ONE, APPLIED), seen=PairVisibility.CHANGED)),
+            passed(outcome=outcome((ONE, APPLIED), visibility=PairVisibility.CHANGED)),
             ("incomplete", "changed_by_another"),
         ),
         (
-            passed(outcome=outcome((ONE, APPLIED), seen=PairVisibility.NOT_YET)),
+            passed(outcome=outcome((ONE, APPLIED), visibility=PairVisibility.NOT_YET)),
             ("incomplete", "not_visible"),
         ),
         (passed(outcome=outcome(failure="broken off")), ("incomplete", "broken_off")),
     ],
 )
-def test_a_pass_has_one_result_and_the_worst_reason(one, expected):
-    assert reconciliation_values.verdict(one) == expected
-    assert (expected[0] == "in_order") == one.in_order
+def test_a_pass_has_one_result_and_the_worst_reason(reconciliation, expected):
+    assert reconciliation_values.verdict(reconciliation) == expected
+    assert (expected[0] == "in_order") == reconciliation.in_order
     assert expected[0] in families.RESULTS
 
 
@@ -97,7 +97,7 @@ def test_operations_are_counted_by_kind_and_by_what_became_of_them():
         ("remove", "held"): 1,
         ("update", "not_sent"): 1,
     }
-    assert {one for one, _ in reconciliation_values.operations(reported_outcome)} == set(
+    assert {kind for kind, _ in reconciliation_values.operations(reported_outcome)} == set(
         reconciliation_values.OPERATIONS
     )
     results = (APPLIED, REJECTED, HELD, UNKNOWN, None)
@@ -116,5 +116,11 @@ def test_only_applied_corrections_of_drift_count_as_corrections():
 
 
 def test_a_change_that_two_guards_speak_against_counts_for_both_and_for_each_once():
-    told = (withheld(ONE, Guard.BOUNDS, Guard.BOUNDS, Guard.PROTECTED), withheld(ONE, Guard.BOUNDS))
-    assert reconciliation_values.withheld(told) == {"bounds.range": 2, "protectDefaults": 1}
+    withheld_changes = (
+        withheld(ONE, Guard.BOUNDS, Guard.BOUNDS, Guard.PROTECTED),
+        withheld(ONE, Guard.BOUNDS),
+    )
+    assert reconciliation_values.withheld(withheld_changes) == {
+        "bounds.range": 2,
+        "protectDefaults": 1,
+    }

@@ -76,9 +76,9 @@ def everything() -> Metrics:
 
 
 def test_every_family_of_the_table_has_a_sample_once_all_was_told_and_nothing_else_is_ours():
-    told = {(name, frozenset(dict(labels))) for name, labels in samples(everything())}
-    ours = {(name, labels) for name, labels in told if name.startswith("kquota_")}
-    assert ours == {(name, labels) for name, labels in families.SAMPLES.items()}
+    series = {(name, frozenset(dict(labels))) for name, labels in samples(everything())}
+    own_series = {(name, labels) for name, labels in series if name.startswith("kquota_")}
+    assert own_series == {(name, labels) for name, labels in families.SAMPLES.items()}
 
 
 def test_both_formats_can_be_read_and_say_the_same():
@@ -165,12 +165,12 @@ def test_no_entity_is_named_unless_that_was_asked_for():
 def test_limits_are_told_as_brokers_spell_their_owners_and_only_where_nothing_is_a_default():
     metrics = Metrics(entity_labels=True)
     metrics.passed(passed(live=LIVE))
-    told = {
+    limits = {
         tuple(dict(labels).values()): sample
         for (name, labels), sample in samples(metrics).items()
         if name == "kquota_entity_limit"
     }
-    assert told == {
+    assert limits == {
         ("web*", "prod", "producer_byte_rate", "CN%3Da%20b"): 5.0,
         ("etl", "prod", "request_percentage", ""): 7.0,
     }
@@ -219,9 +219,9 @@ def test_a_new_revision_takes_the_place_of_the_old_one():
 
 
 def test_two_of_them_in_one_process_do_not_meet():
-    one, two = Metrics(), Metrics()
-    one.queue("prod", 3)
-    assert value(two, "kquota_queue_depth", cluster="prod") is None
+    first, second = Metrics(), Metrics()
+    first.queue("prod", 3)
+    assert value(second, "kquota_queue_depth", cluster="prod") is None
 
 
 @pytest.mark.integration

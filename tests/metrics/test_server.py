@@ -12,7 +12,7 @@ from reconciler.metrics.server import LONGEST_LINE, MOST_LINES
 LOCAL = ListenAddress(host="127.0.0.1", port=0)
 
 
-def asked(path, *, method="GET", healthy=list, ready=list, headers=None):
+def response_of(path, *, method="GET", healthy=list, ready=list, headers=None):
     async def ask():
         async with (
             HealthServer(LOCAL, metrics=Metrics(), healthy=healthy, ready=ready) as server,
@@ -31,16 +31,16 @@ def broken():
 
 
 def test_probes_say_ok_or_what_is_wrong_line_by_line():
-    assert asked("/healthz")[:2] == (200, "ok\n")
-    assert asked("/readyz", ready=lambda: ["no lease", "no pass yet"])[:2] == (
+    assert response_of("/healthz")[:2] == (200, "ok\n")
+    assert response_of("/readyz", ready=lambda: ["no lease", "no pass yet"])[:2] == (
         503,
         "no lease\nno pass yet\n",
     )
-    assert asked("/healthz", ready=lambda: ["no lease"])[0] == 200
+    assert response_of("/healthz", ready=lambda: ["no lease"])[0] == 200
 
 
 def test_answers_are_bounded_and_no_problem_forges_a_line():
-    status, text, _ = asked("/readyz", ready=lambda: ["x" * 500 + "\nok"] * 50)
+    status, text, _ = response_of("/readyz", ready=lambda: ["x" * 500 + "\nok"] * 50)
     lines = text.splitlines()
     assert status == 503
     assert len(lines) == MOST_LINES + 1
@@ -49,15 +49,18 @@ def test_answers_are_bounded_and_no_problem_forges_a_line():
 
 
 def test_a_check_that_fails_is_a_problem_and_does_not_say_what_it_saw():
-    assert asked("/healthz", healthy=broken)[:2] == (503, "the check itself failed: RuntimeError\n")
+    assert response_of("/healthz", healthy=broken)[:2] == (
+        503,
+        "the check itself failed: RuntimeError\n",
+    )
 
 
 def test_metrics_come_in_the_format_that_was_asked_for():
-    status, text, kind = asked("/metrics")
+    status, text, kind = response_of("/metrics")
     assert status == 200
     assert "kquota_build_info{" in text
     assert kind == "text/plain; version=0.0.4; charset=utf-8"
-    _, text, kind = asked(
+    _, text, kind = response_of(
         "/metrics", headers={"Accept": "application/openmetrics-text;version=1.0.0"}
     )
     assert kind.startswith("application/openmetrics-text; version=1.0.0; charset=utf-8")
@@ -65,9 +68,9 @@ def test_metrics_come_in_the_format_that_was_asked_for():
 
 
 def test_other_paths_and_methods_are_refused():
-    assert asked("/")[0] == 404
-    assert asked("/metrics", method="POST")[0] == 405
-    assert asked("/metrics", method="HEAD")[:2] == (200, "")
+    assert response_of("/")[0] == 404
+    assert response_of("/metrics", method="POST")[0] == 405
+    assert response_of("/metrics", method="HEAD")[:2] == (200, "")
 
 
 def test_an_address_that_is_taken_is_a_wrong_setting():

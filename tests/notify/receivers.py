@@ -36,13 +36,13 @@ def drift(*pairs: DriftedPair, cluster: str = "prod") -> ClusterDrift:
 def message(
     *pairs: DriftedPair, event: DriftEvent = DriftEvent.BEGAN, cluster: str = "prod"
 ) -> Message:
-    found = drift(*pairs, cluster=cluster)
+    cluster_drift = drift(*pairs, cluster=cluster)
     return Message(
         event=event,
-        drift=found,
+        drift=cluster_drift,
         at=NOW,
         since=NOW - 600,
-        digest=found.digest,
+        digest=cluster_drift.digest,
         resolved=0 if pairs else 2,
     )
 

@@ -49,7 +49,7 @@ def test_a_receiver_in_trouble_is_tried_again_with_the_same_bytes():
     error, got, slept = delivered(Answer(status=500), Answer(status=503), Answer())
     assert (error, len(got)) == (None, 3)
     assert slept == [0.5, 1.0]
-    assert len({(one.body, one.headers["X-Kquota-Delivery"]) for one in got}) == 1
+    assert len({(post.body, post.headers["X-Kquota-Delivery"]) for post in got}) == 1
 
 
 def test_what_is_wrong_is_not_tried_again():
@@ -158,12 +158,12 @@ def test_nothing_that_is_logged_holds_a_secret(caplog):
 
 
 def test_an_endpoint_shows_scheme_host_and_port_only():
-    one = endpoint("hook", f" https://user:T0SECRET@hooks.example.com:8443{PATH}\n", key=KEY)
-    assert one.origin == "https://hooks.example.com:8443"
-    for text in (repr(one), str(one), f"{one.url}{one.key}", f"{one.url!r}"):
+    hook = endpoint("hook", f" https://user:T0SECRET@hooks.example.com:8443{PATH}\n", key=KEY)
+    assert hook.origin == "https://hooks.example.com:8443"
+    for text in (repr(hook), str(hook), f"{hook.url}{hook.key}", f"{hook.url!r}"):
         assert not [secret for secret in SECRETS if secret in text]
     with pytest.raises(TypeError):
-        pickle.dumps(one)
+        pickle.dumps(hook)
 
 
 @pytest.mark.parametrize(

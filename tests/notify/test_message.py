@@ -32,8 +32,10 @@ def sighting(user: str, *, confirmed: bool = True, live: float | None = 1.0) -> 
 
 
 def test_only_what_is_confirmed_is_spoken_of_in_a_fixed_order():
-    found = drift_of("prod", "id", (sighting("b"), sighting("a"), sighting("c", confirmed=False)))
-    assert [pair.entity for pair in found.pairs] == [entity(user="a"), entity(user="b")]
+    cluster_drift = drift_of(
+        "prod", "id", (sighting("b"), sighting("a"), sighting("c", confirmed=False))
+    )
+    assert [pair.entity for pair in cluster_drift.pairs] == [entity(user="a"), entity(user="b")]
 
 
 def test_an_expired_override_is_spoken_of_with_its_end():
@@ -46,9 +48,11 @@ def test_an_expired_override_is_spoken_of_with_its_end():
         reason="x",
     )
     expired = ExpiredOverride(override=override, expected=2.0, live=4.0, document="")
-    found = drift_of("prod", "id", (sighting("b"),), (expired,))
-    assert [pair.is_expired_override for pair in found.pairs] == [True, False]
-    began = Message(event=DriftEvent.BEGAN, drift=found, at=NOW, since=NOW, digest=found.digest)
+    cluster_drift = drift_of("prod", "id", (sighting("b"),), (expired,))
+    assert [pair.is_expired_override for pair in cluster_drift.pairs] == [True, False]
+    began = Message(
+        event=DriftEvent.BEGAN, drift=cluster_drift, at=NOW, since=NOW, digest=cluster_drift.digest
+    )
     assert "1 quota with the value of an override that has ended" in headline(began)
     assert "override ended 2" in lines(began)[0]
     assert [pair["expiredOverride"] for pair in document(began)["pairs"]] == [True, False]
@@ -57,7 +61,7 @@ def test_an_expired_override_is_spoken_of_with_its_end():
 def test_the_digest_knows_what_drifts_and_not_since_when():
     same = drift(replace(ALICE, since=1.0), BOB)
     assert drift(ALICE, BOB).digest == same.digest
-    others = [
+    variants = [
         drift(BOB),
         drift(ALICE, BOB, cluster="test"),
         drift(replace(ALICE, live=8.0), BOB),
@@ -65,7 +69,7 @@ def test_the_digest_knows_what_drifts_and_not_since_when():
         drift(replace(ALICE, fought=True), BOB),
         drift(named("eve"), BOB),
     ]
-    assert len({one.digest for one in others} | {same.digest}) == len(others) + 1
+    assert len({variant.digest for variant in variants} | {same.digest}) == len(variants) + 1
 
 
 @given(st.lists(st.text(max_size=20), unique=True, min_size=1, max_size=5))
@@ -119,16 +123,21 @@ def test_whoever_fights_us_is_told_of_with_times_and_values():
     fought = replace(
         sighting("a"), fought=True, corrected_at=(NOW, NOW + 60), overwritten=(7.0, None)
     )
-    found = drift_of("prod", "id", (fought,))
-    one = Message(event=DriftEvent.BEGAN, drift=found, at=NOW, since=NOW, digest=found.digest)
-    assert document(one)["pairs"][0]["corrections"] == [
+    cluster_drift = drift_of("prod", "id", (fought,))
+    new_message = Message(
+        event=DriftEvent.BEGAN, drift=cluster_drift, at=NOW, since=NOW, digest=cluster_drift.digest
+    )
+    assert document(new_message)["pairs"][0]["corrections"] == [
         {"at": "2023-11-14T22:13:20Z", "overwrote": 7},
         {"at": "2023-11-14T22:14:20Z", "overwrote": None},
     ]
-    assert lines(one)[0].endswith(
+    assert lines(new_message)[0].endswith(
         "; corrections were reverted repeatedly (7 B/s at 2023-11-14T22:13:20Z, - at 2023-11-14T22:14:20Z) and are stopped"
     )
-    assert found.digest == replace(found, pairs=(replace(found.pairs[0], corrections=()),)).digest
+    assert (
+        cluster_drift.digest
+        == replace(cluster_drift, pairs=(replace(cluster_drift.pairs[0], corrections=()),)).digest
+    )
 
 
 def test_a_long_list_is_cut_and_counted():
@@ -147,7 +156,7 @@ def test_an_end_lists_nothing_and_a_beginning_something():
 
 
 def test_the_identity_is_equal_for_every_try_and_for_no_other_message():
-    one = message(ALICE)
-    assert one.identity == message(ALICE).identity
-    assert one.identity != replace(one, at=NOW + 1).identity
-    assert one.identity != replace(one, event=DriftEvent.REMINDED).identity
+    new_message = message(ALICE)
+    assert new_message.identity == message(ALICE).identity
+    assert new_message.identity != replace(new_message, at=NOW + 1).identity
+    assert new_message.identity != replace(new_message, event=DriftEvent.REMINDED).identity

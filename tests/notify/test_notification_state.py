@@ -16,8 +16,8 @@ from tests.notify.receivers import ALICE, BOB, NOW, drift
 DAY = 86_400.0
 
 
-def due(told: NotificationState, *pairs, now: float = NOW):
-    return told.due("hook", drift(*pairs), now=now, remind_after=DAY)
+def due(state: NotificationState, *pairs, now: float = NOW):
+    return state.due("hook", drift(*pairs), now=now, remind_after=DAY)
 
 
 def after(*looks):
@@ -31,32 +31,32 @@ def after(*looks):
 
 def test_new_drift_is_told_once_and_again_when_it_changes_or_a_day_has_passed():
     assert due(NotificationState(), ALICE).event is DriftEvent.BEGAN
-    told = after((NOW, [ALICE]))
-    assert due(told, ALICE, now=NOW + DAY - 1) is None
-    assert due(told, ALICE, now=NOW + DAY).event is DriftEvent.REMINDED
-    assert due(told, ALICE, BOB).event is DriftEvent.CHANGED
-    assert due(told, BOB).event is DriftEvent.CHANGED
+    state = after((NOW, [ALICE]))
+    assert due(state, ALICE, now=NOW + DAY - 1) is None
+    assert due(state, ALICE, now=NOW + DAY).event is DriftEvent.REMINDED
+    assert due(state, ALICE, BOB).event is DriftEvent.CHANGED
+    assert due(state, BOB).event is DriftEvent.CHANGED
 
 
 def test_recovery_is_told_once_with_what_it_was_and_how_long_it_lasted():
-    told = after((NOW, [ALICE, BOB]))
-    message = due(told, now=NOW + 100)
+    state = after((NOW, [ALICE, BOB]))
+    message = due(state, now=NOW + 100)
     assert (message.event, message.resolved, message.since) == (DriftEvent.ENDED, 2, NOW - 600)
-    assert due(told.after("hook", message), now=NOW + 200) is None
+    assert due(state.after("hook", message), now=NOW + 200) is None
     assert due(NotificationState(), now=NOW) is None
 
 
 def test_what_drifts_anew_after_a_recovery_is_told_anew():
-    told = after((NOW, [ALICE]), (NOW + 1, []))
-    assert due(told, ALICE, now=NOW + 2).event is DriftEvent.BEGAN
+    state = after((NOW, [ALICE]), (NOW + 1, []))
+    assert due(state, ALICE, now=NOW + 2).event is DriftEvent.BEGAN
 
 
 def test_receivers_and_clusters_are_remembered_apart():
-    told = after((NOW, [ALICE]))
-    assert told.due("other", drift(ALICE), now=NOW, remind_after=DAY).event is DriftEvent.BEGAN
+    state = after((NOW, [ALICE]))
+    assert state.due("other", drift(ALICE), now=NOW, remind_after=DAY).event is DriftEvent.BEGAN
     elsewhere = drift(ALICE, cluster="test")
-    assert told.due("hook", elsewhere, now=NOW, remind_after=DAY).event is DriftEvent.BEGAN
-    assert told.due("hook", drift(cluster="test"), now=NOW, remind_after=DAY) is None
+    assert state.due("hook", elsewhere, now=NOW, remind_after=DAY).event is DriftEvent.BEGAN
+    assert state.due("hook", drift(cluster="test"), now=NOW, remind_after=DAY) is None
 
 
 @given(

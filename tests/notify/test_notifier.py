@@ -76,7 +76,7 @@ def test_every_shape_reaches_a_real_receiver():
 
     delivery, got = asyncio.run(story())
     assert {name for name, _ in delivery.delivered} == set(MessageShape)
-    signed = [one for one in got if "X-Kquota-Signature" in one.headers]
+    signed = [post for post in got if "X-Kquota-Signature" in post.headers]
     assert len(got) == len(SHAPES)
     assert len(signed) == sum(shape.is_signed for shape in SHAPES.values())
     assert all(map(is_signed, signed))
@@ -91,9 +91,9 @@ def test_receivers_are_asked_beside_each_other():
                 async with asyncio.timeout(5):
                     await arrived.wait()
 
-        one, other = Waits(), Waits()
-        other.name = "other"
-        return await Notifier([one, other]).notify(drift(ALICE), now=NOW)
+        first, second = Waits(), Waits()
+        second.name = "other"
+        return await Notifier([first, second]).notify(drift(ALICE), now=NOW)
 
     assert len(asyncio.run(story()).delivered) == 2
 

@@ -94,8 +94,8 @@ def test_slack_gets_a_line_and_a_block():
     ],
 )
 def test_no_name_is_markup_in_slack(name):
-    one = message(named(name), cluster=name)
-    text = json.loads(slack.request(one, UNSIGNED, at=NOW).body)["text"]
+    new_message = message(named(name), cluster=name)
+    text = json.loads(slack.request(new_message, UNSIGNED, at=NOW).body)["text"]
     head, fence, *block, end = text.split("\n")
     assert (fence, end) == ("```", "```")
     assert len(block) == 1

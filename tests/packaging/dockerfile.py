@@ -28,7 +28,7 @@ class Step:
     """One instruction with all that follows it."""
 
     word: str
-    rest: str
+    text: str
 
 
 @dataclass(slots=True, kw_only=True)
@@ -45,9 +45,9 @@ class Stage:
     command: tuple[str, ...] = ()
     ran: list[str] = field(default_factory=list)
 
-    def known(self, text: str) -> str:
+    def expanded(self, text: str) -> str:
         """The text with its `${VARIABLE}`s replaced. Raises KeyError for one that nobody declared."""
-        return VARIABLE.sub(lambda found: (self.arguments | self.environment)[found[1]], text)
+        return VARIABLE.sub(lambda match: (self.arguments | self.environment)[match[1]], text)
 
 
 def steps(text: str) -> list[Step]:
@@ -59,24 +59,24 @@ def steps(text: str) -> list[Step]:
     lines = [
         line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")
     ]
-    found: list[Step] = []
-    for whole in "\n".join(lines).replace("\\\n", " ").splitlines():
-        word, _, remaining_text = whole.strip().partition(" ")
+    instructions: list[Step] = []
+    for line in "\n".join(lines).replace("\\\n", " ").splitlines():
+        word, _, remaining_text = line.strip().partition(" ")
         if word not in KNOWN:
             raise ValueError(f"{word} is not an instruction that is carried out here")
-        found.append(Step(word=word, rest=remaining_text.strip()))
-    return found
+        instructions.append(Step(word=word, text=remaining_text.strip()))
+    return instructions
 
 
 def carried_out(
-    text: str, *, context: Path, given: Mapping[str, str], around: Mapping[str, str]
+    text: str, *, context: Path, build_arguments: Mapping[str, str], around: Mapping[str, str]
 ) -> list[Stage]:
     """Every stage, after all its steps.
 
     Args:
         text: The Dockerfile.
         context: Where COPY copies from.
-        given: Values of build arguments, `--build-arg`.
+        build_arguments: Values of build arguments, `--build-arg`.
         around: The environment that the stages' images have, `PATH` at least.
 
     Raises:
@@ -86,11 +86,11 @@ def carried_out(
     first: dict[str, str] = {}
     for step in steps(text):
         if step.word == "ARG":
-            name, _, default = step.rest.partition("=")
-            value = given.get(name, default)
+            name, _, default = step.text.partition("=")
+            value = build_arguments.get(name, default)
             (stages[-1].arguments if stages else first)[name] = value
         elif step.word == "FROM":
-            image = VARIABLE.sub(lambda found: first[found[1]], step.rest.partition(" ")[0])
+            image = VARIABLE.sub(lambda match: first[match[1]], step.text.partition(" ")[0])
             stages.append(Stage(image=image, environment=dict(around)))
         else:
             _carry_out(step, stages[-1], context)
@@ -99,20 +99,20 @@ def carried_out(
 
 def _carry_out(step: Step, stage: Stage, context: Path) -> None:
     if step.word == "RUN":
-        _run(step.rest, stage)
+        _run(step.text, stage)
     elif step.word == "COPY":
-        _copy(stage.known(step.rest).split(), stage, context)
+        _copy(stage.expanded(step.text).split(), stage, context)
     elif step.word == "WORKDIR":
-        stage.folder = Path(stage.known(step.rest))
+        stage.folder = Path(stage.expanded(step.text))
         stage.folder.mkdir(parents=True, exist_ok=True)
     elif step.word in ("ENV", "LABEL"):
-        pairs = (part.partition("=") for part in shlex.split(stage.known(step.rest)))
+        pairs = (part.partition("=") for part in shlex.split(stage.expanded(step.text)))
         target = stage.environment if step.word == "ENV" else stage.labels
         target.update({name: value for name, _, value in pairs})
     elif step.word == "USER":
-        stage.user = step.rest
+        stage.user = step.text
     else:
-        words = tuple(json.loads(step.rest))
+        words = tuple(json.loads(step.text))
         stage.entrypoint, stage.command = (
             (words, stage.command) if step.word == "ENTRYPOINT" else (stage.entrypoint, words)
         )

@@ -272,11 +272,11 @@ def test_the_base_install_runs_and_names_a_command_for_each_extra(
     for extra, use in USES.items():
         answer = environment.run(*use.words, folder=place)
         assert answer.returncode == 1, answer.stdout
-        shown = " ".join(answer.stdout.split())
+        text = " ".join(answer.stdout.split())
         if extra == "kerberos":
-            assert "needs the extra 'kerberos'" in shown
+            assert "needs the extra 'kerberos'" in text
         else:
-            assert install_hint(extra) in shown
+            assert install_hint(extra) in text
 
 
 @pytest.mark.parametrize("extra", USES)

@@ -30,7 +30,7 @@ def test_every_step_is_one_that_is_carried_out() -> None:
 
 
 def test_the_image_runs_as_a_number_that_is_not_root() -> None:
-    users = [step.rest for step in steps(TEXT) if step.word == "USER"]
+    users = [step.text for step in steps(TEXT) if step.word == "USER"]
     assert users == [f"{NOBODY}:{NOBODY}"]
     assert [step.word for step in steps(TEXT)][-3:] == ["USER", "ENTRYPOINT", "CMD"]
 
@@ -43,8 +43,8 @@ def test_what_the_image_is_built_from_is_let_through_and_nothing_else() -> None:
     }
     copied: set[str] = set()
     for step in steps(TEXT):
-        if step.word == "COPY" and not step.rest.startswith("--from"):
-            copied |= set(step.rest.split()[:-1])
+        if step.word == "COPY" and not step.text.startswith("--from"):
+            copied |= set(step.text.split()[:-1])
     assert copied == allowed
     assert all((ROOT / name).exists() for name in copied)
 
@@ -124,7 +124,7 @@ def image() -> Iterator[Image]:
     python, environment = base_python(top / "python")
     (tools / "python").write_text(f'#!/bin/sh\nexec "{python}" "$@"\n', encoding="utf-8")
     (tools / "python").chmod(0o755)
-    given = {
+    build_arguments = {
         "SOURCE": str(top / "src"),
         "PREFIX": str(prefix),
         "VERSION": reconciler.__version__,
@@ -133,7 +133,7 @@ def image() -> Iterator[Image]:
     text = TEXT.replace("WORKDIR /tmp", f"WORKDIR {writable}")
     try:
         around = {"PATH": f"{tools}:{os.defpath}", **environment}
-        stages = carried_out(text, context=ROOT, given=given, around=around)
+        stages = carried_out(text, context=ROOT, build_arguments=build_arguments, around=around)
         lock(prefix)
         yield Image(stages=stages, prefix=prefix, writable=writable)
     finally:
@@ -197,8 +197,8 @@ def test_the_versions_in_the_image_are_the_tested_ones(image: Image) -> None:
         for path in image.prefix.glob("lib/python*/site-packages/*.dist-info")
         if (match := re.match(r"(?P<name>.+)-(?P<version>[^-]+)\.dist-info$", path.name))
     }
-    ours = installed.pop("kafka-quota-reconciler")
-    assert ours == reconciler.__version__
+    own_version = installed.pop("kafka-quota-reconciler")
+    assert own_version == reconciler.__version__
     assert "pip" not in installed
     assert {
         name: version for name, version in installed.items() if pinned.get(name) != version

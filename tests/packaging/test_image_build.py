@@ -157,10 +157,10 @@ def layout() -> Iterator[Layout]:
                 "buildah build ", f"buildah build --volume {AUTHORITIES}:{AUTHORITIES}:ro "
             )
         typed(script, checkout, CONTAINERS_STORAGE_CONF=str(storage), TMPDIR=str(scratch))
-        made = checkout / "kafka-quota-reconciler"
+        image_folder = checkout / "kafka-quota-reconciler"
         bundle = scratch / "bundle"
-        typed(f"umoci unpack --image {made}:{reconciler.__version__} {bundle}", scratch)
-        yield Layout(folder=made, root=bundle / "rootfs")
+        typed(f"umoci unpack --image {image_folder}:{reconciler.__version__} {bundle}", scratch)
+        yield Layout(folder=image_folder, root=bundle / "rootfs")
 
 
 def test_kquota_runs_in_the_file_system_of_the_image_as_its_user(layout: Layout) -> None:

@@ -49,8 +49,8 @@ def test_every_line_of_a_lock_is_a_pin_or_a_hash(path: Path) -> None:
 
 @pytest.mark.parametrize("extra", ["", *EXTRAS])
 def test_a_lock_has_what_its_extra_asks_for(extra: str) -> None:
-    asked = [*PROJECT["project"]["dependencies"], *EXTRAS.get(extra, ())]
-    names = {normal(re.split(r"[^A-Za-z0-9._-]", line)[0]) for line in asked}
+    requirements = [*PROJECT["project"]["dependencies"], *EXTRAS.get(extra, ())]
+    names = {normal(re.split(r"[^A-Za-z0-9._-]", line)[0]) for line in requirements}
     assert names <= pins(LOCKS / f"{extra or 'base'}.txt").keys()
 
 

@@ -41,8 +41,8 @@ DIGEST = "sha256:" + "ab" * 32
 
 def run_of(job: str, name: str) -> str:
     """The script of a step."""
-    (found,) = [step["run"] for step in JOBS[job]["steps"] if step.get("name") == name]
-    return str(found)
+    (script,) = [step["run"] for step in JOBS[job]["steps"] if step.get("name") == name]
+    return str(script)
 
 
 def executed(
@@ -80,7 +80,7 @@ def test_one_action_has_one_commit_in_all_workflows() -> None:
             r"uses: ([\w./-]+)@([0-9a-f]{40})", path.read_text(encoding="utf-8")
         ):
             commits.setdefault(name, set()).add(commit)
-    assert {name: found for name, found in commits.items() if len(found) > 1} == {}
+    assert {name: pins for name, pins in commits.items() if len(pins) > 1} == {}
 
 
 def test_every_job_has_the_rights_of_the_table_and_the_workflow_has_none() -> None:

@@ -189,8 +189,8 @@ def test_a_whole_request_is_refused_with_any_code(sandbox: Sandbox, *, applied: 
     failure = BrokerFailure(code=7, message="The request timed out.")
     plan(sandbox, Refuse(failure=failure, applied=applied), ALTER)
     with connect(sandbox) as connection:
-        told = connection.verdicts(SET, (BOB, ((PRODUCER, 0.5),)))
-    assert told == dict.fromkeys((ALICE, BOB), (7, "The request timed out."))
+        verdicts = connection.verdicts(SET, (BOB, ((PRODUCER, 0.5),)))
+    assert verdicts == dict.fromkeys((ALICE, BOB), (7, "The request timed out."))
     assert sandbox.values() == (KEPT if applied else {})
 
 
@@ -199,10 +199,10 @@ def test_one_entity_is_refused_beside_others(sandbox: Sandbox, *, applied: bool)
     failure = BrokerFailure(code=41, message=None)
     plan(sandbox, Refuse(failure=failure, names=ALICE, applied=applied), ALTER)
     with connect(sandbox) as connection:
-        told = connection.verdicts(SET, (BOB, ((PRODUCER, 6.0),)))
-    assert told == {ALICE: (41, None), BOB: (0, None)}
-    others = {BOB: {PRODUCER: 6.0}}
-    assert sandbox.values() == (KEPT | others if applied else others)
+        verdicts = connection.verdicts(SET, (BOB, ((PRODUCER, 6.0),)))
+    assert verdicts == {ALICE: (41, None), BOB: (0, None)}
+    bob_values = {BOB: {PRODUCER: 6.0}}
+    assert sandbox.values() == (KEPT | bob_values if applied else bob_values)
 
 
 def test_every_api_can_be_refused(sandbox: Sandbox) -> None:
@@ -257,8 +257,8 @@ def test_requests_of_one_connection_are_answered_in_order(sandbox: Sandbox) -> N
             )
         first, second = connection.receive(), connection.receive()
     assert [frames.correlation_id_of(frame) for frame in (first, second)] == [0, 1]
-    shown = described(1, frames.response_body(DESCRIBE_CLIENT_QUOTAS, 1, second))
-    assert shown.quotas == KEPT
+    description = described(1, frames.response_body(DESCRIBE_CLIENT_QUOTAS, 1, second))
+    assert description.quotas == KEPT
 
 
 def test_a_taken_port_is_told(sandbox: Sandbox) -> None:

@@ -25,8 +25,8 @@ IMAGES = st.dictionaries(
 def image_of(values: dict[tuple[tuple[str, str | None], ...], dict[str, float]]) -> Image:
     return EMPTY.applied(
         QuotaRecord(names=names, key=key, value=value)
-        for names, held in values.items()
-        for key, value in held.items()
+        for names, limits in values.items()
+        for key, value in limits.items()
     )
 
 

@@ -15,10 +15,10 @@ def difference(
     laws: Laws,
     documents: Mapping[str, Declaration],
     *,
-    kept: Collection[str] = (),
+    retained: Collection[str] = (),
     judges_removals: bool = True,
 ) -> str:
-    """Return the first difference; "" = none. Limits that ``kept`` documents own may remain.
+    """Return the first difference; "" = none. Limits that ``retained`` documents own may remain.
 
     ``judges_removals`` is false if a command's guard can refuse removals. Quota keys of suspended documents are frozen,
     with their records and overrides.
@@ -32,7 +32,7 @@ def difference(
     }
     problems = _differences(laws, declared, set(_frozen(laws, documents)))
     if judges_removals:
-        problems = chain(problems, _silent(laws, documents, suspended, declared, kept))
+        problems = chain(problems, _silent(laws, documents, suspended, declared, retained))
     return next(problems, "")
 
 
@@ -53,11 +53,13 @@ def _silent(
     documents: Mapping[str, Declaration],
     suspended: set[Entity],
     declared: Mapping[Pair, float],
-    kept: Collection[str],
+    retained: Collection[str],
 ) -> Iterator[str]:
     """Yield owned values that are no longer declared and still live."""
     for pair, value, owner in _recorded(laws):
-        is_silent = pair not in declared and pair[0] not in suspended and owner.document not in kept
+        is_silent = (
+            pair not in declared and pair[0] not in suspended and owner.document not in retained
+        )
         if is_silent and laws.live(pair) == value and _is_removable(laws, documents, pair, owner):
             yield f"{pair[0]} {pair[1]} is recorded as ours, not declared, and still {value}"
 

@@ -65,8 +65,8 @@ def story(result: WorldResult, lines: int = STORY_LINES) -> Iterator[str]:
     if len(result.trace) > lines:
         yield f"… {len(result.trace) - lines} lines before"
     for at, actor, sentence in result.trace[-lines:]:
-        hours, rest = divmod(at, 3_600)
-        yield f"{int(hours):02d}:{int(rest // 60):02d}:{rest % 60:06.3f}  {actor:12}  {sentence}"
+        hours, seconds = divmod(at, 3_600)
+        yield f"{int(hours):02d}:{int(seconds // 60):02d}:{seconds % 60:06.3f}  {actor:12}  {sentence}"
 
 
 def explore(

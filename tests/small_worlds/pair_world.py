@@ -62,7 +62,7 @@ class PairState:
         live: What the brokers have.
         changes: The records, as the fewest changes that make them.
         late: The value of the last request that may still be carried out, if there is one.
-        ours: Live values that the product wrote, or that were declared while they were live.
+        own_values: Live values that the product wrote, or that were declared while they were live.
         open: Intended values that no describe contradicted 65 s or more after the intent.
     """
 
@@ -72,7 +72,7 @@ class PairState:
     live: Value = None
     changes: tuple[RecordChange, ...] = ()
     late: frozenset[Value] = frozenset()
-    ours: frozenset[Value] = frozenset()
+    own_values: frozenset[Value] = frozenset()
     open: frozenset[Value] = frozenset()
 
 
@@ -104,8 +104,8 @@ def canonical(owned: OwnershipRecords) -> tuple[RecordChange, ...]:
     intent = owned.intents.get(PAIR)
     if intent is not None:
         at = FRESH if intent.may_still_land(NOW) else OLD
-        kept = Intent(value=intent.value, owner=replace(intent.owner, since=0.0), at=at)
-        changes.append(IntentStarted(entity=ALICE, key=RATE, intent=kept))
+        canonical_intent = Intent(value=intent.value, owner=replace(intent.owner, since=0.0), at=at)
+        changes.append(IntentStarted(entity=ALICE, key=RATE, intent=canonical_intent))
     if PAIR in owned.orphaned:
         changes.append(Orphaned(entity=ALICE, key=RATE))
     override = owned.overrides.get(PAIR)
@@ -182,7 +182,7 @@ class Product:
     def intents(self, changes: tuple[QuotaChange, ...]) -> tuple[RecordChange, ...]:
         return ownership_records.intents(changes, now=NOW)
 
-    def held(
+    def waits(
         self, changes: tuple[QuotaChange, ...], waiting: Mapping[tuple[Entity, Key], Intent]
     ) -> bool:
         """Whether the change waits for an earlier write."""
@@ -217,7 +217,7 @@ class Product:
             return after
         (change,) = changes
         result: Result | None
-        if self.held(changes, waiting):
+        if self.waits(changes, waiting):
             result = Held(waits_for=(ALICE,))
         else:
             after, result = _sent(after, change, fate)
@@ -251,19 +251,21 @@ def written(state: PairState, value: Value) -> PairState:
     tell that from a request that was never carried out.
     """
     recorded = owned_of(state).records.get(ALICE, NO_RECORD).applied[COLUMN]
-    ours = state.ours if value is None else state.ours & {recorded} | {value}
-    return _adopted(replace(state, live=value, ours=frozenset(ours)))
+    own_values = state.own_values if value is None else state.own_values & {recorded} | {value}
+    return _adopted(replace(state, live=value, own_values=frozenset(own_values)))
 
 
 def foreign(state: PairState, value: Value) -> PairState:
     """Another writer sets a value. If an open intent names it, no describe can tell the two apart."""
-    ours = state.ours | ({value} if value is not None and value in state.open else set())
-    return _adopted(replace(state, live=value, ours=frozenset(ours)))
+    own_values = state.own_values | (
+        {value} if value is not None and value in state.open else set()
+    )
+    return _adopted(replace(state, live=value, own_values=frozenset(own_values)))
 
 
 def _adopted(state: PairState) -> PairState:
     if state.declared is not None and state.declared == state.live and not state.suspended:
-        return replace(state, ours=state.ours | {state.live})
+        return replace(state, own_values=state.own_values | {state.live})
     return state
 
 
@@ -278,7 +280,7 @@ def _described(state: PairState) -> PairState:
     )
     overrides = owned_of(state).overrides.get(PAIR)
     if overrides is not None and overrides.value == state.live and overrides.before != state.live:
-        after = replace(after, ours=after.ours | {state.live})
+        after = replace(after, own_values=after.own_values | {state.live})
     return after
 
 
@@ -287,7 +289,7 @@ def _lawful(plan: Plan, state: PairState) -> None:
     for change in plan.changes:
         if change.after is not None or change.cause in {Cause.OVERRIDE, Cause.OVERRIDE_EXPIRED}:
             continue
-        if change.before not in state.ours | state.open:
+        if change.before not in state.own_values | state.open:
             raise LawViolated(f"a removal of {change.before}, which is not ours")
         if state.declared is not None:
             raise LawViolated("a declared value is removed")

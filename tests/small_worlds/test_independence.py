@@ -54,7 +54,7 @@ def world(cells: Cells) -> tuple[DesiredState, OwnershipRecords, QuotaState]:
     return desired, owned, QuotaState(limits={s: limits_of(v) for s, v in live.items() if v})
 
 
-def told(plan: Plan) -> set[object]:
+def statements_of(plan: Plan) -> set[object]:
     """What a plan says about each pair."""
     return {
         *(
@@ -71,7 +71,7 @@ def told(plan: Plan) -> set[object]:
 
 def compared(cells: Cells) -> set[object]:
     desired, owned, live = world(cells)
-    return told(compare(desired=desired, owned=owned, live=live, rules=RULES))
+    return statements_of(compare(desired=desired, owned=owned, live=live, rules=RULES))
 
 
 @cache
@@ -81,8 +81,8 @@ def alone(
     """One pair by itself; its document exists if it declares the pair, or if another pair makes it exist."""
     cells: Cells = {(subject, key): cell}
     if exists and cell[0] is None:
-        other = next(other for other in KEYS if other is not key)
-        cells[subject, other] = (1.0, 1.0, 1.0)
+        other_key = next(other_key for other_key in KEYS if other_key is not key)
+        cells[subject, other_key] = (1.0, 1.0, 1.0)
     return frozenset(item for item in compared(cells) if _speaks_of(item, key))
 
 

@@ -27,19 +27,19 @@ def main() -> int:
     parser.add_argument("--rate", type=float, default=6.0, help="operations a second (default 6)")
     parser.add_argument("--elect", action="store_true", help="let the operator take a Lease")
     parser.add_argument("--version", default="4.4.0", help="of Kafka (default 4.4.0)")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     failed = 0
     folder = Path(tempfile.mkdtemp(prefix="soak-"))
     with contextlib.closing(SharedClusters()) as clusters, KubeCluster() as kube:
-        place = Place(kube, clusters.get(given.version))
-        for seed in given.seed or [secrets.randbelow(1_000_000)]:
+        place = Place(kube, clusters.get(arguments.version))
+        for seed in arguments.seed or [secrets.randbelow(1_000_000)]:
             settings = Settings(
                 seed=seed,
-                seconds=60 * given.minutes,
-                documents=given.documents,
-                every=given.fault_every,
-                rate=given.rate,
-                elect=given.elect,
+                seconds=60 * arguments.minutes,
+                documents=arguments.documents,
+                every=arguments.fault_every,
+                rate=arguments.rate,
+                elect=arguments.elect,
             )
             place.clear()
             logs = folder / str(seed)

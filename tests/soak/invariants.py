@@ -64,17 +64,17 @@ class Declared:
                 deletion_policy=step.deletion_policy,
             )
             self.live.add(step.document)
-        one = self.documents[step.document]
+        document = self.documents[step.document]
         if step.verb in {"create", "update"}:
-            one.limits = step.limits
+            document.limits = step.limits
             for key, value in step.limits.items():
-                one.tried.setdefault(FIELDS[key].value, set()).add(float(value))
+                document.tried.setdefault(FIELDS[key].value, set()).add(float(value))
         elif step.verb == "delete":
             self.live.discard(step.document)
 
     def history_of(self, user: str, document: str) -> list[str]:
         """The lines that speak of a user or document, and the faults."""
-        marks = [f"'{one}'" for one in (user, document) if one]
+        marks = [f"'{word}'" for word in (user, document) if word]
         return [
             line
             for line in self.history
@@ -97,7 +97,7 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class Observation:
     """Everything that can be seen at one moment."""
 
     objects: Sequence[Mapping[str, Any]]
@@ -108,37 +108,41 @@ class Seen:
     logs: str
 
     @property
-    def kept(self) -> StoredRecords:
+    def records(self) -> StoredRecords:
         """What the ConfigMaps hold."""
-        return read(self.cluster_id, [dict(one) for one in self.config_maps])
+        return read(self.cluster_id, [dict(config_map) for config_map in self.config_maps])
 
     def records_of(self, user: str) -> Iterator[str]:
         """What the ConfigMaps hold of a user."""
-        kept = self.kept
-        for name, some in (("record", kept.owned.records), ("intent", kept.owned.intents)):
+        records = self.records
+        for name, some in (("record", records.owned.records), ("intent", records.owned.intents)):
             yield from (
-                f"{name}: {where} {one}" for where, one in some.items() if user in str(where)
+                f"{name}: {where} {entry}" for where, entry in some.items() if user in str(where)
             )
 
 
-def problems(declared: Declared, seen: Seen, foreign: Mapping[str, float]) -> list[Problem]:
+def problems(
+    declared: Declared, observation: Observation, foreign: Mapping[str, float]
+) -> list[Problem]:
     """Everything that does not hold; empty = all is well."""
     return [
-        *_kafka(declared, seen, foreign),
-        *_documents(declared, seen),
-        *_records(declared, seen.kept),
-        *([Problem(what="a traceback in the log")] if "Traceback" in seen.logs else []),
+        *_kafka(declared, observation, foreign),
+        *_documents(declared, observation),
+        *_records(declared, observation.records),
+        *([Problem(what="a traceback in the log")] if "Traceback" in observation.logs else []),
     ]
 
 
-def _kafka(declared: Declared, seen: Seen, foreign: Mapping[str, float]) -> Iterator[Problem]:
-    live = {str(dict(owner)["user"]): values for owner, values in seen.live.items()}
-    wanted: dict[str, dict[str, float]] = {
+def _kafka(
+    declared: Declared, observation: Observation, foreign: Mapping[str, float]
+) -> Iterator[Problem]:
+    live = {str(dict(owner)["user"]): values for owner, values in observation.live.items()}
+    desired: dict[str, dict[str, float]] = {
         user: {Key.PRODUCER_BYTE_RATE.value: value} for user, value in foreign.items()
     }
     for name in declared.live:
         declaration = declared.documents[name]
-        wanted[declaration.user] = {
+        desired[declaration.user] = {
             FIELDS[key].value: float(value) for key, value in declaration.limits.items()
         }
     retained = {
@@ -146,12 +150,12 @@ def _kafka(declared: Declared, seen: Seen, foreign: Mapping[str, float]) -> Iter
         for name, document in declared.documents.items()
         if name not in declared.live and document.deletion_policy == "Retain"
     }
-    for user in sorted(live.keys() | wanted.keys() | retained.keys()):
+    for user in sorted(live.keys() | desired.keys() | retained.keys()):
         values = live.get(user, {})
-        if user in wanted:
-            if values != wanted[user]:
+        if user in desired:
+            if values != desired[user]:
                 yield Problem(
-                    what=f"{user}: {wanted[user]} is declared, {values} is live", user=user
+                    what=f"{user}: {desired[user]} is declared, {values} is live", user=user
                 )
         elif user in retained:
             yield from _retained(user, retained[user], values)
@@ -181,10 +185,10 @@ def _retained(user: str, document: Document, values: Mapping[str, float]) -> Ite
             yield Problem(what=f"{user}: {name} {value} is live and was never declared", user=user)
 
 
-def _documents(declared: Declared, seen: Seen) -> Iterator[Problem]:
-    there = {one["metadata"]["name"]: one for one in seen.objects}
-    for name in sorted(there.keys() | declared.live):
-        obj, document = there.get(name), declared.documents[name]
+def _documents(declared: Declared, observation: Observation) -> Iterator[Problem]:
+    objects_by_name = {obj["metadata"]["name"]: obj for obj in observation.objects}
+    for name in sorted(objects_by_name.keys() | declared.live):
+        obj, document = objects_by_name.get(name), declared.documents[name]
         what = ""
         if name not in declared.live:
             what = "was deleted and is still there"
@@ -200,40 +204,48 @@ def _documents(declared: Declared, seen: Seen) -> Iterator[Problem]:
 
 def _status_problem(obj: Mapping[str, Any], document: Document) -> str:
     status = obj.get("status", {})
-    ready = next((one for one in status.get("conditions", ()) if one["type"] == "Ready"), {})
+    ready = next(
+        (condition for condition in status.get("conditions", ()) if condition["type"] == "Ready"),
+        {},
+    )
     if (ready.get("status"), ready.get("reason")) != ("True", "Synced"):
         return f"is {ready.get('reason')}"
     if status.get("observedGeneration") != obj["metadata"]["generation"]:
         return "has a status of an earlier generation"
-    said = {
-        one["key"]: (one.get("desired"), one.get("applied"), one.get("live"), "intended" in one)
-        for one in status.get("keys", ())
+    status_values = {
+        entry["key"]: (
+            entry.get("desired"),
+            entry.get("applied"),
+            entry.get("live"),
+            "intended" in entry,
+        )
+        for entry in status.get("keys", ())
     }
-    wanted = {
+    expected = {
         FIELDS[key].value: (value, value, value, False) for key, value in document.limits.items()
     }
-    if said != wanted:
-        return f"has a status that says {said}"
+    if status_values != expected:
+        return f"has a status that says {status_values}"
     finalized = FINALIZER in obj["metadata"].get("finalizers", ())
     return "" if finalized == (document.deletion_policy == "Delete") else "has a wrong finalizer"
 
 
 def _records(declared: Declared, records: StoredRecords) -> Iterator[Problem]:
-    rest = records.owned
+    owned = records.owned
     retained = {
         document.user
         for name, document in declared.documents.items()
         if name not in declared.live and document.deletion_policy == "Retain"
     }
     names = {f"{declared.documents[name].namespace}/{name}" for name in declared.live}
-    for subject, key in rest.intents:
+    for subject, key in owned.intents:
         yield Problem(what=f"an intent is left for {subject[0]} {key}", user=str(subject[0]))
-    for subject, record in rest.records.items():
+    for subject, record in owned.records.items():
         for _, owner in record.pairs():
             if owner.document not in names and subject[0] not in retained:
                 yield Problem(
                     what=f"a record of {subject[0]} is left by {owner.document}",
                     user=str(subject[0]),
                 )
-    for subject, key in rest.drift_since:
+    for subject, key in owned.drift_since:
         yield Problem(what=f"drift of {subject[0]} {key} is left", user=str(subject[0]))

@@ -78,12 +78,12 @@ def operations(seed: int, *, seconds: float, documents: int, rate: float = 6.0) 
     """
     draw = random.Random(f"operations {seed}")
     live: list[_Document] = []
-    made, at = 0, 0.0
+    count, at = 0, 0.0
     while (at := at + draw.expovariate(rate)) < seconds:
         choice = draw.random()
         if not live or (choice < 0.3 and len(live) < documents):
-            made += 1
-            declaration = _new(draw, made)
+            count += 1
+            declaration = _new(draw, count)
             live.append(declaration)
             yield _created(at, declaration)
         elif choice < 0.7:
@@ -111,8 +111,8 @@ def operations(seed: int, *, seconds: float, documents: int, rate: float = 6.0) 
                 user=declaration.user,
             )
             if draw.random() < 0.35 and declaration.deletion_policy == "Delete":
-                made += 1
-                again = _new(draw, made, user=declaration.user)
+                count += 1
+                again = _new(draw, count, user=declaration.user)
                 if draw.random() < 0.5:
                     again.limits = dict(declaration.limits)
                 live.append(again)

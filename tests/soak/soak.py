@@ -14,7 +14,7 @@ from tests.kube.e2e.forwarder import Forwarder
 from tests.kube.e2e.world import Operator, World, eventually
 from tests.servers import raw_quotas
 from tests.servers.kube.api import APPLY_PATCH, MERGE_PATCH, Answer
-from tests.soak.invariants import Declared, Problem, Seen, problems
+from tests.soak.invariants import Declared, Observation, Problem, problems
 from tests.soak.plan import NAMESPACES, Step, faults, operations
 
 GROUP: Final = "/apis/kafka-quotas.io/v1alpha1"
@@ -120,10 +120,10 @@ class Soak:
             ),
         ]
         begun = time.monotonic()
-        for step in sorted(steps, key=lambda one: one.at):
-            while (rest := begun + step.at - time.monotonic()) > 0:
+        for step in sorted(steps, key=lambda step: step.at):
+            while (wait_seconds := begun + step.at - time.monotonic()) > 0:
                 self._end_faults(way)
-                time.sleep(min(rest, 0.05))
+                time.sleep(min(wait_seconds, 0.05))
             self._end_faults(way)
             self.declared.note(f"{step.at:7.2f} s", step)
             self.counts[step.verb] += 1
@@ -197,10 +197,10 @@ class Soak:
             self.declared.note("", "the operator ended by itself and is started again")
             self._start(way, wait=False)
         due = [end for end in self._ends if end[0] <= time.monotonic()]
-        for one in due:
-            self._ends.remove(one)
-            self.declared.note("", f"end of {one[1]}")
-            self._end(one[1], way)
+        for end in due:
+            self._ends.remove(end)
+            self.declared.note("", f"end of {end[1]}")
+            self._end(end[1], way)
 
     def _end(self, fault: str, way: Forwarder) -> None:
         kafka = self.world.kafka
@@ -243,32 +243,32 @@ class Soak:
         texts: frozenset[str] | None = None
         while True:
             self._end_faults(way)
-            seen = self._look()
-            found = problems(self.declared, seen, FOREIGN)
-            if not found:
+            observation = self._look()
+            violations = problems(self.declared, observation, FOREIGN)
+            if not violations:
                 break
-            names = frozenset(str(one) for one in found)
+            names = frozenset(str(violation) for violation in violations)
             if names != texts:
                 texts, changed = names, time.monotonic()
             now = time.monotonic()
             if now - changed > STANDSTILL_SECONDS or now - healed > LONGEST_WAIT_SECONDS:
-                raise AssertionError(self._report(found, seen))
+                raise AssertionError(self._report(violations, observation))
             time.sleep(2.0)
         done = sum(count for verb, count in self.counts.items() if verb in _OPERATIONS)
         failed = sum(self.counts.values()) - done
-        assert seen.events <= 6 * done + 200 * failed, f"{seen.events} events"
+        assert observation.events <= 6 * done + 200 * failed, f"{observation.events} events"
         counts = ", ".join(f"{count} {verb}" for verb, count in sorted(self.counts.items()))
         reported_settings = self.settings
         return (
             f"seed {reported_settings.seed}: {reported_settings.seconds / 60:g} minutes, at most {reported_settings.documents} documents: {counts};"
-            f" {len(self.declared.live)} live at the end, {seen.events} events,"
+            f" {len(self.declared.live)} live at the end, {observation.events} events,"
             f" as declared {time.monotonic() - healed:.0f} s after the last fault"
         )
 
-    def _look(self) -> Seen:
+    def _look(self) -> Observation:
         place, api = self.world.place, self.world.kube.api
         logs = [operator.log.read_text(encoding="utf-8") for operator in self.world.operators]
-        return Seen(
+        return Observation(
             objects=[
                 item
                 for namespace in self._namespaces
@@ -292,19 +292,25 @@ class Soak:
             logs="\n".join(logs),
         )
 
-    def _report(self, found: list[Problem], seen: Seen) -> str:
-        lines = [f"{len(found)} invariants do not hold; run again: {self.settings.again}"]
-        for one in found:
-            lines += ["", f"== {one.what}", *self.declared.history_of(one.user, one.document)]
-            for obj in seen.objects:
-                if obj["metadata"]["name"] == one.document or (
-                    one.user and one.user in json.dumps(obj["spec"])
+    def _report(self, violations: list[Problem], observation: Observation) -> str:
+        lines = [f"{len(violations)} invariants do not hold; run again: {self.settings.again}"]
+        for violation in violations:
+            lines += [
+                "",
+                f"== {violation.what}",
+                *self.declared.history_of(violation.user, violation.document),
+            ]
+            for obj in observation.objects:
+                if obj["metadata"]["name"] == violation.document or (
+                    violation.user and violation.user in json.dumps(obj["spec"])
                 ):
                     lines.append(json.dumps({key: obj.get(key) for key in ("metadata", "status")}))
-            lines += list(seen.records_of(one.user))
-            marks = [mark for mark in (one.user, one.document) if mark]
+            lines += list(observation.records_of(violation.user))
+            marks = [mark for mark in (violation.user, violation.document) if mark]
             logged = [
-                line for line in seen.logs.splitlines() if any(mark in line for mark in marks)
+                line
+                for line in observation.logs.splitlines()
+                if any(mark in line for mark in marks)
             ]
             lines += [f"log: {line[:400]}" for line in logged[-20:]]
         return "\n".join(lines)

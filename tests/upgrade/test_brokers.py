@@ -13,7 +13,7 @@ from reconciler.ports import QuotaStore
 from reconciler.quota.planner.desired_state import DesiredState
 from tests.e2e.recorder import recording
 from tests.e2e.runs import addresses, config, converged, reconciled, settled
-from tests.e2e.test_intermediate_limits import QUICK, wish
+from tests.e2e.test_intermediate_limits import QUICK, random_state
 from tests.servers import raw_quotas
 from tests.servers.kafka import KafkaCluster
 
@@ -61,7 +61,7 @@ def test_no_client_is_without_its_limit_while_brokers_are_upgraded_under_reconci
 ) -> None:
     async def story() -> None:
         rng = random.Random(39)
-        first, second = wish(rng, 0.6), wish(rng, 0.6)
+        first, second = random_state(rng, 0.6), random_state(rng, 0.6)
         inventory = MemoryInventory()
         async with QuotaClient(config(three.bootstrap())) as client:
             assert (await reconciled(client, inventory, first)).complete
@@ -77,9 +77,9 @@ def test_no_client_is_without_its_limit_while_brokers_are_upgraded_under_reconci
             assert recordings.unlawful(before, after) == []
             assert min(recordings.looks.values()) > len(completions)
             # All brokers show the same, and the new version keeps what the old one stored.
-            shown = [raw_quotas.describe(three.port(node)) for node in three.numbers]
-            assert shown[0] == shown[1] == shown[2]
-            assert len(shown[0]) == len(after)
+            broker_quotas = [raw_quotas.describe(three.port(node)) for node in three.numbers]
+            assert broker_quotas[0] == broker_quotas[1] == broker_quotas[2]
+            assert len(broker_quotas[0]) == len(after)
             again = await reconciled(client, inventory, second)
             assert again.complete
             assert again.pairs == ()

@@ -158,12 +158,12 @@ def test_statuses_of_the_previous_operator_say_what_each_document_owns() -> None
         {**obj, "metadata": {**obj["metadata"], "namespace": TEAM, "uid": obj["metadata"]["name"]}}
         for obj in OBJECTS["clientquotas"]
     ]
-    taken, uids = records_of_statuses(
+    records, uids = records_of_statuses(
         CLUSTER_ID, objects, before=stored.owned.records, has_grant=lambda _: True
     )
     documents = {
         (subject[0], owner.document, owner.deletion_policy)
-        for subject, record in taken.items()
+        for subject, record in records.items()
         for _, owner in record.pairs()
     }
     assert documents == {
@@ -174,7 +174,7 @@ def test_statuses_of_the_previous_operator_say_what_each_document_owns() -> None
         ("erin", f"{TEAM}/erin", DeletionPolicy.DELETE),
         ("frank", f"{TEAM}/frank", DeletionPolicy.DELETE),
     }
-    assert taken[entity(user="erin")].applied[0] == 4 * MIB, "what was applied, not what drifted"
+    assert records[entity(user="erin")].applied[0] == 4 * MIB, "what was applied, not what drifted"
     assert uids == {f"{TEAM}/{name}": name for name in ("alice", "bob", "dave", "erin", "frank")}
 
 

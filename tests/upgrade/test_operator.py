@@ -75,7 +75,7 @@ def restore(world: World, bootstrap: str) -> None:
         put(kube, obj, f"/api/v1/namespaces/{world.place.namespace}/configmaps")
     quotas = {tuple(map(tuple, names)): values for names, values in OBJECTS["live"]}
     raw_quotas.set_quotas(world.kafka.port(), quotas)
-    raw_quotas.wait_for(world.kafka.port(), lambda shown: shown == quotas)
+    raw_quotas.wait_for(world.kafka.port(), lambda live: live == quotas)
 
 
 def reasons(world: World) -> dict[str, str]:

@@ -10,7 +10,7 @@ from tests.app.test_fleet import target
 from tests.render.previews import result
 
 
-def kept(folder: Path, name: str, *, at: float) -> Path:
+def outcome_path(folder: Path, name: str, *, at: float) -> Path:
     """Keep the outcome of one cluster."""
     cluster: ClusterTarget = replace(target(name), root=folder)
     notices = NoticeLog()
@@ -20,20 +20,20 @@ def kept(folder: Path, name: str, *, at: float) -> Path:
 
 
 def test_a_run_over_many_clusters_keeps_the_outcome_of_each(tmp_path: Path) -> None:
-    paths = [kept(tmp_path, f"c{number}", at=1e9) for number in range(KEPT + 10)]
+    paths = [outcome_path(tmp_path, f"c{number}", at=1e9) for number in range(KEPT + 10)]
     assert all(path.exists() for path in paths)
 
 
 def test_older_outcomes_of_a_cluster_go_and_those_of_others_stay(tmp_path: Path) -> None:
-    other = kept(tmp_path, "eu-prod", at=1e9)
-    paths = [kept(tmp_path, "prod", at=1e9 + number) for number in range(KEPT + 10)]
+    eu_outcome = outcome_path(tmp_path, "eu-prod", at=1e9)
+    paths = [outcome_path(tmp_path, "prod", at=1e9 + number) for number in range(KEPT + 10)]
     assert [path.exists() for path in paths] == [False] * 10 + [True] * KEPT
-    assert other.exists()
+    assert eu_outcome.exists()
     assert len(list((tmp_path / FOLDER).iterdir())) == KEPT + 1
 
 
 def test_two_applies_within_one_second_have_a_file_each(tmp_path: Path) -> None:
-    paths = [kept(tmp_path, "prod", at=1e9 + part) for part in (0.1, 0.1, 0.9, 1.0)]
+    paths = [outcome_path(tmp_path, "prod", at=1e9 + part) for part in (0.1, 0.1, 0.9, 1.0)]
     assert len({*paths}) == 4
     assert sorted(paths) == paths, "names sort in the order of the applies"
 

@@ -98,8 +98,8 @@ HEADS = (replaced, linked, linked_outside, folder_linked, more, removed)
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("ca")
     authority = Authority.make(folder)
-    ours = authority.client("ours")
-    chain, key = ours.certificate.read_text(), ours.key.read_text()
+    identity = authority.client("ours")
+    chain, key = identity.certificate.read_text(), identity.key.read_text()
     return {
         "conf/ca.pem": authority.certificate_file.read_text(),
         "conf/both.pem": chain + key,
@@ -121,21 +121,24 @@ def top(tmp_path: Path, files: dict[str, str], monkeypatch) -> Path:
 
 
 def trusted(top: Path) -> AllowedReferences:
-    found = TrustedFiles(tree=Repository(top=top).tree("refs/kquota/base"), revision="base")
-    return AllowedReferences(variables=".*", paths=(Path("/"),), files=found)
+    trusted_files = TrustedFiles(tree=Repository(top=top).tree("refs/kquota/base"), revision="base")
+    return AllowedReferences(variables=".*", paths=(Path("/"),), files=trusted_files)
 
 
 def settings(slot: str, top: Path, files: dict[str, str]) -> dict[str, str]:
     """The settings of a slot, with the texts of the base and the place of the work tree in them."""
     inline = {"KEY": files["conf/key.pem"], "CHAIN": files["conf/chain.pem"]}
-    given = {"bootstrap.servers": "localhost:1", **SLOTS[slot]}
-    return {name: inline.get(text, text.replace("HERE", str(top))) for name, text in given.items()}
+    slot_settings = {"bootstrap.servers": "localhost:1", **SLOTS[slot]}
+    return {
+        name: inline.get(text, text.replace("HERE", str(top)))
+        for name, text in slot_settings.items()
+    }
 
 
-def facts(given: dict[str, str], allowed: AllowedReferences) -> tuple[object, ...] | None:
+def facts(properties: dict[str, str], allowed: AllowedReferences) -> tuple[object, ...] | None:
     """What the files decide; ``None`` where they are refused."""
     try:
-        config = ClientConfig.from_mapping(given, allowed=allowed)
+        config = ClientConfig.from_mapping(properties, allowed=allowed)
     except ConfigError:
         return None
     return config.client_id, config.tls
@@ -183,10 +186,10 @@ NAMES_A_FILE = re.compile(r"\b(?:file|folder|path)s?\b", re.IGNORECASE)
 
 
 def test_the_fields_of_the_project_file_that_name_files_are_known():
-    found = {
+    fields = {
         name for name, text in described() if NAMES_A_FILE.search(text) or name.endswith("Uri")
     }
-    assert found - MENTIONING_FILES == NAMING_FILES
+    assert fields - MENTIONING_FILES == NAMING_FILES
 
 
 def described() -> Iterator[tuple[str, str]]:
@@ -216,7 +219,11 @@ def test_files_outside_of_the_work_tree_are_read_from_the_disk(top: Path, tmp_pa
     files = trusted(top).files
     for name in (tmp_path / "ca.pem", tmp_path / "link.pem", Path("../ca.pem")):
         assert files.read(name) == b"outside"
-    assert [one.name for one in files.list_folder(tmp_path) or ()] == ["ca.pem", "link.pem", "repo"]
+    assert [entry.name for entry in files.list_folder(tmp_path) or ()] == [
+        "ca.pem",
+        "link.pem",
+        "repo",
+    ]
 
 
 @pytest.mark.parametrize("way", ["straight", "by a link of the head", "by /proc"])

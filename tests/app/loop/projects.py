@@ -29,8 +29,8 @@ class Origin:
     def commit(self, *documents: str, clusters: str | None = None, **files: str | None) -> str:
         """A commit of a whole project; further files by name, with `_` for `.`."""
         project = PROJECT + (cluster() if clusters is None else clusters)
-        given = {name.replace("_", "."): text for name, text in files.items()}
-        texts = {"kquota.yaml": project, "quotas/all.yaml": "".join(documents)} | given
+        named_texts = {name.replace("_", "."): text for name, text in files.items()}
+        texts = {"kquota.yaml": project, "quotas/all.yaml": "".join(documents)} | named_texts
         return commit(self.top, {self.within + name: text for name, text in texts.items()})
 
     async def revision(self, places: RevisionPaths | None = None) -> Revision:

@@ -369,24 +369,24 @@ def test_between_two_passes_there_is_always_the_gap_and_every_message_is_seen(
     pace = LoopIntervals(interval=5.0, jitter=0.2, gap=gap, first_retry=0.5, last_retry=2.0)
 
     async def story(stage: Stage) -> None:
-        said: dict[str, float] = {}
+        put_times: dict[str, float] = {}
         for number, (wait, speaks, fails) in enumerate(steps):
             await stage.clock.turn(wait)
             if speaks:
-                said[str(number)] = stage.clock.now() - stage.start
+                put_times[str(number)] = stage.clock.now() - stage.start
                 stage.box.put(str(number))
             if fails:
                 stage.ends.append(LoopOutcome(retry=True))
         await stage.clock.turn(60.0)
         for before, after in zip(stage.ended, stage.began[1:], strict=False):
             assert after - before >= gap - 0.002
-        seen = {
+        read_times = {
             key: began
             for wake, began in zip(stage.wakes, stage.began, strict=True)
             for key in wake.keys
         }
-        assert seen.keys() == said.keys()
-        assert all(began >= said[key] for key, began in seen.items())
+        assert read_times.keys() == put_times.keys()
+        assert all(began >= put_times[key] for key, began in read_times.items())
 
     Stage(pace=pace, takes=takes, chance=chance).play(story)
 
@@ -395,6 +395,6 @@ def test_what_one_observation_does_not_prove_is_observed_again_soon() -> None:
     async def story(stage: Stage) -> None:
         await stage.clock.turn(110.0)
         assert stage.began == pytest.approx([0.0, 3.0, 6.0, 100.0])
-        assert [one.resync for one in stage.wakes] == [True, False, False, True]
+        assert [wake.resync for wake in stage.wakes] == [True, False, False, True]
 
     Stage(ends=[LoopOutcome(confirm=True), LoopOutcome(confirm=True)]).play(story)

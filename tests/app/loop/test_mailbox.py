@@ -146,16 +146,16 @@ def test_no_key_is_ever_lost(steps: list[str | float], limit: int, max_keys: int
             if isinstance(step, float):
                 await clock.turn(step)
             elif step in ("read", "cancel"):
-                await reader.told(step)
+                await reader.step(step)
             else:
                 owed -= reader.read()
                 box.put(step)
                 owed.add(step)
             owed -= reader.read()
-        await reader.told("read")
+        await reader.step("read")
         await clock.turn(1.0)
         owed -= reader.read()
-        await reader.told("read")
+        await reader.step("read")
         await clock.turn(1.0)
         assert owed - reader.read() == set()
 
@@ -169,7 +169,7 @@ class Reader:
         self.box, self.max_keys = box, max_keys
         self.task: asyncio.Task[KeyBatch] | None = None
 
-    async def told(self, step: str) -> None:
+    async def step(self, step: str) -> None:
         if step == "read" and self.task is None:
             self.task = waiting(self.box, max_keys=self.max_keys, timeout=0.2)
         elif step == "cancel" and self.task is not None:

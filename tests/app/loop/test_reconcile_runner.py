@@ -36,13 +36,13 @@ class Loop:
             "prod", clock=self.world.cluster.clock, window=window, vigil=self.vigil
         )
 
-    def run(self, wanted: dict, *, counts_drift: bool = True, **orders) -> Reconciliation:
+    def run(self, limits: dict, *, counts_drift: bool = True, **orders) -> Reconciliation:
         self.world.cluster.clock.advance(60.0)
         return asyncio.run(
             self.passes.run(
                 self.world.ports,
                 self.world.options(**orders),
-                documents(wanted),
+                documents(limits),
                 counts_drift=counts_drift,
             )
         )
@@ -58,7 +58,7 @@ def test_removals_of_earlier_passes_count_against_the_guard() -> None:
     fewer = {ALICE: {RATE: 1000.0}, BOB: USERS[BOB]}
     assert loop.run(fewer, **at_most(1)).in_order
     stopped = loop.run({ALICE: {RATE: 1000.0}, BOB: {RATE: 2000.0}}, **at_most(1))
-    assert [one.change.entity for one in stopped.withheld] == [BOB]
+    assert [withheld_change.change.entity for withheld_change in stopped.withheld] == [BOB]
     assert stopped.withheld[0].violations[0].guard is Guard.MAX_REMOVALS
     assert loop.world.cluster.truth.value(BOB, SHARE) == 50.0
 
@@ -68,10 +68,10 @@ def test_a_restart_does_not_forget_the_removals_and_an_hour_does() -> None:
     loop.run(USERS)
     loop.run({ALICE: {RATE: 1000.0}, BOB: USERS[BOB]}, **at_most(1))
     loop.restarted()
-    left = {ALICE: {RATE: 1000.0}, BOB: {RATE: 2000.0}}
-    assert loop.run(left, **at_most(1)).withheld
+    fewer = {ALICE: {RATE: 1000.0}, BOB: {RATE: 2000.0}}
+    assert loop.run(fewer, **at_most(1)).withheld
     loop.world.cluster.clock.advance(3600.0)
-    assert loop.run(left, **at_most(1)).in_order
+    assert loop.run(fewer, **at_most(1)).in_order
     assert loop.world.cluster.truth.value(BOB, SHARE) is None
 
 
@@ -156,7 +156,7 @@ def test_drift_is_corrected_only_after_it_was_seen_twice_in_a_row() -> None:
     loop.run(USERS)
     loop.world.cluster.write(ALICE, RATE, 7.0)
     first = loop.run(USERS, rules=CORRECT)
-    assert [one.entity for one in first.waiting] == [ALICE]
+    assert [pair.entity for pair in first.waiting] == [ALICE]
     assert [
         (observation.observation_count, observation.confirmed) for observation in first.observations
     ] == [(1, False)]
@@ -179,7 +179,7 @@ def test_somebody_who_undoes_every_correction_is_named_and_no_longer_corrected()
     (sighting,) = process.observations
     assert sighting.fought
     assert (sighting.expected, sighting.live, sighting.overwritten) == (1000.0, 9.0, (7.0, 8.0))
-    assert [one.entity for one in process.waiting] == [ALICE]
+    assert [pair.entity for pair in process.waiting] == [ALICE]
     assert loop.world.cluster.truth.value(ALICE, RATE) == 9.0
     # Another value in the document is another matter: it is written at once, and drift of it corrected again.
     anew = {ALICE: {RATE: 1500.0, SHARE: 50.0}, BOB: USERS[BOB]}

@@ -15,12 +15,12 @@ NOW = 1_700_000_000.0
 
 
 async def add(window: RemovalWindow, count: int, at: float, tenant: str = "a") -> None:
-    one = RemovalCount(at=at, tenant=tenant, count=count, owned=9, owned_by_all=99)
-    await window.add([one] if count else [], at)
+    removal = RemovalCount(at=at, tenant=tenant, count=count, owned=9, owned_by_all=99)
+    await window.add([removal] if count else [], at)
 
 
 async def count(window: RemovalWindow, at: float) -> int:
-    return sum(one.count for one in await window.history(at))
+    return sum(removal.count for removal in await window.history(at))
 
 
 def test_removals_count_for_the_length_of_the_window() -> None:
@@ -53,7 +53,7 @@ def test_what_did_not_happen_is_taken_back_at_its_own_time_only() -> None:
         await add(window, 2, NOW + 1, "b")
         await window.take_back({"a": 5}, NOW + 1)
         await window.take_back({"a": 9, "b": 0}, NOW + 2)
-        assert [(one.at, one.tenant, one.count) for one in store.counts] == [
+        assert [(removal.at, removal.tenant, removal.count) for removal in store.counts] == [
             (NOW, "a", 4),
             (NOW + 1, "b", 2),
         ]
@@ -106,10 +106,10 @@ def test_the_count_is_the_sum_of_what_lies_within_the_window(
 
     async def story() -> None:
         store = MemoryRemovals()
-        for after, made in removals:
-            await add(RemovalWindow(store, seconds=60.0), made, NOW + after)
+        for after, size in removals:
+            await add(RemovalWindow(store, seconds=60.0), size, NOW + after)
         last = max([number, *(after for after, _ in removals)])
-        expected = sum(made for after, made in removals if NOW + after > NOW + last - 60.0)
+        expected = sum(size for after, size in removals if NOW + after > NOW + last - 60.0)
         assert await count(RemovalWindow(store, seconds=60.0), NOW + last) == expected
 
     asyncio.run(story())
@@ -119,10 +119,10 @@ def test_a_window_changes_its_length_and_never_has_none():
     async def counts() -> list[int]:
         window = RemovalWindow(MemoryRemovals(), seconds=10.0)
         await add(window, 1, 100.0)
-        found = [await count(window, 105.0)]
+        sums = [await count(window, 105.0)]
         for seconds in (3.0, 0.0, 10.0):
             window.resize(seconds)
-            found.append(await count(window, 105.0))
-        return found
+            sums.append(await count(window, 105.0))
+        return sums
 
     assert asyncio.run(counts()) == [1, 0, 0, 1]

@@ -59,7 +59,7 @@ def watched(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Following:
     return Following(tmp_path)
 
 
-def said(caplog: pytest.LogCaptureFixture, level: int) -> list[str]:
+def messages_of(caplog: pytest.LogCaptureFixture, level: int) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelno == level]
 
 
@@ -67,10 +67,10 @@ def test_a_good_commit_is_taken_and_remembered(watched: Following, caplog):
     first = watched.origin.commit(quota("alice"))
     assert watched.look() == LoopOutcome()
     assert watched.in_force == first == watched.state.now.commit
-    assert [one.commit for one in watched.taken] == [first]
+    assert [revision.commit for revision in watched.taken] == [first]
     assert watched.telemetry.revisions == [("prod", first, False)]
     assert watched.follower.last_fetched == watched.clock.now()
-    assert said(caplog, logging.INFO) == [f"{first[:12]} is in force: 1 documents for prod"]
+    assert messages_of(caplog, logging.INFO) == [f"{first[:12]} is in force: 1 documents for prod"]
 
 
 def test_a_commit_that_was_judged_is_not_judged_again(watched: Following, caplog):
@@ -91,7 +91,7 @@ def test_a_broken_commit_is_refused_whole_and_the_last_good_one_stays(watched: F
     assert watched.follower.refused == bad == watched.state.now.refused_commit
     assert len(watched.taken) == 1
     assert watched.telemetry.revisions[-1] == ("prod", good, True)
-    errors = said(caplog, logging.ERROR)
+    errors = messages_of(caplog, logging.ERROR)
     assert errors[0] == f"{bad[:12]} is refused; {good[:12]} stays in force"
     assert len(errors) == 2, "each problem once, however often the branch is looked at"
     assert "quotas/all.yaml:" in errors[1]
@@ -129,7 +129,7 @@ def test_a_file_of_a_secret_that_comes_later_needs_no_new_commit(
     for _ in range(2):
         watched.look()
     assert watched.in_force == ""
-    errors = said(caplog, logging.ERROR)
+    errors = messages_of(caplog, logging.ERROR)
     assert len(errors) == 2, "each problem once, however often the branch is looked at"
     secret.write_text("id=kquota\n")
     watched.look()
@@ -187,7 +187,7 @@ def test_a_lost_mirror_waits_for_the_branch(watched: Following, caplog):
     watched.restarted()
     watched.restore()
     assert watched.follower.in_force is None
-    assert "no longer in the mirror" in said(caplog, logging.WARNING)[-1]
+    assert "no longer in the mirror" in messages_of(caplog, logging.WARNING)[-1]
     watched.look()
     assert watched.in_force == good
 
@@ -199,7 +199,7 @@ def test_a_last_good_commit_that_is_good_no_longer_is_told(watched: Following, c
     watched.restarted()
     watched.restore()
     assert watched.follower.in_force is None
-    assert "can no longer be used" in said(caplog, logging.ERROR)[0]
+    assert "can no longer be used" in messages_of(caplog, logging.ERROR)[0]
 
 
 def test_a_rewritten_history_is_taken_with_a_clear_warning(watched: Following, caplog):
@@ -210,7 +210,7 @@ def test_a_rewritten_history_is_taken_with_a_clear_warning(watched: Following, c
     forced = watched.origin.commit(quota("carol"))
     watched.look()
     assert watched.in_force == forced
-    assert said(caplog, logging.WARNING) == [
+    assert messages_of(caplog, logging.WARNING) == [
         f"the history of the branch was rewritten: it no longer contains {good[:12]}; {forced[:12]} replaces it"
     ]
 
@@ -222,7 +222,7 @@ def test_a_branch_that_was_moved_back_is_told_as_that(watched: Following, caplog
     git(watched.origin.top, "reset", "--quiet", "--hard", first)
     watched.look()
     assert watched.in_force == first
-    assert said(caplog, logging.WARNING) == [
+    assert messages_of(caplog, logging.WARNING) == [
         f"the branch was moved back from {second[:12]} to {first[:12]}, an earlier commit"
     ]
 
@@ -244,7 +244,9 @@ def test_a_first_commit_that_is_broken_leaves_nothing_in_force(watched: Followin
     bad = watched.origin.commit(BROKEN)
     watched.look()
     assert watched.follower.in_force is None
-    assert said(caplog, logging.ERROR)[0] == f"{bad[:12]} is refused; no revision is in force"
+    assert (
+        messages_of(caplog, logging.ERROR)[0] == f"{bad[:12]} is refused; no revision is in force"
+    )
 
 
 def test_a_trusted_file_that_changes_is_read_without_a_commit(tmp_path: Path, caplog):
@@ -257,9 +259,11 @@ def test_a_trusted_file_that_changes_is_read_without_a_commit(tmp_path: Path, ca
     watched.look()
     trusted.write_text(text + "  policy: Observe\n")
     watched.look()
-    assert [one.commit for one in watched.taken] == [good, good]
+    assert [revision.commit for revision in watched.taken] == [good, good]
     assert not watched.taken[1].has_settings_of(watched.taken[0])
-    assert f"{good[:12]} stays in force; its settings were reloaded" in said(caplog, logging.INFO)
+    assert f"{good[:12]} stays in force; its settings were reloaded" in messages_of(
+        caplog, logging.INFO
+    )
     trusted.unlink()
     watched.look()
     assert watched.follower.refused == good

@@ -58,7 +58,7 @@ def withheld(*users: str) -> Reconciliation:
 
 
 @pytest.fixture
-def told(caplog: pytest.LogCaptureFixture):
+def lines_of(caplog: pytest.LogCaptureFixture):
     caplog.set_level(logging.INFO, "reconciler")
     standing = ConditionLog("prod")
 
@@ -70,32 +70,32 @@ def told(caplog: pytest.LogCaptureFixture):
     return tell
 
 
-def test_what_stands_is_said_once_and_its_end_too(told):
-    (line,) = told(withheld("alice"))
+def test_what_stands_is_said_once_and_its_end_too(lines_of):
+    (line,) = lines_of(withheld("alice"))
     assert line == (
         "prod: withheld: user=alice producer_byte_rate: a slip of the unit?\\u001b[31m"
         " (allowed by guards.bounds or --allow-small-values)"
     )
-    assert told(withheld("alice")) == []
-    assert len(told(withheld("alice", "bob"))) == 1
-    assert told(LOOKED) == ["prod: recovered"]
-    assert told(LOOKED) == []
+    assert lines_of(withheld("alice")) == []
+    assert len(lines_of(withheld("alice", "bob"))) == 1
+    assert lines_of(LOOKED) == ["prod: recovered"]
+    assert lines_of(LOOKED) == []
 
 
-def test_a_pass_that_saw_nothing_says_nothing_of_what_stands(told):
-    told(withheld("alice"))
-    assert told(Reconciliation(cluster="prod", error=ConnectError("no broker answers"))) == []
-    assert told(withheld("alice")) == []
+def test_a_pass_that_saw_nothing_says_nothing_of_what_stands(lines_of):
+    lines_of(withheld("alice"))
+    assert lines_of(Reconciliation(cluster="prod", error=ConnectError("no broker answers"))) == []
+    assert lines_of(withheld("alice")) == []
 
 
-def test_long_lists_are_counted(told):
+def test_long_lists_are_counted(lines_of):
     users = [f"u{number:03}" for number in range(MOST_LINES + 5)]
-    lines = told(withheld(*users))
+    lines = lines_of(withheld(*users))
     assert len(lines) == MOST_LINES + 1
     assert lines[-1] == "prod: and 5 more withheld"
 
 
-def test_what_was_done_is_said_with_counts_and_commit(told):
+def test_what_was_done_is_said_with_counts_and_commit(lines_of):
     results = (
         Applied(),
         Applied(),
@@ -112,7 +112,7 @@ def test_what_was_done_is_said_with_counts_and_commit(told):
         ),
         origin=RunOrigin(commit="a" * 40),
     )
-    assert told(replace(LOOKED, outcome=outcome)) == [
+    assert lines_of(replace(LOOKED, outcome=outcome)) == [
         "prod: 2 applied, 1 rejected, 1 held, 1 unknown for aaaaaaaaaaaa",
         "prod: rejected: user=u2 producer_byte_rate: POLICY_VIOLATION: no",
         "prod: held: user=u3 producer_byte_rate: waits for another change",
@@ -121,34 +121,34 @@ def test_what_was_done_is_said_with_counts_and_commit(told):
 
 
 def sighting(**fields) -> Reconciliation:
-    given = {
+    defaults = {
         "entity": entity(user="alice"),
         "key": RATE,
         "expected": 2048.0,
         "live": None,
         "since": 0.0,
     }
-    return replace(LOOKED, started_at=50.0, observations=(DriftObservation(**(given | fields)),))
+    return replace(LOOKED, started_at=50.0, observations=(DriftObservation(**(defaults | fields)),))
 
 
-def test_drift_is_said_once_it_is_confirmed(told):
-    assert told(sighting(confirmed=False)) == []
-    assert told(sighting()) == [
+def test_drift_is_said_once_it_is_confirmed(lines_of):
+    assert lines_of(sighting(confirmed=False)) == []
+    assert lines_of(sighting()) == [
         "prod: drift: user=alice producer_byte_rate is no limit instead of 2 KiB/s"
     ]
-    assert told(sighting(observation_count=3)) == []
+    assert lines_of(sighting(observation_count=3)) == []
 
 
-def test_a_correction_is_said_and_an_earlier_one_is_not_said_again(told):
-    assert told(sighting(corrections=1, corrected_at=(60.0,), overwritten=(None,))) == [
+def test_a_correction_is_said_and_an_earlier_one_is_not_said_again(lines_of):
+    assert lines_of(sighting(corrections=1, corrected_at=(60.0,), overwritten=(None,))) == [
         "prod: drift corrected: user=alice producer_byte_rate was no limit instead of 2 KiB/s"
     ]
-    assert told(sighting(corrections=1, corrected_at=(40.0,), overwritten=(None,), live=7.0)) == [
-        "prod: drift: user=alice producer_byte_rate is 7 B/s instead of 2 KiB/s"
-    ]
+    assert lines_of(
+        sighting(corrections=1, corrected_at=(40.0,), overwritten=(None,), live=7.0)
+    ) == ["prod: drift: user=alice producer_byte_rate is 7 B/s instead of 2 KiB/s"]
 
 
-def test_somebody_who_fights_us_is_named_with_values_of_each_round(told):
-    (line,) = told(sighting(fought=True, corrections=2, overwritten=(7.0, None), live=9.0))
+def test_somebody_who_fights_us_is_named_with_values_of_each_round(lines_of):
+    (line,) = lines_of(sighting(fought=True, corrections=2, overwritten=(7.0, None), live=9.0))
     assert "keeps changing user=alice producer_byte_rate: 9 B/s instead of 2 KiB/s" in line
     assert "2 corrections of 7 B/s, no limit were reverted" in line

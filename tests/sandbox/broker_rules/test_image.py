@@ -64,7 +64,9 @@ def test_an_image_is_what_a_plain_dictionary_would_be(records: list[QuotaRecord]
             entity.pop(record.key, None)
         else:
             entity[record.key] = record.value
-    assert plain(EMPTY.applied(records)) == {names: held for names, held in model.items() if held}
+    assert plain(EMPTY.applied(records)) == {
+        names: values for names, values in model.items() if values
+    }
 
 
 @given(RECORDS, RECORDS)
@@ -86,12 +88,12 @@ def test_batches_add_up(first: list[QuotaRecord], second: list[QuotaRecord]) -> 
 @given(RECORDS, ALTERATIONS, st.sampled_from(list(PROFILES.values())))
 def test_validation_says_what_carrying_out_says(
     records: list[QuotaRecord],
-    asked: list[tuple[tuple[tuple[str, str | None], ...], tuple[tuple[str, float | None], ...]]],
+    batch: list[tuple[tuple[tuple[str, str | None], ...], tuple[tuple[str, float | None], ...]]],
     profile: BrokerProfile,
 ) -> None:
     image = EMPTY.applied(records)
     verdicts = [
-        alterations.alter(profile, image, asked, resolvable=(), validate_only=validate_only)
+        alterations.alter(profile, image, batch, resolvable=(), validate_only=validate_only)
         for validate_only in (True, False)
     ]
     assert verdicts[0] == verdicts[1]
@@ -100,16 +102,16 @@ def test_validation_says_what_carrying_out_says(
 @given(RECORDS, ALTERATIONS, st.sampled_from(list(PROFILES.values())))
 def test_an_open_describe_shows_what_a_model_of_the_results_holds(
     records: list[QuotaRecord],
-    asked: list[tuple[tuple[tuple[str, str | None], ...], tuple[tuple[str, float | None], ...]]],
+    batch: list[tuple[tuple[tuple[str, str | None], ...], tuple[tuple[str, float | None], ...]]],
     profile: BrokerProfile,
 ) -> None:
     image = EMPTY.applied(records)
-    verdicts = alterations.alter(profile, image, asked, resolvable=(), validate_only=False)
+    verdicts = alterations.alter(profile, image, batch, resolvable=(), validate_only=False)
     model = plain(image)
-    seen: set[object] = set()
-    for names, operations in asked:
-        first, seen = names not in seen, seen | {names}
-        twice = sum(other == names for other, _ in asked) > 1
+    earlier_names: set[object] = set()
+    for names, operations in batch:
+        first, earlier_names = names not in earlier_names, earlier_names | {names}
+        twice = sum(entity_names == names for entity_names, _ in batch) > 1
         if not first or (verdicts.results[names] is not None and not twice):
             continue
         alone = alterations.alter(

@@ -30,9 +30,9 @@ def test_each_entity_is_judged_by_the_rules_of_the_line() -> None:
 
 def test_only_4_4_refuses_what_is_no_number() -> None:
     alterations = [Alteration(ALICE, (("request_percentage", float("nan")),))]
-    said = {name: validate(profile, alterations)[ALICE] for name, profile in PROFILES.items()}
-    assert said["3.4"] == said["3.9"] == Applied()
-    assert said["4.x"] == Rejected(
+    results = {name: validate(profile, alterations)[ALICE] for name, profile in PROFILES.items()}
+    assert results["3.4"] == results["3.9"] == Applied()
+    assert results["4.x"] == Rejected(
         code=42, name="INVALID_REQUEST", message="Quota request_percentage must be a finite number"
     )
 
@@ -54,7 +54,7 @@ def test_an_entity_that_stands_twice_is_refused() -> None:
 
 def test_host_names_count_only_if_the_caller_says_so() -> None:
     host = entity(ip="broker.example.com")
-    asked = [Alteration(host, (("connection_creation_rate", 1.0),))]
-    assert isinstance(validate(PROFILES["4.x"], asked)[host], Rejected)
-    known = validate(PROFILES["4.x"], asked, resolvable={"broker.example.com"})
-    assert known[host] == Applied()
+    alterations = [Alteration(host, (("connection_creation_rate", 1.0),))]
+    assert isinstance(validate(PROFILES["4.x"], alterations)[host], Rejected)
+    results = validate(PROFILES["4.x"], alterations, resolvable={"broker.example.com"})
+    assert results[host] == Applied()

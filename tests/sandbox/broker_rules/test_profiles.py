@@ -15,8 +15,8 @@ def test_lines_are_in_order_and_the_last_is_the_newest() -> None:
 
 
 def test_no_two_lines_offer_the_same_versions() -> None:
-    for one, other in combinations(PROFILES.values(), 2):
-        assert one.versions != other.versions
+    for first, second in combinations(PROFILES.values(), 2):
+        assert first.versions != second.versions
 
 
 def test_an_unknown_line_is_refused_with_those_that_are_known() -> None:

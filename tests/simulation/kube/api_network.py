@@ -234,7 +234,7 @@ class ProcessWatch:
         await asyncio.sleep(network.latency())
         if not network.reaches(self._process):
             return None
-        objects, revision = network.server.listed(plural, None), network.server.revision
+        objects, revision = network.server.objects_of(plural, None), network.server.revision
         await asyncio.sleep(network.latency())
         await self._lag(plural)
         self._process.step()

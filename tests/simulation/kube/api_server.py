@@ -74,11 +74,11 @@ class _Address:
 
 def _address(path: str) -> _Address:
     parts = [unquote(part) for part in path.strip("/").split("/")]
-    rest = parts[2:] if parts[0] == "api" else parts[3:]
+    steps = parts[2:] if parts[0] == "api" else parts[3:]
     namespace: str | None = None
-    if len(rest) > 2 and rest[0] == "namespaces":
-        namespace, rest = rest[1], rest[2:]
-    plural, name, subresource = (*rest, "", "")[:3]
+    if len(steps) > 2 and steps[0] == "namespaces":
+        namespace, steps = steps[1], steps[2:]
+    plural, name, subresource = (*steps, "", "")[:3]
     return _Address(plural=plural, namespace=namespace, name=name, subresource=subresource)
 
 
@@ -259,20 +259,22 @@ class ApiServer:
                 raise Refused(410, "Expired", "the continue token is too old")
             objects, revision = self._pages.pop(token)
         else:
-            objects, revision = self.listed(address.plural, address.namespace), self.revision
+            objects, revision = self.objects_of(address.plural, address.namespace), self.revision
             labels = query.get("labelSelector", "")
             if labels:
                 objects = [obj for obj in objects if _selected(obj, labels)]
         limit = int(query.get("limit", "500"))
-        page, rest = objects[:limit], objects[limit:]
+        page, remainder = objects[:limit], objects[limit:]
         metadata = {"resourceVersion": str(revision)}
-        if rest:
-            metadata["continue"] = f"{revision}-{address.plural}-{len(rest)}-{len(self._pages)}"
-            self._pages[metadata["continue"]] = rest, revision
+        if remainder:
+            metadata["continue"] = (
+                f"{revision}-{address.plural}-{len(remainder)}-{len(self._pages)}"
+            )
+            self._pages[metadata["continue"]] = remainder, revision
         items = ",".join(map(self._text, page))
         return f'{{"kind":"List","metadata":{json.dumps(metadata)},"items":[{items}]}}'
 
-    def listed(self, plural: str, namespace: str | None) -> list[Obj]:
+    def objects_of(self, plural: str, namespace: str | None) -> list[Obj]:
         """Return the current objects of a kind, sorted."""
         return [
             self.objects[place]
@@ -348,9 +350,9 @@ class ApiServer:
             self.on_event()
 
     def _text(self, obj: Obj) -> str:
-        known = self._texts.get(id(obj))
-        if known is not None and known[0] is obj:
-            return known[1]
+        cached = self._texts.get(id(obj))
+        if cached is not None and cached[0] is obj:
+            return cached[1]
         text = json.dumps(obj, separators=(",", ":"))
         if len(self._texts) > 1_000:
             self._texts.clear()

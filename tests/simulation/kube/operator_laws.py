@@ -121,17 +121,17 @@ class OperatorLaws(Laws):
         if ready.get("status") != "True" or ready.get("reason") != "Synced" or not current:
             return
         entity, document = entity_of(obj), document_of(obj)
-        shown = {item["key"]: item.get("live") for item in status.get("keys", ())}
+        status_values = {item["key"]: item.get("live") for item in status.get("keys", ())}
         for key, value in values_of(obj).items():
             pair = entity, key
             # Drift counts only after two observations, so not immediately after a change of leaders.
-            since = self.unconfirmed.setdefault(pair, at) if shown.get(key) != value else at
-            if shown.get(key) == value:
+            since = self.unconfirmed.setdefault(pair, at) if status_values.get(key) != value else at
+            if status_values.get(key) == value:
                 _ = self.unconfirmed.pop(pair, None)
             live = self.values_between(pair, at - SHOWN_SECONDS, at)
-            if shown.get(key) not in live or at - since > SHOWN_SECONDS:
+            if status_values.get(key) not in live or at - since > SHOWN_SECONDS:
                 raise LawBroken(
-                    f"a status says Ready and the value is not live: {document} {key} {value}, shown {shown.get(key)},"
+                    f"a status says Ready and the value is not live: {document} {key} {value}, shown {status_values.get(key)},"
                     f" live {self.live(pair)}"
                 )
 

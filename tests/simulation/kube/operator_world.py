@@ -117,8 +117,12 @@ class OperatorWorld(World):
         """Check that a process which is about to alter quotas is the only leader."""
         if not candidate.leading:
             self._break(f"a deposed leader alters quotas: {process.name}")
-        for name, other in self.candidates.items():
-            if other is not candidate and self.processes[name].alive and other.leading:
+        for name, other_candidate in self.candidates.items():
+            if (
+                other_candidate is not candidate
+                and self.processes[name].alive
+                and other_candidate.leading
+            ):
                 self._break(f"two leaders: {process.name} alters quotas and {name} leads")
 
     def audited(self, process: SimulatedProcess, content: bytes) -> None:
@@ -206,7 +210,7 @@ class OperatorWorld(World):
             return f"overrides are in force: {begun}"
         if self.settings.rules.in_force in {Policy.OBSERVE, Policy.CREATE_ONLY}:
             return ""
-        problem = difference(self.laws, self.laws.documents, kept=self.laws.unseen)
+        problem = difference(self.laws, self.laws.documents, retained=self.laws.unseen)
         return problem or next(self._unready(), "")
 
     def _unready(self) -> Any:

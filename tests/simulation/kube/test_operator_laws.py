@@ -45,10 +45,10 @@ class History:
     def declare(self, value: float, policy: DeletionPolicy | None = None) -> Obj:
         quota = client_quota(ALICE, {RATE: value}, policy=policy, suspended=False)
         obj = self.server.put("author", "clientquotas", quota)
-        self.told()
+        self.note_documents()
         return obj
 
-    def told(self) -> None:
+    def note_documents(self) -> None:
         self.laws.documents_changed(self.now, declarations(self.server.of("clientquotas")))
 
     def hold(self) -> None:
@@ -125,7 +125,7 @@ def test_a_document_that_is_released_before_its_limit_is_removed_is_seen() -> No
     history.write(100.0)
     history.record(100.0)
     history.server.remove("author", PLACE)
-    history.told()
+    history.note_documents()
     with pytest.raises(LawBroken, match="is released and its limit is still there"):
         history.release()
 
@@ -137,7 +137,7 @@ def test_a_document_that_is_released_after_its_limit_was_removed_is_in_order() -
     history.write(100.0)
     history.record(100.0)
     history.server.remove("author", PLACE)
-    history.told()
+    history.note_documents()
     history.write(None)
     history.release()
     assert PLACE not in history.server.objects
@@ -164,11 +164,11 @@ def test_a_status_that_shows_another_value_for_long_and_says_ready_is_seen() -> 
     _ = history.declare(100.0)
     history.write(100.0)
     history.commit(300.0, "foreign")
-    shown = [{"key": RATE.value, "live": 300.0}]
-    history.show(keys=shown)
+    status_keys = [{"key": RATE.value, "live": 300.0}]
+    history.show(keys=status_keys)
     history.now += SHOWN_SECONDS + 1
     with pytest.raises(LawBroken, match="says Ready and the value is not live"):
-        history.show(keys=shown, lastHandledReconcileAt="now")
+        history.show(keys=status_keys, lastHandledReconcileAt="now")
 
 
 def test_a_write_that_no_record_announced_is_seen() -> None:
@@ -184,7 +184,7 @@ def test_more_removals_than_the_guard_allows_are_seen() -> None:
     _ = history.declare(100.0)
     history.write(100.0)
     history.server.remove("author", PLACE)
-    history.told()
+    history.note_documents()
     with pytest.raises(LawBroken, match="more removals than the guard allows"):
         history.write(None)
 
