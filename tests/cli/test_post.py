@@ -485,7 +485,7 @@ def test_drift_opens_one_issue_and_recovery_closes_it(kquota, folder, api):
     assert "user=drifted" in issue.body
     assert len(api.sent("POST")) == 1
     assert read_outputs((folder / "output").read_text())["issue"] == str(issue.number)
-    drift(folder, found=False)
+    drift(folder, has_drift=False)
     assert kquota(*words).code == 0
     assert issue.state == "closed"
     assert "No drift any more" in api.comments[0].body
@@ -590,7 +590,7 @@ def test_another_head_or_no_rights_is_a_warning_on_gitlab_too(
 def test_gitlab_issues_follow_drift(kquota, folder, gitlab):
     words = ("post", "gitlab", drift(folder), "--issue", "--label", "prod", "--required")
     assert kquota(*words).code == 0
-    drift(folder, found=False)
+    drift(folder, has_drift=False)
     assert kquota(*words).code == 0
     assert [issue.state for issue in gitlab.issues] == ["closed"]
 

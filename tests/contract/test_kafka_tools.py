@@ -100,12 +100,12 @@ _VALUES = re.compile(r" are (?P<values>\S+=\S.*)$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class CommandResult:
     """What one command printed, order and addresses aside."""
 
     command: tuple[str, ...]
     code: int
-    out: tuple[str, ...]
+    output: tuple[str, ...]
     errors: tuple[str, ...]
 
 
@@ -124,18 +124,18 @@ def comparable(text: str) -> tuple[str, ...]:
     return tuple(sorted(lines))
 
 
-def run(configs: Conversation, port: int, command: tuple[str, ...]) -> Shown:
+def run(configs: Conversation, port: int, command: tuple[str, ...]) -> CommandResult:
     arguments = ("--bootstrap-server", f"127.0.0.1:{port}", *command)
     answer = configs.ask({"arguments": arguments})
-    return Shown(
+    return CommandResult(
         command=command,
         code=answer["code"],
-        out=comparable(answer["out"]),
+        output=comparable(answer["out"]),
         errors=comparable(answer["errors"]),
     )
 
 
-def story(configs: Conversation, target: Target) -> list[Shown]:
+def story(configs: Conversation, target: Target) -> list[CommandResult]:
     """All commands one after the other; each change is waited for, as a person would by looking."""
     results = []
     with RawConnection(target.port) as watching:
@@ -143,7 +143,11 @@ def story(configs: Conversation, target: Target) -> list[Shown]:
             before = watching.quotas()
             result = run(configs, target.port, command)
             results.append(result)
-            if command[0] == "--alter" and result.code == 0 and "Completed" in "".join(result.out):
+            if (
+                command[0] == "--alter"
+                and result.code == 0
+                and "Completed" in "".join(result.output)
+            ):
                 changed(watching, before)
     return results
 
@@ -174,7 +178,7 @@ def test_the_same_commands_print_the_same_at_both(
     assert sandbox == real
     failed = tuple(place for place, result in enumerate(real) if result.code != 0)
     assert failed == FAILED.get(version, (15, 16, 17))
-    assert any("producer_byte_rate=1024.0" in text for result in real for text in result.out)
+    assert any("producer_byte_rate=1024.0" in text for result in real for text in result.output)
     for target in targets:
         target.clear()
 
@@ -210,5 +214,5 @@ def test_java_logs_in_over_tls_with_every_mechanism(mechanism: str, tmp_path: Pa
         with Conversation("4.3.1", SOURCE) as configs:
             result = run(configs, sandbox_port, command)
         assert (result.code, result.errors) == (0, ())
-        assert result.out == ("Completed updating config for user alice.",)
+        assert result.output == ("Completed updating config for user alice.",)
         assert sandbox.values() == {(("user", "alice"),): {"producer_byte_rate": 5.0}}

@@ -3,7 +3,7 @@
 from reconciler.quota.results.report import Reconciliation
 
 
-class Told:
+class RecordedTelemetry:
     """Implements ``WatchMetrics``."""
 
     def __init__(self) -> None:

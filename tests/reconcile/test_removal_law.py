@@ -82,7 +82,10 @@ _DOCUMENT = st.tuples(
 )
 STEPS: st.SearchStrategy[Step] = st.one_of(
     st.builds(Foreign, _ENTITIES, st.none() | st.sampled_from(VALUES)),
-    st.builds(Documents, st.lists(_DOCUMENT, max_size=2, unique_by=lambda one: one[0]).map(tuple)),
+    st.builds(
+        Documents,
+        st.lists(_DOCUMENT, max_size=2, unique_by=lambda document: document[0]).map(tuple),
+    ),
     st.builds(Wait, st.sampled_from([1.0, 66.0])),
     st.just(LateWrites()),
     st.builds(

@@ -13,7 +13,7 @@ from reconciler.app.watch.revision import Revision, RevisionPaths
 from reconciler.app.watch.state_file import WatchState
 from tests.app.loop.projects import Origin, cluster, quota
 from tests.fakes.clock import FakeClock
-from tests.fakes.telemetry import Told
+from tests.fakes.telemetry import RecordedTelemetry
 from tests.git.commits import commit, git
 
 BROKEN = "nonsense: {"
@@ -26,7 +26,7 @@ class Following:
         self.folder = folder
         self.places = places or RevisionPaths()
         self.origin = Origin(folder)
-        self.telemetry = Told()
+        self.telemetry = RecordedTelemetry()
         self.taken: list[Revision] = []
         self.clock = FakeClock()
         self.restarted()

@@ -22,7 +22,7 @@ from tests.app.loop.projects import Origin, cluster, quota
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.manual_clock import Inline, TurnedClock, settle
 from tests.fakes.memory_audit_log import MemoryAuditLog
-from tests.fakes.telemetry import Told
+from tests.fakes.telemetry import RecordedTelemetry
 
 ALICE, BOB, RATE = entity(user="alice"), entity(user="bob"), Key.PRODUCER_BYTE_RATE
 MIB = 1024 * 1024.0
@@ -35,7 +35,7 @@ class Yard:
     def __init__(self, folder: Path) -> None:
         self.origin = Origin(folder)
         self.clock = TurnedClock()
-        self.telemetry = Told()
+        self.telemetry = RecordedTelemetry()
         self.state = WatchState(folder / "watch.json")
         self.clusters: dict[str, FakeCluster] = {}
         self.inventories: dict[str, MemoryInventory] = {}

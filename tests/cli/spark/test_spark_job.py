@@ -25,15 +25,15 @@ TREE = Path(__file__).parents[3]
 @click.command()
 @running_options()
 @engine_option()
-def shown(running: SparkOptions, engine: str) -> None:
+def show_options(running: SparkOptions, engine: str) -> None:
     click.echo(f"{running} {engine}")
 
 
 def test_options_become_where_a_job_runs() -> None:
     words = ["--master", "local[2]", "--memory", "2g", "--brief", "--engine", "core"]
-    output = CliRunner().invoke(shown, words).output
+    output = CliRunner().invoke(show_options, words).output
     assert output == f"{SparkOptions(master='local[2]', memory='2g', brief=True)} core\n"
-    assert CliRunner().invoke(shown, []).output == f"{SparkOptions()} auto\n"
+    assert CliRunner().invoke(show_options, []).output == f"{SparkOptions()} auto\n"
     assert SparkOptions(master="local[2]", memory="2g", brief=True).settings() == SessionSettings(
         master="local[2]", memory="2g", brief=True
     )
