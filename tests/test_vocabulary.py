@@ -11,13 +11,13 @@ from tools import clarity
 
 GLOSSARY = (clarity.ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
 
-VAGUE_BINDINGS = 49
+VAGUE_BINDINGS = 0
 """A ratchet: how many vague bindings are left. Lower it when a change removes some; never raise it."""
 
 MODULES_IN_A_ROOM = 15
 """Most modules in a folder, beside its ``__init__``."""
 
-BANNED_LEFT = 131
+BANNED_LEFT = 4
 """A ratchet: how many definitions, parameters and assignments still use an identifier that the glossary bans."""
 
 

@@ -25,13 +25,13 @@ def page_files() -> PageFiles:
     return PageFiles(template=joined([TEMPLATE]), style=joined(STYLES), script=joined(SCRIPTS))
 
 
-def page_of(looks: Sequence[ClusterPage], *, page: str) -> str:
+def page_of(clusters: Sequence[ClusterPage], *, page: str) -> str:
     """Return a page about these clusters, with the current time.
 
     Args:
-        looks: The clusters; the reader selects one of several.
+        clusters: The clusters; the reader selects one of several.
         page: ``plan`` or ``report``.
     """
     return page_html(
-        looks, page_files(), page=page, made_at=SystemClock().now(), tool_version=__version__
+        clusters, page_files(), page=page, made_at=SystemClock().now(), tool_version=__version__
     )

@@ -30,8 +30,8 @@ class Secret:
     def __bool__(self) -> bool:
         return bool(self._text)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Secret) and self._text == other._text
+    def __eq__(self, value: object) -> bool:
+        return isinstance(value, Secret) and self._text == value._text
 
     def __hash__(self) -> int:
         return hash((Secret, self._text))

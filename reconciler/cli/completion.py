@@ -89,11 +89,13 @@ def plan_files(
         Path(incomplete).parent if incomplete and not incomplete.endswith("/") else Path(incomplete)
     )
     try:
-        found = [str(path) for path in folder.glob("*.json") if _is_plan(path)]
+        plan_paths = [str(path) for path in folder.glob("*.json") if _is_plan(path)]
     except OSError:
-        found = []
-    names = sorted(name for name in found if name.startswith(incomplete))
-    return [CompletionItem(name) for name in names] or [CompletionItem(incomplete, type="file")]
+        plan_paths = []
+    matching_paths = sorted(name for name in plan_paths if name.startswith(incomplete))
+    return [CompletionItem(name) for name in matching_paths] or [
+        CompletionItem(incomplete, type="file")
+    ]
 
 
 def _is_plan(path: Path) -> bool:
@@ -107,10 +109,10 @@ def _is_plan(path: Path) -> bool:
 
 def _items(names: Callable[[], Iterable[str]], incomplete: str) -> list[CompletionItem]:
     try:
-        found = sorted(name for name in names() if name.startswith(incomplete))
+        matching_names = sorted(name for name in names() if name.startswith(incomplete))
     except (KquotaError, click.ClickException, OSError, ExceptionGroup):
         return []
-    return [CompletionItem(name) for name in found[:_MOST] if name.isprintable()]
+    return [CompletionItem(name) for name in matching_names[:_MOST] if name.isprintable()]
 
 
 def _where(ctx: click.Context, *, cluster: str | None) -> "TargetRequest":
@@ -135,12 +137,12 @@ def _live_entities(ctx: click.Context) -> "Sequence[Entity]":
     from reconciler.app.event_loop import run
     from reconciler.quota.filters import ALL
 
-    chosen = target(_where(ctx, cluster=ctx.params.get("cluster")))
-    if not (chosen.options.by_address or _is_known_here(chosen)):
+    cluster_target = target(_where(ctx, cluster=ctx.params.get("cluster")))
+    if not (cluster_target.options.by_address or _is_known_here(cluster_target)):
         return ()
     console = Console(
-        out=io.StringIO(),
-        err=io.StringIO(),
+        stdout=io.StringIO(),
+        stderr=io.StringIO(),
         colour=False,
         err_colour=False,
         err_terminal=False,
@@ -149,7 +151,7 @@ def _live_entities(ctx: click.Context) -> "Sequence[Entity]":
     )
 
     async def ask() -> "Sequence[Entity]":
-        async with connected(console, chosen) as client:
+        async with connected(console, cluster_target) as client:
             return tuple((await client.describe(ALL)).entities())
 
     return run(ask())

@@ -300,7 +300,9 @@ def gitlab(
 @click.option(
     "--artifact", required=True, metavar="NAME", help="Name of the artifact with the plan."
 )
-@click.option("--out", type=FILE, required=True, metavar="FILE", help="File to write the plan to.")
+@click.option(
+    "--out", "out_path", type=FILE, required=True, metavar="FILE", help="File to write the plan to."
+)
 @click.option(
     "--outputs", is_flag=True, help="Write the step's outputs (GITHUB_OUTPUT): plan, pull, digest."
 )
@@ -326,7 +328,7 @@ def reviewed(
     commit: str,
     workflow: str,
     artifact: str,
-    out: Path,
+    out_path: Path,
     outputs: bool,
     repo: str,
     api_url: str,
@@ -342,12 +344,12 @@ def reviewed(
         github.fetched(api_url, repo, commit=commit, workflow=workflow, artifact=artifact)
     )
     digest = read_preview(text, location=f"the plan of pull request {pull}").plan.digest
-    write_text(out, text)
+    write_text(out_path, text)
     if outputs:
-        facts = {"plan": str(out.absolute()), "pull": str(pull), "digest": digest}
+        facts = {"plan": str(out_path.absolute()), "pull": str(pull), "digest": digest}
         github.write_outputs(facts)
     console.fact(digest)
-    console.note(f"the plan that was reviewed in pull request {pull} is in {out}")
+    console.note(f"the plan that was reviewed in pull request {pull} is in {out_path}")
     return ExitCode.DONE
 
 

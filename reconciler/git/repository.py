@@ -124,7 +124,7 @@ class Repository:
             else f"give a commit that {newer} was made from, such as git merge-base {revision} {newer}",
         )
 
-    def merge_base(self, revision: str, other: str = "HEAD") -> str | None:
+    def merge_base(self, revision: str, second_revision: str = "HEAD") -> str | None:
         """Return the newest common ancestor of two revisions; ``None`` if none is known.
 
         Raises:
@@ -132,7 +132,7 @@ class Repository:
         """
         code, answer = run(
             self.top,
-            ("merge-base", self.commit(revision), self.commit(other)),
+            ("merge-base", self.commit(revision), self.commit(second_revision)),
             answers=(0, 1),
             variables=self.variables,
         )

@@ -47,19 +47,19 @@ def check_alone(
     Raises:
         PlanRefused: Two scopes overlap; the message has both.
     """
-    rivals = [
+    overlapping_writers = [
         recorded_writer
         for name, recorded_writer in sorted(recorded_writers.items())
         if name != writer.id
         and now - recorded_writer.last_seen < FORGOTTEN_AFTER_SECONDS
         and scopes_overlap(writer.scope, recorded_writer.writer.scope)
     ]
-    if rivals:
+    if overlapping_writers:
         raise PlanRefused(
-            f"another writer manages the same entities: {rivals[0].writer.id!r} ({rivals[0].writer.description})",
+            f"another writer manages the same entities: {overlapping_writers[0].writer.id!r} ({overlapping_writers[0].writer.description})",
             violations=tuple(
                 f"the scope of {writer.id!r} overlaps that of {recorded_writer.writer.id!r}"
-                for recorded_writer in rivals
+                for recorded_writer in overlapping_writers
             ),
             hint="use scopes that do not overlap for the two QuotaClusters, or delete one of them",
         )

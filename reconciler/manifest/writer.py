@@ -100,7 +100,7 @@ def export(
     cluster: str,
     namespace: str = DEFAULT_NAMESPACE,
     teams: Sequence[Team] = (),
-    taken: Iterable[str] = (),
+    existing_names: Iterable[str] = (),
     progress: Callable[[int, int], None] | None = None,
 ) -> ExportResult:
     """Export the part of a live state that manifests can declare, and list the rest.
@@ -110,7 +110,7 @@ def export(
         cluster: Value of ``clusterRef``.
         namespace: Namespace of the documents, unless they belong to a team.
         teams: Their documents get the namespace of the team.
-        taken: Names of other documents.
+        existing_names: Names of other documents.
         progress: Called with the number of entities done and in total.
     """
     declarations: list[Declaration] = []
@@ -123,7 +123,7 @@ def export(
         for key, value in values
     ]
     entities = state.entities()
-    names = document_names(entities, taken)
+    names = document_names(entities, existing_names)
     for done_count, subject in enumerate(entities):
         carried = _carried(subject, state, left_out)
         if carried != NO_LIMITS:
@@ -203,9 +203,9 @@ def document_text(declaration: Declaration, *, cluster: str) -> str:
     Raises:
         QuotaValueError: The entity or a value cannot be written.
     """
-    why = unwritable_entity(declaration.entity)
-    if why:
-        raise QuotaValueError(f"{declaration.document}: {why}")
+    reason = unwritable_entity(declaration.entity)
+    if reason:
+        raise QuotaValueError(f"{declaration.document}: {reason}")
     namespace, _, name = declaration.document.rpartition("/")
     lines = [
         "---",

@@ -177,17 +177,17 @@ class Rules:
         return next((rule for rule in self.ignore if rule.covers(subject, key, now)), None)
 
     def permits(
-        self, cause: Cause, fate: DeclarationEnd | None = None, *, is_orphaned: bool = False
+        self, cause: Cause, end: DeclarationEnd | None = None, *, is_orphaned: bool = False
     ) -> Action:
         """Return the permitted action for a pair with this cause.
 
         Args:
             cause: The row of the three-way table.
-            fate: How an owned pair stopped being declared; ``None`` counts as retained.
+            end: How an owned pair stopped being declared; ``None`` counts as retained.
             is_orphaned: Whether the pair is already recorded as orphaned.
         """
         column = STRICTNESS.index(self.in_force)
-        prune = PRUNE[fate or DeclarationEnd.EXPLICIT_RETAIN][column]
+        prune = PRUNE[end or DeclarationEnd.EXPLICIT_RETAIN][column]
         match cause:
             case Cause.DRIFT:
                 return DRIFT[self.drift][column]
@@ -197,7 +197,7 @@ class Rules:
                 # A document that was not read may still declare the pair.
                 return Action.REPORT
             case Cause.CHANGED_BY_ANOTHER:
-                return self.permits(Cause.PRUNE, fate) if self.force else Action.REPORT
+                return self.permits(Cause.PRUNE, end) if self.force else Action.REPORT
             case Cause.UNMANAGED:
                 sync = self.in_force is Policy.SYNC and self.complete
                 return Action.WRITE if sync and self.exclusive and self.scope else Action.REPORT

@@ -128,11 +128,11 @@ def _acceptances(claim: Declaration) -> Iterable[RuleWarning]:
     """Yield a warning for each annotation that accepts nothing."""
     for kind, reason in claim.accepted:
         if kind not in set(WarningKind):
-            known = ", ".join(WarningKind)
+            kind_names = ", ".join(WarningKind)
             yield RuleWarning(
                 claim=claim,
                 kind=WarningKind.ACCEPTANCE,
-                message=f"the annotation accepts {kind!r}, which is not a warning; the warnings are {known}",
+                message=f"the annotation accepts {kind!r}, which is not a warning; the warnings are {kind_names}",
             )
         elif not reason.strip():
             yield RuleWarning(

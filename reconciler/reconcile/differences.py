@@ -27,9 +27,13 @@ def difference_text(difference: PreconditionChange) -> str:
     return f"{pair}: " + "; ".join(parts)
 
 
-def _live(ground: Precondition | None) -> str:
-    return "not set" if ground is None or ground.live is None else limit(ground.key, ground.live)
+def _live(precondition: Precondition | None) -> str:
+    return (
+        "not set"
+        if precondition is None or precondition.live is None
+        else limit(precondition.key, precondition.live)
+    )
 
 
-def _owner(ground: Precondition) -> str:
-    return escaped(ground.document) or "no document"
+def _owner(precondition: Precondition) -> str:
+    return escaped(precondition.document) or "no document"

@@ -55,7 +55,7 @@ async def run_pass(
     corrects: Callable[[QuotaChange], bool] = _always,
     before_sending: Callable[[Plan, OwnershipRecords], Awaitable[None]] = _nothing,
     refuses_removals: Callable[[Plan], Awaitable[str]] = unrefused,
-    allotment: RemovalAllowance | None = None,
+    allowance: RemovalAllowance | None = None,
     fenced: bool = False,
 ) -> Reconciliation:
     """Observe, plan, withhold, send, verify, record; errors are part of the result.
@@ -73,7 +73,7 @@ async def run_pass(
         before_sending: Called with the remaining plan and the records, right before it is sent; a
             ``KquotaError`` ends the reconciliation.
         refuses_removals: Called once with the plan: returns why it must not remove anything now; "" = removals are allowed.
-        allotment: The removal budgets; ``None`` = no removals within the window so far.
+        allowance: The removal budgets; ``None`` = no removals within the window so far.
         fenced: Whether writes of an earlier leader may still take effect: then drift without a recorded start is neither
             reported nor recorded, and the next reconciliation checks again.
 
@@ -101,7 +101,7 @@ async def run_pass(
             orders.guards,
             prepared.observation.live,
             owned=prepared.observation.owned,
-            allotment=RemovalAllowance(now=started) if allotment is None else allotment,
+            allowance=RemovalAllowance(now=started) if allowance is None else allowance,
             refusal=await refuses_removals(considered),
         )
         excluded = (
@@ -142,7 +142,7 @@ def withhold(
     live: QuotaState,
     *,
     owned: OwnershipRecords,
-    allotment: RemovalAllowance,
+    allowance: RemovalAllowance,
     refusal: str = "",
 ) -> tuple[Plan, tuple[WithheldChange, ...]]:
     """Return the plan without changes that violate a guard or exceed a removal budget, and those changes.
@@ -154,7 +154,7 @@ def withhold(
         guards: The guards of the cluster.
         live: The live quotas.
         owned: The ownership records.
-        allotment: The removal budgets.
+        allowance: The removal budgets.
         refusal: Why nothing may be removed; "" = guards and budgets decide.
     """
     violations_by_change: dict[QuotaChange, list[Violation]] = {}
@@ -177,7 +177,7 @@ def withhold(
             if budgeted:
                 break
             budgeted = True
-            for change, violation in allotment.violations(remaining, owned, guards).items():
+            for change, violation in allowance.violations(remaining, owned, guards).items():
                 violations_by_change[change] = [violation]
             remaining = tuple(change for change in remaining if change not in violations_by_change)
         plan = replace(plan, changes=remaining)

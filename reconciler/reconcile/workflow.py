@@ -270,7 +270,7 @@ def _narrowed(plan: Plan, orders: ReconcileOptions, observation: Observation) ->
             )
         ),
         ip_aliases=tuple(
-            alias for alias in plan.ip_aliases if any(only(alias.entity, key) for key in IP_KEYS)
+            ip_alias for ip_alias in plan.ip_aliases if any(only(ip_alias.entity, key) for key in IP_KEYS)
         ),
     )
 
@@ -294,7 +294,7 @@ def _warnings(plan: Plan, orders: ReconcileOptions, observation: Observation) ->
     if orders.own_principal is not None:
         warnings.extend(own_limits(observation.live, plan.changes, orders.own_principal))
     warnings.extend(warning_sentences(observation.live, plan.changes))
-    warnings.extend(twin.shadow_message for twin in plan.shadowing_ip_aliases)
+    warnings.extend(ip_alias.shadow_message for ip_alias in plan.shadowing_ip_aliases)
     waiting = {pair[0] for pair in observation.unsettled(observation.at)}
     if waiting:
         warnings.append(

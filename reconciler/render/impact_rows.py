@@ -49,14 +49,20 @@ def unlisted(preview: Preview) -> tuple[AffectedPrincipal, ...]:
     """Return known clients with another limit or bucket, except those that the row of a change already describes."""
     if preview.impact is None:
         return ()
-    listed = {
+    planned_limits = {
         (change.entity, change.key, change.before, change.after) for change in preview.plan.changes
     }
     return tuple(
-        one
-        for one in preview.impact.affected
-        if SHARING[one.sharing]
-        or (client_entity(one.principal), one.key, one.before.value, one.after.value) not in listed
+        affected
+        for affected in preview.impact.affected
+        if SHARING[affected.sharing]
+        or (
+            client_entity(affected.principal),
+            affected.key,
+            affected.before.value,
+            affected.after.value,
+        )
+        not in planned_limits
     )
 
 

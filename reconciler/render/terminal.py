@@ -128,8 +128,8 @@ def outcome_text(outcome: Outcome, *, style: Style = PLAIN, verbose: bool = Fals
             f"{count(outcome.adopted, 'equal limit')} adopted: live as declared, now managed."
         )
     if outcome.bookkeeping > outcome.adopted:
-        others = outcome.bookkeeping - outcome.adopted
-        lines.append(f"{count(others, 'record')} brought up to date.")
+        updated_count = outcome.bookkeeping - outcome.adopted
+        lines.append(f"{count(updated_count, 'record')} brought up to date.")
     if verbose:
         rows, left_out = outcome_rows(outcome), 0
     else:

@@ -123,5 +123,5 @@ class _WeightedRate:
     rate: int
     weight: int
 
-    def __lt__(self, other: "_WeightedRate") -> bool:
-        return self.rate * other.weight < other.rate * self.weight
+    def __lt__(self, second: "_WeightedRate") -> bool:
+        return self.rate * second.weight < second.rate * self.weight

@@ -90,8 +90,8 @@ def console() -> tuple[Console, io.StringIO, io.StringIO]:
     output, err = io.StringIO(), io.StringIO()
     return (
         Console(
-            out=output,
-            err=err,
+            stdout=output,
+            stderr=err,
             colour=False,
             err_colour=False,
             err_terminal=False,

@@ -12,8 +12,8 @@ class Screen:
     def __init__(self, **changes: object) -> None:
         self.out, self.err = io.StringIO(), io.StringIO()
         plain = Console(
-            out=self.out,
-            err=self.err,
+            stdout=self.out,
+            stderr=self.err,
             colour=False,
             err_colour=False,
             err_terminal=False,

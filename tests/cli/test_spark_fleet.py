@@ -106,7 +106,7 @@ def test_the_shell_hears_of_conflicts_before_guards(
     tmp_path: Path, report: FleetReport, code: ExitCode
 ) -> None:
     path = tmp_path / "plan.md"
-    showing = ReportOutput(output="markdown", out=path, most=5)
+    showing = ReportOutput(output="markdown", out_path=path, most=5)
     assert show_fleet(Console.of_process({}), report, showing) is code
     assert path.read_text().startswith("**")
 

@@ -81,7 +81,7 @@ class FleetWorld:
             self.cache,
             namespaces=(),
             from_file=None,
-            wake=lambda names, key: None,
+            enqueue=lambda names, key: None,
             on_listed=lambda: None,
             clock=self.clock,
         )
@@ -111,7 +111,7 @@ class FleetWorld:
                 name,
                 context,
                 inventory=inventory,
-                passes=ReconcileRunner(
+                runner=ReconcileRunner(
                     name,
                     clock=self.clock,
                     window=RemovalWindow(KubeRemovals(inventory), seconds=3600),

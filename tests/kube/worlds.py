@@ -149,7 +149,7 @@ class World:
             self.cache,
             namespaces=(),
             from_file=self.file,
-            wake=lambda names, key: None,
+            enqueue=lambda names, key: None,
             on_listed=lambda: None,
             clock=clock,
         )
@@ -173,11 +173,11 @@ class World:
                 passed=lambda report, conflicts: self.reports.append(report),
             ),
             inventory=inventory,
-            passes=ReconcileRunner(
+            runner=ReconcileRunner(
                 "prod",
                 clock=clock,
                 window=RemovalWindow(KubeRemovals(inventory), seconds=3600),
-                vigil=DriftTracker(confirm_after=self.confirm_after),
+                tracker=DriftTracker(confirm_after=self.confirm_after),
                 corrections=KubeCorrections(inventory),
             ),
         )

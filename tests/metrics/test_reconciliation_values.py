@@ -32,7 +32,7 @@ ONE = change()
         (passed(RequestTimeout("late", phase="connect")), ("failed", "request_timeout")),
         (passed(ConnectError("no")), ("failed", "connect_error")),
         (Reconciliation(cluster="prod"), ("failed", "no_plan")),
-        (passed(withheld=(withheld(ONE, Guard.BOUNDS),)), ("incomplete", "withheld")),
+        (passed(withheld=(withheld(ONE, Guard.BOUNDS_RANGE),)), ("incomplete", "withheld")),
         (passed(outcome=outcome((ONE, UNKNOWN), (ONE, REJECTED))), ("incomplete", "unknown")),
         (passed(outcome=outcome((ONE, HELD), (ONE, REJECTED))), ("incomplete", "rejected")),
         (passed(outcome=outcome((ONE, HELD))), ("incomplete", "held")),
@@ -117,8 +117,8 @@ def test_only_applied_corrections_of_drift_count_as_corrections():
 
 def test_a_change_that_two_guards_speak_against_counts_for_both_and_for_each_once():
     withheld_changes = (
-        withheld(ONE, Guard.BOUNDS, Guard.BOUNDS, Guard.PROTECTED),
-        withheld(ONE, Guard.BOUNDS),
+        withheld(ONE, Guard.BOUNDS_RANGE, Guard.BOUNDS_RANGE, Guard.PROTECTED),
+        withheld(ONE, Guard.BOUNDS_RANGE),
     )
     assert reconciliation_values.withheld(withheld_changes) == {
         "bounds.range": 2,

@@ -67,7 +67,7 @@ def everything() -> Metrics:
     metrics.passed(
         passed(
             outcome=outcome((change(), APPLIED), (change(Cause.DRIFT, before=1.0), APPLIED)),
-            withheld=(withheld(change(), Guard.BOUNDS),),
+            withheld=(withheld(change(), Guard.BOUNDS_RANGE),),
             observations=(sighting(),),
             live=LIVE,
         )
@@ -135,7 +135,7 @@ def test_counters_begin_at_zero_so_that_their_first_step_is_an_increase():
 
 def test_a_guard_that_no_longer_speaks_has_no_series():
     metrics = Metrics()
-    metrics.passed(passed(withheld=(withheld(change(), Guard.BOUNDS),)))
+    metrics.passed(passed(withheld=(withheld(change(), Guard.BOUNDS_RANGE),)))
     assert value(metrics, "kquota_withheld_operations", cluster="prod", guard="bounds.range") == 1
     metrics.passed(passed())
     assert (

@@ -205,8 +205,8 @@ FAULTS: tuple[Fault, ...] = (
         ),
         (
             "changed pairs are removed without force",
-            "            case Cause.CHANGED_BY_ANOTHER:\n                return self.permits(Cause.PRUNE, fate) if self.force else Action.REPORT",
-            "            case Cause.CHANGED_BY_ANOTHER:\n                return self.permits(Cause.PRUNE, fate)",
+            "            case Cause.CHANGED_BY_ANOTHER:\n                return self.permits(Cause.PRUNE, end) if self.force else Action.REPORT",
+            "            case Cause.CHANGED_BY_ANOTHER:\n                return self.permits(Cause.PRUNE, end)",
             POLICY,
         ),
     ),

@@ -315,7 +315,7 @@ FAULTS: tuple[Fault, ...] = (
         (
             "evidence/ingest/assembly/limit_history",
             "a limit holds until the look that saw another",
-            "states=(before.state, look.state)",
+            "states=(before.state, snapshot.state)",
             "states=(before.state,)",
             f"{ASSEMBLY}::test_between_two_looks_that_differ_nothing_is_certain",
         ),

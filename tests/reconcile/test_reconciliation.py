@@ -153,7 +153,7 @@ def test_only_the_key_that_is_spoken_against_is_withheld():
         {ALICE: {RATE: 10.0, SHARE: 50.0}},
         guards=replace(OPEN, allow_small_values=False),
     )
-    assert withheld(reconciliation) == {(ALICE, RATE): {Guard.UNIT_SLIP}}
+    assert withheld(reconciliation) == {(ALICE, RATE): {Guard.BOUNDS_UNIT}}
     assert words(reconciliation) == {(ALICE, SHARE): "APPLIED"}
 
 
@@ -165,7 +165,7 @@ def test_every_guard_that_speaks_is_told():
         guards=Guards(),
     )
     assert withheld(reconciliation) == {
-        (ANYONE, RATE): {Guard.UNIT_SLIP, Guard.PROTECTED, Guard.MAX_CHANGE_FACTOR}
+        (ANYONE, RATE): {Guard.BOUNDS_UNIT, Guard.PROTECTED, Guard.MAX_CHANGE_FACTOR}
     }
     assert world.cluster.writes == 0
 
@@ -214,7 +214,7 @@ def test_what_relies_on_a_withheld_change_is_held():
         {ALICE: {RATE: 10.0}, BOB: {RATE: 5000.0}},
         guards=replace(OPEN, allow_small_values=False),
     )
-    assert withheld(reconciliation) == {(ALICE, RATE): {Guard.UNIT_SLIP}}
+    assert withheld(reconciliation) == {(ALICE, RATE): {Guard.BOUNDS_UNIT}}
     assert words(reconciliation) == {(ALICE_SHOP, RATE): "HELD", (BOB, RATE): "APPLIED"}
     assert world.cluster.truth.value(ALICE_SHOP, RATE) == 1000.0
     # Held is no failure of the record: the pair is still ours, and goes when the guard is satisfied.
@@ -274,7 +274,7 @@ def test_what_is_left_after_withholding_is_spoken_against_by_nothing_that_could_
         guards,
         prepared.observation.live,
         owned=prepared.observation.owned,
-        allotment=RemovalAllowance(),
+        allowance=RemovalAllowance(),
     )
     assert {
         *plan.changes,

@@ -24,7 +24,7 @@ _FLAGS: Final = {
         "--allow-defaults",
         "of default entities, which affect every client without a more specific limit",
     ),
-    Guard.UNIT_SLIP: ("--allow-small-values", "that look like a wrong unit"),
+    Guard.BOUNDS_UNIT: ("--allow-small-values", "that look like a wrong unit"),
 }
 
 

@@ -66,9 +66,9 @@ def _changed(
     }
     texts = [(path, content.decode("utf-8", "replace")) for path, content in differing.items()]
     loaded = load_files(texts, clusters=None if target.project is None else target.project.labels)
-    known = {_facts(claim) for claim in loaded.of(target.name)}
+    base_facts = {_facts(claim) for claim in loaded.of(target.name)}
     for claim in declared:
-        if claim.path in differing and _facts(claim) not in known:
+        if claim.path in differing and _facts(claim) not in base_facts:
             yield claim.document
 
 

@@ -26,7 +26,7 @@ class DriftNotifications:
 
     Args:
         notices: Receives warnings about undelivered messages.
-        telling: The typed options.
+        notification_request: The typed options.
         root: Folder of the project.
         clock: Time.
 
@@ -35,19 +35,23 @@ class DriftNotifications:
     """
 
     def __init__(
-        self, notices: TextReceiver, telling: NotificationRequest, root: Path, clock: "Clock"
+        self,
+        notices: TextReceiver,
+        notification_request: NotificationRequest,
+        root: Path,
+        clock: "Clock",
     ) -> None:
         from reconciler.base.installation import needs
 
         self._notices = notices
-        self._file = telling.state or Path()
+        self._file = notification_request.state or Path()
         self._notifier: Notifier | None = None
-        if telling.receivers:
-            self._file = telling.state or own_path(
+        if notification_request.receivers:
+            self._file = notification_request.state or own_path(
                 root, ".kquota/notified.json", content_name="reported drift"
             )
             needs("http", "--notify")
-            self._notifier = self._make_notifier(telling, clock)
+            self._notifier = self._make_notifier(notification_request, clock)
 
     async def notify(self, drift: "ClusterDrift", now: float) -> bool:
         """Notify each receiver that is due and record it at once; return whether all received it and the record was saved."""
@@ -68,7 +72,9 @@ class DriftNotifications:
                 )
         return is_saved and not delivery.failures
 
-    def _make_notifier(self, telling: NotificationRequest, clock: "Clock") -> "Notifier":
+    def _make_notifier(
+        self, notification_request: NotificationRequest, clock: "Clock"
+    ) -> "Notifier":
         from reconciler.notify import NotificationState, Notifier, read_notification_state
 
         state = NotificationState()
@@ -76,12 +82,16 @@ class DriftNotifications:
             from reconciler.base.text_files import read_text
 
             state = read_notification_state(read_text(self._file), location=str(self._file))
-        key = None if telling.key is None else secret("--notify-key", telling.key)
+        key = (
+            None
+            if notification_request.key is None
+            else secret("--notify-key", notification_request.key)
+        )
         posts = [
             _post(self._notices, receiver, key, clock)
-            for receiver in dict.fromkeys(telling.receivers)
+            for receiver in dict.fromkeys(notification_request.receivers)
         ]
-        return Notifier(posts, remind_after=telling.remind_after, state=state)
+        return Notifier(posts, remind_after=notification_request.remind_after, state=state)
 
     def _write(self) -> None:
         from reconciler.base.text_files import write_text

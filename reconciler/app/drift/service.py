@@ -28,7 +28,7 @@ async def watch_drift(
     notices: TextReceiver,
     targets: Sequence[ClusterTarget],
     watching: DriftWatchOptions,
-    telling: NotificationRequest,
+    notification_request: NotificationRequest,
     *,
     serving: MetricsRequest,
     receiver: Receiver,
@@ -39,7 +39,7 @@ async def watch_drift(
         notices: Receives messages.
         targets: The clusters.
         watching: How to observe.
-        telling: Further receivers.
+        notification_request: Further receivers.
         serving: Metrics and probes.
         receiver: Receives new drift and the end of drift.
 
@@ -49,8 +49,8 @@ async def watch_drift(
     """
     clock = SystemClock()
     metrics = metrics_of(serving)
-    reader = Notifier([receiver], remind_after=telling.remind_after)
-    voice = DriftNotifications(notices, telling, targets[0].root, clock)
+    reader = Notifier([receiver], remind_after=notification_request.remind_after)
+    voice = DriftNotifications(notices, notification_request, targets[0].root, clock)
 
     async def heard(reconciliation: Reconciliation) -> None:
         drift = cluster_drift(reconciliation)

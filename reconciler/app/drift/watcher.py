@@ -95,11 +95,11 @@ class DriftWatcher:
         self._clock, self._heard, self._metrics = clock, on_reconciled, metrics
         self._orders = _orders(target, watching)
         self._client: QuotaClient | None = None
-        self._passes = ReconcileRunner(
+        self._runner = ReconcileRunner(
             self.name,
             clock=clock,
             window=RemovalWindow(MemoryRemovals(), seconds=target.settings.guard_window),
-            vigil=DriftTracker(confirm_after=watching.confirm_after),
+            tracker=DriftTracker(confirm_after=watching.confirm_after),
         )
         if metrics is not None:
             metrics.interval(self.name, self.interval)
@@ -141,7 +141,7 @@ class DriftWatcher:
                 reconciliation = Reconciliation(
                     cluster=self.name,
                     error=error,
-                    observations=self._passes.vigil.observations,
+                    observations=self._runner.tracker.observations,
                     started_at=started,
                     ended_at=self._clock.now(),
                 )
@@ -179,12 +179,12 @@ class DriftWatcher:
         )
         is_counted = not (self._watching.correct and corrects)
         if reconciliation.error is None and reconciliation.preview is not None and is_counted:
-            self._passes.vigil = self._passes.vigil.after(
+            self._runner.tracker = self._runner.tracker.after(
                 reconciliation.preview.plan,
                 now=reconciliation.started_at,
                 first_seen=reconciliation.drift_since,
             )
-        return replace(reconciliation, observations=self._passes.vigil.observations)
+        return replace(reconciliation, observations=self._runner.tracker.observations)
 
     async def _corrected(self, ports: ReconcilePorts, pairs: frozenset[Pair]) -> Reconciliation:
         """Run a reconciliation that may write only these pairs."""
@@ -195,7 +195,7 @@ class DriftWatcher:
             only=lambda subject, key: (subject, key) in pairs,
         )
         desired = as_applied(await observe(ports, self._orders))
-        return await self._passes.run(ports, orders, desired)
+        return await self._runner.run(ports, orders, desired)
 
     def _ports(self, inventory: Inventory) -> ReconcilePorts:
         if self._client is None:

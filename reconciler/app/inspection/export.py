@@ -50,7 +50,7 @@ def exported_state(
     layout: ExportLayout,
     *,
     progress: Callable[[str, int, int], None],
-    taken: Iterable[str] = (),
+    existing_names: Iterable[str] = (),
 ) -> ExportResult:
     """Convert quotas to documents for the target.
 
@@ -59,14 +59,14 @@ def exported_state(
         state: The quotas.
         layout: Namespace and teams of the documents.
         progress: Called with a phase, its finished and its total number.
-        taken: Names of existing documents.
+        existing_names: Names of existing documents.
     """
     return writer.export(
         state,
         cluster=target.name,
         namespace=layout.namespace,
         teams=teams_of(layout),
-        taken=taken,
+        existing_names=existing_names,
         progress=lambda done, total: progress("export", done, total),
     )
 

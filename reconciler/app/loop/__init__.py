@@ -1,11 +1,11 @@
 """Serial reconciliations of a cluster in a loop, shared by ``operator`` and ``watch``. Independent of Kubernetes.
 
     mailbox = Mailbox(clock=clock)                                  # handlers only put keys
-    passes = ReconcileRunner("prod", clock=clock, window=RemovalWindow(store, seconds=3600.0))
+    runner = ReconcileRunner("prod", clock=clock, window=RemovalWindow(store, seconds=3600.0))
     loop = ClusterLoop("prod", mailbox=mailbox, work=work, pace=lambda: pace, clock=clock, random=random.random)
     await supervise({"loop prod": loop.run(stop), ...}, stop)
 
-``work`` is an async function from a ``LoopTrigger`` to a ``LoopOutcome`` that calls ``passes.run(ports, orders, desired)``.
+``work`` is an async function from a ``LoopTrigger`` to a ``LoopOutcome`` that calls ``runner.run(ports, orders, desired)``.
 """
 
 from reconciler.app.loop.cluster_loop import ClusterLoop, LoopOutcome, LoopTrigger

@@ -119,10 +119,10 @@ class ClusterLoop:
             Exception: The work raised something other than a ``KquotaError``: a bug.
         """
         while not stop.is_set():
-            wake = await unless(stop, self._next())
-            if wake is None:
+            trigger = await unless(stop, self._next())
+            if trigger is None:
                 return
-            task = asyncio.ensure_future(self._pass(wake))
+            task = asyncio.ensure_future(self._pass(trigger))
             stopping = asyncio.ensure_future(stop.wait())
             cancelled = False
             try:
@@ -162,14 +162,14 @@ class ClusterLoop:
 
     # -- and then -----------------------------------------------------------------------------------
 
-    async def _pass(self, wake: LoopTrigger) -> None:
+    async def _pass(self, trigger: LoopTrigger) -> None:
         self.last_started = self._clock.now()
         started = self._clock.monotonic()
-        if wake.resync:
+        if trigger.resync:
             self._resync_at = started + self._pace().resync_after(self._random)
         next_resync_at = self.last_started + self._resync_at - started
         try:
-            turn = await self._work(replace(wake, next_resync_at=next_resync_at))
+            turn = await self._work(replace(trigger, next_resync_at=next_resync_at))
         except KquotaError as error:
             turn = LoopOutcome(retry=error.retriable, note=str(error))
         self.last_ended = self._clock.now()

@@ -43,11 +43,11 @@ class ReconcileRunner:
         name: Name of the QuotaCluster.
         clock: Time.
         window: Removals of the window; may be replaced between reconciliations when its length changes.
-        vigil: Drift observations.
+        tracker: Drift observations.
         corrections: Stores corrections beyond the process; ``None`` = not stored.
 
     Attributes:
-        vigil: Drift observations after the latest reconciliation.
+        tracker: Drift observations after the latest reconciliation.
         window: See above.
     """
 
@@ -57,12 +57,12 @@ class ReconcileRunner:
         *,
         clock: Clock,
         window: RemovalWindow,
-        vigil: DriftTracker | None = None,
+        tracker: DriftTracker | None = None,
         corrections: CorrectionStore | None = None,
     ) -> None:
         self.name = name
         self.window = window
-        self.vigil = DriftTracker() if vigil is None else vigil
+        self.tracker = DriftTracker() if tracker is None else tracker
         self._clock = clock
         self._corrections = corrections
         self._saved_corrections: Sequence[CorrectionHistory] | None = None
@@ -101,14 +101,14 @@ class ReconcileRunner:
             return Reconciliation(
                 cluster=self.name,
                 error=error,
-                observations=self.vigil.observations,
+                observations=self.tracker.observations,
                 started_at=at,
                 ended_at=ended,
             )
         counted_pairs: dict[Pair, str] = {}
 
         def corrects(change: QuotaChange) -> bool:
-            return counts_drift and self.vigil.corrects(change, at)
+            return counts_drift and self.tracker.corrects(change, at)
 
         async def count(plan: Plan, owned: OwnershipRecords) -> None:
             # Before anything is sent, so that a crash cannot hide a removal from the budget. A retry was counted
@@ -129,7 +129,7 @@ class ReconcileRunner:
             corrects=corrects,
             before_sending=count,
             refuses_removals=refuses_removals,
-            allotment=RemovalAllowance(
+            allowance=RemovalAllowance(
                 history=history,
                 now=at,
                 window=self.window.seconds,
@@ -139,32 +139,32 @@ class ReconcileRunner:
             fenced=not counts_drift,
         )
         self._remember_waiting(reconciliation, at)
-        vigil = self.vigil
+        tracker = self.tracker
         if reconciliation.preview is not None:
-            vigil = vigil.after(
+            tracker = tracker.after(
                 reconciliation.preview.plan,
                 corrected=corrected(reconciliation.outcome),
                 now=reconciliation.started_at,
                 first_seen=reconciliation.drift_since,
             )
         # Known drift is still reported while nothing counts; otherwise it would appear to be over.
-        sightings = vigil.observations
+        observations = tracker.observations
         if counts_drift:
-            self.vigil = vigil
+            self.tracker = tracker
         try:
             await self._settle(counted_pairs, reconciliation.outcome, at)
             await self._save_corrections()
         except KquotaError as error:
             reconciliation = replace(reconciliation, error=reconciliation.error or error)
-        return replace(reconciliation, observations=sightings)
+        return replace(reconciliation, observations=observations)
 
     async def _load_corrections(self) -> None:
         if self._corrections is not None and self._saved_corrections is None:
             self._saved_corrections = await self._corrections.load()
-            self.vigil = self.vigil.with_histories(self._saved_corrections)
+            self.tracker = self.tracker.with_histories(self._saved_corrections)
 
     async def _save_corrections(self) -> None:
-        histories = self.vigil.histories
+        histories = self.tracker.histories
         if self._corrections is not None and histories != tuple(self._saved_corrections or ()):
             await self._corrections.save(histories)
             self._saved_corrections = histories

@@ -76,7 +76,7 @@ class BranchFollower:
         self._enforce(revision)
         _LOG.info("%s is in force, as before", commit[:12])
 
-    async def work(self, wake: LoopTrigger) -> LoopOutcome:  # noqa: ARG002 - the whole branch is checked for any trigger
+    async def work(self, trigger: LoopTrigger) -> LoopOutcome:  # noqa: ARG002 - the whole branch is checked for any trigger
         """Fetch the branch, and judge a new commit."""
         try:
             commit = await self._mirror.fetch()

@@ -49,7 +49,7 @@ class WatchedCluster:
     Args:
         name: Name of the cluster.
         revision: Returns the applied revision; called for each reconciliation.
-        passes: Runs its reconciliations.
+        runner: Runs its reconciliations.
         opener: Opens sessions.
         telemetry: Receives each reconciliation.
         clock: Time.
@@ -64,7 +64,7 @@ class WatchedCluster:
         name: str,
         *,
         revision: Callable[[], Revision],
-        passes: ReconcileRunner,
+        runner: ReconcileRunner,
         opener: Opener,
         telemetry: WatchMetrics,
         clock: Clock,
@@ -72,7 +72,7 @@ class WatchedCluster:
     ) -> None:
         self.name = name
         self.last: Reconciliation | None = None
-        self._revision, self._passes, self._opener = revision, passes, opener
+        self._revision, self._runner, self._opener = revision, runner, opener
         self._telemetry, self._clock, self._who = telemetry, clock, principal
         self._standing = ConditionLog(name)
         self._open = AsyncExitStack()
@@ -87,9 +87,9 @@ class WatchedCluster:
         """Return the intervals of the loop."""
         return LoopIntervals(interval=max(self.settings.interval, LEAST_INTERVAL))
 
-    async def work(self, wake: LoopTrigger) -> LoopOutcome:
+    async def work(self, trigger: LoopTrigger) -> LoopOutcome:
         """Reconcile once."""
-        self._telemetry.batch(self.name, len(wake.keys))
+        self._telemetry.batch(self.name, len(trigger.keys))
         self._telemetry.queue(self.name, 0)
         reconciliation = await self._passed(self._revision())
         self.last = reconciliation
@@ -117,7 +117,7 @@ class WatchedCluster:
             )
         session = self._session
         try:
-            return await self._passes.run(
+            return await self._runner.run(
                 session.ports, self._orders(revision, session), revision.desired[self.name]
             )
         finally:

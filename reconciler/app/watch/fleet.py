@@ -55,7 +55,7 @@ class WatchedFleet:
         self._current: Revision | None = None
         self._newest: Revision | None = None
         self._renewed = asyncio.Event()
-        self._passes: dict[str, ReconcileRunner] = {}
+        self._runners: dict[str, ReconcileRunner] = {}
 
     def take(self, revision: Revision) -> None:
         """Apply this revision from now on."""
@@ -63,11 +63,11 @@ class WatchedFleet:
         self._newest = revision
         if is_unchanged:
             self._current = revision
-            self.wake(revision.commit)
+            self.enqueue(revision.commit)
         else:
             self._renewed.set()
 
-    def wake(self, key: str) -> None:
+    def enqueue(self, key: str) -> None:
         """Request a reconciliation of every cluster."""
         for name, loop in self.loops.items():
             loop.mailbox.put(key)
@@ -96,12 +96,12 @@ class WatchedFleet:
     def _assemble(self, revision: Revision) -> None:
         for removed_name in self.clusters.keys() - set(revision.project.names):
             self._telemetry.forget(removed_name)
-            _ = self._passes.pop(removed_name, None)
+            _ = self._runners.pop(removed_name, None)
         self.clusters = {
             project_cluster.name: WatchedCluster(
                 project_cluster.name,
                 revision=self._revision,
-                passes=self._passes_of(project_cluster.name, project_cluster.cluster.guard_window),
+                runner=self._runner_of(project_cluster.name, project_cluster.cluster.guard_window),
                 opener=self._opener,
                 telemetry=self._telemetry,
                 clock=self._clock,
@@ -123,9 +123,9 @@ class WatchedFleet:
         for name, cluster in self.clusters.items():
             self._telemetry.interval(name, cluster.pace().interval)
 
-    def _passes_of(self, name: str, seconds: float) -> ReconcileRunner:
+    def _runner_of(self, name: str, seconds: float) -> ReconcileRunner:
         window = RemovalWindow(self._state.removals(name), seconds=max(seconds, 1.0))
-        runner = self._passes.setdefault(
+        runner = self._runners.setdefault(
             name, ReconcileRunner(name, clock=self._clock, window=window)
         )
         runner.window = window

@@ -158,7 +158,7 @@ class _WatchService:
 
         def ask() -> None:
             self._branch.mailbox.put("SIGHUP")
-            self._fleet.wake("SIGHUP")
+            self._fleet.enqueue("SIGHUP")
 
         for signal_number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(signal_number, stop, signal_number)

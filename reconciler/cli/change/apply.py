@@ -61,7 +61,11 @@ TRUST_VARIABLE: Final = "KQUOTA_TRUST_PLAN"
 )
 @click.option("--pace", is_flag=True, help="Wait after each request until every broker shows it.")
 @click.option(
-    "--out", type=FILE, metavar="FILE", help="Save the outcome to this file, for kquota rollback."
+    "--out",
+    "out_path",
+    type=FILE,
+    metavar="FILE",
+    help="Save the outcome to this file, for kquota rollback.",
 )
 @click.option(
     "--continue-on-error/--stop-on-error",
@@ -84,7 +88,7 @@ def apply(
     max_age: float,
     trust_plan: bool,
     pace: bool,
-    out: Path | None,
+    out_path: Path | None,
     continue_on_error: bool,
     verbose: bool,
     where: TargetRequest,
@@ -104,7 +108,7 @@ def apply(
     console.check_can_ask(yes=yes)
     cluster_targets = targets(where)
     if len(cluster_targets) > 1 and (
-        saved is not None or out is not None or expect_digest is not None
+        saved is not None or out_path is not None or expect_digest is not None
     ):
         raise UsageError(
             "a saved plan, --expect-digest and --out need one cluster; choose it with --cluster"
@@ -119,7 +123,7 @@ def apply(
         expect_digest=expect_digest,
         max_age=max_age,
         pace=pace,
-        outcome_path=out,
+        outcome_path=out_path,
     )
 
     def open_run(

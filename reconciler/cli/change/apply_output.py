@@ -241,11 +241,13 @@ def _rows(prepared: Sequence[Prepared], applied: Sequence[Applied]) -> list[Flee
     def row(result: Prepared, apply: ApplyRun) -> FleetRow:
         written = by_target[id(result.target)]
         outcome = _outcome_of(written)
-        whole = replace(result, error=written.error, seconds=result.seconds + written.seconds)
-        cells = preview_row(whole, apply.preview, outcome)
+        total_result = replace(
+            result, error=written.error, seconds=result.seconds + written.seconds
+        )
+        cells = preview_row(total_result, apply.preview, outcome)
         if written.error is None or outcome is not None:
             return cells
-        result_word = cells.outcome if apply.is_refused else outcome_of_error(whole)
+        result_word = cells.outcome if apply.is_refused else outcome_of_error(total_result)
         return replace(cells, outcome=result_word, changes=None)
 
     return rows_of(prepared, row)

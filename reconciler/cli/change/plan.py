@@ -47,7 +47,11 @@ Example:
 @command(help=HELP)
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
 @click.option(
-    "--out", type=FILE, metavar="FILE", help="Save the plan to this file, for kquota apply."
+    "--out",
+    "out_path",
+    type=FILE,
+    metavar="FILE",
+    help="Save the plan to this file, for kquota apply.",
 )
 @click.option(
     "--page", type=FILE, metavar="FILE", help="Save the HTML page of the plan to this file."
@@ -69,7 +73,7 @@ def plan(
     console: Console,
     *,
     paths: Sequence[str],
-    out: Path | None,
+    out_path: Path | None,
     page: Path | None,
     offline: bool,
     snapshot: Path | None,
@@ -93,7 +97,7 @@ def plan(
     if snapshot is not None and not offline:
         raise UsageError("--snapshot needs --offline")
     cluster_targets = offline_targets(where, paths, untrusted=True) if offline else targets(where)
-    if out is not None and len(cluster_targets) > 1:
+    if out_path is not None and len(cluster_targets) > 1:
         raise UsageError("--out saves one plan; choose one cluster with --cluster")
     request = PlanRequest(
         paths=tuple(paths),
@@ -127,7 +131,7 @@ def plan(
             rows=rows if len(results) > 1 else (),
             verbose=verbose,
         )
-    _save(console, full, out, page)
+    _save(console, full, out_path, page)
     return code_of_fleet(
         results,
         lambda plan: worst(
@@ -140,15 +144,15 @@ def plan(
 
 
 def _save(
-    console: Console, plans: "Sequence[ClusterPlan]", out: Path | None, page: Path | None
+    console: Console, plans: "Sequence[ClusterPlan]", out_path: Path | None, page: Path | None
 ) -> None:
     from reconciler.base.text_files import write_text
     from reconciler.cli.output.plans import plan_page
     from reconciler.render.json_values import dump
 
-    if out is not None and plans:
-        write_text(out, dump(plans[0].document), private=True)
-        console.note(f"the plan is saved in {out}, digest {plans[0].preview.plan.digest}")
+    if out_path is not None and plans:
+        write_text(out_path, dump(plans[0].document), private=True)
+        console.note(f"the plan is saved in {out_path}, digest {plans[0].preview.plan.digest}")
     if page is not None and plans:
         write_text(page, plan_page(plans), private=True)
         console.note(f"the HTML page of the plan is saved in {page}")

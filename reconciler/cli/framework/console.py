@@ -76,8 +76,8 @@ class Console:
     """The standard streams, and what they support.
 
     Attributes:
-        out: Results; another program may read them.
-        err: Diagnostics, progress and questions.
+        stdout: Results; another program may read them.
+        stderr: Diagnostics, progress and questions.
         colour: Whether results may be coloured.
         err_colour: Whether diagnostics may be coloured.
         err_terminal: Whether a progress bar can be drawn.
@@ -85,8 +85,8 @@ class Console:
         width: Columns of the terminal; 0 = standard output is not a terminal, and lines are neither folded nor cut.
     """
 
-    out: TextIO
-    err: TextIO
+    stdout: TextIO
+    stderr: TextIO
     colour: bool
     err_colour: bool
     err_terminal: bool
@@ -116,8 +116,8 @@ class Console:
                 reconfigure(errors="backslashreplace")
         out_terminal, err_terminal = sys.stdout.isatty(), sys.stderr.isatty()
         return cls(
-            out=sys.stdout,
-            err=sys.stderr,
+            stdout=sys.stdout,
+            stderr=sys.stderr,
             colour=has_colour(color, environment, terminal=out_terminal),
             err_colour=has_colour(color, environment, terminal=err_terminal),
             err_terminal=err_terminal and environment.get("TERM") != "dumb",
@@ -131,7 +131,7 @@ class Console:
         Raises:
             BrokenPipeError: The reader has closed the pipe.
         """
-        self.out.write(_leaving(_line(text), colours=self.colour))
+        self.stdout.write(_leaving(_line(text), colours=self.colour))
 
     def document(self, document: "Mapping[str, Json]") -> None:
         """Print one JSON document."""
@@ -141,17 +141,17 @@ class Console:
 
     def workflow_command(self, line: str) -> None:
         """Print a workflow command for GitHub's runner; its parts are already escaped (``forge.runner``)."""
-        self.out.write(_line(line))
+        self.stdout.write(_line(line))
 
     def program(self, text: str) -> None:
         """Print a script for another program unchanged; it must not contain text from other sources."""
-        self.out.write(_line(text))
+        self.stdout.write(_line(text))
 
     def note(self, text: str) -> None:
         """Print a message to standard error."""
         with contextlib.suppress(OSError, ValueError):
-            self.err.write(_leaving(_line(text) or "\n", colours=self.err_colour))
-            self.err.flush()
+            self.stderr.write(_leaving(_line(text) or "\n", colours=self.err_colour))
+            self.stderr.flush()
 
     def warning(self, text: str) -> None:
         """Print a warning."""
@@ -173,8 +173,8 @@ class Console:
     def question(self, text: str, *, choices: str = "[y/N]") -> None:
         """Print a question without a line end."""
         with contextlib.suppress(OSError, ValueError):
-            self.err.write(_leaving(f"{text} {choices} ", colours=self.err_colour))
-            self.err.flush()
+            self.stderr.write(_leaving(f"{text} {choices} ", colours=self.err_colour))
+            self.stderr.flush()
 
     def check_can_ask(self, *, yes: bool) -> None:
         """Check that ``--yes`` was given or a question can be asked.
@@ -198,13 +198,13 @@ class Console:
 
     def flush(self) -> None:
         """Flush standard output, so that a closed pipe raises here."""
-        self.out.flush()
+        self.stdout.flush()
 
     def abandon_output(self) -> None:
         """Redirect standard output to the null device, so that the interpreter's flush at exit cannot fail."""
         with contextlib.suppress(OSError, ValueError):
             nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, self.out.fileno())
+            os.dup2(nowhere, self.stdout.fileno())
             os.close(nowhere)
 
     def _styled(self, style: str, text: str) -> str:
@@ -278,8 +278,8 @@ class ProgressLine:
 
     def _draw(self, text: str) -> None:
         with contextlib.suppress(OSError, ValueError):
-            self._console.err.write(text)
-            self._console.err.flush()
+            self._console.stderr.write(text)
+            self._console.stderr.flush()
 
 
 class ConsoleNotices:

@@ -123,6 +123,7 @@ Example:
 @command(help=SNAPSHOT_HELP)
 @click.option(
     "--out",
+    "out_path",
     type=FILE,
     metavar="FILE",
     help="Output file, overwritten if it exists  [default: stdout].",
@@ -131,7 +132,7 @@ Example:
 @where_options(many=False)
 @click.pass_obj
 def snapshot(
-    console: Console, *, out: Path | None, taken_at: bool, where: TargetRequest
+    console: Console, *, out_path: Path | None, taken_at: bool, where: TargetRequest
 ) -> ExitCode:
     """Describe all quotas and write them unchanged."""
     from reconciler.app.clusters.runtime import connected, expected_cluster
@@ -153,9 +154,9 @@ def snapshot(
         return dump(state_document(state, cluster_id=cluster.id, taken_at=when))
 
     text = run(ask())
-    if out is None:
+    if out_path is None:
         console.fact(text)
     else:
-        write_text(out, text, private=True)
-        console.note(f"written to {out}")
+        write_text(out_path, text, private=True)
+        console.note(f"written to {out_path}")
     return ExitCode.DONE

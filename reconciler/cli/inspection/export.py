@@ -63,6 +63,7 @@ layout_options: Final = OptionPack(
 @command(help=HELP)
 @click.option(
     "--out",
+    "out_path",
     type=FILE,
     metavar="FILE",
     help="Output file, overwritten if it exists  [default: stdout].",
@@ -79,7 +80,7 @@ layout_options: Final = OptionPack(
 def export(
     console: Console,
     *,
-    out: Path | None,
+    out_path: Path | None,
     out_dir: Path | None,
     layout: ExportLayout,
     where: TargetRequest,
@@ -90,23 +91,23 @@ def export(
     from reconciler.app.inspection.export import exported_state, live_state, teams_of, write_folder
     from reconciler.base.text_files import write_text
 
-    if out is not None and out_dir is not None:
+    if out_path is not None and out_dir is not None:
         raise UsageError("--out and --out-dir contradict each other")
     _ = teams_of(layout)
-    chosen = target(where)
-    if not chosen.name:
+    cluster_target = target(where)
+    if not cluster_target.name:
         raise UsageError(
             "the documents need a name for the cluster (clusterRef)", hint="pass --cluster NAME"
         )
-    state = run(live_state(console, chosen))
+    state = run(live_state(console, cluster_target))
     with ProgressLine(console) as progress:
-        exported = exported_state(chosen, state, layout, progress=progress)
+        exported = exported_state(cluster_target, state, layout, progress=progress)
     if out_dir is not None:
         count = write_folder(out_dir, exported, layout)
         console.note(f"{len(exported.texts)} documents written to {count} files in {out_dir}")
-    elif out is not None:
-        write_text(out, exported.text)
-        console.note(f"{len(exported.texts)} documents written to {out}")
+    elif out_path is not None:
+        write_text(out_path, exported.text)
+        console.note(f"{len(exported.texts)} documents written to {out_path}")
     else:
         console.fact(exported.text)
     return _report_left_out(console, exported, layout)
@@ -174,13 +175,15 @@ def adopt(
     from reconciler.cli.output.plans import show_plans
 
     _ = teams_of(layout)
-    chosen = target(where)
-    folder = manifest_folder(chosen) if out_dir is None else out_dir
-    declarations = declarations_of(chosen)
-    state = undeclared(run(live_state(console, chosen)), chosen, declarations)
-    taken = {declaration.document.rpartition("/")[2] for declaration in declarations}
+    cluster_target = target(where)
+    folder = manifest_folder(cluster_target) if out_dir is None else out_dir
+    declarations = declarations_of(cluster_target)
+    state = undeclared(run(live_state(console, cluster_target)), cluster_target, declarations)
+    existing_names = {declaration.document.rpartition("/")[2] for declaration in declarations}
     with ProgressLine(console) as progress:
-        exported = exported_state(chosen, state, layout, progress=progress, taken=taken)
+        exported = exported_state(
+            cluster_target, state, layout, progress=progress, existing_names=existing_names
+        )
     if exported.texts:
         folder = unused_folder(folder, exported, layout)
         count = write_folder(folder, exported, layout)
@@ -190,7 +193,7 @@ def adopt(
     left_out = _report_left_out(console, exported, layout)
     request = PlanRequest(limits=PlanLimits(validate="none"), sources=RecordSource())
     with ConsoleNotices(console) as notices:
-        plan = run(plan_cluster(notices, chosen, request))
+        plan = run(plan_cluster(notices, cluster_target, request))
     show_plans(console, [plan], "text")
     adopted = {declaration.entity for declaration in exported.declarations}
     changed = [change for change in plan.preview.plan.changes if change.entity in adopted]

@@ -37,6 +37,7 @@ Example:
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
 @click.option(
     "--out",
+    "out_path",
     type=FILE,
     metavar="FILE",
     help="Output file, overwritten if it exists  [default: stdout].",
@@ -54,7 +55,7 @@ def report(
     console: Console,
     *,
     paths: Sequence[str],
-    out: Path | None,
+    out_path: Path | None,
     offline: bool,
     snapshot: Path | None,
     history: Path | None,
@@ -106,11 +107,11 @@ def report(
         for page in pages
     ]
     text = page_of(full, page="report")
-    if out is None:
+    if out_path is None:
         console.fact(text)
     else:
-        write_text(out, text, private=True)
-        console.note(f"written to {out}")
+        write_text(out_path, text, private=True)
+        console.note(f"written to {out_path}")
     if len(results) > 1:
         console.note(fleet_summary_text(rows, style=console.style))
     return code

@@ -119,7 +119,11 @@ def _static_violations(target: "ClusterTarget", desired: "DesiredState") -> "Ite
     from reconciler.quota.state import QuotaState
     from reconciler.render.sarif import SarifResult
 
-    rules = {Guard.BOUNDS: "guard", Guard.REQUIRED_LABELS: "guard", Guard.UNIT_SLIP: "warning"}
+    rules = {
+        Guard.BOUNDS_RANGE: "guard",
+        Guard.REQUIRED_LABELS: "guard",
+        Guard.BOUNDS_UNIT: "warning",
+    }
     plan = compare(
         desired=desired, owned=OwnershipRecords(cluster_id=""), live=QuotaState(), rules=Rules()
     )

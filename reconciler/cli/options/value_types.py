@@ -51,14 +51,16 @@ def duration_option(
         default: Shown in the help; ``None`` = no default.
         is_required: Whether the option is required.
     """
-    shown: dict[str, Any] = {} if default is None else {"default": default, "show_default": True}
+    default_settings: dict[str, Any] = (
+        {} if default is None else {"default": default, "show_default": True}
+    )
     return click.option(
         *names,
         type=DurationParameter(),
         required=is_required,
         metavar="DURATION",
         help=text,
-        **shown,
+        **default_settings,
     )
 
 

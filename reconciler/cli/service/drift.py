@@ -54,7 +54,7 @@ ONLY_WATCH: Final = "{} needs --watch"
 
 
 notify_options: Final = OptionPack(
-    "telling",
+    "notification_request",
     NotificationRequest,
     (
         click.option(
@@ -87,7 +87,7 @@ notify_options: Final = OptionPack(
         ),
     ),
 )
-"""The options of :class:`NotificationRequest`, passed as ``telling``."""
+"""The options of :class:`NotificationRequest`, passed as ``notification_request``."""
 
 
 @command(help=HELP)
@@ -131,7 +131,7 @@ def drift(
     confirm_after: int | None,
     correct_drift: bool,
     serving: MetricsRequest,
-    telling: NotificationRequest,
+    notification_request: NotificationRequest,
 ) -> ExitCode:
     """Check each cluster once and print, or check repeatedly with ``--watch``."""
     from reconciler.app.clusters.targets import targets
@@ -148,7 +148,9 @@ def drift(
             correct=correct_drift,
             read_only=read_only,
         )
-        return _watch(console, targets(where), watching, telling, serving=serving, output=output)
+        return _watch(
+            console, targets(where), watching, notification_request, serving=serving, output=output
+        )
     watch_flags = {
         "--interval": interval,
         "--confirm-after": confirm_after,
@@ -161,7 +163,7 @@ def drift(
     return _once(
         console,
         targets(where),
-        telling,
+        notification_request,
         output=output,
         verbose=verbose,
         detailed=detailed_exitcode,
@@ -174,7 +176,7 @@ def _watch(
     console: Console,
     cluster_targets: "Sequence[ClusterTarget]",
     watching: "DriftWatchOptions",
-    telling: NotificationRequest,
+    notification_request: NotificationRequest,
     *,
     serving: MetricsRequest,
     output: str,
@@ -191,7 +193,12 @@ def _watch(
         try:
             run(
                 watch_drift(
-                    console, cluster_targets, watching, telling, serving=serving, receiver=receiver
+                    console,
+                    cluster_targets,
+                    watching,
+                    notification_request,
+                    serving=serving,
+                    receiver=receiver,
                 )
             )
         except TaskDied as died:
@@ -236,7 +243,7 @@ class ConsoleReceiver:
 def _once(
     console: Console,
     cluster_targets: "Sequence[ClusterTarget]",
-    telling: NotificationRequest,
+    notification_request: NotificationRequest,
     *,
     output: str,
     verbose: bool,
@@ -252,7 +259,9 @@ def _once(
     from reconciler.cli.output.plans import show_fleet_summary
     from reconciler.render.fleet_summary import FleetOutcome, FleetRow
 
-    notifications = DriftNotifications(console, telling, cluster_targets[0].root, SystemClock())
+    notifications = DriftNotifications(
+        console, notification_request, cluster_targets[0].root, SystemClock()
+    )
     not_delivered: set[str] = set()
 
     async def work(notices: "Notices", target: "ClusterTarget") -> ObservedDrift:

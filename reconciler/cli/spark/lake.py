@@ -38,7 +38,7 @@ Example:
 @lake_option()
 @click.option(
     "--keep",
-    "kept",
+    "keep_options",
     metavar="TABLE=DAYS",
     multiple=True,
     help="Retention of a table in days; may be repeated.",
@@ -47,7 +47,7 @@ Example:
 @format_option("text", "json")
 @click.pass_obj
 def expire(
-    console: Console, /, lake: str, kept: tuple[str, ...], output: str, *, dry_run: bool
+    console: Console, /, lake: str, keep_options: tuple[str, ...], output: str, *, dry_run: bool
 ) -> ExitCode:
     """Remove expired data, and print the report."""
     from reconciler.base.installation import needs
@@ -57,7 +57,7 @@ def expire(
     from reconciler.evidence.store.expiry import KEEP_DAYS, expired
     from reconciler.evidence.store.files import object_store
 
-    keep = KEEP_DAYS | _days(kept)
+    keep = KEEP_DAYS | _days(keep_options)
     now_ms = int(SystemClock().now() * 1000)
     report = expired(object_store.opened(lake), now_ms, keep, dry_run=dry_run)
     console.fact(_expiry_document(report) if output == "json" else _expiry_text(report))
@@ -66,11 +66,11 @@ def expire(
     return ExitCode.ERROR if report.failures else ExitCode.DONE
 
 
-def _days(kept: tuple[str, ...]) -> dict[str, int]:
+def _days(keep_options: tuple[str, ...]) -> dict[str, int]:
     from reconciler.usage.tables import TABLES
 
     days_by_table: dict[str, int] = {}
-    for item in kept:
+    for item in keep_options:
         name, _, days = item.partition("=")
         if name not in TABLES:
             raise UsageError(

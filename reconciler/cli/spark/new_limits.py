@@ -135,6 +135,7 @@ Example:
 @window_options("30d")
 @click.option(
     "--out",
+    "out_folder",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
     help="Folder for the documents, one file per cluster; it must not be a folder of manifests.",
@@ -156,7 +157,7 @@ def recommend(
     lake: str,
     clusters: ClusterSelection,
     window: WindowOptions,
-    out: Path | None,
+    out_folder: Path | None,
     most: int,
     running: SparkOptions,
     output: str,
@@ -167,7 +168,12 @@ def recommend(
     result = recommendation.run_recommend(
         console,
         recommendation.RecommendOptions(
-            lake=lake, clusters=clusters, window=window, running=running, most=most, folder=out
+            lake=lake,
+            clusters=clusters,
+            window=window,
+            running=running,
+            most=most,
+            folder=out_folder,
         ),
     )
     for note in result.advised.report.evidence:

@@ -55,24 +55,26 @@ class ReportOutput:
 
     Attributes:
         output: The format; ``None`` = by the suffix of the file, else text.
-        out: A file; ``None`` = standard output.
+        out_path: A file; ``None`` = standard output.
         most: Maximum number of rows of each table; a report has at most the default.
         pseudonymise: Replaces names in a usage report; ``None`` = real names.
     """
 
     output: str | None = None
-    out: Path | None = None
+    out_path: Path | None = None
     most: int = 10_000
     pseudonymise: "Pseudonyms | None" = None
 
     def __post_init__(self) -> None:
-        if self.out is not None:
-            check_place(self.out)
+        if self.out_path is not None:
+            check_place(self.out_path)
 
     @property
     def format(self) -> str:
         """The format: ``output``, or the one of the file's suffix, or ``text``."""
-        return self.output or _SUFFIXES.get(self.out.suffix.lower() if self.out else "", "text")
+        return self.output or _SUFFIXES.get(
+            self.out_path.suffix.lower() if self.out_path else "", "text"
+        )
 
     def show(self, console: Console, report: "UsageReport | FleetReport") -> None:
         """Print a report or write it to the file.
@@ -81,11 +83,11 @@ class ReportOutput:
             UsageError: The file cannot be written.
         """
         text = self._text(console, report)
-        if self.out is None:
+        if self.out_path is None:
             console.fact(text)
             return
-        write_text(self.out, text, private=True)
-        console.note(f"written to {self.out}")
+        write_text(self.out_path, text, private=True)
+        console.note(f"written to {self.out_path}")
 
     def _text(self, console: Console, report: "UsageReport | FleetReport") -> str:
         from reconciler.evidence.render.report_json import report_document
@@ -107,6 +109,7 @@ class ReportOutput:
 def _out_option() -> Callable[[F], F]:
     return click.option(
         "--out",
+        "out_path",
         type=FILE,
         metavar="FILE",
         help="Output file, overwritten if it exists  [default: stdout].",

@@ -83,9 +83,9 @@ class ReportRequest:
 
 
 def report_options() -> Callable[[F], F]:
-    """Return the options of :class:`ReportRequest`, passed as ``asked``."""
+    """Return the options of :class:`ReportRequest`, passed as ``report_request``."""
     return OptionPack(
-        "asked",
+        "report_request",
         ReportRequest,
         [
             lake_option(),
@@ -129,9 +129,9 @@ Example:
 @report_options()
 @curves_option()
 @click.pass_obj
-def usage(console: Console, *, asked: ReportRequest, curves: int) -> ExitCode:
+def usage(console: Console, *, report_request: ReportRequest, curves: int) -> ExitCode:
     """Run the job and show its report."""
-    return asked.run(console, "usage", curves=curves)
+    return report_request.run(console, "usage", curves=curves)
 
 
 CAPACITY_HELP: Final = """Show broker budgets: capacity after replication, the share committed by limits, and actual use.
@@ -206,9 +206,11 @@ def capacities_of(clusters: Iterable[SelectedCluster], typed: Iterable[str]) -> 
 @report_options()
 @budgets_options()
 @click.pass_obj
-def capacity(console: Console, *, asked: ReportRequest, budgets: BrokerCapacityOptions) -> ExitCode:
+def capacity(
+    console: Console, *, report_request: ReportRequest, budgets: BrokerCapacityOptions
+) -> ExitCode:
     """Run the job and show its report."""
-    return asked.run(console, "capacity", budgets)
+    return report_request.run(console, "capacity", budgets)
 
 
 REPORT_HELP: Final = """Write one report: use against limits over time, headroom, capacity, what-if and recommendations.
@@ -228,7 +230,7 @@ Example:
 @curves_option()
 @click.pass_obj
 def report(
-    console: Console, *, asked: ReportRequest, budgets: BrokerCapacityOptions, curves: int
+    console: Console, *, report_request: ReportRequest, budgets: BrokerCapacityOptions, curves: int
 ) -> ExitCode:
     """Run the job and show its report."""
-    return asked.run(console, "report", budgets, curves=curves)
+    return report_request.run(console, "report", budgets, curves=curves)

@@ -88,12 +88,12 @@ class DayUpdate:
         reading: DayReading,
         *,
         limits_name: str,
-        looks: tuple[LimitSnapshot, ...],
+        snapshots: tuple[LimitSnapshot, ...],
         rebuild: bool,
     ) -> None:
         self._lake, self._cluster_id, self._day, self._reading = lake, cluster_id, day, reading
         self._rebuild = rebuild
-        self._limits_name, self._looks = limits_name, looks
+        self._limits_name, self._snapshots = limits_name, snapshots
         begin, end = bounds(day)
         self._before = between(reading.points, begin - OVERLAP_MS, begin)
         self._points = between(reading.points, begin, end)
@@ -167,9 +167,9 @@ class DayUpdate:
         old = _hours_of(after)
         if all(new >= before for new, before in zip(self._hours, old, strict=True)):
             return frozenset()
-        kept = frozenset(hour for hour in range(1, 25) if old[hour] >= self._hours[hour])
+        kept_hours = frozenset(hour for hour in range(1, 25) if old[hour] >= self._hours[hour])
         has_other_pace = scrape_interval.of([after]).get(self._cluster_id, pace) != pace
-        return None if len(kept) == 24 or has_other_pace else kept
+        return None if len(kept_hours) == 24 or has_other_pace else kept_hours
 
     def _kept_of_version_before(self, after: Manifest, pace: Cadence) -> frozenset[int] | None:
         """Return the same for a day without point counts (previous version): replaced if no coverage is lower."""
@@ -224,7 +224,7 @@ class DayUpdate:
                 self._points,
                 pace=pace,
                 before=before,
-                looks=self._looks,
+                snapshots=self._snapshots,
             )
             self._assembled = pace, day
         return self._assembled[1]
@@ -233,11 +233,13 @@ class DayUpdate:
         """Return the new rows, with the stored rows in the kept hours."""
         table = after.unit.table
         old_rows = self._lake.read([after], table=table)
-        kept = row_codes.integers(sorted(kept_hours))
+        kept_codes = row_codes.integers(sorted(kept_hours))
         start = start_of(self._day) - HOUR_MS
 
         def is_kept(rows: pa.Table) -> pa.ChunkedArray:
-            return pc.is_in(pc.divide(pc.subtract(rows["ts_ms"], start), HOUR_MS), value_set=kept)
+            return pc.is_in(
+                pc.divide(pc.subtract(rows["ts_ms"], start), HOUR_MS), value_set=kept_codes
+            )
 
         new_rows = arrow_tables.conformed(table, new_rows)
         return pa.concat_tables(

@@ -129,7 +129,7 @@ class SampleDays:
     ) -> None:
         self.lake, self.cluster_id, self._pace, self._rebuild = lake, cluster_id, pace, rebuild
         self._since: date | None = None
-        self._looks: tuple[LimitSnapshot, ...] = ()
+        self._snapshots: tuple[LimitSnapshot, ...] = ()
         self._digests = LimitDigests(())
 
     def write(self, day: date, reading: DayReading) -> DayReport | None:
@@ -149,7 +149,7 @@ class SampleDays:
             day,
             reading,
             limits_name=self._digests.of(*bounds(day)),
-            looks=limits,
+            snapshots=limits,
             rebuild=self._rebuild,
         )
         first = self.lake.manifest(work.unit(TABLES[0][0]))
@@ -208,18 +208,18 @@ class SampleDays:
         )
 
     def _limits(self, day: date) -> tuple[LimitSnapshot, ...]:
-        self._load_looks(day)
-        return limit_history.relevant(self._looks, *bounds(day))
+        self._load_snapshots(day)
+        return limit_history.relevant(self._snapshots, *bounds(day))
 
     def _limits_name(self, day: date) -> str:
-        self._load_looks(day)
+        self._load_snapshots(day)
         return self._digests.of(*bounds(day))
 
-    def _load_looks(self, day: date) -> None:
+    def _load_snapshots(self, day: date) -> None:
         if self._since is None or day < self._since:
             self._since = day
-            self._looks = snapshot_import.limit_snapshots(self.lake, self.cluster_id, day)
-            self._digests = LimitDigests(self._looks)
+            self._snapshots = snapshot_import.limit_snapshots(self.lake, self.cluster_id, day)
+            self._digests = LimitDigests(self._snapshots)
 
     def _report(self, day: date, manifest: Manifest, *, is_assembled: bool) -> DayReport:
         is_left = manifest.inputs.get(LIMITS) != self._limits_name(day)

@@ -79,7 +79,7 @@ def read(text: str, *, source: str) -> SnapshotDocument:
     )
 
 
-def keep(lake: Lake, looks: Iterable[SnapshotDocument]) -> int:
+def keep(lake: Lake, snapshots: Iterable[SnapshotDocument]) -> int:
     """Add snapshots of any clusters to the lake; snapshots that it already has change nothing.
 
     Entries are committed before the row that marks them as complete, so an interrupted import leaves no snapshot.
@@ -91,7 +91,7 @@ def keep(lake: Lake, looks: Iterable[SnapshotDocument]) -> int:
         LakeError: The lake cannot be read or written.
     """
     units: dict[tuple[str, date], dict[str, SnapshotDocument]] = {}
-    for snapshot in looks:
+    for snapshot in snapshots:
         units.setdefault((snapshot.cluster_id, snapshot.day), {})[snapshot.snapshot_id] = snapshot
     new = 0
     for (cluster_id, day), snapshots_by_name in sorted(

@@ -122,8 +122,8 @@ class _Publication:
         self.lake, self.cluster_id, self.to = lake, cluster_id, to
         self.from_ms, self.to_ms = from_ms, to_ms
         self.folder = latest_.folder(cluster_id)
-        self.there = {file.path: file for file in to.stored(self.folder)}
-        latest = self.there.get(f"{self.folder}/{latest_.NAME}")
+        self.stored_files = {file.path: file for file in to.stored(self.folder)}
+        latest = self.stored_files.get(f"{self.folder}/{latest_.NAME}")
         self.published_ms = latest.modified_ms if latest else -1
         self.small: dict[str, bytes] = {}
         self.before = self._before()
@@ -169,13 +169,13 @@ class _Publication:
         """Return the limits in effect at the end, then those of the window that counted clients differently."""
         if observed.snapshot is None:
             return []
-        looks = [
+        snapshots = [
             (observed.snapshot.snapshot_id, observed.snapshot.observed_at_ms, observed.entries)
         ]
-        looks += [_look_of(rows) for rows in observed.earlier if rows.num_rows]
+        snapshots += [_snapshot_of(rows) for rows in observed.earlier if rows.num_rows]
         return [
             part
-            for name, at, rows in looks
+            for name, at, rows in snapshots
             if (part := self._store_rows(QUOTA_ENTRY, day_of(at), rows, name))
         ]
 
@@ -255,7 +255,7 @@ class _Publication:
 
     def _is_there(self, part: EvidenceFile) -> bool:
         """Whether the destination has the file undamaged; otherwise every later preview would reject it."""
-        file, stored_file = part.file, self.there.get(part.file.path)
+        file, stored_file = part.file, self.stored_files.get(part.file.path)
         if stored_file is None or stored_file.size != file.size:
             return False
         if part.table is USAGE_SAMPLE and stored_file.modified_ms <= self.published_ms:
@@ -356,14 +356,14 @@ class _Publication:
         }
         self.to.delete(
             path
-            for path, file in self.there.items()
+            for path, file in self.stored_files.items()
             if path not in retained_paths
             and file.modified_ms <= now_ms - GRACE_MS
             and path != f"{self.folder}/{latest_.NAME}"
         )
 
 
-def _look_of(rows: pa.Table) -> tuple[str, int, pa.Table]:
+def _snapshot_of(rows: pa.Table) -> tuple[str, int, pa.Table]:
     """Return the id, time and rows of a snapshot that has rows."""
     name, at = (rows.column(column)[0].as_py() for column in ("snapshot_id", "observed_at_ms"))
     return name, at, rows

@@ -127,7 +127,7 @@ async def _remove_finalizers(
     slots = asyncio.Semaphore(IN_FLIGHT)
     release_count = 0
 
-    async def one(obj: Obj) -> None:
+    async def remove(obj: Obj) -> None:
         nonlocal release_count
         async with slots:
             try:
@@ -137,7 +137,7 @@ async def _remove_finalizers(
         release_count += 1
         progress("finalizers", release_count, len(held_objects))
 
-    _ = await asyncio.gather(*(one(obj) for obj in held_objects))
+    _ = await asyncio.gather(*(remove(obj) for obj in held_objects))
     return failed
 
 

@@ -1,6 +1,6 @@
 """Starts and stops one loop per QuotaCluster, and one loop for documents whose QuotaCluster does not exist.
 
-Watch events call :meth:`ClusterLoops.wake`, which waits neither for Kafka nor for the API server.
+Watch events call :meth:`ClusterLoops.enqueue`, which waits neither for Kafka nor for the API server.
 """
 
 import asyncio
@@ -57,7 +57,7 @@ class ClusterLoops:
         """The loops of the QuotaClusters that this operator serves, by name."""
         return {name: running.loop for name, running in self._running.items() if name != LOST}
 
-    def wake(self, clusters: Iterable[str], key: str) -> None:
+    def enqueue(self, clusters: Iterable[str], key: str) -> None:
         """Put ``key`` into the mailboxes of these clusters, and start or stop loops if clusters were created or deleted."""
         for name in clusters:
             present = name in self._cache.clusters

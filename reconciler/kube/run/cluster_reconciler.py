@@ -61,7 +61,7 @@ class ClusterReconciler:
         name: Name of the QuotaCluster.
         context: What all clusters of the operator share.
         inventory: The ownership records of this cluster.
-        passes: Runs reconciliations and keeps state between them.
+        runner: Runs reconciliations and keeps state between them.
     """
 
     def __init__(
@@ -70,10 +70,10 @@ class ClusterReconciler:
         context: OperatorContext,
         *,
         inventory: KubeInventory,
-        passes: ReconcileRunner,
+        runner: ReconcileRunner,
     ) -> None:
         self._name, self._context = name, context
-        self._inventory, self._passes = inventory, passes
+        self._inventory, self._runner = inventory, runner
         self._index = EligibilityIndex(name)
         self._known: KnownState | None = None
         # Whether the records could be read in the current reconciliation; None = not tried.
@@ -86,7 +86,7 @@ class ClusterReconciler:
             deletion_timeout=context.settings.deletion_timeout,
         )
 
-    async def __call__(self, wake: LoopTrigger) -> LoopOutcome:
+    async def __call__(self, trigger: LoopTrigger) -> LoopOutcome:
         """Reconcile once; errors of the cluster, a document or the API server are reported in statuses.
 
         Raises:
@@ -95,10 +95,10 @@ class ClusterReconciler:
         if (obj := self._context.cache.clusters.get(self._name)) is None:
             return LoopOutcome(note="the QuotaCluster no longer exists")
         baseline, self._known = self._known, None
-        result = await self._reconcile_once(obj, wake, baseline)
+        result = await self._reconcile_once(obj, trigger, baseline)
         lost_pairs = {pair for pairs in result.settled.losses.values() for pair in pairs}
         self._context.passed(result.report, len(lost_pairs))
-        pending = await self._publisher.publish(result, everything=wake.resync)
+        pending = await self._publisher.publish(result, everything=trigger.resync)
         if self._inventory.is_undisturbed and not self._context.fenced():
             self._known = known_state(result, self._inventory.owned, pending=pending)
         error = result.report.error
@@ -109,12 +109,12 @@ class ClusterReconciler:
         return LoopOutcome(retry=bool(pending), note=pending, confirm=confirm)
 
     async def _reconcile_once(
-        self, obj: Obj, wake: LoopTrigger, baseline: KnownState | None
+        self, obj: Obj, trigger: LoopTrigger, baseline: KnownState | None
     ) -> ReconcileResult:
         """Reconcile up to the point where the result can be published."""
         # Responses to the operator's writes have no defined order relative to watch events.
-        is_reported = self._context.cache.take_changed(self._name).issubset(wake.keys)
-        baseline = baseline if is_reported and names_documents(wake) else None
+        is_reported = self._context.cache.take_changed(self._name).issubset(trigger.keys)
+        baseline = baseline if is_reported and names_documents(trigger) else None
         scope: ReconcileScope | None = None
         started = self._context.clock.now()
         cluster: QuotaCluster | None = None
@@ -125,16 +125,16 @@ class ClusterReconciler:
         self._records_known = None
         try:
             cluster = self._configured(obj)
-            self._passes.window.resize(cluster.guard_window)
+            self._runner.window.resize(cluster.guard_window)
             store = await self._await_with_status(cluster, self._context.sessions.for_(cluster))
             answering = await self._await_with_status(cluster, store.cluster())
             behaves_as = answering.behaves_as
             self._check_sole_manager(answering.id)
             expected = cluster.expected_cluster_id or _pinned(obj) or answering.id
             if baseline is not None and expected == self._inventory.owned.cluster_id:
-                changed = frozenset(wake.keys)
+                changed = frozenset(trigger.keys)
                 scope, store = await self._scoped(cluster, baseline, changed, store, answering)
-            complete = scope is not None or await self._read_everything(wake, expected, cluster)
+            complete = scope is not None or await self._read_everything(trigger, expected, cluster)
             orders = self._orders(cluster, expected, complete=complete, scope=scope)
             rules = orders.rules
             used_eligibilities, unheld = await self._hold(cluster, rules, scope)
@@ -152,7 +152,7 @@ class ClusterReconciler:
             )
             report = await self._await_with_status(
                 cluster,
-                self._passes.run(
+                self._runner.run(
                     ports,
                     orders,
                     settled.desired,
@@ -183,7 +183,7 @@ class ClusterReconciler:
             documents=self._context.cache.of(self._name),
             behaves_as=behaves_as,
             secret=self._context.secret_of(self._name),
-            next_resync_at=wake.next_resync_at,
+            next_resync_at=trigger.next_resync_at,
         )
 
     # ---- the words of it ---------------------------------------------------------------------
@@ -336,14 +336,14 @@ class ClusterReconciler:
         }
 
     async def _read_everything(
-        self, wake: LoopTrigger, cluster_id: str, cluster: QuotaCluster
+        self, trigger: LoopTrigger, cluster_id: str, cluster: QuotaCluster
     ) -> bool:
         """Read the records; return whether removals are allowed: only after a complete listing in this reconciliation.
 
         Listing costs ten requests for 5,000 documents, so it is done at resyncs and where something might be removed.
         """
         owned = await self._read_records(cluster_id, cluster)
-        if not wake.resync and not might_remove(
+        if not trigger.resync and not might_remove(
             owned,
             resolve_desired_state(self._eligibilities(cluster).values(), owned),
             cluster.rules().in_force,

@@ -45,9 +45,9 @@ class MissingClusterReconciler:
         self._cache, self._writer, self._clock = cache, writes, clock
         self._orphan = orphan
 
-    async def __call__(self, wake: LoopTrigger) -> LoopOutcome:
+    async def __call__(self, trigger: LoopTrigger) -> LoopOutcome:
         """Process all such documents; a deleted one keeps its finalizer if its limits could not be recorded as orphaned."""
-        del wake
+        del trigger
         unsaved: set[str] = set()
         failures: list[KquotaError] = []
         for documents in self._cache.documents_without_cluster().values():

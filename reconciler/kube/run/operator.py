@@ -147,7 +147,7 @@ class Operator:
             cache=self._cache,
             clock=clock,
             identity=settings.identity,
-            wake=self._loops.wake,
+            enqueue=self._loops.enqueue,
         )
         self._list = FullListing(
             api,
@@ -156,7 +156,7 @@ class Operator:
             from_file=None
             if settings.quota_clusters is None
             else read_clusters(settings.quota_clusters),
-            wake=self._loops.wake,
+            enqueue=self._loops.enqueue,
             on_listed=partial(self._record_watch_event, "listing"),
             clock=clock,
         )
@@ -237,10 +237,10 @@ class Operator:
     def _client_quota(self, kind: str, obj: Obj) -> None:
         self._record_watch_event("clientquotas")
         self._order.note_event()
-        woken = self._cache.forget(obj) if kind == "DELETED" else self._cache.observe(obj)
+        affected = self._cache.forget(obj) if kind == "DELETED" else self._cache.observe(obj)
         # Objects of a listing are compared completely: a listing does not show the order of changes.
-        self._loops.wake(woken, document_of(obj) if kind else "listing")
-        for name in woken:
+        self._loops.enqueue(affected, document_of(obj) if kind else "listing")
+        for name in affected:
             if (loop := self._loops.loops.get(name)) is not None:
                 self._metrics.queue(name, loop.mailbox.depth)
 
@@ -248,14 +248,14 @@ class Operator:
         self._record_watch_event("quotaclusters")
         name = name_of(obj)
         deleted = kind == "DELETED"
-        woken = self._cache.cluster_gone(obj) if deleted else self._cache.cluster_seen(obj)
-        self._loops.wake(woken, name)
+        affected = self._cache.cluster_gone(obj) if deleted else self._cache.cluster_seen(obj)
+        self._loops.enqueue(affected, name)
 
     def _secret(self, kind: str, obj: Obj) -> None:
         if not kind:
             return  # An initial listing: each caller that needs it reads it.
         name = name_of(obj)
-        self._loops.wake(
+        self._loops.enqueue(
             [
                 cluster
                 for cluster, cluster_obj in self._cache.clusters.items()
@@ -289,7 +289,7 @@ class Operator:
         runner = ReconcileRunner(
             name, clock=self._clock, window=window, corrections=KubeCorrections(inventory)
         )
-        work = ClusterReconciler(name, self._surroundings(name), inventory=inventory, passes=runner)
+        work = ClusterReconciler(name, self._surroundings(name), inventory=inventory, runner=runner)
         return reported(work, partial(self._metrics.in_progress, name), clock=self._clock)
 
     def _surroundings(self, name: str) -> OperatorContext:

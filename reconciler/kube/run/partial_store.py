@@ -50,8 +50,8 @@ class PartialStore:
         related = {
             candidate
             for entity in self._entities
-            for ladder in ladders(entity)
-            for candidate in (entity, *ladder)
+            for wider_entities in ladders(entity)
+            for candidate in (entity, *wider_entities)
         }
         if len(related) > MOST_DESCRIBED or any(map(is_named_ip, self._entities)):
             return False

@@ -54,7 +54,7 @@ _OUTDATED: Final = frozenset({409, 422})
 _LOG: Final = logging.getLogger("reconciler.kube")
 
 
-def _wake_nothing(_: Iterable[str], __: str) -> None:
+def _enqueue_nothing(_: Iterable[str], __: str) -> None:
     """Do nothing: there are no loops."""
 
 
@@ -66,7 +66,7 @@ class ResourceWriter:
         cache: Receives the API server's responses.
         clock: Time, for events.
         identity: The reporting instance of events.
-        wake: Called with the clusters to reconcile and a key: a change that a response showed first is not reported
+        enqueue: Called with the clusters to reconcile and a key: a change that a response showed first is not reported
             again by its watch event.
     """
 
@@ -77,10 +77,10 @@ class ResourceWriter:
         cache: ResourceCache,
         clock: Clock,
         identity: str,
-        wake: Callable[[Iterable[str], str], None] = _wake_nothing,
+        enqueue: Callable[[Iterable[str], str], None] = _enqueue_nothing,
     ) -> None:
         self._api, self._cache, self._clock, self._identity = api, cache, clock, identity
-        self._wake = wake
+        self._enqueue = enqueue
         # One write at a time per document: all clusters that it selects write to the same status.
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
@@ -254,9 +254,9 @@ class ResourceWriter:
         """Put the API server's response into the cache, unless the object was deleted meanwhile."""
         if resource is QUOTA_CLUSTERS:
             if answer["metadata"]["name"] in self._cache.clusters:
-                self._wake(self._cache.cluster_seen(answer), ANSWER)
+                self._enqueue(self._cache.cluster_seen(answer), ANSWER)
         elif self._cache.knows(answer):
-            self._wake(self._cache.observe_answer(answer), ANSWER)
+            self._enqueue(self._cache.observe_answer(answer), ANSWER)
 
     async def _event(self, obj: Obj, event: ResourceEvent, otherwise: Obj | None) -> None:
         if cluster := projected_cluster(obj):

@@ -215,25 +215,27 @@ class ResourceCache:
         previous = self._originals.get(document)
         if self._is_over(obj, previous) or (previous is not None and _is_same(obj, previous)):
             return frozenset()
-        woken: set[str] = set()
+        affected: set[str] = set()
         if previous is not None and uid_of(previous) != uid_of(obj):
             # Deleted and recreated between two observations: the first one departed.
-            woken |= self.forget(previous)
+            affected |= self.forget(previous)
         slimmed = slim(obj)
         use = self._uses.setdefault(namespace_of(obj), NamespaceUse(self._limits))
         _, created, size = place_of(slimmed)
         moved_documents = use.put(document, created=created, size=size)
         if not use.serves(document):
             slimmed = excerpt(slimmed, self._limits)
-        woken |= self._place(document, slimmed)
-        return frozenset(woken | self._excluded(use, moved_documents))
+        affected |= self._place(document, slimmed)
+        return frozenset(affected | self._excluded(use, moved_documents))
 
     def observe_answer(self, obj: Obj) -> frozenset[str]:
         """Record a cached ClientQuota from the response to the operator's write; changes of finalizer and status do not count."""
         document = document_of(obj)
         previous = self._originals[document]
-        woken = self.observe(obj)
-        return frozenset() if _request(self._originals[document]) == _request(previous) else woken
+        affected = self.observe(obj)
+        return (
+            frozenset() if _request(self._originals[document]) == _request(previous) else affected
+        )
 
     def _place(self, document: str, obj: Obj) -> set[str]:
         """Store a document for each of its clusters; return the clusters for which something changed."""
@@ -243,17 +245,17 @@ class ResourceCache:
         self._clusters_of[document] = tuple(sorted(views))
         if selects_clusters(obj):
             self._selecting.add(document)
-        woken = before.keys() - views.keys()
-        for name in woken:
+        affected = before.keys() - views.keys()
+        for name in affected:
             self._take(document, name)
             self._note_change(name, document)
         for name, view in views.items():
             self._documents.setdefault(name, {})[document] = view
             if name not in before or _what_matters(before[name]) != _what_matters(view):
-                woken.add(name)
+                affected.add(name)
             if name not in before or _request(before[name]) != _request(view):
                 self._note_change(name, document)
-        return woken
+        return affected
 
     def _note_change(self, cluster: str, document: str) -> None:
         if cluster in self.clusters:  # Other clusters may never be reconciled.
@@ -267,19 +269,19 @@ class ResourceCache:
 
     def _select_again(self) -> set[str]:
         """Compute the projections again after clusters or their labels changed."""
-        woken: set[str] = set()
+        affected: set[str] = set()
         for document in self._selecting:
-            woken |= self._place(document, self._originals[document])
-        return woken
+            affected |= self._place(document, self._originals[document])
+        return affected
 
     def _excluded(self, use: NamespaceUse, moved_documents: Iterable[str]) -> set[str]:
         """Replace documents that now exceed the limits by excerpts; return their clusters."""
-        woken: set[str] = set()
+        affected: set[str] = set()
         for document in moved_documents:
             current = self._originals[document]
             if not use.serves(document) and not excess_of(current):
-                woken |= self._place(document, excerpt(current, self._limits))
-        return woken
+                affected |= self._place(document, excerpt(current, self._limits))
+        return affected
 
     def forget(self, obj: Obj) -> frozenset[str]:
         """Record the deletion of a ClientQuota; a newer one of the same name stays."""
@@ -312,10 +314,10 @@ class ResourceCache:
             version: Resource version of the listing; "" = newer than every object.
         """
         seen_documents: set[str] = set()
-        woken: set[str] = set()
+        affected: set[str] = set()
         for obj in items:
             seen_documents.add(document_of(obj))
-            woken |= self.observe(obj)
+            affected |= self.observe(obj)
         prefix = "" if namespace is None else f"{namespace}/"
         missing = [
             document
@@ -325,8 +327,8 @@ class ResourceCache:
         for document in missing:
             current = self._originals[document]
             if is_within(current, version):
-                woken |= self.forget(current)
-        return frozenset(woken)
+                affected |= self.forget(current)
+        return frozenset(affected)
 
     def cluster_seen(self, obj: Obj) -> frozenset[str]:
         """Record a QuotaCluster; older versions are ignored."""
@@ -353,17 +355,17 @@ class ResourceCache:
 
     def clusters_listed(self, items: Iterable[Obj], *, version: str = "") -> frozenset[str]:
         """Record a complete listing of QuotaClusters; see :meth:`observe_listing`."""
-        woken: set[str] = set()
+        affected: set[str] = set()
         seen_names: set[str] = set()
         for obj in items:
             seen_names.add(name_of(obj))
-            woken |= self.cluster_seen(obj)
+            affected |= self.cluster_seen(obj)
         for cluster_obj in [
             unlisted for name, unlisted in self.clusters.items() if name not in seen_names
         ]:
             if is_within(cluster_obj, version):
-                woken |= self.cluster_gone(cluster_obj)
-        return frozenset(woken)
+                affected |= self.cluster_gone(cluster_obj)
+        return frozenset(affected)
 
     def _is_over(self, obj: Obj, current: Obj | None) -> bool:
         """Whether the reported version is outdated: deleted, or older than the cached one."""

@@ -28,7 +28,7 @@ class FullListing:
         cache: Receives the objects.
         namespaces: The watched namespaces; empty = all.
         from_file: QuotaClusters from a file; ``None`` = they are listed.
-        wake: Called with the clusters to reconcile, and a key.
+        enqueue: Called with the clusters to reconcile, and a key.
         on_listed: Called after each complete listing.
         clock: Time.
     """
@@ -40,13 +40,13 @@ class FullListing:
         *,
         namespaces: Sequence[str],
         from_file: Sequence[Obj] | None,
-        wake: Callable[[Iterable[str], str], None],
+        enqueue: Callable[[Iterable[str], str], None],
         on_listed: Callable[[], None],
         clock: Clock,
     ) -> None:
         self._api, self._cache = api, cache
         self._namespaces, self._from_file = namespaces, from_file
-        self._wake, self._on_listed, self._clock = wake, on_listed, clock
+        self._enqueue, self._on_listed, self._clock = enqueue, on_listed, clock
         self._listed_at = clock.monotonic()
         self._unreconciled: set[str] = set()
 
@@ -84,10 +84,10 @@ class FullListing:
                 _LOG.warning("a listing failed, so nothing is removed: %s", error)
                 complete = False
             else:
-                woken = self._cache.observe_listing(
+                affected = self._cache.observe_listing(
                     listing.items, namespace=namespace, version=listing.resource_version
                 )
-                self._wake(woken, "listing")
+                self._enqueue(affected, "listing")
         if complete:
             self._on_listed()
         return complete
@@ -97,13 +97,13 @@ class FullListing:
             # The API server does not store their statuses: the cache has the only copy.
             known_clusters = self._cache.clusters
             clusters = [known_clusters.get(name_of(obj), obj) for obj in self._from_file]
-            self._wake(self._cache.clusters_listed(clusters), "file")
+            self._enqueue(self._cache.clusters_listed(clusters), "file")
             return True
         try:
             listing = await self._api.list(QUOTA_CLUSTERS)
         except KubernetesError as error:
             _LOG.warning("QuotaClusters could not be listed: %s", error)
             return False
-        woken = self._cache.clusters_listed(listing.items, version=listing.resource_version)
-        self._wake(woken, "listing")
+        affected = self._cache.clusters_listed(listing.items, version=listing.resource_version)
+        self._enqueue(affected, "listing")
         return True

@@ -24,14 +24,16 @@ def document_name(subject: Entity) -> str:
     return name if exact else f"{name}.{_digest(subject)}"
 
 
-def document_names(subjects: Iterable[Entity], taken: Iterable[str] = ()) -> dict[Entity, str]:
+def document_names(
+    subjects: Iterable[Entity], existing_names: Iterable[str] = ()
+) -> dict[Entity, str]:
     """Return the names of several entities, with a digest only if two readable names are equal.
 
     Args:
         subjects: All entities, in any order; the names do not depend on it.
-        taken: Names of other documents.
+        existing_names: Names of other documents.
     """
-    others = frozenset(taken)
+    other_names = frozenset(existing_names)
     groups: dict[str, list[tuple[Entity, bool]]] = defaultdict(list)
     for subject in subjects:
         name, exact = _readable(subject)
@@ -39,7 +41,7 @@ def document_names(subjects: Iterable[Entity], taken: Iterable[str] = ()) -> dic
     names: dict[Entity, str] = {}
     for name, members in groups.items():
         for subject, exact in members:
-            is_alone = (len(members) == 1 or exact) and name not in others
+            is_alone = (len(members) == 1 or exact) and name not in other_names
             names[subject] = name if is_alone else f"{name}.{_digest(subject)}"
     return names
 
@@ -48,8 +50,8 @@ def label(text: str) -> str:
     """Return a DNS label similar to a text; the text itself if it is one."""
     if _LABEL.fullmatch(text):
         return text
-    made = re.sub(r"[^a-z0-9]+", "-", text.lower())[:40].strip("-")
-    return made or "name"
+    dns_label = re.sub(r"[^a-z0-9]+", "-", text.lower())[:40].strip("-")
+    return dns_label or "name"
 
 
 def _readable(subject: Entity) -> tuple[str, bool]:

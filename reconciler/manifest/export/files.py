@@ -100,7 +100,7 @@ def file_names(
         team = team_of(declaration.entity, teams)
         return "" if team is None else f"{team.namespace}/"
 
-    return tuple(f"{folder(one)}{stem(one)}.yaml" for one in declarations)
+    return tuple(f"{folder(declaration)}{stem(declaration)}.yaml" for declaration in declarations)
 
 
 def _name(subject: Entity) -> str:

@@ -265,11 +265,11 @@ class _Comparison:
     def _action(self, view: PairView, cause: Cause) -> Action:
         """Return the action that the rules permit; unmanaged pairs outside the scope are not changed."""
         is_orphaned = view.pair in self.owned.orphaned
-        action = self.rules.permits(cause, self._fate(view), is_orphaned=is_orphaned)
+        action = self.rules.permits(cause, self._declaration_end(view), is_orphaned=is_orphaned)
         is_out_of_scope = cause is Cause.UNMANAGED and not self.rules.in_scope(view.entity)
         return Action.REPORT if is_out_of_scope and action is Action.WRITE else action
 
-    def _fate(self, view: PairView) -> DeclarationEnd | None:
+    def _declaration_end(self, view: PairView) -> DeclarationEnd | None:
         """Return how a recorded pair stopped being declared, by the deletionPolicy recorded last."""
         owner = view.owner
         if owner is None:

@@ -35,8 +35,8 @@ class Guard(StrEnum):
     MAX_CHANGE_FACTOR = "maxChangeFactor"
     MAX_EXCEPTION_FACTOR = "maxExceptionFactor"
     NEWLY_UNLIMITED = "newlyUnlimited"
-    UNIT_SLIP = "bounds"
-    BOUNDS = "bounds.range"
+    BOUNDS_UNIT = "bounds"
+    BOUNDS_RANGE = "bounds.range"
     PROTECTED = "protectDefaults"
     PROTECTED_ENTITIES = "protected"
     REQUIRED_LABELS = "requiredLabels"
@@ -53,8 +53,8 @@ ALLOWED_WITH: Final[Mapping[Guard, str]] = {
     Guard.MAX_CHANGE_FACTOR: f"{_APPROVAL}, guards.maxChangeFactor or --max-change-factor F",
     Guard.MAX_EXCEPTION_FACTOR: f"{_APPROVAL}, guards.maxExceptionFactor or --max-exception-factor F",
     Guard.NEWLY_UNLIMITED: "guards.newlyUnlimited or --allow-newly-unlimited",
-    Guard.UNIT_SLIP: "guards.bounds or --allow-small-values",
-    Guard.BOUNDS: "guards.bounds",
+    Guard.BOUNDS_UNIT: "guards.bounds or --allow-small-values",
+    Guard.BOUNDS_RANGE: "guards.bounds",
     Guard.PROTECTED: "guards.protectDefaults or --allow-defaults",
     Guard.PROTECTED_ENTITIES: "guards.protected",
     Guard.REQUIRED_LABELS: "these labels, or guards.requiredLabels",
@@ -285,19 +285,19 @@ def _values(changes: Iterable[QuotaChange], guards: Guards) -> list[Violation]:
         bound = range_of(change, guards.bounds)
         if bound.minimum is None and value < rule.slip and not guards.allow_small_values:
             message = f"{rule.field} {limit(change.key, value)} is below {limit(change.key, rule.slip)}: a wrong unit?"
-            violations.append(_of(change, Guard.UNIT_SLIP, message))
+            violations.append(_of(change, Guard.BOUNDS_UNIT, message))
         if bound.minimum is not None and value < bound.minimum:
             message = (
                 f"{rule.field} {limit(change.key, value)} is below its bound"
                 f" {limit(change.key, bound.minimum)}"
             )
-            violations.append(_of(change, Guard.BOUNDS, message))
+            violations.append(_of(change, Guard.BOUNDS_RANGE, message))
         if bound.maximum is not None and value > bound.maximum:
             message = (
                 f"{rule.field} {limit(change.key, value)} is above its bound"
                 f" {limit(change.key, bound.maximum)}"
             )
-            violations.append(_of(change, Guard.BOUNDS, message))
+            violations.append(_of(change, Guard.BOUNDS_RANGE, message))
     return violations
 
 

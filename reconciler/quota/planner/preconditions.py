@@ -32,12 +32,12 @@ class Precondition(NamedTuple):
     applied: float | None
     document: str
 
-    def agrees_with(self, other: "Precondition") -> bool:
+    def agrees_with(self, second: "Precondition") -> bool:
         """Whether both are equal; values that Kafka enforces as the same limit are equal."""
         return (
-            same_value(self.key, self.live, other.live)
-            and same_value(self.key, self.applied, other.applied)
-            and self.document == other.document
+            same_value(self.key, self.live, second.live)
+            and same_value(self.key, self.applied, second.applied)
+            and self.document == second.document
         )
 
 

@@ -191,13 +191,13 @@ class _RemovalBudget:
         self,
         history: list[RemovalCount],
         owned: int,
-        allotment: RemovalAllowance,
+        allowance: RemovalAllowance,
         guards: Guards,
         *,
         together: bool = False,
     ) -> None:
         self._history = sorted(history, key=_order)
-        self._owned, self._allotment, self._guards = owned, allotment, guards
+        self._owned, self._allowance, self._guards = owned, allowance, guards
         self._together = together
         self._now_used = 0
 
@@ -241,10 +241,10 @@ class _RemovalBudget:
         for index, removal in enumerate(self._history):
             remaining -= removal.count
             if remaining < self._limit(self._base(index + 1)):
-                return removal.at + self._allotment.window
+                return removal.at + self._allowance.window
         if self._limit(self._owned) <= 0:
             return None
-        return self._allotment.now + self._allotment.window
+        return self._allowance.now + self._allowance.window
 
     def violation(self, change: QuotaChange, tenant: str, *, waiting: int) -> Violation:
         """Return the violation for a removal that waits."""
@@ -252,7 +252,7 @@ class _RemovalBudget:
         limit, share = self._limit(base), self._share(base)
         by_share = not self._together and share is not None and share < self._guards.max_removals
         at = self._next_at()
-        within = f"within {_duration(self._allotment.window)}"
+        within = f"within {_duration(self._allowance.window)}"
         whose = f"of namespace {tenant}" if tenant else "of limits without a document"
         if self._together:
             message = f"the removals of all namespaces together have reached their bound {within}"

@@ -262,11 +262,11 @@ def _counted_findings_text(preview: Preview) -> list[str]:
     parts = [
         f"{kind.title.lower()} {numbers[kind.name]:,}" for kind in SECTIONS if numbers[kind.name]
     ]
-    others = sum(
+    other_documents = sum(
         warning.claim.document not in preview.touched_documents for warning in preview.open_advice
     )
     accepted = len(preview.advice) - len(preview.open_advice)
-    parts += [f"warnings about other documents {others:,}"] if others else []
+    parts += [f"warnings about other documents {other_documents:,}"] if other_documents else []
     parts += [f"accepted warnings {accepted:,}"] if accepted else []
     return [f"**Only counted here**: {', '.join(parts)}."] if parts else []
 

@@ -104,16 +104,16 @@ def regroup(
         blind: Why no mapping is valid (:data:`CUSTOM_CALLBACK`, :data:`FOREIGN_ENTITIES`), "" = it is valid.
     """
     old = sorted(set(seen_buckets))
-    crowd = _ClientPopulation(before, after, old)
+    population = _ClientPopulation(before, after, old)
     fed: defaultdict[Bucket, dict[Bucket, bool]] = defaultdict(dict)
     flipped: list[Bucket] = []
     unexplained: list[Bucket] = []
     for bucket in old:
-        images = crowd.images(bucket)
+        images = population.images(bucket)
         if not images:
             unexplained.append(bucket)
             continue
-        is_complete = len(images) == 1 and not any(map(crowd.is_open, images))
+        is_complete = len(images) == 1 and not any(map(population.is_open, images))
         for image in images:
             fed[image][bucket] = is_complete
         if images != {bucket} and not any(
@@ -126,16 +126,16 @@ def regroup(
     limited_entities |= {
         effective_limit[0] for image in fed if (effective_limit := limit_of(after, image))
     }
-    for subject in crowd.changed:  # a changed limit is reported, with or without samples
-        image = crowd.meeting(subject)
+    for subject in population.changed:  # a changed limit is reported, with or without samples
+        image = population.meeting(subject)
         effective_limit = limit_of(after, image)
-        if not crowd.is_open(image) or limited_entities.isdisjoint(
+        if not population.is_open(image) or limited_entities.isdisjoint(
             (subject, effective_limit[0] if effective_limit else subject)
         ):
             _ = fed[image]
     for image, parts in fed.items():
-        crowd.add_strangers(image, parts, fed)
-    judge = _EvidenceJudge(before, after, crowd, tuple(unexplained), blind)
+        population.add_strangers(image, parts, fed)
+    judge = _EvidenceJudge(before, after, population, tuple(unexplained), blind)
     mapped = (judge.mapped(image, parts) for image, parts in fed.items())
     return BucketRegrouping(
         mapped=tuple(
@@ -274,11 +274,11 @@ class _EvidenceJudge:
         self,
         before: KeyLimits,
         after: KeyLimits,
-        crowd: _ClientPopulation,
+        population: _ClientPopulation,
         unexplained: tuple[Bucket, ...],
         blind: str,
     ) -> None:
-        self.before, self.after, self.crowd = before, after, crowd
+        self.before, self.after, self.population = before, after, population
         self.unexplained, self.blind = unexplained, blind
 
     def mapped(self, image: Bucket, parts: dict[Bucket, bool]) -> MappedBucket:
@@ -288,7 +288,7 @@ class _EvidenceJudge:
         same_limit = self._limit_before(image) == limit
         return MappedBucket(
             bucket=self._without_placeholders(image),
-            any_name=self.crowd.is_open(image),
+            any_name=self.population.is_open(image),
             answer=answer,
             parts=tuple(sorted(parts)),
             limit=limit,
@@ -301,14 +301,14 @@ class _EvidenceJudge:
     def _answer(self, image: Bucket, parts: dict[Bucket, bool]) -> tuple[Identifiability, str]:
         if self.blind:
             return Identifiability.NOT_IDENTIFIABLE, self.blind
-        if any(_may_share(image, bucket, self.crowd) for bucket in self.unexplained):
+        if any(_may_share(image, bucket, self.population) for bucket in self.unexplained):
             return Identifiability.NOT_IDENTIFIABLE, HISTORY_BREAKS
         if not parts:
             return Identifiability.NO_DATA, NOTHING_SEEN
-        if not self.crowd.is_open(image):
+        if not self.population.is_open(image):
             exact = all(parts.values())
             return (Identifiability.EXACT, "") if exact else (Identifiability.BOUND, ONLY_PARTLY)
-        if image.user in ("", self.crowd.user):
+        if image.user in ("", self.population.user):
             return Identifiability.NOT_IDENTIFIABLE, UNKNOWN_USERS
         return Identifiability.BOUND, UNKNOWN_CLIENTS
 
@@ -319,13 +319,13 @@ class _EvidenceJudge:
     def _without_placeholders(self, image: Bucket) -> Bucket:
         return Bucket(
             kind=image.kind,
-            user="" if image.user == self.crowd.user else image.user,
-            client_id="" if image.client_id == self.crowd.client else image.client_id,
-            ip="" if image.ip == self.crowd.address else image.ip,
+            user="" if image.user == self.population.user else image.user,
+            client_id="" if image.client_id == self.population.client else image.client_id,
+            ip="" if image.ip == self.population.address else image.ip,
         )
 
 
-def _may_share(first: Bucket, second: Bucket, crowd: _ClientPopulation) -> bool:
+def _may_share(first: Bucket, second: Bucket, population: _ClientPopulation) -> bool:
     """Whether a client can be in both, according to their names."""
     if (first.kind is GroupKind.IP) != (second.kind is GroupKind.IP):
         return False
@@ -334,8 +334,8 @@ def _may_share(first: Bucket, second: Bucket, crowd: _ClientPopulation) -> bool:
         or "" in (first_name, second_name)
         or stranger in (first_name, second_name)
         for first_name, second_name, stranger in (
-            (first.user, second.user, crowd.user),
-            (first.client_id, second.client_id, crowd.client),
-            (first.ip, second.ip, crowd.address),
+            (first.user, second.user, population.user),
+            (first.client_id, second.client_id, population.client),
+            (first.ip, second.ip, population.address),
         )
     )

@@ -248,8 +248,8 @@ def _heads(layout: EntryLayout) -> dict[bytes, tuple[_Seconds | None, _Place]]:
         for second, second_type in enumerate(layout.slots):
             if second != first:
                 sources = {first: 0, second: 1}
-                stand = size == 3 and sources == {0: 0, 1: 1}
-                place = None if stand else _placer(sources, size=size, default=2)
+                is_identity = size == 3 and sources == {0: 0, 1: 1}
+                place = None if is_identity else _placer(sources, size=size, default=2)
                 seconds[b"\x00" + _prefixed(second_type)] = place
         heads[b"\x02" + _prefixed(first_type)] = None, _placer({first: 0}, size=size, default=2)
         heads[b"\x03" + _prefixed(first_type)] = seconds, None

@@ -23,17 +23,17 @@ class Loop:
         world: World,
         *,
         store: MemoryRemovals | None = None,
-        vigil: DriftTracker | None = None,
+        tracker: DriftTracker | None = None,
     ) -> None:
         self.world = world
         self.store = store or MemoryRemovals()
-        self.vigil = vigil
+        self.tracker = tracker
         self.restarted()
 
     def restarted(self) -> None:
         window = RemovalWindow(self.store, seconds=3600.0)
         self.passes = ReconcileRunner(
-            "prod", clock=self.world.cluster.clock, window=window, vigil=self.vigil
+            "prod", clock=self.world.cluster.clock, window=window, tracker=self.tracker
         )
 
     def run(self, limits: dict, *, counts_drift: bool = True, **orders) -> Reconciliation:
@@ -169,7 +169,7 @@ def test_drift_is_corrected_only_after_it_was_seen_twice_in_a_row() -> None:
 
 
 def test_somebody_who_undoes_every_correction_is_named_and_no_longer_corrected() -> None:
-    loop = Loop(World(), vigil=DriftTracker(confirm_after=1, max_corrections=2, window=3600.0))
+    loop = Loop(World(), tracker=DriftTracker(confirm_after=1, max_corrections=2, window=3600.0))
     loop.run(USERS)
     for value in (7.0, 8.0):
         loop.world.cluster.write(ALICE, RATE, value)
@@ -216,7 +216,7 @@ def test_a_cluster_that_does_not_answer_is_no_look() -> None:
 
 
 def test_while_an_earlier_leader_may_still_write_nothing_counts_as_drift() -> None:
-    loop = Loop(World(), vigil=DriftTracker(confirm_after=1))
+    loop = Loop(World(), tracker=DriftTracker(confirm_after=1))
     loop.run(USERS)
     loop.world.cluster.write(ALICE, RATE, 7.0)
     process = loop.run(USERS, counts_drift=False, rules=CORRECT)

@@ -48,7 +48,7 @@ LOOKED = Reconciliation(
 
 
 def withheld(*users: str) -> Reconciliation:
-    violation = Violation(guard=Guard.UNIT_SLIP, message="a slip of the unit?\x1b[31m")
+    violation = Violation(guard=Guard.BOUNDS_UNIT, message="a slip of the unit?\x1b[31m")
     return replace(
         LOOKED,
         withheld=tuple(

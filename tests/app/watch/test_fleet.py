@@ -162,7 +162,7 @@ def test_other_settings_begin_everything_anew_and_what_is_remembered_stays(yard:
         await yard.take()
         await yard.clock.turn(5.0)
         yard.cluster("prod").write(ALICE, RATE, 5 * MIB)
-        yard.fleet.wake("now")
+        yard.fleet.enqueue("now")
         await yard.clock.turn(1.0)
         assert [
             observation.observation_count for observation in yard.telemetry.passes[-1].observations

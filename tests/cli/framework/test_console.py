@@ -206,7 +206,7 @@ def test_a_reader_that_went_away_is_no_reason_for_words():
     read, write = os.pipe()
     os.close(read)
     with os.fdopen(write, "w") as pipe:
-        console = Screen(out=pipe).console
+        console = Screen(stdout=pipe).console
         console.fact("x")
         with pytest.raises(BrokenPipeError):
             console.flush()

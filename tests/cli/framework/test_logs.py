@@ -16,8 +16,8 @@ def record(message: str, *arguments: object, level: int = logging.WARNING, error
 
 def console(err: io.StringIO) -> Console:
     return Console(
-        out=io.StringIO(),
-        err=err,
+        stdout=io.StringIO(),
+        stderr=err,
         colour=False,
         err_colour=False,
         err_terminal=False,

@@ -44,10 +44,10 @@ def test_what_brokers_carry_comes_from_the_project_unless_it_is_typed() -> None:
     ("showing", "expected"),
     [
         (ReportOutput(), "text"),
-        (ReportOutput(out=Path("a.html")), "html"),
-        (ReportOutput(out=Path("a.MD")), "markdown"),
-        (ReportOutput(out=Path("a.html"), output="json"), "json"),
-        (ReportOutput(out=Path("a.txt")), "text"),
+        (ReportOutput(out_path=Path("a.html")), "html"),
+        (ReportOutput(out_path=Path("a.MD")), "markdown"),
+        (ReportOutput(out_path=Path("a.html"), output="json"), "json"),
+        (ReportOutput(out_path=Path("a.txt")), "text"),
     ],
 )
 def test_the_name_of_a_file_says_the_format_unless_it_is_typed(showing, expected) -> None:
@@ -59,7 +59,7 @@ def test_a_page_with_pseudonyms_holds_no_name(tmp_path: Path) -> None:
     key.write_text("0123456789abcdef0123\n")
     path = tmp_path / "page.html"
     names = KeyFileParameter().convert(str(key), None, None)
-    ReportOutput(out=path, pseudonymise=names).show(Console.of_process({}), whole_report())
+    ReportOutput(out_path=path, pseudonymise=names).show(Console.of_process({}), whole_report())
     text = path.read_text(encoding="utf-8")
     assert "etl" not in text
     assert "user-" in text
@@ -136,7 +136,7 @@ def test_a_place_is_refused_that_is_a_folder_or_may_not_be_written(tmp_path: Pat
 def test_markdown_holds_as_many_rows_as_were_asked_for_wherever_it_goes(tmp_path: Path) -> None:
     report = replace(whole_report(), usage=(USAGE,) * 80)
     path = tmp_path / "report.md"
-    ReportOutput(out=path).show(Console.of_process({}), report)
+    ReportOutput(out_path=path).show(Console.of_process({}), report)
     screen = Screen()
     ReportOutput(output="markdown").show(screen.console, report)
     for text in (path.read_text(encoding="utf-8"), screen.facts):

@@ -86,7 +86,7 @@ def day(
     pace: Cadence = PACE,
     on: date = DAY,
 ) -> day_tables.AssembledDay:
-    return day_tables.assembled("c", on, table(rows), pace=pace, before=before, looks=looks)
+    return day_tables.assembled("c", on, table(rows), pace=pace, before=before, snapshots=looks)
 
 
 def usage(done: day_tables.AssembledDay, **values: str) -> list[Mapping[str, object]]:

@@ -187,7 +187,7 @@ def test_a_listing_of_the_start_serves_one_reconciliation_of_an_own_cluster_soon
         ResourceCache(),
         namespaces=(),
         from_file=None,
-        wake=lambda _, __: None,
+        enqueue=lambda _, __: None,
         on_listed=lambda: None,
         clock=running.clock,
     )

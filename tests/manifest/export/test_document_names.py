@@ -90,7 +90,7 @@ def test_of_two_odd_names_that_look_alike_both_have_a_digest():
 
 def test_a_name_that_another_document_has_gets_a_digest():
     alice = entity(user="alice")
-    (name,) = document_names([alice], taken=["user.alice"]).values()
+    (name,) = document_names([alice], existing_names=["user.alice"]).values()
     assert re.fullmatch(r"user\.alice\.x[0-9a-f]{16}", name)
 
 

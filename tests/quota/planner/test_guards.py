@@ -245,7 +245,7 @@ def test_a_range_for_the_entity_approves_any_change_into_it_and_out_of_it_to_a_d
     assert broken(guards, bob, live=default_of(1e3)) == [Guard.MAX_EXCEPTION_FACTOR]
     outside = change(None, 6e8)
     assert broken(guards, outside, live=default_of(1e3)) == [
-        Guard.BOUNDS,
+        Guard.BOUNDS_RANGE,
         Guard.MAX_EXCEPTION_FACTOR,
     ]
 
@@ -357,7 +357,7 @@ def test_values_that_look_like_a_slip_of_the_unit_are_refused(key, subject, slip
     assert broken(guards, change(None, slip or 0.01, key=key, subject=subject)) == []
     if slip:
         small = change(None, slip - 0.5, key=key, subject=subject)
-        assert broken(guards, small) == [Guard.UNIT_SLIP]
+        assert broken(guards, small) == [Guard.BOUNDS_UNIT]
         assert broken(OFF, small) == []
 
 
@@ -366,10 +366,10 @@ def test_a_minimum_replaces_the_guard_against_slips_and_a_maximum_does_not():
     low = ValueRange(entities=EVERYTHING, key=RATE, minimum=100.0)
     high = ValueRange(entities=EVERYTHING, key=RATE, maximum=5e6)
     assert broken(replace(guards, bounds=(low,)), change(None, 100.0)) == []
-    assert broken(replace(guards, bounds=(low,)), change(None, 99.0)) == [Guard.BOUNDS]
-    assert broken(replace(guards, bounds=(high,)), change(None, 100.0)) == [Guard.UNIT_SLIP]
+    assert broken(replace(guards, bounds=(low,)), change(None, 99.0)) == [Guard.BOUNDS_RANGE]
+    assert broken(replace(guards, bounds=(high,)), change(None, 100.0)) == [Guard.BOUNDS_UNIT]
     assert broken(replace(guards, bounds=(high,)), change(None, 5e6)) == []
-    assert broken(replace(guards, bounds=(high,)), change(None, 5e6 + 1)) == [Guard.BOUNDS]
+    assert broken(replace(guards, bounds=(high,)), change(None, 5e6 + 1)) == [Guard.BOUNDS_RANGE]
 
 
 def test_the_first_bound_for_entity_and_key_holds():
@@ -381,7 +381,7 @@ def test_the_first_bound_for_entity_and_key_holds():
         ValueRange(entities=EVERYTHING, key=RATE, maximum=1.0),
     )
     assert broken(replace(OFF, bounds=bounds), change(None, 4e6)) == []
-    assert broken(replace(OFF, bounds=bounds), change(None, 6e6)) == [Guard.BOUNDS]
+    assert broken(replace(OFF, bounds=bounds), change(None, 6e6)) == [Guard.BOUNDS_RANGE]
 
 
 def test_bounds_say_nothing_of_removals():
@@ -563,8 +563,8 @@ def test_all_violations_are_told_at_once_in_a_fixed_order():
         Guard.PROTECTED,
         Guard.PROTECTED_ENTITIES,
         Guard.REQUIRED_LABELS,
-        Guard.UNIT_SLIP,
-        Guard.BOUNDS,
+        Guard.BOUNDS_UNIT,
+        Guard.BOUNDS_RANGE,
         *[Guard.NEWLY_UNLIMITED] * 5,
         Guard.MAX_CHANGE_FACTOR,
         Guard.TWIN_SPELLING,
@@ -594,7 +594,7 @@ def test_the_end_of_an_override_passes_all_but_the_rules_for_declared_values():
     back = Cause.OVERRIDE_EXPIRED
     assert broken(STRICT, change(1e9, 1e6, cause=back, subject=entity(user=DEFAULT))) == []
     assert broken(STRICT, change(1e9, None, cause=back)) == []
-    assert broken(STRICT, change(1e9, 5.0, cause=back)) == [Guard.UNIT_SLIP]
+    assert broken(STRICT, change(1e9, 5.0, cause=back)) == [Guard.BOUNDS_UNIT]
     assert broken(STRICT, change(1e9, 5.0, cause=back, declared=False)) == []
 
 

@@ -44,25 +44,25 @@ class BrokerIdentities:
     """
 
     def __init__(
-        self, sightings: Iterable[tuple[ScrapeTarget, int, float]], tally: DropCounts
+        self, points: Iterable[tuple[ScrapeTarget, int, float]], tally: DropCounts
     ) -> None:
-        known_sightings = tuple(sightings)
-        shared = _shared(target for target, _, _ in known_sightings)
-        sightings_by_target: dict[ScrapeTarget, list[tuple[int, int]]] = {}
-        for target, ts, value in known_sightings:
+        all_points = tuple(points)
+        shared = _shared(target for target, _, _ in all_points)
+        points_by_target: dict[ScrapeTarget, list[tuple[int, int]]] = {}
+        for target, ts, value in all_points:
             if not is_whole(value, MAX_ID):
                 tally.add(DropReason.BAD_BROKER_ID)
                 continue
             instance_target = ScrapeTarget(target.instance)
-            for whose in (
+            for id_target in (
                 {target}
                 if target.broker and instance_target in shared
                 else {target, instance_target}
             ):
-                sightings_by_target.setdefault(whose, []).append((ts, int(value)))
+                points_by_target.setdefault(id_target, []).append((ts, int(value)))
         self._stretches: Mapping[ScrapeTarget, tuple[IdentityPeriod, ...]] = {
-            target: _stretches(sorted(target_sightings))
-            for target, target_sightings in sightings_by_target.items()
+            target: _stretches(sorted(target_points))
+            for target, target_points in points_by_target.items()
         }
         self._starts = {
             target: [period.from_ms for period in periods]
@@ -101,9 +101,9 @@ def _shared(targets: Iterable[ScrapeTarget]) -> set[ScrapeTarget]:
     return {ScrapeTarget(instance) for instance, jobs in jobs_by_instance.items() if len(jobs) > 1}
 
 
-def _stretches(sightings: list[tuple[int, int]]) -> tuple[IdentityPeriod, ...]:
+def _stretches(points: list[tuple[int, int]]) -> tuple[IdentityPeriod, ...]:
     periods: list[IdentityPeriod] = []
-    for ts, number in sightings:
+    for ts, number in points:
         broker = str(number)
         if periods and periods[-1].broker == broker:
             periods[-1] = IdentityPeriod(broker=broker, from_ms=periods[-1].from_ms, to_ms=ts)
@@ -192,19 +192,19 @@ class MutationScrape(NamedTuple):
     total: float
 
 
-def reign(sights: Iterable[MutationScrape], step_ms: int) -> tuple[int, ...]:
+def active_controller_rows(scrapes: Iterable[MutationScrape], step_ms: int) -> tuple[int, ...]:
     """Return the rows of scrapes of the active controller, in ascending order of time.
 
     No metric identifies the active controller, but only the active controller counts mutations. A node becomes active
     when it has mutations while the last active node has none, or was not scraped for two steps. Before that, the first
     node that has mutations is active.
     """
-    order = sorted(sights)
+    order = sorted(scrapes)
     if not order:
         return ()
     active = next((scrape.node for scrape in order if scrape.total > 0), order[0].node)
     last_by_node: dict[str, MutationScrape] = {}
-    ruled: list[MutationScrape] = []
+    active_scrapes: list[MutationScrape] = []
     for scrape in order:
         last_by_node[scrape.node] = scrape
         if (
@@ -213,11 +213,19 @@ def reign(sights: Iterable[MutationScrape], step_ms: int) -> tuple[int, ...]:
             and _is_over(last_by_node.get(active), scrape, step_ms)
         ):
             active = scrape.node
-            if ruled and ruled[-1].total <= 0 and scrape.ts_ms - ruled[-1].ts_ms < LEAST_STEP_MS:
-                _ = ruled.pop()  # the old node has no mutations at this time: use the new one
-        if scrape.node == active and (not ruled or scrape.ts_ms - ruled[-1].ts_ms >= LEAST_STEP_MS):
-            ruled.append(scrape)
-    return tuple(scrape.row for scrape in ruled)
+            if (
+                active_scrapes
+                and active_scrapes[-1].total <= 0
+                and scrape.ts_ms - active_scrapes[-1].ts_ms < LEAST_STEP_MS
+            ):
+                _ = (
+                    active_scrapes.pop()
+                )  # the old node has no mutations at this time: use the new one
+        if scrape.node == active and (
+            not active_scrapes or scrape.ts_ms - active_scrapes[-1].ts_ms >= LEAST_STEP_MS
+        ):
+            active_scrapes.append(scrape)
+    return tuple(scrape.row for scrape in active_scrapes)
 
 
 def _is_over(old: MutationScrape | None, new: MutationScrape, step_ms: int) -> bool:

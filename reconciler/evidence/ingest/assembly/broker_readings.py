@@ -153,28 +153,31 @@ def readings(
     }
     rates = _either(counted(Measure.RATE_TOTAL)[0], lines.of(Measure.RATE))
     throttles = _either(counted(Measure.THROTTLE_TOTAL)[1], lines.of(Measure.THROTTLE))
-    throne = _ActiveController(assigned, lines, rates, pace.step_ms)
-    occurrences = throne.moved(lines.bucket_points())
-    tally.add(DropReason.STANDBY_CONTROLLER, throne.passed_over)
+    controller = _ActiveController(assigned, lines, rates, pace.step_ms)
+    occurrences = controller.moved(lines.bucket_points())
+    tally.add(DropReason.STANDBY_CONTROLLER, controller.passed_over)
     track_numbers = pc.unique(occurrences.tracks).to_pylist()
     return BrokerReadings(
-        moments=throne.moments,
-        rows=throne.rows,
+        moments=controller.moments,
+        rows=controller.rows,
         failed=assigned.scrapes.failed,
-        tracks=throne.tracks,
+        tracks=controller.tracks,
         occurrences=occurrences,
-        rates=throne.moved(rates),
-        throttles=throne.moved(throttles),
+        rates=controller.moved(rates),
+        throttles=controller.moved(throttles),
         totals={
             gauge: (total_values.rows, total_values.values)
             for gauge, total_values in totals.items()
         },
         carry=DayCarryover(
-            last={broker: throne.moments[rows[-1]].ts_ms for broker, rows in throne.rows.items()},
-            tracks=frozenset(throne.tracks[track_number] for track_number in track_numbers),
+            last={
+                broker: controller.moments[rows[-1]].ts_ms
+                for broker, rows in controller.rows.items()
+            },
+            tracks=frozenset(controller.tracks[track_number] for track_number in track_numbers),
             counters=last,
         ),
-        surmised=throne.surmised,
+        surmised=controller.surmised,
         contested=assigned.scrapes.contested,
     )
 
@@ -257,7 +260,7 @@ class _ActiveController:
             return
         times = [moment.ts_ms for moment in scrapes.moments]
         nodes = sorted({track.broker for track in lines.tracks if track.quota_type == mutation})
-        order = broker_identities.reign(
+        order = broker_identities.active_controller_rows(
             broker_identities.sights(
                 self._totals(rates), {node: scrapes.rows[node] for node in nodes}, times
             ),

@@ -75,7 +75,7 @@ def assembled(
     *,
     pace: Cadence,
     before: DayCarryover | None = None,
-    looks: Iterable[LimitSnapshot] = (),
+    snapshots: Iterable[LimitSnapshot] = (),
 ) -> AssembledDay:
     """Assemble the rows of a day.
 
@@ -85,12 +85,12 @@ def assembled(
         points: All its rows of ``point``, in any order, with unique keys.
         pace: The scrape interval.
         before: The carry-over of the previous day; ``None`` if it has no points.
-        looks: Quota snapshots; those that :func:`.limit_history.relevant` omits have no effect.
+        snapshots: Quota snapshots; those that :func:`.limit_history.relevant` omits have no effect.
     """
     tally = DropCounts()
     previous_carry = before or DayCarryover()
     day_readings = readings(points, pace, previous_carry, tally)
-    limits = LimitHistory(looks)
+    limits = LimitHistory(snapshots)
     samples = grid(day_readings, previous_carry, limits, pace, tally)
     times = [moment.ts_ms for moment in day_readings.moments]
     up = target_up(cluster_id, day, day_readings, previous_carry, pace)

@@ -62,12 +62,12 @@ class LimitHistory:
     both give the same limit for a bucket, that limit is known.
 
     Args:
-        looks: Snapshots in any order; if empty, all limits are unknown.
+        snapshots: Snapshots in any order; if empty, all limits are unknown.
     """
 
-    def __init__(self, looks: Iterable[LimitSnapshot]) -> None:
+    def __init__(self, snapshots: Iterable[LimitSnapshot]) -> None:
         self.spans = _spans(
-            sorted(looks, key=lambda snapshot: (snapshot.observed_ms, snapshot.snapshot_id))
+            sorted(snapshots, key=lambda snapshot: (snapshot.observed_ms, snapshot.snapshot_id))
         )
         self._starts = [limit_period.from_ms for limit_period in self.spans]
         self._books: dict[tuple[int, QuotaType], tuple[KeyLimits, ...]] = {}
@@ -121,18 +121,20 @@ def _counts(rules: KeyLimits, ip: Bucket) -> bool:
     return effective_limit is not None and effective_limit[1] < _NO_LIMIT
 
 
-def _spans(looks: Sequence[LimitSnapshot]) -> tuple[LimitPeriod, ...]:
+def _spans(snapshots: Sequence[LimitSnapshot]) -> tuple[LimitPeriod, ...]:
     periods = [LimitPeriod(from_ms=0, states=())]
-    for number, look in enumerate(looks):
+    for number, snapshot in enumerate(snapshots):
         if number:
-            before = looks[number - 1]
-            if before.state.limits == look.state.limits:
+            before = snapshots[number - 1]
+            if before.state.limits == snapshot.state.limits:
                 continue
-            if look.observed_ms > before.observed_ms + 1:
+            if snapshot.observed_ms > before.observed_ms + 1:
                 periods.append(
-                    LimitPeriod(from_ms=before.observed_ms + 1, states=(before.state, look.state))
+                    LimitPeriod(
+                        from_ms=before.observed_ms + 1, states=(before.state, snapshot.state)
+                    )
                 )
-        periods.append(LimitPeriod(from_ms=look.observed_ms, states=(look.state,)))
+        periods.append(LimitPeriod(from_ms=snapshot.observed_ms, states=(snapshot.state,)))
     return tuple(periods)
 
 
@@ -167,9 +169,11 @@ def may_share(first: Bucket, second: Bucket) -> bool:
     )
 
 
-def relevant(looks: Iterable[LimitSnapshot], from_ms: int, to_ms: int) -> tuple[LimitSnapshot, ...]:
+def relevant(
+    snapshots: Iterable[LimitSnapshot], from_ms: int, to_ms: int
+) -> tuple[LimitSnapshot, ...]:
     """Return the snapshots that determine the limits in a range: those in it, the last before, the first after."""
-    order = sorted(looks, key=lambda snapshot: (snapshot.observed_ms, snapshot.snapshot_id))
+    order = sorted(snapshots, key=lambda snapshot: (snapshot.observed_ms, snapshot.snapshot_id))
     before = [snapshot for snapshot in order if snapshot.observed_ms <= from_ms][-1:]
     within = [snapshot for snapshot in order if from_ms < snapshot.observed_ms < to_ms]
     after = [snapshot for snapshot in order if snapshot.observed_ms >= to_ms][:1]
@@ -180,11 +184,11 @@ class LimitDigests:
     """Digests of the limits in time ranges; the digest of each state is cached.
 
     Args:
-        looks: All snapshots; must not change.
+        snapshots: All snapshots; must not change.
     """
 
-    def __init__(self, looks: Sequence[LimitSnapshot]) -> None:
-        self._looks = tuple(looks)
+    def __init__(self, snapshots: Sequence[LimitSnapshot]) -> None:
+        self._snapshots = tuple(snapshots)
         self._names: dict[int, str] = {}
 
     def of(self, from_ms: int, to_ms: int) -> str:
@@ -193,7 +197,7 @@ class LimitDigests:
         A snapshot with the same limits as the one before has no effect, so frequent snapshots cause no new assembly.
         """
         digest = hashlib.sha256()
-        for span in LimitHistory(relevant(self._looks, from_ms, to_ms)).spans:
+        for span in LimitHistory(relevant(self._snapshots, from_ms, to_ms)).spans:
             if span.from_ms < to_ms:
                 names = [self._name(state) for state in span.states]
                 digest.update(repr((max(span.from_ms, from_ms), names)).encode())

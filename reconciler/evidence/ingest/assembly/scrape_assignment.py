@@ -30,7 +30,7 @@ NAMES: Final = ("measure", "quota_type", "user", "client_id", "ip")
 COLUMNS: Final = (*NAMES, "instance", "replica", "ts_ms", "value")
 """The columns of ``point`` that the assembly reads."""
 
-_FATES: Final = tuple(DropReason)
+_DROP_REASONS: Final = tuple(DropReason)
 _OTHERS: Final = (DropReason.OTHER_REPLICA, DropReason.OTHER_INSTANCE)
 
 
@@ -177,7 +177,7 @@ def _answers_by_origin(
 
 def _weighed(
     up_by_origin: dict[SampleOrigin, dict[int, bool]],
-    telling: Collection[ScrapeTarget],
+    measured_targets: Collection[ScrapeTarget],
     identities: BrokerIdentities,
     tally: DropCounts,
 ) -> None:
@@ -189,13 +189,13 @@ def _weighed(
 
     Args:
         up_by_origin: Scrape results of each origin; those of other targets are removed.
-        telling: Targets with more metrics than ``up``.
+        measured_targets: Targets with more metrics than ``up``.
         identities: Broker ids of the targets.
         tally: Counts scrapes that are not used.
     """
-    jobs = {target.job for target in telling}
+    jobs = {target.job for target in measured_targets}
     for origin in list(up_by_origin):
-        target, tells = origin.target, origin.target in telling
+        target, tells = origin.target, origin.target in measured_targets
         may_be = tells or (bool(target.broker) and target.job in jobs)
         if not may_be or not identities.knows(target):
             tally.add(DropReason.UP_UNKNOWN, len(up_by_origin[origin]))
@@ -230,7 +230,7 @@ def _gathered(
         series = row_codes.coded([column.filter(is_of_origin) for column in names]).codes
         distinct = pc.unique(origin_times)
         scrape_of = scrapes.gathered(
-            distinct.to_pylist(), scrapes.reach(series, origin_times, step_ms)
+            distinct.to_pylist(), scrapes.scrape_tolerance_ms(series, origin_times, step_ms)
         )
         scrape = row_codes.integers([scrape_of[ts] for ts in distinct.to_pylist()])
         gathered_times = pc.replace_with_mask(
@@ -252,26 +252,38 @@ def _sorted_out(
 ) -> AssignedPoints:
     """Assign points to their slots; series that the selected replica lacks are taken from another one."""
     rows = pa.array([slot.row for slot in places], pa.int64()).take(at)
-    fate_of = [None if slot.fate is None else _FATES.index(slot.fate) for slot in places]
-    fates = pa.array(fate_of, pa.int8()).take(at)
-    snapped = pc.and_(pc.and_(is_moved, pc.is_valid(rows)), pc.is_null(fates))
-    fates = pc.if_else(snapped, pa.scalar(_FATES.index(DropReason.SNAPPED), pa.int8()), fates)
+    reason_codes = [
+        None if slot.drop_reason is None else _DROP_REASONS.index(slot.drop_reason)
+        for slot in places
+    ]
+    codes = pa.array(reason_codes, pa.int8()).take(at)
+    snapped = pc.and_(pc.and_(is_moved, pc.is_valid(rows)), pc.is_null(codes))
+    codes = pc.if_else(
+        snapped, pa.scalar(_DROP_REASONS.index(DropReason.SNAPPED), pa.int8()), codes
+    )
     is_other_origin = row_codes.sure(
-        pc.is_in(fates, value_set=pa.array([_FATES.index(fate) for fate in _OTHERS], pa.int8()))
+        pc.is_in(
+            codes,
+            value_set=pa.array(
+                [_DROP_REASONS.index(drop_reason) for drop_reason in _OTHERS], pa.int8()
+            ),
+        )
     )
     lent = None
     if row_codes.count(is_other_origin):
         spare = pa.array([slot.spare for slot in places], pa.int64()).take(at)
         lent = _lent(day_scrapes, rows, spare, origin, names)
         rows = pc.if_else(lent, spare, rows)
-        fates = pc.if_else(lent, pa.scalar(_FATES.index(DropReason.BORROWED), pa.int8()), fates)
-    for fate_count in pc.value_counts(fates.drop_null()).to_pylist():
-        tally.add(_FATES[fate_count["values"]], fate_count["counts"])
+        codes = pc.if_else(
+            lent, pa.scalar(_DROP_REASONS.index(DropReason.BORROWED), pa.int8()), codes
+        )
+    for code_count in pc.value_counts(codes.drop_null()).to_pylist():
+        tally.add(_DROP_REASONS[code_count["values"]], code_count["counts"])
     assigned = AssignedPoints(
         scrapes=day_scrapes, rows=rows, names=names, values=values
     ).filter_rows(pc.is_valid(rows))
     has_snapped = row_codes.count(snapped) or any(
-        slot.fate is DropReason.SNAPPED for slot in places
+        slot.drop_reason is DropReason.SNAPPED for slot in places
     )
     double = lent is not None or bool(has_snapped)
     return _once(assigned) if double else assigned

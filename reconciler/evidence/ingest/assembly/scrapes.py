@@ -29,12 +29,12 @@ class ScrapeSlot:
 
     Attributes:
         row: Index in :attr:`DayScrapes.moments`; ``None`` = none.
-        fate: Why there is none, or a remark; ``None`` = no remark.
+        drop_reason: Why there is none, or a remark; ``None`` = no remark.
         spare: The row to use for series that the selected replica lacks.
     """
 
     row: int | None = None
-    fate: DropReason | None = None
+    drop_reason: DropReason | None = None
     spare: int | None = None
 
 
@@ -110,11 +110,11 @@ def select_scrapes(
     dropped: dict[tuple[SampleOrigin, int], DropReason] = {}
     guessed: set[ScrapeTime] = set()
     for (broker, _), everybody in hours.items():
-        rivals = contested.get(broker, frozenset())
+        rejected_instances = contested.get(broker, frozenset())
         hours_by_origin = {
             origin: origin_hour
             for origin, origin_hour in everybody.items()
-            if origin.target.instance not in rivals
+            if origin.target.instance not in rejected_instances
         }
         selected_origins = _select_origins(hours_by_origin)
         for origin, origin_hour in everybody.items():
@@ -124,12 +124,14 @@ def select_scrapes(
                 if origin in surmised:
                     guessed.update(ScrapeTime(broker, ts) for ts in origin_hour.answered)
             else:
-                twin = any(
+                is_other_replica = any(
                     selected_origin.target == origin.target for selected_origin in selected_origins
                 )
-                fate = DropReason.OTHER_REPLICA if twin else DropReason.OTHER_INSTANCE
-                fate = fate if origin in hours_by_origin else DropReason.TWO_BROKERS
-                dropped.update(((origin, ts), fate) for ts in origin_hour.answered)
+                drop_reason = (
+                    DropReason.OTHER_REPLICA if is_other_replica else DropReason.OTHER_INSTANCE
+                )
+                drop_reason = drop_reason if origin in hours_by_origin else DropReason.TWO_BROKERS
+                dropped.update(((origin, ts), drop_reason) for ts in origin_hour.answered)
     moments, rows = _moment_rows(answered)
     placing = _SlotFinder(
         moments,
@@ -187,9 +189,11 @@ def _contested(
             if is_alike is not None:
                 names |= both
                 unlike |= set() if is_alike else both
-        rivals = names if len(names) > 2 else unlike
-        if rivals:
-            contested_brokers[broker] = contested_brokers.get(broker, frozenset()) | rivals
+        rejected_instances = names if len(names) > 2 else unlike
+        if rejected_instances:
+            contested_brokers[broker] = (
+                contested_brokers.get(broker, frozenset()) | rejected_instances
+            )
     return contested_brokers
 
 
@@ -276,7 +280,7 @@ class _SlotFinder:
         self._unknown = unknown
         self._dropped = dropped
         self._identities = identities
-        self._reach = step_ms // 2
+        self._tolerance_ms = step_ms // 2
 
     def of(self, origin: SampleOrigin, ts: int) -> ScrapeSlot:
         up = self._asked.get(origin, {}).get(ts)
@@ -284,42 +288,42 @@ class _SlotFinder:
             return self._beside(origin, ts)
         unknown = self._unknown.get((origin, ts))
         if unknown is not None:
-            return ScrapeSlot(fate=unknown)
-        return self._at(origin, ts) if up else ScrapeSlot(fate=DropReason.SCRAPE_FAILED)
+            return ScrapeSlot(drop_reason=unknown)
+        return self._at(origin, ts) if up else ScrapeSlot(drop_reason=DropReason.SCRAPE_FAILED)
 
     def _beside(self, origin: SampleOrigin, ts: int) -> ScrapeSlot:
         """Return the slot for points with their own times: that of the nearest scrape."""
         broker_id = self._identities.of(origin.target, ts)
         if isinstance(broker_id, DropReason):
-            return ScrapeSlot(fate=broker_id)
+            return ScrapeSlot(drop_reason=broker_id)
         near = _nearest(self._answers.get(origin, ()), ts)
-        if near is None or abs(near - ts) > self._reach or (origin, near) in self._unknown:
-            return ScrapeSlot(fate=DropReason.UNALIGNED)
+        if near is None or abs(near - ts) > self._tolerance_ms or (origin, near) in self._unknown:
+            return ScrapeSlot(drop_reason=DropReason.UNALIGNED)
         place = self._at(origin, near)
         return ScrapeSlot(
             row=place.row,
-            fate=place.fate or (None if place.row is None else DropReason.SNAPPED),
+            drop_reason=place.drop_reason or (None if place.row is None else DropReason.SNAPPED),
             spare=place.spare,
         )
 
     def _at(self, origin: SampleOrigin, ts: int) -> ScrapeSlot:
         broker = self._identities.of(origin.target, ts)
         assert isinstance(broker, str)  # noqa: S101 - unknown brokers were handled before
-        fate = self._dropped.get((origin, ts))
-        if fate is not None:
+        drop_reason = self._dropped.get((origin, ts))
+        if drop_reason is not None:
             near = _nearest(self._kept.get(broker, ()), ts)
-            is_near = near is not None and abs(near - ts) <= self._reach
+            is_near = near is not None and abs(near - ts) <= self._tolerance_ms
             spare = self._row[ScrapeTime(broker, near)] if near is not None and is_near else None
-            return ScrapeSlot(fate=fate, spare=spare)
+            return ScrapeSlot(drop_reason=drop_reason, spare=spare)
         row = self._row.get(ScrapeTime(broker, ts))
-        return ScrapeSlot(row=row, fate=None if row is not None else DropReason.THINNED)
+        return ScrapeSlot(row=row, drop_reason=None if row is not None else DropReason.THINNED)
 
 
 _PARTS: Final = 20
 """A scrape ends 1/_PARTS of the interval before the next point of the same series."""
 
 
-def reach(series: pa.Array, times: pa.Array, step_ms: int) -> int:
+def scrape_tolerance_ms(series: pa.Array, times: pa.Array, step_ms: int) -> int:
     """Return how long after the first point of a scrape other points may belong to it.
 
     Half a step, or the minimum distance of scrapes if that is longer; but less than the usual distance of two points of
@@ -330,7 +334,7 @@ def reach(series: pa.Array, times: pa.Array, step_ms: int) -> int:
         times: Milliseconds.
         step_ms: The scrape interval.
     """
-    longest_reach_ms = max(step_ms // 2, LEAST_STEP_MS)
+    longest_ms = max(step_ms // 2, LEAST_STEP_MS)
     table = pa.table({"series": series, "ts": times})
     table = table.sort_by([("series", "ascending"), ("ts", "ascending")]).combine_chunks()
     which, ts = row_codes.combine_column(table["series"]), row_codes.combine_column(table["ts"])
@@ -338,9 +342,9 @@ def reach(series: pa.Array, times: pa.Array, step_ms: int) -> int:
         row_codes.sure(pc.equal(which, row_codes.shifted(which)))
     )
     if not len(passed):
-        return longest_reach_ms
+        return longest_ms
     usual = int(pc.quantile(passed, 0.5, interpolation="lower")[0].as_py())
-    return min(longest_reach_ms, usual - max(1, usual // _PARTS))
+    return min(longest_ms, usual - max(1, usual // _PARTS))
 
 
 def gathered(times: Iterable[int], reach_ms: int) -> dict[int, int]:

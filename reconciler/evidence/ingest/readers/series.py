@@ -50,9 +50,9 @@ class PointArray(Sequence[tuple[int, float]]):
     def __iter__(self) -> Iterator[tuple[int, float]]:
         return zip(self.times, self.values, strict=True)
 
-    def __eq__(self, other: object) -> bool:
+    def __eq__(self, value: object) -> bool:
         """Whether the points are equal; NaN never equals NaN."""
-        return isinstance(other, Sequence) and list(self) == list(other)
+        return isinstance(value, Sequence) and list(self) == list(value)
 
     def __hash__(self) -> int:
         return hash((bytes(self.times), bytes(self.values)))

@@ -37,15 +37,15 @@ def snapshot_times(snapshots: DataFrame, span: TimeWindow) -> dict[str, int]:
     return {name: row["look_ms"] for name, row in sums(last).items()}
 
 
-def looked_at(
-    looks_ms: Mapping[str, int], cluster_names: tuple[str, ...]
+def clusters_with_snapshot(
+    snapshot_times_ms: Mapping[str, int], cluster_names: tuple[str, ...]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the clusters that have a complete snapshot, and a sentence for each cluster that has none.
 
     Raises:
         UsageError: No cluster has one.
     """
-    names = tuple(sorted(looks_ms.keys() & set(cluster_names or looks_ms)))
+    names = tuple(sorted(snapshot_times_ms.keys() & set(cluster_names or snapshot_times_ms)))
     if not names:
         raise UsageError(
             "the lake has no complete snapshot of any of these clusters",

@@ -72,13 +72,13 @@ def changes(validity: DataFrame, log: DataFrame) -> DataFrame:
     )
 
 
-def ahead(validity: DataFrame, desired: DataFrame, looks: DataFrame) -> DataFrame:
+def ahead(validity: DataFrame, desired: DataFrame, last_snapshots: DataFrame) -> DataFrame:
     """Return limits that documents declare and the last snapshot lacks: rows of ``quota_change``, not applied yet.
 
     Args:
         validity: ``quota_validity``.
         desired: ``desired_entry``; pairs with claims of several documents are skipped.
-        looks: ``cluster_id`` and ``look_ms``, the last complete snapshot of each cluster.
+        last_snapshots: ``cluster_id`` and ``look_ms``, the last complete snapshot of each cluster.
     """
     claims = (
         desired.where("not halted")
@@ -94,7 +94,7 @@ def ahead(validity: DataFrame, desired: DataFrame, looks: DataFrame) -> DataFram
         *PAIR, fn.col("value").alias("before")
     )
     pending_changes = claims.join(live, list(PAIR), "left").join(
-        fn.broadcast(looks), ["cluster_id"]
+        fn.broadcast(last_snapshots), ["cluster_id"]
     )
     differs = ~fn.coalesce(_normal("before") == _normal("after"), fn.lit(0) == 1)
     return conforming(

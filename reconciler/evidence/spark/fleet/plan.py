@@ -78,14 +78,14 @@ def differences(sides: PlanFrames) -> DataFrame:
         )
     )
     conflict_message = fn.concat(fn.lit(f"{TWICE}: "), fn.concat_ws(" ", *PAIR))
-    claims, records, looks = (
+    claims, records, live_rows = (
         fn.shiftright("sides", bits).bitwiseAND(fn.lit(_MOST)) for bits in (0, _BITS, 2 * _BITS)
     )
     quiet = (fn.col("sides") == sum(_MARKS.values())) & (fn.col("rare") == 0)
     is_same = fn.coalesce(_same("declared", "applied") & _same("declared", "live"), fn.lit(0) == 1)
     twice = fn.raise_error(conflict_message).cast("boolean")
     return grouped.where(
-        fn.when((records > 1) | (looks > 1), twice).otherwise(~(quiet & is_same))
+        fn.when((records > 1) | (live_rows > 1), twice).otherwise(~(quiet & is_same))
     ).select(
         *PAIR,
         "applied",

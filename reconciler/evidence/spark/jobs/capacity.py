@@ -15,7 +15,7 @@ from reconciler.evidence.spark.runtime.job import Job, job_option
 from reconciler.evidence.spark.tables import bounded_rows, reader, result_writer
 from reconciler.evidence.spark.tables.latest_snapshots import (
     MOST_CLUSTERS,
-    last_looks,
+    last_snapshots,
 )
 from reconciler.evidence.spark.tables.latest_snapshots import limits as limits_seen
 from reconciler.evidence.spark.tables.time_window import TimeWindow
@@ -127,8 +127,8 @@ def run(
         ),
         progress,
     )
-    looks = last_looks(spark, lake, clusters, span.to_ms)
-    notes = facts.evidence(spark, lake, clusters, span, looks)
+    snapshots = last_snapshots(spark, lake, clusters, span.to_ms)
+    notes = facts.evidence(spark, lake, clusters, span, snapshots)
     samples, brokers, five_minutes = (
         reader.frame(spark, lake, table, clusters, **facts.days(span)).where(_inside(span, name))
         for table, name in (
@@ -137,7 +137,7 @@ def run(
             (USAGE_5M, "bucket_ms"),
         )
     )
-    entries = limits_seen(spark, lake, looks)
+    entries = limits_seen(spark, lake, snapshots)
     limits = facts.limits_of(five_minutes.select(*BUCKET).distinct(), entries).cache()
     gaps = spark.createDataFrame(
         [

@@ -47,8 +47,8 @@ def run(
     """
     span = TimeWindow(from_ms=settings.from_ms, to_ms=settings.to_ms)
     snapshots = cluster_sums.snapshots_of(spark, lake, settings.cluster, span)
-    looks = cluster_sums.snapshot_times(snapshots, span)
-    names, notes = cluster_sums.looked_at(looks, settings.cluster)
+    snapshot_times_ms = cluster_sums.snapshot_times(snapshots, span)
+    names, notes = cluster_sums.clusters_with_snapshot(snapshot_times_ms, settings.cluster)
     progress("reading snapshots", 0, 0)
     before = fn.col("observed_at_ms") < span.to_ms
     entries = reader.frame(spark, lake, QUOTA_ENTRY, names, to_day=span.last_day)
@@ -60,7 +60,7 @@ def run(
         (fn.col("from_ms") >= span.from_ms) & (fn.col("from_ms") < span.to_ms)
     )
     last = spark.createDataFrame(
-        [(cluster_id, looks[cluster_id]) for cluster_id in names],
+        [(cluster_id, snapshot_times_ms[cluster_id]) for cluster_id in names],
         "cluster_id string, look_ms bigint",
     )
     ahead = history.ahead(validity_periods, _desired(spark, lake, names, span), last)
@@ -77,7 +77,7 @@ def run(
         clusters=tuple(
             ClusterTotals(
                 cluster_id=cluster_id,
-                look_ms=looks[cluster_id],
+                look_ms=snapshot_times_ms[cluster_id],
                 counts=dict(sorted(causes.get(cluster_id, {}).items())),
             )
             for cluster_id in names

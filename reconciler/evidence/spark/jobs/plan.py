@@ -15,7 +15,7 @@ from reconciler.evidence.spark.fleet import cluster_sums, plan, plan_totals
 from reconciler.evidence.spark.fleet.plan_inputs import ClusterPlanInput, PlanFrames, sides
 from reconciler.evidence.spark.runtime.job import Job, job_option
 from reconciler.evidence.spark.tables import bounded_rows, reader, result_writer
-from reconciler.evidence.spark.tables.latest_snapshots import last_looks
+from reconciler.evidence.spark.tables.latest_snapshots import last_snapshots
 from reconciler.evidence.spark.tables.latest_snapshots import limits as limits_seen
 from reconciler.evidence.spark.tables.time_window import TimeWindow
 from reconciler.evidence.spark.usage import report_rows
@@ -146,14 +146,20 @@ class _ObservedFleet:
             )
         self.spark, self.lake = spark, lake
         self.span = TimeWindow(from_ms=max(0, to_ms - OLDEST_DAYS * DAY_MS), to_ms=to_ms)
-        self.seen = last_looks(spark, lake, clusters, to_ms)
-        self.looks = {name: snapshot.observed_at_ms for name, snapshot in self.seen.items()}
-        self.names, self.notes = cluster_sums.looked_at(self.looks, clusters)
+        self.snapshots = last_snapshots(spark, lake, clusters, to_ms)
+        self.snapshot_times_ms = {
+            name: snapshot.observed_at_ms for name, snapshot in self.snapshots.items()
+        }
+        self.names, self.notes = cluster_sums.clusters_with_snapshot(
+            self.snapshot_times_ms, clusters
+        )
 
     def live(self) -> DataFrame:
         """Return the limits of the last complete snapshots."""
         return limits_seen(
-            self.spark, self.lake, {cluster_id: self.seen[cluster_id] for cluster_id in self.names}
+            self.spark,
+            self.lake,
+            {cluster_id: self.snapshots[cluster_id] for cluster_id in self.names},
         )
 
 
@@ -248,7 +254,7 @@ def _build_report(
         clusters=tuple(
             ClusterTotals(
                 cluster_id=cluster_id,
-                look_ms=view.looks[cluster_id],
+                look_ms=view.snapshot_times_ms[cluster_id],
                 counts=sums[cluster_id],
                 violations=violations(sums[cluster_id], ordered[cluster_id].guards),
             )

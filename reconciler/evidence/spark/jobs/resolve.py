@@ -15,13 +15,13 @@ from reconciler.evidence.spark.limits.effective_limits import CLIENT
 from reconciler.evidence.spark.limits.unused_limits import (
     ObservedClients,
     dated,
-    dead,
+    find_unused_limits,
 )
 from reconciler.evidence.spark.runtime.job import Job, job_option
 from reconciler.evidence.spark.tables import bounded_rows, reader, result_writer
 from reconciler.evidence.spark.tables.latest_snapshots import (
     MOST_CLUSTERS,
-    last_looks,
+    last_snapshots,
 )
 from reconciler.evidence.spark.tables.latest_snapshots import limits as limits_seen
 from reconciler.evidence.spark.tables.schemas import conforming
@@ -64,7 +64,7 @@ NO_LIST: Final = (
     " ones may hide is reported as no_data"
 )
 
-Listed = Callable[[SparkSession, tuple[str, ...]], DataFrame]
+ClientListReader = Callable[[SparkSession, tuple[str, ...]], DataFrame]
 """Returns the clients of the given clusters."""
 
 
@@ -73,16 +73,16 @@ def run(
 ) -> FleetReport:
     """Run the job with settings from the command line."""
     path = settings.principals
-    listed: Listed | None = None
+    read_clients: ClientListReader | None = None
     if path is not None:
 
-        def listed(session: SparkSession, names: tuple[str, ...]) -> DataFrame:
+        def read_clients(session: SparkSession, names: tuple[str, ...]) -> DataFrame:
             return clients.of_file(session, path, names)
 
-    return resolved(spark, lake, settings, listed, progress)
+    return resolved(spark, lake, settings, read_clients, progress)
 
 
-def of_principals(principals: tuple[Principal, ...]) -> Listed:
+def of_principals(principals: tuple[Principal, ...]) -> ClientListReader:
     """Return a function that gives clients that were read before, in every cluster."""
     return lambda spark, names: clients.of_list(spark, principals, names)
 
@@ -91,7 +91,7 @@ def resolved(
     spark: SparkSession,
     lake: Lake,
     settings: ResolveSettings,
-    client_list: Listed | None,
+    client_list: ClientListReader | None,
     progress: Progress,
 ) -> FleetReport:
     """Resolve, commit all rows, report the first.
@@ -101,9 +101,9 @@ def resolved(
         LakeError: The lake cannot be read or written.
     """
     span = TimeWindow(from_ms=max(0, settings.to_ms - settings.days * DAY_MS), to_ms=settings.to_ms)
-    last = last_looks(spark, lake, settings.cluster or None, span.to_ms)
-    looks = {name: snapshot.observed_at_ms for name, snapshot in last.items()}
-    names, notes = cluster_sums.looked_at(looks, settings.cluster)
+    last = last_snapshots(spark, lake, settings.cluster or None, span.to_ms)
+    snapshot_times_ms = {name: snapshot.observed_at_ms for name, snapshot in last.items()}
+    names, notes = cluster_sums.clusters_with_snapshot(snapshot_times_ms, settings.cluster)
     limits = limits_seen(spark, lake, {name: last[name] for name in names}).cache()
     five_minutes = _five(spark, lake, names, span, progress)
     progress("resolving", 0, 0)
@@ -118,7 +118,7 @@ def resolved(
         client_limits = of_tags(listed_clients, limits, day)
         notes += (NO_LIST,)
         buckets = listed_clients
-    unused_limits = dead(
+    unused_limits = find_unused_limits(
         limits,
         ObservedClients(
             clients=observed_clients,
@@ -134,7 +134,7 @@ def resolved(
     report = _build_report(
         effective,
         unheld,
-        {cluster_id: looks[cluster_id] for cluster_id in names},
+        {cluster_id: snapshot_times_ms[cluster_id] for cluster_id in names},
         notes,
         max_rows=settings.most,
     )
@@ -185,7 +185,7 @@ def _dated(
 def _build_report(
     effective: DataFrame,
     unheld: DataFrame,
-    looks: dict[str, int],
+    snapshot_times_ms: dict[str, int],
     notes: tuple[str, ...],
     *,
     max_rows: int,
@@ -207,7 +207,7 @@ def _build_report(
         clusters=tuple(
             ClusterTotals(
                 cluster_id=cluster_id,
-                look_ms=looks[cluster_id],
+                look_ms=snapshot_times_ms[cluster_id],
                 counts={
                     **{
                         name: int(sums.get(cluster_id, {}).get(name, 0))
@@ -216,7 +216,7 @@ def _build_report(
                     **dict(sorted(reasons.get(cluster_id, {}).items())),
                 },
             )
-            for cluster_id in looks
+            for cluster_id in snapshot_times_ms
         ),
         effective=rows,
         dead=unused_rows,

@@ -11,7 +11,7 @@ from reconciler.evidence.spark.jobs import rollup
 from reconciler.evidence.spark.limits.effective_limits import BUCKET
 from reconciler.evidence.spark.runtime.job import Job, job_option
 from reconciler.evidence.spark.tables import reader, result_writer
-from reconciler.evidence.spark.tables.latest_snapshots import last_looks
+from reconciler.evidence.spark.tables.latest_snapshots import last_snapshots
 from reconciler.evidence.spark.tables.latest_snapshots import limits as limits_seen
 from reconciler.evidence.spark.tables.time_window import TimeWindow
 from reconciler.evidence.spark.usage import facts, limit_usage, report_rows
@@ -58,11 +58,11 @@ def run(
     progress("limits in force", 0, 0)
     # Profiles are of whole days, but time after the end of the window is no gap.
     seen_span = TimeWindow(from_ms=span.from_ms, to_ms=min(span.to_ms, settings.to_ms))
-    looks = last_looks(spark, lake, clusters, span.to_ms)
-    notes = facts.evidence(spark, lake, clusters, seen_span, looks)
+    snapshots = last_snapshots(spark, lake, clusters, span.to_ms)
+    notes = facts.evidence(spark, lake, clusters, seen_span, snapshots)
     five_minutes = reader.frame(spark, lake, USAGE_5M, clusters, **facts.days(span))
     hist = reader.frame(spark, lake, USAGE_HIST_D, clusters, **facts.days(span))
-    entries = limits_seen(spark, lake, looks).cache()
+    entries = limits_seen(spark, lake, snapshots).cache()
     limits = facts.limits_of(five_minutes.select(*BUCKET).distinct(), entries)
     usage_frame = limit_usage.use(five_minutes, hist, limits, span.last_day)
     unused = limit_usage.unused(
@@ -71,7 +71,7 @@ def run(
     rows = usage_frame.unionByName(unused).cache()
     progress("profiles", 0, 0)
     # Clusters with limits and without samples are included: their limits were not used.
-    names = sorted(looks.keys() | {note.cluster_id for note in notes})
+    names = sorted(snapshots.keys() | {note.cluster_id for note in notes})
     _ = result_writer.commit_results(lake, rows, USAGE_ROW, names, span=span, progress=progress)
     first, left_out = report_rows.usage_rows(rows, settings.most)
     report = UsageReport(

@@ -73,7 +73,7 @@ class ObservedClients:
     since_ms: int
 
 
-def dead(limits: DataFrame, observed: ObservedClients) -> DataFrame:
+def find_unused_limits(limits: DataFrame, observed: ObservedClients) -> DataFrame:
     """Return the limits that applied to no client in the look-back: rows of ``dead_quota``.
 
     Args:
@@ -177,9 +177,9 @@ def dated(unused_limits: DataFrame, used: DataFrame, limits: DataFrame) -> DataF
     """Fill in the last day on which the tags of a limit were used, where no client is known to have had it as its limit.
 
     Args:
-        unused_limits: The result of :func:`dead`.
+        unused_limits: The result of :func:`find_unused_limits`.
         used: ``effective_limits.BUCKET`` and ``last_seen_ms``, each once, of any age.
-        limits: As for :func:`dead`; tags of the past are resolved against current limits.
+        limits: As for :func:`find_unused_limits`; tags of the past are resolved against current limits.
     """
     won = tags(used, limits).where(fn.col("source_entity") != "")
     last_uses = won.groupBy(

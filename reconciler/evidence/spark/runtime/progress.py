@@ -82,14 +82,14 @@ def watched(
         return
     over = threading.Event()
 
-    def look() -> None:
+    def report_tasks() -> None:
         with contextlib.suppress(
             jvm.LOST, OSError
         ):  # the code that uses the JVM reports that it ended
             while not over.wait(every):
                 lines.tasks(*count())
 
-    watcher = threading.Thread(target=look, name="kquota-progress", daemon=True)
+    watcher = threading.Thread(target=report_tasks, name="kquota-progress", daemon=True)
     watcher.start()
     try:
         yield

@@ -28,7 +28,7 @@ class LatestSnapshot(NamedTuple):
     day: dt.date
 
 
-def last_looks(
+def last_snapshots(
     spark: SparkSession, lake: Lake, clusters: Collection[str] | None, to_ms: int
 ) -> dict[str, LatestSnapshot]:
     """Return the last complete snapshot of each cluster before a moment, by cluster id, sorted.
@@ -65,8 +65,10 @@ def last_looks(
     return dict(sorted(snapshots_by_cluster.items()))
 
 
-def _last(looks: DataFrame, to_ms: int) -> dict[str, LatestSnapshot]:
-    complete_snapshots = looks.where(fn.col("complete") & (fn.col("observed_at_ms") < to_ms))
+def _last(snapshot_rows: DataFrame, to_ms: int) -> dict[str, LatestSnapshot]:
+    complete_snapshots = snapshot_rows.where(
+        fn.col("complete") & (fn.col("observed_at_ms") < to_ms)
+    )
     last = complete_snapshots.groupBy("cluster_id").agg(
         fn.max(fn.struct("observed_at_ms", "snapshot_id", "day")).alias("last")
     )
@@ -74,16 +76,16 @@ def _last(looks: DataFrame, to_ms: int) -> dict[str, LatestSnapshot]:
     return {row["cluster_id"]: LatestSnapshot(*row["last"]) for row in rows}
 
 
-def limits(spark: SparkSession, lake: Lake, looks: Mapping[str, LatestSnapshot]) -> DataFrame:
+def limits(spark: SparkSession, lake: Lake, snapshots: Mapping[str, LatestSnapshot]) -> DataFrame:
     """Return the limits of these snapshots: rows of ``quota_entry``, from one day of each cluster.
 
     Raises:
         LakeError: The lake cannot be read.
     """
-    if not looks:
+    if not snapshots:
         return reader.of(spark, lake, QUOTA_ENTRY, ())
-    days = [snapshot.day for snapshot in looks.values()]
-    units = lake.manifests(QUOTA_ENTRY, looks, min(days), max(days))
+    days = [snapshot.day for snapshot in snapshots.values()]
+    units = lake.manifests(QUOTA_ENTRY, snapshots, min(days), max(days))
     entries = reader.of(
         spark,
         lake,
@@ -91,11 +93,11 @@ def limits(spark: SparkSession, lake: Lake, looks: Mapping[str, LatestSnapshot])
         [
             manifest
             for manifest in units
-            if manifest.unit.day == looks[manifest.unit.cluster_id].day
+            if manifest.unit.day == snapshots[manifest.unit.cluster_id].day
         ],
     )
     snapshot_keys = spark.createDataFrame(
-        [(name, snapshot.snapshot_id) for name, snapshot in looks.items()],
+        [(name, snapshot.snapshot_id) for name, snapshot in snapshots.items()],
         "cluster_id string, snapshot_id string",
     )
     return entries.join(fn.broadcast(snapshot_keys), ["cluster_id", "snapshot_id"], "left_semi")

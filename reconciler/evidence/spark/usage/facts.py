@@ -76,7 +76,7 @@ def evidence(
     lake: Lake,
     clusters: Collection[str] | None,
     span: TimeWindow,
-    looks: Mapping[str, LatestSnapshot],
+    snapshots: Mapping[str, LatestSnapshot],
 ) -> tuple[EvidenceNote, ...]:
     """Return the evidence of a report about a window, one note per cluster that has samples or is in ``clusters``.
 
@@ -87,7 +87,7 @@ def evidence(
         lake: The lake with the samples.
         clusters: Cluster ids; all by default.
         span: The window.
-        looks: Snapshots of the limits (:func:`reconciler.evidence.spark.tables.latest_snapshots.last_looks`).
+        snapshots: Snapshots of the limits (:func:`reconciler.evidence.spark.tables.latest_snapshots.last_snapshots`).
     """
     samples = lake.manifests(USAGE_SAMPLE, clusters, **days(span))
     clusters_with_samples = {manifest.unit.cluster_id for manifest in samples}
@@ -100,13 +100,19 @@ def evidence(
             from_ms=span.from_ms,
             to_ms=span.to_ms,
             made_ms=max(
-                (found.created_ms for found in samples if found.unit.cluster_id == cluster_id),
+                (
+                    manifest.created_ms
+                    for manifest in samples
+                    if manifest.unit.cluster_id == cluster_id
+                ),
                 default=0,
             ),
             step_ms=paces[cluster_id].step_ms if cluster_id in paces else 0,
             coverage_ppm=covered.get(cluster_id, 0),
-            snapshot_id=looks[cluster_id].snapshot_id if cluster_id in looks else "",
-            partial=_partial(found for found in samples if found.unit.cluster_id == cluster_id),
+            snapshot_id=snapshots[cluster_id].snapshot_id if cluster_id in snapshots else "",
+            partial=_partial(
+                manifest for manifest in samples if manifest.unit.cluster_id == cluster_id
+            ),
             counts=states_of_all(
                 manifest for manifest in samples if manifest.unit.cluster_id == cluster_id
             ),

@@ -230,7 +230,9 @@ def curves(
             quota_type=key[1],
             bucket=key[2],
             broker_id=key[3],
-            points=tuple((one.begin_ms, one.mean_units, one.max_rate_units) for one in rows),
+            points=tuple(
+                (point.begin_ms, point.mean_units, point.max_rate_units) for point in rows
+            ),
             span_ms=span_ms,
             before_units=limits[key][0],
             after_units=limits[key][1],

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from reconciler.evidence.spark.limits.unused_limits import (
     ObservedClients,
     UnusedReason,
-    dead,
+    find_unused_limits,
 )
 from reconciler.evidence.spark.tables.schemas import struct
 from reconciler.quota.entity import DEFAULT, entity
@@ -100,7 +100,7 @@ def test_dead_limits_are_those_that_no_client_of_the_list_is_held_to(spark: Spar
         for name, case in worlds.items()
         for who, last in case.last_seen.items()
     ]
-    frame = dead(
+    frame = find_unused_limits(
         spark.createDataFrame(rows, struct(QUOTA_ENTRY)),
         ObservedClients(
             clients=spark.createDataFrame(client_rows, CLIENTS),
@@ -132,7 +132,7 @@ def test_tags_tell_what_was_never_seen_and_leave_the_rest_open(spark: SparkSessi
         bucket_of("", "free"): 2000,
     }
     produce = str(QuotaType.PRODUCE)
-    frame = dead(
+    frame = find_unused_limits(
         spark.createDataFrame(
             list(entry_rows("c", QuotaState(limits=limits))), struct(QUOTA_ENTRY)
         ),

@@ -86,7 +86,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
 def test_the_last_complete_look_of_each_cluster_before_the_moment_counts(
     spark: SparkSession, lake: Lake
 ) -> None:
-    snapshots = latest_snapshots.last_looks(spark, lake, None, END - DAY_MS + 10)
+    snapshots = latest_snapshots.last_snapshots(spark, lake, None, END - DAY_MS + 10)
     assert {name: snapshot.snapshot_id for name, snapshot in snapshots.items()} == {
         "broken": "whole",
         "daily": f"e{DAYS - 1}",
@@ -96,11 +96,11 @@ def test_the_last_complete_look_of_each_cluster_before_the_moment_counts(
     assert snapshots["broken"] == (BEGIN + 3 * DAY_MS + 1, "whole", FIRST + dt.timedelta(days=3))
     rows = latest_snapshots.limits(spark, lake, snapshots).select("cluster_id", "value").collect()
     assert sorted(tuple(row) for row in rows) == [("broken", 7.0), ("daily", 89.0), ("late", 2.0)]
-    daily_snapshots = latest_snapshots.last_looks(spark, lake, ("daily", "nobody"), BEGIN + 9)
+    daily_snapshots = latest_snapshots.last_snapshots(spark, lake, ("daily", "nobody"), BEGIN + 9)
     assert {name: snapshot.snapshot_id for name, snapshot in daily_snapshots.items()} == {
         "daily": "d0"
     }
-    assert latest_snapshots.last_looks(spark, lake, ("daily",), BEGIN) == {}
+    assert latest_snapshots.last_snapshots(spark, lake, ("daily",), BEGIN) == {}
     assert latest_snapshots.limits(spark, lake, {}).collect() == []
 
 
@@ -108,7 +108,7 @@ def test_of_a_cluster_that_is_looked_at_every_day_one_day_is_read(
     spark: SparkSession, lake: Lake
 ) -> None:
     with plans.rows_read(spark) as counted:
-        snapshots = latest_snapshots.last_looks(spark, lake, ("daily",), END)
+        snapshots = latest_snapshots.last_snapshots(spark, lake, ("daily",), END)
     assert counted() == 2
     limits = latest_snapshots.limits(spark, lake, snapshots)
     (unit,) = lake.manifests(QUOTA_ENTRY, ("daily",), FIRST + dt.timedelta(days=DAYS - 1))
