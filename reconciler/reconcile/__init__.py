@@ -1,7 +1,7 @@
 """The reconcile workflow: observe, plan, check guards, validate, apply, verify, report. Uses only ports, no client or file.
 
-    prepared = await prepare(ports, orders, desired)      # observe -> plan -> guards -> validate
-    outcome = await apply(ports, orders, prepared)        # send -> verify -> record -> audit
+    prepared = await prepare(ports, options, desired)      # observe -> plan -> guards -> validate
+    outcome = await apply(ports, options, prepared)        # send -> verify -> record -> audit
 
 ``reconcile/workflow.py`` has these two functions; the other modules contain their steps.
 """

@@ -22,7 +22,7 @@ from reconciler.reconcile.options import ReconcileOptions, ReconcilePorts
 from reconciler.reconcile.workflow import PreparedPlan, preview
 
 
-async def drift(ports: ReconcilePorts, orders: ReconcileOptions) -> tuple[Finding, ...]:
+async def drift(ports: ReconcilePorts, options: ReconcileOptions) -> tuple[Finding, ...]:
     """Return live values that differ from those applied last, whatever the documents declare; writes nothing.
 
     Raises:
@@ -30,8 +30,8 @@ async def drift(ports: ReconcilePorts, orders: ReconcileOptions) -> tuple[Findin
         InventoryError: The records cannot be read.
         ClientError: The cluster cannot be described.
     """
-    observation = await observe(ports, orders)
-    plan = _compared(observation, rules_for(orders, observation))
+    observation = await observe(ports, options)
+    plan = _compared(observation, rules_for(options, observation))
     return tuple(finding for finding in plan.findings_for(Cause.DRIFT) if not finding.ignored)
 
 
@@ -51,13 +51,13 @@ def _compared(observation: Observation, rules: Rules) -> Plan:
 
 
 async def observe_drift(
-    ports: ReconcilePorts, orders: ReconcileOptions, *, cluster: str, notes: bool
+    ports: ReconcilePorts, options: ReconcileOptions, *, cluster: str, notes: bool
 ) -> Reconciliation:
     """Observe drift as a reconciliation that writes nothing to the cluster; errors are part of the result.
 
     Args:
         ports: The adapters.
-        orders: The options of this observation; its policy is treated as ``Observe``.
+        options: The options of this observation; its policy is treated as ``Observe``.
         cluster: Name of the cluster.
         notes: Whether to record when drift was first seen.
 
@@ -67,11 +67,16 @@ async def observe_drift(
     started = ports.clock.now()
     prepared: PreparedPlan | None = None
     failure: KquotaError | None = None
-    options = replace(orders, rules=replace(orders.rules, policy=Policy.OBSERVE), assess=False)
+    observe_options = replace(
+        options, rules=replace(options.rules, policy=Policy.OBSERVE), assess=False
+    )
     try:
-        observation = await observe(ports, options)
+        observation = await observe(ports, observe_options)
         prepared = preview(
-            observation, as_applied(observation), options, verdict=ValidationResult(source="none")
+            observation,
+            as_applied(observation),
+            observe_options,
+            verdict=ValidationResult(source="none"),
         )
         if notes:
             await note_drift(ports, prepared)

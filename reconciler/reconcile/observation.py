@@ -75,7 +75,7 @@ class Observation:
         return settle_intents(self.owned, self.live, now=self.at)
 
 
-async def observe(ports: ReconcilePorts, orders: ReconcileOptions) -> Observation:
+async def observe(ports: ReconcilePorts, options: ReconcileOptions) -> Observation:
     """Describe the cluster and load its records.
 
     A run that may write locks the records before it describes the cluster, so that no other run writes in between. The
@@ -86,13 +86,13 @@ async def observe(ports: ReconcilePorts, orders: ReconcileOptions) -> Observatio
         InventoryError: The records cannot be read, or another process is writing them.
         ClientError: The cluster cannot be described; the result is never an empty state instead.
     """
-    cluster_id = orders.expected_cluster_id
+    cluster_id = options.expected_cluster_id
     if not cluster_id and ports.locks_records:
         cluster_id = (await ports.store.cluster()).id
     owned = await ports.inventory.load(cluster_id) if cluster_id else None
     ports.progress("describe", 0, 1)
     at = ports.clock.now()
-    description = await ports.store.observe(scram_users=orders.assess)
+    description = await ports.store.observe(scram_users=options.assess)
     ports.progress("describe", 1, 1)
     cluster = description.cluster
     check_cluster(cluster.id, cluster_id)
@@ -121,30 +121,30 @@ def check_cluster(actual: str, expected: str | None) -> None:
         )
 
 
-def rules_for(orders: ReconcileOptions, observation: Observation) -> Rules:
+def rules_for(options: ReconcileOptions, observation: Observation) -> Rules:
     """Return the rules for this cluster: whether Sync is confirmed, and whether removals can be determined."""
-    confirmed = orders.rules.sync_confirmed or orders.confirm_sync == observation.cluster_id
-    are_removals_known = orders.rules.removals_known and observation.owned.is_known
-    return replace(orders.rules, sync_confirmed=confirmed, removals_known=are_removals_known)
+    confirmed = options.rules.sync_confirmed or options.confirm_sync == observation.cluster_id
+    are_removals_known = options.rules.removals_known and observation.owned.is_known
+    return replace(options.rules, sync_confirmed=confirmed, removals_known=are_removals_known)
 
 
 def override_changes(
-    orders: ReconcileOptions, observation: Observation, desired: DesiredState
+    options: ReconcileOptions, observation: Observation, desired: DesiredState
 ) -> tuple[RecordChange, ...]:
     """Return the overrides that begin and end with this run, with the values that they replace.
 
     Raises:
         UsageError: A value cannot be written, or there is no override to end.
     """
-    begun = [_begun(order, observation, desired) for order in orders.overrides]
+    begun = [_begun(order, observation, desired) for order in options.overrides]
     missing = sorted(
-        entity_text(pair[0]) for pair in orders.ended - observation.owned.overrides.keys()
+        entity_text(pair[0]) for pair in options.ended - observation.owned.overrides.keys()
     )
     if missing:
         raise UsageError(f"there is no override of {missing[0]} to end")
     ended = [
         OverrideSet(override=replace(observation.owned.overrides[pair], until=observation.at))
-        for pair in sorted(orders.ended, key=lambda pair: (sort_key(pair[0]), pair[1]))
+        for pair in sorted(options.ended, key=lambda pair: (sort_key(pair[0]), pair[1]))
     ]
     return (*begun, *ended)
 

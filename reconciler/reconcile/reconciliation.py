@@ -48,7 +48,7 @@ async def unrefused(_: Plan) -> str:
 
 async def run_pass(
     ports: ReconcilePorts,
-    orders: ReconcileOptions,
+    options: ReconcileOptions,
     desired: DesiredState,
     *,
     cluster: str,
@@ -66,7 +66,7 @@ async def run_pass(
 
     Args:
         ports: The adapters.
-        orders: The options of this reconciliation.
+        options: The options of this reconciliation.
         desired: All documents, without conflicts.
         cluster: Name of the QuotaCluster.
         corrects: Whether a drift may be corrected now; called only for changes whose cause is drift.
@@ -87,7 +87,7 @@ async def run_pass(
     withheld: tuple[WithheldChange, ...] = ()
     waiting: tuple[QuotaChange, ...] = ()
     try:
-        prepared = await prepare(ports, orders, desired)
+        prepared = await prepare(ports, options, desired)
         if fenced:
             prepared = _without_new_drift(prepared)
         waiting = tuple(
@@ -98,7 +98,7 @@ async def run_pass(
         considered = _without(prepared.plan, waiting)
         plan, withheld = withhold(
             considered,
-            orders.guards,
+            options.guards,
             prepared.observation.live,
             owned=prepared.observation.owned,
             allowance=RemovalAllowance(now=started) if allowance is None else allowance,
@@ -114,7 +114,7 @@ async def run_pass(
         )
         plan = replace(plan, findings=(*plan.findings, *_reported(prepared, excluded)))
         outcome = await _carried_out(
-            ports, orders, _narrowed(prepared, plan), withheld, before_sending
+            ports, options, _narrowed(prepared, plan), withheld, before_sending
         )
     except Interrupted as stop:
         failure = stop
@@ -271,7 +271,7 @@ def _narrowed(prepared: PreparedPlan, plan: Plan) -> PreparedPlan:
 
 async def _carried_out(
     ports: ReconcilePorts,
-    orders: ReconcileOptions,
+    options: ReconcileOptions,
     prepared: PreparedPlan,
     withheld: Iterable[WithheldChange],
     before_sending: Callable[[Plan, OwnershipRecords], Awaitable[None]],
@@ -280,12 +280,12 @@ async def _carried_out(
         await before_sending(prepared.plan, prepared.observation.owned)
         return await apply(
             ports,
-            orders,
+            options,
             prepared,
             withheld=[withheld_change.change for withheld_change in withheld],
         )
-    record_changes = bookkeeping(prepared, orders)
+    record_changes = bookkeeping(prepared, options)
     if record_changes:
-        close_settled(ports, prepared.observation, orders, record_changes)
+        close_settled(ports, prepared.observation, options, record_changes)
         await ports.inventory.write(prepared.plan.cluster_id, record_changes)
     return None

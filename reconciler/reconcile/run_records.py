@@ -16,7 +16,7 @@ from reconciler.reconcile.options import ReconcileOptions, ReconcilePorts
 def close_settled(
     ports: ReconcilePorts,
     observation: Observation,
-    orders: ReconcileOptions,
+    options: ReconcileOptions,
     record_changes: Collection[RecordChange],
 ) -> None:
     """Write the outcome of settled intents to the audit log, if the settlement is about to be recorded.
@@ -37,7 +37,7 @@ def close_settled(
                 observation.owned,
                 ports.audit.open_intents(observation.cluster_id),
                 now=ports.clock.now(),
-                origin=orders.origin,
+                origin=options.origin,
             )
         )
 
@@ -45,7 +45,7 @@ def close_settled(
 def unended(
     plan: Plan,
     intended: Collection[Pair],
-    orders: ReconcileOptions,
+    options: ReconcileOptions,
     *,
     started: float,
     record_count: int,
@@ -66,7 +66,7 @@ def unended(
         failure=reason,
         started_at=started,
         ended_at=started,
-        origin=orders.origin,
+        origin=options.origin,
     )
 
 

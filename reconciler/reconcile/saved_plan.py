@@ -95,12 +95,12 @@ def check_digest(plan: PreparedPlan | SavedPlan, expected: str) -> None:
         )
 
 
-def trusted(saved: SavedPlan, observation: Observation, orders: ReconcileOptions) -> PreparedPlan:
+def trusted(saved: SavedPlan, observation: Observation, options: ReconcileOptions) -> PreparedPlan:
     """Return the saved plan, ready to be applied without recomputing it (``--trust-plan``).
 
     Call ``check_fresh`` first. Guards come from the local configuration; record changes come from the plan.
     """
-    violations = check(saved.plan, orders.guards, observation.live)
+    violations = check(saved.plan, options.guards, observation.live)
     return PreparedPlan(
         preview=replace(saved, created_at=observation.at, violations=violations),
         observation=observation,

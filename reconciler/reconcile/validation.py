@@ -22,7 +22,7 @@ from reconciler.reconcile.options import (
 
 async def validate(
     ports: ReconcilePorts,
-    orders: ReconcileOptions,
+    options: ReconcileOptions,
     observation: Observation,
     changes: Sequence[QuotaChange],
 ) -> ValidationResult:
@@ -33,13 +33,13 @@ async def validate(
         PlanRefused: Mode ``sandbox``, and its rules are not available.
         ClientError: The broker could not answer.
     """
-    if orders.validation is ValidationMode.NONE or not changes:
+    if options.validation is ValidationMode.NONE or not changes:
         return ValidationResult(
             source="none", reason="" if changes else "there is nothing to validate"
         )
-    if orders.validation is ValidationMode.SANDBOX or observation.cluster is None:
-        return _by_rules(ports, orders, observation, changes, reason="")
-    if orders.validation is ValidationMode.BROKER:
+    if options.validation is ValidationMode.SANDBOX or observation.cluster is None:
+        return _by_rules(ports, options, observation, changes, reason="")
+    if options.validation is ValidationMode.BROKER:
         return await _by_broker(ports, changes)
     if not observation.cluster.may_alter:
         reason = (
@@ -47,11 +47,11 @@ async def validate(
             if observation.cluster.rights
             else "the broker does not report the permissions of the principal"
         )
-        return _by_rules(ports, orders, observation, changes, reason=reason)
+        return _by_rules(ports, options, observation, changes, reason=reason)
     try:
         return await _by_broker(ports, changes)
     except AuthorizationError as error:
-        return _by_rules(ports, orders, observation, changes, reason=str(error))
+        return _by_rules(ports, options, observation, changes, reason=str(error))
 
 
 def requests(changes: Sequence[QuotaChange]) -> tuple[tuple[Alteration, ...], ...]:
@@ -85,14 +85,14 @@ async def _by_broker(ports: ReconcilePorts, changes: Sequence[QuotaChange]) -> V
 
 def _by_rules(
     ports: ReconcilePorts,
-    orders: ReconcileOptions,
+    options: ReconcileOptions,
     observation: Observation,
     changes: Sequence[QuotaChange],
     *,
     reason: str,
 ) -> ValidationResult:
     if ports.validator is None:
-        if orders.validation is ValidationMode.SANDBOX:
+        if options.validation is ValidationMode.SANDBOX:
             raise PlanRefused("the sandbox's rules are not available")
         return ValidationResult(source="none", reason=reason or "no rules are available")
     line = observation.cluster.behaves_as if observation.cluster is not None else "4.x"

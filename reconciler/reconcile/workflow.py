@@ -71,7 +71,7 @@ def _quiet(_: Outcome) -> None:
 
 
 async def prepare(
-    ports: ReconcilePorts, orders: ReconcileOptions, desired: DesiredState
+    ports: ReconcilePorts, options: ReconcileOptions, desired: DesiredState
 ) -> PreparedPlan:
     """Observe, plan, check guards, validate. Writes nothing, neither to the cluster nor to the records.
 
@@ -83,20 +83,20 @@ async def prepare(
         InventoryError: The records cannot be read, or another process is writing them.
         ClientError: The cluster cannot be described.
     """
-    observation = await observe(ports, orders)
-    plan, changes = _compared(observation, desired, orders)
+    observation = await observe(ports, options)
+    plan, changes = _compared(observation, desired, options)
     # A thread computes the impact while the broker validates.
     meaning = asyncio.to_thread(
         preview,
         observation,
         desired,
-        orders,
+        options,
         plan=plan,
         verdict=ValidationResult(source="none"),
         override_changes=changes,
     )
     prepared, verdict = await asyncio.gather(
-        meaning, validate(ports, orders, observation, plan.changes)
+        meaning, validate(ports, options, observation, plan.changes)
     )
     return replace(prepared, preview=replace(prepared.preview, verdict=verdict))
 
@@ -104,7 +104,7 @@ async def prepare(
 def preview(
     observation: Observation,
     desired: DesiredState,
-    orders: ReconcileOptions,
+    options: ReconcileOptions,
     *,
     verdict: ValidationResult,
     plan: Plan | None = None,
@@ -112,33 +112,33 @@ def preview(
 ) -> PreparedPlan:
     """Compute the prepared plan without I/O, for example from a snapshot instead of a cluster."""
     if plan is None:
-        plan, override_changes = _compared(observation, desired, orders)
-    rules = rules_for(orders, observation)
+        plan, override_changes = _compared(observation, desired, options)
+    rules = rules_for(options, observation)
     return PreparedPlan(
         preview=Preview(
             plan=plan,
             preconditions=preconditions_of(
                 plan.changes, owned=observation.settlement.owned, live=observation.live
             ),
-            violations=check(plan, orders.guards, observation.live),
+            violations=check(plan, options.guards, observation.live),
             verdict=verdict,
             impact=assess(
                 plan,
                 observation.live,
-                known_principals=observation.principals | set(orders.known_principals),
+                known_principals=observation.principals | set(options.known_principals),
                 desired=desired,
             )
-            if orders.assess
+            if options.assess
             else None,
-            warnings=_warnings(plan, orders, observation),
-            advice=advise(desired, observation.live, orders.accepted_warnings)
-            if orders.advise
+            warnings=_warnings(plan, options, observation),
+            advice=advise(desired, observation.live, options.accepted_warnings)
+            if options.advise
             else (),
             policy=rules.in_force,
             drift_mode=rules.drift,
             created_at=observation.at,
             snapshot_at=observation.snapshot_at,
-            origin=orders.origin,
+            origin=options.origin,
         ),
         observation=observation,
         override_changes=override_changes,
@@ -147,7 +147,7 @@ def preview(
 
 async def apply(
     ports: ReconcilePorts,
-    orders: ReconcileOptions,
+    options: ReconcileOptions,
     prepared: PreparedPlan,
     *,
     withheld: Iterable[QuotaChange] = (),
@@ -157,7 +157,7 @@ async def apply(
 
     Args:
         ports: The adapters.
-        orders: The options of this run.
+        options: The options of this run.
         prepared: The plan.
         withheld: Changes that were withheld from the plan; changes that depend on them are held.
         before_sending: Called with the outcome that applies if the run ends now: all changes about to be sent have
@@ -173,11 +173,11 @@ async def apply(
         Interrupted: A stop was requested; contains the outcome.
         KquotaError: Nothing could be sent, or the intents could not be recorded.
     """
-    await _refuse_or_go_on(ports, orders, prepared)
-    prepared = await _still_fits(ports, orders, prepared)
+    await _refuse_or_go_on(ports, options, prepared)
+    prepared = await _still_fits(ports, options, prepared)
     started = ports.clock.now()
     plan = prepared.plan
-    record_changes = bookkeeping(prepared, orders)
+    record_changes = bookkeeping(prepared, options)
     waiting = prepared.observation.unsettled(started)
     # A change that waits for an earlier write of another value is not sent: the intent of that write stays.
     sendable = [
@@ -187,7 +187,7 @@ async def apply(
         or waiting[pair].value == change.after
     ]
     intents = ownership_records.intents(sendable, now=started)
-    close_settled(ports, prepared.observation, orders, record_changes)
+    close_settled(ports, prepared.observation, options, record_changes)
     await ports.inventory.write(plan.cluster_id, (*record_changes, *intents))
     sender = PlanSender(
         store=ports.store,
@@ -195,10 +195,10 @@ async def apply(
         progress=ports.progress,
         changes=plan.changes,
         obstacles=(*_unsettled(prepared, started), *_not_sent(withheld)),
-        pace=orders.pace,
+        pace=options.pace,
     )
     intended = frozenset((change.entity, change.key) for change in sendable)
-    early = unended(plan, intended, orders, started=started, record_count=len(record_changes))
+    early = unended(plan, intended, options, started=started, record_count=len(record_changes))
     try:
         if ports.audit is not None:
             ports.audit.append(audit_entries.intended(early, intended))
@@ -219,7 +219,7 @@ async def apply(
         failure=str(sender.failure) if sender.failure is not None else failure,
         started_at=started,
         ended_at=ports.clock.now(),
-        origin=orders.origin,
+        origin=options.origin,
     )
     outcome = await record(ports, outcome, waiting, intended)
     if outcome.interrupted:
@@ -235,25 +235,25 @@ async def apply(
 
 
 def _compared(
-    observation: Observation, desired: DesiredState, orders: ReconcileOptions
+    observation: Observation, desired: DesiredState, options: ReconcileOptions
 ) -> tuple[Plan, tuple[RecordChange, ...]]:
     """Return the plan, limited to the requested pairs, and the override changes that it assumes."""
-    overriding = override_changes(orders, observation, desired)
+    overriding = override_changes(options, observation, desired)
     owned = observation.owned.with_changes(overriding) if overriding else observation.owned
     owned = replace(owned, is_known=observation.owned.is_known)
     plan = compare(
         desired=desired,
         owned=owned,
         live=observation.live,
-        rules=rules_for(orders, observation),
+        rules=rules_for(options, observation),
         now=observation.at,
     )
-    return _narrowed(plan, orders, observation), overriding
+    return _narrowed(plan, options, observation), overriding
 
 
-def _narrowed(plan: Plan, orders: ReconcileOptions, observation: Observation) -> Plan:
+def _narrowed(plan: Plan, options: ReconcileOptions, observation: Observation) -> Plan:
     """Limit the plan to the requested pairs. Settled intents are recorded for every pair."""
-    only = orders.only
+    only = options.only
     if only is None:
         return plan
     settled = frozenset(observation.settlement.changes)
@@ -275,7 +275,7 @@ def _narrowed(plan: Plan, orders: ReconcileOptions, observation: Observation) ->
     )
 
 
-def _warnings(plan: Plan, orders: ReconcileOptions, observation: Observation) -> tuple[str, ...]:
+def _warnings(plan: Plan, options: ReconcileOptions, observation: Observation) -> tuple[str, ...]:
     warnings: list[str] = []
     if not plan.removals_known:
         warnings.append(
@@ -284,15 +284,15 @@ def _warnings(plan: Plan, orders: ReconcileOptions, observation: Observation) ->
     if not plan.complete:
         warnings.append("not every document was read, so nothing is removed")
     if (
-        orders.rules.policy is Policy.SYNC
-        and rules_for(orders, observation).in_force is not Policy.SYNC
+        options.rules.policy is Policy.SYNC
+        and rules_for(options, observation).in_force is not Policy.SYNC
     ):
         warnings.append(
             f"policy Sync is not confirmed for cluster {observation.cluster_id}, so Upsert is in force;"
             " set spec.confirmSync or pass --confirm-sync with this id to confirm"
         )
-    if orders.own_principal is not None:
-        warnings.extend(own_limits(observation.live, plan.changes, orders.own_principal))
+    if options.own_principal is not None:
+        warnings.extend(own_limits(observation.live, plan.changes, options.own_principal))
     warnings.extend(warning_sentences(observation.live, plan.changes))
     warnings.extend(ip_alias.shadow_message for ip_alias in plan.shadowing_ip_aliases)
     waiting = {pair[0] for pair in observation.unsettled(observation.at)}
@@ -306,15 +306,15 @@ def _warnings(plan: Plan, orders: ReconcileOptions, observation: Observation) ->
 
 
 async def _refuse_or_go_on(
-    ports: ReconcilePorts, orders: ReconcileOptions, prepared: PreparedPlan
+    ports: ReconcilePorts, options: ReconcileOptions, prepared: PreparedPlan
 ) -> None:
     """Raise if conflicts or guards refuse the plan; settled intents are recorded in any case."""
     try:
         _guard(prepared)
     except (ManifestErrors, PlanRefused):
         settled = prepared.observation.settlement.changes
-        if settled and rules_for(orders, prepared.observation).may_record:
-            close_settled(ports, prepared.observation, orders, settled)
+        if settled and rules_for(options, prepared.observation).may_record:
+            close_settled(ports, prepared.observation, options, settled)
             await ports.inventory.write(prepared.plan.cluster_id, settled)
         raise
 
@@ -349,7 +349,7 @@ def _guard(prepared: PreparedPlan) -> None:
 
 
 async def _still_fits(
-    ports: ReconcilePorts, orders: ReconcileOptions, prepared: PreparedPlan
+    ports: ReconcilePorts, options: ReconcileOptions, prepared: PreparedPlan
 ) -> PreparedPlan:
     """Return the plan with a new observation, if the observation it was computed from is too old.
 
@@ -359,7 +359,7 @@ async def _still_fits(
     if ports.clock.now() - prepared.observation.at <= FRESH_SECONDS:
         return prepared
     observation = await observe(
-        ports, replace(orders, expected_cluster_id=prepared.plan.cluster_id)
+        ports, replace(options, expected_cluster_id=prepared.plan.cluster_id)
     )
     now = preconditions_of(
         prepared.plan.changes, owned=observation.settlement.owned, live=observation.live
@@ -374,13 +374,13 @@ async def _still_fits(
     return replace(prepared, observation=observation)
 
 
-def bookkeeping(prepared: PreparedPlan, orders: ReconcileOptions) -> tuple[RecordChange, ...]:
+def bookkeeping(prepared: PreparedPlan, options: ReconcileOptions) -> tuple[RecordChange, ...]:
     """Return record changes other than intents and results: adopted, converged, gone, overrides, drift times."""
-    if rules_for(orders, prepared.observation).in_force is Policy.OBSERVE:
+    if rules_for(options, prepared.observation).in_force is Policy.OBSERVE:
         return ()
     times = (
         ownership_records.drift_times(prepared.plan, prepared.observation.owned)
-        if orders.only is None
+        if options.only is None
         else ()
     )
     return (*prepared.override_changes, *prepared.plan.bookkeeping, *times)

@@ -280,8 +280,8 @@ class KubeWorld(World):
         class OrderedReconciler(ClusterReconciler):
             """The real one, with the orders of the world on top of its own."""
 
-            def _orders(self, *args: Any, **more: Any) -> ReconcileOptions:
-                options = super()._orders(*args, **more)
+            def _options(self, *args: Any, **more: Any) -> ReconcileOptions:
+                options = super()._options(*args, **more)
                 guards = options.guards
                 if world.guards is not None:
                     guards = replace(world.guards, allow_empty=guards.allow_empty)

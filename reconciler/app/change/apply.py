@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from reconciler.app.change.outcome_files import keep_outcome
 from reconciler.app.change.plan_preparation import PlanTask, prepared_for, task_for
-from reconciler.app.change.reconcile_options import orders_for, origin_of
+from reconciler.app.change.reconcile_options import origin_of, reconcile_options
 from reconciler.app.change.standard_input import check_piped
 from reconciler.app.clusters.runtime import RecordOptions, Runtime, world
 from reconciler.app.clusters.targets import ClusterTarget
@@ -165,14 +165,14 @@ async def apply_run(
     if not request.is_trusted:
         task = task_for(notices, target, request.paths, request.limits, request.sources)
         check_piped(task, request.paths)
-        task = replace(task, orders=replace(task.orders, pace=request.pace))
+        task = replace(task, options=replace(task.options, pace=request.pace))
 
     async def prepare(runtime: Runtime) -> tuple[ReconcileOptions, PreparedPlan]:
         if task is None:
             return await _trusted(target, request, runtime)
         prepared = await prepared_for(task, runtime)
         _check_approved(request, runtime, prepared)
-        return replace(task.orders, own_principal=runtime.own_principal), prepared
+        return replace(task.options, own_principal=runtime.own_principal), prepared
 
     records = RecordOptions(none=request.sources.no_inventory) if task is None else task.records
     words = ("apply" if saved is None else "plan", *request.paths)
@@ -244,7 +244,7 @@ async def _trusted(
     saved = request.saved
     if saved is None:
         raise PlanRefused("a trusted apply needs a saved plan")
-    options = orders_for(
+    options = reconcile_options(
         target, request.limits, complete=True, removals_known=True, origin=origin_of(target)
     )
     options = replace(options, pace=request.pace, own_principal=runtime.own_principal)

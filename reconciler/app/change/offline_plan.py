@@ -46,7 +46,7 @@ async def plan_offline(notices: Notices, task: PlanTask, snapshot: Path | None) 
         ConfigError: It is not a snapshot.
         WrongCluster: It belongs to another cluster than the expected one.
     """
-    if task.orders.validation is ValidationMode.BROKER:
+    if task.options.validation is ValidationMode.BROKER:
         raise UsageError("--offline and --validate broker contradict each other")
     clock = SystemClock()
     inventory = _inventory(task, clock)
@@ -80,18 +80,20 @@ async def _planned_on(
         at=clock.now(),
         snapshot_at=cluster.taken_at,
     )
-    first = preview(observation, task.desired, task.orders, verdict=ValidationResult(source="none"))
+    first = preview(
+        observation, task.desired, task.options, verdict=ValidationResult(source="none")
+    )
     ports = ReconcilePorts(
         store=_UnavailableStore(), inventory=inventory, clock=clock, validator=by_rules
     )
-    verdict = await validate(ports, task.orders, observation, first.plan.changes)
-    return narrowed(replace(first, preview=replace(first.preview, verdict=verdict)), task.orders)
+    verdict = await validate(ports, task.options, observation, first.plan.changes)
+    return narrowed(replace(first, preview=replace(first.preview, verdict=verdict)), task.options)
 
 
 async def _stand_in(
     notices: Notices, task: PlanTask, snapshot: Path | None, inventory: Inventory
 ) -> OfflineCluster:
-    expected = task.orders.expected_cluster_id
+    expected = task.options.expected_cluster_id
     if snapshot is not None:
         cluster_id, taken_at, state = read_state(read_text(snapshot), location=str(snapshot))
         check_cluster(cluster_id, expected)

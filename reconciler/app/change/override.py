@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from reconciler.app.change.apply import ApplyRun, prepared_run
 from reconciler.app.change.plan_preparation import addressed, narrowed
-from reconciler.app.change.reconcile_options import orders_for, origin_of
+from reconciler.app.change.reconcile_options import origin_of, reconcile_options
 from reconciler.app.clusters.documents import load
 from reconciler.app.clusters.record_stores import current_principal, read_only_inventory
 from reconciler.app.clusters.runtime import RecordOptions, Runtime, connected, expected_cluster
@@ -177,33 +177,33 @@ async def _prepared(
     notices: Notices, target: ClusterTarget, runtime: Runtime, request: OverrideRunRequest
 ) -> tuple[ReconcileOptions, PreparedPlan]:
     change = request.change
-    orders = orders_for(
+    options = reconcile_options(
         target,
         PlanLimits(validate=request.validate),
         complete=True,
         removals_known=True,
         origin=origin_of(target),
     )
-    if change.cluster_id is not None and orders.expected_cluster_id is None:
-        orders = replace(orders, expected_cluster_id=change.cluster_id)
-    observation = await observe(runtime.ports, orders)
-    if rules_for(orders, observation).in_force is Policy.OBSERVE:
+    if change.cluster_id is not None and options.expected_cluster_id is None:
+        options = replace(options, expected_cluster_id=change.cluster_id)
+    observation = await observe(runtime.ports, options)
+    if rules_for(options, observation).in_force is Policy.OBSERVE:
         raise PlanRefused(
             f"policy Observe is in force for {target.display_name}: nothing may be written"
         )
     pairs = change.pairs(observation)
-    orders = replace(
-        orders,
+    options = replace(
+        options,
         overrides=change.begin(observation),
         ended=change.end,
         only=lambda subject, key: (subject, key) in pairs,
         own_principal=runtime.own_principal,
     )
     desired = _desired(notices, target, observation)
-    first = preview(observation, desired, orders, verdict=ValidationResult(source="none"))
-    verdict = await validate_alterations(runtime.ports, orders, observation, first.plan.changes)
-    prepared = narrowed(replace(first, preview=replace(first.preview, verdict=verdict)), orders)
-    return orders, addressed(prepared, target, runtime)
+    first = preview(observation, desired, options, verdict=ValidationResult(source="none"))
+    verdict = await validate_alterations(runtime.ports, options, observation, first.plan.changes)
+    prepared = narrowed(replace(first, preview=replace(first.preview, verdict=verdict)), options)
+    return options, addressed(prepared, target, runtime)
 
 
 def _desired(notices: Notices, target: ClusterTarget, observation: Observation) -> DesiredState:

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from reconciler.app.change.reconcile_options import orders_for, origin_of
+from reconciler.app.change.reconcile_options import origin_of, reconcile_options
 from reconciler.app.clusters.documents import ClusterDocuments, at_revision, load, reading
 from reconciler.app.clusters.record_stores import check_records
 from reconciler.app.clusters.runtime import RecordOptions, Runtime
@@ -23,7 +23,7 @@ class PlanTask:
 
     target: ClusterTarget
     documents: ClusterDocuments
-    orders: ReconcileOptions
+    options: ReconcileOptions
     records: RecordOptions
 
     @property
@@ -60,7 +60,7 @@ def task_for(
     if not sources.no_inventory and sources.since is None:
         check_records(notices, target)
     since = None if sources.since is None else at_revision(target, sources.since)
-    orders = orders_for(
+    options = reconcile_options(
         target,
         limits,
         complete=documents.complete,
@@ -71,16 +71,16 @@ def task_for(
     return PlanTask(
         target=target,
         documents=documents,
-        orders=orders,
+        options=options,
         records=RecordOptions(none=sources.no_inventory, since=since),
     )
 
 
 async def prepared_for(task: PlanTask, world: Runtime) -> PreparedPlan:
     """Observe, plan, guard, validate."""
-    orders = replace(task.orders, own_principal=world.own_principal)
+    options = replace(task.options, own_principal=world.own_principal)
     return addressed(
-        narrowed(await prepare(world.ports, orders, task.desired), orders), task.target, world
+        narrowed(await prepare(world.ports, options, task.desired), options), task.target, world
     )
 
 
@@ -106,9 +106,9 @@ def broker_text(target: ClusterTarget, world: Runtime) -> str:
     return text
 
 
-def narrowed(prepared: PreparedPlan, orders: ReconcileOptions) -> PreparedPlan:
+def narrowed(prepared: PreparedPlan, options: ReconcileOptions) -> PreparedPlan:
     """Drop findings of pairs outside of this run's scope (``--only``, typed paths)."""
-    only = orders.only
+    only = options.only
     if only is None:
         return prepared
     plan = prepared.plan

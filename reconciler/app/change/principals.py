@@ -67,5 +67,5 @@ def _rows(text: str, source: str) -> Iterator[tuple[int, list[str]]]:
 
 def knowing(task: "PlanTask", principals: Iterable[Principal]) -> "PlanTask":
     """Return the task with these clients added to those assessed."""
-    known_principals = tuple(dict.fromkeys((*task.orders.known_principals, *principals)))
-    return replace(task, orders=replace(task.orders, known_principals=known_principals))
+    known_principals = tuple(dict.fromkeys((*task.options.known_principals, *principals)))
+    return replace(task, options=replace(task.options, known_principals=known_principals))

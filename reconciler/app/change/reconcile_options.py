@@ -18,7 +18,7 @@ from reconciler.quota.results.report import RunOrigin
 from reconciler.reconcile import ReconcileOptions, ValidationMode
 
 
-def orders_for(
+def reconcile_options(
     target: ClusterTarget,
     limits: PlanLimits,
     *,

@@ -42,7 +42,9 @@ def check_piped(task: "PlanTask", paths: "Sequence[str]") -> None:
         live=QuotaState(),
         rules=Rules(),
     )
-    counts = Counter(violation.guard for violation in check(plan, task.orders.guards, QuotaState()))
+    counts = Counter(
+        violation.guard for violation in check(plan, task.options.guards, QuotaState())
+    )
     missing = [guard for guard in _FLAGS if counts[guard]]
     if missing:
         limits = " and ".join(f"{counts[guard]} limits {_FLAGS[guard][1]}" for guard in missing)

@@ -93,7 +93,7 @@ class DriftWatcher:
         self.interval = watching.interval or target.settings.interval
         self._notices, self._target, self._watching = notices, target, watching
         self._clock, self._heard, self._metrics = clock, on_reconciled, metrics
-        self._orders = _orders(target, watching)
+        self._options = _options(target, watching)
         self._client: QuotaClient | None = None
         self._runner = ReconcileRunner(
             self.name,
@@ -172,7 +172,7 @@ class DriftWatcher:
 
     async def _observe(self, ports: ReconcilePorts) -> Reconciliation:
         notes = not self._watching.read_only
-        reconciliation = await observe_drift(ports, self._orders, cluster=self.name, notes=notes)
+        reconciliation = await observe_drift(ports, self._options, cluster=self.name, notes=notes)
         # Drift that will be corrected is counted by the correcting reconciliation: once per observation, not twice.
         corrects = reconciliation.preview and (
             reconciliation.preview.plan.drift or reconciliation.expired_overrides
@@ -188,14 +188,14 @@ class DriftWatcher:
 
     async def _corrected(self, ports: ReconcilePorts, pairs: frozenset[Pair]) -> Reconciliation:
         """Run a reconciliation that may write only these pairs."""
-        orders = replace(
-            self._orders,
-            rules=replace(self._orders.rules, policy=Policy.UPSERT, drift=DriftMode.CORRECT),
+        options = replace(
+            self._options,
+            rules=replace(self._options.rules, policy=Policy.UPSERT, drift=DriftMode.CORRECT),
             guards=self._target.settings.guards,
             only=lambda subject, key: (subject, key) in pairs,
         )
-        desired = as_applied(await observe(ports, self._orders))
-        return await self._runner.run(ports, orders, desired)
+        desired = as_applied(await observe(ports, self._options))
+        return await self._runner.run(ports, options, desired)
 
     def _ports(self, inventory: Inventory) -> ReconcilePorts:
         if self._client is None:
@@ -228,7 +228,7 @@ class DriftWatcher:
             self._metrics.kafka(self.name, event.api, event.seconds)
 
 
-def _orders(target: ClusterTarget, watching: DriftWatchOptions) -> ReconcileOptions:
+def _options(target: ClusterTarget, watching: DriftWatchOptions) -> ReconcileOptions:
     settings = target.settings
     allowed = settings.policy in {Policy.UPSERT, Policy.SYNC} and not settings.suspend
     if watching.correct and not allowed:

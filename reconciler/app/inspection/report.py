@@ -6,7 +6,7 @@ from pathlib import Path
 from reconciler.app.change.offline_plan import plan_offline
 from reconciler.app.change.plan_preparation import PlanTask, prepared_for, task_for
 from reconciler.app.change.principals import knowing
-from reconciler.app.change.reconcile_options import orders_for, origin_of
+from reconciler.app.change.reconcile_options import origin_of, reconcile_options
 from reconciler.app.clusters.documents import ClusterDocuments
 from reconciler.app.clusters.runtime import RecordOptions, world
 from reconciler.app.clusters.targets import ClusterTarget
@@ -80,7 +80,7 @@ async def _without_documents(
 ) -> PreparedPlan:
     """Return live quotas and records without a plan, as nothing is declared."""
     keeps_records = not request.sources.no_inventory
-    orders = orders_for(
+    options = reconcile_options(
         target,
         PlanLimits(validate="none"),
         complete=True,
@@ -90,16 +90,16 @@ async def _without_documents(
     rules = target.settings.rules(
         policy=Policy.OBSERVE, drift=DriftMode.WARN, removals_known=keeps_records
     )
-    orders = replace(orders, rules=rules)
+    options = replace(options, rules=rules)
     nothing = ClusterDocuments(
         cluster=target.name, desired=DesiredState(), warnings=(), complete=True, count=0, files=0
     )
     records = RecordOptions(none=request.sources.no_inventory)
-    task = PlanTask(target=target, documents=nothing, orders=orders, records=records)
+    task = PlanTask(target=target, documents=nothing, options=options, records=records)
     first = await _prepare(notices, task, request.snapshot)
     # The ownership records serve as the documents: differences from them are drift.
     return preview(
-        first.observation, as_applied(first.observation), orders, verdict=first.preview.verdict
+        first.observation, as_applied(first.observation), options, verdict=first.preview.verdict
     )
 
 

@@ -5,7 +5,7 @@
     loop = ClusterLoop("prod", mailbox=mailbox, work=work, pace=lambda: pace, clock=clock, random=random.random)
     await supervise({"loop prod": loop.run(stop), ...}, stop)
 
-``work`` is an async function from a ``LoopTrigger`` to a ``LoopOutcome`` that calls ``runner.run(ports, orders, desired)``.
+``work`` is an async function from a ``LoopTrigger`` to a ``LoopOutcome`` that calls ``runner.run(ports, options, desired)``.
 """
 
 from reconciler.app.loop.cluster_loop import ClusterLoop, LoopOutcome, LoopTrigger

@@ -73,7 +73,7 @@ class ReconcileRunner:
     async def run(
         self,
         ports: ReconcilePorts,
-        orders: ReconcileOptions,
+        options: ReconcileOptions,
         desired: DesiredState,
         *,
         counts_drift: bool = True,
@@ -83,7 +83,7 @@ class ReconcileRunner:
 
         Args:
             ports: The ports.
-            orders: The options of this reconciliation.
+            options: The options of this reconciliation.
             desired: The desired state of all documents, without conflicts.
             counts_drift: Whether differences count as drift now; not while an earlier leader's writes may take
                 effect.
@@ -123,7 +123,7 @@ class ReconcileRunner:
 
         reconciliation = await run_pass(
             ports,
-            orders,
+            options,
             desired,
             cluster=self.name,
             corrects=corrects,

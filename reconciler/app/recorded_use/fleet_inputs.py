@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from reconciler.app.change.reconcile_options import orders_for
+from reconciler.app.change.reconcile_options import reconcile_options
 from reconciler.app.clusters.documents import load_loosely
 from reconciler.app.clusters.record_stores import read_only_inventory
 from reconciler.app.clusters.targets import ClusterTarget, target
@@ -68,18 +68,18 @@ def _read(
         notices.warning(str(warning))
     clock = SystemClock()
     owned = asyncio.run(read_only_inventory(cluster_target, clock).load(cluster.id))
-    orders = orders_for(
+    options = reconcile_options(
         cluster_target,
         PlanLimits(validate="none"),
         complete=True,
         removals_known=owned.is_known,
         origin=RunOrigin(),
     )
-    inputs.guards[cluster.id] = orders.guards
+    inputs.guards[cluster.id] = options.guards
     inputs.intended[cluster.id] = ClusterPlanInput(
         desired=merge(loaded.of(cluster_target.name)),
         owned=owned,
-        rules=orders.rules,
+        rules=options.rules,
         day=datetime.fromtimestamp(clock.now(), UTC).date(),
     )
 

@@ -118,12 +118,12 @@ class WatchedCluster:
         session = self._session
         try:
             return await self._runner.run(
-                session.ports, self._orders(revision, session), revision.desired[self.name]
+                session.ports, self._options(revision, session), revision.desired[self.name]
             )
         finally:
             session.disconnect()
 
-    def _orders(self, revision: Revision, session: ClusterSession) -> ReconcileOptions:
+    def _options(self, revision: Revision, session: ClusterSession) -> ReconcileOptions:
         settings = revision.project.cluster(self.name).cluster
         return ReconcileOptions(
             rules=settings.rules(),

@@ -56,7 +56,7 @@ class LeaseThread:
         self._is_writing = is_writing
         self._leader: Leader | None = None
         self._beat_at = clock.monotonic()
-        self._orders = _ThreadCommands()
+        self._commands = _ThreadCommands()
 
     @property
     def leading(self) -> bool:
@@ -94,10 +94,10 @@ class LeaseThread:
         try:
             _ = await asyncio.wait({ended, resigning}, return_when=asyncio.FIRST_COMPLETED)
             if not ended.done():
-                self._orders.resign()
+                self._commands.resign()
             await asyncio.shield(ended)
         except asyncio.CancelledError:
-            self._orders.end()
+            self._commands.end()
             _ = await asyncio.wait({ended}, timeout=END_SECONDS)
             raise
         finally:
@@ -135,7 +135,7 @@ class LeaseThread:
 
     async def _lead(self, caller_loop: asyncio.AbstractEventLoop) -> None:
         resign = asyncio.Event()
-        self._orders.take(resign)
+        self._commands.take(resign)
 
         def report(leads: bool) -> None:  # noqa: FBT001 - a callback's only argument
             _call(caller_loop, lambda: self._changed(leads=leads))

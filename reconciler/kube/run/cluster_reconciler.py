@@ -135,8 +135,8 @@ class ClusterReconciler:
                 changed = frozenset(trigger.keys)
                 scope, store = await self._scoped(cluster, baseline, changed, store, answering)
             complete = scope is not None or await self._read_everything(trigger, expected, cluster)
-            orders = self._orders(cluster, expected, complete=complete, scope=scope)
-            rules = orders.rules
+            options = self._options(cluster, expected, complete=complete, scope=scope)
+            rules = options.rules
             used_eligibilities, unheld = await self._hold(cluster, rules, scope)
             if self._context.cache.has_departed(self._name):
                 self._inventory.reload_from_cache(None if scope is None else scope.entities)
@@ -154,7 +154,7 @@ class ClusterReconciler:
                 cluster,
                 self._runner.run(
                     ports,
-                    orders,
+                    options,
                     settled.desired,
                     counts_drift=not self._context.fenced(),
                     refuses_removals=partial(self._context.refuses_removals, self._name),
@@ -286,7 +286,7 @@ class ClusterReconciler:
                 hint="delete one of the two QuotaClusters",
             )
 
-    def _orders(
+    def _options(
         self,
         cluster: QuotaCluster,
         expected: str,
