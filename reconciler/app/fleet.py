@@ -157,7 +157,7 @@ class _FleetRun(Generic[Value]):
                 return _not_begun(target)
             self._active += 1
             self._report_progress()
-            result = await self._worked(target)
+            result = await self._run_cluster(target)
             self._active, self._done = self._active - 1, self._done + 1
             self._failed += result.error is not None
             if self._should_stop(result):
@@ -165,7 +165,7 @@ class _FleetRun(Generic[Value]):
             self._report_progress()
             return result
 
-    async def _worked(self, target: ClusterTarget) -> ClusterResult[Value]:
+    async def _run_cluster(self, target: ClusterTarget) -> ClusterResult[Value]:
         began, notices = time.monotonic(), NoticeLog()
         value: Value | None = None
         failure: KquotaError | None = None

@@ -282,7 +282,7 @@ def _build(settings: ClientSettings, token: TokenSource | None) -> ClientConfig:
         rebootstrap_seconds=settings.seconds("metadata.recovery.rebootstrap.trigger.ms", 300.0),
         proxy=settings.secret("proxy.url"),
         secrets=secrets_of(settings),
-        warnings=(*settings.warnings, *_doubts(settings, protocol)),
+        warnings=(*settings.warnings, *_setting_warnings(settings, protocol)),
     )
 
 
@@ -331,7 +331,7 @@ _SENT: Final = {
 """Mechanisms that send the credential itself to the server."""
 
 
-def _doubts(settings: ClientSettings, protocol: SecurityProtocol) -> Iterable[str]:
+def _setting_warnings(settings: ClientSettings, protocol: SecurityProtocol) -> Iterable[str]:
     """Yield warnings about settings that are probably unintended."""
     if not settings.switch("enable.ssl.certificate.verification", default=True):
         yield "enable.ssl.certificate.verification=false: an attacker on the network can read the password"

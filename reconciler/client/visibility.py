@@ -43,7 +43,7 @@ class _BrokerView:
 
     visible: bool = False
     answered: bool = False
-    trouble: str = ""
+    error_text: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +86,7 @@ class VisibilityWait:
                 )
             ),
             unreachable={
-                node: view.trouble or "no answer before the deadline"
+                node: view.error_text or "no answer before the deadline"
                 for node, view in sorted(self.views_by_broker.items())
                 if not view.answered
             },
@@ -113,11 +113,11 @@ class VisibilityWait:
             polls += 1
             try:
                 view.visible = await self._shows_all(node)
-                view.answered, view.trouble = True, ""
+                view.answered, view.error_text = True, ""
             except ClientError as error:
                 if view.answered and self.deadline.passed(self.clock.monotonic()):
                     return  # A request that the deadline cuts off is no evidence against a broker that answered.
-                view.answered, view.trouble = False, error.message
+                view.answered, view.error_text = False, error.message
                 if await self._is_gone(node):
                     return
             if view.visible:

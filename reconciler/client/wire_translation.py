@@ -57,17 +57,17 @@ def state_of(answer: describing.DescribeClientQuotasResponse, filter_: Filter) -
     # ``quota``, and 100,000 checks would take longer than the decoding.
     limits = cast("dict[Entity, Limits]", answer.entries)
     foreign_values = cast("dict[Entity, ForeignValues]", answer.foreign_values)
-    strange = [
+    illegal_entities = [
         candidate for candidate in limits if candidate[2] is not False and not is_legal(candidate)
     ]
-    if len(strange) > MAX_STRANGE:
+    if len(illegal_entities) > MAX_STRANGE:
         raise TooManyItems(
-            f"the answer has {len(strange)} entities with both an ip and a user or client-id, the limit is"
+            f"the answer has {len(illegal_entities)} entities with both an ip and a user or client-id, the limit is"
             f" {MAX_STRANGE}",
             hint="no quota of Kafka applies to them; remove them with kafka-configs",
         )
     foreign: list[ForeignEntity] = list(answer.foreign_entities)
-    for subject in strange:
+    for subject in illegal_entities:
         known_values = tuple((str(key), value) for key, value in set_values(limits.pop(subject)))
         unknown_values = foreign_values.pop(subject, ())
         foreign.append(

@@ -271,8 +271,8 @@ def _read_operations(top: DocumentReader) -> tuple[Preview, tuple[Effect, ...]]:
             desired_pairs=counted["declared"].integer(),
             in_sync=counted["inSync"].integer(),
             owned_pairs=counted["owned"].integer(),
-            removals_known=top["removalsKnown"].truth(),
-            complete=top["complete"].truth(),
+            removals_known=top["removalsKnown"].boolean(),
+            complete=top["complete"].boolean(),
         ),
         preconditions=Preconditions(
             pairs=tuple(row.precondition for row in rows),

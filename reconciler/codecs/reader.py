@@ -163,7 +163,7 @@ class DocumentReader:
             self.fail("a string")
         return self.value
 
-    def truth(self) -> bool:
+    def boolean(self) -> bool:
         """Return true or false."""
         if not isinstance(self.value, bool):
             self.fail("true or false")

@@ -177,7 +177,7 @@ def _read_verdicts(reader: DocumentReader) -> dict[ImpactVerdict, int]:
 
 
 def _read_row(row: DocumentReader) -> ImpactRow:
-    any_name = row["any_name"].truth()
+    any_name = row["any_name"].boolean()
     kind = row["quota_type"].word(QuotaType)
     source = row["source_entity"].text()
     if source and not _is_entity(source):

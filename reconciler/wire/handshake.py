@@ -77,8 +77,8 @@ def next_token(
     """
     if answer.error_code in (SASL_AUTHENTICATION_FAILED, ILLEGAL_SASL_STATE):
         message = answer.error_message or error_code(answer.error_code).sentence
-        complaint = f" ({mechanism.complaint})" if mechanism.complaint else ""
-        raise AuthenticationError(f"{mechanism.name} failed: {message}{complaint}")
+        server_error = f" ({mechanism.server_error})" if mechanism.server_error else ""
+        raise AuthenticationError(f"{mechanism.name} failed: {message}{server_error}")
     _raise_for(answer.error_code, answer.error_message)
     return mechanism.receive(answer.token)
 

@@ -83,7 +83,7 @@ def test_what_is_no_whole_document_of_ours_is_refused(text, words):
         ({}, lambda r: r.fields("a"), "an object with the field 'a'"),
         ({"b": 1}, lambda r: r.fields(), "without the unknown field 'b'"),
         ({"a": 1}, lambda r: r.fields("a")["a"].text(), "a should be a string"),
-        ({"a": 1}, lambda r: r.fields("a")["a"].truth(), "a should be true or false"),
+        ({"a": 1}, lambda r: r.fields("a")["a"].boolean(), "a should be true or false"),
         ({"a": "x"}, lambda r: r.fields("a")["a"].choice({"y": 1}), "a should be one of y"),
         ({"a": "Nan"}, lambda r: r.fields("a")["a"].quota_value(), "a should be a quota value"),
         ({"a": [["user", 1]]}, lambda r: r.fields("a")["a"].entity(), r"a\[0\] should be a pair"),

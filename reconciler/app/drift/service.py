@@ -50,19 +50,19 @@ async def watch_drift(
     clock = SystemClock()
     metrics = metrics_of(serving)
     reader = Notifier([receiver], remind_after=notification_request.remind_after)
-    voice = DriftNotifications(notices, notification_request, targets[0].root, clock)
+    notifications = DriftNotifications(notices, notification_request, targets[0].root, clock)
 
-    async def heard(reconciliation: Reconciliation) -> None:
+    async def notify(reconciliation: Reconciliation) -> None:
         drift = cluster_drift(reconciliation)
         if drift is not None:
             _ = await reader.notify(drift, now=reconciliation.ended_at)
-            _ = await voice.notify(drift, reconciliation.ended_at)
+            _ = await notifications.notify(drift, reconciliation.ended_at)
 
-    lookouts = [
-        DriftWatcher(notices, target, watching, clock=clock, on_reconciled=heard, metrics=metrics)
+    watchers = [
+        DriftWatcher(notices, target, watching, clock=clock, on_reconciled=notify, metrics=metrics)
         for target in targets
     ]
-    loops = {watcher.name: _loop_of(watcher, clock) for watcher in lookouts}
+    loops = {watcher.name: _loop_of(watcher, clock) for watcher in watchers}
     async with served(
         notices,
         serving,
@@ -70,7 +70,7 @@ async def watch_drift(
         healthy=lambda: hung_loops(loops.values(), clock.now()),
         ready=lambda: late_loops(loops.values(), clock.now()),
     ):
-        await _run_loops(loops, lookouts)
+        await _run_loops(loops, watchers)
 
 
 def cluster_drift(reconciliation: Reconciliation) -> ClusterDrift | None:
@@ -89,17 +89,17 @@ def _loop_of(watcher: DriftWatcher, clock: Clock) -> ClusterLoop:
     return ClusterLoop(
         watcher.name,
         mailbox=Mailbox(clock=clock),
-        work=watcher.turn,
-        pace=watcher.rhythm,
+        work=watcher.work,
+        pace=watcher.intervals,
         clock=clock,
         random=random.SystemRandom().random,
     )
 
 
-async def _run_loops(loops: Mapping[str, ClusterLoop], lookouts: Sequence[DriftWatcher]) -> None:
+async def _run_loops(loops: Mapping[str, ClusterLoop], watchers: Sequence[DriftWatcher]) -> None:
     stop = asyncio.Event()
     try:
         await supervise({name: loop.run(stop) for name, loop in loops.items()}, stop)
     finally:
-        for watcher in lookouts:
+        for watcher in watchers:
             await watcher.close()

@@ -92,7 +92,7 @@ class DriftWatcher:
         self.name = target.display_name
         self.interval = watching.interval or target.settings.interval
         self._notices, self._target, self._watching = notices, target, watching
-        self._clock, self._heard, self._metrics = clock, on_reconciled, metrics
+        self._clock, self._on_reconciled, self._metrics = clock, on_reconciled, metrics
         self._options = _options(target, watching)
         self._client: QuotaClient | None = None
         self._runner = ReconcileRunner(
@@ -104,16 +104,16 @@ class DriftWatcher:
         if metrics is not None:
             metrics.interval(self.name, self.interval)
 
-    def rhythm(self) -> LoopIntervals:
+    def intervals(self) -> LoopIntervals:
         """Return the intervals of the loop: a failure is retried sooner than the next observation, never later."""
         first = min(_FIRST_RETRY, self.interval)
         return LoopIntervals(
             interval=self.interval, gap=first / 2, first_retry=first, last_retry=self.interval
         )
 
-    async def turn(self, _: LoopTrigger) -> LoopOutcome:
+    async def work(self, _: LoopTrigger) -> LoopOutcome:
         """Observe once and report the result; the work of a ``ClusterLoop``."""
-        reconciliation = await self._looked()
+        reconciliation = await self._observe()
         if self._metrics is not None:
             self._metrics.passed(reconciliation)
         if reconciliation.error is not None:
@@ -122,7 +122,7 @@ class DriftWatcher:
             return LoopOutcome(
                 retry=reconciliation.error.retriable, note=reconciliation.error.message
             )
-        await self._heard(reconciliation)
+        await self._on_reconciled(reconciliation)
         return LoopOutcome(confirm=needs_confirmation(reconciliation))
 
     async def close(self) -> None:
@@ -131,7 +131,7 @@ class DriftWatcher:
         if client is not None:
             await client.close()
 
-    async def _looked(self) -> Reconciliation:
+    async def _observe(self) -> Reconciliation:
         """Observe once; if another run has locked the records for a few seconds, wait."""
         started = self._clock.now()
         while True:

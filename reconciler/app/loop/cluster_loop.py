@@ -169,22 +169,22 @@ class ClusterLoop:
             self._resync_at = started + self._pace().resync_after(self._random)
         next_resync_at = self.last_started + self._resync_at - started
         try:
-            turn = await self._work(replace(trigger, next_resync_at=next_resync_at))
+            loop_outcome = await self._work(replace(trigger, next_resync_at=next_resync_at))
         except KquotaError as error:
-            turn = LoopOutcome(retry=error.retriable, note=str(error))
+            loop_outcome = LoopOutcome(retry=error.retriable, note=str(error))
         self.last_ended = self._clock.now()
-        self._follow(turn)
+        self._follow(loop_outcome)
 
-    def _follow(self, turn: LoopOutcome) -> None:
+    def _follow(self, loop_outcome: LoopOutcome) -> None:
         pace, ended = self._pace(), self._clock.monotonic()
         self._rested_at = ended + pace.gap
-        self._confirm_at = ended + pace.confirm if turn.confirm else None
-        if not turn.retry:
+        self._confirm_at = ended + pace.confirm if loop_outcome.confirm else None
+        if not loop_outcome.retry:
             self.failures, self._retry_at = 0, None
-            if turn.note:
-                _LOG.warning("%s: %s", self.name, turn.note)
+            if loop_outcome.note:
+                _LOG.warning("%s: %s", self.name, loop_outcome.note)
             return
         self.failures += 1
         wait = pace.retry_after(self.failures, self._random)
         self._retry_at = ended + wait
-        _LOG.warning("%s: %s; next try in %.1f s", self.name, turn.note or "failed", wait)
+        _LOG.warning("%s: %s; next try in %.1f s", self.name, loop_outcome.note or "failed", wait)

@@ -32,11 +32,11 @@ async def supervise(
     """
     running = {asyncio.ensure_future(work): name for name, work in tasks.items()}
     stopping = asyncio.ensure_future(stop.wait())
-    died: TaskDied | None = None
+    failure: TaskDied | None = None
     try:
         finished, _ = await asyncio.wait({*running, stopping}, return_when=asyncio.FIRST_COMPLETED)
         if not stop.is_set():
-            died = _first_death(
+            failure = _first_failure(
                 [(name, task) for task, name in running.items() if task in finished]
             )
     finally:
@@ -45,11 +45,11 @@ async def supervise(
         _ = stopping.cancel()
         late = await _ended(running, patience)
     # A task that fails while all tasks are being stopped still has to be reported.
-    died = died or _failed(running)
-    if died is None and late:
-        died = TaskDied(f"{', '.join(late)} did not end within {patience:g} s", name=late[0])
-    if died is not None:
-        raise died from died.reason
+    failure = failure or _failed(running)
+    if failure is None and late:
+        failure = TaskDied(f"{', '.join(late)} did not end within {patience:g} s", name=late[0])
+    if failure is not None:
+        raise failure from failure.reason
 
 
 async def _ended(running: Mapping[asyncio.Task[None], str], patience: float) -> list[str]:
@@ -63,20 +63,20 @@ async def _ended(running: Mapping[asyncio.Task[None], str], patience: float) -> 
     return sorted(running[task] for task in pending)
 
 
-def _first_death(finished: list[tuple[str, asyncio.Task[None]]]) -> TaskDied:
+def _first_failure(finished: list[tuple[str, asyncio.Task[None]]]) -> TaskDied:
     """Return the error of the first task; of tasks that ended together, a failed one is preferred."""
     for name, task in finished:
         if not task.cancelled() and (error := task.exception()) is not None:
-            return _death(name, error)
+            return _task_died(name, error)
     return TaskDied(f"{finished[0][0]} ended unexpectedly", name=finished[0][0])
 
 
 def _failed(running: Mapping[asyncio.Task[None], str]) -> TaskDied | None:
     for task, name in running.items():
         if task.done() and not task.cancelled() and (error := task.exception()) is not None:
-            return _death(name, error)
+            return _task_died(name, error)
     return None
 
 
-def _death(name: str, error: BaseException) -> TaskDied:
+def _task_died(name: str, error: BaseException) -> TaskDied:
     return TaskDied(f"{name} died: {type(error).__name__}: {error}", name=name, reason=error)

@@ -92,7 +92,7 @@ def content_of(request: PostRequest, *, foreign: bool = False, untrusted: str = 
         if untrusted:
             failed = failure.from_fork(failed, untrusted)
         return _failure_content(request, failed, marker)
-    makers: Mapping[str, tuple[Kind, Callable[[PostRequest, str, str, Marker], PostContent]]] = {
+    readers: Mapping[str, tuple[Kind, Callable[[PostRequest, str, str, Marker], PostContent]]] = {
         plan_codec.KIND: ("plan", _plan),
         outcome_codec.KIND: ("outcome", _outcome),
         drift_codec.KIND: ("drift", _drift),
@@ -100,13 +100,13 @@ def content_of(request: PostRequest, *, foreign: bool = False, untrusted: str = 
         fleet_plans_codec.KIND: ("plan", _plans),
     }
     document_kind = kind_of(text, location)
-    if document_kind not in makers:
+    if document_kind not in readers:
         raise ConfigError(
             "the document is not a plan, outcome or drift report",
             location=location,
             hint="expected: the file of `plan --out`, `plan --all --format json`, `apply --out` or `drift --format json`",
         )
-    kind, make = makers[document_kind]
+    kind, make = readers[document_kind]
     if request.issue and kind != "drift":
         raise UsageError("--issue needs a drift report")
     marker = Marker(kind=kind, label=request.label)

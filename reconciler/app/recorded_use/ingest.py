@@ -149,35 +149,42 @@ def run_ingest(
             )
     lake = Lake(object_store.opened(work.lake, create=True), clock=now)
     ids = {source.cluster_id for source in work.sources}
-    anew = {source.cluster_id: _begun_anew(lake, work, source, now) for source in work.sources}
+    start_remarks = {
+        source.cluster_id: _begun_anew(lake, work, source, now) for source in work.sources
+    }
     documents = [snapshot_import.read(read_text(path), source=str(path)) for path in work.snapshots]
     own_documents = [document for document in documents if document.cluster_id in ids]
-    new_looks = snapshot_import.keep(lake, own_documents)
-    new_applies, strange = 0, len(documents) - len(own_documents)
+    new_snapshots = snapshot_import.keep(lake, own_documents)
+    new_applies, ignored_count = 0, len(documents) - len(own_documents)
     for path in work.audit_logs:
         new, foreign_count = apply_log.keep(lake, ids, read_entries(path), source=str(path))
-        new_applies, strange = new_applies + new, strange + foreign_count
-    brought = file_import.FileImportResult(
+        new_applies, ignored_count = new_applies + new, ignored_count + foreign_count
+    import_result = file_import.FileImportResult(
         arrived={cluster_id: ClusterArrivals() for cluster_id in ids}, counts=DropCounts()
     )
     if work.files:
-        brought = _from_files(lake, work, now, progress)
+        import_result = _from_files(lake, work, now, progress)
     clusters = tuple(
         _ingest_cluster(
-            lake, work, source, brought.arrived[source.cluster_id], clock=now, progress=progress
+            lake,
+            work,
+            source,
+            import_result.arrived[source.cluster_id],
+            clock=now,
+            progress=progress,
         )
         for source in work.sources
     )
     for cluster in clusters:
-        cluster.arrived.remarks[:0] = anew[cluster.cluster_id]
+        cluster.arrived.remarks[:0] = start_remarks[cluster.cluster_id]
     return IngestSummary(
         lake=lake.store.redacted_address,
         clusters=clusters,
-        snapshots=new_looks,
+        snapshots=new_snapshots,
         applies=new_applies,
-        strange=strange,
-        counts=brought.counts,
-        failures=brought.failures,
+        ignored=ignored_count,
+        counts=import_result.counts,
+        failures=import_result.failures,
     )
 
 
@@ -251,7 +258,7 @@ def _server_options(work: IngestRequest) -> server_import.ServerImportOptions:
     dialects, name = _dialects(work.dialect)
     config = None if work.http_config is None else http_config.read(work.http_config)
     return server_import.ServerImportOptions(
-        dialects=dialects, dialect=name, config=config, neighbours=tuple(work.sources)
+        dialects=dialects, dialect=name, config=config, sources_of_address=tuple(work.sources)
     )
 
 

@@ -114,10 +114,10 @@ class ClusterSelection:
         if not self.is_given:
             return
         names_by_id = {cluster.id: cluster.display_name for cluster in self.select()}
-        strange = sorted(set(ids) - set(names_by_id))
-        if strange:
+        unselected_ids = sorted(set(ids) - set(names_by_id))
+        if unselected_ids:
             raise UsageError(
-                f"the files are for cluster {', '.join(strange)}, but only {', '.join(names_by_id.values())} is selected",
+                f"the files are for cluster {', '.join(unselected_ids)}, but only {', '.join(names_by_id.values())} is selected",
                 hint="remove the file, or select its cluster, too",
             )
         without = [name for cluster_id, name in names_by_id.items() if cluster_id not in ids]

@@ -57,7 +57,7 @@ class BranchFollower:
         self._mirror, self._places, self._state = mirror, places, state
         self._take, self._telemetry, self._clock = take, telemetry, clock
         self._judged: tuple[str, str | None] | None = None
-        self._complaint = ""
+        self._logged_refusal = ""
 
     async def restore(self) -> None:
         """Apply the last good revision again, without a request to the source, which may be unavailable."""
@@ -70,7 +70,7 @@ class BranchFollower:
         try:
             revision = await asyncio.to_thread(self._read, commit)
         except KquotaError as error:
-            self._complain(commit, error, "is the applied revision and can no longer be used")
+            self._log_refusal(commit, error, "is the applied revision and can no longer be used")
             return
         self._judged = commit, self._trusted()
         self._enforce(revision)
@@ -121,7 +121,7 @@ class BranchFollower:
             _LOG.warning("%s: %s", commit[:12], escaped(str(warning)))
         self._mirror.keep(commit)
         self._state.remember(commit=commit, refused_commit="")
-        self.refused = self._complaint = ""
+        self.refused = self._logged_refusal = ""
         self._enforce(revision)
         if before is None or before.commit != commit:
             count = sum(len(desired.documents) for desired in revision.desired.values())
@@ -153,15 +153,15 @@ class BranchFollower:
         stays = "no revision is in force"
         if self.in_force is not None:
             stays = f"{self.in_force.commit[:12]} stays in force"
-        self._complain(commit, error, f"is refused; {stays}")
+        self._log_refusal(commit, error, f"is refused; {stays}")
         self._state.remember(refused_commit=commit)
         self.refused = commit
         self._report_revision()
 
-    def _complain(self, commit: str, error: KquotaError, verdict: str) -> None:
-        if (complaint := f"{commit} {verdict}: {error}") == self._complaint:
+    def _log_refusal(self, commit: str, error: KquotaError, verdict: str) -> None:
+        if (refusal := f"{commit} {verdict}: {error}") == self._logged_refusal:
             return
-        self._complaint = complaint
+        self._logged_refusal = refusal
         _LOG.error("%s %s", commit[:12], verdict)
         for problem in _problems(error):
             _LOG.error("%s: %s", commit[:12], escaped(problem))

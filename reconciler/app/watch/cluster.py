@@ -73,8 +73,8 @@ class WatchedCluster:
         self.name = name
         self.last: Reconciliation | None = None
         self._revision, self._runner, self._opener = revision, runner, opener
-        self._telemetry, self._clock, self._who = telemetry, clock, principal
-        self._standing = ConditionLog(name)
+        self._telemetry, self._clock, self._principal = telemetry, clock, principal
+        self._condition_log = ConditionLog(name)
         self._open = AsyncExitStack()
         self._session: ClusterSession | None = None
 
@@ -94,7 +94,7 @@ class WatchedCluster:
         reconciliation = await self._passed(self._revision())
         self.last = reconciliation
         self._telemetry.passed(reconciliation)
-        self._standing.log(reconciliation)
+        self._condition_log.log(reconciliation)
         if _needs_new_session(reconciliation.error):
             await self.close()
         return turn_of(reconciliation)
@@ -132,7 +132,7 @@ class WatchedCluster:
             assess=False,
             own_principal=session.own_principal,
             origin=RunOrigin(
-                author=self._who,
+                author=self._principal,
                 commit=revision.commit,
                 cluster=self.name,
                 tool_version=__version__,

@@ -55,8 +55,10 @@ def _outcome_text(outcome: Outcome) -> str:
 def _condition_lines(reconciliation: Reconciliation) -> Iterator[str]:
     if reconciliation.preview is not None:
         yield from (escaped(warning) for warning in reconciliation.preview.warnings)
-        doubts = (f"{advice.place}: {advice.message}" for advice in reconciliation.preview.advice)
-        yield from _cut((escaped(doubt) for doubt in doubts), "doubtful rules")
+        warning_texts = (
+            f"{advice.place}: {advice.message}" for advice in reconciliation.preview.advice
+        )
+        yield from _cut((escaped(warning_text) for warning_text in warning_texts), "doubtful rules")
     yield from _cut(_withheld(reconciliation), "withheld")
     yield from _cut(_drifted(reconciliation), "drifted")
     if reconciliation.outcome is not None:

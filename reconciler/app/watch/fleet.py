@@ -50,7 +50,7 @@ class WatchedFleet:
         self.clusters: dict[str, WatchedCluster] = {}
         self.loops: dict[str, ClusterLoop] = {}
         self._opener, self._state, self._telemetry = opener, state, telemetry
-        self._clock, self._random, self._who = clock, random, principal
+        self._clock, self._random, self._principal = clock, random, principal
         # The revision in use, and the latest one: if its settings differ it waits for the loops to end.
         self._current: Revision | None = None
         self._newest: Revision | None = None
@@ -105,7 +105,7 @@ class WatchedFleet:
                 opener=self._opener,
                 telemetry=self._telemetry,
                 clock=self._clock,
-                principal=self._who,
+                principal=self._principal,
             )
             for project_cluster in revision.project.clusters
         }

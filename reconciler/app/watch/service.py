@@ -148,12 +148,12 @@ class _WatchService:
         """Handle signals: SIGTERM and Ctrl-C stop gracefully, a second one at once; SIGHUP requests a fetch."""
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
 
-        def stop(which: signal.Signals) -> None:
+        def stop(received: signal.Signals) -> None:
             if self._stop.is_set() and task is not None:
                 _ = task.cancel()
                 return
-            _LOG.info("%s: ending after the request under way", which.name)
-            self._signal = which
+            _LOG.info("%s: ending after the request under way", received.name)
+            self._signal = received
             self._stop.set()
 
         def ask() -> None:

@@ -93,11 +93,11 @@ def ledger_work(
     from reconciler.kube.api.client import KubernetesApi
     from reconciler.kube.records import overrides
 
-    async def story() -> Any:  # noqa: ANN401 - whatever the work gives
+    async def session() -> Any:  # noqa: ANN401 - whatever the work gives
         async with await KubernetesApi.connect(kube.kubeconfig, clock=SystemClock()) as api:
             return await work(await overrides.ledger(api, namespace=namespace, cluster=cluster))
 
-    return run(story())
+    return run(session())
 
 
 def begin(

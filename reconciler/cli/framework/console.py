@@ -108,8 +108,8 @@ class Console:
         for name in ("stdout", "stderr"):
             # Closed by the parent process (`>&-`). Opening a file takes the free descriptor, so that no socket gets it.
             if getattr(sys, name) is None:
-                nowhere = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for the life of the process
-                setattr(sys, name, nowhere)
+                null_device = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for the life of the process
+                setattr(sys, name, null_device)
         for stream in (sys.stdout, sys.stderr):
             reconfigure = getattr(stream, "reconfigure", None)
             if reconfigure is not None:
@@ -203,9 +203,9 @@ class Console:
     def abandon_output(self) -> None:
         """Redirect standard output to the null device, so that the interpreter's flush at exit cannot fail."""
         with contextlib.suppress(OSError, ValueError):
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, self.stdout.fileno())
-            os.close(nowhere)
+            null_device = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null_device, self.stdout.fileno())
+            os.close(null_device)
 
     def _styled(self, style: str, text: str) -> str:
         return f"{_STYLES[style]}{text}{_STYLES['off']}" if self.err_colour else text

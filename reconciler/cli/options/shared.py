@@ -34,9 +34,9 @@ def _typed_first(values: Mapping[str, Any], context: click.Context | None) -> di
         return dict(values)
     sources = {name: context.get_parameter_source(name) for name in values}
     typed = [name for name, source in sources.items() if source is ParameterSource.COMMANDLINE]
-    overruled = {name for option in typed for name in _OVERRULED.get(option, ())}
+    overridden = {name for option in typed for name in _OVERRULED.get(option, ())}
     environment = {name for name, at in sources.items() if at is ParameterSource.ENVIRONMENT}
-    left_out = environment & overruled
+    left_out = environment & overridden
     return {name: None if name in left_out else value for name, value in values.items()} | {
         "from_environment": frozenset(environment - left_out)
     }

@@ -17,7 +17,7 @@ _NO_LAYER: Final = 1
 class KerberosClient:
     """The client side of one exchange."""
 
-    __slots__ = ("_context", "_gssapi", "_layer_chosen", "complaint")
+    __slots__ = ("_context", "_gssapi", "_layer_chosen", "server_error")
 
     name = NAME
 
@@ -25,7 +25,7 @@ class KerberosClient:
         self._gssapi = gssapi
         self._context = context
         self._layer_chosen = False
-        self.complaint = ""
+        self.server_error = ""
 
     def __repr__(self) -> str:
         return "Stepper(...)"

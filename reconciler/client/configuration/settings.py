@@ -127,7 +127,7 @@ def collect(
             raise setting.error(f"is not supported: {REFUSED[setting.name]}")
         rule = KEYS.get(setting.name)
         if rule is None:
-            warnings.extend(_stranger(setting))
+            warnings.extend(_unknown_key_warning(setting))
             continue
         if rule.kind is ValueKind.IGNORED:
             warnings.extend(_ignored_aloud(setting))
@@ -157,7 +157,7 @@ def _ignored_aloud(setting: Setting) -> Iterator[str]:
         yield f"{place}{setting.name} is ignored: {reason}"
 
 
-def _stranger(setting: Setting) -> Iterator[str]:
+def _unknown_key_warning(setting: Setting) -> Iterator[str]:
     """Yield the warning for an unknown key."""
     place = f"{setting.location}: " if setting.location else ""
     if setting.name.startswith(IGNORED_PREFIXES):

@@ -313,10 +313,10 @@ class ClusterConnections:
             self.login_error = error
             raise error
         never_worked = not self._cluster_id
-        hopeless = isinstance(error, DnsError) or attempts.look_wrong
+        is_final = isinstance(error, DnsError) or attempts.look_wrong
         if not error.retriable:
             raise error
-        if never_worked and hopeless:
+        if never_worked and is_final:
             raise attempts.gave_up(self._clock.monotonic())
 
     def _choose(self, node: int | None, now: float) -> DialChoice:

@@ -112,7 +112,7 @@ class DayUpdate:
             max(0, new - before) for new, before in zip(self._hours[1:], old[1:], strict=True)
         )
 
-    def maker(
+    def content_builder(
         self, rows: Callable[[AssembledDay], pa.Table], pace: Cadence
     ) -> Callable[[Manifest | None], UnitContent]:
         """Return the callback of :meth:`Lake.update` for one unit."""

@@ -315,7 +315,8 @@ class _NamesInFiles:
             labels.update(series.labels)
             # `up` does not count, because other jobs are scraped, too.
             if any(
-                dialect.speaks(series.name, series.labels) for dialect in self._files.dialects.all
+                dialect.has_quota_rate(series.name, series.labels)
+                for dialect in self._files.dialects.all
             ):
                 self._label_sets.add(tuple((name, series.label(name)) for name in CLUSTER_LABELS))
 

@@ -136,11 +136,11 @@ class PointCollector:
         return {cluster_id: finished(part) for cluster_id, part in parts.items() if part.num_rows}
 
     def _in_time(self, rows: pa.Table) -> pa.Table:
-        ahead = pc.greater(rows["ts_ms"], self._latest_ms)
+        is_ahead = pc.greater(rows["ts_ms"], self._latest_ms)
         early = pc.less(rows["ts_ms"], EARLIEST_MS)
-        self.counts.add(DropReason.CLOCK_AHEAD, row_codes.count(ahead))
+        self.counts.add(DropReason.CLOCK_AHEAD, row_codes.count(is_ahead))
         self.counts.add(DropReason.NOT_A_TIME, row_codes.count(early))
-        return rows.filter(pc.invert(pc.or_(ahead, early)))
+        return rows.filter(pc.invert(pc.or_(is_ahead, early)))
 
     def _replica(self, series: RecordedSeries) -> str:
         return next(

@@ -176,19 +176,21 @@ async def chunks(
     """
     fetch = _RangeFetch(server, asyncio.Semaphore(parallel))
     spans = list(_spans(from_ms, to_ms, window_ms))
-    ahead: asyncio.Task[FetchedChunk] | None = None
+    next_task: asyncio.Task[FetchedChunk] | None = None
     try:
         for at, span in enumerate(spans):
-            task = ahead or asyncio.create_task(fetch.window(selectors, *span))
-            ahead = task
+            task = next_task or asyncio.create_task(fetch.window(selectors, *span))
+            next_task = task
             chunk = await task
             following = spans[at + 1] if at + 1 < len(spans) else None
-            ahead = asyncio.create_task(fetch.window(selectors, *following)) if following else None
+            next_task = (
+                asyncio.create_task(fetch.window(selectors, *following)) if following else None
+            )
             yield chunk
     finally:
-        if ahead is not None:
-            ahead.cancel()
-            await asyncio.gather(ahead, return_exceptions=True)
+        if next_task is not None:
+            next_task.cancel()
+            await asyncio.gather(next_task, return_exceptions=True)
 
 
 def _spans(from_ms: int, to_ms: int, window_ms: int) -> list[tuple[int, int]]:

@@ -162,7 +162,7 @@ class SampleDays:
         last: Manifest | None = None
         for table, rows in TABLES:
             try:
-                last = self.lake.update(work.unit(table), work.maker(rows, pace))
+                last = self.lake.update(work.unit(table), work.content_builder(rows, pace))
                 is_assembled = is_assembled or work.is_written
             except UpToDateError:
                 last = self.lake.manifest(work.unit(table))

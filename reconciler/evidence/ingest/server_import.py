@@ -60,7 +60,7 @@ class ServerImportOptions:
     Attributes:
         dialects: The dialects to select from.
         dialect: The name of the dialect; "" = detected.
-        neighbours: Clusters that read from the same address: a series that also matches one of them is rejected.
+        sources_of_address: Clusters that read from the same address: a series that also matches one of them is rejected.
     """
 
     dialects: DialectTable
@@ -68,7 +68,7 @@ class ServerImportOptions:
     config: HttpConfig | None = None
     bounds: PrometheusLimits = BOUNDS
     window_ms: int = WINDOW_MS
-    neighbours: tuple[ClusterSource, ...] = ()
+    sources_of_address: tuple[ClusterSource, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,9 +263,10 @@ def _collector(
     clock: Clock,
 ) -> PointCollector:
     neighbour_sources = [
-        neighbour
-        for neighbour in asking.neighbours
-        if neighbour.cluster_id != source.cluster_id and neighbour.prometheus == source.prometheus
+        other_source
+        for other_source in asking.sources_of_address
+        if other_source.cluster_id != source.cluster_id
+        and other_source.prometheus == source.prometheus
     ]
     clusters = ClusterMatcher([source, *neighbour_sources])
     clusters.check(seen_labels(discovered_series.series, dialect))
@@ -306,7 +307,7 @@ class _ServerImport:
         self._days, self._collector, self._arrived = days, collector, arrived
         self._cluster_id, self._dialect = cluster_id, dialect
         self._before = arrow_tables.schema(POINT).empty_table()
-        self._hole: int | None = None
+        self._gap_from_ms: int | None = None
         self._missing: list[tuple[int, int]] = []
 
     async def add_chunk(self, chunk: FetchedChunk, *, partial: bool) -> None:
@@ -316,8 +317,8 @@ class _ServerImport:
         if partial:
             self._missing.append((self.reached, chunk.to_ms))
             # Do not wait for input older than evidence; a store that never returns would cost more each day.
-            if self._hole is None and chunk.to_ms > self.span.to_ms - FIRST_MS:
-                self._hole = max(self.reached, self.span.from_ms)
+            if self._gap_from_ms is None and chunk.to_ms > self.span.to_ms - FIRST_MS:
+                self._gap_from_ms = max(self.reached, self.span.from_ms)
         self.reached = chunk.to_ms
         if self.reached % DAY_MS == 0:
             await self.write_day()
@@ -334,7 +335,7 @@ class _ServerImport:
             spans = (*self._missing, *missing)
             reading = DayReading(
                 points=pa.concat_tables([self._before, points]),
-                cursor_ms=(self.reached if self._hole is None else self._hole)
+                cursor_ms=(self.reached if self._gap_from_ms is None else self._gap_from_ms)
                 if self.span.follows
                 else None,
                 partial=tuple(_not_whole(spans, start_of(day))),

@@ -41,7 +41,7 @@ class IngestSummary:
 
     Attributes:
         lake: Address of the lake, without secrets.
-        strange: Number of snapshots and applies of other clusters, which were ignored.
+        ignored: Number of snapshots and applies of other clusters, which were ignored.
         counts: Drop reasons of series in files, including series of no cluster.
     """
 
@@ -49,7 +49,7 @@ class IngestSummary:
     clusters: tuple[ClusterIngestSummary, ...]
     snapshots: int
     applies: int
-    strange: int
+    ignored: int
     counts: DropCounts
     failures: tuple[str, ...]
 
@@ -69,7 +69,7 @@ def json(summary: IngestSummary) -> str:
             "clusters": [_cluster_json(cluster) for cluster in summary.clusters],
             "newLooks": summary.snapshots,
             "newApplies": summary.applies,
-            "ofOtherClusters": summary.strange,
+            "ofOtherClusters": summary.ignored,
             "counts": summary.counts.by_name(),
             "examples": {
                 name: list(samples) for name, samples in _examples(summary.counts).items()
@@ -118,10 +118,10 @@ def _day_json(day: DayReport) -> Json:
 def text(summary: IngestSummary) -> str:
     """Render the summary for people: per cluster new points, days, and unused series with reasons."""
     lines = [f"lake {escaped(summary.lake)}"]
-    if summary.snapshots or summary.applies or summary.strange:
-        strange = f"; {summary.strange:,} of other clusters ignored" if summary.strange else ""
+    if summary.snapshots or summary.applies or summary.ignored:
+        ignored_text = f"; {summary.ignored:,} of other clusters ignored" if summary.ignored else ""
         lines.append(
-            f"limits: {count(summary.snapshots, 'new snapshot')}, {count(summary.applies, 'new apply', 'new applies')}{strange}"
+            f"limits: {count(summary.snapshots, 'new snapshot')}, {count(summary.applies, 'new apply', 'new applies')}{ignored_text}"
         )
     if summary.counts:
         lines += [

@@ -356,6 +356,8 @@ def _check_rows(unit: Unit, rows: pa.Table) -> None:
     for name, expected in (("cluster_id", unit.cluster_id), ("day", unit.day)):
         if name not in rows.schema.names:
             continue
-        strange = [value for value in pc.unique(rows.column(name)).to_pylist() if value != expected]
-        if strange:
-            raise LakeError(f"rows for {unit} have {name} = {strange[0]}")
+        unexpected_values = [
+            value for value in pc.unique(rows.column(name)).to_pylist() if value != expected
+        ]
+        if unexpected_values:
+            raise LakeError(f"rows for {unit} have {name} = {unexpected_values[0]}")

@@ -381,7 +381,7 @@ def _limit_warnings(limits: ObservedLimits, to_ms: int) -> list[str]:
         sentences.append(
             f"limits changed inside the window ({limits.changes} times); older samples were recorded under others"
         )
-    sentences += limits.untold
+    sentences += limits.warnings
     return sentences
 
 

@@ -69,7 +69,7 @@ class ObservedLimits:
         )
 
     @property
-    def untold(self) -> tuple[str, ...]:
+    def warnings(self) -> tuple[str, ...]:
         """Warnings about keys and snapshots for which nothing can be stated."""
         keys = (
             f"{key}: limits changed too often to determine which clients were counted together"

@@ -75,7 +75,7 @@ class RecordedWindow:
             partial.append(aged)
         if self.limits.changes:
             partial.append(f"limits changed {self.limits.changes} times inside the window")
-        partial += self.limits.untold
+        partial += self.limits.warnings
         missing = (day_of(self.to_ms - 1) - day_of(self.from_ms)).days + 1
         missing -= sum(bool(manifest.rows) for manifest in self.samples)
         if missing and not self.reason:

@@ -28,7 +28,7 @@ class Mechanism(Protocol):
         ...
 
     @property
-    def complaint(self) -> str:
+    def server_error(self) -> str:
         """The server's error message about the credentials during the exchange, "" if none."""
         ...
 

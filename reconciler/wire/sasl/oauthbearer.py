@@ -24,7 +24,7 @@ class OAuthBearerClient:
     before it receives the refusal itself.
     """
 
-    __slots__ = ("_extensions", "_token", "complaint")
+    __slots__ = ("_extensions", "_token", "server_error")
 
     name = NAME
 
@@ -43,7 +43,7 @@ class OAuthBearerClient:
                 )
         self._token = token
         self._extensions = extensions
-        self.complaint = ""
+        self.server_error = ""
 
     def __repr__(self) -> str:
         return "OAuthBearer(...)"
@@ -56,15 +56,15 @@ class OAuthBearerClient:
 
     def receive(self, challenge: bytes) -> bytes | None:
         """Complete on an empty challenge; otherwise store the server's error and acknowledge it."""
-        if self.complaint:
-            raise AuthenticationError(f"the broker refused the token: {self.complaint}")
+        if self.server_error:
+            raise AuthenticationError(f"the broker refused the token: {self.server_error}")
         if not challenge:
             return None
-        self.complaint = _complaint(challenge)
+        self.server_error = _server_error(challenge)
         return _SEPARATOR.encode()
 
 
-def _complaint(challenge: bytes) -> str:
+def _server_error(challenge: bytes) -> str:
     """Return only the status of the server's error, short and printable."""
     try:
         answer: object = bounded_json.parse(challenge, most_bytes=bounded_json.SMALL)

@@ -11,7 +11,7 @@ class PlainClient:
     __slots__ = ("_password", "_user")
 
     name = NAME
-    complaint = ""
+    server_error = ""
 
     def __init__(self, *, user: str, password: str) -> None:
         if not user or not password or "\x00" in user + password:

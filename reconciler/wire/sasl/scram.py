@@ -81,7 +81,7 @@ class ScramClient:
 
     __slots__ = ("_bare", "_digest", "_nonce", "_password", "_signature", "_step", "name")
 
-    complaint = ""
+    server_error = ""
 
     def __init__(self, mechanism: str, *, user: str, password: str, nonce: str) -> None:
         """Start an exchange.

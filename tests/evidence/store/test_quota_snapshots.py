@@ -169,7 +169,7 @@ def test_limits_that_changed_too_often_are_told_by_key(lake: Lake) -> None:
     observed = observed_limits(lake, 0, 99)
     assert len(observed.earlier) == MOST_WAYS
     assert observed.recorded().beyond == {Key.PRODUCER_BYTE_RATE}
-    (message,) = observed.untold
+    (message,) = observed.warnings
     assert (
         message
         == "producer_byte_rate: limits changed too often to determine which clients were counted together"

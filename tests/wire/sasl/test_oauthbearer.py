@@ -37,7 +37,7 @@ def test_an_extension_that_breaks_the_syntax_is_refused(key: str, value: str) ->
 def test_a_complaint_is_acknowledged_and_kept() -> None:
     client = OAuthBearerClient(token=TOKEN)
     assert client.receive(b'{"status":"invalid_token","scope":"s"}') == b"\x01"
-    assert client.complaint == "invalid_token"
+    assert client.server_error == "invalid_token"
     with pytest.raises(AuthenticationError, match="refused the token: invalid_token"):
         client.receive(b"")
 
@@ -48,10 +48,10 @@ def test_a_complaint_is_acknowledged_and_kept() -> None:
 def test_a_complaint_that_cannot_be_read_is_a_complaint(challenge: bytes) -> None:
     client = OAuthBearerClient(token=TOKEN)
     assert client.receive(challenge) == b"\x01"
-    assert client.complaint == "no reason given"
+    assert client.server_error == "no reason given"
 
 
 def test_a_complaint_is_shortened_and_made_printable() -> None:
     client = OAuthBearerClient(token=TOKEN)
     client.receive(b'{"status":"a\\u001b\\n\xc3\xa9' + b"x" * 500 + b'"}')
-    assert client.complaint == "a???" + "x" * 96
+    assert client.server_error == "a???" + "x" * 96

@@ -149,14 +149,19 @@ class DuplicateBrokerCheck:
         Compares only quota types that both report, because one broker may have two exporters, and only series with use.
         ``None`` = nothing to compare.
         """
-        first_means, its = self._means.get((first, hour), {}), self._means.get((second, hour), {})
-        kinds = {line[:2] for line in first_means} & {line[:2] for line in its}
+        first_means, second_means = (
+            self._means.get((first, hour), {}),
+            self._means.get((second, hour), {}),
+        )
+        kinds = {line[:2] for line in first_means} & {line[:2] for line in second_means}
         same_count = different = 0
-        for line in first_means.keys() | its.keys():
-            high = max(first_means.get(line, 0.0), its.get(line, 0.0))
+        for line in first_means.keys() | second_means.keys():
+            high = max(first_means.get(line, 0.0), second_means.get(line, 0.0))
             if line[:2] in kinds and high > 0:
-                apart = LIKE * abs(first_means.get(line, 0.0) - its.get(line, 0.0)) > high
-                same_count, different = same_count + (not apart), different + apart
+                is_different = (
+                    LIKE * abs(first_means.get(line, 0.0) - second_means.get(line, 0.0)) > high
+                )
+                same_count, different = same_count + (not is_different), different + is_different
         return None if not same_count and not different else same_count >= different
 
     @cached_property
@@ -168,14 +173,14 @@ class DuplicateBrokerCheck:
         lines = row_codes.coded([numbers, hours, *names])
         table = pa.table({"line": lines.codes, "value": self._values.filter(used)})
         means = table.group_by("line", use_threads=False).aggregate([("value", "mean")])
-        firsts = lines.firsts.take(means["line"].combine_chunks())
+        first_rows = lines.firsts.take(means["line"].combine_chunks())
         means_by_origin: dict[tuple[SampleOrigin, int], dict[_Line, float]] = {}
-        columns = [column.take(firsts).to_pylist() for column in (numbers, hours, *names)]
+        columns = [column.take(first_rows).to_pylist() for column in (numbers, hours, *names)]
         for number, hour, measure, kind, user, client_id, ip, mean in zip(
             *columns, means["value_mean"].to_pylist(), strict=True
         ):
-            whose = means_by_origin.setdefault((self._origins[number], hour), {})
-            whose[measure, kind, user, client_id, ip] = mean
+            means_by_line = means_by_origin.setdefault((self._origins[number], hour), {})
+            means_by_line[measure, kind, user, client_id, ip] = mean
         return means_by_origin
 
 

@@ -73,7 +73,7 @@ class BrokerReadings:
         rates: Per second, in Kafka's unit of the quota type.
         throttles: Mean delay, or growth of the counter, in ms; NaN = no request was throttled.
         totals: Rows and values of broker metrics, by gauge: rates per second, or a share (``request_idle``).
-        surmised: Rows of scrapes that are inferred from points, without ``up``.
+        inferred_rows: Rows of scrapes that are inferred from points, without ``up``.
         contested: Broker ids that several brokers have, with their instances.
     """
 
@@ -86,7 +86,7 @@ class BrokerReadings:
     throttles: TrackValues
     totals: Mapping[Measure, tuple[pa.Int64Array, pa.DoubleArray]]
     carry: DayCarryover
-    surmised: frozenset[int] = frozenset()
+    inferred_rows: frozenset[int] = frozenset()
     contested: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
 
@@ -177,7 +177,7 @@ def readings(
             tracks=frozenset(controller.tracks[track_number] for track_number in track_numbers),
             counters=last,
         ),
-        surmised=controller.surmised,
+        inferred_rows=controller.inferred_rows,
         contested=assigned.scrapes.contested,
     )
 
@@ -188,8 +188,8 @@ def _either(first: TrackValues | None, second: TrackValues) -> TrackValues:
         return second
     return TrackValues(
         *(
-            pa.concat_arrays([first_column, its])
-            for first_column, its in zip(first, second, strict=True)
+            pa.concat_arrays([first_column, second_column])
+            for first_column, second_column in zip(first, second, strict=True)
         )
     )
 
@@ -253,7 +253,7 @@ class _ActiveController:
         scrapes = assigned.scrapes
         self.moments, self.rows, self.tracks = scrapes.moments, dict(scrapes.rows), lines.tracks
         self.passed_over = 0
-        self.surmised = scrapes.surmised
+        self.inferred_rows = scrapes.inferred_rows
         mutation = QuotaType.CONTROLLER_MUTATION.value
         self._moves = [track.quota_type == mutation for track in lines.tracks]
         if not any(self._moves):
@@ -270,7 +270,7 @@ class _ActiveController:
         self.moments += tuple(ScrapeTime(CONTROLLER, times[row]) for row in order)
         self.rows[CONTROLLER] = range(begin, begin + len(order))
         new_row = {row: begin + at for at, row in enumerate(order)}
-        self.surmised |= {new for row, new in new_row.items() if row in scrapes.surmised}
+        self.inferred_rows |= {new for row, new in new_row.items() if row in scrapes.inferred_rows}
         self._row = pa.array([new_row.get(row) for row in range(begin)], pa.int64())
         numbers = {track: number for number, track in enumerate(lines.tracks)}
         moved_tracks = []

@@ -31,7 +31,7 @@ _CHANGED: Final = 3
 
 _NEVER: Final = 0
 _KEYED: Final = 1
-_UNTOLD: Final = 2
+_UNRECORDED: Final = 2
 
 _UNDER_REQUEST: Final = frozenset(
     {QuotaType.PRODUCE.value, QuotaType.FETCH.value, QuotaType.CONTROLLER_MUTATION.value}
@@ -68,16 +68,16 @@ def censored(
     )
     throttle = samples.throttles
     throttled = row_codes.sure(pc.greater(throttle, 0))
-    untold = pc.is_null(throttle)
+    is_unrecorded = pc.is_null(throttle)
     # A throttled consumer need not reach its limit.
     fetch = pa.array([track.quota_type == QuotaType.FETCH for track in samples.tracks], pa.bool_())
     far = pc.and_(fetch.take(samples.number), pc.equal(state, _LIMITED))
-    is_throttled, maybe = _RequestCensoring(samples, limits, spans, of_row).columns(case)
+    is_throttled, may_be_throttled = _RequestCensoring(samples, limits, spans, of_row).columns(case)
     changed, unseen = pc.equal(state, _CHANGED), pc.equal(state, _UNSEEN)
     yes = pc.or_(is_throttled, pc.and_(near, throttled))
     doubtful = pc.or_(near, unseen)
-    lingers = pc.and_(doubtful, pc.or_(untold, throttled))
-    unknown = pc.or_(pc.or_(maybe, changed), pc.or_(pc.and_(far, throttled), lingers))
+    lingers = pc.and_(doubtful, pc.or_(is_unrecorded, throttled))
+    unknown = pc.or_(pc.or_(may_be_throttled, changed), pc.or_(pc.and_(far, throttled), lingers))
     read = samples.read
     tally.add(DropReason.QUOTA_CHANGED, row_codes.count(pc.and_(changed, read)))
     tally.add(DropReason.QUOTA_UNKNOWN, row_codes.count(pc.and_(unseen, read)))
@@ -107,7 +107,7 @@ class _RequestThrottling:
 
     bucket: Bucket
     throttled: pa.Int64Array
-    untold: pa.Int64Array
+    unrecorded: pa.Int64Array
 
 
 class _RequestCensoring:
@@ -129,13 +129,13 @@ class _RequestCensoring:
             for number, track in enumerate(self._samples.tracks)
             for at, span in enumerate(self._spans)
         ]
-        untold = pc.equal(pa.array(modes, pa.int8()).take(case), _UNTOLD)
+        is_unrecorded = pc.equal(pa.array(modes, pa.int8()).take(case), _UNRECORDED)
         if not self._yes and not self._maybe:
-            return pa.repeat(pa.scalar(value=False), len(case)), untold
+            return pa.repeat(pa.scalar(value=False), len(case)), is_unrecorded
         keys, empty = self._samples.keys(), row_codes.integers([])
         yes = pc.is_in(keys, value_set=pa.concat_arrays([empty, *self._yes]))
         maybe = pc.is_in(keys, value_set=pa.concat_arrays([empty, *self._maybe]))
-        return yes, pc.or_(untold, maybe)
+        return yes, pc.or_(is_unrecorded, maybe)
 
     def _mode(self, number: int, track: BrokerBucket, at: int, span: int) -> int:
         if track.quota_type not in _UNDER_REQUEST:
@@ -145,7 +145,7 @@ class _RequestCensoring:
             return _NEVER
         throttling_by_bucket = self._held.get(track.broker)
         if throttling_by_bucket is None or isinstance(covering, UnknownLimit):
-            return _UNTOLD  # the throttling by request quotas was not recorded, or the request quota is unknown
+            return _UNRECORDED  # the throttling by request quotas was not recorded, or the request quota is unknown
         self._keyed(number, at, covering, throttling_by_bucket)
         return _KEYED
 
@@ -160,20 +160,20 @@ class _RequestCensoring:
             throttling = throttling_by_bucket.get(covering)
             if throttling is not None:
                 self._add(self._yes, number, at, [throttling.throttled])
-                self._add(self._maybe, number, at, [throttling.untold])
+                self._add(self._maybe, number, at, [throttling.unrecorded])
             return
         bucket = self._samples.tracks[number].bucket
         near = [
             throttling
             for throttling in throttling_by_bucket.values()
-            if (len(throttling.throttled) or len(throttling.untold))
+            if (len(throttling.throttled) or len(throttling.unrecorded))
             and may_share(throttling.bucket, bucket)
         ]
         self._add(
             self._maybe,
             number,
             at,
-            [rows for throttling in near for rows in (throttling.throttled, throttling.untold)],
+            [rows for throttling in near for rows in (throttling.throttled, throttling.unrecorded)],
         )
 
     def _add(self, to: list[pa.Array], number: int, at: int, rows: Iterable[pa.Int64Array]) -> None:
@@ -200,7 +200,7 @@ def _request_throttling(samples: SampleGrid) -> dict[str, dict[Bucket, _RequestT
     number, rows = samples.number.filter(is_request), samples.rows.filter(is_request)
     throttle, read = samples.throttles.filter(is_request), samples.read.filter(is_request)
     hot = _by_number(number, rows, row_codes.sure(pc.greater(throttle, 0)))
-    untold = _by_number(number, rows, pc.is_null(throttle))
+    unrecorded = _by_number(number, rows, pc.is_null(throttle))
     recorded = set(pc.unique(number.filter(pc.and_(read, pc.is_valid(throttle)))).to_pylist())
     brokers = {samples.tracks[track_number].broker for track_number in recorded}
     none = row_codes.integers([])
@@ -210,7 +210,7 @@ def _request_throttling(samples: SampleGrid) -> dict[str, dict[Bucket, _RequestT
             throttling_by_broker.setdefault(track.broker, {})[track.bucket] = _RequestThrottling(
                 bucket=track.bucket,
                 throttled=hot.get(track_number, none),
-                untold=untold.get(track_number, none),
+                unrecorded=unrecorded.get(track_number, none),
             )
     return throttling_by_broker
 

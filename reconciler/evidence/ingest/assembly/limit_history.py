@@ -164,8 +164,11 @@ def _covering(rules: KeyLimits, bucket: Bucket) -> Covering:
 def may_share(first: Bucket, second: Bucket) -> bool:
     """Whether a client may be counted in both buckets."""
     return all(
-        not first_name or not yours or first_name == yours
-        for first_name, yours in ((first.user, second.user), (first.client_id, second.client_id))
+        not first_name or not second_name or first_name == second_name
+        for first_name, second_name in (
+            (first.user, second.user),
+            (first.client_id, second.client_id),
+        )
     )
 
 

@@ -150,17 +150,17 @@ def _late(
     day_readings: BrokerReadings, number: pa.Array, row: pa.Array, is_named: pa.Array
 ) -> pa.BooleanArray:
     """Return which scrapes inferred from points lack a bucket that has values in both neighbouring scrapes."""
-    if not day_readings.surmised:
+    if not day_readings.inferred_rows:
         return pa.repeat(pa.scalar(value=False), len(row))
-    surmised = pc.is_in(row, value_set=row_codes.integers(sorted(day_readings.surmised)))
+    is_inferred = pc.is_in(row, value_set=row_codes.integers(sorted(day_readings.inferred_rows)))
     named_neighbours = []
     for way in (1, -1):
-        ordered_numbers, its = number[::way], is_named[::way]
+        ordered_numbers, named = number[::way], is_named[::way]
         is_same_track = row_codes.sure(
             pc.equal(ordered_numbers, row_codes.shifted(ordered_numbers))
         )
-        named_neighbours.append(pc.if_else(is_same_track, row_codes.shifted(its), True)[::way])  # noqa: FBT003 - a column's value
-    return pc.and_(pc.and_not(surmised, is_named), pc.and_(*named_neighbours))
+        named_neighbours.append(pc.if_else(is_same_track, row_codes.shifted(named), True)[::way])  # noqa: FBT003 - a column's value
+    return pc.and_(pc.and_not(is_inferred, is_named), pc.and_(*named_neighbours))
 
 
 def _delays(values: pa.Array) -> pa.Int64Array:

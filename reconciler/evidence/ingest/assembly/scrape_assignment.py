@@ -89,14 +89,17 @@ def placed(points: pa.Table, step_ms: int, tally: DropCounts) -> AssignedPoints:
     )
     origins = tuple(dict.fromkeys(adopted))
     number = {sample_origin: at for at, sample_origin in enumerate(origins)}
-    whose = row_codes.integers([number[sample_origin] for sample_origin in adopted]).take(
+    origin_numbers = row_codes.integers([number[sample_origin] for sample_origin in adopted]).take(
         origin_codes.codes
     )
-    recording_origins = pc.unique(whose.filter(pc.invert(is_up))).to_pylist()
-    keys = row_codes.paired(whose, column["ts_ms"], SHIFT)
+    recording_origins = pc.unique(origin_numbers.filter(pc.invert(is_up))).to_pylist()
+    keys = row_codes.paired(origin_numbers, column["ts_ms"], SHIFT)
     identities = BrokerIdentities(
         zip(
-            [origins[origin_number].target for origin_number in whose.filter(is_id).to_pylist()],
+            [
+                origins[origin_number].target
+                for origin_number in origin_numbers.filter(is_id).to_pylist()
+            ],
             column["ts_ms"].filter(is_id).to_pylist(),
             column["value"].filter(is_id).to_pylist(),
             strict=True,
@@ -113,25 +116,25 @@ def placed(points: pa.Table, step_ms: int, tally: DropCounts) -> AssignedPoints:
         tally,
     )
     names = tuple(column[name].filter(of_use) for name in NAMES)
-    origin, values = whose.filter(of_use), column["value"].filter(of_use)
+    origin, values = origin_numbers.filter(of_use), column["value"].filter(of_use)
     times = column["ts_ms"].filter(of_use)
-    lone = {
+    origins_without_up = {
         number[sample_origin] for sample_origin in origins if sample_origin not in up_by_origin
     } & set(pc.unique(origin).to_pylist())
-    at_scrape = _gathered(origin, times, names, lone, step_ms)
+    at_scrape = _gathered(origin, times, names, origins_without_up, step_ms)
     keys_of_use = row_codes.paired(origin, at_scrape, SHIFT)
     distinct = pc.unique(keys_of_use)
     read = [divmod(origin_key, SHIFT) for origin_key in distinct.to_pylist()]
-    tally.add(DropReason.NO_UP, len(lone))
-    for origin_number, ts in read if lone else ():
-        if origin_number in lone:
+    tally.add(DropReason.NO_UP, len(origins_without_up))
+    for origin_number, ts in read if origins_without_up else ():
+        if origin_number in origins_without_up:
             up_by_origin.setdefault(origins[origin_number], {})[ts] = True
     day_scrapes = scrapes.select_scrapes(
         up_by_origin,
         _by_origin(origins, read),
         identities,
         step_ms,
-        surmised={origins[origin_number] for origin_number in lone},
+        inferred_origins={origins[origin_number] for origin_number in origins_without_up},
         alike=DuplicateBrokerCheck(origins, origin, names, times, values).alike,
     )
     return _sorted_out(
@@ -219,12 +222,12 @@ def _gathered(
     origin: pa.Int64Array,
     times: pa.Int64Array,
     names: tuple[pa.Array, ...],
-    lone: Iterable[int],
+    origins_without_up: Iterable[int],
     step_ms: int,
 ) -> pa.Int64Array:
     """Return the scrape time of each point; origins without ``up`` answered where they have points."""
     gathered_times = times
-    for number in lone:
+    for number in origins_without_up:
         is_of_origin = pc.equal(origin, number)
         origin_times = times.filter(is_of_origin)
         series = row_codes.coded([column.filter(is_of_origin) for column in names]).codes
@@ -269,13 +272,13 @@ def _sorted_out(
             ),
         )
     )
-    lent = None
+    borrowed = None
     if row_codes.count(is_other_origin):
         spare = pa.array([slot.spare for slot in places], pa.int64()).take(at)
-        lent = _lent(day_scrapes, rows, spare, origin, names)
-        rows = pc.if_else(lent, spare, rows)
+        borrowed = _borrowed(day_scrapes, rows, spare, origin, names)
+        rows = pc.if_else(borrowed, spare, rows)
         codes = pc.if_else(
-            lent, pa.scalar(_DROP_REASONS.index(DropReason.BORROWED), pa.int8()), codes
+            borrowed, pa.scalar(_DROP_REASONS.index(DropReason.BORROWED), pa.int8()), codes
         )
     for code_count in pc.value_counts(codes.drop_null()).to_pylist():
         tally.add(_DROP_REASONS[code_count["values"]], code_count["counts"])
@@ -285,11 +288,11 @@ def _sorted_out(
     has_snapped = row_codes.count(snapped) or any(
         slot.drop_reason is DropReason.SNAPPED for slot in places
     )
-    double = lent is not None or bool(has_snapped)
-    return _once(assigned) if double else assigned
+    double = borrowed is not None or bool(has_snapped)
+    return _deduplicated(assigned) if double else assigned
 
 
-def _lent(
+def _borrowed(
     day_scrapes: DayScrapes,
     rows: pa.Array,
     spare: pa.Array,
@@ -316,15 +319,15 @@ def _lent(
     pairs = row_codes.paired(series, origin, 2**20)
     best: dict[int, tuple[int, int]] = {}
     for pair_count in pc.value_counts(pairs.filter(is_candidate)).to_pylist():
-        which, whose = divmod(pair_count["values"], 2**20)
-        best[which] = max(best.get(which, (0, 0)), (pair_count["counts"], -whose))
+        series_code, origin_code = divmod(pair_count["values"], 2**20)
+        best[series_code] = max(best.get(series_code, (0, 0)), (pair_count["counts"], -origin_code))
     selected_pairs = row_codes.integers(
-        [which * 2**20 - whose for which, (_, whose) in best.items()]
+        [series_code * 2**20 - origin_code for series_code, (_, origin_code) in best.items()]
     )
     return pc.and_(is_candidate, pc.is_in(pairs, value_set=selected_pairs))
 
 
-def _once(points: AssignedPoints) -> AssignedPoints:
+def _deduplicated(points: AssignedPoints) -> AssignedPoints:
     """Return one point per series and scrape: of two points the larger."""
     if not len(points.rows):
         return points

@@ -54,7 +54,7 @@ class DayScrapes:
         rows: The rows of each broker, ascending.
         failed: Times of failed scrapes that are not near a successful one, by broker, ascending.
         places: The slot of each scrape.
-        surmised: Rows of scrapes that are inferred from points, without ``up``.
+        inferred_rows: Rows of scrapes that are inferred from points, without ``up``.
         contested: Broker ids that several brokers have, with their instances.
     """
 
@@ -62,7 +62,7 @@ class DayScrapes:
     rows: Mapping[str, range]
     failed: Mapping[str, tuple[int, ...]]
     places: Mapping[tuple[SampleOrigin, int], ScrapeSlot]
-    surmised: frozenset[int] = frozenset()
+    inferred_rows: frozenset[int] = frozenset()
     contested: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
 
@@ -80,7 +80,7 @@ def select_scrapes(
     identities: BrokerIdentities,
     step_ms: int,
     *,
-    surmised: Collection[SampleOrigin],
+    inferred_origins: Collection[SampleOrigin],
     alike: Callable[[SampleOrigin, SampleOrigin, int], bool | None],
 ) -> DayScrapes:
     """Select the scrapes of a day.
@@ -90,7 +90,7 @@ def select_scrapes(
         read: Times of the points of each origin.
         identities: Broker ids of the targets.
         step_ms: The scrape interval; points within half of it belong to a scrape.
-        surmised: Origins whose scrapes are inferred from points.
+        inferred_origins: Origins whose scrapes are inferred from points.
         alike: Whether two origins of different instances can be the same broker in an hour (since the epoch), by their
             readings; ``None`` = nothing to compare.
     """
@@ -108,21 +108,21 @@ def select_scrapes(
     answered: dict[str, list[int]] = {}
     failed: dict[str, list[int]] = {}
     dropped: dict[tuple[SampleOrigin, int], DropReason] = {}
-    guessed: set[ScrapeTime] = set()
-    for (broker, _), everybody in hours.items():
+    inferred_times: set[ScrapeTime] = set()
+    for (broker, _), broker_hours in hours.items():
         rejected_instances = contested.get(broker, frozenset())
         hours_by_origin = {
             origin: origin_hour
-            for origin, origin_hour in everybody.items()
+            for origin, origin_hour in broker_hours.items()
             if origin.target.instance not in rejected_instances
         }
         selected_origins = _select_origins(hours_by_origin)
-        for origin, origin_hour in everybody.items():
+        for origin, origin_hour in broker_hours.items():
             if origin in selected_origins:
                 answered.setdefault(broker, []).extend(origin_hour.answered)
                 failed.setdefault(broker, []).extend(origin_hour.failed)
-                if origin in surmised:
-                    guessed.update(ScrapeTime(broker, ts) for ts in origin_hour.answered)
+                if origin in inferred_origins:
+                    inferred_times.update(ScrapeTime(broker, ts) for ts in origin_hour.answered)
             else:
                 is_other_replica = any(
                     selected_origin.target == origin.target for selected_origin in selected_origins
@@ -154,7 +154,9 @@ def select_scrapes(
         places={
             (origin, ts): placing.of(origin, ts) for origin, times in read.items() for ts in times
         },
-        surmised=frozenset(row for row, moment in enumerate(moments) if moment in guessed),
+        inferred_rows=frozenset(
+            row for row, moment in enumerate(moments) if moment in inferred_times
+        ),
         contested={broker: tuple(sorted(instances)) for broker, instances in contested.items()},
     )
 
@@ -337,9 +339,12 @@ def scrape_tolerance_ms(series: pa.Array, times: pa.Array, step_ms: int) -> int:
     longest_ms = max(step_ms // 2, LEAST_STEP_MS)
     table = pa.table({"series": series, "ts": times})
     table = table.sort_by([("series", "ascending"), ("ts", "ascending")]).combine_chunks()
-    which, ts = row_codes.combine_column(table["series"]), row_codes.combine_column(table["ts"])
+    series_codes, ts = (
+        row_codes.combine_column(table["series"]),
+        row_codes.combine_column(table["ts"]),
+    )
     passed = pc.subtract(ts, row_codes.shifted(ts)).filter(
-        row_codes.sure(pc.equal(which, row_codes.shifted(which)))
+        row_codes.sure(pc.equal(series_codes, row_codes.shifted(series_codes)))
     )
     if not len(passed):
         return longest_ms

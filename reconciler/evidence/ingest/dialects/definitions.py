@@ -139,7 +139,7 @@ class Dialect:
         """Return the refused labels that a query can exclude."""
         return tuple(label for label in sorted(self.refuse) if _ASKABLE.fullmatch(label))
 
-    def speaks(self, name: str, labels: Collection[str]) -> bool:
+    def has_quota_rate(self, name: str, labels: Collection[str]) -> bool:
         """Whether this metric with these label names is a quota rate in this dialect."""
         return any(
             metric.measure in _RATES and metric.fits(name, labels) for metric in self.metrics
@@ -298,15 +298,17 @@ class DialectTable:
         fitting = [
             dialect
             for dialect in self.all
-            if any(dialect.speaks(name, labels) for name, labels in labels_by_metric.items())
+            if any(
+                dialect.has_quota_rate(name, labels) for name, labels in labels_by_metric.items()
+            )
             and not any(_any_fits(dialect.unless, name) for name in labels_by_metric)
         ]
-        proved = [
+        distinguished = [
             dialect
             for dialect in fitting
             if any(_any_fits(dialect.proof, name) for name in labels_by_metric)
         ]
-        match proved if len(fitting) > 1 and proved else fitting:
+        match distinguished if len(fitting) > 1 and distinguished else fitting:
             case [dialect]:
                 return dialect
             case []:
@@ -316,7 +318,7 @@ class DialectTable:
                 names = _join_names(
                     name
                     for name, labels in labels_by_metric.items()
-                    if any(dialect.speaks(name, labels) for dialect in candidates)
+                    if any(dialect.has_quota_rate(name, labels) for dialect in candidates)
                 )
                 raise TelemetryError(
                     f"several dialects match: {candidate_names} (found {names})",

@@ -42,12 +42,12 @@ def changes(validity: DataFrame, log: DataFrame) -> DataFrame:
         log: ``apply_log``.
     """
     explained_steps = _with_audit_entry(_steps(validity), log)
-    along = Window.partitionBy(*PAIR).orderBy("from_ms")
+    window = Window.partitionBy(*PAIR).orderBy("from_ms")
     is_first = fn.col("from_after_ms") == 0
     # The first snapshot of a cluster shows existing limits; it is not a change.
     change_number = fn.when(is_first, fn.lit(0)).otherwise(fn.lit(1))
-    near = fn.sum(change_number).over(along.rangeBetween(-(DAY_MS - 1), 0))
-    flaps = fn.max(fn.col("near")).over(along.rangeBetween(0, DAY_MS - 1)) >= FLAPS
+    near = fn.sum(change_number).over(window.rangeBetween(-(DAY_MS - 1), 0))
+    flaps = fn.max(fn.col("near")).over(window.rangeBetween(0, DAY_MS - 1)) >= FLAPS
     cause = (
         fn.when(is_first, fn.lit(FIRST))
         .when(flaps, fn.lit(FLAPPING))
@@ -72,7 +72,9 @@ def changes(validity: DataFrame, log: DataFrame) -> DataFrame:
     )
 
 
-def ahead(validity: DataFrame, desired: DataFrame, last_snapshots: DataFrame) -> DataFrame:
+def unapplied_changes(
+    validity: DataFrame, desired: DataFrame, last_snapshots: DataFrame
+) -> DataFrame:
     """Return limits that documents declare and the last snapshot lacks: rows of ``quota_change``, not applied yet.
 
     Args:
@@ -116,18 +118,18 @@ def ahead(validity: DataFrame, desired: DataFrame, last_snapshots: DataFrame) ->
 
 def _steps(validity: DataFrame) -> DataFrame:
     """Convert periods to changes: a period begins with a change, and ends with a removal unless another begins then."""
-    along = Window.partitionBy(*PAIR).orderBy("valid_from_ms")
-    last_to, last_value = (fn.lag(name).over(along) for name in ("valid_to_ms", "value"))
-    next_from = fn.lead("valid_from_ms").over(along)
+    window = Window.partitionBy(*PAIR).orderBy("valid_from_ms")
+    last_to, last_value = (fn.lag(name).over(window) for name in ("valid_to_ms", "value"))
+    next_from = fn.lead("valid_from_ms").over(window)
     none = fn.lit(None).cast("double")
-    begins = fn.struct(
+    change = fn.struct(
         fn.col("valid_from_ms").alias("from_ms"),
         fn.col("valid_from_after_ms").alias("from_after_ms"),
         fn.col("valid_to_ms").alias("to_ms"),
         fn.when(last_to == fn.col("valid_from_ms"), last_value).alias("before"),
         fn.col("value").alias("after"),
     )
-    goes = fn.struct(
+    removal = fn.struct(
         fn.col("valid_to_ms").alias("from_ms"),
         fn.col("valid_to_after_ms").alias("from_after_ms"),
         next_from.alias("to_ms"),
@@ -137,16 +139,16 @@ def _steps(validity: DataFrame) -> DataFrame:
     removed = fn.col("valid_to_ms").isNotNull() & fn.coalesce(
         next_from > fn.col("valid_to_ms"), fn.lit(1) == 1
     )
-    rows = fn.array_compact(fn.array(begins, fn.when(removed, goes)))
+    rows = fn.array_compact(fn.array(change, fn.when(removed, removal)))
     # Spark allows no window expression inside explode.
-    gathered = validity.select(*PAIR, rows.alias("steps"))
-    return gathered.select(*PAIR, fn.explode("steps").alias("step")).select(*PAIR, "step.*")
+    with_steps = validity.select(*PAIR, rows.alias("steps"))
+    return with_steps.select(*PAIR, fn.explode("steps").alias("step")).select(*PAIR, "step.*")
 
 
 def _with_audit_entry(steps: DataFrame, log: DataFrame) -> DataFrame:
     """Add ``written``: the last audit-log entry that explains the change; null = no apply of kquota wrote it."""
-    along = Window.partitionBy(*PAIR, "after").orderBy("applied_at_ms")
-    next_outcome = fn.coalesce(fn.lead("outcome").over(along), fn.lit(_INTENDED))
+    window = Window.partitionBy(*PAIR, "after").orderBy("applied_at_ms")
+    next_outcome = fn.coalesce(fn.lead("outcome").over(window), fn.lit(_INTENDED))
     counts = fn.col("outcome").isin(*_WROTE) | (
         (fn.col("outcome") == _INTENDED) & next_outcome.isin(*_WROTE, _INTENDED)
     )
@@ -155,12 +157,12 @@ def _with_audit_entry(steps: DataFrame, log: DataFrame) -> DataFrame:
         .where("counts")
         .select(*PAIR, fn.col("applied_at_ms"), fn.col("after").alias("wrote"), "commit", "writer")
     )
-    met = steps.join(our_writes, list(PAIR)).where(
+    candidates = steps.join(our_writes, list(PAIR)).where(
         (fn.col("applied_at_ms") > fn.col("from_after_ms") - SKEW_MS)
         & (fn.col("applied_at_ms") <= fn.col("from_ms") + SKEW_MS)
         & _normal("after").eqNullSafe(_normal("wrote"))
     )
-    latest = met.groupBy(*PAIR, "from_ms").agg(
+    latest = candidates.groupBy(*PAIR, "from_ms").agg(
         fn.max(fn.struct("applied_at_ms", "commit", "writer")).alias("written")
     )
     return steps.join(latest, [*PAIR, "from_ms"], "left")

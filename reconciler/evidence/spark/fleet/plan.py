@@ -144,15 +144,15 @@ def laid_out(different: DataFrame, sides: PlanFrames) -> DataFrame:
         .groupBy(*PAIR)
         .agg(fn.collect_list(claim).alias("claimed"))
     )
-    laid = different.join(owned, list(PAIR), "left").join(claims, list(PAIR), "left")
+    joined_pairs = different.join(owned, list(PAIR), "left").join(claims, list(PAIR), "left")
     for name in ("document", "intent_document"):
-        laid = _with_document_state(laid, sides.documents, name)
-    return laid
+        joined_pairs = _with_document_state(joined_pairs, sides.documents, name)
+    return joined_pairs
 
 
-def _with_document_state(laid: DataFrame, documents: DataFrame, name: str) -> DataFrame:
+def _with_document_state(joined_pairs: DataFrame, documents: DataFrame, name: str) -> DataFrame:
     """Add ``NAME_there`` and ``NAME_frozen``: whether the document exists and whether it is frozen (null = neither)."""
-    document_names = laid.where(fn.col(name) != "").select(
+    document_names = joined_pairs.where(fn.col(name) != "").select(
         "cluster_id", fn.col(name).alias("document")
     )
     document_states = documents.join(
@@ -163,19 +163,21 @@ def _with_document_state(laid: DataFrame, documents: DataFrame, name: str) -> Da
         fn.lit(1).alias(f"{name}_there"),
         fn.col("frozen").alias(f"{name}_frozen"),
     )
-    return laid.join(document_states, ["cluster_id", name], "left")
+    return joined_pairs.join(document_states, ["cluster_id", name], "left")
 
 
-def decided(laid: DataFrame, rules: Mapping[str, Rules], *, now: float, day: dt.date) -> DataFrame:
+def decided(
+    joined_pairs: DataFrame, rules: Mapping[str, Rules], *, now: float, day: dt.date
+) -> DataFrame:
     """Return the verdicts of ``quota.planner.comparison.compare`` on the pairs of :func:`laid_out`: rows of :data:`VERDICT`.
 
     Args:
-        laid: The pairs.
+        joined_pairs: The pairs.
         rules: Rules by cluster id; a pair of a cluster without rules ends the job.
         now: Seconds since the epoch, for overrides, ignore rules and writes with unknown outcome.
         day: The value of the column ``day``.
     """
-    return laid.mapInArrow(_comparing(dict(rules), now, day), VERDICT)
+    return joined_pairs.mapInArrow(_comparing(dict(rules), now, day), VERDICT)
 
 
 def _comparing(

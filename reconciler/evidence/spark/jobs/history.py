@@ -63,9 +63,11 @@ def run(
         [(cluster_id, snapshot_times_ms[cluster_id]) for cluster_id in names],
         "cluster_id string, look_ms bigint",
     )
-    ahead = history.ahead(validity_periods, _desired(spark, lake, names, span), last)
+    pending_changes = history.unapplied_changes(
+        validity_periods, _desired(spark, lake, names, span), last
+    )
     # The result is committed under the last day of the window.
-    rows = changed.unionByName(ahead).withColumn("day", fn.lit(span.last_day)).cache()
+    rows = changed.unionByName(pending_changes).withColumn("day", fn.lit(span.last_day)).cache()
     _ = result_writer.commit_results(lake, rows, QUOTA_CHANGE, names, span=span, progress=progress)
     causes = cluster_sums.count_by_cluster(rows, "cause")
     newest = (fn.col("from_ms").desc(), "cluster_id", "entity_json", "quota_key", "cause")

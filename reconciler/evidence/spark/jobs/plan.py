@@ -203,17 +203,19 @@ def _planned(
     different = plan.differences(frames).cache()
     _ = different.count()  # computes the persisted frame, so that Spark knows its size
     rules = {cluster_id: constraints.rules for cluster_id, constraints in ordered.items()}
-    laid = plan.laid_out(different, frames)
-    decided = plan.decided(laid, rules, now=view.span.to_ms / 1000, day=day).cache()
+    joined_pairs = plan.laid_out(different, frames)
+    decided = plan.decided(joined_pairs, rules, now=view.span.to_ms / 1000, day=day).cache()
     rows = plan.rows(decided).cache()
-    doubted = plan.conflicts(different, frames).withColumn("day", fn.lit(day)).cache()
-    for frame, table in ((rows, PLAN_ROW), (doubted, PLAN_CONFLICT)):
+    conflict_rows = plan.conflicts(different, frames).withColumn("day", fn.lit(day)).cache()
+    for frame, table in ((rows, PLAN_ROW), (conflict_rows, PLAN_CONFLICT)):
         _ = result_writer.commit_results(
             view.lake, frame, table, view.names, span=view.span, progress=progress
         )
     sums = _sums(view.names, frames, different, decided)
-    report = _build_report(view, ordered, sums, rows=rows, doubted=doubted, max_rows=max_rows)
-    for frame in (rows, doubted, decided, different):
+    report = _build_report(
+        view, ordered, sums, rows=rows, conflict_rows=conflict_rows, max_rows=max_rows
+    )
+    for frame in (rows, conflict_rows, decided, different):
         _ = frame.unpersist()
     return report
 
@@ -240,13 +242,16 @@ def _build_report(
     sums: Mapping[str, Mapping[str, int]],
     *,
     rows: DataFrame,
-    doubted: DataFrame,
+    conflict_rows: DataFrame,
     max_rows: int,
 ) -> FleetReport:
     order = ("cluster_id", "level", "entity_json", "quota_key")
     planned_rows, remaining_rows = report_rows.first(rows, PlannedRow, order, max_rows)
     conflicts, more_conflicts = report_rows.first(
-        doubted, ConflictRow, ("cluster_id", "entity_json", "quota_key", "path", "line"), max_rows
+        conflict_rows,
+        ConflictRow,
+        ("cluster_id", "entity_json", "quota_key", "path", "line"),
+        max_rows,
     )
     remaining_by_table = {PLAN_ROW.name: remaining_rows, PLAN_CONFLICT.name: more_conflicts}
     return FleetReport(

@@ -127,18 +127,18 @@ def resolved(
             since_ms=span.from_ms,
         ),
     )
-    effective, begun = client_limits.cache(), unused_limits.withColumn("day", day).cache()
-    unheld = _dated(spark, lake, begun, limits, span).cache()
-    for frame, table in ((effective, EFFECTIVE_QUOTA), (unheld, DEAD_QUOTA)):
+    effective, undated_limits = client_limits.cache(), unused_limits.withColumn("day", day).cache()
+    dated_limits = _dated(spark, lake, undated_limits, limits, span).cache()
+    for frame, table in ((effective, EFFECTIVE_QUOTA), (dated_limits, DEAD_QUOTA)):
         _ = result_writer.commit_results(lake, frame, table, names, span=span, progress=progress)
     report = _build_report(
         effective,
-        unheld,
+        dated_limits,
         {cluster_id: snapshot_times_ms[cluster_id] for cluster_id in names},
         notes,
         max_rows=settings.most,
     )
-    for frame in (effective, unheld, begun, listed_clients, limits):
+    for frame in (effective, dated_limits, undated_limits, listed_clients, limits):
         _ = frame.unpersist()
     return report
 
@@ -167,30 +167,34 @@ def _five(
 
 
 def _dated(
-    spark: SparkSession, lake: Lake, unheld: DataFrame, limits: DataFrame, span: TimeWindow
+    spark: SparkSession, lake: Lake, unused_limits: DataFrame, limits: DataFrame, span: TimeWindow
 ) -> DataFrame:
     """Add the last day of use to limits that applied to no client in the look-back.
 
     Daily histograms are kept longest (25 months). They are read for clusters with such limits only, and of each day only
     the tags, which are grouped before the exchange.
     """
-    asked_of = unheld.where(fn.col("last_effective_ms").isNull()).select("cluster_id").distinct()
-    names = [row["cluster_id"] for row in bounded_rows.rows(asked_of, MOST_CLUSTERS, "clusters")]
+    undated_clusters = (
+        unused_limits.where(fn.col("last_effective_ms").isNull()).select("cluster_id").distinct()
+    )
+    names = [
+        row["cluster_id"] for row in bounded_rows.rows(undated_clusters, MOST_CLUSTERS, "clusters")
+    ]
     if not names:
-        return unheld
+        return unused_limits
     days = reader.frame(spark, lake, USAGE_HIST_D, names, to_day=span.last_day)
-    return dated(unheld, clients.tags_used(days), limits)
+    return dated(unused_limits, clients.tags_used(days), limits)
 
 
 def _build_report(
     effective: DataFrame,
-    unheld: DataFrame,
+    unused_limits: DataFrame,
     snapshot_times_ms: dict[str, int],
     notes: tuple[str, ...],
     *,
     max_rows: int,
 ) -> FleetReport:
-    reasons = cluster_sums.count_by_cluster(unheld, "reason")
+    reasons = cluster_sums.count_by_cluster(unused_limits, "reason")
     limited = effective.groupBy("cluster_id").agg(
         fn.count(fn.lit(1)).alias("resolved"), fn.count("level").alias("limited")
     )
@@ -199,7 +203,10 @@ def _build_report(
         effective, EffectiveRow, (*CLIENT, "quota_key"), max_rows
     )
     unused_rows, more_gone = report_rows.first(
-        unheld, UnusedLimitRow, ("cluster_id", "reason", "entity_json", "quota_key"), max_rows
+        unused_limits,
+        UnusedLimitRow,
+        ("cluster_id", "reason", "entity_json", "quota_key"),
+        max_rows,
     )
     remaining_by_table = {EFFECTIVE_QUOTA.name: remaining_rows, DEAD_QUOTA.name: more_gone}
     return FleetReport(

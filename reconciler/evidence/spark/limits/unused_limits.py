@@ -95,15 +95,17 @@ def find_unused_limits(limits: DataFrame, observed: ObservedClients) -> DataFram
         .when(fn.col("met") == 1, fn.lit(str(hidden)))
         .otherwise(fn.lit(str(UnusedReason.NEVER_SEEN)))
     )
-    laid = limits.where(is_known()).join(by_limit, list(LIMIT), "left")
+    joined_limits = limits.where(is_known()).join(by_limit, list(LIMIT), "left")
     if observed.clients is None:
         measured = observed.measured.select(
             "cluster_id", key_of(fn.col("quota_type")).alias("quota_key"), fn.lit(1).alias("heard")
         )
-        laid = laid.join(fn.broadcast(measured), ["cluster_id", "quota_key"], "left")
+        joined_limits = joined_limits.join(
+            fn.broadcast(measured), ["cluster_id", "quota_key"], "left"
+        )
         no_data = fn.lit(str(UnusedReason.NO_DATA))
         reason = fn.when(fn.col("heard").isNull(), no_data).otherwise(reason)
-    unused_limits = laid.withColumn("reason", reason).where(fn.col("reason").isNotNull())
+    unused_limits = joined_limits.withColumn("reason", reason).where(fn.col("reason").isNotNull())
     return conforming(unused_limits, DEAD_QUOTA)
 
 
@@ -187,6 +189,6 @@ def dated(unused_limits: DataFrame, used: DataFrame, limits: DataFrame) -> DataF
         fn.col("source_entity").alias("entity_json"),
         key_of(fn.col("quota_type")).alias("quota_key"),
     ).agg(fn.max("last_seen_ms").alias("_used_ms"))
-    laid = unused_limits.join(last_uses, list(LIMIT), "left")
+    joined_limits = unused_limits.join(last_uses, list(LIMIT), "left")
     last = fn.coalesce("last_effective_ms", "_used_ms")
-    return conforming(laid.withColumn("last_effective_ms", last), DEAD_QUOTA)
+    return conforming(joined_limits.withColumn("last_effective_ms", last), DEAD_QUOTA)

@@ -129,9 +129,9 @@ def committed(
     (table,) = tables.values()
     progress(f"writing {table.name}", 0, len(units))
     files = write_frame(lake, frame, table)
-    strange = files.keys() - {_key(generation.unit) for generation in units}
-    if strange:
-        cluster, day = min(strange)
+    misplaced = files.keys() - {_key(generation.unit) for generation in units}
+    if misplaced:
+        cluster, day = min(misplaced)
         raise LakeError(f"there are rows of {table.name} for {cluster} on {day}, where none belong")
     manifests: list[Manifest] = []
     conflicts: list[Unit] = []

@@ -290,7 +290,7 @@ def test_what_documents_ask_for_and_the_cluster_has_not_is_ahead(spark: SparkSes
         struct(DESIRED_ENTRY),
     )
     at = spark.createDataFrame([("c", BEGIN)], "cluster_id string, look_ms bigint")
-    changes = history.ahead(validity, desired, at)
+    changes = history.unapplied_changes(validity, desired, at)
     assert sorted(
         (row["before"] or 0.0, row["after"], row["writer"], row["cause"])
         for row in changes.collect()
