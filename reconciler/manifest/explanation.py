@@ -227,8 +227,8 @@ def _wrong_type(error: _Error, root: Node, at: Path) -> _Sentences:
     expected = " or ".join(_TYPE_NAMES[kind] for kind in kinds) + _example(at)
     if kinds == ["integer", "string"] and "pattern" in error.schema:
         expected = "a whole number such as 20000000 or a quantity such as 10Mi"
-    got = _described(node)
-    yield location, f"{path_text(at)}: must be {expected}, not {got}"
+    actual = _described(node)
+    yield location, f"{path_text(at)}: must be {expected}, not {actual}"
 
 
 _EXAMPLES: Final[Mapping[Path, str]] = {

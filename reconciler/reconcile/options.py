@@ -26,7 +26,7 @@ class ValidationMode(StrEnum):
     NONE = "none"
 
 
-def _quiet(phase: str, done: int, total: int) -> None:
+def _ignore_progress(phase: str, done: int, total: int) -> None:
     """Discard progress."""
 
 
@@ -50,7 +50,7 @@ class ReconcilePorts:
     audit: AuditLog | None = None
     validator: Validator | None = None
     locks_records: bool = True
-    progress: Progress = _quiet
+    progress: Progress = _ignore_progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

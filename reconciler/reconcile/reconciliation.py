@@ -182,8 +182,8 @@ def withhold(
             remaining = tuple(change for change in remaining if change not in violations_by_change)
         plan = replace(plan, changes=remaining)
     return plan, tuple(
-        WithheldChange(change=change, violations=tuple(against))
-        for change, against in violations_by_change.items()
+        WithheldChange(change=change, violations=tuple(violations))
+        for change, violations in violations_by_change.items()
     )
 
 
@@ -224,16 +224,16 @@ def _expired(prepared: PreparedPlan, outcome: Outcome | None) -> tuple[ExpiredOv
 def _without_new_drift(prepared: PreparedPlan) -> PreparedPlan:
     drift_since = prepared.observation.owned.drift_since
 
-    def believed(item: QuotaChange | Finding) -> bool:
+    def is_confirmed(item: QuotaChange | Finding) -> bool:
         return item.cause is not Cause.DRIFT or (item.entity, item.key) in drift_since
 
     plan = prepared.plan
-    believable = replace(
+    known_plan = replace(
         plan,
-        changes=tuple(filter(believed, plan.changes)),
-        findings=tuple(filter(believed, plan.findings)),
+        changes=tuple(filter(is_confirmed, plan.changes)),
+        findings=tuple(filter(is_confirmed, plan.findings)),
     )
-    return replace(prepared, preview=replace(prepared.preview, plan=believable))
+    return replace(prepared, preview=replace(prepared.preview, plan=known_plan))
 
 
 def _without(plan: Plan, excluded: Iterable[QuotaChange]) -> Plan:

@@ -63,7 +63,7 @@ class PlanSender:
         self._done = 0
         for alteration, result in obstacles:
             self._schedule.settle(alteration, result)
-        self.witnesses = VisibilityProbes(changes)
+        self.probes = VisibilityProbes(changes)
         self.results: dict[tuple[bool, Entity], Result] = {}
         self.acknowledged_keys = 0
         self.interrupted = False
@@ -111,7 +111,7 @@ class PlanSender:
         if not self._schedule.unseen(batch):
             return
         visibility = await self._until_stopped(
-            self.witnesses.wait(
+            self.probes.wait(
                 store=self._store, clock=self._clock, progress=self._progress, seconds=self._seconds
             )
         )
@@ -129,7 +129,7 @@ class PlanSender:
                     self._settle(batch, alteration, results[alteration.entity])
         if self._pace and self._goes_on():
             visibility = await self._until_stopped(
-                self.witnesses.wait(
+                self.probes.wait(
                     store=self._store,
                     clock=self._clock,
                     progress=self._progress,
@@ -147,7 +147,7 @@ class PlanSender:
         self.results[batch.removes, alteration.entity] = result
         self._schedule.settle(alteration, result)
         if isinstance(result, Applied):
-            self.witnesses.add(alteration)
+            self.probes.add(alteration)
             self.acknowledged_keys += len(alteration.operations)
         self._done += 1
         self._progress("apply", self._done, self._total)

@@ -38,10 +38,10 @@ async def look_again(
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
-        again, sender.interrupted = sender.interrupted, True
+        was_interrupted, sender.interrupted = sender.interrupted, True
         _ = task.cancel()
         _ = await asyncio.wait({task})
-        if again:
+        if was_interrupted:
             raise
     return await _observe(ports, sender)
 
@@ -51,8 +51,8 @@ async def _observe(
 ) -> tuple[Visibility | None, QuotaState | None, str]:
     visibility: Visibility | None = None
     try:
-        if sender.witnesses.any:
-            visibility = await sender.witnesses.wait(
+        if sender.probes.any:
+            visibility = await sender.probes.wait(
                 store=ports.store,
                 clock=ports.clock,
                 progress=ports.progress,

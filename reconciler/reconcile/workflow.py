@@ -66,7 +66,7 @@ class PreparedPlan:
         return self.preview.plan
 
 
-def _quiet(_: Outcome) -> None:
+def _ignore_outcome(_: Outcome) -> None:
     """Discard the outcome."""
 
 
@@ -151,7 +151,7 @@ async def apply(
     prepared: PreparedPlan,
     *,
     withheld: Iterable[QuotaChange] = (),
-    before_sending: Callable[[Outcome], None] = _quiet,
+    before_sending: Callable[[Outcome], None] = _ignore_outcome,
 ) -> Outcome:
     """Send, verify, record, report. A rejected entity does not stop independent ones.
 
@@ -391,10 +391,10 @@ def _unsettled(prepared: PreparedPlan, now: float) -> tuple[tuple[Alteration, Re
 
     Sending the same value again is safe, whichever of the two takes effect last.
     """
-    again = {(change.entity, change.key): change.after for change in prepared.plan.changes}
+    planned_values = {(change.entity, change.key): change.after for change in prepared.plan.changes}
     waiting: dict[Entity, list[tuple[str, float | None]]] = {}
     for (subject, key), intent in prepared.observation.unsettled(now).items():
-        if (subject, key) in again and again[subject, key] == intent.value:
+        if (subject, key) in planned_values and planned_values[subject, key] == intent.value:
             continue
         waiting.setdefault(subject, []).append((str(key), intent.value))
     unknown = Unknown(reason="an earlier write may still take effect")

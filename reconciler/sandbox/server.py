@@ -56,7 +56,7 @@ class Sandbox:
         self.faults = Faults()
         self._clock = clock
         self._cluster = SandboxCluster(self.settings)
-        self._doors = {node: _BrokerListeners() for node in self.settings.nodes}
+        self._listeners = {node: _BrokerListeners() for node in self.settings.nodes}
 
     async def __aenter__(self) -> Self:
         """Start every broker.
@@ -94,7 +94,9 @@ class Sandbox:
     def bootstrap(self, listener: str | None = None) -> str:
         """Return ``host:port`` of every running broker, separated by commas."""
         name = listener or self.settings.listeners[0].name
-        host = next(door.host for door in self.settings.listeners if door.name == name)
+        host = next(
+            candidate.host for candidate in self.settings.listeners if candidate.name == name
+        )
         host_text = f"[{host}]" if ":" in host else host
         return ",".join(f"{host_text}:{broker.ports[name]}" for broker in self._cluster.live())
 
@@ -146,18 +148,18 @@ class Sandbox:
                     f"the sandbox cannot listen on {listener.host}:{port}: {error.strerror}",
                     hint="choose another host or port; port 0 takes a free one",
                 ) from error
-            self._doors[node].servers.append(server)
+            self._listeners[node].servers.append(server)
             broker.ports[listener.name] = server.sockets[0].getsockname()[1]
         broker.running = True
 
     async def stop(self, node: int) -> None:
         """Close the listeners and connections of a broker; Metadata no longer lists it."""
         self._cluster.brokers[node].running = False
-        doors = self._doors[node]
-        for server in doors.servers:
+        listeners = self._listeners[node]
+        for server in listeners.servers:
             server.close()
-        doors.servers.clear()
-        await self._cut(doors)
+        listeners.servers.clear()
+        await self._cut(listeners)
 
     def _requested_port(self, listener: Listener, node: int) -> int:
         return listener.port and listener.port + self.settings.nodes.index(node)
@@ -166,8 +168,8 @@ class Sandbox:
         for node in self.settings.nodes:
             await self.stop(node)
 
-    async def _cut(self, doors: _BrokerListeners) -> None:
-        tasks = tuple(doors.tasks)
+    async def _cut(self, listeners: _BrokerListeners) -> None:
+        tasks = tuple(listeners.tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -180,10 +182,10 @@ class Sandbox:
         writer: asyncio.StreamWriter,
     ) -> None:
         """Register a connection before it is served: the broker may be stopped in between."""
-        doors = self._doors[broker.node]
+        listeners = self._listeners[broker.node]
         task = asyncio.ensure_future(self._serve(broker, listener, reader, writer))
-        doors.tasks.add(task)
-        task.add_done_callback(doors.tasks.discard)
+        listeners.tasks.add(task)
+        task.add_done_callback(listeners.tasks.discard)
         # A task that is cancelled before it starts closes nothing itself.
         task.add_done_callback(lambda _: writer.close())
 

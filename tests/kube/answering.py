@@ -82,5 +82,5 @@ class Server:
             proxy=None,
             authorization=authorization,
             namespace="kafka",
-            again=again,
+            reload=again,
         )

@@ -132,8 +132,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         what="the Lease is renewed for a program that hangs",
         file="reconciler/kube/leadership/election.py",
-        old="            if hindrance := self._hindrance():",
-        new='            if hindrance := "":',
+        old="            if block_reason := self._block_reason():",
+        new='            if block_reason := "":',
         tests=("tests/kube/leadership/test_lease_thread.py",),
     ),
     Fault(

@@ -232,8 +232,8 @@ FAULTS: tuple[Fault, ...] = (
         ),
         (
             "a plan is not sorted",
-            "        for subject in sorted(self._careful(), key=sort_key):",
-            "        for subject in list(self._careful()):",
+            "        for subject in sorted(self._out_of_sync(), key=sort_key):",
+            "        for subject in list(self._out_of_sync()):",
             PLAN,
         ),
         (
@@ -250,8 +250,8 @@ FAULTS: tuple[Fault, ...] = (
         ),
         (
             "entities that only others know are not looked at",
-            "            if len(entities) > quiet + sum(subject in entities for subject in known_entities):",
-            "            if len(entities) > quiet + sum(subject in entities for subject in known_entities) + 1:",
+            "            if len(entities) > in_sync + sum(subject in entities for subject in known_entities):",
+            "            if len(entities) > in_sync + sum(subject in entities for subject in known_entities) + 1:",
             PLAN,
         ),
         (

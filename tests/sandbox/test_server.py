@@ -91,7 +91,7 @@ def test_metadata_lists_the_brokers_that_run(sandbox: Sandbox) -> None:
 
 
 def loop_of(sandbox: Sandbox) -> asyncio.AbstractEventLoop:
-    return sandbox._doors[1].servers[0].get_loop()
+    return sandbox._listeners[1].servers[0].get_loop()
 
 
 def test_a_held_broker_shows_old_values_until_it_is_released(sandbox: Sandbox) -> None:

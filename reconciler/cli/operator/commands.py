@@ -282,7 +282,7 @@ def release(
                 progress=progress,
             )
         )
-    for document, reason in sorted(released.unkept.items()):
+    for document, reason in sorted(released.unrecorded.items()):
         console.warning(
             f"{document}: its applied limits could not be recorded as orphaned: {reason}"
         )
@@ -296,7 +296,7 @@ def release(
                 "documents": list(released.documents),
                 "orphanedPairs": released.pairs,
                 "failed": dict(released.failed),
-                "unkept": dict(released.unkept),
+                "unkept": dict(released.unrecorded),
             }
         )
     elif released.documents:

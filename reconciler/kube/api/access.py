@@ -36,7 +36,7 @@ class ApiAccess:
         authorization: Returns the value of the header, read again if it may have changed; "" = the TLS identity is
             used.
         namespace: Namespace of the context or of the pod; "default" if there is none.
-        again: Loads the same access again after a 401; ``None`` = not possible.
+        reload: Loads the same access again after a 401; ``None`` = not possible.
     """
 
     host: str
@@ -45,7 +45,7 @@ class ApiAccess:
     proxy: str | None = field(repr=False)
     authorization: Callable[[], Awaitable[str]] = field(repr=False)
     namespace: str
-    again: Callable[[], Awaitable["ApiAccess"]] | None = field(default=None, repr=False)
+    reload: Callable[[], Awaitable["ApiAccess"]] | None = field(default=None, repr=False)
 
 
 async def load(kubeconfig: Path | None = None, *, pod_folder: Path = POD_FOLDER) -> ApiAccess:
@@ -60,18 +60,18 @@ async def load(kubeconfig: Path | None = None, *, pod_folder: Path = POD_FOLDER)
     """
     path = kubeconfig or _usual_kubeconfig()
 
-    def again() -> Awaitable[ApiAccess]:
+    def reload() -> Awaitable[ApiAccess]:
         return load(kubeconfig, pod_folder=pod_folder)
 
     if path is None:
-        return _of_pod(pod_folder, again)
-    return await _of_file(path, again)
+        return _of_pod(pod_folder, reload)
+    return await _of_file(path, reload)
 
 
 # ---- in a pod --------------------------------------------------------------------------------
 
 
-def _of_pod(folder: Path, again: Callable[[], Awaitable[ApiAccess]]) -> ApiAccess:
+def _of_pod(folder: Path, reload: Callable[[], Awaitable[ApiAccess]]) -> ApiAccess:
     """Return access by the pod's service account.
 
     Raises:
@@ -102,7 +102,7 @@ def _of_pod(folder: Path, again: Callable[[], Awaitable[ApiAccess]]) -> ApiAcces
         proxy=proxy_for(host) or None,
         authorization=authorization,
         namespace=namespace.read_text("utf-8").strip() if namespace.is_file() else "default",
-        again=again,
+        reload=reload,
     )
 
 
@@ -141,7 +141,7 @@ def _token(folder: Path) -> str:
 # ---- by a kubeconfig -------------------------------------------------------------------------
 
 
-async def _of_file(path: Path, again: Callable[[], Awaitable[ApiAccess]]) -> ApiAccess:
+async def _of_file(path: Path, reload: Callable[[], Awaitable[ApiAccess]]) -> ApiAccess:
     from kubernetes.aio.client import Configuration  # noqa: PLC0415 - 20 MB that no pod needs
     from kubernetes.aio.config import ConfigException  # noqa: PLC0415 - the same
 
@@ -159,7 +159,7 @@ async def _of_file(path: Path, again: Callable[[], Awaitable[ApiAccess]]) -> Api
             location=str(path),
             hint=_HINT,
         ) from None
-    return _access(configuration, namespace, again)
+    return _access(configuration, namespace, reload)
 
 
 def _unquoted(error: "ConfigException") -> str:
@@ -187,7 +187,7 @@ async def _from_file(path: Path, configuration: "Configuration") -> str:
 
 
 def _access(
-    configuration: "Configuration", namespace: str, again: Callable[[], Awaitable[ApiAccess]]
+    configuration: "Configuration", namespace: str, reload: Callable[[], Awaitable[ApiAccess]]
 ) -> ApiAccess:
     async def authorization() -> str:
         try:
@@ -217,7 +217,7 @@ def _access(
         proxy=configuration.proxy or proxy_for(host) or None,
         authorization=authorization,
         namespace=namespace,
-        again=again,
+        reload=reload,
     )
 
 

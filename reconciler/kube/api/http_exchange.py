@@ -164,9 +164,9 @@ class HttpExchange:
             nonlocal renewed
             answer = await self._try(request, patience.seconds)
             unknown = isinstance(answer, HttpResponse) and answer.status == 401
-            if unknown and self.access.again is not None and not renewed:
+            if unknown and self.access.reload is not None and not renewed:
                 renewed = True
-                self.access = await self.access.again()
+                self.access = await self.access.reload()
                 answer = await self._try(request, patience.seconds)
             if isinstance(answer, NoResponse):
                 return _failure(request, answer)

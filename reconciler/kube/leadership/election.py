@@ -95,7 +95,7 @@ def _ignore_change(leading: bool) -> None:  # noqa: FBT001 - a callback's only a
 
 
 def _nothing() -> str:
-    """Return no hindrance."""
+    """Return no reason."""
     return ""
 
 
@@ -119,7 +119,7 @@ class Leader:
         *,
         clock: Clock,
         on_change: Callable[[bool], None] = _ignore_change,
-        hindrance: Callable[[], str] = _nothing,
+        block_reason: Callable[[], str] = _nothing,
         is_writing: Callable[[], bool] = _always,
     ) -> None:
         self.elected = asyncio.Event()
@@ -128,8 +128,8 @@ class Leader:
         self._election = election
         self._clock = clock
         self._on_change = on_change
-        self._hindrance = (
-            hindrance  # Why the Lease must not be taken or renewed now, "" if it may be.
+        self._block_reason = (
+            block_reason  # Why the Lease must not be taken or renewed now, "" if it may be.
         )
         self._is_writing = is_writing  # Whether a write to Kafka may be under way; in any thread.
         self._me = f"{election.identity[:200]}_{secrets.token_hex(4)}"
@@ -192,7 +192,7 @@ class Leader:
         while not resign.is_set():
             began = self._clock.monotonic()
             try:
-                if not self._hindrance() and await self._within(
+                if not self._block_reason() and await self._within(
                     self._election.deadline / 2, self._attempt
                 ):
                     self._certain_until = began + self._election.deadline
@@ -256,8 +256,8 @@ class Leader:
     async def _renew(self) -> None:
         """Renew the Lease; retry until the deadline."""
         while True:
-            if hindrance := self._hindrance():
-                raise LeaseLost(f"the Lease is no longer renewed: {hindrance}")
+            if block_reason := self._block_reason():
+                raise LeaseLost(f"the Lease is no longer renewed: {block_reason}")
             began = self._clock.monotonic()
             if self._certain_until is not None and self._certain_until <= began:
                 self._pause_leading()

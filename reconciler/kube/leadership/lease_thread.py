@@ -89,10 +89,10 @@ class LeaseThread:
         threading.Thread(
             target=self._body, args=(caller_loop, ended), name="lease", daemon=True
         ).start()
-        beating = asyncio.ensure_future(self._beat())
-        resigning = asyncio.ensure_future(resign.wait())
+        beat_task = asyncio.ensure_future(self._beat())
+        resign_task = asyncio.ensure_future(resign.wait())
         try:
-            _ = await asyncio.wait({ended, resigning}, return_when=asyncio.FIRST_COMPLETED)
+            _ = await asyncio.wait({ended, resign_task}, return_when=asyncio.FIRST_COMPLETED)
             if not ended.done():
                 self._commands.resign()
             await asyncio.shield(ended)
@@ -101,8 +101,8 @@ class LeaseThread:
             _ = await asyncio.wait({ended}, timeout=END_SECONDS)
             raise
         finally:
-            _ = beating.cancel()
-            _ = resigning.cancel()
+            _ = beat_task.cancel()
+            _ = resign_task.cancel()
             if not ended.done() or ended.cancelled() or ended.exception() is not None:
                 self.leadership_lost.set()
 
@@ -146,12 +146,12 @@ class LeaseThread:
                 self._election,
                 clock=self._clock,
                 on_change=report,
-                hindrance=self._hindrance,
+                block_reason=self._block_reason,
                 is_writing=self._is_writing,
             )
             await self._leader.run(resign)
 
-    def _hindrance(self) -> str:
+    def _block_reason(self) -> str:
         """Return why the Lease must not be renewed, "" if it may be."""
         silent = self._clock.monotonic() - self._beat_at
         if silent < self._election.stall:

@@ -56,7 +56,7 @@ class DocumentPresence:
     Attributes:
         cluster_id: The Kafka cluster id.
         documents: The existing documents, those that are being deleted included, by name.
-        departed: Documents whose deletion was observed, in their last state.
+        deleted_documents: Documents whose deletion was observed, in their last state.
         uids: The recorded uid of each document; missing = its deletion was observed.
         is_complete: Whether every document was listed: a document that is not in ``documents`` does not exist.
         may_remove: Whether a deleted document may remove limits of an entity.
@@ -64,7 +64,7 @@ class DocumentPresence:
 
     cluster_id: str
     documents: Mapping[str, Obj]
-    departed: Mapping[str, Obj] = field(default_factory=dict[str, Obj])
+    deleted_documents: Mapping[str, Obj] = field(default_factory=dict[str, Obj])
     uids: Mapping[str, str]
     is_complete: bool
     may_remove: Callable[[str, Entity], bool] = may_always_remove
@@ -74,8 +74,8 @@ class DocumentPresence:
         obj, uid = self.documents.get(document), self.uids.get(document)
         if obj is not None and self._is_same(obj, uid):
             return Presence.TERMINATING if is_terminating(obj) else Presence.LIVE
-        gone = self.departed.get(document)
-        if uid is None or (gone is not None and self._is_same(gone, uid)):
+        deleted_obj = self.deleted_documents.get(document)
+        if uid is None or (deleted_obj is not None and self._is_same(deleted_obj, uid)):
             return Presence.DELETED
         return Presence.MISSING
 
@@ -102,7 +102,7 @@ class DocumentPresence:
             return replace(named, deletion_policy=DeletionPolicy.RETAIN)
         if not self.may_remove(document.removesuffix(DEPARTED), subject):
             return replace(named, deletion_policy=DeletionPolicy.RETAIN)
-        objects = self.documents if presence is Presence.TERMINATING else self.departed
+        objects = self.documents if presence is Presence.TERMINATING else self.deleted_documents
         return _last_declared(named, objects.get(document))
 
     # ---- all records -------------------------------------------------------------------------

@@ -41,14 +41,14 @@ class ReleaseResult:
     Attributes:
         documents: ``namespace/name`` of the released documents, sorted.
         pairs: Number of pairs recorded as orphaned.
-        unkept: Clusters whose records could not be marked, with the reason; their documents are released
+        unrecorded: Clusters whose records could not be marked, with the reason; their documents are released
             nevertheless.
         failed: Documents that still have the finalizer, with the reason.
     """
 
     documents: tuple[str, ...] = ()
     pairs: int = 0
-    unkept: Mapping[str, str] = field(default_factory=dict[str, str])
+    unrecorded: Mapping[str, str] = field(default_factory=dict[str, str])
     failed: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
@@ -71,15 +71,15 @@ async def release(
         KubernetesError: ClientQuotas could not be listed; nothing was changed.
     """
     held_objects = await _documents_with_finalizer(api, namespaces)
-    pairs, unkept = await _keep(api, operator_namespace, held_objects, progress)
+    pairs, unrecorded = await _keep(api, operator_namespace, held_objects, progress)
     failed = await _remove_finalizers(api, held_objects, progress)
     # A running operator adds its finalizer again.
-    again = {
+    readded = {
         document_of(obj) for obj in await _documents_with_finalizer(api, namespaces)
     } - failed.keys()
-    failed |= dict.fromkeys(again, "its finalizer was added again: an operator is running")
+    failed |= dict.fromkeys(readded, "its finalizer was added again: an operator is running")
     free = sorted({document_of(obj) for obj in held_objects} - failed.keys())
-    return ReleaseResult(documents=tuple(free), pairs=pairs, unkept=unkept, failed=failed)
+    return ReleaseResult(documents=tuple(free), pairs=pairs, unrecorded=unrecorded, failed=failed)
 
 
 async def _documents_with_finalizer(api: KubernetesApi, namespaces: Sequence[str]) -> list[Obj]:
@@ -97,23 +97,23 @@ async def _keep(
     api: KubernetesApi, namespace: str, held_objects: Sequence[Obj], progress: Progress
 ) -> tuple[int, dict[str, str]]:
     """Record as orphaned what the documents own; return the number of pairs, and clusters that failed with the reason."""
-    pairs, unkept = 0, dict[str, str]()
+    pairs, unrecorded = 0, dict[str, str]()
     if not held_objects:
-        return pairs, unkept
+        return pairs, unrecorded
     documents = frozenset(document_of(obj) for obj in held_objects)
     try:
         cluster_ids = await record_store.cluster_ids(api, namespace)
     except KubernetesError as error:
         # The operator orphans what an unobserved deleted document owned, so release works without this permission.
-        unkept[f"records in namespace {namespace}"] = str(error)
-        return pairs, unkept
+        unrecorded[f"records in namespace {namespace}"] = str(error)
+        return pairs, unrecorded
     for number, cluster_id in enumerate(cluster_ids, 1):
         try:
             pairs += await record_store.orphan(api, namespace, cluster_id, documents)
         except KquotaError as error:
-            unkept[f"records of cluster {cluster_id}"] = str(error)
+            unrecorded[f"records of cluster {cluster_id}"] = str(error)
         progress("records", number, len(cluster_ids))
-    return pairs, unkept
+    return pairs, unrecorded
 
 
 # ---- finalizers ------------------------------------------------------------------------------

@@ -23,26 +23,29 @@ class ClusterAssignments:
             name: The QuotaCluster that is connected to the cluster and calls.
         """
         self._names = {
-            assigned_id: keeper
-            for assigned_id, keeper in self._names.items()
-            if keeper in self._cache.clusters and (keeper != name or assigned_id == cluster_id)
+            assigned_id: cluster_name
+            for assigned_id, cluster_name in self._names.items()
+            if cluster_name in self._cache.clusters
+            and (cluster_name != name or assigned_id == cluster_id)
         }
         return self._names.setdefault(cluster_id, self._before(cluster_id, name))
 
     def forget(self, name: str) -> None:
         """Forget a deleted QuotaCluster."""
         self._names = {
-            assigned_id: keeper for assigned_id, keeper in self._names.items() if keeper != name
+            assigned_id: cluster_name
+            for assigned_id, cluster_name in self._names.items()
+            if cluster_name != name
         }
 
     def _before(self, cluster_id: str, name: str) -> str:
         """Return the oldest QuotaCluster with this cluster id in its status, else ``name``."""
-        had = [
+        candidates = [
             cluster_obj
             for cluster_obj in self._cache.clusters.values()
             if status_of(cluster_obj).get("clusterId") == cluster_id
         ]
-        return name_of(min(had, key=_age)) if had else name
+        return name_of(min(candidates, key=_age)) if candidates else name
 
 
 def _age(obj: Obj) -> tuple[float, str]:

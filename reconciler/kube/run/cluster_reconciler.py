@@ -121,7 +121,7 @@ class ClusterReconciler:
         rules = Rules(policy=Policy.OBSERVE)
         behaves_as = ""
         used_eligibilities: Mapping[str, Eligibility] | None = None
-        unheld: frozenset[str] = frozenset()
+        without_finalizer: frozenset[str] = frozenset()
         self._records_known = None
         try:
             cluster = self._configured(obj)
@@ -137,13 +137,13 @@ class ClusterReconciler:
             complete = scope is not None or await self._read_everything(trigger, expected, cluster)
             options = self._options(cluster, expected, complete=complete, scope=scope)
             rules = options.rules
-            used_eligibilities, unheld = await self._hold(cluster, rules, scope)
+            used_eligibilities, without_finalizer = await self._hold(cluster, rules, scope)
             if self._context.cache.has_departed(self._name):
                 self._inventory.reload_from_cache(None if scope is None else scope.entities)
             # Some of them came after the records were read.
             used = used_eligibilities.items()
             self._inventory.take_documents({document: judged.obj for document, judged in used})
-            settled = self._gathered(used_eligibilities, unheld, baseline, scope)
+            settled = self._gathered(used_eligibilities, without_finalizer, baseline, scope)
             ports = ReconcilePorts(
                 store=store,
                 inventory=self._inventory,
@@ -175,10 +175,10 @@ class ClusterReconciler:
             cluster=cluster,
             rules=rules,
             report=report,
-            settled=self._gathered(eligibilities, unheld, baseline, scope),
+            settled=self._gathered(eligibilities, without_finalizer, baseline, scope),
             is_partial=scope is not None,
             eligibilities=eligibilities,
-            unheld=unheld,
+            without_finalizer=without_finalizer,
             records_known=self._records_known is not False,
             documents=self._context.cache.of(self._name),
             behaves_as=behaves_as,
@@ -257,7 +257,7 @@ class ClusterReconciler:
     def _gathered(
         self,
         eligibilities: Mapping[str, Eligibility],
-        unheld: frozenset[str],
+        without_finalizer: frozenset[str],
         baseline: KnownState | None,
         scope: ReconcileScope | None,
     ) -> ResolvedClaims:
@@ -265,9 +265,9 @@ class ClusterReconciler:
         owned = self._inventory.owned
         if baseline is not None and scope is not None:
             return resolve_scope(
-                baseline.settled, scope, eligibilities.values(), owned, waiting=unheld
+                baseline.settled, scope, eligibilities.values(), owned, waiting=without_finalizer
             )
-        return resolve_desired_state(eligibilities.values(), owned, waiting=unheld)
+        return resolve_desired_state(eligibilities.values(), owned, waiting=without_finalizer)
 
     def _configured(self, obj: Obj) -> QuotaCluster:
         problems = cluster_problems(obj, allow_references=self._context.settings.allow_references)

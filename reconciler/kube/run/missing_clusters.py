@@ -69,8 +69,8 @@ class MissingClusterReconciler:
         notes = [str(error) for error in failures]
         if unsaved:
             notes.append(f"{len(unsaved)} documents without a cluster could not be written")
-        again = bool(unsaved) or any(error.retriable for error in failures)
-        return LoopOutcome(retry=again, note="; ".join(notes))
+        retry = bool(unsaved) or any(error.retriable for error in failures)
+        return LoopOutcome(retry=retry, note="; ".join(notes))
 
     async def _statuses(self, documents: Mapping[str, Obj]) -> set[str]:
         eligibilities = [

@@ -163,7 +163,7 @@ class Operator:
         self._leader: Candidate | None = None
         self._heard_at: float | None = None
         self._order = WatchOrder(clock, watches=len(settings.namespaces) or 1)
-        self._keepers = ClusterAssignments(self._cache)
+        self._assignments = ClusterAssignments(self._cache)
         self._definition = DefinitionGuard(api, self._cache)
         self._closing: set[asyncio.Future[None]] = set()
 
@@ -307,7 +307,7 @@ class Operator:
             refuses_removals=self._definition.refusal,
             fenced=lambda: leader is not None and leader.fenced,
             is_watch_ordered=self._order.is_kept,
-            looks_after=self._keepers.of,
+            looks_after=self._assignments.of,
             secret_of=self._secret_of,
             passed=lambda report, conflicts: self._metrics.passed(report, conflicts=conflicts),
         )
@@ -337,7 +337,7 @@ class Operator:
 
     def _forget(self, name: str) -> None:
         self._metrics.forget(name)
-        self._keepers.forget(name)
+        self._assignments.forget(name)
         closing = asyncio.ensure_future(self._sessions.forget(name))
         self._closing.add(closing)
         closing.add_done_callback(self._closing.discard)

@@ -37,7 +37,7 @@ GRACE_SECONDS: Final = 60.0
 
 _Status = dict[str, Any]
 
-_STANDS: Final[Mapping[EligibilityKind, Reason]] = {
+_REASON_OF_KIND: Final[Mapping[EligibilityKind, Reason]] = {
     EligibilityKind.TERMINATING: Reason.DELETING,
     EligibilityKind.NAMESPACE_LIMIT: Reason.NAMESPACE_LIMIT,
     EligibilityKind.INVALID: Reason.INVALID,
@@ -168,14 +168,14 @@ def _may_wait(
     eligibility: Eligibility, key_statuses: KeyStatusIndex, previous: Obj, outage: float
 ) -> bool:
     """Whether a document that was in sync does not report a failed reconciliation yet."""
-    trouble = key_statuses.trouble
-    if key_statuses.compared or trouble is None or eligibility.kind is not EligibilityKind.ACCEPTED:
+    failure = key_statuses.failure
+    if key_statuses.compared or failure is None or eligibility.kind is not EligibilityKind.ACCEPTED:
         return False
     if previous.get("observedGeneration") != generation_of(eligibility.obj):
         return False
-    if trouble.reason is Reason.PENDING:
+    if failure.reason is Reason.PENDING:
         return bool(condition_of(previous, "Ready"))
-    passes_by = TABLE[trouble.reason].reconciling and outage < GRACE_SECONDS
+    passes_by = TABLE[failure.reason].reconciling and outage < GRACE_SECONDS
     return passes_by and condition_of(previous, "Ready").get("status") == "True"
 
 
@@ -188,18 +188,18 @@ def _reason(
     status_entries: StatusEntries | None,
 ) -> tuple[Reason, str]:
     """Return the reason that the document shows, and its message."""
-    stands = _STANDS.get(eligibility.kind)
-    if stands is Reason.DELETING:
-        return stands, _message_text(stands, _waits_for(key_statuses, status_entries), ())
-    if stands is Reason.INVALID:
-        return stands, "; ".join(eligibility.messages)
-    if stands is not None:
-        return stands, _message_text(stands, "; ".join(eligibility.messages), ())
+    reason = _REASON_OF_KIND.get(eligibility.kind)
+    if reason is Reason.DELETING:
+        return reason, _message_text(reason, _waits_for(key_statuses, status_entries), ())
+    if reason is Reason.INVALID:
+        return reason, "; ".join(eligibility.messages)
+    if reason is not None:
+        return reason, _message_text(reason, "; ".join(eligibility.messages), ())
     if status_entries is not None:
         return _of_keys(eligibility, status_entries)
-    if key_statuses is None or key_statuses.trouble is None:
+    if key_statuses is None or key_statuses.failure is None:
         return Reason.PENDING, _message_text(Reason.PENDING, "", eligibility.messages)
-    reason = _for_documents(key_statuses.trouble.reason)
+    reason = _for_documents(key_statuses.failure.reason)
     cluster = f"QuotaCluster {cluster_name_of(eligibility.obj)}"
     return reason, _message_text(reason, "", (cluster, *eligibility.messages))
 
@@ -244,9 +244,9 @@ def _waits_for(key_statuses: KeyStatusIndex | None, status_entries: StatusEntrie
             for key, key_status in status_entries.statuses_by_key.items()
             if key_status.message
         )
-    if key_statuses is None or key_statuses.trouble is None:
+    if key_statuses is None or key_statuses.failure is None:
         return ""
-    message = TABLE[_for_documents(key_statuses.trouble.reason)].message
+    message = TABLE[_for_documents(key_statuses.failure.reason)].message
     return f"{TABLE[Reason.DELETING].message}, but {message}"
 
 

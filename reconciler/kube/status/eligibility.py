@@ -228,16 +228,16 @@ def _read(obj: Obj) -> ClientQuota | tuple[str, ...]:
 
     Labels, annotations and other metadata are not checked here; the API server validates them.
     """
-    bare = {
+    resource = {
         "apiVersion": API_VERSION,
         "kind": QUOTA,
         "metadata": {"name": name_of(obj), "namespace": namespace_of(obj)},
         "spec": dict(spec_of(obj)),
     }
     try:
-        quota = from_resource(bare, path=f"clientquotas/{document_of(obj)}")
+        quota = from_resource(resource, path=f"clientquotas/{document_of(obj)}")
     except DocumentDeclined:
-        problems = explanation.problems(QUOTA, nodes.from_json(bare), "")
+        problems = explanation.problems(QUOTA, nodes.from_json(resource), "")
         return shortened([problem.message for problem in problems]) or (
             "it does not match the schema",
         )
@@ -248,10 +248,10 @@ def _read(obj: Obj) -> ClientQuota | tuple[str, ...]:
 
 def shortened(messages: Collection[str]) -> tuple[str, ...]:
     """Return the first distinct messages and the number of omitted ones."""
-    once = tuple(dict.fromkeys(messages))
-    if len(once) <= MOST_PROBLEMS:
-        return once
-    return (*once[:MOST_PROBLEMS], f"and {len(once) - MOST_PROBLEMS} more")
+    unique_messages = tuple(dict.fromkeys(messages))
+    if len(unique_messages) <= MOST_PROBLEMS:
+        return unique_messages
+    return (*unique_messages[:MOST_PROBLEMS], f"and {len(unique_messages) - MOST_PROBLEMS} more")
 
 
 def _judged(obj: Obj, declaration: Declaration, cluster: QuotaCluster) -> Eligibility:

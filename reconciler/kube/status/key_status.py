@@ -59,7 +59,7 @@ class KeyStatusIndex:
     """A reconciliation, indexed by pair.
 
     Args:
-        report: The reconciliation; one that failed before it had a plan only has ``trouble``.
+        report: The reconciliation; one that failed before it had a plan only has ``failure``.
         settled: The resolved claims.
         owned: The records after the reconciliation.
     """
@@ -68,7 +68,7 @@ class KeyStatusIndex:
         self, report: Reconciliation, *, settled: ResolvedClaims, owned: OwnershipRecords
     ) -> None:
         self.report, self.settled, self.owned = report, settled, owned
-        self.trouble: ReconcileFailure | None = (
+        self.failure: ReconcileFailure | None = (
             None if report.error is None else trouble_of(report.error)
         )
         plan = None if report.preview is None else report.preview.plan
@@ -212,7 +212,7 @@ class KeyStatusIndex:
         )
 
     def _not_sent(self, change: QuotaChange, live: float | None) -> KeyStatus:
-        reason = Reason.PENDING if self.trouble is None else self.trouble.reason
+        reason = Reason.PENDING if self.failure is None else self.failure.reason
         return KeyStatus(
             reason=reason,
             cause=change.cause.value,

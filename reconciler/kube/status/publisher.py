@@ -333,8 +333,10 @@ def _pending_text(
     result: ReconcileResult, unsaved: set[str], stuck: set[str], held_documents: frozenset[str]
 ) -> str:
     parts = []
-    if result.unheld:
-        parts.append(f"the finalizer could not be added to {len(result.unheld)} documents")
+    if result.without_finalizer:
+        parts.append(
+            f"the finalizer could not be added to {len(result.without_finalizer)} documents"
+        )
     if unsaved:
         parts.append(f"{len(unsaved)} statuses could not be written")
     if stuck:

@@ -238,8 +238,8 @@ def _conflict(settled: ResolvedClaims) -> str:
     pairs = _conflicting_pairs(settled)
     if not pairs:
         return ""
-    losers = _first(sorted(settled.losses))
-    return f"{_several(len(pairs), 'limit')} declared twice; not effective: {losers}"
+    ineffective = _first(sorted(settled.losses))
+    return f"{_several(len(pairs), 'limit')} declared twice; not effective: {ineffective}"
 
 
 def _several(count: int, noun: str) -> str:
@@ -265,8 +265,8 @@ def _reason(
     if report is None:
         problems.setdefault(Reason.PENDING, TABLE[Reason.PENDING].message)
     elif report.error is not None:
-        trouble = _trouble(obj, report.error)
-        problems[trouble.reason] = trouble.message
+        failure = _failure_of(obj, report.error)
+        problems[failure.reason] = failure.message
     if secret is not None and secret.rejected_version:
         problems[Reason.SECRET_REJECTED] = "; ".join(
             (
@@ -280,7 +280,7 @@ def _reason(
     return reason, problems.get(reason, TABLE[reason].message)
 
 
-def _trouble(obj: Obj, error: KquotaError) -> ReconcileFailure:
+def _failure_of(obj: Obj, error: KquotaError) -> ReconcileFailure:
     """Map an error to a reason; refused references have a separate reason."""
     if isinstance(error, ConfigError) and not isinstance(error, CredentialsError):
         refused_texts = [

@@ -39,7 +39,7 @@ class ReconcileResult:
         settled: The resolved claims after the reconciliation.
         eligibilities: The eligibility of each document; of a partial reconciliation, of each in its scope.
         documents: The current objects of the documents.
-        unheld: Documents whose finalizer could not be added, so that nothing was written for them.
+        without_finalizer: Documents whose finalizer could not be added, so that nothing was written for them.
         records_known: Whether the records could be read; without them no document is released.
         is_partial: Whether only a part of the documents was reconciled.
         behaves_as: Kafka release line, "" if the cluster was not reached.
@@ -54,7 +54,7 @@ class ReconcileResult:
     settled: ResolvedClaims
     eligibilities: Mapping[str, Eligibility]
     documents: Mapping[str, Obj]
-    unheld: frozenset[str] = frozenset()
+    without_finalizer: frozenset[str] = frozenset()
     records_known: bool = True
     is_partial: bool = False
     behaves_as: str = ""
@@ -65,7 +65,7 @@ class ReconcileResult:
 def report_for(document: str, result: ReconcileResult) -> Reconciliation:
     """Return the reconciliation as it concerns a document; an error for one whose finalizer could not be added."""
     report = result.report
-    if document not in result.unheld:
+    if document not in result.without_finalizer:
         return report
     error = Forbidden("the finalizer could not be added, so nothing is written for it")
     return Reconciliation(
@@ -93,7 +93,7 @@ def result_token(result: ReconcileResult) -> tuple[object, ...]:
 
 def mentioned_documents(result: ReconcileResult) -> set[str]:
     """Return the documents that the reconciliation mentions."""
-    documents = set(result.settled.losses) | result.unheld
+    documents = set(result.settled.losses) | result.without_finalizer
     report = result.report
     if report.preview is not None:
         plan = report.preview.plan

@@ -77,12 +77,12 @@ def _summary(obj: Obj, clusters: Sequence[str], parts: Mapping[str, Obj]) -> tup
     reason = worst(*reasons.values())
     if reason is Reason.SYNCED:
         return reason, TABLE[reason].message
-    speaking = [name for name in clusters if reasons[name] is reason]
+    reporting_clusters = [name for name in clusters if reasons[name] is reason]
     return reason, _sentence(
         (name, str(condition_of(parts.get(name, {}), "Ready").get("message", "")))
         if parts.get(name, {}).get("observedGeneration") == generation_of(obj)
         else (name, TABLE[reason].message)
-        for name in speaking
+        for name in reporting_clusters
     )
 
 

@@ -85,7 +85,7 @@ class DocumentTree:
             raise self.wrong(f"{field} is missing")
         return child
 
-    def dig(self, *fields: str) -> "DocumentTree | None":
+    def find(self, *fields: str) -> "DocumentTree | None":
         """Return a nested field; ``None`` as soon as one is absent or null.
 
         Raises:

@@ -107,7 +107,7 @@ def _read_quota(
 
 
 def _of_cluster(defaults: DocumentTree | None, cluster: str | None) -> DocumentTree | None:
-    return None if defaults is None or cluster is None else defaults.dig(_CLUSTERS, cluster)
+    return None if defaults is None or cluster is None else defaults.find(_CLUSTERS, cluster)
 
 
 def _slot(value: DocumentTree | None) -> Slot:

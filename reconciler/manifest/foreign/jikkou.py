@@ -56,7 +56,7 @@ def read(files: Files, collector: ImportCollector, *, cluster: str | None) -> No
 
 
 def _read_resource(resource: DocumentTree, collector: ImportCollector) -> None:
-    mark = resource.dig("metadata", "annotations", _DELETE)
+    mark = resource.find("metadata", "annotations", _DELETE)
     if mark is not None and mark.scalar_text() == "true":
         collector.note(
             resource.path, resource.line, f"marked with {_DELETE}, so it is not declared"

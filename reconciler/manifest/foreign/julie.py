@@ -33,7 +33,7 @@ def read(files: Files, collector: ImportCollector, *, cluster: str | None) -> No
     for path, text in files:
         for document in documents(path, text):
             with collector.entry():
-                quotas = document.dig("platform", "kafka", "quotas")
+                quotas = document.find("platform", "kafka", "quotas")
                 for quota in quotas.items() if quotas is not None else ():
                     with collector.entry():
                         _read_quota(quota, collector)

@@ -76,15 +76,15 @@ def _resources(document: DocumentTree) -> Iterator[DocumentTree]:
 def _cluster(resource: DocumentTree) -> str:
     if resource.text_field("kind") == "Kafka":
         return resource.need("metadata").need("name").text()
-    label = resource.dig("metadata", "labels", LABEL)
+    label = resource.find("metadata", "labels", LABEL)
     return "" if label is None else label.text()
 
 
 def _quotas(resource: DocumentTree) -> DocumentTree | None:
     return (
-        resource.dig("spec", "quotas")
+        resource.find("spec", "quotas")
         if resource.text_field("kind") == "KafkaUser"
-        else resource.dig("spec", "kafka", "quotas")
+        else resource.find("spec", "kafka", "quotas")
     )
 
 
@@ -96,7 +96,7 @@ def _read_resource(resource: DocumentTree, collector: ImportCollector) -> None:
 
 def _read_user(user: DocumentTree, quotas: DocumentTree, collector: ImportCollector) -> None:
     name = user.need("metadata").need("name").text()
-    kind = user.dig("spec", "authentication", "type")
+    kind = user.find("spec", "authentication", "type")
     tls = kind is not None and kind.text() in _TLS
     collector.add(user.path, quotas.line, limits(quotas, _KEYS), user=f"CN={name}" if tls else name)
 

@@ -91,13 +91,14 @@ class NodeBudget:
 
     def excess(self, mark: _Mark) -> TooManyNodes:
         """Return the error at the first node above the limit."""
-        whose = (
+        excess_text = (
             f"the files together hold more than {self.total}"
             if self.remaining <= self.left_in_file
             else f"the file holds more than {self.file}"
         )
         return TooManyNodes(
-            problem=f"{whose} keys and values; split it, or name fewer paths", problem_mark=mark
+            problem=f"{excess_text} keys and values; split it, or name fewer paths",
+            problem_mark=mark,
         )
 
 

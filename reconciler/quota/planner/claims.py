@@ -81,11 +81,11 @@ def resolve_claims(
         else:
             suspended.extend(_resolve_entity(subject, competing_claims, owned, losses))
     desired = merge(suspended, frozen=frozen)
-    everybody = {candidate.declaration.document for candidate in everything}
+    all_documents = {candidate.declaration.document for candidate in everything}
     return ResolvedClaims(
         desired=replace(
             desired,
-            documents=desired.documents | everybody | frozenset(other_documents),
+            documents=desired.documents | all_documents | frozenset(other_documents),
             halted=desired.halted | frozenset(halted),
         ),
         losses=losses,

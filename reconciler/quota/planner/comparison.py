@@ -103,25 +103,25 @@ class _Comparison:
         if settlement.changes:
             self.owned_elsewhere = owned.pair_count - settlement.owned.pair_count
         # Entities with an intent, drift time, orphan, override or frozen pair are always compared in full.
-        rare = (
+        special_pairs = (
             self.owned.intents,
             self.owned.drift_since,
             self.owned.orphaned,
             self.owned.overrides,
             desired.halted,
         )
-        self.special: set[Entity] = {pair[0] for pairs in rare for pair in pairs}
+        self.special: set[Entity] = {pair[0] for pairs in special_pairs for pair in pairs}
 
     def run(self) -> None:
         """Compare every entity that may be out of sync, sorted."""
-        for subject in sorted(self._careful(), key=sort_key):
+        for subject in sorted(self._out_of_sync(), key=sort_key):
             self._entity(subject)
 
-    def _careful(self) -> set[Entity]:
+    def _out_of_sync(self) -> set[Entity]:
         """Return the entities that may be out of sync and need a full comparison."""
         records, live, special = self.owned.records, self.live.limits, self.special
         record_of, limits_of = records.get, live.get
-        careful: list[Entity] = []
+        out_of_sync: list[Entity] = []
         for subject, claims in self.desired.claims.items():
             claim = claims[0]
             record = record_of(subject, NO_RECORD)
@@ -135,12 +135,12 @@ class _Comparison:
                 and not (special and subject in special)
             ):
                 continue
-            careful.append(subject)
+            out_of_sync.append(subject)
         # Every entity in sync has a record and is live; if a map has more entities than that, the rest is compared too.
-        quiet = len(self.desired.claims) - len(careful)
-        known_entities = set(careful)
+        in_sync = len(self.desired.claims) - len(out_of_sync)
+        known_entities = set(out_of_sync)
         for entities in (records, live):
-            if len(entities) > quiet + sum(subject in entities for subject in known_entities):
+            if len(entities) > in_sync + sum(subject in entities for subject in known_entities):
                 declared = self.desired.claims.keys()
                 known_entities.update(subject for subject in entities if subject not in declared)
         known_entities.update(special)

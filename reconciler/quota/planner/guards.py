@@ -308,7 +308,7 @@ def _effects(
     violations: list[Violation] = []
     for change in changes:
         effects = [effect for effect in effects_of(change, live, after) if effect.is_decisive]
-        violations.extend(_jump(change, effects, guards))
+        violations.extend(_factor_violation(change, effects, guards))
         if guards.newly_unlimited is NewlyUnlimited.REFUSE and any(
             effect.before is not None and effect.after is None for effect in effects
         ):
@@ -317,14 +317,16 @@ def _effects(
     return violations
 
 
-def _jump(change: QuotaChange, effects: Iterable[LimitEffect], guards: Guards) -> list[Violation]:
+def _factor_violation(
+    change: QuotaChange, effects: Iterable[LimitEffect], guards: Guards
+) -> list[Violation]:
     """Return the largest jump of clients that are limited before and after, if it is too large and not approved."""
-    jumps = [
+    large_effects = [
         effect for effect in effects if _size(effect) > _largest(effect, change, guards) * ROUNDING
     ]
-    if not jumps or is_approved(change, guards.bounds, guards.granted):
+    if not large_effects or is_approved(change, guards.bounds, guards.granted):
         return []
-    worst = max(jumps, key=_size)
+    worst = max(large_effects, key=_size)
     largest = _largest(worst, change, guards)
     message = (
         f"{change.key} goes from {limit(change.key, worst.before)} to {limit(change.key, worst.after)}"

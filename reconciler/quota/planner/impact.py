@@ -298,15 +298,15 @@ def _silent(plan: Plan, live: QuotaState, after: QuotaState) -> tuple[Key, ...]:
     if not removed:
         return ()
     remaining_keys = {key for limits in after.limits.values() for key, _ in set_values(limits)}
-    had = {key for limits in live.limits.values() for key, _ in set_values(limits)}
+    live_keys = {key for limits in live.limits.values() for key, _ in set_values(limits)}
     return tuple(
-        key for key in COLUMNS if key in removed and key in had and key not in remaining_keys
+        key for key in COLUMNS if key in removed and key in live_keys and key not in remaining_keys
     )
 
 
 def _hiding(plan: Plan, after: QuotaState, desired: DesiredState) -> tuple[HidingOrphan, ...]:
     by_client: dict[tuple[Key, type], list[Entity]] = {}
-    hidings: list[HidingOrphan] = []
+    hiding_orphans: list[HidingOrphan] = []
     for finding in plan.orphans:
         subject, key = finding.entity, finding.key
         rules = [rule for rule in fallbacks(subject) if after.value(rule, key) is not None]
@@ -327,8 +327,10 @@ def _hiding(plan: Plan, after: QuotaState, desired: DesiredState) -> tuple[Hidin
         if rules:
             named_rules = sorted(rules, key=sort_key)[:NAMED_RULES]
             shown_rules = tuple(_rule(rule, key, after, desired) for rule in named_rules)
-            hidings.append(HidingOrphan(entity=subject, key=key, rules=shown_rules, total=total))
-    return tuple(hidings)
+            hiding_orphans.append(
+                HidingOrphan(entity=subject, key=key, rules=shown_rules, total=total)
+            )
+    return tuple(hiding_orphans)
 
 
 def _rule(subject: Entity, key: Key, after: QuotaState, desired: DesiredState) -> HiddenRule:

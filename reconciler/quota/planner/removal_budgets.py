@@ -161,7 +161,7 @@ class RemovalAllowance:
             )
             for tenant in {tenant_of(change) for change in waiting_removals}
         }
-        everybody = _RemovalBudget(
+        total_budget = _RemovalBudget(
             list(self.history), owned_counts.total(), self, guards, together=True
         )
         waiting: list[tuple[QuotaChange, bool]] = []
@@ -169,14 +169,14 @@ class RemovalAllowance:
             budget = budgets[tenant_of(change)]
             if not budget.has_room():
                 waiting.append((change, True))
-            elif not everybody.has_room():
+            elif not total_budget.has_room():
                 waiting.append((change, False))
             else:
                 budget.use()
-                everybody.use()
+                total_budget.use()
         counts = Counter(tenant_of(change) for change, _ in waiting)
         return {
-            change: (budgets[tenant] if is_own else everybody).violation(
+            change: (budgets[tenant] if is_own else total_budget).violation(
                 change, tenant, waiting=counts[tenant]
             )
             for change, is_own in waiting

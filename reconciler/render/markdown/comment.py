@@ -119,7 +119,7 @@ def fitted(
     head: Sequence[str],
     table: Sequence[str],
     rows: Sequence[str],
-    foot: Sequence[str],
+    footer_lines: Sequence[str],
     *,
     total: int,
     remainder: str,
@@ -131,12 +131,12 @@ def fitted(
         head: Lines above the table.
         table: Its two lines of headings.
         rows: Its rows.
-        foot: Lines below it.
+        footer_lines: Lines below it.
         total: Number of all rows, those not in ``rows`` included.
         remainder: Where the omitted rows are.
         limit: Maximum number of characters.
     """
-    room = limit - size([*head, *table, *foot]) - len(remainder) - 40
+    room = limit - size([*head, *table, *footer_lines]) - len(remainder) - 40
     visible_rows = fitting(rows, room)
     body = ["", *table, *visible_rows] if visible_rows else []
     if total > len(visible_rows):
@@ -144,4 +144,4 @@ def fitted(
             "",
             f"… and {count(total - len(visible_rows), 'more change', 'more changes')}. {remainder}",
         ]
-    return "\n".join([*head, *body, *foot]).rstrip("\n") + "\n"
+    return "\n".join([*head, *body, *footer_lines]).rstrip("\n") + "\n"

@@ -87,14 +87,14 @@ def fleet_markdown(
         "",
         fleet_summary_markdown(fleet.rows),
     ]
-    foot = footer(context)
-    room = limit - sum(len(line) + 1 for line in [*head, *foot]) - 200
-    spoken = [plan for plan in fleet.plans if not plan.preview.is_quiet]
-    parts = list(_details(spoken, room, max_rows))
-    missing = len(spoken) - len(parts)
+    footer_lines = footer(context)
+    room = limit - sum(len(line) + 1 for line in [*head, *footer_lines]) - 200
+    listed_plans = [plan for plan in fleet.plans if not plan.preview.is_quiet]
+    parts = list(_details(listed_plans, room, max_rows))
+    missing = len(listed_plans) - len(parts)
     if missing:
         parts.append(f"\n… and {count(missing, 'more plan')}. The JSON document has all of them.")
-    return "\n".join([*head, *parts, *foot]).rstrip("\n") + "\n"
+    return "\n".join([*head, *parts, *footer_lines]).rstrip("\n") + "\n"
 
 
 def _details(plans: Sequence[PostedPlan], room: int, max_rows: int) -> Iterable[str]:

@@ -67,13 +67,13 @@ def plan_markdown(
         context: The context of the comment.
         recorded: The effect by recorded use; ``None`` = not requested.
     """
-    surroundings = context or CommentContext()
+    comment_context = context or CommentContext()
     refusals, attention = _refusals(preview, recorded), _attention(preview, recorded)
     icon, words = _verdict(preview, refusals=bool(refusals), attention=bool(attention))
     head = verdict_line(
         icon,
         words,
-        surroundings,
+        comment_context,
         cluster=preview.origin.cluster,
         cluster_id=preview.plan.cluster_id,
     )
@@ -87,11 +87,11 @@ def plan_markdown(
         if recorded is None
         else recorded_markdown(recorded, room=min(limit // 4, _RECORDED_ROOM))
     )
-    foot = [*used, "", *_joined(_further(preview))]
-    foot += footer(
-        surroundings,
-        f"[HTML page]({surroundings.artifact_url})" if surroundings.artifact_url else "",
-        commit_text(surroundings, preview.origin.commit),
+    footer_lines = [*used, "", *_joined(_further(preview))]
+    footer_lines += footer(
+        comment_context,
+        f"[HTML page]({comment_context.artifact_url})" if comment_context.artifact_url else "",
+        commit_text(comment_context, preview.origin.commit),
         f"digest {markdown(preview.plan.digest)}",
         PER_BROKER,
     )
@@ -99,10 +99,10 @@ def plan_markdown(
         head,
         ["| Client and key | Now | New | Effect |", "|-|-:|-:|-|"],
         [_change_row(change, effect) for change, effect in changes],
-        foot,
+        footer_lines,
         total=len(preview.plan.changes) - len(preview.plan.exclusive),
         remainder="The HTML page lists all of them."
-        if surroundings.artifact_url
+        if comment_context.artifact_url
         else "The plan document lists all of them.",
         limit=limit,
     )
@@ -308,14 +308,14 @@ def outcome_markdown(
         max_rows: Maximum number of rows; changes that were not applied are selected first.
         context: The context of the comment.
     """
-    surroundings = context or CommentContext()
+    comment_context = context or CommentContext()
     icon, words = _outcome_verdict(outcome)
     head = verdict_line(
-        icon, words, surroundings, cluster=outcome.origin.cluster, cluster_id=outcome.cluster_id
+        icon, words, comment_context, cluster=outcome.origin.cluster, cluster_id=outcome.cluster_id
     )
     done_count = sum(pair.is_done for pair in outcome.pairs)
     head.append(
-        f"**{done_count:,} of {count(len(outcome.pairs), 'change')} applied and visible** {_by(outcome, surroundings)}"
+        f"**{done_count:,} of {count(len(outcome.pairs), 'change')} applied and visible** {_by(outcome, comment_context)}"
     )
     if outcome.failure:
         head += ["", *_within([prose(outcome.failure)], limit // 4)]
@@ -332,8 +332,8 @@ def outcome_markdown(
         ["| Client and key | Before | New | Result |", "|-|-:|-:|-|"],
         [_outcome_row(outcome.pairs[at]) for at in places],
         [
-            *_undo(outcome, surroundings),
-            *footer(surroundings, PER_BROKER),
+            *_undo(outcome, comment_context),
+            *footer(comment_context, PER_BROKER),
         ],
         total=len(outcome.pairs),
         remainder="The outcome document lists all of them.",

@@ -105,7 +105,7 @@ def regroup(
     """
     old = sorted(set(seen_buckets))
     population = _ClientPopulation(before, after, old)
-    fed: defaultdict[Bucket, dict[Bucket, bool]] = defaultdict(dict)
+    parts_by_image: defaultdict[Bucket, dict[Bucket, bool]] = defaultdict(dict)
     flipped: list[Bucket] = []
     unexplained: list[Bucket] = []
     for bucket in old:
@@ -115,7 +115,7 @@ def regroup(
             continue
         is_complete = len(images) == 1 and not any(map(population.is_open, images))
         for image in images:
-            fed[image][bucket] = is_complete
+            parts_by_image[image][bucket] = is_complete
         if images != {bucket} and not any(
             limit_of(*pair) for pair in [(before, bucket), *((after, image) for image in images)]
         ):
@@ -124,19 +124,21 @@ def regroup(
         effective_limit[0] for bucket in old if (effective_limit := limit_of(before, bucket))
     }
     limited_entities |= {
-        effective_limit[0] for image in fed if (effective_limit := limit_of(after, image))
+        effective_limit[0]
+        for image in parts_by_image
+        if (effective_limit := limit_of(after, image))
     }
     for subject in population.changed:  # a changed limit is reported, with or without samples
-        image = population.meeting(subject)
+        image = population.bucket_of_entity(subject)
         effective_limit = limit_of(after, image)
         if not population.is_open(image) or limited_entities.isdisjoint(
             (subject, effective_limit[0] if effective_limit else subject)
         ):
-            _ = fed[image]
-    for image, parts in fed.items():
-        population.add_strangers(image, parts, fed)
+            _ = parts_by_image[image]
+    for image, parts in parts_by_image.items():
+        population.add_unnamed_clients(image, parts, parts_by_image)
     judge = _EvidenceJudge(before, after, population, tuple(unexplained), blind)
-    mapped = (judge.mapped(image, parts) for image, parts in fed.items())
+    mapped = (judge.mapped(image, parts) for image, parts in parts_by_image.items())
     return BucketRegrouping(
         mapped=tuple(
             sorted(mapped, key=lambda mapped_bucket: (mapped_bucket.any_name, mapped_bucket.bucket))
@@ -152,13 +154,13 @@ class _ClientPopulation:
     def __init__(self, before: KeyLimits, after: KeyLimits, old: Collection[Bucket]) -> None:
         self.before, self.after = before, after
         entities = before.limits.keys() | after.limits.keys()
-        self.user = _stranger(
+        self.user = _unused_name(
             chain((entity[0] for entity in entities), (bucket.user for bucket in old))
         )
-        self.client = _stranger(
+        self.client = _unused_name(
             chain((entity[1] for entity in entities), (bucket.client_id for bucket in old))
         )
-        self.address = _stranger(
+        self.address = _unused_name(
             chain((entity[2] for entity in entities), (bucket.ip for bucket in old))
         )
         self.changed = sorted(
@@ -217,19 +219,21 @@ class _ClientPopulation:
         """Whether a bucket represents many buckets."""
         return image.user == self.user or image.client_id == self.client or image.ip == self.address
 
-    def meeting(self, subject: Entity) -> Bucket:
+    def bucket_of_entity(self, subject: Entity) -> Bucket:
         """Return the bucket in which a client of this entity will be counted."""
         user, client, ip = (
-            slot if isinstance(slot, str) else stranger
-            for slot, stranger in zip(subject, (self.user, self.client, self.address), strict=True)
+            slot if isinstance(slot, str) else placeholder
+            for slot, placeholder in zip(
+                subject, (self.user, self.client, self.address), strict=True
+            )
         )
         return bucket_of(ip=ip) if subject[2] is not ABSENT else tags_of(self.after, user, client)
 
-    def add_strangers(
+    def add_unnamed_clients(
         self,
         image: Bucket,
         parts: dict[Bucket, bool],
-        fed: dict[Bucket, dict[Bucket, bool]],
+        parts_by_image: dict[Bucket, dict[Bucket, bool]],
     ) -> None:
         """Add to a named bucket what unnamed clients may contribute: any of them may have this name."""
         if self.is_open(image):
@@ -237,9 +241,9 @@ class _ClientPopulation:
         users = (image.user, self.user) if image.user else ("",)
         clients = (image.client_id, self.client) if image.client_id else ("",)
         for near in (bucket_of(user, client) for user in users for client in clients):
-            if near == image or near not in fed:
+            if near == image or near not in parts_by_image:
                 continue
-            for old in fed[near]:
+            for old in parts_by_image[near]:
                 if not self._is_known(old, image):
                     _ = parts.setdefault(old, False)
 
@@ -258,7 +262,7 @@ def _wide(rules: KeyLimits) -> set[str]:
     }
 
 
-def _stranger(names: Iterable[object]) -> str:
+def _unused_name(names: Iterable[object]) -> str:
     """Return a placeholder that is not a name of any client."""
     used_names = set(names)
     placeholder = "\0"
@@ -332,8 +336,8 @@ def _may_share(first: Bucket, second: Bucket, population: _ClientPopulation) -> 
     return all(
         first_name == second_name
         or "" in (first_name, second_name)
-        or stranger in (first_name, second_name)
-        for first_name, second_name, stranger in (
+        or placeholder in (first_name, second_name)
+        for first_name, second_name, placeholder in (
             (first.user, second.user, population.user),
             (first.client_id, second.client_id, population.client),
             (first.ip, second.ip, population.address),

@@ -143,7 +143,7 @@ def impact_query(
             before=book(before, key),
             after=book(after, key),
             past=past(recorded, key),
-            blind=_blind(
+            blind=_unknown_reason(
                 str(key), (before, after, *(recorded.states if recorded else ())), callback
             ),
             subjects=changed[key],
@@ -187,7 +187,7 @@ def _changed(before: QuotaState, after: QuotaState) -> dict[Key, tuple[Entity, .
     return {key: tuple(subjects) for key, subjects in changed_entities.items()}
 
 
-def _blind(key: str, states: Iterable[QuotaState], callback: str | None) -> str:
+def _unknown_reason(key: str, states: Iterable[QuotaState], callback: str | None) -> str:
     """Return why grouping of clients is unknown, "" = it is known."""
     if callback:
         return CUSTOM_CALLBACK
@@ -256,14 +256,16 @@ class _KeyChange:
         requests = [
             self._row(mapped_bucket, broker, unseen) for broker, mapped_bucket in reported_buckets
         ]
-        spoken_of = {
+        reported_entities = {
             subject
             for _, mapped_bucket in reported_buckets
             for subject in self._sources(mapped_bucket)
         }
-        nobody = unseen if unseen == NOT_MEASURED else NOBODY_HELD
+        no_data_reason = unseen if unseen == NOT_MEASURED else NOBODY_HELD
         requests += [
-            self._unheard(entity, nobody) for entity in self.subjects if entity not in spoken_of
+            self._without_data(entity, no_data_reason)
+            for entity in self.subjects
+            if entity not in reported_entities
         ]
         return requests
 
@@ -319,7 +321,7 @@ class _KeyChange:
             reason=reason,
         )
 
-    def _unheard(self, subject: Entity, reason: str) -> ImpactRequest:
+    def _without_data(self, subject: Entity, reason: str) -> ImpactRequest:
         """Return the row of an entity that no row of a broker covers."""
         user, client, ip = (slot if isinstance(slot, str) else "" for slot in subject)
         bucket = Bucket(

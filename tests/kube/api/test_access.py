@@ -114,8 +114,8 @@ def test_a_token_that_the_kubelet_replaced_is_read_anew(
     async def story() -> str:
         api_access = await access.load(pod_folder=folder)
         (folder / "token").write_text("second", "utf-8")
-        assert api_access.again is not None
-        return await (await api_access.again()).authorization()
+        assert api_access.reload is not None
+        return await (await api_access.reload()).authorization()
 
     assert asyncio.run(story()).lower() == "bearer second"
 

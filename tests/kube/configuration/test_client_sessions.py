@@ -68,7 +68,7 @@ class World:
 
     def connections(self) -> set[asyncio.Task[object]]:
         """Open connections of the broker."""
-        return {task for doors in self.sandbox._doors.values() for task in doors.tasks}
+        return {task for doors in self.sandbox._listeners.values() for task in doors.tasks}
 
     async def answering(self) -> str:
         client = await self.keeper.for_(self.cluster())

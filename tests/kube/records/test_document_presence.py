@@ -34,7 +34,7 @@ def quota(uid: str = "u1", *, terminating: bool = False, **spec: Any) -> dict[st
 def presence(
     live: dict[str, Any] | None = None,
     *,
-    departed: dict[str, Any] | None = None,
+    deleted: dict[str, Any] | None = None,
     uid: str | None = "u1",
     complete: bool = True,
     removes: bool = True,
@@ -42,7 +42,7 @@ def presence(
     return DocumentPresence(
         cluster_id="c",
         documents={} if live is None else {NAME: live},
-        departed={} if departed is None else {NAME: departed},
+        deleted_documents={} if deleted is None else {NAME: deleted},
         uids={} if uid is None else {NAME: uid},
         is_complete=complete,
         may_remove=lambda document, subject: removes,
@@ -52,13 +52,13 @@ def presence(
 PRESENCES = [
     (presence(quota()), Presence.LIVE),
     (presence(quota(terminating=True)), Presence.TERMINATING),
-    (presence(departed=quota()), Presence.DELETED),
+    (presence(deleted=quota()), Presence.DELETED),
     (presence(uid=None), Presence.DELETED),
     (presence(quota("u2"), uid=None), Presence.DELETED),
-    (presence(quota("u2"), departed=quota()), Presence.DELETED),
+    (presence(quota("u2"), deleted=quota()), Presence.DELETED),
     (presence(), Presence.MISSING),
     (presence(quota("u2")), Presence.MISSING),
-    (presence(quota("u3"), departed=quota("u2")), Presence.MISSING),
+    (presence(quota("u3"), deleted=quota("u2")), Presence.MISSING),
 ]
 
 
@@ -78,9 +78,9 @@ def test_a_document_that_disappeared_unseen_leaves_its_limits() -> None:
 
 
 def test_a_document_whose_deletion_was_seen_is_judged_by_its_record() -> None:
-    assert owner(presence(departed=quota())) == (NAME, DeletionPolicy.DELETE)
+    assert owner(presence(deleted=quota())) == (NAME, DeletionPolicy.DELETE)
     assert owner(presence(uid=None)) == (NAME, DeletionPolicy.DELETE)
-    assert owner(presence(quota("u2"), departed=quota())) == (
+    assert owner(presence(quota("u2"), deleted=quota())) == (
         NAME + DEPARTED,
         DeletionPolicy.DELETE,
     )
@@ -127,6 +127,6 @@ def test_records_intents_and_orphans_follow_their_documents() -> None:
     )
     going = presence(quota(terminating=True)).judged(owned)
     assert going.orphaned == owned.orphaned, "a release marked it"
-    gone = presence(quota("u2", limits={}), departed=quota()).judged(owned)
+    gone = presence(quota("u2", limits={}), deleted=quota()).judged(owned)
     assert gone.intents[ALICE, SHARE].owner.document == NAME + DEPARTED
     assert gone.records[ALICE].owners[0].document == NAME + DEPARTED

@@ -180,7 +180,7 @@ def test_records_that_cannot_be_marked_hold_no_document_back_and_are_named() -> 
     result, _ = released(api)
     assert result.documents == ("payments/alice",)
     assert result.pairs == 0
-    assert result.unkept == {f"records of cluster {ID}": "no right to ConfigMaps"}
+    assert result.unrecorded == {f"records of cluster {ID}": "no right to ConfigMaps"}
 
 
 def test_a_document_without_any_record_is_simply_free() -> None:
