@@ -270,7 +270,9 @@ def _narrowed(plan: Plan, options: ReconcileOptions, observation: Observation) -
             )
         ),
         ip_aliases=tuple(
-            ip_alias for ip_alias in plan.ip_aliases if any(only(ip_alias.entity, key) for key in IP_KEYS)
+            ip_alias
+            for ip_alias in plan.ip_aliases
+            if any(only(ip_alias.entity, key) for key in IP_KEYS)
         ),
     )
 

@@ -52,7 +52,9 @@ def arrive(own_source: ClusterSource, *neighbours: ClusterSource) -> ClusterArri
             everybody = [
                 replace(source, prometheus=server.url) for source in (own_source, *neighbours)
             ]
-            asking = ServerImportOptions(dialects=parser.shipped(), sources_of_address=tuple(everybody))
+            asking = ServerImportOptions(
+                dialects=parser.shipped(), sources_of_address=tuple(everybody)
+            )
             days = SampleDays(lake, everybody[0].cluster_id, everybody[0].cadence)
             return await fetched(lake, everybody[0], SPAN, asking, days=days, clock=clock)
 
