@@ -152,10 +152,10 @@ class DriftWatcher:
 
     async def _observe_once(self) -> Reconciliation:
         if self._watching.read_only:
-            return await self._observe(self._ports(read_only_inventory(self._target, self._clock)))
+            return await self._drift(self._ports(read_only_inventory(self._target, self._clock)))
         with opened(self._target, self._clock, command="drift --watch") as inventory:
             ports = self._ports(inventory)
-            reconciliation = await self._observe(ports)
+            reconciliation = await self._drift(ports)
             if (
                 not self._watching.correct
                 or reconciliation.preview is None
@@ -170,7 +170,7 @@ class DriftWatcher:
             }
             return await self._corrected(ports, incorrect) if incorrect else reconciliation
 
-    async def _observe(self, ports: ReconcilePorts) -> Reconciliation:
+    async def _drift(self, ports: ReconcilePorts) -> Reconciliation:
         notes = not self._watching.read_only
         reconciliation = await observe_drift(ports, self._options, cluster=self.name, notes=notes)
         # Drift that will be corrected is counted by the correcting reconciliation: once per observation, not twice.
