@@ -7,7 +7,7 @@ from typing import Literal, Protocol
 from reconciler.errors import ForgeError
 from reconciler.forge.marker import Marker, state_of
 
-Deed = Literal["opened", "updated", "unchanged", "closed", "nothing"]
+IssueAction = Literal["opened", "updated", "unchanged", "closed", "nothing"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class Issue:
 class IssueResult:
     """The result for the issue; ``issue`` is ``None`` if there is none."""
 
-    deed: Deed
+    action: IssueAction
     issue: Issue | None
 
 
@@ -92,18 +92,18 @@ async def update_issue(
             await tracker.comment(issue, recovered)
             await tracker.close(issue)
         return (
-            IssueResult(deed="closed", issue=own_issues[0])
+            IssueResult(action="closed", issue=own_issues[0])
             if own_issues
-            else IssueResult(deed="nothing", issue=None)
+            else IssueResult(action="nothing", issue=None)
         )
     if not own_issues:
-        return IssueResult(deed="opened", issue=await _opened(tracker, marker, title, body))
+        return IssueResult(action="opened", issue=await _opened(tracker, marker, title, body))
     current, *duplicates = own_issues
     for issue in duplicates:
         await tracker.close(issue)
     if state_of(current.body) == state_of(body) and current.title == title:
-        return IssueResult(deed="unchanged", issue=current)
-    return IssueResult(deed="updated", issue=await tracker.change(current, title, body))
+        return IssueResult(action="unchanged", issue=current)
+    return IssueResult(action="updated", issue=await tracker.change(current, title, body))
 
 
 async def _opened(tracker: Tracker, marker: Marker, title: str, body: str) -> Issue:

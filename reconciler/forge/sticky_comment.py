@@ -9,7 +9,7 @@ from reconciler.forge.marker import Marker
 
 Method = Literal["update", "recreate", "on-change", "never"]
 
-Deed = Literal["created", "updated", "unchanged", "nothing"]
+CommentAction = Literal["created", "updated", "unchanged", "nothing"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class Comment:
 class CommentResult:
     """The result for a comment; ``note`` is ``None`` if there is none."""
 
-    deed: Deed
+    action: CommentAction
     note: Comment | None
 
 
@@ -80,21 +80,21 @@ async def post(
     if not marker.begins(body):
         raise ValueError("a comment begins with its marker, or it is never found again")
     if method == "never":
-        return CommentResult(deed="nothing", note=None)
+        return CommentResult(action="nothing", note=None)
     own_comments = await own_notes(thread, marker)
     if not own_comments:
         if method == "on-change" and is_quiet:
-            return CommentResult(deed="nothing", note=None)
-        return CommentResult(deed="created", note=await _created(thread, marker, body))
+            return CommentResult(action="nothing", note=None)
+        return CommentResult(action="created", note=await _created(thread, marker, body))
     if method == "recreate":
         created = await _created(thread, marker, body, known_ids={note.id for note in own_comments})
         await _delete(thread, own_comments)
-        return CommentResult(deed="created", note=created)
+        return CommentResult(action="created", note=created)
     current, *duplicates = own_comments
     await _delete(thread, duplicates)  # two runs at once may both have begun a comment
     if current.body.replace("\r\n", "\n").rstrip("\n") == body.rstrip("\n"):
-        return CommentResult(deed="unchanged", note=current)
-    return CommentResult(deed="updated", note=await thread.change(current, body))
+        return CommentResult(action="unchanged", note=current)
+    return CommentResult(action="updated", note=await thread.change(current, body))
 
 
 async def own_notes(thread: CommentThread, marker: Marker) -> list[Comment]:

@@ -77,7 +77,7 @@ class CorrectionHistory:
 _Correction: TypeAlias = tuple[float, float | None]
 """Time in seconds since the epoch, and the value that was replaced."""
 
-_Asked: TypeAlias = tuple[str, Limits, float | None]
+_ClaimedValue: TypeAlias = tuple[str, Limits, float | None]
 """Document, its limits and the expected value; if any of them changes, the history starts again."""
 
 
@@ -85,7 +85,7 @@ _Asked: TypeAlias = tuple[str, Limits, float | None]
 class _PairHistory:
     """History of one pair; ``observation_count`` is 0 while it does not drift."""
 
-    claimed: _Asked
+    claimed: _ClaimedValue
     observation_count: int = 0
     since: float = 0.0
     live: float | None = None
@@ -248,7 +248,7 @@ class DriftTracker:
         )
 
 
-def _claimed_value(drifted: Finding | QuotaChange) -> _Asked:
+def _claimed_value(drifted: Finding | QuotaChange) -> _ClaimedValue:
     limits = NO_LIMITS if drifted.claim is None else drifted.claim.limits
     document = drifted.claim.document if drifted.claim is not None else ""
     if isinstance(drifted, QuotaChange):

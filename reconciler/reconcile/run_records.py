@@ -42,7 +42,7 @@ def close_settled(
         )
 
 
-def unended(
+def interrupted_outcome(
     plan: Plan,
     intended: Collection[Pair],
     options: ReconcileOptions,

@@ -88,7 +88,7 @@ class PlanSender:
         return not self.interrupted and self.failure is None
 
     async def _batch(self, batch: SendBatch) -> None:
-        await self._make_seen(batch)
+        await self._wait_until_visible(batch)
         if not self._goes_on():
             return
         held_results = self._schedule.find_held_entities(batch)
@@ -106,7 +106,7 @@ class PlanSender:
                 return
             await self._chunk(batch, chunk)
 
-    async def _make_seen(self, batch: SendBatch) -> None:
+    async def _wait_until_visible(self, batch: SendBatch) -> None:
         """Wait until every live broker shows the acknowledged operations that removals of the batch rely on."""
         if not self._schedule.unseen(batch):
             return

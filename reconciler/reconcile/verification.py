@@ -21,7 +21,7 @@ QUICK_SECONDS: Final = 2.0
 """Maximum wait for visibility after a request to stop: enough for one round of responses."""
 
 
-async def look_again(
+async def observe_again(
     ports: ReconcilePorts, sender: PlanSender
 ) -> tuple[Visibility | None, QuotaState | None, str]:
     """Return the visibility on brokers, the live quotas, and why one of them is missing.

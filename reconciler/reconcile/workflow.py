@@ -36,10 +36,10 @@ from reconciler.reconcile.observation import (
     rules_for,
 )
 from reconciler.reconcile.options import ReconcileOptions, ReconcilePorts
-from reconciler.reconcile.run_records import close_settled, record, unended
+from reconciler.reconcile.run_records import close_settled, interrupted_outcome, record
 from reconciler.reconcile.sender import PlanSender
 from reconciler.reconcile.validation import validate
-from reconciler.reconcile.verification import judge, look_again
+from reconciler.reconcile.verification import judge, observe_again
 from reconciler.render.impact_rows import warning_sentences
 
 FRESH_SECONDS = 30.0
@@ -198,7 +198,9 @@ async def apply(
         pace=options.pace,
     )
     intended = frozenset((change.entity, change.key) for change in sendable)
-    early = unended(plan, intended, options, started=started, record_count=len(record_changes))
+    early = interrupted_outcome(
+        plan, intended, options, started=started, record_count=len(record_changes)
+    )
     try:
         if ports.audit is not None:
             ports.audit.append(audit_entries.intended(early, intended))
@@ -207,7 +209,7 @@ async def apply(
     else:
         before_sending(early)
     await sender.run()
-    visibility, live, failure = await look_again(ports, sender)
+    visibility, live, failure = await observe_again(ports, sender)
     outcome = Outcome(
         cluster_id=plan.cluster_id,
         digest=plan.digest,

@@ -25,7 +25,7 @@ def drift_issue(request, api, gitlab_api, at_github, at_gitlab):
             lambda host: update_issue(
                 host, PROD, title=title, body=body(facts or "", words), recovered=recovered
             )
-        ).deed
+        ).action
 
     def issues():
         if request.param == "github":
@@ -67,11 +67,11 @@ def test_issues_of_others_and_other_labels_are_left_alone(api, at_github):
     update = at_github(
         lambda host: update_issue(host, PROD, title="t", body=body("b"), recovered=None)
     )
-    assert update.deed == "opened"
+    assert update.action == "opened"
     assert (
         at_github(
             lambda host: update_issue(host, PROD, title="t", body=body(""), recovered="ok")
-        ).deed
+        ).action
         == "closed"
     )
     assert [issue.state for issue in api.issues] == ["open", "open", "closed"]
@@ -83,7 +83,7 @@ def test_twins_become_one(api, at_github):
     update = at_github(
         lambda host: update_issue(host, PROD, title="t", body=body("b"), recovered=None)
     )
-    assert update.deed == "updated"
+    assert update.action == "updated"
     assert [issue.state for issue in api.issues] == ["open", "closed", "closed"]
 
 
@@ -94,7 +94,7 @@ def test_it_is_found_among_many(api, at_github):
     assert (
         at_github(
             lambda host: update_issue(host, PROD, title="t", body=body("a"), recovered=None)
-        ).deed
+        ).action
         == "unchanged"
     )
 

@@ -32,9 +32,9 @@ def posted(at_github):
 
 
 def test_the_first_comment_is_written_and_later_ones_replace_its_text(api, posted):
-    assert posted("one").deed == "created"
-    assert posted("two").deed == "updated"
-    assert posted("two").deed == "unchanged"
+    assert posted("one").action == "created"
+    assert posted("two").action == "updated"
+    assert posted("two").action == "unchanged"
     assert api.bodies(7) == [text("two")]
     assert len(api.sent("PATCH")) == 1
 
@@ -45,7 +45,7 @@ def test_it_is_found_on_a_later_page(api, posted):
     posted("one")
     for number in range(75):
         api.comment(7, "someone", f"more chatter {number}")
-    assert posted("two").deed == "updated"
+    assert posted("two").action == "updated"
     assert api.bodies(7).count(text("two")) == 1
 
 
@@ -53,7 +53,7 @@ def test_a_copy_of_the_marker_by_somebody_else_is_left_alone(api, posted):
     api.comment(7, "mallory", text("mine"))
     api.comment(7, BOT, f"quoted:\n{text('x')}")
     api.comment(7, BOT, text("other label", Marker(kind="plan", label="prod2")))
-    assert posted("one").deed == "created"
+    assert posted("one").action == "created"
     assert api.bodies(7)[0] == text("mine")
     assert len(api.bodies(7)) == 4
 
@@ -68,7 +68,7 @@ def test_each_label_and_kind_has_its_own(api, posted):
 def test_recreate_writes_a_new_one_first_and_takes_the_old_away(api, posted):
     posted("one")
     api.comment(7, "someone", "chatter")
-    assert posted("two", method="recreate").deed == "created"
+    assert posted("two", method="recreate").action == "created"
     assert api.bodies(7) == ["chatter", text("two")]
     api.fail_once(Refusal(422, "no"), method="POST")
     with pytest.raises(ForgeError):
@@ -77,14 +77,14 @@ def test_recreate_writes_a_new_one_first_and_takes_the_old_away(api, posted):
 
 
 def test_on_change_begins_nothing_for_nothing_and_keeps_what_there_is(api, posted):
-    assert posted("nothing", method="on-change", is_quiet=True).deed == "nothing"
+    assert posted("nothing", method="on-change", is_quiet=True).action == "nothing"
     assert api.bodies(7) == []
-    assert posted("something", method="on-change").deed == "created"
-    assert posted("nothing", method="on-change", is_quiet=True).deed == "updated"
+    assert posted("something", method="on-change").action == "created"
+    assert posted("nothing", method="on-change", is_quiet=True).action == "updated"
 
 
 def test_never_asks_nobody(api, posted):
-    assert posted("one", method="never").deed == "nothing"
+    assert posted("one", method="never").action == "nothing"
     assert api.requests == []
 
 
@@ -113,21 +113,21 @@ def test_a_comment_that_somebody_took_away_meanwhile_is_no_fault(api, posted):
     api.comment(7, BOT, text("one"))
     api.comment(7, BOT, text("one"))
     api.fail_once(Refusal(404, "Not Found"), method="DELETE")
-    assert posted("two").deed == "updated"
+    assert posted("two").action == "updated"
 
 
 def test_a_token_of_a_person_finds_its_own(api, posted):
     api.accounts["ghp_me"] = Account("Octo-Cat")
     api.comment(7, BOT, text("the bot's"))
-    assert posted("one", who="ghp_me").deed == "created"
-    assert posted("two", who="ghp_me").deed == "updated"
+    assert posted("one", who="ghp_me").action == "created"
+    assert posted("two", who="ghp_me").action == "updated"
     assert api.bodies(7) == [text("the bot's"), text("two")]
 
 
 def test_an_app_of_ones_own_is_named(api, posted):
     api.accounts["ghs_app"] = Account("my-app[bot]", is_app=True)
     posted("one", who="ghs_app", author="my-app[bot]")
-    assert posted("two", who="ghs_app", author="my-app[bot]").deed == "updated"
+    assert posted("two", who="ghs_app", author="my-app[bot]").action == "updated"
 
 
 @pytest.mark.parametrize(("who", "status"), [("ghs_reader", 403), ("ghs_unknown", 401)])
@@ -198,10 +198,10 @@ def test_gitlab_notes_behave_the_same(gitlab_api, at_gitlab):
         gitlab_api.note(7, "someone", f"chatter {number}")
     gitlab_api.note(7, "mallory", text("mine"))
     gitlab_api.note(7, "project_1_bot", text("a system's"), system=True)
-    assert run("one").deed == "created"
-    assert run("two").deed == "updated"
-    assert run("two").deed == "unchanged"
-    assert run("three", method="recreate").deed == "created"
+    assert run("one").action == "created"
+    assert run("two").action == "updated"
+    assert run("two").action == "unchanged"
+    assert run("three", method="recreate").action == "created"
     bodies = [
         note.body for note in gitlab_api.notes if note.author == "project_1_bot" and not note.system
     ]

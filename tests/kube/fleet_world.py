@@ -103,7 +103,7 @@ class FleetWorld:
                 refuses_removals=DefinitionGuard(self.api, self.cache).refusal,
                 fenced=lambda: False,
                 is_watch_ordered=lambda: True,
-                looks_after=lambda cluster_id, own: own,
+                manager_of=lambda cluster_id, own: own,
                 secret_of=lambda own: None,
                 passed=lambda report, conflicts: None,
             )

@@ -168,7 +168,7 @@ class World:
                 refuses_removals=DefinitionGuard(self.api, self.cache).refusal,
                 fenced=lambda: self.fenced,
                 is_watch_ordered=lambda: self.is_watch_ordered,
-                looks_after=lambda cluster_id, name: name,
+                manager_of=lambda cluster_id, name: name,
                 secret_of=lambda name: None,
                 passed=lambda report, conflicts: self.reports.append(report),
             ),

@@ -268,8 +268,8 @@ FAULTS: tuple[Fault, ...] = (
         ),
         (
             "what an override alone owned is pruned",
-            "        return _FATES[owner.deletion_policy] if owner.document else DeclarationEnd.EXPLICIT_RETAIN",
-            "        return _FATES[owner.deletion_policy]",
+            "        return _ENDS[owner.deletion_policy] if owner.document else DeclarationEnd.EXPLICIT_RETAIN",
+            "        return _ENDS[owner.deletion_policy]",
             CASES,
         ),
         (

@@ -11,7 +11,7 @@ from reconciler.app.change.outcome_files import keep_outcome
 from reconciler.app.change.plan_preparation import PlanTask, prepared_for, task_for
 from reconciler.app.change.reconcile_options import origin_of, reconcile_options
 from reconciler.app.change.standard_input import check_piped
-from reconciler.app.clusters.runtime import RecordOptions, Runtime, world
+from reconciler.app.clusters.runtime import RecordOptions, Runtime, open_runtime
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.notices import Notices
 from reconciler.app.requests import PlanLimits, RecordSource
@@ -136,8 +136,8 @@ class ApplyRun:
         """Close the connections until the next request; the records stay locked."""
         await self._runtime.client.close()
 
-    def _keep_early(self, unended: Outcome) -> None:
-        path = self._written(unended)
+    def _keep_early(self, interrupted_outcome: Outcome) -> None:
+        path = self._written(interrupted_outcome)
         if path is not None:
             self._early.append(path)
 
@@ -210,7 +210,7 @@ async def prepared_run(
         next_command: See :class:`ApplyRun`.
         outcome_path: File of the outcome; ``None`` = named by time and cluster.
     """
-    async with world(notices, target, records, command=command, writes=True) as runtime:
+    async with open_runtime(notices, target, records, command=command, writes=True) as runtime:
         options, prepared = await prepare(runtime)
         yield ApplyRun(
             target=target,

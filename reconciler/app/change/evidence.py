@@ -49,16 +49,16 @@ def recorded_use(simulation: "Simulation | None", preview: "Preview") -> "Record
     return recorded_of(simulation, at=preview.created_at)
 
 
-def address_of(target: "ClusterTarget", asking: EvidenceRequest) -> str:
+def address_of(target: "ClusterTarget", evidence_request: EvidenceRequest) -> str:
     """Return the address of a cluster's evidence; "" if there is none, or none that is trusted.
 
     Raises:
         ConfigError: The trusted configuration refers to a folder of the checkout.
     """
-    if asking.no_evidence:
+    if evidence_request.no_evidence:
         return ""
-    if asking.evidence != AUTO:
-        return asking.evidence
+    if evidence_request.evidence != AUTO:
+        return evidence_request.evidence
     if not target.is_trusted:
         return ""
     address = place_of(target.root, str(target.settings.telemetry.get("evidenceUri", "")))
@@ -84,7 +84,7 @@ def simulated(
     notices: Notices,
     task: "PlanTask",
     prepared: "PreparedPlan",
-    asking: EvidenceRequest,
+    evidence_request: EvidenceRequest,
     callback: str | None = None,
 ) -> "Simulation | None":
     """Judge a plan by recorded use; ``None`` if evidence was not requested, or nothing changes.
@@ -93,7 +93,7 @@ def simulated(
         notices: Receives warnings.
         task: The documents and the trusted configuration.
         prepared: The plan.
-        asking: The typed options.
+        evidence_request: The typed options.
         callback: The custom quota callback of the brokers, if they have one.
 
     Raises:
@@ -103,13 +103,13 @@ def simulated(
     if not prepared.plan.changes:
         return None
     target = task.target
-    address = address_of(target, asking)
-    if not address and not asking.require_evidence:
+    address = address_of(target, evidence_request)
+    if not address and not evidence_request.require_evidence:
         return None
-    if address and (asking.require_evidence or asking.evidence != AUTO):
+    if address and (evidence_request.require_evidence or evidence_request.evidence != AUTO):
         needs("usage", "--evidence")
     policy = policy_of(notices, task, prepared.plan.cluster_id)
-    published = _published(target, prepared, asking, address)
+    published = _published(target, prepared, evidence_request, address)
     if published.note.stale:
         notices.warning(f"evidence of {target.display_name}: {published.note.stale}")
     return _simulate(prepared, published, policy, callback)
@@ -168,7 +168,10 @@ class EvidenceUnavailable:
 
 
 def _published(
-    target: "ClusterTarget", prepared: "PreparedPlan", asking: EvidenceRequest, address: str
+    target: "ClusterTarget",
+    prepared: "PreparedPlan",
+    evidence_request: EvidenceRequest,
+    address: str,
 ) -> "PublishedEvidence | EvidenceUnavailable":
     cluster_id = prepared.plan.cluster_id
     if not address:
@@ -191,7 +194,7 @@ def _published(
     try:
         place = object_store.opened(address)
     except LakeError as error:
-        if asking.evidence != AUTO:
+        if evidence_request.evidence != AUTO:
             raise
         return _nothing(cluster_id, error.message)
     try:

@@ -10,7 +10,7 @@ from reconciler.app.change.offline_plan import plan_offline
 from reconciler.app.change.plan_preparation import PlanTask, prepared_for, task_for
 from reconciler.app.change.principals import knowing
 from reconciler.app.clusters.changed_documents import changed_documents
-from reconciler.app.clusters.runtime import world
+from reconciler.app.clusters.runtime import open_runtime
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.notices import Notices
 from reconciler.app.requests import EvidenceRequest, PlanLimits, RecordSource
@@ -115,6 +115,8 @@ async def _prepare(
     notices: Notices, task: PlanTask, *, asks_callback: bool
 ) -> tuple[PreparedPlan, str | None]:
     """Return the plan, and if evidence is used the brokers' quota callback: a custom one makes evidence unusable."""
-    async with world(notices, task.target, task.records, command="plan", writes=False) as runtime:
+    async with open_runtime(
+        notices, task.target, task.records, command="plan", writes=False
+    ) as runtime:
         prepared = await prepared_for(task, runtime)
         return prepared, await quota_callback(runtime.client) if asks_callback else None

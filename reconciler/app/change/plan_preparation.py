@@ -76,20 +76,20 @@ def task_for(
     )
 
 
-async def prepared_for(task: PlanTask, world: Runtime) -> PreparedPlan:
+async def prepared_for(task: PlanTask, runtime: Runtime) -> PreparedPlan:
     """Observe, plan, guard, validate."""
-    options = replace(task.options, own_principal=world.own_principal)
+    options = replace(task.options, own_principal=runtime.own_principal)
     return addressed(
-        narrowed(await prepare(world.ports, options, task.desired), options), task.target, world
+        narrowed(await prepare(runtime.ports, options, task.desired), options), task.target, runtime
     )
 
 
-def addressed(prepared: PreparedPlan, target: ClusterTarget, world: Runtime) -> PreparedPlan:
+def addressed(prepared: PreparedPlan, target: ClusterTarget, runtime: Runtime) -> PreparedPlan:
     """Put this cluster's address into the commands that violations suggest."""
     preview = prepared.preview
     if not (preview.violations or preview.plan.ip_aliases):
         return prepared
-    address = broker_text(target, world)
+    address = broker_text(target, runtime)
     violations = tuple(
         replace(violation, message=violation.message.replace(ADDRESS, address))
         for violation in preview.violations
@@ -98,9 +98,9 @@ def addressed(prepared: PreparedPlan, target: ClusterTarget, world: Runtime) -> 
     return replace(prepared, preview=replace(preview, violations=violations, warnings=warnings))
 
 
-def broker_text(target: ClusterTarget, world: Runtime) -> str:
+def broker_text(target: ClusterTarget, runtime: Runtime) -> str:
     """Return the text after ``--bootstrap-server`` in a command for this cluster."""
-    text = str(world.config.bootstrap[0])
+    text = str(runtime.config.bootstrap[0])
     if target.options.command_config is not None:
         text += f" --command-config {shlex.quote(str(target.options.command_config))}"
     return text

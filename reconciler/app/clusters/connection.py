@@ -16,7 +16,7 @@ QUICK_LINES = 10
 SLOW_LINE_SECONDS = 10.0
 """Seconds between two messages after ``QUICK_LINES`` messages."""
 
-TOLD_FROM_ATTEMPT = 3
+REPORTED_FROM_ATTEMPT = 3
 """The first attempts of a call may fail on a healthy cluster; from this one on they are reported."""
 
 
@@ -63,7 +63,7 @@ def connection_events(notices: TextReceiver) -> ClientEvents:
     def retried(event: Retried) -> None:
         if not event.api:
             attempts.failed(event)
-        elif event.attempt >= TOLD_FROM_ATTEMPT and event.reason not in reported:
+        elif event.attempt >= REPORTED_FROM_ATTEMPT and event.reason not in reported:
             reported.add(event.reason)
             notices.note(f"trying again: {event.reason}")
 

@@ -55,7 +55,7 @@ class Runtime:
 
 
 @contextlib.asynccontextmanager
-async def world(
+async def open_runtime(
     notices: Notices, target: ClusterTarget, records: RecordOptions, *, command: str, writes: bool
 ) -> AsyncIterator[Runtime]:
     """Open everything that a run needs, and close it at the end.

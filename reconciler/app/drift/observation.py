@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from reconciler.app.change.plan_preparation import broker_text
 from reconciler.app.change.reconcile_options import origin_of
-from reconciler.app.clusters.runtime import RecordOptions, world
+from reconciler.app.clusters.runtime import RecordOptions, open_runtime
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.notices import Notices
 from reconciler.notify import ClusterDrift, drift_of
@@ -81,7 +81,7 @@ async def observe_drift(
         assess=False,
         origin=origin_of(target),
     )
-    async with world(
+    async with open_runtime(
         notices, target, RecordOptions(), command="drift", writes=not read_only
     ) as runtime:
         observation = await observe(runtime.ports, options)

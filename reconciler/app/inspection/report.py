@@ -8,7 +8,7 @@ from reconciler.app.change.plan_preparation import PlanTask, prepared_for, task_
 from reconciler.app.change.principals import knowing
 from reconciler.app.change.reconcile_options import origin_of, reconcile_options
 from reconciler.app.clusters.documents import ClusterDocuments
-from reconciler.app.clusters.runtime import RecordOptions, world
+from reconciler.app.clusters.runtime import RecordOptions, open_runtime
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.notices import Notices
 from reconciler.app.requests import PlanLimits, RecordSource
@@ -106,5 +106,7 @@ async def _without_documents(
 async def _prepare(notices: Notices, task: PlanTask, snapshot: Path | None) -> PreparedPlan:
     if snapshot is not None:
         return await plan_offline(notices, task, snapshot)
-    async with world(notices, task.target, task.records, command="report", writes=False) as runtime:
+    async with open_runtime(
+        notices, task.target, task.records, command="report", writes=False
+    ) as runtime:
         return await prepared_for(task, runtime)

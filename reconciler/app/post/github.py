@@ -144,7 +144,7 @@ async def _comment(
     )
     if comment.note is None:
         return {}
-    if comment.deed == "created":
+    if comment.action == "created":
         await _check_author(notices, repository, comment.note.author)
     return {"comment-id": str(comment.note.id), "comment-url": comment.note.url}
 

@@ -49,7 +49,7 @@ async def update_comment(
         method=content.request.method,
         is_quiet=content.is_quiet,
     )
-    notices.note(f"{name} {result.deed}")
+    notices.note(f"{name} {result.action}")
     return result
 
 
@@ -76,5 +76,5 @@ async def update_incident(
         body=incident.body(limit),
         recovered=incident.recovered,
     )
-    notices.note(f"issue about drift: {result.deed}")
+    notices.note(f"issue about drift: {result.action}")
     return result

@@ -83,7 +83,7 @@ def plan(
     where: TargetRequest,
     sources: RecordSource,
     limits: PlanLimits,
-    asking: EvidenceRequest,
+    evidence_request: EvidenceRequest,
     output: str,
 ) -> ExitCode:
     """Plan all clusters, then print and save."""
@@ -103,7 +103,7 @@ def plan(
         paths=tuple(paths),
         limits=limits,
         sources=sources,
-        evidence=asking,
+        evidence=evidence_request,
         principals=() if principals is None else read_principals(principals, paths),
         offline=offline,
         snapshot=snapshot,
@@ -137,7 +137,7 @@ def plan(
         lambda plan: worst(
             [
                 code_of(plan.preview, detailed=detailed_exitcode),
-                evidence_code(plan.simulation, require_evidence=asking.require_evidence),
+                evidence_code(plan.simulation, require_evidence=evidence_request.require_evidence),
             ]
         ),
     )

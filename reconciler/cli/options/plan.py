@@ -117,7 +117,7 @@ source_options: Final = OptionPack(
 """The options of :class:`RecordSource`, passed as ``sources``."""
 
 evidence_options: Final = OptionPack(
-    "asking",
+    "evidence_request",
     EvidenceRequest,
     (
         click.option(
@@ -134,7 +134,7 @@ evidence_options: Final = OptionPack(
         ),
     ),
 )
-"""The options of :class:`EvidenceRequest`, passed as ``asking``."""
+"""The options of :class:`EvidenceRequest`, passed as ``evidence_request``."""
 
 principals_option: Final = click.option(
     "--principals",

@@ -313,7 +313,7 @@ class ClusterConnections:
             self.login_error = error
             raise error
         never_worked = not self._cluster_id
-        is_final = isinstance(error, DnsError) or attempts.look_wrong
+        is_final = isinstance(error, DnsError) or attempts.is_misconfigured
         if not error.retriable:
             raise error
         if never_worked and is_final:

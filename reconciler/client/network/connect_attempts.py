@@ -22,7 +22,7 @@ class ConnectAttempts:
 
     began: float
     tries: int = 0
-    suspicious: int = 0
+    misconfiguration_count: int = 0
     renewed: bool = False
     refused_addresses: set[Address] = field(default_factory=set[Address])
     last: ClientError | None = None
@@ -36,12 +36,14 @@ class ConnectAttempts:
             self.refused_addresses.difference_update(addresses)
         if self.last is None or not isinstance(error, RequestTimeout):
             self.last = error
-        self.suspicious = self.suspicious + 1 if error.hint and _looks_wrong(error) else 0
+        self.misconfiguration_count = (
+            self.misconfiguration_count + 1 if error.hint and _is_misconfiguration(error) else 0
+        )
 
     @property
-    def look_wrong(self) -> bool:
+    def is_misconfigured(self) -> bool:
         """Whether the last failures look like a wrong port or protocol."""
-        return self.suspicious >= SUSPICIOUS_TRIES
+        return self.misconfiguration_count >= SUSPICIOUS_TRIES
 
     def gave_up(self, now: float) -> ClientError:
         """Return the error of a call that ends now: the last cause, with the time and the total number of attempts."""
@@ -59,6 +61,6 @@ class ConnectAttempts:
         return self.last
 
 
-def _looks_wrong(error: ClientError) -> bool:
+def _is_misconfiguration(error: ClientError) -> bool:
     """Whether the hint is about a wrong port or protocol, not about an unavailable broker."""
     return isinstance(error, ConnectError | RequestTimeout) and "the listener" in error.hint

@@ -124,7 +124,7 @@ class DayUpdate:
                 if not self._points.num_rows and not self._reading.partial:
                     raise UpToDateError
             elif kept_hours is None:
-                return self._left(after)
+                return self._unchanged(after)
             inputs = self._inputs(after, pace)
             if (
                 after is not None
@@ -203,7 +203,7 @@ class DayUpdate:
             reached = max(reached, min(self._reading.cursor_ms, bounds(self._day)[1]))
         return {CURSOR: str(reached)} if reached >= 0 else {}
 
-    def _left(self, after: Manifest) -> UnitContent:
+    def _unchanged(self, after: Manifest) -> UnitContent:
         """Return the unit unchanged, with new cursor and limits: the source had nothing to add."""
         inputs = {**after.inputs, **self._cursor(after.inputs), LIMITS_ASKED: self._limits_name}
         return self._moved_cursor(after, inputs)
@@ -217,7 +217,7 @@ class DayUpdate:
 
     def _day_tables(self, pace: Cadence) -> AssembledDay:
         if self._assembled is None or self._assembled[0] != pace:
-            before = day_tables.left_by(self._before, pace) if self._before.num_rows else None
+            before = day_tables.carryover_of(self._before, pace) if self._before.num_rows else None
             day = day_tables.assembled(
                 self._cluster_id,
                 self._day,

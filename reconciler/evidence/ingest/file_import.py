@@ -241,7 +241,7 @@ class _FileImport:
             min(span[1], self._files.window[1]),
         )
         counts = DropCounts()
-        not_whole = {path.name for path in failures}
+        partial_names = {path.name for path in failures}
         for number, path in enumerate(self._files.paths):
             if progress is not None:
                 progress("reading files", number, len(self._files.paths))
@@ -252,15 +252,15 @@ class _FileImport:
                         collector.add(_within(series, begin, end))
                 except TelemetryError as error:
                     failures[path] = error.message
-                    not_whole.add(path.name)
+                    partial_names.add(path.name)
                 if of_file.partial:
-                    not_whole.add(path.name)
+                    partial_names.add(path.name)
                 counts.merge(of_file)
         tables = collector.tables()
         counts.merge(collector.counts)
         self.counts.merge(counts if self._is_first else counts.only(_OF_POINTS))
         self._is_first = False
-        partial = tuple(f"the file {name} was not read whole" for name in sorted(not_whole))
+        partial = tuple(f"the file {name} was not read whole" for name in sorted(partial_names))
         for cluster_id, points in tables.items():
             for day in split(between(points, span[0], span[1])):
                 reading = DayReading(points=points, partial=partial, dialect=self._dialect.name)
@@ -300,13 +300,13 @@ class _NamesInFiles:
         for path in files.paths:
             try:
                 for series in _series(path, files, self._counts):
-                    self._look(series)
+                    self._inspect(series)
             except TelemetryError as error:
                 failures[path] = error.message
         if not self._labels and (failures or self._counts):
             raise TelemetryError("; ".join([*failures.values(), *self._counts.lines()]))
 
-    def _look(self, series: RecordedSeries) -> None:
+    def _inspect(self, series: RecordedSeries) -> None:
         labels = self._labels.setdefault(series.name, set())
         days = pc.divide(pa.array(PointArray.of(series.points).times, pa.int64()), DAY_MS)
         for pair in pc.value_counts(days).to_pylist():

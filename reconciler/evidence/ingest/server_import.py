@@ -121,7 +121,7 @@ async def fetched(
     lake: Lake,
     source: ClusterSource,
     span: FetchWindow,
-    asking: ServerImportOptions,
+    import_options: ServerImportOptions,
     *,
     days: SampleDays,
     clock: Clock,
@@ -142,12 +142,12 @@ async def fetched(
     async with PrometheusClient(
         source.address,
         clock=clock,
-        config=asking.config,
-        bounds=asking.bounds,
+        config=import_options.config,
+        bounds=import_options.bounds,
         counts=arrived.counts,
     ) as server:
         discovered_series = await discovered(
-            server, asking.dialects, source.matchers, span.from_ms - OVERLAP_MS, span.to_ms
+            server, import_options.dialects, source.matchers, span.from_ms - OVERLAP_MS, span.to_ms
         )
         window = f"between {instant(span.from_ms / 1000)} and {instant(span.to_ms / 1000)}"
         if not discovered_series.labels and discovered_series.partial:
@@ -160,8 +160,8 @@ async def fetched(
                 f"{server.shown} has no series of this cluster {window}: the window is empty"
             )
             return arrived
-        dialect = _dialect(lake, source, discovered_series, asking, arrived)
-        collector = _collector(source, discovered_series, dialect, asking, clock)
+        dialect = _dialect(lake, source, discovered_series, import_options, arrived)
+        collector = _collector(source, discovered_series, dialect, import_options, clock)
         work = _ServerImport(
             days, collector, span, arrived, cluster_id=source.cluster_id, dialect=dialect.name
         )
@@ -170,7 +170,7 @@ async def fetched(
             _selectors(source, discovered_series, dialect),
             span.from_ms - OVERLAP_MS,
             span.to_ms,
-            window_ms=asking.window_ms,
+            window_ms=import_options.window_ms,
         )
         try:
             async with contextlib.aclosing(fetching):
@@ -212,12 +212,12 @@ def _dialect(
     lake: Lake,
     source: ClusterSource,
     discovered_series: DiscoveredSeries,
-    asking: ServerImportOptions,
+    import_options: ServerImportOptions,
     arrived: ClusterArrivals,
 ) -> Dialect:
     """Return the dialect of the series; if no client has metrics, the one of the last run."""
-    if asking.dialect:
-        dialect = asking.dialects.get(asking.dialect)
+    if import_options.dialect:
+        dialect = import_options.dialects.get(import_options.dialect)
         arrived.remarks.extend(_excluded_metrics_notes(discovered_series, dialect))
         return dialect
 
@@ -226,7 +226,7 @@ def _dialect(
         return "" if discovered_series.partial else last_dialect(lake, source.cluster_id)
 
     try:
-        dialect, remark = asking.dialects.select(discovered_series.labels, before)
+        dialect, remark = import_options.dialects.select(discovered_series.labels, before)
     except TelemetryError as error:
         if not discovered_series.partial:
             raise
@@ -259,12 +259,12 @@ def _collector(
     source: ClusterSource,
     discovered_series: DiscoveredSeries,
     dialect: Dialect,
-    asking: ServerImportOptions,
+    import_options: ServerImportOptions,
     clock: Clock,
 ) -> PointCollector:
     neighbour_sources = [
         other_source
-        for other_source in asking.sources_of_address
+        for other_source in import_options.sources_of_address
         if other_source.cluster_id != source.cluster_id
         and other_source.prometheus == source.prometheus
     ]
@@ -338,7 +338,7 @@ class _ServerImport:
                 cursor_ms=(self.reached if self._gap_from_ms is None else self._gap_from_ms)
                 if self.span.follows
                 else None,
-                partial=tuple(_not_whole(spans, start_of(day))),
+                partial=tuple(_missing_parts(spans, start_of(day))),
                 dialect=self._dialect,
             )
             report = await asyncio.to_thread(self._days.write, day, reading)
@@ -349,7 +349,7 @@ class _ServerImport:
         self._missing = []
 
 
-def _not_whole(spans: Iterable[tuple[int, int]], day_begin: int) -> Iterator[str]:
+def _missing_parts(spans: Iterable[tuple[int, int]], day_begin: int) -> Iterator[str]:
     """Yield a sentence per time range of a day that the server returned incompletely."""
     for span_begin, span_end in spans:
         begin, end = max(span_begin, day_begin), min(span_end, day_begin + DAY_MS)

@@ -33,7 +33,7 @@ _NOUNS: Final[dict[str, tuple[str, str]]] = {
     PLAN_CONFLICT.name: ("claim in conflict", "claims in conflict"),
     QUOTA_CHANGE.name: ("change seen", "changes seen"),
 }
-_LOOKS: Final = {
+_NO_CHANGE_TEXTS: Final = {
     "resolve": "limits were resolved",
     "plan": "nothing would change",
     "history": "nothing changed",
@@ -50,7 +50,7 @@ def headline(report: FleetReport) -> str:
     clusters = count(len(report.clusters), "cluster")
     violations = sum(len(summary.violations) for summary in report.clusters)
     violations_text = f"; {count(violations, 'violation')} of guards" if violations else ""
-    return f"{clusters}: {', '.join(sentences) or _LOOKS[report.about]}{violations_text}"
+    return f"{clusters}: {', '.join(sentences) or _NO_CHANGE_TEXTS[report.about]}{violations_text}"
 
 
 def _rows(report: FleetReport) -> dict[str, Sequence[object]]:

@@ -24,7 +24,7 @@ from reconciler.evidence.store.latest_pointer import (
     RetiredFile,
 )
 from reconciler.evidence.store.manifest import Manifest, UnitFile, states_of, states_of_all
-from reconciler.evidence.store.quota_snapshots import ObservedLimits, limits_seen
+from reconciler.evidence.store.quota_snapshots import ObservedLimits, observed_limits
 from reconciler.usage.samples import DAY_MS, MILLION, Cadence, QuotaType, day_of, start_of
 from reconciler.usage.tables import QUOTA_ENTRY, SCHEMA_VERSION, TARGET_UP, USAGE_SAMPLE, Table
 
@@ -72,7 +72,7 @@ def publish(
     if check_all:
         work.published_ms = -1
     samples, bucket_files, up = map(work.daily_files, (USAGE_SAMPLE, BUCKET_SEEN, TARGET_UP))
-    limits = limits_seen(lake, cluster_id, begin, to_ms)
+    limits = observed_limits(lake, cluster_id, begin, to_ms)
     parts = [*samples, *bucket_files, *up, *work.limits(limits)]
     latest = LatestPointer(
         cluster_id=cluster_id,

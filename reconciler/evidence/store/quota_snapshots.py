@@ -133,7 +133,7 @@ def _quotas_by_key(values: Mapping[str, float]) -> dict[Key, float]:
     return {_KNOWN[name]: value for name, value in values.items() if name in _KNOWN}
 
 
-def limits_seen(lake: Lake, cluster_id: str, from_ms: int, to_ms: int) -> ObservedLimits:
+def observed_limits(lake: Lake, cluster_id: str, from_ms: int, to_ms: int) -> ObservedLimits:
     """Return the limits in effect at the end of a window and the number of changes inside it.
 
     Args:

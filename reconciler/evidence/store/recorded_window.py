@@ -21,7 +21,7 @@ from reconciler.usage.tables import TARGET_UP, USAGE_SAMPLE
 from reconciler.usage.tags import Bucket, GroupKind
 from reconciler.usage.throttle_models import MIN_DELAY_MS
 
-NOBODY_LOOKED: Final = "the lake has no quota snapshot of this cluster before the end of the window"
+NO_SNAPSHOT: Final = "the lake has no quota snapshot of this cluster before the end of the window"
 NO_SAMPLES: Final = "the lake has no samples of this cluster in the window"
 NO_PACE: Final = "the samples do not say how often brokers were read"
 
@@ -103,9 +103,9 @@ def opened(lake: Lake, cluster_id: str, from_ms: int, to_ms: int) -> RecordedWin
     """
     first, last = day_of(from_ms), day_of(to_ms - 1)
     samples = lake.manifests(USAGE_SAMPLE, [cluster_id], first, last)
-    limits = quota_snapshots.limits_seen(lake, cluster_id, from_ms, to_ms)
+    limits = quota_snapshots.observed_limits(lake, cluster_id, from_ms, to_ms)
     paces = scrape_interval.of(samples)
-    reason = "" if limits.snapshot else NOBODY_LOOKED
+    reason = "" if limits.snapshot else NO_SNAPSHOT
     if not any(manifest.rows for manifest in samples):
         reason = NO_SAMPLES
     elif not paces:

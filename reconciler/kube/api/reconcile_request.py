@@ -15,7 +15,7 @@ from reconciler.kube.api.client import KubernetesApi
 from reconciler.kube.api.custom_resources import REQUESTED_AT, Obj, status_of
 from reconciler.kube.api.resource_paths import ApiResource
 
-LOOK_EVERY_SECONDS: Final = 0.5
+POLL_SECONDS: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,4 +103,4 @@ async def wait(
             return RequestStatus(obj=obj, handled=True)
         if clock.monotonic() >= deadline:
             return RequestStatus(obj=obj, handled=False)
-        await clock.sleep(LOOK_EVERY_SECONDS)
+        await clock.sleep(POLL_SECONDS)

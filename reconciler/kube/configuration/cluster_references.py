@@ -66,7 +66,7 @@ def _property_faults(properties: Mapping[str, object], *, allow_references: bool
         reason = ""
         refers = REFERENCE.search(text) is not None
         if not allow_references:
-            reason = _way_out(name if rule is None else rule.name, text)
+            reason = _refusal_text(name if rule is None else rule.name, text)
         if not reason and rule is not None and rule.kind is ValueKind.HIDDEN and not refers:
             # A proxy is a secret only if its URL contains a password.
             reason = "" if rule.name == "proxy.url" and "@" not in text else _NO_SECRET
@@ -74,7 +74,7 @@ def _property_faults(properties: Mapping[str, object], *, allow_references: bool
             yield f"spec.properties[{name!r}]: {reason}"
 
 
-def _way_out(name: str, text: str) -> str:
+def _refusal_text(name: str, text: str) -> str:
     if REFERENCE.search(text):
         return _NO_REFERENCE
     if name.endswith(".location"):

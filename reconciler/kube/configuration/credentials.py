@@ -54,7 +54,7 @@ _SHORTEST: Final = 4
 _QUOTED: Final = re.compile(r"""(['"]).*\1""", re.DOTALL)
 """From the first quote to the last: a quoted value may contain quotes, and escapes prevent comparing it."""
 
-_MEANT_BY: Final = {
+_KEYS_BY_CONCERN: Final = {
     prop: tuple(key for key, kafka_name in CONVENIENT.items() if kafka_name == prop)
     for prop in CONVENIENT.values()
 }
@@ -100,10 +100,10 @@ def credentials_of(obj: Mapping[str, Any]) -> Credentials:
     }
     given_names = {KEYS[key].name for key in texts if key in KEYS}
     for key, prop in CONVENIENT.items():
-        said_otherwise = prop in given_names or (
+        is_overridden = prop in given_names or (
             prop.startswith("sasl.") and "sasl.jaas.config" in given_names
         )
-        if key in texts_by_key and not said_otherwise:
+        if key in texts_by_key and not is_overridden:
             _ = texts.setdefault(prop, texts_by_key[key])
     return Credentials(
         name=name,
@@ -252,7 +252,7 @@ def _judged(error: ConfigError, cluster: QuotaCluster, credentials: Credentials)
         return ConfigError(message, key=error.key, location=error.where, hint=hint)
     else:
         reason = KEY_MISSING
-    keys = (concerned, *_MEANT_BY.get(concerned, ()))
+    keys = (concerned, *_KEYS_BY_CONCERN.get(concerned, ()))
     return CredentialsError(
         f"Secret {credentials.name}: {message}", reason=reason, keys=keys, hint=hint
     )

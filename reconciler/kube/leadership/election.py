@@ -132,7 +132,7 @@ class Leader:
             block_reason  # Why the Lease must not be taken or renewed now, "" if it may be.
         )
         self._is_writing = is_writing  # Whether a write to Kafka may be under way; in any thread.
-        self._me = f"{election.identity[:200]}_{secrets.token_hex(4)}"
+        self._holder = f"{election.identity[:200]}_{secrets.token_hex(4)}"
         self._observed: _ObservedLease | None = None
         self._certain_until: float | None = None
         self._fenced_until = 0.0
@@ -169,7 +169,7 @@ class Leader:
         """
         if not await self._campaign(resign):
             return
-        _log.info("leading as %s", self._me)
+        _log.info("leading as %s", self._holder)
         self._on_change(True)  # noqa: FBT003 - a callback's only argument
         self.elected.set()
         try:
@@ -212,13 +212,15 @@ class Leader:
                 return True
             return False
         observed = self._note(lease)
-        if observed.holder and observed.holder != self._me and not self._ran_out(observed):
+        if observed.holder and observed.holder != self._holder and not self._ran_out(observed):
             return False
-        if observed.holder != self._me:
+        if observed.holder != self._holder:
             self._from_another = not self._given_back_by_us(observed)
         # Otherwise this replica already holds it, because an earlier response was lost: ``_from_another`` keeps its value.
         with contextlib.suppress(KubernetesConflict):
-            await self._write(observed.lease, holder=self._me, is_taken=observed.holder != self._me)
+            await self._write(
+                observed.lease, holder=self._holder, is_taken=observed.holder != self._holder
+            )
             if self._from_another:
                 self._fenced_until = self._clock.monotonic() + self._election.fence
             return True
@@ -295,7 +297,7 @@ class Leader:
     async def _renew_once(self) -> None:
         assert self._observed is not None  # noqa: S101 - who leads has written the Lease
         try:
-            await self._write(self._observed.lease, holder=self._me, is_taken=False)
+            await self._write(self._observed.lease, holder=self._holder, is_taken=False)
         except (NotFound, KubernetesConflict):
             # The API server also reports a conflict when a deleted object is replaced.
             try:
@@ -306,12 +308,12 @@ class Leader:
                 # Deleted during leadership. If creating it succeeds, no other candidate has it.
                 await self._create()
                 return
-            if observed.holder != self._me:
+            if observed.holder != self._holder:
                 raise LeaseLost(
                     f"the Lease {self._election.namespace}/{self._election.name} was taken"
                     f" by {observed.holder or 'no holder'}"
                 ) from None
-            await self._write(observed.lease, holder=self._me, is_taken=False)
+            await self._write(observed.lease, holder=self._holder, is_taken=False)
 
     async def _release(self) -> None:
         """Release the Lease, so that the next candidate need not wait; if that fails, it expires."""
@@ -335,7 +337,7 @@ class Leader:
             "apiVersion": LEASES.api_version,
             "kind": "Lease",
             "metadata": {"name": self._election.name, "namespace": self._election.namespace},
-            "spec": self._spec({}, holder=self._me, is_taken=True),
+            "spec": self._spec({}, holder=self._holder, is_taken=True),
         }
         _ = self._note(
             await self._api.create(LEASES, self._election.namespace, body, patience=_ONCE)

@@ -279,7 +279,7 @@ class ClusterReconciler:
         return from_spec(self._name, obj["spec"])
 
     def _check_sole_manager(self, cluster_id: str) -> None:
-        first = self._context.looks_after(cluster_id, self._name)
+        first = self._context.manager_of(cluster_id, self._name)
         if first != self._name:
             raise InventoryLocked(
                 f"Kafka cluster {cluster_id} is already managed by another QuotaCluster",

@@ -55,7 +55,7 @@ from reconciler.kube.run.operator_ports import Candidate, OperatorPorts, process
 from reconciler.kube.run.removal_guard import DefinitionGuard
 from reconciler.kube.status.quota_cluster import SecretUse
 from reconciler.kube.status.writer import ResourceWriter
-from reconciler.kube.watch.event_buffer import Taken
+from reconciler.kube.watch.event_buffer import EventHandler
 from reconciler.kube.watch.resource_cache import ResourceCache
 from reconciler.kube.watch.resource_listing import FullListing
 from reconciler.kube.watch.watch_order import WatchOrder
@@ -224,8 +224,8 @@ class Operator:
                 return  # A namespace that cannot be listed does not delay the others.
             await self._clock.sleep(min(pace.first_retry * 2.0**failures, 10.0))
 
-    def _watched(self) -> dict[tuple[str, str, str], Taken]:
-        handlers: dict[tuple[str, str, str], Taken] = {
+    def _watched(self) -> dict[tuple[str, str, str], EventHandler]:
+        handlers: dict[tuple[str, str, str], EventHandler] = {
             (GROUP, VERSION, CLIENT_QUOTAS): self._client_quota
         }
         if self._settings.quota_clusters is None:
@@ -289,10 +289,12 @@ class Operator:
         runner = ReconcileRunner(
             name, clock=self._clock, window=window, corrections=KubeCorrections(inventory)
         )
-        work = ClusterReconciler(name, self._surroundings(name), inventory=inventory, runner=runner)
+        work = ClusterReconciler(
+            name, self._operator_context(name), inventory=inventory, runner=runner
+        )
         return reported(work, partial(self._metrics.in_progress, name), clock=self._clock)
 
-    def _surroundings(self, name: str) -> OperatorContext:
+    def _operator_context(self, name: str) -> OperatorContext:
         leader = self._leader
         return OperatorContext(
             settings=self._settings,
@@ -307,7 +309,7 @@ class Operator:
             refuses_removals=self._definition.refusal,
             fenced=lambda: leader is not None and leader.fenced,
             is_watch_ordered=self._order.is_kept,
-            looks_after=self._assignments.of,
+            manager_of=self._assignments.of,
             secret_of=self._secret_of,
             passed=lambda report, conflicts: self._metrics.passed(report, conflicts=conflicts),
         )

@@ -42,7 +42,7 @@ class OperatorContext:
         refuses_removals: ``refuses_removals(name, plan)``: why no removal of a plan is allowed now; "" = allowed.
         fenced: Whether writes of an earlier leader may still take effect.
         is_watch_ordered: Whether watch events arrive in the order in which the objects were changed.
-        looks_after: ``looks_after(cluster id, name)``: the name of the QuotaCluster that manages a Kafka cluster.
+        manager_of: ``manager_of(cluster id, name)``: the name of the QuotaCluster that manages a Kafka cluster.
         secret_of: The credentials of a cluster's session, for its status.
         passed: Called with each reconciliation and its number of conflicting limits, for metrics.
     """
@@ -57,6 +57,6 @@ class OperatorContext:
     refuses_removals: Callable[[str, Plan], Awaitable[str]]
     fenced: Callable[[], bool]
     is_watch_ordered: Callable[[], bool]
-    looks_after: Callable[[str, str], str]
+    manager_of: Callable[[str, str], str]
     secret_of: Callable[[str], SecretUse | None]
     passed: Callable[[Reconciliation, int], None]

@@ -18,7 +18,7 @@ from reconciler.kube.leadership.lease_thread import Connect, LeaseThread
 from reconciler.kube.leadership.watchdog import Watchdog
 from reconciler.kube.run.leader_store import KafkaWrites
 from reconciler.kube.watch import kopf_watcher
-from reconciler.kube.watch.event_buffer import Taken
+from reconciler.kube.watch.event_buffer import EventHandler
 from reconciler.ports import AuditLog
 
 
@@ -58,7 +58,7 @@ class Watch(Protocol):
 
     def __call__(
         self,
-        kinds: Mapping[tuple[str, str, str], Taken],
+        kinds: Mapping[tuple[str, str, str], EventHandler],
         *,
         namespaces: Sequence[str],
         stop: asyncio.Event,

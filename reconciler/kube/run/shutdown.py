@@ -22,7 +22,7 @@ PODS: Final = ApiResource(group="", version="v1", plural="pods", namespaced=True
 LONGEST_STOP: Final = 150.0
 """Seconds: a pod has 75 to terminate (a broker may take 65 to answer an alter), doubled for its node to report it."""
 
-LOOK_AGAIN: Final = 1.0
+POLL_SECONDS: Final = 1.0
 ENDED: Final = frozenset({"Succeeded", "Failed"})
 
 
@@ -102,7 +102,7 @@ async def stop_deployment(
                 f"after {longest:.0f} s these pods still run: {', '.join(running)}",
                 hint="delete them, then release again",
             )
-        await clock.sleep(LOOK_AGAIN)
+        await clock.sleep(POLL_SECONDS)
     return True
 
 

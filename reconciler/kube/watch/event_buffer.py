@@ -13,7 +13,7 @@ from typing import Final
 from reconciler.kube.api.custom_resources import Obj, document_of, uid_of
 from reconciler.kube.watch.resource_cache import stripped
 
-Taken = Callable[[str, Obj], object]
+EventHandler = Callable[[str, Obj], object]
 """``taken(type, object)``: type is ``ADDED``, ``MODIFIED``, ``DELETED``, or "" in an initial listing."""
 
 AT_ONCE: Final = 100
@@ -28,7 +28,7 @@ class EventBuffer:
         deliver: Receives the newest event of each object, in order of arrival.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, deliver: Taken) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, deliver: EventHandler) -> None:
         self._loop, self._deliver = loop, deliver
         self._lock = threading.Lock()
         self._events: dict[str, tuple[str, Obj]] = {}

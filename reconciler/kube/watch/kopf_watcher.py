@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from reconciler.kube.api.access import pod_host
-from reconciler.kube.watch.event_buffer import EventBuffer, Taken
+from reconciler.kube.watch.event_buffer import EventBuffer, EventHandler
 from reconciler.kube.watch.kopf_seam import (
     NoDifferences,
     NoProgress,
@@ -42,7 +42,7 @@ BACKOFFS: Final = (0.2, 0.5, 1, 1, 2, 2, 3, 5)
 """Seconds between attempts while the API server is unavailable; Kopf's default reaches 21 s, which delays recovery."""
 
 
-def registry(kinds: Mapping[tuple[str, str, str], Taken]) -> kopf.OperatorRegistry:
+def registry(kinds: Mapping[tuple[str, str, str], EventHandler]) -> kopf.OperatorRegistry:
     """Return handlers for the watched kinds (group, version, plural)."""
     operator_registry = kopf.OperatorRegistry()
     for (group, version, plural), deliver in kinds.items():
@@ -53,7 +53,7 @@ def registry(kinds: Mapping[tuple[str, str, str], Taken]) -> kopf.OperatorRegist
     return operator_registry
 
 
-def _handler(deliver: Taken) -> Callable[..., Any]:
+def _handler(deliver: EventHandler) -> Callable[..., Any]:
     async def handle(*, event: Mapping[str, Any], **_: object) -> None:
         deliver(event["type"] or "", event["object"])
 
@@ -95,7 +95,7 @@ def settings() -> kopf.OperatorSettings:
 
 
 async def watch(
-    kinds: Mapping[tuple[str, str, str], Taken],
+    kinds: Mapping[tuple[str, str, str], EventHandler],
     *,
     namespaces: Sequence[str],
     stop: asyncio.Event,

@@ -114,17 +114,17 @@ def _resolve_entity(
 
 def _winner(key: Key, competing_claims: Iterable[Claim], owned: OwnershipRecords) -> Claim | None:
     column = COLUMN_OF[key]
-    asking = [claim for claim in competing_claims if claim.declaration.limits[column] is not None]
-    if not asking:
+    claims = [claim for claim in competing_claims if claim.declaration.limits[column] is not None]
+    if not claims:
         return None
-    owner = owned.records.get(asking[0].declaration.entity, NO_RECORD).owners[column]
+    owner = owned.records.get(claims[0].declaration.entity, NO_RECORD).owners[column]
     holder = None if owner is None else owner.document
 
     def rank(claim: Claim) -> tuple[int, bool, float, str]:
         document = claim.declaration.document
         return claim.priority, document != holder, claim.created, document
 
-    return min(asking, key=rank)
+    return min(claims, key=rank)
 
 
 def _only(limits: Limits, keys: Iterable[Key]) -> Limits:

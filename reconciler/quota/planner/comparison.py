@@ -47,7 +47,7 @@ NOTE_CONTESTED: Final = "two documents declare it"
 NOTE_UNSETTLED: Final = "an earlier write may still take effect, so nothing is recorded yet"
 NOTE_ORPHAN: Final = "its document was deleted; the quota stays"
 
-_FATES: Final[Mapping[DeletionPolicy | None, DeclarationEnd]] = {
+_ENDS: Final[Mapping[DeletionPolicy | None, DeclarationEnd]] = {
     DeletionPolicy.DELETE: DeclarationEnd.EXPLICIT_DELETE,
     DeletionPolicy.RETAIN: DeclarationEnd.EXPLICIT_RETAIN,
     None: DeclarationEnd.UNSET,
@@ -280,7 +280,7 @@ class _Comparison:
             # Its removal was replaced by orphaning: a later run does not remove it without a request.
             return DeclarationEnd.EXPLICIT_RETAIN
         # A pair that only an override set was not owned before, so it is not removed.
-        return _FATES[owner.deletion_policy] if owner.document else DeclarationEnd.EXPLICIT_RETAIN
+        return _ENDS[owner.deletion_policy] if owner.document else DeclarationEnd.EXPLICIT_RETAIN
 
     def _write(self, view: PairView, cause: Cause, after: float | None, note: str = "") -> None:
         self.changes.append(

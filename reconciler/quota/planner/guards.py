@@ -185,7 +185,7 @@ def check(plan: Plan, guards: Guards, live: QuotaState) -> tuple[Violation, ...]
         *_labels(planned, guards.required_labels),
         *_values(written_changes, guards),
         *_effects(planned, guards, live, apply_to(live, plan.changes)),
-        *_twins(plan),
+        *_ip_alias_violations(plan),
     )
 
 
@@ -369,7 +369,7 @@ def _size(effect: LimitEffect) -> float:
     return math.inf if factor is None else max(factor, 1 / factor)
 
 
-def _twins(plan: Plan) -> list[Violation]:
+def _ip_alias_violations(plan: Plan) -> list[Violation]:
     """Return sets of an address with another live spelling, and removals of a spelling whose address is declared differently."""
     change_by_entity = {change.entity: change for change in plan.changes}
     violations: list[Violation] = []

@@ -38,7 +38,7 @@ from reconciler.usage.samples import (
 from reconciler.usage.tags import Bucket, GroupKind, KeyLimits, book, bucket_of, limit_of
 
 NOT_MEASURED: Final = "the brokers had no quota of this kind, so they recorded no use"
-NOBODY_HELD: Final = "no client that was seen is held to this limit, before or after"
+NO_LIMITED_CLIENT: Final = "no client that was seen is held to this limit, before or after"
 INVALID_LIMIT: Final = "a limit that is not above zero, or not a number, cannot be simulated"
 
 
@@ -261,7 +261,7 @@ class _KeyChange:
             for _, mapped_bucket in reported_buckets
             for subject in self._sources(mapped_bucket)
         }
-        no_data_reason = unseen if unseen == NOT_MEASURED else NOBODY_HELD
+        no_data_reason = unseen if unseen == NOT_MEASURED else NO_LIMITED_CLIENT
         requests += [
             self._without_data(entity, no_data_reason)
             for entity in self.subjects

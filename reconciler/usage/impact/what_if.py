@@ -18,7 +18,7 @@ from reconciler.usage.impact.bucket_mapping import (
 )
 from reconciler.usage.impact.query import (
     INVALID_LIMIT,
-    NOBODY_HELD,
+    NO_LIMITED_CLIENT,
     NOT_MEASURED,
     ImpactQuery,
     ImpactRequest,
@@ -55,7 +55,7 @@ REASONS: Final = frozenset(
         NO_EVIDENCE,
         TOO_MANY,
         NOT_MEASURED,
-        NOBODY_HELD,
+        NO_LIMITED_CLIENT,
         INVALID_LIMIT,
         UNKNOWN_USERS,
         UNKNOWN_CLIENTS,

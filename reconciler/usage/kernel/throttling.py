@@ -46,7 +46,7 @@ CLEAR: Final = 500
 """A limit this far above the peak allows every sample, even of 1 ms, although arrived units are rounded half up."""
 
 
-FIRST_LOOK: Final = 64
+FIRST_BLOCK: Final = 64
 """Number of samples first searched for the end of a backlog; doubled each time."""
 
 
@@ -230,7 +230,7 @@ def held_backlogs(demand: Demand, limit: int, obtained: int) -> IntColumn:
         at = int(over[place])
         before = int(total[at - 1]) if at else 0
         end = int(session_ends[np.searchsorted(session_ends, at, side="right")])
-        length = FIRST_LOOK
+        length = FIRST_BLOCK
         while at < end:
             waits = total[at : min(at + length, end)] - before
             drained = np.flatnonzero(waits <= 0)

@@ -7,7 +7,7 @@ import pytest
 from reconciler.errors import LakeDamaged
 from reconciler.evidence.store import quota_snapshots
 from reconciler.evidence.store.lake import Lake
-from reconciler.evidence.store.quota_snapshots import limits_seen, state_of
+from reconciler.evidence.store.quota_snapshots import observed_limits, state_of
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import NO_LIMITS, QuotaState
@@ -37,8 +37,8 @@ def look(
     lake.commit(rows.unit(QUOTA_ENTRY, number), pa.concat_tables(tables), None)
 
 
-def observed_limits(lake: Lake, first: int = 0, last: int = 10) -> quota_snapshots.ObservedLimits:
-    return limits_seen(lake, rows.CLUSTER, rows.at(first), rows.at(last))
+def limits_between(lake: Lake, first: int = 0, last: int = 10) -> quota_snapshots.ObservedLimits:
+    return observed_limits(lake, rows.CLUSTER, rows.at(first), rows.at(last))
 
 
 def test_a_state_comes_back_without_loss() -> None:
@@ -89,7 +89,7 @@ def test_a_limit_that_stands_there_twice_is_refused() -> None:
 
 
 def test_the_newest_complete_look_before_the_end_counts(lake: Lake) -> None:
-    assert observed_limits(lake).snapshot is None
+    assert limits_between(lake).snapshot is None
     look(lake, 1, [("a", 10, True, [(ALICE, PRODUCE, 1.0)])])
     look(
         lake,
@@ -97,11 +97,11 @@ def test_the_newest_complete_look_before_the_end_counts(lake: Lake) -> None:
         [("b", 10, True, [(ALICE, PRODUCE, 2.0)]), ("c", 20, False, [(ALICE, PRODUCE, 3.0)])],
     )
     look(lake, 9, [("d", 10, True, [])])
-    observed = limits_seen(lake, rows.CLUSTER, rows.at(0), rows.at(9, 5))
+    observed = observed_limits(lake, rows.CLUSTER, rows.at(0), rows.at(9, 5))
     assert observed.snapshot is not None
     assert (observed.snapshot.snapshot_id, observed.incomplete) == ("b", ("c",))
     assert observed.entries.column("value").to_pylist() == [2.0]
-    none = observed_limits(lake)
+    none = limits_between(lake)
     assert none.snapshot is not None
     assert (none.snapshot.snapshot_id, none.entries.num_rows) == ("d", 0)  # all limits were removed
 
@@ -118,11 +118,11 @@ def test_changes_are_counted_since_the_last_look_before_the_window(lake: Lake) -
             ("e", 120, True, [(ALICE, PRODUCE, math.nan), ((("user", None),), PRODUCE, 1.0)]),
         ],
     )
-    assert observed_limits(lake, 0).changes == 4  # 1 → 2; then altered, removed, set
-    assert observed_limits(lake, 1).changes == 4
-    assert observed_limits(lake, 2).changes == 3
-    assert observed_limits(lake, 4).changes == 0
-    newest = observed_limits(lake, 4).snapshot
+    assert limits_between(lake, 0).changes == 4  # 1 → 2; then altered, removed, set
+    assert limits_between(lake, 1).changes == 4
+    assert limits_between(lake, 2).changes == 3
+    assert limits_between(lake, 4).changes == 0
+    newest = limits_between(lake, 4).snapshot
     assert newest is not None
     assert newest.snapshot_id == "e"
 
@@ -143,30 +143,30 @@ def test_of_looks_in_the_window_one_is_kept_for_each_way_of_counting(lake: Lake)
             ("e", 120, True, [(APP, PRODUCE, 2.0), (ALICE, PRODUCE, 1.0)]),
         ],
     )
-    observed = observed_limits(lake, 1)  # the first holds as the window begins
+    observed = limits_between(lake, 1)  # the first holds as the window begins
     assert [entries.column("snapshot_id").to_pylist() for entries in observed.earlier] == [["a"]]
     assert not observed.beyond
     states = observed.recorded().states
     assert [len(state.limits) for state in states] == [1, 2]
     assert states[-1] == state_of(observed.entries)
-    assert len(observed_limits(lake, 3).recorded().states) == 1
+    assert len(limits_between(lake, 3).recorded().states) == 1
 
 
 def test_a_number_of_before_is_kept_too_and_equal_looks_are_not(lake: Lake) -> None:
     look(lake, 0, [("a", 0, True, [(ALICE, PRODUCE, 1.0)])])
     look(lake, 1, [("b", 0, True, [(ALICE, PRODUCE, 2.0)])])
-    assert [entries.column("value").to_pylist() for entries in observed_limits(lake).earlier] == [
+    assert [entries.column("value").to_pylist() for entries in limits_between(lake).earlier] == [
         [1.0]
     ]
     look(lake, 2, [("c", 0, True, [(ALICE, PRODUCE, 1.0)])])
-    assert observed_limits(lake).earlier == ()
+    assert limits_between(lake).earlier == ()
 
 
 def test_limits_that_changed_too_often_are_told_by_key(lake: Lake) -> None:
     for number in range(MOST_WAYS + 1):
         users: list[rows.Limit] = [((("user", f"u{number}"),), PRODUCE, 1.0), (APP, PRODUCE, 1.0)]
         look(lake, number, [(f"s{number}", 0, True, [*users, (ALICE, FETCH, 1.0)])])
-    observed = observed_limits(lake, 0, 99)
+    observed = limits_between(lake, 0, 99)
     assert len(observed.earlier) == MOST_WAYS
     assert observed.recorded().beyond == {Key.PRODUCER_BYTE_RATE}
     (message,) = observed.warnings
@@ -179,7 +179,7 @@ def test_limits_that_changed_too_often_are_told_by_key(lake: Lake) -> None:
 def test_a_look_whose_rows_are_not_all_there_counts_as_none(lake: Lake) -> None:
     look(lake, 0, [("a", 0, True, [(ALICE, PRODUCE, 1.0)])])
     lake.commit(rows.unit(SNAPSHOT, 1), rows.snapshots(1, [("b", 0, 5, True)]), None)
-    observed = observed_limits(lake)
+    observed = limits_between(lake)
     assert observed.snapshot is not None
     assert (observed.snapshot.snapshot_id, observed.incomplete) == ("a", ("b",))
 
@@ -190,7 +190,7 @@ def test_looks_of_years_ago_are_not_read(tmp_path_factory: pytest.TempPathFactor
     for number in range(20):
         look(lake, number, [(f"s{number}", 0, True, [(ALICE, PRODUCE, 1.0)])])
     store.found = []
-    assert limits_seen(lake, rows.CLUSTER, rows.at(17), rows.at(18)).changes == 0
+    assert limits_between(lake, rows.CLUSTER, rows.at(17), rows.at(18)).changes == 0
     assert len([path for path in store.found if path.endswith(".parquet")]) <= 4
 
 

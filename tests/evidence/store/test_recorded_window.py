@@ -81,7 +81,7 @@ def test_what_counts_for_nothing_says_why(tmp_path: Path) -> None:
     paced = _filled(tmp_path / "paced", **scrape_interval.inputs(PACE))
     assert (
         recorded_window.opened(paced, CLUSTER, BEGIN, BEGIN + DAY_MS).reason
-        == recorded_window.NOBODY_LOOKED
+        == recorded_window.NO_SNAPSHOT
     )
 
 

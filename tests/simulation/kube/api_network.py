@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from reconciler.base.http.client import Route
 from reconciler.base.http.messages import HttpRequest, HttpResponse, NoResponse, NoResponseKind
-from reconciler.kube.watch.event_buffer import EventBuffer, Taken
+from reconciler.kube.watch.event_buffer import EventBuffer, EventHandler
 from tests.simulation.kube.api_server import ApiEvent, ApiServer
 from tests.simulation.processes import SimulatedProcess
 from tests.simulation.virtual_loop import VirtualLoop
@@ -197,7 +197,7 @@ class ProcessWatch:
 
     async def __call__(
         self,
-        kinds: Mapping[tuple[str, str, str], Taken],
+        kinds: Mapping[tuple[str, str, str], EventHandler],
         *,
         namespaces: Sequence[str],
         stop: asyncio.Event,

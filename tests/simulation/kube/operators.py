@@ -15,7 +15,7 @@ from reconciler.kube.api.client import KubernetesApi
 from reconciler.kube.configuration.client_sessions import SecretState, SessionKeeper
 from reconciler.kube.configuration.operator_settings import OperatorSettings
 from reconciler.kube.leadership.election import ElectionSettings, Leader
-from reconciler.kube.leadership.watchdog import LOOKS_EVERY, Watchdog
+from reconciler.kube.leadership.watchdog import CHECK_SECONDS, Watchdog
 from reconciler.kube.run.leader_store import KafkaWrites, LeadingStore
 from reconciler.kube.run.operator import Operator
 from reconciler.kube.run.operator_ports import OperatorPorts
@@ -144,7 +144,7 @@ class TaskWatchdog:
             # Equivalent to polling every half second, with fewer polls, because the time only increases.
             until = self._certain_until()
             seconds = 0.0 if until is None else until + GRACE_SECONDS - self._clock.monotonic()
-            await asyncio.sleep(max(seconds, LOOKS_EVERY if until is not None else GRACE_SECONDS))
+            await asyncio.sleep(max(seconds, CHECK_SECONDS if until is not None else GRACE_SECONDS))
         self._process.kill()
 
 

@@ -16,7 +16,7 @@ from reconciler.usage.impact.bucket_mapping import (
 )
 from reconciler.usage.impact.query import (
     INVALID_LIMIT,
-    NOBODY_HELD,
+    NO_LIMITED_CLIENT,
     NOT_MEASURED,
     impact_query,
 )
@@ -212,7 +212,7 @@ def test_a_limit_that_holds_for_nobody_says_so():
     assert (row.bucket, row.verdict, row.why) == (
         bucket_of("", "app"),
         ImpactVerdict.NO_DATA,
-        NOBODY_HELD,
+        NO_LIMITED_CLIENT,
     )
 
 

@@ -118,7 +118,7 @@ class _RequestCensoring:
     ) -> None:
         self._samples, self._limits, self._spans = samples, limits, spans
         self._of_row = of_row
-        self._held = _request_throttling(samples)
+        self._throttling_by_broker = _request_throttling(samples)
         self._yes: list[pa.Array] = []
         self._maybe: list[pa.Array] = []
 
@@ -143,7 +143,7 @@ class _RequestCensoring:
         covering = self._limits.request(span, track.bucket)
         if covering is RequestQuotaCover.NONE:
             return _NEVER
-        throttling_by_bucket = self._held.get(track.broker)
+        throttling_by_bucket = self._throttling_by_broker.get(track.broker)
         if throttling_by_bucket is None or isinstance(covering, UnknownLimit):
             return _UNRECORDED  # the throttling by request quotas was not recorded, or the request quota is unknown
         self._keyed(number, at, covering, throttling_by_bucket)

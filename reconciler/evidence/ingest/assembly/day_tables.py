@@ -108,7 +108,7 @@ def assembled(
     )
 
 
-def left_by(points: pa.Table, pace: Cadence) -> DayCarryover:
+def carryover_of(points: pa.Table, pace: Cadence) -> DayCarryover:
     """Return the carry-over of a day without assembling its rows."""
     return readings(points, pace, DayCarryover(), DropCounts()).carry
 

@@ -199,7 +199,7 @@ class _MeasuredRows:
     def __init__(
         self, day_readings: BrokerReadings, limits: LimitHistory, tally: DropCounts
     ) -> None:
-        self._found, self._limits, self._tally = day_readings, limits, tally
+        self._day_readings, self._limits, self._tally = day_readings, limits, tally
         self._span = [limits.at(moment.ts_ms) for moment in day_readings.moments]
         self._named: dict[tuple[str, str], set[int]] = {}
         self._used: dict[tuple[str, str], set[int]] = {}
@@ -237,7 +237,7 @@ class _MeasuredRows:
             self._known[kind] = cached
         rows, column = cached
         at = bisect_left(rows, begin)
-        missed = self._found.rows[track.broker].stop - begin - (len(rows) - at)
+        missed = self._day_readings.rows[track.broker].stop - begin - (len(rows) - at)
         self._tally.add(DropReason.NOT_MEASURED, missed)
         return column.slice(at)
 
@@ -249,7 +249,7 @@ class _MeasuredRows:
         }
         rows = [
             row
-            for row in self._found.rows[broker]
+            for row in self._day_readings.rows[broker]
             if self._is_known(row, is_measured_by_span, named_rows, used)
         ]
         return rows, row_codes.integers(rows)
@@ -274,7 +274,7 @@ class _MeasuredRows:
             values.rows.filter(mask).to_pylist(),
             strict=True,
         ):
-            rows_by_track.setdefault(self._found.tracks[number], set()).add(row)
+            rows_by_track.setdefault(self._day_readings.tracks[number], set()).add(row)
 
     def _of_ip(self, track: BrokerBucket, begin: int) -> pa.Int64Array:
         """Return the same for an ip, which is measured only while an own or default limit applies to it."""
@@ -285,11 +285,11 @@ class _MeasuredRows:
         }
         rows = [
             row
-            for row in range(begin, self._found.rows[track.broker].stop)
+            for row in range(begin, self._day_readings.rows[track.broker].stop)
             if self._is_known(row, is_counted_by_span, named_rows, used)
         ]
         self._tally.add(
-            DropReason.NOT_MEASURED, self._found.rows[track.broker].stop - begin - len(rows)
+            DropReason.NOT_MEASURED, self._day_readings.rows[track.broker].stop - begin - len(rows)
         )
         return row_codes.integers(rows)
 

@@ -271,21 +271,21 @@ class _SlotFinder:
         step_ms: int,
     ) -> None:
         self._row = {moment: row for row, moment in enumerate(moments)}
-        self._kept = {
+        self._selected_times = {
             broker: [moments[row].ts_ms for row in row_range] for broker, row_range in rows.items()
         }
         self._answers = {
             origin: sorted(ts for ts, up in scrapes.items() if up)
             for origin, scrapes in up_by_origin.items()
         }
-        self._asked = up_by_origin
+        self._up_by_origin = up_by_origin
         self._unknown = unknown
         self._dropped = dropped
         self._identities = identities
         self._tolerance_ms = step_ms // 2
 
     def of(self, origin: SampleOrigin, ts: int) -> ScrapeSlot:
-        up = self._asked.get(origin, {}).get(ts)
+        up = self._up_by_origin.get(origin, {}).get(ts)
         if up is None:
             return self._beside(origin, ts)
         unknown = self._unknown.get((origin, ts))
@@ -313,7 +313,7 @@ class _SlotFinder:
         assert isinstance(broker, str)  # noqa: S101 - unknown brokers were handled before
         drop_reason = self._dropped.get((origin, ts))
         if drop_reason is not None:
-            near = _nearest(self._kept.get(broker, ()), ts)
+            near = _nearest(self._selected_times.get(broker, ()), ts)
             is_near = near is not None and abs(near - ts) <= self._tolerance_ms
             spare = self._row[ScrapeTime(broker, near)] if near is not None and is_near else None
             return ScrapeSlot(drop_reason=drop_reason, spare=spare)

@@ -17,7 +17,7 @@ from reconciler.evidence.spark.tables.latest_snapshots import (
     MOST_CLUSTERS,
     last_snapshots,
 )
-from reconciler.evidence.spark.tables.latest_snapshots import limits as limits_seen
+from reconciler.evidence.spark.tables.latest_snapshots import limits as limits_of_snapshots
 from reconciler.evidence.spark.tables.time_window import TimeWindow
 from reconciler.evidence.spark.usage import broker_load, facts, report_rows
 from reconciler.evidence.spark.usage.limit_usage import SERIES
@@ -137,7 +137,7 @@ def run(
             (USAGE_5M, "bucket_ms"),
         )
     )
-    entries = limits_seen(spark, lake, snapshots)
+    entries = limits_of_snapshots(spark, lake, snapshots)
     limits = facts.limits_of(five_minutes.select(*BUCKET).distinct(), entries).cache()
     gaps = spark.createDataFrame(
         [

@@ -16,7 +16,7 @@ from reconciler.evidence.spark.fleet.plan_inputs import ClusterPlanInput, PlanFr
 from reconciler.evidence.spark.runtime.job import Job, job_option
 from reconciler.evidence.spark.tables import bounded_rows, reader, result_writer
 from reconciler.evidence.spark.tables.latest_snapshots import last_snapshots
-from reconciler.evidence.spark.tables.latest_snapshots import limits as limits_seen
+from reconciler.evidence.spark.tables.latest_snapshots import limits as limits_of_snapshots
 from reconciler.evidence.spark.tables.time_window import TimeWindow
 from reconciler.evidence.spark.usage import report_rows
 from reconciler.evidence.store.lake import Lake
@@ -156,7 +156,7 @@ class _ObservedFleet:
 
     def live(self) -> DataFrame:
         """Return the limits of the last complete snapshots."""
-        return limits_seen(
+        return limits_of_snapshots(
             self.spark,
             self.lake,
             {cluster_id: self.snapshots[cluster_id] for cluster_id in self.names},

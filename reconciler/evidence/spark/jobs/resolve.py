@@ -23,7 +23,7 @@ from reconciler.evidence.spark.tables.latest_snapshots import (
     MOST_CLUSTERS,
     last_snapshots,
 )
-from reconciler.evidence.spark.tables.latest_snapshots import limits as limits_seen
+from reconciler.evidence.spark.tables.latest_snapshots import limits as limits_of_snapshots
 from reconciler.evidence.spark.tables.schemas import conforming
 from reconciler.evidence.spark.tables.time_window import TimeWindow
 from reconciler.evidence.spark.usage import report_rows
@@ -104,7 +104,7 @@ def resolved(
     last = last_snapshots(spark, lake, settings.cluster or None, span.to_ms)
     snapshot_times_ms = {name: snapshot.observed_at_ms for name, snapshot in last.items()}
     names, notes = cluster_sums.clusters_with_snapshot(snapshot_times_ms, settings.cluster)
-    limits = limits_seen(spark, lake, {name: last[name] for name in names}).cache()
+    limits = limits_of_snapshots(spark, lake, {name: last[name] for name in names}).cache()
     five_minutes = _five(spark, lake, names, span, progress)
     progress("resolving", 0, 0)
     day = fn.lit(span.last_day)

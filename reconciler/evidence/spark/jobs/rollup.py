@@ -23,7 +23,7 @@ TRIES: Final = 5
 AT_ONCE: Final = 400
 """Maximum number of units in one run of Spark; units already committed stay if a later run fails."""
 
-_MADE: Final[tuple[tuple[Table, Callable[[DataFrame], DataFrame]], ...]] = (
+_ROLLUPS: Final[tuple[tuple[Table, Callable[[DataFrame], DataFrame]], ...]] = (
     (USAGE_5M, rollup.usage_5m),
     (USAGE_HIST_D, rollup.usage_hist_d),
 )
@@ -75,7 +75,7 @@ def run(
     return RollupReport(
         tables=tuple(
             _table(spark, lake, settings, progress, rollup_definition=rollup_definition)
-            for rollup_definition in _MADE
+            for rollup_definition in _ROLLUPS
         )
     )
 

@@ -12,7 +12,7 @@ from reconciler.evidence.spark.limits.effective_limits import BUCKET
 from reconciler.evidence.spark.runtime.job import Job, job_option
 from reconciler.evidence.spark.tables import reader, result_writer
 from reconciler.evidence.spark.tables.latest_snapshots import last_snapshots
-from reconciler.evidence.spark.tables.latest_snapshots import limits as limits_seen
+from reconciler.evidence.spark.tables.latest_snapshots import limits as limits_of_snapshots
 from reconciler.evidence.spark.tables.time_window import TimeWindow
 from reconciler.evidence.spark.usage import facts, limit_usage, report_rows
 from reconciler.evidence.spark.usage.rollup import INTERVAL_MS
@@ -62,7 +62,7 @@ def run(
     notes = facts.evidence(spark, lake, clusters, seen_span, snapshots)
     five_minutes = reader.frame(spark, lake, USAGE_5M, clusters, **facts.days(span))
     hist = reader.frame(spark, lake, USAGE_HIST_D, clusters, **facts.days(span))
-    entries = limits_seen(spark, lake, snapshots).cache()
+    entries = limits_of_snapshots(spark, lake, snapshots).cache()
     limits = facts.limits_of(five_minutes.select(*BUCKET).distinct(), entries)
     usage_frame = limit_usage.use(five_minutes, hist, limits, span.last_day)
     unused = limit_usage.unused(

@@ -21,7 +21,7 @@ TAIL: Final = 1 << 18
 LARGEST_GAP: Final = 1 << 16
 """Maximum gap between two column chunks that are fetched in one request, because another request would cost more."""
 
-Wanted = Collection[tuple[str, ...]]
+SearchKeys = Collection[tuple[str, ...]]
 """Requested values of the first columns, one string per column."""
 
 
@@ -172,7 +172,7 @@ class RowGroupFile:
         """The number of rows."""
         return int(self._file.metadata.num_rows)
 
-    def groups(self, names: Sequence[str], keys: Wanted) -> list[int]:
+    def groups(self, names: Sequence[str], keys: SearchKeys) -> list[int]:
         """Return the row groups that may contain one of the keys in these columns."""
         return [
             at
@@ -190,7 +190,7 @@ class RowGroupFile:
         )
         return int(group.num_rows) if equal else 0
 
-    def _may_hold(self, at: int, names: Sequence[str], keys: Wanted) -> bool:
+    def _may_hold(self, at: int, names: Sequence[str], keys: SearchKeys) -> bool:
         group = self._file.metadata.row_group(at)
         candidate_keys = keys
         for place, name in enumerate(names):
