@@ -190,7 +190,7 @@ def test_looks_of_years_ago_are_not_read(tmp_path_factory: pytest.TempPathFactor
     for number in range(20):
         look(lake, number, [(f"s{number}", 0, True, [(ALICE, PRODUCE, 1.0)])])
     store.found = []
-    assert limits_between(lake, rows.CLUSTER, rows.at(17), rows.at(18)).changes == 0
+    assert observed_limits(lake, rows.CLUSTER, rows.at(17), rows.at(18)).changes == 0
     assert len([path for path in store.found if path.endswith(".parquet")]) <= 4
 
 
