@@ -11,8 +11,8 @@ from tools import clarity
 
 GLOSSARY = (clarity.ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
 
-VAGUE_BINDINGS = 0
-"""A ratchet: how many vague bindings are left. Lower it when a change removes some; never raise it."""
+VAGUE_IN_TESTS = 1
+"""A ratchet: how many vague bindings the tests have (the output of a command has the name that pytest gives it)."""
 
 MODULES_IN_A_ROOM = 15
 """Most modules in a folder, beside its ``__init__``."""
@@ -27,8 +27,13 @@ def figures() -> clarity.ClarityFigures:
     return clarity.count()
 
 
-def test_vague_names_only_become_fewer() -> None:
-    assert figures().vague.total() <= VAGUE_BINDINGS, figures().vague.most_common()
+def test_no_name_of_the_package_is_vague() -> None:
+    assert not figures().vague
+
+
+def test_vague_names_of_tests_only_become_fewer() -> None:
+    vague = clarity.count(clarity.ROOT / "tests").vague
+    assert vague.total() <= VAGUE_IN_TESTS, vague.most_common()
 
 
 def test_no_class_name_is_used_twice() -> None:

@@ -42,7 +42,7 @@ def sent(broker: ScriptedBroker) -> list[int]:
     """How many entities each alter request held."""
     return [
         len(alter_client_quotas.decode_request(request.version, request.body).alterations)
-        for request in broker.seen
+        for request in broker.requests
         if request.api == ALTER_CLIENT_QUOTAS.name
     ]
 
@@ -70,7 +70,7 @@ async def test_validate_only_changes_nothing() -> None:
 async def test_nothing_to_alter_sends_nothing() -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
         assert await our.alter([]) == {}
-        assert broker.seen == []
+        assert broker.requests == []
 
 
 @on_loop
@@ -80,7 +80,7 @@ async def test_chunks_hold_at_most_a_thousand_entities_and_two_thousand_operatio
         await our.alter(many(2100), progress=lambda *step: steps.append(step))
         assert sent(broker) == [1000, 1000, 100]
         assert steps == [("alter", 1000, 2100), ("alter", 2000, 2100), ("alter", 2100, 2100)]
-        broker.seen.clear()
+        broker.requests.clear()
         await our.alter(many(1400, operations=3), validate_only=True)
         assert sent(broker) == [666, 666, 68]
 
@@ -99,7 +99,9 @@ async def test_chunks_stay_below_a_megabyte() -> None:
         results = await our.alter(long)
         assert len(results) == 70
         sizes = [
-            len(request.body) for request in broker.seen if request.api == ALTER_CLIENT_QUOTAS.name
+            len(request.body)
+            for request in broker.requests
+            if request.api == ALTER_CLIENT_QUOTAS.name
         ]
         assert len(sizes) == 3
         assert max(sizes) <= 1_000_100
@@ -337,7 +339,7 @@ async def test_what_has_no_single_meaning_is_refused_before_anything_is_sent(
     async with ScriptedBroker() as broker, client(broker) as our:
         with pytest.raises(QuotaValueError, match=words):
             await our.alter([setting(BOB), *alterations])
-        assert broker.seen == []
+        assert broker.requests == []
 
 
 @on_loop

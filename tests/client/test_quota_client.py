@@ -36,7 +36,7 @@ async def test_the_client_is_a_quota_store() -> None:
 @on_loop
 async def test_the_cluster_tells_its_id_brokers_rights_and_line() -> None:
     async with ScriptedBroker(node_id=3) as third, ScriptedBroker(node_id=1) as first:
-        third.others, first.others = [first], [third]
+        third.other_brokers, first.other_brokers = [first], [third]
         async with client(third) as our:
             cluster = await our.cluster()
     assert cluster.id == "test-cluster"
@@ -169,7 +169,7 @@ async def test_resolve_answers_each_client_from_one_describe() -> None:
 @on_loop
 async def test_what_every_broker_shows_is_visible_everywhere() -> None:
     async with ScriptedBroker(node_id=1) as first, ScriptedBroker(node_id=2) as second:
-        first.others, second.others = [second], [first]
+        first.other_brokers, second.other_brokers = [second], [first]
         first.quotas = second.quotas = {(("user", "alice"),): {RATE: 1024.0}}
         async with client(first) as our:
             visibility = await our.wait_visible([setting(BOB, None), setting(ALICE)])
@@ -196,7 +196,7 @@ async def test_a_broker_that_replays_late_is_waited_for() -> None:
 @on_loop
 async def test_a_broker_that_stays_behind_is_named() -> None:
     async with ScriptedBroker(node_id=1) as first, ScriptedBroker(node_id=2) as second:
-        first.others, second.others = [second], [first]
+        first.other_brokers, second.other_brokers = [second], [first]
         first.quotas = {(("user", "alice"),): {RATE: 1024.0}}
         second.quotas = {(("user", "alice"),): {RATE: 7.0}}
         async with client(first, clock=FakeClock()) as our:
@@ -208,7 +208,7 @@ async def test_a_broker_that_stays_behind_is_named() -> None:
 @on_loop
 async def test_a_broker_that_cannot_be_asked_is_named_with_the_reason() -> None:
     async with ScriptedBroker(node_id=1) as first, ScriptedBroker(node_id=2) as second:
-        first.others = [second]
+        first.other_brokers = [second]
         first.quotas = {(("user", "alice"),): {RATE: 1024.0}}
         await second.stop()
         async with client(first, clock=FakeClock()) as our:
@@ -222,14 +222,14 @@ async def test_a_broker_that_cannot_be_asked_is_named_with_the_reason() -> None:
 async def test_a_broker_that_left_the_cluster_is_not_waited_for() -> None:
     clock = FakeClock()
     async with ScriptedBroker(node_id=1) as first, ScriptedBroker(node_id=2) as second:
-        first.others = [second]
+        first.other_brokers = [second]
         first.quotas = {(("user", "alice"),): {RATE: 1024.0}}
         await second.stop()
         async with client(first, clock=clock) as our:
 
             async def leaves(turn: acts.Turn) -> None:
                 await acts.answer(turn)
-                first.others = []
+                first.other_brokers = []
 
             first.on(METADATA, acts.answer, leaves)
             visibility = await our.wait_visible([setting(ALICE)], timeout=3600)
@@ -241,7 +241,7 @@ async def test_a_broker_that_left_the_cluster_is_not_waited_for() -> None:
 @on_loop
 async def test_a_broker_that_hangs_does_not_hold_up_calls_to_the_others() -> None:
     async with ScriptedBroker(node_id=1) as first, ScriptedBroker(node_id=2) as second:
-        first.others = [second]
+        first.other_brokers = [second]
         first.quotas = {(("user", "alice"),): {RATE: 1024.0}}
         second.on(API_VERSIONS, *[acts.silence] * 99)
         async with client(first) as our:

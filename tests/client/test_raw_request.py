@@ -74,7 +74,7 @@ async def test_what_may_not_be_repeated_is_sent_once_and_its_outcome_is_unknown(
         with pytest.raises(OutcomeUnknown, match="sent, but no usable response") as caught:
             await our.send_raw(once)
         assert caught.value.api == "AlterClientQuotas"
-        assert [request.api for request in broker.seen].count("AlterClientQuotas") == 1
+        assert [request.api for request in broker.requests].count("AlterClientQuotas") == 1
 
 
 @on_loop

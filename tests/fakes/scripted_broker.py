@@ -46,7 +46,7 @@ Parts: TypeAlias = tuple[tuple[str, str | None], ...]
 
 
 @dataclass(frozen=True)
-class Seen:
+class ReceivedRequest:
     """A received request."""
 
     connection: int
@@ -201,7 +201,7 @@ class ScriptedBroker:
 
     node_id: int = 1
     cluster_id: str = "test-cluster"
-    others: list["ScriptedBroker"] = field(default_factory=list)
+    other_brokers: list["ScriptedBroker"] = field(default_factory=list)
     password: str = ""  # if set, SASL PLAIN is required with this password and any user
     lifetime_ms: int = 0
     ranges: dict[int, tuple[int, int]] = field(default_factory=dict)  # instead of the default ones
@@ -212,7 +212,7 @@ class ScriptedBroker:
     )
     quotas: dict[Parts, dict[str, float]] = field(default_factory=dict)
     tls: object = None
-    seen: list[Seen] = field(default_factory=list)
+    requests: list[ReceivedRequest] = field(default_factory=list)
     connections: int = 0
     port: int = 0
 
@@ -262,7 +262,7 @@ class ScriptedBroker:
         self._acts[api.name].extend(acts)
 
     def count(self, api: KafkaApi) -> int:
-        return sum(request.api == api.name for request in self.seen)
+        return sum(request.api == api.name for request in self.requests)
 
     async def until(self, api: KafkaApi, count: int) -> None:
         """Wait until `count` requests of an API were received."""
@@ -288,8 +288,8 @@ class ScriptedBroker:
                 frame = await reader.readexactly(size)
                 header, content = frames.decode_request(frame)
                 api = BY_KEY[header.api_key]
-                self.seen.append(
-                    Seen(number, api.name, header.api_version, header.client_id, content)
+                self.requests.append(
+                    ReceivedRequest(number, api.name, header.api_version, header.client_id, content)
                 )
                 self._arrived.set()
                 waiting = self._acts[api.name]
@@ -411,7 +411,7 @@ class ScriptedBroker:
         )
 
     def _all(self) -> Iterable["ScriptedBroker"]:
-        return sorted([self, *self.others], key=lambda broker: broker.node_id)
+        return sorted([self, *self.other_brokers], key=lambda broker: broker.node_id)
 
     def _entries(self, turn: Turn) -> list[describe_client_quotas.Entry]:
         request = describe_client_quotas.decode_request(turn.header.api_version, turn.body)

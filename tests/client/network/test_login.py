@@ -29,7 +29,7 @@ async def test_a_login_goes_before_every_other_request() -> None:
         client(broker, recorder=recorder) as our,
     ):
         await our.describe()
-        order = [request.api for request in broker.seen]
+        order = [request.api for request in broker.requests]
         assert order[:4] == ["ApiVersions", "SaslHandshake", "SaslAuthenticate", "Metadata"]
         (event,) = recorder.of("authenticated")
         assert (event.mechanism, event.lifetime, event.again) == ("PLAIN", 0.0, False)
@@ -99,7 +99,7 @@ async def test_renewal_waits_for_answers_under_way_and_holds_new_requests() -> N
         assert broker.count(SASL_HANDSHAKE) == 1
         gate.set()
         await asyncio.gather(first, *later_calls)
-        order = [request.api for request in broker.seen][-6:]
+        order = [request.api for request in broker.requests][-6:]
         assert (
             order
             == ["DescribeClientQuotas", "SaslHandshake", "SaslAuthenticate"]

@@ -76,7 +76,7 @@ async def test_a_describe_is_tried_again_after_the_broker_hung_up() -> None:
 @on_loop
 async def test_the_other_broker_is_next_after_a_failure() -> None:
     async with ScriptedBroker(node_id=1) as first, ScriptedBroker(node_id=2) as second:
-        first.others, second.others = [second], [first]
+        first.other_brokers, second.other_brokers = [second], [first]
         async with client(first) as our:
             first.on(DESCRIBE_CLIENT_QUOTAS, *[acts.close] * 9)
             await our.describe()
@@ -86,7 +86,7 @@ async def test_the_other_broker_is_next_after_a_failure() -> None:
 @on_loop
 async def test_the_working_connection_is_kept_while_it_works() -> None:
     async with ScriptedBroker(node_id=1) as first, ScriptedBroker(node_id=2) as second:
-        first.others, second.others = [second], [first]
+        first.other_brokers, second.other_brokers = [second], [first]
         async with client(first, second) as our:
             for _ in range(5):
                 await our.describe()
@@ -97,7 +97,7 @@ async def test_the_working_connection_is_kept_while_it_works() -> None:
 @on_loop
 async def test_a_given_broker_is_asked_and_no_other() -> None:
     async with ScriptedBroker(node_id=1) as first, ScriptedBroker(node_id=2) as second:
-        first.others, second.others = [second], [first]
+        first.other_brokers, second.other_brokers = [second], [first]
         async with client(first) as our:
             await our.describe(node=2)
             await our.describe(node=2)
@@ -256,7 +256,7 @@ async def test_a_throttled_connection_is_left_alone_until_the_time_has_passed() 
 async def test_throttling_belongs_to_one_connection() -> None:
     clock = FakeClock()
     async with ScriptedBroker(node_id=1) as first, ScriptedBroker(node_id=2) as second:
-        first.others, second.others = [second], [first]
+        first.other_brokers, second.other_brokers = [second], [first]
         async with client(first, clock=clock) as our:
             first.on(DESCRIBE_CLIENT_QUOTAS, acts.throttled(60_000))
             await our.describe(node=1)
@@ -472,7 +472,7 @@ async def test_brokers_between_2_6_and_2_8_are_spoken_to_in_their_own_versions()
         cluster = await our.cluster()
         assert (cluster.rights, cluster.version_hint, cluster.behaves_as) == (None, "2.6+", "3.4")
         assert {
-            request.version for request in broker.seen if request.api.endswith("ClientQuotas")
+            request.version for request in broker.requests if request.api.endswith("ClientQuotas")
         } == {0}
 
 
