@@ -113,7 +113,7 @@ class DriftWatcher:
 
     async def work(self, _: LoopTrigger) -> LoopOutcome:
         """Observe once and report the result; the work of a ``ClusterLoop``."""
-        reconciliation = await self._observe()
+        reconciliation = await self._observe_unlocked()
         if self._metrics is not None:
             self._metrics.passed(reconciliation)
         if reconciliation.error is not None:
@@ -131,7 +131,7 @@ class DriftWatcher:
         if client is not None:
             await client.close()
 
-    async def _observe(self) -> Reconciliation:
+    async def _observe_unlocked(self) -> Reconciliation:
         """Observe once; if another run has locked the records for a few seconds, wait."""
         started = self._clock.now()
         while True:

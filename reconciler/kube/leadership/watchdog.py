@@ -45,7 +45,7 @@ class Watchdog:
         self._clock = clock
         self._grace = grace
         self._end = end
-        self._ended = threading.Event()
+        self._closed = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="lease-watchdog", daemon=True)
 
     def __enter__(self) -> Self:
@@ -53,7 +53,7 @@ class Watchdog:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._ended.set()
+        self._closed.set()
         self._thread.join()
 
     def overdue(self) -> bool:
@@ -62,7 +62,7 @@ class Watchdog:
         return until is not None and self._clock.monotonic() >= until + self._grace
 
     def _watch(self) -> None:
-        while not self._ended.wait(CHECK_SECONDS):
+        while not self._closed.wait(CHECK_SECONDS):
             if self.overdue():
                 _log.critical("the Lease expires and the process has not ended: killed")
                 self._end()
