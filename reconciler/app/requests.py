@@ -19,6 +19,9 @@ NOTIFICATION_SHAPES: Final = ("webhook", "slack", "cloudevents")
 AUTO: Final = "auto"
 """Evidence address from the cluster's configuration."""
 
+MAX_TITLE: Final = 200
+"""Characters of the title of a pull request; GitLab allows 255."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetRequest:
@@ -196,3 +199,27 @@ class PullRequestChoice:
             raise UsageError(
                 "--sha and --head-repo must be used together: a commit may be in several repositories"
             )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecommendationsRequest:
+    """The typed options of a pull request with recommendations that all code hosts share.
+
+    Attributes:
+        document: The report of ``recommend --format json``.
+        folder: The folder of ``recommend --out``, from the root of the repository; it may be missing if nothing is recommended.
+        base: Branch that the pull request is merged into; "" = the default branch.
+    """
+
+    document: Path
+    folder: Path
+    label: str
+    title: str
+    base: str
+    details_url: str
+    required: bool
+    api_url: str
+
+    def __post_init__(self) -> None:
+        if not self.title.isprintable() or len(self.title) > MAX_TITLE:
+            raise UsageError(f"--title is one line of at most {MAX_TITLE} characters")

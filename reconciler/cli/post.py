@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
@@ -12,10 +12,12 @@ from reconciler.cli.framework.commands import group
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.options.shared import FILE, OptionPack
-from reconciler.errors import ForgeError, KquotaError
-
-if TYPE_CHECKING:
-    from reconciler.app.post.content import PostContent
+from reconciler.cli.post_recommendations import (
+    host_options,
+    recommendations,
+    warn_of_failure,
+)
+from reconciler.errors import KquotaError
 
 HELP: Final = """Post a plan, an outcome or drift to a code host.
 
@@ -115,19 +117,7 @@ def post_options(*, api: str, api_variable: str) -> OptionPack:
                 metavar="CODE",
                 help="DOCUMENT is the error output of a plan that failed with this exit code; it replaces an older plan.",
             ),
-            click.option(
-                "--required",
-                is_flag=True,
-                help="Exit 1 if the code host cannot be reached or refuses.",
-            ),
-            click.option(
-                "--api-url",
-                default=api,
-                envvar=api_variable,
-                show_default=True,
-                metavar="URL",
-                help=f"Address of the API  [env: {api_variable}].",
-            ),
+            *host_options(api=api, api_variable=api_variable),
         ),
     )
 
@@ -170,6 +160,9 @@ place_options: Final = OptionPack(
 @group(help=HELP, no_args_is_help=True)
 def post() -> None:
     """Hold the commands."""
+
+
+post.add_command(recommendations)
 
 
 @post.command("github", help=GITHUB_HELP)
@@ -220,7 +213,7 @@ def github(
     try:
         facts |= run(github.post_to_github(console, content, place))
     except KquotaError as error:
-        return _failed(console, content, error)
+        return warn_of_failure(console, error, required=content.request.required)
     finally:
         if outputs:
             github.write_outputs(facts)
@@ -283,7 +276,7 @@ def gitlab(
     try:
         run(gitlab.post_to_gitlab(console, content, project, merge_request, sha))
     except KquotaError as error:
-        return _failed(console, content, error)
+        return warn_of_failure(console, error, required=content.request.required)
     return ExitCode.DONE
 
 
@@ -350,17 +343,4 @@ def reviewed(
         github.write_outputs(facts)
     console.fact(digest)
     console.note(f"the plan that was reviewed in pull request {pull} is in {out_path}")
-    return ExitCode.DONE
-
-
-def _failed(console: Console, content: "PostContent", error: KquotaError) -> ExitCode:
-    """Print an error of the code host as a warning, unless posting is required.
-
-    Raises:
-        KquotaError: Posting is required, or the error does not come from the code host.
-    """
-    if content.request.required or not isinstance(error, ForgeError):
-        raise error
-    console.warning(f"posting failed: {error.message}")
-    console.hint(error.hint)
     return ExitCode.DONE

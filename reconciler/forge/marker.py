@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from reconciler.errors import UsageError
 
-Kind = Literal["plan", "outcome", "drift"]
+Kind = Literal["plan", "outcome", "drift", "recommendations"]
 
 MAX_LABEL: Final = 100
 

@@ -19,8 +19,8 @@ SECONDARY_SECONDS: Final = 60.0
 
 _HINTS: Final[Mapping[int, str]] = {
     401: "the token is invalid, expired or for another host",
-    403: "the token lacks a permission; on GitHub a job needs `permissions: pull-requests: write` (issues: write for"
-    " --issue), and a run of a fork's pull request never has it",
+    403: "the token lacks a permission; on GitHub a job needs `permissions: pull-requests: write` (issues: write for an"
+    " issue), and a run of a fork's pull request never has it",
     404: "the repository, pull request or comment does not exist, or the token cannot read it",
     410: "issues or comments are disabled for this repository",
     413: "the text is too long for this host",

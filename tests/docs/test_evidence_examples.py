@@ -57,7 +57,13 @@ def test_the_project_of_the_documents_is_enough_for_the_nightly_workflow(
 
 
 @pytest.mark.parametrize(
-    "path", ["github/evidence.yml", "github/quotas-comment.yml", "gitlab/.gitlab-ci.yml"]
+    "path",
+    [
+        "github/evidence.yml",
+        "github/recommendations.yml",
+        "github/quotas-comment.yml",
+        "gitlab/.gitlab-ci.yml",
+    ],
 )
 def test_kquota_is_pinned_by_a_commit_that_the_reader_is_asked_to_choose(path: str) -> None:
     pins = re.findall(r'(?:reconciler/\S+@|COMMIT: ")([0-9a-f]+)"?(.*)', text(EXAMPLES / path))

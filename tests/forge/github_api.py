@@ -16,6 +16,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
+from tests.forge.git_store import GitStore
+from tests.forge.github_git import ApiRequest, Refusal, git_answer, pull_answer
 from tests.forge.openapi import Description
 
 LONGEST = 65_536
@@ -45,6 +47,10 @@ class Pull:
     sha: str
     state: str = "open"
     merged_as: str = ""
+    author: str = "someone"
+    title: str = "a pull request"
+    body: str = ""
+    base: str = "main"
 
 
 @dataclass
@@ -84,27 +90,6 @@ class Run:
     pulls: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True)
-class Refusal(Exception):
-    """An answer that is none of the good ones."""
-
-    status: int
-    message: str
-    headers: dict[str, str] = field(default_factory=dict)
-    errors: tuple[dict, ...] = ()
-
-
-@dataclass(frozen=True)
-class ApiRequest:
-    """A request that came."""
-
-    method: str
-    path: str
-    query: dict[str, str]
-    body: Any
-    headers: dict[str, str]
-
-
 Fault = Callable[[ApiRequest], "Refusal | None"]
 
 
@@ -125,6 +110,10 @@ class GitHubApi:
         self.complaints: list[str] = []
         self.faults: list[Fault] = []
         self.largest_page = 100
+        self.git = GitStore()
+        self.protected: set[str] = set()
+        self.modes: dict[str, str] = {}
+        self.is_truncated = False
         self._ids = itertools.count(1001)
         self._lock = threading.Lock()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler(self))
@@ -151,9 +140,9 @@ class GitHubApi:
 
     def pull(self, number: int, *, sha: str, branch: str = "change", repo: str | None = "") -> Pull:
         """A pull request; from our own repository unless said otherwise."""
-        pull = Pull(number, self.repository if repo == "" else repo, branch, sha)
-        self.pulls[number] = pull
-        return pull
+        new_pull = Pull(number, self.repository if repo == "" else repo, branch, sha)
+        self.pulls[number] = new_pull
+        return new_pull
 
     def comment(self, number: int, author: str, body: str) -> Comment:
         """A comment by somebody."""
@@ -228,11 +217,11 @@ class GitHubApi:
                 raise self._complaint(f"GitHub has no {request.method} {request.path}")
             for text in self.description.request_faults(operation, request.query, request.body):
                 raise self._complaint(text)
-        status, headers, body = self._routed(request, account)
-        if operation is not None and self.description is not None and body is not None:
-            body = self._dressed(operation, status, body)
-            self.complaints += self.description.answer_faults(operation, status, body)
-        return status, headers, body
+        status, headers, answer_body = self._routed(request, account)
+        if operation is not None and self.description is not None and answer_body is not None:
+            answer_body = self._dressed(operation, status, answer_body)
+            self.complaints += self.description.answer_faults(operation, status, answer_body)
+        return status, headers, answer_body
 
     def _account(self, request: ApiRequest) -> Account:
         kind, _, token = request.headers.get("authorization", "").partition(" ")
@@ -258,10 +247,11 @@ class GitHubApi:
         return Refusal(400, f"the test server complains: {text}")
 
     def _routed(self, request: ApiRequest, account: Account) -> tuple[int, dict[str, str], Any]:
-        if request.path == "/user":
-            if account.is_app:
+        if request.path in {"/user", f"/repos/{self.repository}"}:
+            if request.path == "/user" and account.is_app:
                 raise Refusal(403, "Resource not accessible by integration")
-            return 200, {}, {"login": account.login}
+            repository = {"default_branch": "main", "language": None}
+            return 200, {}, {"login": account.login} if request.path == "/user" else repository
         prefix = f"/repos/{self.repository}/"
         if not request.path.startswith(prefix):
             raise Refusal(404, "Not Found")
@@ -278,15 +268,15 @@ class GitHubApi:
                     ],
                 )
             case ["POST", "issues", number, "comments"]:
-                self._may(account, "issues: write", "pull-requests: write")
+                self.check_right(account, "issues: write", "pull-requests: write")
                 self._thread_of(number)
                 new_comment = self.comment(
-                    int(number), account.login, self._text(request, "body", "IssueComment")
+                    int(number), account.login, self.text_of(request, "body", "IssueComment")
                 )
                 return 201, {}, self._comment(new_comment)
             case ["PATCH", "issues", "comments", number]:
                 comment = self._own_comment(number, account)
-                comment.body = self._text(request, "body", "IssueComment")
+                comment.body = self.text_of(request, "body", "IssueComment")
                 return 200, {}, self._comment(comment)
             case ["DELETE", "issues", "comments", number]:
                 self.comments.remove(self._own_comment(number, account))
@@ -301,12 +291,14 @@ class GitHubApi:
             case ["GET", "issues"]:
                 state = request.query.get("state", "open")
                 cards = [
-                    self._issue(issue) for issue in self.issues if state in {issue.state, "all"}
+                    self._issue(card_source)
+                    for card_source in self.issues
+                    if state in {card_source.state, "all"}
                 ]
                 # For this API a pull request is an issue, too.
                 cards += [
                     {
-                        "number": pull.number,
+                        "number": card_source.number,
                         "title": "a pull request",
                         "body": "",
                         "user": {"login": "someone"},
@@ -317,28 +309,35 @@ class GitHubApi:
                             "patch_url": None,
                         },
                     }
-                    for pull in self.pulls.values()
-                    if pull.state == state
+                    for card_source in self.pulls.values()
+                    if card_source.state == state
                 ]
                 return self._page(request, cards)
             case ["POST", "issues"]:
-                self._may(account, "issues: write")
+                self.check_right(account, "issues: write")
                 card = self.issue(
-                    account.login, request.body["title"], self._text(request, "body", "Issue")
+                    account.login, request.body["title"], self.text_of(request, "body", "Issue")
                 )
                 return 201, {}, self._issue(card)
             case ["PATCH", "issues", number]:
-                self._may(account, "issues: write")
-                issue = next((issue for issue in self.issues if str(issue.number) == number), None)
-                if issue is None:
+                self.check_right(account, "issues: write")
+                card_source = next(
+                    (
+                        card_source
+                        for card_source in self.issues
+                        if str(card_source.number) == number
+                    ),
+                    None,
+                )
+                if card_source is None:
                     raise Refusal(404, "Not Found")
                 if "body" in request.body:
-                    issue.body = self._text(request, "body", "Issue")
-                issue.title, issue.state = (
-                    request.body.get("title", issue.title),
-                    request.body.get("state", issue.state),
+                    card_source.body = self.text_of(request, "body", "Issue")
+                card_source.title, card_source.state = (
+                    request.body.get("title", card_source.title),
+                    request.body.get("state", card_source.state),
                 )
-                return 200, {}, self._issue(issue)
+                return 200, {}, self._issue(card_source)
             case _:
                 return self._pulls(request, account, steps)
 
@@ -348,20 +347,25 @@ class GitHubApi:
         match [request.method, *steps]:
             case ["GET", "pulls"]:
                 return self._page(
-                    request, [self._pull(pull) for pull in self._listed_pulls(request)]
+                    request,
+                    [self.pull_json(listed_pull) for listed_pull in self._listed_pulls(request)],
                 )
+            case [_, "git", *inner]:
+                return git_answer(self, request, account, inner)
+            case ["POST" | "PATCH", "pulls", *inner]:
+                return pull_answer(self, request, account, "".join(inner))
             case ["GET", "pulls", number]:
                 pull = self.pulls.get(int(number))
                 if pull is None:
                     raise Refusal(404, "Not Found")
-                return 200, {}, self._pull(pull)
+                return 200, {}, self.pull_json(pull)
             case ["GET", "commits", sha, "pulls"]:
                 return self._page(
                     request,
                     [
-                        self._pull(pull)
-                        for pull in self.pulls.values()
-                        if sha in {pull.merged_as, pull.sha}
+                        self.pull_json(listed_pull)
+                        for listed_pull in self.pulls.values()
+                        if sha in {listed_pull.merged_as, listed_pull.sha}
                     ],
                 )
             case _:
@@ -372,19 +376,21 @@ class GitHubApi:
     ) -> tuple[int, dict[str, str], Any]:
         match [request.method, *steps]:
             case ["GET", "actions", "workflows", workflow, "runs"]:
-                self._may(account, "actions: read")
+                self.check_right(account, "actions: read")
                 runs = [
-                    run
-                    for run in self.runs
-                    if run.workflow == workflow
-                    and run.sha == request.query.get("head_sha", run.sha)
+                    listed_run
+                    for listed_run in self.runs
+                    if listed_run.workflow == workflow
+                    and listed_run.sha == request.query.get("head_sha", listed_run.sha)
                 ]
                 return self._page(
-                    request, [self._run(run) for run in runs], field_name="workflow_runs"
+                    request,
+                    [self._run(listed_run) for listed_run in runs],
+                    field_name="workflow_runs",
                 )
             case ["GET", "actions", "runs", number, "artifacts"]:
-                self._may(account, "actions: read")
-                (run,) = [run for run in self.runs if str(run.id) == number]
+                self.check_right(account, "actions: read")
+                (run,) = [listed_run for listed_run in self.runs if str(listed_run.id) == number]
                 names = [name for name in run.artifacts if name == request.query.get("name", name)]
                 artifacts = [
                     {"id": run.id * 100 + at, "name": name, "expired": run.expired}
@@ -393,7 +399,7 @@ class GitHubApi:
                 ]
                 return self._page(request, artifacts, field_name="artifacts")
             case ["GET", "actions", "artifacts", number, "zip"]:
-                self._may(account, "actions: read")
+                self.check_right(account, "actions: read")
                 return 302, {"Location": f"{self.url}/_blob/{number}?sig=secret"}, None
             case _:
                 raise Refusal(404, "Not Found")
@@ -403,10 +409,10 @@ class GitHubApi:
         if "authorization" in request.headers:
             self.complaints.append("the token went to the store of artifacts")
         number = int(request.path.rpartition("/")[2])
-        (run,) = [run for run in self.runs if run.id == number // 100]
+        (run,) = [listed_run for listed_run in self.runs if listed_run.id == number // 100]
         return 200, {"Content-Type": "application/zip"}, list(run.artifacts.values())[number % 100]
 
-    def _may(self, account: Account, *one_of: str) -> None:
+    def check_right(self, account: Account, *one_of: str) -> None:
         if not account.rights & set(one_of):
             raise Refusal(403, "Resource not accessible by integration")
 
@@ -417,7 +423,7 @@ class GitHubApi:
             raise Refusal(404, "Not Found")
 
     def _own_comment(self, number: str, account: Account) -> Comment:
-        self._may(account, "issues: write", "pull-requests: write")
+        self.check_right(account, "issues: write", "pull-requests: write")
         comment = next((comment for comment in self.comments if str(comment.id) == number), None)
         if comment is None:
             raise Refusal(404, "Not Found")
@@ -425,7 +431,7 @@ class GitHubApi:
             self.complaints.append(f"a comment of {comment.author} was touched")
         return comment
 
-    def _text(self, request: ApiRequest, name: str, resource: str) -> str:
+    def text_of(self, request: ApiRequest, name: str, resource: str) -> str:
         text = request.body.get(name)
         if not isinstance(text, str) or not text.strip():
             raise Refusal(
@@ -445,10 +451,14 @@ class GitHubApi:
 
     def _listed_pulls(self, request: ApiRequest) -> Iterable[Pull]:
         state, head = request.query.get("state", "open"), request.query.get("head", "")
-        for pull in self.pulls.values():
+        is_descending = request.query.get("direction", "desc") == "desc"
+        for number in sorted(self.pulls, reverse=is_descending):
+            pull = self.pulls[number]
             owner = (pull.head_repo or "").partition("/")[0]
-            if state in {pull.state, "all"} and (
-                not head or head.casefold() == f"{owner}:{pull.head_branch}".casefold()
+            if (
+                state in {pull.state, "all"}
+                and request.query.get("base", pull.base) == pull.base
+                and (not head or head.casefold() == f"{owner}:{pull.head_branch}".casefold())
             ):
                 yield pull
 
@@ -457,14 +467,18 @@ class GitHubApi:
     ) -> tuple[int, dict[str, str], Any]:
         size = min(int(request.query.get("per_page", "30")), self.largest_page)
         number = int(request.query.get("page", "1"))
-        page = items[(number - 1) * size : number * size]
+        page_items = items[(number - 1) * size : number * size]
         headers = {}
         if number * size < len(items):
             after = urlencode(request.query | {"page": str(number + 1)})
             headers["Link"] = (
                 f'<{self.url}{request.path}?page=1>; rel="first", <{self.url}{request.path}?{after}>; rel="next"'
             )
-        return 200, headers, {"total_count": len(items), field_name: page} if field_name else page
+        return (
+            200,
+            headers,
+            {"total_count": len(items), field_name: page_items} if field_name else page_items,
+        )
 
     # ---- shapes --------------------------------------------------------------------------------
 
@@ -489,11 +503,15 @@ class GitHubApi:
             "html_url": f"https://github.com/{self.repository}/issues/{card.number}",
         }
 
-    def _pull(self, pull: Pull) -> dict:
+    def pull_json(self, pull: Pull) -> dict:
         repo = None if pull.head_repo is None else {"full_name": pull.head_repo}
         return {
             "number": pull.number,
             "state": pull.state,
+            "title": pull.title,
+            "body": pull.body,
+            "user": {"login": pull.author},
+            "html_url": f"https://github.com/{self.repository}/pull/{pull.number}",
             "head": {"ref": pull.head_branch, "sha": pull.sha, "repo": repo},
             "merged_at": WHEN if pull.merged_as else None,
             "merge_commit_sha": pull.merged_as or None,
@@ -538,22 +556,24 @@ class GitHubApi:
 
 def _over(example: Any, facts: Any) -> Any:
     if isinstance(example, dict) and isinstance(facts, dict):
-        filled = example | {name: _over(example.get(name), fact) for name, fact in facts.items()}
-        if "requested_teams" in filled:
-            filled["requested_teams"] = []  # GitHub's example does not fit its own schema here
-        if "pull_request" in filled and "pull_request" not in facts:
-            del filled["pull_request"]
-        return filled
+        merged = example | {name: _over(example.get(name), fact) for name, fact in facts.items()}
+        if "requested_teams" in merged:
+            merged["requested_teams"] = []  # GitHub's example does not fit its own schema here
+        if "default_branch" in facts:
+            del merged["source"], merged["parent"], merged["template_repository"]  # nor here
+        if "pull_request" in merged and "pull_request" not in facts:
+            del merged["pull_request"]
+        return merged
     return facts
 
 
 def zipped(**files: str) -> bytes:
     """A zip of texts; `plan_json` is plan.json."""
-    archive_bytes = io.BytesIO()
-    with zipfile.ZipFile(archive_bytes, "w", zipfile.ZIP_DEFLATED) as archive:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in files.items():
             archive.writestr(name.replace("_json", ".json"), text)
-    return archive_bytes.getvalue()
+    return buffer.getvalue()
 
 
 def handler(api: Any) -> type[BaseHTTPRequestHandler]:

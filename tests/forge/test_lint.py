@@ -92,9 +92,9 @@ def test_shellcheck_finds_nothing_in_scripts_and_steps_of_actions(tmp_path):
     assert (done.returncode, done.stdout) == (0, "")
 
 
-def test_there_are_five_actions_and_six_examples():
+def test_there_are_five_actions_and_seven_examples():
     assert [path.parent.name for path in ACTIONS] == ["apply", "comment", "drift", "plan", "setup"]
-    assert len(EXAMPLES) == 6
+    assert len(EXAMPLES) == 7
 
 
 @pytest.mark.parametrize("path", ACTIONS, ids=named)

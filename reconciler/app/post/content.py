@@ -238,7 +238,7 @@ def _outcome(request: PostRequest, text: str, location: str, marker: Marker) -> 
 
 def _drift(request: PostRequest, text: str, location: str, marker: Marker) -> PostContent:
     report = drift_codec.read_drift(text, location=location)
-    details = _link(request.details_url)
+    details = run_link(request.details_url)
     head = with_state(marker, report.facts)
 
     def body(limit: int, _max_rows: int = 0) -> str:
@@ -274,7 +274,7 @@ def _failure(request: PostRequest, text: str, location: str, marker: Marker) -> 
 def _failure_content(
     request: PostRequest, run_failure: failure.CommandFailure, marker: Marker
 ) -> PostContent:
-    details = _link(request.details_url)
+    details = run_link(request.details_url)
 
     def body(limit: int, _max_rows: int = 0) -> str:
         markdown = failure.failure_markdown(
@@ -296,7 +296,7 @@ def _titled(label: str) -> str:
     return f"Kafka quotas: {label}" if label else "Kafka quotas"
 
 
-def _link(url: str) -> str:
+def run_link(url: str) -> str:
     """Return a Markdown link; "" without a URL.
 
     Raises:

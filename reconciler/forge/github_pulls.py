@@ -1,0 +1,180 @@
+"""Branches, commits and pull requests of recommendations on GitHub, by its API alone: no checkout, no git."""
+
+import base64
+from collections.abc import AsyncIterator, Mapping
+from urllib.parse import quote
+
+from reconciler.errors import ForgeError
+from reconciler.forge.github import GitHub
+from reconciler.forge.json_fields import optional_text, required_field
+from reconciler.forge.pull_request import BranchState, Commit, PullRequest
+from reconciler.forge.rest_client import Json
+
+REGULAR_FILES = frozenset({"100644", "100755"})
+
+
+class GitHubPulls:
+    """One repository; a ``pull_request.PullRequestHost``.
+
+    Args:
+        host: The repository.
+        base: The branch that pull requests are merged into; "" = the default branch.
+    """
+
+    def __init__(self, host: GitHub, base: str) -> None:
+        self._host = host
+        self._base = base
+
+    async def own_name(self) -> str:
+        """Return the account of the token."""
+        return await self._host.own_name()
+
+    async def base_branch(self) -> str:
+        """Return the base branch; also checks that the repository exists."""
+        default = required_field(
+            await self._host.client.get(self._host.path), "default_branch", str
+        )
+        return self._base or default
+
+    async def state(self, branch: str, folder: str) -> BranchState | None:
+        """Return the last commit of a branch with the YAML files of a folder."""
+        try:
+            ref = await self._host.client.get(self._git("ref", f"heads/{branch}"))
+        except ForgeError as error:
+            if error.status == 404:
+                return None
+            raise
+        sha = required_field(ref, "object.sha", str)
+        commit = await self._host.client.get(self._git("commits", sha))
+        return BranchState(
+            commit=sha,
+            message=optional_text(commit, "message"),
+            files=await self._files(required_field(commit, "tree.sha", str), folder),
+        )
+
+    async def write(self, commit: Commit) -> None:
+        """Write a commit. A branch that moved meanwhile is not replaced: GitHub refuses."""
+        parent = await self._host.client.get(self._git("commits", commit.parent))
+        entries: list[Json] = [_tree_entry(path, text) for path, text in commit.changes.items()]
+        tree = await self._send(
+            "trees", {"base_tree": required_field(parent, "tree.sha", str), "tree": entries}
+        )
+        written = await self._send(
+            "commits", {"message": commit.message, "tree": tree, "parents": [commit.parent]}
+        )
+        if commit.is_new:
+            body: dict[str, Json] = {"ref": f"refs/heads/{commit.branch}", "sha": written}
+            await self._host.client.send("POST", f"{self._host.path}/git/refs", body)
+        else:
+            path = self._git("refs", f"heads/{commit.branch}")
+            await self._host.client.send("PATCH", path, {"sha": written, "force": False})
+
+    async def drop(self, branch: str) -> None:
+        """Delete a branch."""
+        try:
+            await self._host.client.send("DELETE", self._git("refs", f"heads/{branch}"))
+        except ForgeError as error:
+            if error.status not in {404, 422}:  # 422: "Reference does not exist"
+                raise
+
+    async def pulls(self, branch: str, base: str) -> AsyncIterator[PullRequest]:
+        """All pull requests of a branch of this repository, newest first."""
+        repository = self._host.path.removeprefix("/repos/")
+        query = {"state": "all", "sort": "created", "direction": "desc", "base": base}
+        query["head"] = f"{repository.partition('/')[0]}:{branch}"
+        async for pull in self._host.client.items(f"{self._host.path}/pulls", query=query):
+            is_own_branch = optional_text(pull, "head.ref") == branch
+            head_repository = optional_text(pull, "head.repo.full_name")
+            if is_own_branch and head_repository.casefold() == repository.casefold():
+                yield _pull(pull)
+
+    async def propose(self, branch: str, base: str, title: str, body: str) -> PullRequest:
+        """Open a pull request."""
+        fields: dict[str, Json] = {"title": title, "head": branch, "base": base, "body": body}
+        try:
+            return _pull(await self._host.client.send("POST", f"{self._host.path}/pulls", fields))
+        except ForgeError as error:
+            if error.status == 403 and not error.may_work_later:
+                error.hint = (
+                    "the job needs `permissions: pull-requests: write`, and the setting `Allow GitHub Actions to create and"
+                    " approve pull requests` of the repository; the token of an app needs only the right itself"
+                )
+            raise
+
+    async def change_pull(self, pull: PullRequest, title: str, body: str) -> PullRequest:
+        """Replace title and text."""
+        return _pull(await self._patched(pull, {"title": title, "body": body}))
+
+    async def end_pull(self, pull: PullRequest, body: str, comment: str) -> None:
+        """Add a comment, replace the text, and close without a merge."""
+        path = f"{self._host.path}/issues/{pull.number}/comments"
+        await self._host.client.send("POST", path, {"body": comment})
+        await self._patched(pull, {"body": body, "state": "closed"})
+
+    async def _patched(self, pull: PullRequest, fields: Mapping[str, Json]) -> Json:
+        path = f"{self._host.path}/pulls/{pull.number}"
+        return await self._host.client.send("PATCH", path, fields)
+
+    async def _send(self, kind: str, body: Mapping[str, Json]) -> str:
+        """Create a Git object and return its id."""
+        answer = await self._host.client.send("POST", f"{self._host.path}/git/{kind}", body)
+        return required_field(answer, "sha", str)
+
+    async def _files(self, tree: str, folder: str) -> dict[str, str]:
+        for name in folder.split("/"):
+            subtrees = [
+                required_field(entry, "sha", str)
+                for entry in await self._entries(tree)
+                if optional_text(entry, "path") == name and optional_text(entry, "type") == "tree"
+            ]
+            if not subtrees:
+                return {}
+            (tree,) = subtrees
+        texts: dict[str, str] = {}
+        for entry in await self._entries(tree):
+            name = optional_text(entry, "path")
+            if name.endswith(".yaml") and optional_text(entry, "mode") in REGULAR_FILES:
+                blob = await self._host.client.get(
+                    self._git("blobs", required_field(entry, "sha", str))
+                )
+                texts[f"{folder}/{name}"] = blob_text(blob)
+        return texts
+
+    async def _entries(self, tree: str) -> list[Json]:
+        answer = await self._host.client.get(self._git("trees", tree))
+        entries = answer.get("tree") if isinstance(answer, dict) else None
+        if not isinstance(entries, list) or (
+            isinstance(answer, dict) and answer.get("truncated") is True
+        ):
+            raise ForgeError(f"the host did not list the tree {tree} completely")
+        return entries
+
+    def _git(self, kind: str, name: str) -> str:
+        return f"{self._host.path}/git/{kind}/{quote(name, safe='')}"
+
+
+def blob_text(blob: Json) -> str:
+    """Return the text of a file, as both hosts send it; what is not UTF-8 is replaced.
+
+    Raises:
+        ForgeError: The content is not base64.
+    """
+    try:
+        return base64.b64decode(required_field(blob, "content", str)).decode("utf-8", "replace")
+    except ValueError as error:
+        raise ForgeError("the host sent a file that is not base64") from error
+
+
+def _tree_entry(path: str, text: str | None) -> dict[str, Json]:
+    entry: dict[str, Json] = {"path": path, "mode": "100644", "type": "blob"}
+    return entry | ({"sha": None} if text is None else {"content": text})
+
+
+def _pull(pull: Json) -> PullRequest:
+    return PullRequest(
+        number=required_field(pull, "number", int),
+        author=optional_text(pull, "user.login"),
+        body=optional_text(pull, "body"),
+        is_open=required_field(pull, "state", str) == "open",
+        url=optional_text(pull, "html_url"),
+    )
