@@ -25,7 +25,7 @@ class JobFunction(Protocol[S_contra]):
     """The function of a job. Its result is a frozen dataclass of bounded size, printed as JSON."""
 
     def __call__(
-        self, spark: SparkSession, lake: "Lake", settings: S_contra, progress: Progress
+        self, spark: SparkSession, lake: "Lake", settings: S_contra, progress: Progress, /
     ) -> object:
         """Run the job and report progress with ``progress(phase, done, total)``; total 0 = unknown."""
         ...
