@@ -94,7 +94,7 @@ USES = {
             "kafka-quotas",
         ),
         code=1,
-        output="no credentials for a Kubernetes API server",
+        output="the kubeconfig cannot be used",
     ),
     "kerberos": kerberos_use(),
     "keystores": Use(

@@ -150,12 +150,12 @@ async def _of_file(path: Path, reload: Callable[[], Awaitable[ApiAccess]]) -> Ap
         namespace = await _from_file(path, configuration)
     except ConfigException as error:
         raise ConfigError(
-            f"no way to a Kubernetes API server: {_unquoted(error)}", location=str(path), hint=_HINT
+            f"the kubeconfig cannot be used: {_unquoted(error)}", location=str(path), hint=_HINT
         ) from None
     except Exception as error:  # noqa: BLE001 - the client lets through what its parsers raise
         # A parser's message may quote a token, so only the type of the error is reported.
         raise ConfigError(
-            f"no way to a Kubernetes API server: {type(error).__name__} while it was read",
+            f"the kubeconfig cannot be used: {type(error).__name__} while it was read",
             location=str(path),
             hint=_HINT,
         ) from None

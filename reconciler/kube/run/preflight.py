@@ -252,7 +252,7 @@ async def check_operator(
         patience: Seconds for one call to a Kafka cluster.
 
     Raises:
-        ConfigError: There is no way to an API server.
+        ConfigError: No API server can be reached with this configuration.
     """
     async with await KubernetesApi.connect(settings.kubeconfig, clock=SystemClock()) as api:
         check_list = [await _right(api, right) for right in rights(settings)]
