@@ -42,7 +42,7 @@ def close_settled(
         )
 
 
-def interrupted_outcome(
+def interrupted(
     plan: Plan,
     intended: Collection[Pair],
     options: ReconcileOptions,

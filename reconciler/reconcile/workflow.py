@@ -36,7 +36,7 @@ from reconciler.reconcile.observation import (
     rules_for,
 )
 from reconciler.reconcile.options import ReconcileOptions, ReconcilePorts
-from reconciler.reconcile.run_records import close_settled, interrupted_outcome, record
+from reconciler.reconcile.run_records import close_settled, interrupted, record
 from reconciler.reconcile.sender import PlanSender
 from reconciler.reconcile.validation import validate
 from reconciler.reconcile.verification import judge, observe_again
@@ -198,9 +198,7 @@ async def apply(
         pace=options.pace,
     )
     intended = frozenset((change.entity, change.key) for change in sendable)
-    early = interrupted_outcome(
-        plan, intended, options, started=started, record_count=len(record_changes)
-    )
+    early = interrupted(plan, intended, options, started=started, record_count=len(record_changes))
     try:
         if ports.audit is not None:
             ports.audit.append(audit_entries.intended(early, intended))
@@ -272,9 +270,7 @@ def _narrowed(plan: Plan, options: ReconcileOptions, observation: Observation) -
             )
         ),
         ip_aliases=tuple(
-            ip_alias
-            for ip_alias in plan.ip_aliases
-            if any(only(ip_alias.entity, key) for key in IP_KEYS)
+            alias for alias in plan.ip_aliases if any(only(alias.entity, key) for key in IP_KEYS)
         ),
     )
 

@@ -119,8 +119,9 @@ def test_two_entities_may_match_the_same_client_exactly_if_some_client_falls_und
 ):
     second = data.draw(entities)
     # An empty user does not occur, and clients without a client-id are among those of any other.
-    clients = [frozenset(candidates(u or "?", c or "?")) for u in NAMES for c in NAMES]
-    clients += [frozenset(ip_candidates(ip)) for ip in NAMES]
+    names = {*NAMES, *(slot for slot in (*first, *second) if isinstance(slot, str))}
+    clients = [frozenset(candidates(u or "?", c or "?")) for u in names for c in names]
+    clients += [frozenset(ip_candidates(ip)) for ip in names]
     first, second = (
         Entity(tuple("?" if slot == "" else slot for slot in e)) for e in (first, second)
     )

@@ -136,8 +136,8 @@ class ApplyRun:
         """Close the connections until the next request; the records stay locked."""
         await self._runtime.client.close()
 
-    def _keep_early(self, interrupted_outcome: Outcome) -> None:
-        path = self._written(interrupted_outcome)
+    def _keep_early(self, interrupted: Outcome) -> None:
+        path = self._written(interrupted)
         if path is not None:
             self._early.append(path)
 

@@ -76,7 +76,7 @@ class Connection:
         self._changed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._error: ClientError | None = None
         self._used = clock.monotonic()
-        self._reauthentication: asyncio.Task[None] | None = None
+        self._login_task: asyncio.Task[None] | None = None
         self._steps: set[asyncio.Task[None]] = set()
         self.scrubbed = login.scrubbed
 
@@ -134,10 +134,7 @@ class Connection:
         if self._error is None:
             error = ConnectError(reason or "closed by this client", node=self.node)
             self._end(self._session.close(error), reason=reason)
-        tasks = [
-            *self._steps,
-            *([self._reauthentication] if self._reauthentication is not None else []),
-        ]
+        tasks = [*self._steps, *([self._login_task] if self._login_task is not None else [])]
         for task in tasks:
             if task is not asyncio.current_task():
                 _ = task.cancel()
@@ -193,9 +190,9 @@ class Connection:
 
     async def _authenticate_again(self) -> None:
         """Re-authenticate on this connection; one task does it for all waiting requests."""
-        if self._reauthentication is None or self._reauthentication.done():
-            self._reauthentication = asyncio.get_running_loop().create_task(self._log_in_again())
-        await asyncio.shield(self._reauthentication)
+        if self._login_task is None or self._login_task.done():
+            self._login_task = asyncio.get_running_loop().create_task(self._log_in_again())
+        await asyncio.shield(self._login_task)
 
     async def _log_in_again(self) -> None:
         name = self._transport.server_name if self._transport is not None else ""
@@ -314,7 +311,7 @@ class Connection:
             case ReplyReceived():
                 self._answer(event)
             case sessions.SessionClosed(error=AuthenticationError() as error) if (
-                self._reauthentication is not None
+                self._login_task is not None
             ):
                 # A failed re-authentication is not final: only a new login decides.
                 error_cause = ConnectError(f"re-authentication failed: {error.message}")
@@ -328,7 +325,7 @@ class Connection:
                         node=self.node,
                         mechanism=self._config.sasl.mechanism if self._config.sasl else "",
                         lifetime=lifetime / 1000,
-                        again=self._reauthentication is not None,
+                        again=self._login_task is not None,
                     ),
                 )
             case sessions.WorkNeeded(work=work):

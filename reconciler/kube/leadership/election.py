@@ -128,9 +128,8 @@ class Leader:
         self._election = election
         self._clock = clock
         self._on_change = on_change
-        self._block_reason = (
-            block_reason  # Why the Lease must not be taken or renewed now, "" if it may be.
-        )
+        # Why the Lease must not be taken or renewed now, "" if it may be.
+        self._block_reason = block_reason
         self._is_writing = is_writing  # Whether a write to Kafka may be under way; in any thread.
         self._holder = f"{election.identity[:200]}_{secrets.token_hex(4)}"
         self._observed: _ObservedLease | None = None

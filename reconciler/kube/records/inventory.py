@@ -76,7 +76,7 @@ class KubeInventory:
         self._decoded: dict[str, DecodedPart] = {}
         self._removals: Sequence[RemovalCount] = ()
         self._corrections: Sequence[CorrectionHistory] = ()
-        self._deleted_documents: dict[str, Obj] = {}
+        self._deleted: dict[str, Obj] = {}
         self._cluster: QuotaCluster | None = None
         self._is_complete = self._is_overtaken = False
         # Of this reconciliation: the documents that it judges, and the changed overrides.
@@ -120,7 +120,7 @@ class KubeInventory:
             return
         documents = self._take_cache()
         stored = self._stored
-        self._deleted_documents.update(self._cache.deselected(self._name, stored.uids))
+        self._deleted.update(self._cache.deselected(self._name, stored.uids))
         owned, uids, tenants = stored.owned, {**stored.uids}, self._tenants
         if stored.takes_statuses and self._cluster is not None:
             records, more = records_of_statuses(
@@ -139,7 +139,7 @@ class KubeInventory:
         # Limits are removed without a listing: those of a document neither present nor observed to be deleted must stay.
         self._is_complete = True
         # Include documents deleted meanwhile: the next reconciliation does not have their last spec any more.
-        entities = {*entities, *self.entities_of(self._deleted_documents)}
+        entities = {*entities, *self.entities_of(self._deleted)}
         part = self._presence(documents, stored.uids).judged(stored.owned.part(entities))
         records = dict(self.owned.records)
         for entity in entities:
@@ -175,7 +175,7 @@ class KubeInventory:
         return tuple(grant.tenant for grant in (self._cluster.grants if self._cluster else ()))
 
     def _take_cache(self) -> Mapping[str, Obj]:
-        self._deleted_documents.update(self._cache.take_departed(self._name))
+        self._deleted.update(self._cache.take_departed(self._name))
         documents = self._cache.of(self._name)
         self.take_documents(documents)
         return documents
@@ -185,7 +185,7 @@ class KubeInventory:
         return DocumentPresence(
             cluster_id=self._stored.owned.cluster_id,
             documents=documents,
-            deleted_documents=self._deleted_documents,
+            deleted_documents=self._deleted,
             uids=uids,
             is_complete=self._is_complete,
             may_remove=lambda document, subject: may_remove(document, subject, tenants),
@@ -203,7 +203,7 @@ class KubeInventory:
             for _, owner in record.pairs()
         )
         return any(
-            document in self._deleted_documents or document not in self._stored.uids
+            document in self._deleted or document not in self._stored.uids
             for document in owners
             if document and document not in self._documents
         )
@@ -241,7 +241,7 @@ class KubeInventory:
         """
         if self.owned.cluster_id:
             await self._save()
-            self._deleted_documents.clear()
+            self._deleted.clear()
 
     async def record_deletions(self, documents: Mapping[str, Obj]) -> None:
         """Record that documents that are being deleted are deleted, before their finalizers are removed.
@@ -259,9 +259,7 @@ class KubeInventory:
             if owner.document in documents and owner.deletion_policy is not DeletionPolicy.RETAIN
         ]
         if left_behind:
-            self._deleted_documents.update(
-                {document: documents[document] for document in left_behind}
-            )
+            self._deleted.update({document: documents[document] for document in left_behind})
             await self._save()
 
     async def orphan_elsewhere(self, cluster_id: str, documents: Sequence[str]) -> None:
@@ -310,15 +308,14 @@ class KubeInventory:
         """Return the intended content of the ConfigMaps."""
         stored = self._stored
         uids = dict(stored.uids)
-        for document, obj in self._deleted_documents.items():
+        for document, obj in self._deleted.items():
             if uids.get(document) == uid_of(obj):
                 del uids[document]
         # The records were judged: what is recorded for an existing document belongs to that document.
         present = {
             document: uid_of(obj)
             for document, obj in self._documents.items()
-            if document not in self._deleted_documents
-            or uid_of(self._deleted_documents[document]) != uid_of(obj)
+            if document not in self._deleted or uid_of(self._deleted[document]) != uid_of(obj)
         }
         for document in uids.keys() & present.keys():
             uids[document] = present[document]

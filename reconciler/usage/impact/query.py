@@ -256,16 +256,14 @@ class _KeyChange:
         requests = [
             self._row(mapped_bucket, broker, unseen) for broker, mapped_bucket in reported_buckets
         ]
-        reported_entities = {
+        reported = {
             subject
             for _, mapped_bucket in reported_buckets
             for subject in self._sources(mapped_bucket)
         }
-        no_data_reason = unseen if unseen == NOT_MEASURED else NO_LIMITED_CLIENT
+        reason = unseen if unseen == NOT_MEASURED else NO_LIMITED_CLIENT
         requests += [
-            self._without_data(entity, no_data_reason)
-            for entity in self.subjects
-            if entity not in reported_entities
+            self._without_data(entity, reason) for entity in self.subjects if entity not in reported
         ]
         return requests
 

@@ -369,7 +369,7 @@ JMX, CHITRAGUPTA = {"resource", "user"}, {"quota_type", "user"}
 
 
 @pytest.mark.parametrize(
-    ("seen", "dialect"),
+    ("labels_by_metric", "dialect"),
     [
         ({"kafka_server_client_quota_byte_rate": {"type"}, "up": set()}, "kquota"),
         ({"kafka_server_ip_connection_accept_rate": {"ip"}}, "kquota"),
