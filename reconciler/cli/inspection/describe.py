@@ -10,7 +10,7 @@ from reconciler.app.requests import TargetRequest
 from reconciler.cli.framework.commands import command
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
-from reconciler.cli.options.shared import FILE, format_option, where_options
+from reconciler.cli.options.shared import format_option, out_option, where_options
 from reconciler.cli.options.value_types import EntityPartsParameter
 from reconciler.errors import UsageError
 
@@ -121,13 +121,7 @@ Example:
 
 
 @command(help=SNAPSHOT_HELP)
-@click.option(
-    "--out",
-    "out_path",
-    type=FILE,
-    metavar="FILE",
-    help="Output file, overwritten if it exists  [default: stdout].",
-)
+@out_option()
 @click.option("--taken-at", is_flag=True, help="Include the time in the snapshot.")
 @where_options(many=False)
 @click.pass_obj

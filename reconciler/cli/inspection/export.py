@@ -9,7 +9,7 @@ from reconciler.app.requests import ExportLayout, PlanLimits, RecordSource, Targ
 from reconciler.cli.framework.commands import command
 from reconciler.cli.framework.console import Console, ConsoleNotices, ProgressLine
 from reconciler.cli.framework.exit_codes import ExitCode
-from reconciler.cli.options.shared import FILE, OptionPack, where_options
+from reconciler.cli.options.shared import OptionPack, out_option, where_options
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
@@ -61,13 +61,7 @@ layout_options: Final = OptionPack(
 
 
 @command(help=HELP)
-@click.option(
-    "--out",
-    "out_path",
-    type=FILE,
-    metavar="FILE",
-    help="Output file, overwritten if it exists  [default: stdout].",
-)
+@out_option()
 @click.option(
     "--out-dir",
     type=click.Path(file_okay=False, path_type=Path),

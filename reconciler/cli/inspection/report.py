@@ -12,7 +12,7 @@ from reconciler.cli.framework.commands import command
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.options.plan import principals_option, source_options
-from reconciler.cli.options.shared import FILE, where_options
+from reconciler.cli.options.shared import FILE, out_option, where_options
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
@@ -35,13 +35,7 @@ Example:
 
 @command(help=HELP)
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
-@click.option(
-    "--out",
-    "out_path",
-    type=FILE,
-    metavar="FILE",
-    help="Output file, overwritten if it exists  [default: stdout].",
-)
+@out_option()
 @click.option("--offline", is_flag=True, help="Connect to no cluster.")
 @click.option(
     "--snapshot", type=FILE, metavar="FILE", help="Snapshot to plan against (requires --offline)."

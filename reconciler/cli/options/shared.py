@@ -154,6 +154,17 @@ def where_options(
     return OptionPack("where", make, options)
 
 
+def out_option() -> Callable[[F], F]:
+    """Return ``--out`` of a command that writes to standard output without it, passed as ``out_path``."""
+    return click.option(
+        "--out",
+        "out_path",
+        type=FILE,
+        metavar="FILE",
+        help="Output file, overwritten if it exists  [default: stdout].",
+    )
+
+
 def format_option(*choices: str) -> Callable[[F], F]:
     """Return ``--format``; the first choice is the default."""
     return click.option(

@@ -11,7 +11,7 @@ import click
 from reconciler import __version__
 from reconciler.base.text_files import check_place, write_text
 from reconciler.cli.framework.console import Console
-from reconciler.cli.options.shared import FILE, OptionPack
+from reconciler.cli.options.shared import OptionPack, out_option
 from reconciler.errors import QuotaValueError
 
 if TYPE_CHECKING:
@@ -106,16 +106,6 @@ class ReportOutput:
         return report_text(report, style=console.style)
 
 
-def _out_option() -> Callable[[F], F]:
-    return click.option(
-        "--out",
-        "out_path",
-        type=FILE,
-        metavar="FILE",
-        help="Output file, overwritten if it exists  [default: stdout].",
-    )
-
-
 def showing_options() -> Callable[[F], F]:
     """Return ``--format``, ``--out`` and ``--pseudonymise``, passed as ``showing``."""
     return OptionPack(
@@ -128,7 +118,7 @@ def showing_options() -> Callable[[F], F]:
                 type=click.Choice(FORMATS),
                 help="Output format  [default: by the suffix of --out, else text].",
             ),
-            _out_option(),
+            out_option(),
             click.option(
                 "--pseudonymise",
                 type=KeyFileParameter(),
@@ -153,7 +143,7 @@ def fleet_options() -> Callable[[F], F]:
                 show_default=True,
                 help="Output format.",
             ),
-            _out_option(),
+            out_option(),
             click.option(
                 "--most",
                 type=click.IntRange(1, 10_000),
