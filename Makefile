@@ -122,7 +122,7 @@ locks: env  ## the hashed locks of .ci/locks from constraints.txt and pyproject.
 
 coverage: env  ## 100 % of quota/ and wire/ by lines and branches, or a failure that names the lines
 	$(BIN)/python -m coverage erase
-	$(BIN)/python -m coverage run --branch --source=reconciler/quota,reconciler/wire -m pytest -q -p no:randomly -n auto --dist worksteal tests/quota tests/wire
+	HYPOTHESIS_PROFILE=simplest $(BIN)/python -m coverage run --branch --source=reconciler/quota,reconciler/wire -m pytest -q -p no:randomly -n auto --dist worksteal tests/quota tests/wire
 	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report --include='reconciler/quota/*,reconciler/wire/*' --fail-under=100
 

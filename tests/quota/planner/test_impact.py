@@ -113,9 +113,8 @@ def test_a_limit_of_the_same_size_in_another_bucket_is_a_move():
     new_plan = plan(
         live, (entity(user="alice", client_id="app"), RATE, 5.0), (entity(user="alice"), RATE, 6.0)
     )
-    pair, alone = assess(
-        new_plan, live, known_principals=[ALICE, Principal(user="alice")]
-    ).affected[::-1]
+    principals = [ALICE, Principal(user="alice"), Principal(user="bob")]
+    pair, alone = assess(new_plan, live, known_principals=principals).affected[::-1]
     assert (pair.principal, pair.moved, pair.before.value, pair.after.value) == (
         ALICE,
         True,

@@ -1,5 +1,6 @@
 """What a plan stands on: its own pairs, and every live limit that clients of a removed pair fall back to."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -72,6 +73,33 @@ def test_removals_of_one_kind_rely_on_the_same_client_ids():
         [change(e, 1.0, None) for e in users], owned=OwnershipRecords(cluster_id="x"), live=live
     )
     assert [pair.entity for pair in basis.relied_on] == [client]
+
+
+USER_LEVELS = [entity(user="a"), entity(user=DEFAULT)]
+CLIENT_LEVELS = [entity(client_id="app"), entity(client_id=DEFAULT)]
+
+
+@pytest.mark.parametrize(
+    ("removed", "relied_on"),
+    [
+        ([entity(ip="10.0.0.1")], [entity(ip=DEFAULT)]),
+        ([entity(ip=DEFAULT)], []),
+        ([entity(client_id="app")], [entity(client_id=DEFAULT)]),
+        (USER_LEVELS, CLIENT_LEVELS),
+    ],
+)
+def test_removals_rely_on_the_wider_limits_of_their_own_clients(removed, relied_on):
+    wider = [*CLIENT_LEVELS, entity(ip=DEFAULT)]
+    row, ip_row = (1.0, None, None, None, None), (None, None, None, None, 1.0)
+    live = QuotaState(
+        limits={e: row if e[2] is ABSENT else ip_row for e in dict.fromkeys([*removed, *wider])}
+    )
+    basis = preconditions_of(
+        [change(e, v, None, k) for e, k, v in live.pairs() if e in removed],
+        owned=OwnershipRecords(cluster_id="x"),
+        live=live,
+    )
+    assert {pair.entity for pair in basis.relied_on} == set(relied_on)
 
 
 def test_a_set_relies_on_nothing_but_its_own_pair():
