@@ -6,6 +6,7 @@ from importlib.resources import files
 from reconciler import __version__
 from reconciler.base.clock import SystemClock
 from reconciler.render.html.facts import ClusterPage
+from reconciler.render.html.frame import FRAME
 from reconciler.render.html.page import (
     SCRIPTS,
     STYLES,
@@ -15,14 +16,20 @@ from reconciler.render.html.page import (
 )
 
 
-def page_files() -> PageFiles:
-    """Return the parts of every page, as installed with the package."""
+def joined_files(*names: str) -> str:
+    """Return the texts of files of ``render/page``, as installed with the package."""
     folder = files("reconciler.render").joinpath("page")
+    return "\n".join(folder.joinpath(name).read_text(encoding="utf-8") for name in names)
 
-    def joined(names: Sequence[str]) -> str:
-        return "\n".join(folder.joinpath(name).read_text(encoding="utf-8") for name in names)
 
-    return PageFiles(template=joined([TEMPLATE]), style=joined(STYLES), script=joined(SCRIPTS))
+def page_files() -> PageFiles:
+    """Return the parts of every page."""
+    return PageFiles(
+        frame=joined_files(FRAME),
+        template=joined_files(TEMPLATE),
+        style=joined_files(*STYLES),
+        script=joined_files(*SCRIPTS),
+    )
 
 
 def page_of(clusters: Sequence[ClusterPage], *, page: str) -> str:

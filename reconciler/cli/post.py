@@ -11,12 +11,19 @@ from reconciler.base.installation import needs
 from reconciler.cli.framework.commands import group
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
-from reconciler.cli.options.shared import FILE, OptionPack
-from reconciler.cli.post_recommendations import (
-    host_options,
-    recommendations,
-    warn_of_failure,
+from reconciler.cli.options.code_host import (
+    GITHUB,
+    GITLAB,
+    HostApi,
+    author_option,
+    details_option,
+    label_option,
+    project_option,
+    repository_option,
+    required_option,
 )
+from reconciler.cli.options.shared import FILE, OptionPack
+from reconciler.cli.post_recommendations import post_to_host, recommendations, warn_of_failure
 from reconciler.errors import KquotaError
 
 HELP: Final = """Post a plan, an outcome or drift to a code host.
@@ -67,24 +74,14 @@ Example:
   kquota post reviewed --commit "$GITHUB_SHA" --workflow quotas-plan.yml --artifact kquota-plan-prod --out plan.json"""
 
 
-def post_options(*, api: str, api_variable: str) -> OptionPack:
-    """Return the options of :class:`PostRequest`, passed as ``request``.
-
-    Args:
-        api: Default URL of the host's API.
-        api_variable: Environment variable that overrides it.
-    """
+def post_options(api: HostApi) -> OptionPack:
+    """Return the options of :class:`PostRequest`, passed as ``request``."""
     return OptionPack(
         "request",
         PostRequest,
         (
             click.argument("document", type=FILE, metavar="DOCUMENT"),
-            click.option(
-                "--label",
-                default="",
-                metavar="NAME",
-                help="Name of the environment; each label has its own comment.",
-            ),
+            label_option("comment"),
             click.option("--title", default="", help="Heading, instead of the label."),
             click.option(
                 "--method",
@@ -93,9 +90,7 @@ def post_options(*, api: str, api_variable: str) -> OptionPack:
                 show_default=True,
                 help="When to comment; on-change creates no comment for a plan without changes.",
             ),
-            click.option(
-                "--details-url", default="", metavar="URL", help="URL of the full text, for a link."
-            ),
+            details_option,
             click.option(
                 "--artifact-url",
                 default="",
@@ -117,7 +112,8 @@ def post_options(*, api: str, api_variable: str) -> OptionPack:
                 metavar="CODE",
                 help="DOCUMENT is the error output of a plan that failed with this exit code; it replaces an older plan.",
             ),
-            *host_options(api=api, api_variable=api_variable),
+            required_option,
+            api.option(),
         ),
     )
 
@@ -126,13 +122,7 @@ place_options: Final = OptionPack(
     "place",
     PullRequestChoice,
     (
-        click.option(
-            "--repo",
-            default="",
-            envvar="GITHUB_REPOSITORY",
-            metavar="OWNER/NAME",
-            help="Repository  [env: GITHUB_REPOSITORY].",
-        ),
+        repository_option(required=False),
         click.option(
             "--pull",
             type=click.IntRange(min=1),
@@ -146,12 +136,7 @@ place_options: Final = OptionPack(
         click.option(
             "--head-branch", default="", metavar="NAME", help="Branch of the head commit, if known."
         ),
-        click.option(
-            "--author",
-            default="",
-            metavar="LOGIN",
-            help="Author of kquota's comments if the token is that of another app, such as my-app[bot].",
-        ),
+        author_option("comments"),
     ),
 )
 """The options of :class:`PullRequestChoice`, passed as ``place``."""
@@ -166,7 +151,7 @@ post.add_command(recommendations)
 
 
 @post.command("github", help=GITHUB_HELP)
-@post_options(api="https://api.github.com", api_variable="GITHUB_API_URL")
+@post_options(GITHUB)
 @place_options
 @click.option("--summary", is_flag=True, help="Write the job summary (GITHUB_STEP_SUMMARY).")
 @click.option("--outputs", is_flag=True, help="Write the step's outputs (GITHUB_OUTPUT).")
@@ -221,14 +206,8 @@ def github(
 
 
 @post.command("gitlab", help=GITLAB_HELP)
-@post_options(api="https://gitlab.com/api/v4", api_variable="CI_API_V4_URL")
-@click.option(
-    "--project",
-    default="",
-    envvar="CI_PROJECT_ID",
-    metavar="ID",
-    help="Number or path of the project  [env: CI_PROJECT_ID].",
-)
+@post_options(GITLAB)
+@project_option(required=False)
 @click.option(
     "--merge-request",
     type=click.IntRange(min=1),
@@ -267,17 +246,13 @@ def gitlab(
 ) -> ExitCode:
     """Write the reports, then post to GitLab."""
     needs("http", "kquota post")
-    from reconciler.app.event_loop import run
     from reconciler.app.post import gitlab
     from reconciler.app.post.content import content_of
 
     content = content_of(replace(request, commit=request.commit or sha))
     gitlab.write_reports(content, terraform=terraform_report, quality=code_quality)
-    try:
-        run(gitlab.post_to_gitlab(console, content, project, merge_request, sha))
-    except KquotaError as error:
-        return warn_of_failure(console, error, required=content.request.required)
-    return ExitCode.DONE
+    posting = gitlab.post_to_gitlab(console, content, project, merge_request, sha)
+    return post_to_host(console, posting, required=content.request.required)
 
 
 @post.command("reviewed", help=REVIEWED_HELP)
@@ -299,21 +274,8 @@ def gitlab(
 @click.option(
     "--outputs", is_flag=True, help="Write the step's outputs (GITHUB_OUTPUT): plan, pull, digest."
 )
-@click.option(
-    "--repo",
-    required=True,
-    envvar="GITHUB_REPOSITORY",
-    metavar="OWNER/NAME",
-    help="Repository  [env: GITHUB_REPOSITORY].",
-)
-@click.option(
-    "--api-url",
-    default="https://api.github.com",
-    envvar="GITHUB_API_URL",
-    show_default=True,
-    metavar="URL",
-    help="Address of the API  [env: GITHUB_API_URL].",
-)
+@repository_option(required=True)
+@GITHUB.option()
 @click.pass_obj
 def reviewed(
     console: Console,

@@ -1,6 +1,6 @@
 """``kquota post recommendations``: a pull request with the documents of ``spark recommend``; nothing is applied."""
 
-from collections.abc import Callable
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,6 +11,17 @@ from reconciler.base.installation import needs
 from reconciler.cli.framework.commands import group
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
+from reconciler.cli.options.code_host import (
+    GITHUB,
+    GITLAB,
+    HostApi,
+    author_option,
+    details_option,
+    label_option,
+    project_option,
+    repository_option,
+    required_option,
+)
 from reconciler.cli.options.shared import FILE, OptionPack
 from reconciler.errors import ForgeError, KquotaError
 
@@ -49,30 +60,6 @@ Example:
   kquota post recommendations gitlab recommendations.json --folder proposals --label prod"""
 
 
-def host_options(*, api: str, api_variable: str) -> tuple[Callable[[Any], Any], ...]:
-    """Return the options of every command that writes to a code host: `--required` and `--api-url`.
-
-    Args:
-        api: Default URL of the host's API.
-        api_variable: Environment variable that overrides it.
-    """
-    return (
-        click.option(
-            "--required",
-            is_flag=True,
-            help="Exit 1 if the code host cannot be reached or refuses.",
-        ),
-        click.option(
-            "--api-url",
-            default=api,
-            envvar=api_variable,
-            show_default=True,
-            metavar="URL",
-            help=f"Address of the API  [env: {api_variable}].",
-        ),
-    )
-
-
 def warn_of_failure(console: Console, error: KquotaError, *, required: bool) -> ExitCode:
     """Print an error of the code host as a warning, unless posting is required.
 
@@ -86,7 +73,24 @@ def warn_of_failure(console: Console, error: KquotaError, *, required: bool) -> 
     return ExitCode.DONE
 
 
-def _request_options(*, api: str, api_variable: str) -> OptionPack:
+def post_to_host(
+    console: Console, posting: Coroutine[Any, Any, None], *, required: bool
+) -> ExitCode:
+    """Post, and print an error of the code host as a warning, unless posting is required.
+
+    Raises:
+        KquotaError: Posting is required, or the error does not come from the code host.
+    """
+    from reconciler.app.event_loop import run
+
+    try:
+        run(posting)
+    except KquotaError as error:
+        return warn_of_failure(console, error, required=required)
+    return ExitCode.DONE
+
+
+def _request_options(api: HostApi) -> OptionPack:
     return OptionPack(
         "request",
         RecommendationsRequest,
@@ -99,12 +103,7 @@ def _request_options(*, api: str, api_variable: str) -> OptionPack:
                 metavar="DIR",
                 help="Folder of `spark recommend --out`, from the root of the repository; missing = nothing is recommended.",
             ),
-            click.option(
-                "--label",
-                default="",
-                metavar="NAME",
-                help="Name of the environment; each label has its own branch and pull request.",
-            ),
+            label_option("branch and pull request"),
             click.option("--title", default="", help="Title of the pull request."),
             click.option(
                 "--base",
@@ -112,10 +111,9 @@ def _request_options(*, api: str, api_variable: str) -> OptionPack:
                 metavar="BRANCH",
                 help="Branch to merge into  [default: the default branch].",
             ),
-            click.option(
-                "--details-url", default="", metavar="URL", help="URL of the full text, for a link."
-            ),
-            *host_options(api=api, api_variable=api_variable),
+            details_option,
+            required_option,
+            api.option(),
         ),
     )
 
@@ -126,54 +124,29 @@ def recommendations() -> None:
 
 
 @recommendations.command("github", help=GITHUB_HELP)
-@_request_options(api="https://api.github.com", api_variable="GITHUB_API_URL")
-@click.option(
-    "--repo",
-    required=True,
-    envvar="GITHUB_REPOSITORY",
-    metavar="OWNER/NAME",
-    help="Repository  [env: GITHUB_REPOSITORY].",
-)
-@click.option(
-    "--author",
-    default="",
-    metavar="LOGIN",
-    help="Author of kquota's pull requests if the token is that of another app, such as my-app[bot].",
-)
+@_request_options(GITHUB)
+@repository_option(required=True)
+@author_option("pull requests")
 @click.pass_obj
 def github(
     console: Console, *, request: RecommendationsRequest, repo: str, author: str
 ) -> ExitCode:
     """Update the pull request."""
     needs("http", "kquota post")
-    from reconciler.app.event_loop import run
     from reconciler.app.post.recommendations import propose_on_github
 
-    try:
-        run(propose_on_github(console, request, repo, author))
-    except KquotaError as error:
-        return warn_of_failure(console, error, required=request.required)
-    return ExitCode.DONE
+    posting = propose_on_github(console, request, repo, author)
+    return post_to_host(console, posting, required=request.required)
 
 
 @recommendations.command("gitlab", help=GITLAB_HELP)
-@_request_options(api="https://gitlab.com/api/v4", api_variable="CI_API_V4_URL")
-@click.option(
-    "--project",
-    required=True,
-    envvar="CI_PROJECT_ID",
-    metavar="ID",
-    help="Number or path of the project  [env: CI_PROJECT_ID].",
-)
+@_request_options(GITLAB)
+@project_option(required=True)
 @click.pass_obj
 def gitlab(console: Console, *, request: RecommendationsRequest, project: str) -> ExitCode:
     """Update the merge request."""
     needs("http", "kquota post")
-    from reconciler.app.event_loop import run
     from reconciler.app.post.recommendations import propose_on_gitlab
 
-    try:
-        run(propose_on_gitlab(console, request, project))
-    except KquotaError as error:
-        return warn_of_failure(console, error, required=request.required)
-    return ExitCode.DONE
+    posting = propose_on_gitlab(console, request, project)
+    return post_to_host(console, posting, required=request.required)

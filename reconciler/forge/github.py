@@ -9,6 +9,7 @@ from urllib.parse import quote
 from reconciler.base.protocols import Clock
 from reconciler.base.secret import Secret
 from reconciler.errors import ForgeError, UsageError
+from reconciler.forge.code_host import HostFields, RepositoryPart
 from reconciler.forge.drift_issue import Issue
 from reconciler.forge.json_fields import optional_text, required_field
 from reconciler.forge.rest_client import BOUNDS, Json, RestClient, RestLimits
@@ -21,6 +22,14 @@ COMMENT_CHARACTERS: Final = 65_536
 
 WORKFLOW_ACCOUNT: Final = "github-actions[bot]"
 """Author of what is written with a workflow's token. That token may not query its own account."""
+
+FIELDS: Final = HostFields(
+    number="number",
+    author="user.login",
+    body="body",
+    url="html_url",
+    open_states=frozenset({"open"}),
+)
 
 _REPOSITORY: Final = re.compile(r"[A-Za-z0-9._-]{1,100}/[A-Za-z0-9._-]{1,100}")
 _SHA: Final = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
@@ -189,18 +198,18 @@ class GitHub:
         query = {"state": "open", "sort": "created", "direction": "asc"}
         async for issue_json in self.client.items(f"{self.path}/issues", query=query):
             if "pull_request" not in issue_json:
-                yield _issue(issue_json)
+                yield FIELDS.issue(issue_json)
 
     async def open(self, title: str, body: str) -> Issue:
         """Open an issue."""
-        return _issue(
+        return FIELDS.issue(
             await self.client.send("POST", f"{self.path}/issues", {"title": title, "body": body})
         )
 
     async def change(self, issue: Issue, title: str, body: str) -> Issue:
         """Replace title and text."""
         path = f"{self.path}/issues/{issue.number}"
-        return _issue(await self.client.send("PATCH", path, {"title": title, "body": body}))
+        return FIELDS.issue(await self.client.send("PATCH", path, {"title": title, "body": body}))
 
     async def comment(self, issue: Issue, body: str) -> None:
         """Add a comment."""
@@ -214,11 +223,11 @@ class GitHub:
         await self.client.send("PATCH", f"{self.path}/issues/{issue.number}", body)
 
 
-class PullComments:
+class PullComments(RepositoryPart):
     """The comments of one pull request; a ``sticky_comment.CommentThread``. In the API a pull request is an issue."""
 
     def __init__(self, host: GitHub, number: int) -> None:
-        self._host = host
+        super().__init__(host)
         self._number = number
 
     async def notes(self) -> AsyncIterator[Comment]:
@@ -226,21 +235,17 @@ class PullComments:
         async for comment in self._host.client.items(
             f"{self._host.path}/issues/{self._number}/comments"
         ):
-            yield _note(comment)
-
-    async def own_name(self) -> str:
-        """Return the account of the token."""
-        return await self._host.own_name()
+            yield FIELDS.comment(comment)
 
     async def create(self, body: str) -> Comment:
         """Create a comment."""
         path = f"{self._host.path}/issues/{self._number}/comments"
-        return _note(await self._host.client.send("POST", path, {"body": body}))
+        return FIELDS.comment(await self._host.client.send("POST", path, {"body": body}))
 
     async def change(self, note: Comment, body: str) -> Comment:
         """Replace the text of a comment."""
         path = f"{self._host.path}/issues/comments/{note.id}"
-        return _note(await self._host.client.send("PATCH", path, {"body": body}))
+        return FIELDS.comment(await self._host.client.send("PATCH", path, {"body": body}))
 
     async def delete(self, note: Comment) -> None:
         """Delete a comment."""
@@ -251,25 +256,6 @@ def _has_head(pull: Json, head: PullRequestHead) -> bool:
     return (
         optional_text(pull, "head.sha") == head.sha
         and optional_text(pull, "head.repo.full_name").casefold() == head.repository.casefold()
-    )
-
-
-def _note(comment: Json) -> Comment:
-    return Comment(
-        id=required_field(comment, "id", int),
-        author=optional_text(comment, "user.login"),
-        body=optional_text(comment, "body"),
-        url=optional_text(comment, "html_url"),
-    )
-
-
-def _issue(issue: Json) -> Issue:
-    return Issue(
-        number=required_field(issue, "number", int),
-        author=optional_text(issue, "user.login"),
-        title=optional_text(issue, "title"),
-        body=optional_text(issue, "body"),
-        url=optional_text(issue, "html_url"),
     )
 
 

@@ -5,7 +5,8 @@ from collections.abc import AsyncIterator, Mapping
 from urllib.parse import quote
 
 from reconciler.errors import ForgeError
-from reconciler.forge.github import GitHub
+from reconciler.forge.code_host import RepositoryBranches
+from reconciler.forge.github import FIELDS
 from reconciler.forge.json_fields import optional_text, required_field
 from reconciler.forge.pull_request import BranchState, Commit, PullRequest
 from reconciler.forge.rest_client import Json
@@ -13,28 +14,8 @@ from reconciler.forge.rest_client import Json
 REGULAR_FILES = frozenset({"100644", "100755"})
 
 
-class GitHubPulls:
-    """One repository; a ``pull_request.PullRequestHost``.
-
-    Args:
-        host: The repository.
-        base: The branch that pull requests are merged into; "" = the default branch.
-    """
-
-    def __init__(self, host: GitHub, base: str) -> None:
-        self._host = host
-        self._base = base
-
-    async def own_name(self) -> str:
-        """Return the account of the token."""
-        return await self._host.own_name()
-
-    async def base_branch(self) -> str:
-        """Return the base branch; also checks that the repository exists."""
-        default = required_field(
-            await self._host.client.get(self._host.path), "default_branch", str
-        )
-        return self._base or default
+class GitHubPulls(RepositoryBranches):
+    """One repository; a ``pull_request.PullRequestHost``."""
 
     async def state(self, branch: str, folder: str) -> BranchState | None:
         """Return the last commit of a branch with the YAML files of a folder."""
@@ -86,13 +67,15 @@ class GitHubPulls:
             is_own_branch = optional_text(pull, "head.ref") == branch
             head_repository = optional_text(pull, "head.repo.full_name")
             if is_own_branch and head_repository.casefold() == repository.casefold():
-                yield _pull(pull)
+                yield FIELDS.pull(pull)
 
     async def propose(self, branch: str, base: str, title: str, body: str) -> PullRequest:
         """Open a pull request."""
         fields: dict[str, Json] = {"title": title, "head": branch, "base": base, "body": body}
         try:
-            return _pull(await self._host.client.send("POST", f"{self._host.path}/pulls", fields))
+            return FIELDS.pull(
+                await self._host.client.send("POST", f"{self._host.path}/pulls", fields)
+            )
         except ForgeError as error:
             if error.status == 403 and not error.may_work_later:
                 error.hint = (
@@ -103,7 +86,7 @@ class GitHubPulls:
 
     async def change_pull(self, pull: PullRequest, title: str, body: str) -> PullRequest:
         """Replace title and text."""
-        return _pull(await self._patched(pull, {"title": title, "body": body}))
+        return FIELDS.pull(await self._patched(pull, {"title": title, "body": body}))
 
     async def end_pull(self, pull: PullRequest, body: str, comment: str) -> None:
         """Add a comment, replace the text, and close without a merge."""
@@ -168,13 +151,3 @@ def blob_text(blob: Json) -> str:
 def _tree_entry(path: str, text: str | None) -> dict[str, Json]:
     entry: dict[str, Json] = {"path": path, "mode": "100644", "type": "blob"}
     return entry | ({"sha": None} if text is None else {"content": text})
-
-
-def _pull(pull: Json) -> PullRequest:
-    return PullRequest(
-        number=required_field(pull, "number", int),
-        author=optional_text(pull, "user.login"),
-        body=optional_text(pull, "body"),
-        is_open=required_field(pull, "state", str) == "open",
-        url=optional_text(pull, "html_url"),
-    )

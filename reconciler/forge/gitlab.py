@@ -7,13 +7,22 @@ from urllib.parse import quote
 from reconciler.base.protocols import Clock
 from reconciler.base.secret import Secret
 from reconciler.errors import ForgeError, UsageError
+from reconciler.forge.code_host import HostFields, RepositoryPart
 from reconciler.forge.drift_issue import Issue
 from reconciler.forge.json_fields import optional_text, required_field
-from reconciler.forge.rest_client import BOUNDS, Json, RestClient, RestLimits
+from reconciler.forge.rest_client import BOUNDS, RestClient, RestLimits
 from reconciler.forge.sticky_comment import Comment
 
 API: Final = "https://gitlab.com/api/v4"
 NOTE_CHARACTERS: Final = 1_000_000
+
+FIELDS: Final = HostFields(
+    number="iid",
+    author="author.username",
+    body="description",
+    url="web_url",
+    open_states=frozenset({"opened", "locked"}),
+)
 
 
 def gitlab(
@@ -73,17 +82,19 @@ class GitLab:
         """All open issues, oldest first."""
         query = {"state": "opened", "order_by": "created_at", "sort": "asc", "scope": "all"}
         async for issue_json in self.client.items(f"{self.path}/issues", query=query):
-            yield _issue(issue_json)
+            yield FIELDS.issue(issue_json)
 
     async def open(self, title: str, body: str) -> Issue:
         """Open an issue."""
         fields = {"title": title, "description": body}
-        return _issue(await self.client.send("POST", f"{self.path}/issues", fields))
+        return FIELDS.issue(await self.client.send("POST", f"{self.path}/issues", fields))
 
     async def change(self, issue: Issue, title: str, body: str) -> Issue:
         """Replace title and text."""
         path = f"{self.path}/issues/{issue.number}"
-        return _issue(await self.client.send("PUT", path, {"title": title, "description": body}))
+        return FIELDS.issue(
+            await self.client.send("PUT", path, {"title": title, "description": body})
+        )
 
     async def comment(self, issue: Issue, body: str) -> None:
         """Add a note."""
@@ -96,11 +107,11 @@ class GitLab:
         )
 
 
-class MergeRequestNotes:
+class MergeRequestNotes(RepositoryPart):
     """The notes of one merge request; a ``sticky_comment.CommentThread``."""
 
     def __init__(self, host: GitLab, number: int) -> None:
-        self._host = host
+        super().__init__(host)
         self._path = f"{host.path}/merge_requests/{number}/notes"
 
     async def notes(self) -> AsyncIterator[Comment]:
@@ -108,38 +119,18 @@ class MergeRequestNotes:
         query = {"sort": "asc", "order_by": "created_at"}
         async for note_json in self._host.client.items(self._path, query=query):
             if note_json.get("system") is not True:
-                yield _note(note_json)
-
-    async def own_name(self) -> str:
-        """Return the account of the token."""
-        return await self._host.own_name()
+                yield FIELDS.comment(note_json)
 
     async def create(self, body: str) -> Comment:
         """Create a note."""
-        return _note(await self._host.client.send("POST", self._path, {"body": body}))
+        return FIELDS.comment(await self._host.client.send("POST", self._path, {"body": body}))
 
     async def change(self, note: Comment, body: str) -> Comment:
         """Replace the text of a note."""
-        return _note(await self._host.client.send("PUT", f"{self._path}/{note.id}", {"body": body}))
+        return FIELDS.comment(
+            await self._host.client.send("PUT", f"{self._path}/{note.id}", {"body": body})
+        )
 
     async def delete(self, note: Comment) -> None:
         """Delete a note."""
         await self._host.client.send("DELETE", f"{self._path}/{note.id}")
-
-
-def _note(note: Json) -> Comment:
-    return Comment(
-        id=required_field(note, "id", int),
-        author=optional_text(note, "author.username"),
-        body=optional_text(note, "body"),
-    )
-
-
-def _issue(issue: Json) -> Issue:
-    return Issue(
-        number=required_field(issue, "iid", int),
-        author=optional_text(issue, "author.username"),
-        title=optional_text(issue, "title"),
-        body=optional_text(issue, "description"),
-        url=optional_text(issue, "web_url"),
-    )

@@ -4,35 +4,16 @@ from collections.abc import AsyncIterator, Mapping
 from urllib.parse import quote
 
 from reconciler.errors import ForgeError
+from reconciler.forge.code_host import RepositoryBranches
 from reconciler.forge.github_pulls import REGULAR_FILES, blob_text
-from reconciler.forge.gitlab import GitLab
+from reconciler.forge.gitlab import FIELDS
 from reconciler.forge.json_fields import optional_text, required_field
 from reconciler.forge.pull_request import BranchState, Commit, PullRequest
 from reconciler.forge.rest_client import Json
 
 
-class GitLabMergeRequests:
-    """One project; a ``pull_request.PullRequestHost``.
-
-    Args:
-        host: The project.
-        base: The branch that merge requests are merged into; "" = the default branch.
-    """
-
-    def __init__(self, host: GitLab, base: str) -> None:
-        self._host = host
-        self._base = base
-
-    async def own_name(self) -> str:
-        """Return the account of the token."""
-        return await self._host.own_name()
-
-    async def base_branch(self) -> str:
-        """Return the base branch; also checks that the project exists."""
-        default = required_field(
-            await self._host.client.get(self._host.path), "default_branch", str
-        )
-        return self._base or default
+class GitLabMergeRequests(RepositoryBranches):
+    """One project; a ``pull_request.PullRequestHost``."""
 
     async def state(self, branch: str, folder: str) -> BranchState | None:
         """Return the last commit of a branch with the YAML files of a folder."""
@@ -77,7 +58,7 @@ class GitLabMergeRequests:
         query |= {"source_branch": branch, "target_branch": base}
         async for pull in self._host.client.items(f"{self._host.path}/merge_requests", query=query):
             if pull.get("source_project_id") == pull.get("target_project_id"):
-                yield _pull(pull)
+                yield FIELDS.pull(pull)
 
     async def propose(self, branch: str, base: str, title: str, body: str) -> PullRequest:
         """Open a merge request; a merge deletes the branch."""
@@ -89,11 +70,11 @@ class GitLabMergeRequests:
             "remove_source_branch": True,
         }
         path = f"{self._host.path}/merge_requests"
-        return _pull(await self._host.client.send("POST", path, fields))
+        return FIELDS.pull(await self._host.client.send("POST", path, fields))
 
     async def change_pull(self, pull: PullRequest, title: str, body: str) -> PullRequest:
         """Replace title and text."""
-        return _pull(await self._put(pull, {"title": title, "description": body}))
+        return FIELDS.pull(await self._put(pull, {"title": title, "description": body}))
 
     async def end_pull(self, pull: PullRequest, body: str, comment: str) -> None:
         """Add a note, replace the text, and close without a merge."""
@@ -133,13 +114,3 @@ def _action(path: str, text: str | None, *, exists: bool) -> dict[str, Json]:
     if text is None:
         return {"action": "delete", "file_path": path}
     return {"action": "update" if exists else "create", "file_path": path, "content": text}
-
-
-def _pull(pull: Json) -> PullRequest:
-    return PullRequest(
-        number=required_field(pull, "iid", int),
-        author=optional_text(pull, "author.username"),
-        body=optional_text(pull, "description"),
-        is_open=required_field(pull, "state", str) in {"opened", "locked"},
-        url=optional_text(pull, "web_url"),
-    )

@@ -71,156 +71,119 @@ RESULTS: Final = ("in_order", "incomplete", "failed")
 
 _C = ("cluster",)
 
+
+def _counter(name: str, text: str, labels: tuple[str, ...] = _C) -> MetricFamily:
+    return MetricFamily(name=name, kind=MetricKind.COUNTER, help=text, labels=labels)
+
+
+def _gauge(name: str, text: str, labels: tuple[str, ...] = _C) -> MetricFamily:
+    return MetricFamily(name=name, kind=MetricKind.GAUGE, help=text, labels=labels)
+
+
 BUILD: Final = MetricFamily(
     name="kquota_build_info",
     kind=MetricKind.INFO,
-    info_labels=("version",),
     help="Which version is running.",
+    info_labels=("version",),
 )
-PAIRS: Final = MetricFamily(
-    name="kquota_pairs",
-    kind=MetricKind.GAUGE,
+PAIRS: Final = _gauge(
+    "kquota_pairs",
+    "Quota keys in each state at the last complete reconciliation.",
     labels=(*_C, "state"),
-    help="Quota keys in each state at the last complete reconciliation.",
 )
-DOCUMENTS: Final = MetricFamily(
-    name="kquota_documents",
-    kind=MetricKind.GAUGE,
-    labels=_C,
-    help="Documents that refer to the cluster.",
+DOCUMENTS: Final = _gauge("kquota_documents", "Documents that refer to the cluster.")
+CONFLICTS: Final = _gauge("kquota_conflicts", "Quota keys that more than one document declares.")
+DRIFT_FOUGHT: Final = _gauge(
+    "kquota_drift_fought_pairs",
+    "Quota keys whose corrections another writer keeps reverting; they are no longer corrected.",
 )
-CONFLICTS: Final = MetricFamily(
-    name="kquota_conflicts",
-    kind=MetricKind.GAUGE,
-    labels=_C,
-    help="Quota keys that more than one document declares.",
+OVERRIDES_EXPIRED: Final = _gauge(
+    "kquota_overrides_expired", "Quota keys whose override has ended and whose value is still live."
 )
-DRIFT_FOUGHT: Final = MetricFamily(
-    name="kquota_drift_fought_pairs",
-    kind=MetricKind.GAUGE,
-    labels=_C,
-    help="Quota keys whose corrections another writer keeps reverting; they are no longer corrected.",
-)
-OVERRIDES_EXPIRED: Final = MetricFamily(
-    name="kquota_overrides_expired",
-    kind=MetricKind.GAUGE,
-    labels=_C,
-    help="Quota keys whose override has ended and whose value is still live.",
-)
-PASSES: Final = MetricFamily(
-    name="kquota_passes_total",
-    kind=MetricKind.COUNTER,
+PASSES: Final = _counter(
+    "kquota_passes_total",
+    "Reconciliations by result (in_order, incomplete or failed) and reason.",
     labels=(*_C, "result", "reason"),
-    help="Reconciliations by result (in_order, incomplete or failed) and reason.",
 )
 PASS_SECONDS: Final = MetricFamily(
     name="kquota_pass_seconds",
     kind=MetricKind.HISTOGRAM,
-    buckets=(0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300),
     help="Duration of a reconciliation.",
+    buckets=(0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300),
 )
-LAST_PASS: Final = MetricFamily(
-    name="kquota_last_pass_timestamp_seconds",
-    kind=MetricKind.GAUGE,
-    labels=_C,
-    help="Unix time at which the last reconciliation finished, successful or not.",
+LAST_PASS: Final = _gauge(
+    "kquota_last_pass_timestamp_seconds",
+    "Unix time at which the last reconciliation finished, successful or not.",
 )
-IN_PROGRESS: Final = MetricFamily(
-    name="kquota_reconcile_in_progress_start_time_seconds",
-    kind=MetricKind.GAUGE,
-    labels=_C,
-    help="Unix time at which the current reconciliation started; 0 = none is running.",
+IN_PROGRESS: Final = _gauge(
+    "kquota_reconcile_in_progress_start_time_seconds",
+    "Unix time at which the current reconciliation started; 0 = none is running.",
 )
-LAST_SYNC: Final = MetricFamily(
-    name="kquota_last_successful_sync_timestamp_seconds",
-    kind=MetricKind.GAUGE,
-    labels=_C,
-    help="Unix time of the last complete reconciliation; absent before the first.",
+LAST_SYNC: Final = _gauge(
+    "kquota_last_successful_sync_timestamp_seconds",
+    "Unix time of the last complete reconciliation; absent before the first.",
 )
-INTERVAL: Final = MetricFamily(
-    name="kquota_interval_seconds",
-    kind=MetricKind.GAUGE,
-    labels=_C,
-    help="Reconciliation interval of the cluster.",
-)
-OPERATIONS: Final = MetricFamily(
-    name="kquota_operations_total",
-    kind=MetricKind.COUNTER,
+INTERVAL: Final = _gauge("kquota_interval_seconds", "Reconciliation interval of the cluster.")
+OPERATIONS: Final = _counter(
+    "kquota_operations_total",
+    "Operations of plans: create, update or remove; applied, rejected, held, unknown or not_sent.",
     labels=(*_C, "operation", "outcome"),
-    help="Operations of plans: create, update or remove; applied, rejected, held, unknown or not_sent.",
 )
-WITHHELD: Final = MetricFamily(
-    name="kquota_withheld_operations",
-    kind=MetricKind.GAUGE,
+WITHHELD: Final = _gauge(
+    "kquota_withheld_operations",
+    "Operations that a guard refused in the last reconciliation.",
     labels=(*_C, "guard"),
-    help="Operations that a guard refused in the last reconciliation.",
 )
-CORRECTIONS: Final = MetricFamily(
-    name="kquota_corrections_total",
-    kind=MetricKind.COUNTER,
-    labels=_C,
-    help="Corrected drift, in quota keys.",
-)
-QUEUE_DEPTH: Final = MetricFamily(
-    name="kquota_queue_depth",
-    kind=MetricKind.GAUGE,
-    labels=_C,
-    help="Events waiting for the next reconciliation.",
-)
+CORRECTIONS: Final = _counter("kquota_corrections_total", "Corrected drift, in quota keys.")
+QUEUE_DEPTH: Final = _gauge("kquota_queue_depth", "Events waiting for the next reconciliation.")
 BATCH_SIZE: Final = MetricFamily(
     name="kquota_batch_size",
     kind=MetricKind.HISTOGRAM,
-    buckets=(1, 2, 5, 10, 25, 50, 100, 1000, 10000),
     help="Events per reconciliation.",
+    buckets=(1, 2, 5, 10, 25, 50, 100, 1000, 10000),
 )
 KAFKA_SECONDS: Final = MetricFamily(
     name="kquota_kafka_request_seconds",
     kind=MetricKind.HISTOGRAM,
+    help="Time from sending a request to a broker until its response.",
     labels=(*_C, "api"),
     buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 65),
-    help="Time from sending a request to a broker until its response.",
 )
-LEADER: Final = MetricFamily(
-    name="kquota_leader",
-    kind=MetricKind.GAUGE,
-    help="Whether this replica holds the Lease; absent without leader election.",
+LEADER: Final = _gauge(
+    "kquota_leader",
+    "Whether this replica holds the Lease; absent without leader election.",
+    labels=(),
 )
-WATCH_LAST_EVENT: Final = MetricFamily(
-    name="kquota_watch_last_event_timestamp_seconds",
-    kind=MetricKind.GAUGE,
+WATCH_LAST_EVENT: Final = _gauge(
+    "kquota_watch_last_event_timestamp_seconds",
+    "Unix time of the last watch event of this kind.",
     labels=("kind",),
-    help="Unix time of the last watch event of this kind.",
 )
-KUBERNETES_REQUESTS: Final = MetricFamily(
-    name="kquota_kubernetes_requests_total",
-    kind=MetricKind.COUNTER,
+KUBERNETES_REQUESTS: Final = _counter(
+    "kquota_kubernetes_requests_total",
+    "Requests to the Kubernetes API server.",
     labels=("verb", "resource", "code"),
-    help="Requests to the Kubernetes API server.",
 )
 REVISION: Final = MetricFamily(
     name="kquota_revision_info",
     kind=MetricKind.INFO,
+    help="The revision of the repository that is in force.",
     labels=_C,
     info_labels=("revision",),
-    help="The revision of the repository that is in force.",
 )
-REVISION_REFUSED: Final = MetricFamily(
-    name="kquota_revision_refused",
-    kind=MetricKind.GAUGE,
-    labels=_C,
-    help="Whether a newer revision was refused, so that an older one is still in force.",
+REVISION_REFUSED: Final = _gauge(
+    "kquota_revision_refused",
+    "Whether a newer revision was refused, so that an older one is still in force.",
 )
-ENTITY_DRIFTED: Final = MetricFamily(
-    name="kquota_entity_drifted",
-    kind=MetricKind.GAUGE,
+ENTITY_DRIFTED: Final = _gauge(
+    "kquota_entity_drifted",
+    "Drifted quota keys by name; only with --metrics-entity-labels, at most 1000 per cluster.",
     labels=(*_C, "entity", "key"),
-    help="Drifted quota keys by name; only with --metrics-entity-labels, at most 1000 per cluster.",
 )
-ENTITY_LIMIT: Final = MetricFamily(
-    name="kquota_entity_limit",
-    kind=MetricKind.GAUGE,
+ENTITY_LIMIT: Final = _gauge(
+    "kquota_entity_limit",
+    "Live limits of entities without a default part, labelled like broker metrics; only with --metrics-entity-labels, at most 10000 per cluster.",
     labels=(*_C, "user", "client_id", "key"),
-    help="Live limits of entities without a default part, labelled like broker metrics; only with --metrics-entity-labels, at most 10000 per cluster.",
 )
 
 FAMILIES: Final = tuple(

@@ -2,14 +2,14 @@
 
 import math
 from dataclasses import replace
-from importlib.resources import files
 
+from reconciler.app.html_page import joined_files
 from reconciler.evidence.render.report_page import (
     STYLES,
-    TEMPLATE,
     UsePageFiles,
     use_page,
 )
+from reconciler.render.html.frame import FRAME
 from reconciler.usage.capacity import BudgetBasis
 from reconciler.usage.demand_bounds import FigureBound
 from reconciler.usage.impact.bucket_mapping import Identifiability
@@ -224,9 +224,7 @@ def hostile_report() -> UsageReport:
 
 
 def page_files() -> UsePageFiles:
-    folder = files("reconciler.render").joinpath("page")
-    style = "\n".join(folder.joinpath(name).read_text(encoding="utf-8") for name in STYLES)
-    return UsePageFiles(template=folder.joinpath(TEMPLATE).read_text(encoding="utf-8"), style=style)
+    return UsePageFiles(frame=joined_files(FRAME), style=joined_files(*STYLES))
 
 
 def page(report: UsageReport) -> str:

@@ -16,6 +16,7 @@ from reconciler.base.text_files import write_text
 from reconciler.errors import UsageError
 from reconciler.forge import github as host
 from reconciler.forge import github_runner
+from reconciler.forge.rest_client import RestClient
 from reconciler.forge.reviewed_plan import reviewed_plan
 from reconciler.render.json_values import dump
 from reconciler.render.sarif import RULES, SarifResult, plan_findings, sarif_document
@@ -27,6 +28,15 @@ _LEVELS: Final[Mapping[str, github_runner.Level]] = {
     "warning": "warning",
     "note": "notice",
 }
+
+
+def connected(api_url: str) -> RestClient:
+    """Return a client with the token of the environment.
+
+    Raises:
+        ForgeError: The token is not set.
+    """
+    return host.github(api_url, token_of(TOKEN), clock=SystemClock(), version=__version__)
 
 
 def fork_of(place: PullRequestChoice) -> str:
@@ -110,9 +120,7 @@ async def post_to_github(
         return {}
     if not place.repo:
         raise UsageError("no repository given", hint="pass --repo owner/name")
-    async with host.github(
-        content.request.api_url, token_of(TOKEN), clock=SystemClock(), version=__version__
-    ) as client:
+    async with connected(content.request.api_url) as client:
         repository = host.GitHub(client, place.repo, author=place.author)
         if content.incident is None:
             return await _comment(notices, content, repository, await _pull(repository, place))
@@ -166,9 +174,7 @@ async def fetched(
     Raises:
         ForgeError: There is no such plan.
     """
-    async with host.github(
-        api_url, token_of(TOKEN), clock=SystemClock(), version=__version__
-    ) as client:
+    async with connected(api_url) as client:
         host_repository = host.GitHub(client, repository)
         number, head = await host_repository.pull_merged_as(commit)
         return await reviewed_plan(

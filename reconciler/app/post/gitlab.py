@@ -14,12 +14,22 @@ from reconciler.base.escaping import escaped
 from reconciler.base.text_files import write_text
 from reconciler.errors import UsageError
 from reconciler.forge import gitlab as host
+from reconciler.forge.rest_client import RestClient
 from reconciler.render.cause_text import counts
 from reconciler.render.sarif import RULES, plan_findings
 
 TOKEN: Final = "GITLAB_TOKEN"  # noqa: S105 - the name of a variable
 
 _SEVERITIES: Final = {"error": "critical", "warning": "minor", "note": "info"}
+
+
+def connected(api_url: str) -> RestClient:
+    """Return a client with the token of the environment.
+
+    Raises:
+        ForgeError: The token is not set.
+    """
+    return host.gitlab(api_url, token_of(TOKEN), clock=SystemClock(), version=__version__)
 
 
 def write_reports(content: PostContent, *, terraform: Path | None, quality: Path | None) -> None:
@@ -75,9 +85,7 @@ async def post_to_gitlab(
     wants_note = merge_request is not None and content.request.method != "never"
     if content.incident is None and not wants_note:
         return
-    async with host.gitlab(
-        content.request.api_url, token_of(TOKEN), clock=SystemClock(), version=__version__
-    ) as client:
+    async with connected(content.request.api_url) as client:
         project_api = host.GitLab(client, project)
         if content.incident is not None:
             _ = await update_incident(notices, content, project_api, limit=host.NOTE_CHARACTERS)

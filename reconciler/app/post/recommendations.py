@@ -4,15 +4,12 @@ import errno
 from pathlib import Path
 from typing import Final
 
-from reconciler import __version__
 from reconciler.app.notices import TextReceiver
 from reconciler.app.post import github as github_post
 from reconciler.app.post import gitlab as gitlab_post
 from reconciler.app.post.content import run_link
-from reconciler.app.post.threads import token_of
 from reconciler.app.recorded_use.recommended_files import MARK
 from reconciler.app.requests import RecommendationsRequest
-from reconciler.base.clock import SystemClock
 from reconciler.base.escaping import markdown
 from reconciler.base.text_files import read_text
 from reconciler.errors import UsageError
@@ -102,10 +99,7 @@ async def propose_on_github(
         ForgeError: The host refuses, or somebody else changed the branch.
     """
     proposal = proposal_of(request, limit=github.COMMENT_CHARACTERS)
-    token = token_of(github_post.TOKEN)
-    async with github.github(
-        request.api_url, token, clock=SystemClock(), version=__version__
-    ) as client:
+    async with github_post.connected(request.api_url) as client:
         host = github.GitHub(client, repository, author=author)
         await _update(notices, GitHubPulls(host, request.base), proposal, "pull request")
 
@@ -119,10 +113,7 @@ async def propose_on_gitlab(
         ForgeError: The host refuses, or somebody else changed the branch.
     """
     proposal = proposal_of(request, limit=gitlab.NOTE_CHARACTERS)
-    token = token_of(gitlab_post.TOKEN)
-    async with gitlab.gitlab(
-        request.api_url, token, clock=SystemClock(), version=__version__
-    ) as client:
+    async with gitlab_post.connected(request.api_url) as client:
         host = GitLabMergeRequests(gitlab.GitLab(client, project), request.base)
         await _update(notices, host, proposal, "merge request")
 

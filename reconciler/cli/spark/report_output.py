@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -157,19 +156,12 @@ def fleet_options() -> Callable[[F], F]:
 
 def page_of(report: "UsageReport") -> str:
     """Return the HTML page of a report, with the current time."""
+    from reconciler.app.html_page import joined_files
     from reconciler.base.clock import SystemClock
-    from reconciler.evidence.render.report_page import (
-        STYLES,
-        TEMPLATE,
-        UsePageFiles,
-        use_page,
-    )
+    from reconciler.evidence.render.report_page import STYLES, UsePageFiles, use_page
+    from reconciler.render.html.frame import FRAME
 
-    folder = files("reconciler.render").joinpath("page")
-    parts = UsePageFiles(
-        template=folder.joinpath(TEMPLATE).read_text(encoding="utf-8"),
-        style="\n".join(folder.joinpath(name).read_text(encoding="utf-8") for name in STYLES),
-    )
+    parts = UsePageFiles(frame=joined_files(FRAME), style=joined_files(*STYLES))
     return use_page(
         report, parts, made_ms=round(SystemClock().now() * 1000), tool_version=__version__
     )

@@ -4,8 +4,6 @@ Pure: template and style are arguments. The content security policy allows only 
 build's artifacts is safe to open.
 """
 
-import base64
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -31,6 +29,7 @@ from reconciler.evidence.render.units import (
     type_text,
     units_text,
 )
+from reconciler.render.html.frame import framed
 from reconciler.render.units import PER_BROKER
 from reconciler.usage.impact.result_rows import ImpactRow
 from reconciler.usage.impact.verdict import ImpactVerdict
@@ -42,7 +41,6 @@ from reconciler.usage.reports.usage import (
 )
 from reconciler.usage.samples import MILLION
 
-TEMPLATE: Final = "use.html"
 STYLES: Final = ("page.css", "tables.css", "use.css", "print.css")
 """Files of ``page/``, in order of inclusion."""
 
@@ -55,10 +53,11 @@ class UsePageFiles:
     """The constant parts of every page of use, from ``page/``.
 
     Attributes:
-        template: HTML with ``{{policy}}``, ``{{title}}``, ``{{style}}`` and ``{{body}}``.
+        frame: The frame of the page, ``render.html.frame.FRAME``.
+        style: CSS.
     """
 
-    template: str
+    frame: str
     style: str
 
 
@@ -71,21 +70,12 @@ def use_page(report: UsageReport, files: UsePageFiles, *, made_ms: int, tool_ver
         made_ms: Time of the report, milliseconds since the epoch.
         tool_version: Version of this program.
     """
-    digest = base64.b64encode(hashlib.sha256(files.style.encode()).digest()).decode()
-    parts = {
-        "policy": (
-            f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
-        ),
-        "title": _text("Kafka quotas: recorded use"),
-        "style": files.style,
-        "body": _body(report, made_ms, tool_version),
-    }
-    text = files.template
-    pieces: list[str] = []
-    for name, part in parts.items():
-        before, _, text = text.partition("{{" + name + "}}")
-        pieces += [before, part]
-    return "".join([*pieces, text])
+    return framed(
+        files.frame,
+        title="Kafka quotas: recorded use",
+        style=files.style,
+        body=_body(report, made_ms, tool_version),
+    )
 
 
 def _body(report: UsageReport, made_ms: int, tool_version: str) -> str:

@@ -1,22 +1,17 @@
 """One self-contained HTML page: a template, a style, a script and one block of JSON that cannot be escaped from.
 
-Pure: the caller reads the files of ``page/``. No name becomes markup here or in the script, which sets text only. The
-content security policy allows the hashes of style and script and nothing else, no connection at all: a page may be
-opened from a mail or a build's artifacts without trusting its content.
+Pure: the caller reads the files of ``page/``. No name becomes markup here or in the script, which sets text only.
 """
 
-import base64
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Final
 
 from reconciler.base.compact_json import compact
-from reconciler.base.escaping import escaped
 from reconciler.quota.entity import LEVEL_NAMES
 from reconciler.quota.keys import COLUMNS, RULES
 from reconciler.render.html.facts import ClusterPage, cluster_facts
+from reconciler.render.html.frame import filled, framed
 from reconciler.render.json_values import Json
 from reconciler.render.lookup_table import PageLookup
 from reconciler.render.units import PER_BROKER, instant
@@ -40,11 +35,13 @@ class PageFiles:
     """The parts of every page, from ``page/``.
 
     Attributes:
-        template: HTML with ``{{policy}}``, ``{{title}}``, ``{{style}}``, ``{{facts}}`` and ``{{script}}``.
+        frame: The frame of the page, ``frame.FRAME``.
+        template: Its body: HTML with ``{{facts}}`` and ``{{script}}``.
         style: CSS.
         script: JavaScript; runs in a separate scope.
     """
 
+    frame: str
     template: str
     style: str
     script: str
@@ -71,19 +68,14 @@ def page_html(
     # In Python rather than in the page: one scope for all files, nothing left on `window`.
     script = f'(() => {{\n"use strict";\n{files.script}\n}})();\n'
     names = ", ".join(cluster_page.name for cluster_page in cluster_pages)
-    parts = {
-        "policy": _policy(files.style, script),
-        "title": escape(escaped(f"Kafka quotas: {page} for {names}")),
-        "style": files.style,
-        "facts": _ENCODE(document).translate(_UNSAFE),
-        "script": script,
-    }
-    text = files.template
-    pieces: list[str] = []
-    for name, part in parts.items():
-        before, _, text = text.partition("{{" + name + "}}")
-        pieces += [before, part]
-    return "".join([*pieces, text])
+    parts = {"facts": _ENCODE(document).translate(_UNSAFE), "script": script}
+    return framed(
+        files.frame,
+        title=f"Kafka quotas: {page} for {names}",
+        style=files.style,
+        body=filled(files.template.rstrip(), parts),
+        script=script,
+    )
 
 
 def page_document(
@@ -106,17 +98,3 @@ def page_document(
         "clusters": clusters,
         **lookup.document(),
     }
-
-
-def _policy(style: str, script: str) -> str:
-    """Return the content security policy, which allows only this style and script."""
-    return (
-        "default-src 'none'; "
-        f"script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:; "
-        "base-uri 'none'; form-action 'none'"
-    )
-
-
-def _hash(text: str) -> str:
-    digest = hashlib.sha256(text.encode()).digest()
-    return f"sha256-{base64.b64encode(digest).decode()}"

@@ -16,6 +16,7 @@ from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.precedence import Principal
 from reconciler.render.html.facts import ClusterPage
+from reconciler.render.html.frame import FRAME
 from reconciler.render.html.history import KEPT, ChangeHistory
 from reconciler.render.html.page import SCRIPTS, STYLES, TEMPLATE, page_document
 from reconciler.render.lookup_table import PageLookup
@@ -223,4 +224,4 @@ def sample_without_findings():
 
 def test_every_file_of_the_page_is_one_that_the_page_is_made_of():
     names = {path.name for path in files("reconciler.render").joinpath("page").iterdir()}
-    assert names == {TEMPLATE, *STYLES, *SCRIPTS, report_page.TEMPLATE, *report_page.STYLES}
+    assert names == {FRAME, TEMPLATE, *STYLES, *SCRIPTS, *report_page.STYLES}
