@@ -68,7 +68,7 @@ FAULTS: tuple[Fault, ...] = (
             "what a consumer got while it was held back is taken for demand",
             "pc.or_(pc.and_(far, throttled), lingers)",
             "lingers",
-            "tests/evidence/ingest/test_assembly_laws.py",
+            ASSEMBLY,
         ),
         (
             "usage/recommendation/limit_sizes",

@@ -343,9 +343,10 @@ def test_mutations_are_one_series_of_the_cluster_over_a_failover():
 # ---- limits in force ----------------------------------------------------------------------------
 
 
-def throttled(values=(100.0, 100.0, 80.0, 100.0), delays=(500, NAN, 500, 0)):
-    delay = gauge("throttle_ms", AT, delays, kind="produce", user="alice")
-    return [*broker(1, AT), *alice(values=list(values)), *delay]
+def throttled(values=(100.0, 100.0, 80.0, 100.0), delays=(500, NAN, 500, 0), kind="produce"):
+    rate = gauge("rate", AT, list(values), kind=kind, user="alice")
+    delay = gauge("throttle_ms", AT, delays, kind=kind, user="alice")
+    return [*broker(1, AT), *rate, *delay]
 
 
 def test_a_sample_near_its_limit_with_a_delay_is_censored():
@@ -358,6 +359,12 @@ def test_a_sample_near_its_limit_with_a_delay_is_censored():
 def test_nine_tenths_of_the_limit_are_near_it(rate, judged):
     done = day(throttled([rate] * 4), looks=[look(START, ("alice", PRODUCER, 100.0))])
     assert column(done, "censored") == [judged, "no", judged, "no"]
+
+
+def test_a_consumer_that_is_throttled_far_below_its_limit_may_have_asked_for_more():
+    snapshot = look(START, ("alice", Key.CONSUMER_BYTE_RATE, 100.0))
+    done = day(throttled([100.0, 10.0, 10.0, 10.0], [500, 500, NAN, 0], "fetch"), looks=[snapshot])
+    assert column(done, "censored") == ["yes", "unknown", "no", "no"]
 
 
 def test_between_two_looks_that_differ_nothing_is_certain():
