@@ -4,7 +4,7 @@ import sys
 from typing import Final
 
 from reconciler.kube.status.events import MOST_BYTES
-from reconciler.kube.status.reasons import ROWS, ReasonRow
+from reconciler.kube.status.reasons import Reason
 from tools import modes
 
 PATH: Final = "docs/troubleshooting.md"
@@ -79,42 +79,42 @@ the QuotaCluster.
 
 def text() -> str:
     """Return the whole page."""
-    rows = "".join(_row(row) for row in ROWS)
-    sections = "".join(_section(row) for row in ROWS)
+    rows = "".join(_row(reason) for reason in Reason)
+    sections = "".join(_section(reason) for reason in Reason)
     return _HEAD + rows + _CONDITIONS.format(bytes=MOST_BYTES) + sections
 
 
-def _row(row: ReasonRow) -> str:
-    link = f"[{row.reason}](#{row.reason.lower()})"
+def _row(reason: Reason) -> str:
+    link = f"[{reason}](#{reason.lower()})"
     other_conditions = [
         name
         for name, holds in (
-            ("Stalled", row.stalled),
-            ("Reconciling", row.reconciling),
-            ("Paused", row.paused),
-            ("Conflict", row.conflict),
+            ("Stalled", reason.stalled),
+            ("Reconciling", reason.reconciling),
+            ("Paused", reason.paused),
+            ("Conflict", reason is Reason.CONFLICT),
         )
         if holds
     ]
     cells = (
         link,
-        _kinds(row),
-        row.ready,
+        _kinds(reason),
+        reason.ready,
         ", ".join(other_conditions),
-        row.kstatus,
-        row.argo,
-        row.event,
+        reason.kstatus,
+        reason.argo,
+        reason.event,
     )
     return "| " + " | ".join(cells) + " |\n"
 
 
-def _kinds(row: ReasonRow) -> str:
-    return {"Q": "ClientQuota", "C": "QuotaCluster", "QC": "both"}[row.on]
+def _kinds(reason: Reason) -> str:
+    return {"Q": "ClientQuota", "C": "QuotaCluster", "QC": "both"}[reason.on]
 
 
-def _section(row: ReasonRow) -> str:
-    sentence = row.message[0].upper() + row.message[1:]
-    return f"\n## {row.reason}\n\n*{sentence}.* {row.helps}\n"
+def _section(reason: Reason) -> str:
+    sentence = reason.message[0].upper() + reason.message[1:]
+    return f"\n## {reason}\n\n*{sentence}.* {reason.helps}\n"
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from reconciler.kube.status.conditions import conditions
-from reconciler.kube.status.reasons import TABLE, Reason
+from reconciler.kube.status.reasons import Reason
 from tests.charts.argocd_patch import script
 from tests.servers.kube import go_tools, programs
 from tests.servers.kube.lua import health
@@ -43,10 +43,10 @@ def acted(name: str, obj: dict[str, Any]) -> Any:
     return go_tools.ask(ACTIONS, request)
 
 
-@pytest.mark.parametrize("reason", list(TABLE))
+@pytest.mark.parametrize("reason", list(Reason))
 def test_every_reason_of_the_operator_has_the_health_of_its_row(reason: Reason) -> None:
     status, message = health(HEALTH, written(reason))
-    assert status == TABLE[reason].argo
+    assert status == reason.argo
     assert message == f"{reason}: so it is"
 
 

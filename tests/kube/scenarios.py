@@ -22,6 +22,7 @@ from reconciler.errors import (
 from reconciler.kube.configuration.namespace_limits import NamespaceLimits
 from reconciler.kube.status.client_quota import document_status, pending_status
 from reconciler.kube.status.eligibility import assess_eligibility, cluster_problems
+from reconciler.kube.status.key_status import KeyStatusIndex
 from reconciler.kube.status.quota_cluster import (
     SecretUse,
     cluster_status,
@@ -94,9 +95,11 @@ def failed(error: KquotaError) -> dict[str, Any]:
     standing = assess_eligibility(CREATED, {"prod": from_spec("prod", {"bootstrapServers": "b:1"})})
     status = document_status(
         standing,
-        settled=ResolvedClaims(desired=DesiredState()),
-        report=Reconciliation(cluster="prod", error=error),
-        owned=OwnershipRecords(cluster_id="", is_known=False),
+        key_statuses=KeyStatusIndex(
+            Reconciliation(cluster="prod", error=error),
+            settled=ResolvedClaims(desired=DesiredState()),
+            owned=OwnershipRecords(cluster_id="", is_known=False),
+        ),
         previous={},
         now=NOW,
     )

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.kube.status.reasons import ROWS
+from reconciler.kube.status.reasons import Reason
 from tools.reason_docs import PATH, text
 
 ROOT = Path(__file__).parents[2]
@@ -16,16 +16,16 @@ def test_the_page_is_what_the_table_gives():
     assert text() == PAGE
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.reason.value)
+@pytest.mark.parametrize("row", Reason, ids=lambda row: row.value)
 def test_every_reason_has_a_row_and_a_section_with_what_to_do(row):
     line = next(
-        page_line for page_line in PAGE.splitlines() if page_line.startswith(f"| [{row.reason}](")
+        page_line for page_line in PAGE.splitlines() if page_line.startswith(f"| [{row}](")
     )
     cells = [part.strip() for part in line.strip("|").split("|")]
     assert cells[2] == row.ready
     assert ("Stalled" in cells[3], "Reconciling" in cells[3]) == (row.stalled, row.reconciling)
     assert cells[4:6] == [row.kstatus, row.argo]
-    section = PAGE.split(f"\n## {row.reason}\n")[1].split("\n## ")[0]
+    section = PAGE.split(f"\n## {row}\n")[1].split("\n## ")[0]
     assert row.helps in section
 
 

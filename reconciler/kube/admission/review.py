@@ -21,7 +21,8 @@ from reconciler.kube.api.custom_resources import (
     spec_of,
 )
 from reconciler.kube.api.resource_paths import CLIENT_QUOTAS
-from reconciler.kube.status.eligibility import EligibilityKind, assess_eligibility
+from reconciler.kube.status.eligibility import assess_eligibility
+from reconciler.kube.status.reasons import Reason
 from reconciler.kube.watch.projection import NO_CLUSTER, projections, selects_clusters
 from reconciler.manifest.project.cluster import QuotaCluster
 from reconciler.quota import rule_warnings
@@ -44,9 +45,7 @@ _ASKED: Final = frozenset({"CREATE", "UPDATE"})
 _NO_NAME: Final = "unnamed"
 """Replaces a name that the API server has yet to generate (`generateName`)."""
 
-_NOT_APPLIED: Final = frozenset(
-    {EligibilityKind.INVALID, EligibilityKind.NOT_GRANTED, EligibilityKind.OUT_OF_SCOPE}
-)
+_NOT_APPLIED: Final = frozenset({Reason.INVALID, Reason.NOT_GRANTED, Reason.OUT_OF_SCOPE})
 
 _log = logging.getLogger("reconciler.kube")
 
@@ -210,7 +209,7 @@ async def _decide_in_cluster(name: str, obj: Obj, broker: BrokerValidator) -> Ad
         )
     eligibility = assess_eligibility(obj, {name: cluster})
     declaration = eligibility.declaration
-    if declaration is None or eligibility.kind in _NOT_APPLIED:
+    if declaration is None or eligibility.reason in _NOT_APPLIED:
         return _warned(*(f"it will not be applied: {message}" for message in eligibility.messages))
     doubts = (*eligibility.messages, *_advice(declaration))
     try:

@@ -6,7 +6,7 @@ are copied unchanged from the previous status.
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, Final
 
 from reconciler.kube.api.custom_resources import (
@@ -16,18 +16,14 @@ from reconciler.kube.api.custom_resources import (
     requested_at,
 )
 from reconciler.kube.records.document_entity import entity_of
-from reconciler.kube.status.comparison import unchanged as unchanged  # noqa: PLC0414 - for both kinds
 from reconciler.kube.status.conditions import bounded, condition_of, conditions
-from reconciler.kube.status.eligibility import Eligibility, EligibilityKind
+from reconciler.kube.status.eligibility import Eligibility
 from reconciler.kube.status.entries import StatusEntries, previous_keys, sentence
 from reconciler.kube.status.key_status import KeyStatus, KeyStatusIndex
-from reconciler.kube.status.reasons import PRECEDENCE, TABLE, Reason, worst
+from reconciler.kube.status.reasons import PRECEDENCE, Reason, worst
 from reconciler.quota.entity import Entity
 from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.keys import COLUMN_OF, Key
-from reconciler.quota.ownership import OwnershipRecords
-from reconciler.quota.planner.claims import ResolvedClaims
-from reconciler.quota.results.report import Reconciliation
 
 MOST_ENTITY: Final = 2048
 """Maximum characters of an entity's text; names may have 32,767 bytes each, and ``kubectl get`` shows it."""
@@ -37,55 +33,11 @@ GRACE_SECONDS: Final = 60.0
 
 _Status = dict[str, Any]
 
-_REASON_OF_KIND: Final[Mapping[EligibilityKind, Reason]] = {
-    EligibilityKind.TERMINATING: Reason.DELETING,
-    EligibilityKind.NAMESPACE_LIMIT: Reason.NAMESPACE_LIMIT,
-    EligibilityKind.INVALID: Reason.INVALID,
-    EligibilityKind.NO_CLUSTER_SELECTED: Reason.NO_CLUSTER_SELECTED,
-    EligibilityKind.CLUSTER_NOT_FOUND: Reason.CLUSTER_NOT_FOUND,
-    EligibilityKind.CLUSTER_INVALID: Reason.CLUSTER_INVALID,
-    EligibilityKind.NOT_GRANTED: Reason.NOT_GRANTED,
-    EligibilityKind.OUT_OF_SCOPE: Reason.OUT_OF_SCOPE,
-    EligibilityKind.SUSPENDED: Reason.SUSPENDED,
-    EligibilityKind.CLUSTER_SUSPENDED: Reason.CLUSTER_SUSPENDED,
-}
-
-
-class _KeyStatusMemo:
-    """Caches the index of the last reconciliation, which serves all documents of a cluster."""
-
-    def __init__(self) -> None:
-        self._last: KeyStatusIndex | None = None
-
-    def read(
-        self, report: Reconciliation, settled: ResolvedClaims, owned: OwnershipRecords
-    ) -> KeyStatusIndex:
-        last = self._last
-        if (
-            last is None
-            or last.report is not report
-            or last.settled is not settled
-            or last.owned is not owned
-        ):
-            last = self._last = KeyStatusIndex(report, settled=settled, owned=owned)
-        return last
-
-    def forget(self) -> None:
-        """Drop the cached index: its plan and outcome are as large as all documents together."""
-        self._last = None
-
-
-_MEMO: Final = _KeyStatusMemo()
-forget_memo: Final = _MEMO.forget
-"""Call it after every status of a reconciliation was computed."""
-
 
 def document_status(
     eligibility: Eligibility,
     *,
-    settled: ResolvedClaims | None = None,
-    report: Reconciliation | None = None,
-    owned: OwnershipRecords | None = None,
+    key_statuses: KeyStatusIndex | None = None,
     previous: Obj,
     now: float,
     outage: float = math.inf,
@@ -94,16 +46,11 @@ def document_status(
 
     Args:
         eligibility: The eligibility of the document.
-        settled: The resolved claims; required with ``report``.
-        report: The reconciliation; ``None`` if none was due or none is possible.
-        owned: The records after the reconciliation; required with ``report``.
+        key_statuses: The reconciliation; ``None`` if none was due or none is possible.
         previous: The current status; empty if there is none.
         now: Seconds since the epoch.
         outage: For how many seconds reconciliations have failed.
     """
-    key_statuses = None
-    if report is not None and settled is not None and owned is not None:
-        key_statuses = _MEMO.read(report, settled, owned)
     if key_statuses is not None and _may_wait(eligibility, key_statuses, previous, outage):
         return dict(previous)
     subject = _entity(eligibility)
@@ -169,13 +116,13 @@ def _may_wait(
 ) -> bool:
     """Whether a document that was in sync does not report a failed reconciliation yet."""
     failure = key_statuses.failure
-    if key_statuses.compared or failure is None or eligibility.kind is not EligibilityKind.ACCEPTED:
+    if key_statuses.compared or failure is None or eligibility.reason is not None:
         return False
     if previous.get("observedGeneration") != generation_of(eligibility.obj):
         return False
     if failure.reason is Reason.PENDING:
         return bool(condition_of(previous, "Ready"))
-    passes_by = TABLE[failure.reason].reconciling and outage < GRACE_SECONDS
+    passes_by = failure.reason.reconciling and outage < GRACE_SECONDS
     return passes_by and condition_of(previous, "Ready").get("status") == "True"
 
 
@@ -188,7 +135,7 @@ def _reason(
     status_entries: StatusEntries | None,
 ) -> tuple[Reason, str]:
     """Return the reason that the document shows, and its message."""
-    reason = _REASON_OF_KIND.get(eligibility.kind)
+    reason = eligibility.reason
     if reason is Reason.DELETING:
         return reason, _message_text(reason, _waits_for(key_statuses, status_entries), ())
     if reason is Reason.INVALID:
@@ -231,7 +178,7 @@ def _displayed_reason(status_entries: StatusEntries, key: Key, key_status: KeySt
 
 def _for_documents(reason: Reason) -> Reason:
     """Return the reason of a cluster's failure as a document shows it; faults of the QuotaCluster become ClusterInvalid."""
-    if reason is Reason.INVALID or "Q" not in TABLE[reason].on:
+    if reason is Reason.INVALID or "Q" not in reason.on:
         return Reason.CLUSTER_INVALID
     return reason
 
@@ -246,10 +193,10 @@ def _waits_for(key_statuses: KeyStatusIndex | None, status_entries: StatusEntrie
         )
     if key_statuses is None or key_statuses.failure is None:
         return ""
-    message = TABLE[_for_documents(key_statuses.failure.reason)].message
-    return f"{TABLE[Reason.DELETING].message}, but {message}"
+    message = _for_documents(key_statuses.failure.reason).message
+    return f"{Reason.DELETING.message}, but {message}"
 
 
 def _message_text(reason: Reason, detail: str, remarks: Iterable[str]) -> str:
     """Return the details, or the sentence of the reason's row; then remarks."""
-    return "; ".join((detail or TABLE[reason].message, *remarks))
+    return "; ".join((detail or reason.message, *remarks))

@@ -12,7 +12,7 @@ from typing import Any, Final
 from reconciler import errors
 from reconciler.base.escaping import escaped_lines
 from reconciler.kube.api.custom_resources import read_time, time_text
-from reconciler.kube.status.reasons import TABLE, Reason, Truth
+from reconciler.kube.status.reasons import Reason, Truth
 
 MOST_CHARACTERS: Final = 1024
 """Maximum characters of a message; the schema allows more, but thousands of objects store one each."""
@@ -56,22 +56,21 @@ def conditions(
         conflict: Message of Conflict; "" = no conflict, ``None`` = not compared.
         keep: Whether Drifted and Conflict keep their previous values if nothing was compared.
     """
-    row = TABLE[reason]
     before = {
         str(previous_condition.get("type")): previous_condition for previous_condition in previous
     }
     words = bounded(message)
-    conditions_now = [_condition("Ready", row.ready, reason, words)]
+    conditions_now = [_condition("Ready", reason.ready, reason, words)]
     conditions_now.append(_aspect("Drifted", "NoDrift", drifted, before if keep else {}))
     conditions_now.append(_aspect("Conflict", "NoConflict", conflict, before if keep else {}))
     conditions_now.append(
         _condition("Paused", "True", reason, words)
-        if row.paused
+        if reason.paused
         else _condition("Paused", "False", "NotSuspended", "")
     )
-    if row.reconciling:
+    if reason.reconciling:
         conditions_now.append(_condition("Reconciling", "True", reason, words))
-    if row.stalled:
+    if reason.stalled:
         conditions_now.append(_condition("Stalled", "True", reason, words))
     for condition in conditions_now:
         if "observedGeneration" not in condition:

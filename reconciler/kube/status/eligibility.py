@@ -7,7 +7,6 @@ planner applies the deletionPolicy that was recorded last. A message never conta
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from typing import Final
 
 from reconciler.kube.api.custom_resources import (
@@ -30,6 +29,7 @@ from reconciler.kube.configuration.cluster_references import (
     schema_problems,
 )
 from reconciler.kube.configuration.namespace_limits import excess_of
+from reconciler.kube.status.reasons import Reason
 from reconciler.kube.watch.projection import selections_of
 from reconciler.manifest import explanation
 from reconciler.manifest.cluster_selector import SelectedClusters
@@ -48,24 +48,7 @@ MOST_PROBLEMS: Final = 8
 """Maximum number of listed faults of a document; further ones are counted."""
 
 
-class EligibilityKind(StrEnum):
-    """The eligibility of a document: the first that applies, in this order."""
-
-    TERMINATING = "Terminating"
-    NAMESPACE_LIMIT = "NamespaceLimit"
-    INVALID = "Invalid"
-    NO_CLUSTER_SELECTED = "NoClusterSelected"
-    CLUSTER_NOT_FOUND = "ClusterNotFound"
-    CLUSTER_INVALID = "ClusterInvalid"
-    NOT_GRANTED = "NotGranted"
-    OUT_OF_SCOPE = "OutOfScope"
-    SUSPENDED = "Suspended"
-    CLUSTER_SUSPENDED = "ClusterSuspended"
-    ACCEPTED = "Accepted"
-
-
-_GONE: Final = frozenset({EligibilityKind.TERMINATING})
-_CLAIMING: Final = frozenset({EligibilityKind.ACCEPTED, EligibilityKind.CLUSTER_SUSPENDED})
+_CLAIMING: Final = frozenset({None, Reason.CLUSTER_SUSPENDED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +58,9 @@ class Eligibility:
     Attributes:
         document: ``namespace/name``.
         obj: The resource as it was judged.
-        kind: Kind of eligibility.
+        reason: The first reason that applies why it is not applied, in this order: Deleting, NamespaceLimit, Invalid,
+            NoClusterSelected, ClusterNotFound or ClusterInvalid, NotGranted, OutOfScope, Suspended, ClusterSuspended;
+            ``None`` = it is applied.
         declaration: The declaration with tenant grants applied; ``None`` if it cannot be read.
         claim: What it may claim; ``None`` = nothing.
         halted: Pairs that must not be treated as undeclared while the document is suspended.
@@ -88,7 +73,7 @@ class Eligibility:
 
     document: str
     obj: Obj = field(repr=False)
-    kind: EligibilityKind
+    reason: Reason | None
     declaration: Declaration | None = None
     claim: Claim | None = None
     halted: frozenset[Pair] = frozenset()
@@ -96,8 +81,10 @@ class Eligibility:
     messages: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if (self.claim is not None) != (self.kind in _CLAIMING):
-            raise ValueError(f"a document that stands as {self.kind} has a claim that does not fit")
+        if (self.claim is not None) != (self.reason in _CLAIMING):
+            raise ValueError(
+                f"a document that stands as {self.reason} has a claim that does not fit"
+            )
 
     @property
     def claims(self) -> bool:
@@ -107,7 +94,7 @@ class Eligibility:
     @property
     def freezes(self) -> bool:
         """Whether pairs recorded as its own are neither written nor removed."""
-        return self.kind not in _GONE | _CLAIMING
+        return self.reason not in _CLAIMING and self.reason is not Reason.DELETING
 
 
 def assess_eligibility(
@@ -123,23 +110,21 @@ def assess_eligibility(
     document = document_of(obj)
     excess = excess_of(obj)
     if excess:
-        kind = (
-            EligibilityKind.TERMINATING if is_terminating(obj) else EligibilityKind.NAMESPACE_LIMIT
-        )
-        return Eligibility(document=document, obj=obj, kind=kind, messages=(excess,))
+        reason = Reason.DELETING if is_terminating(obj) else Reason.NAMESPACE_LIMIT
+        return Eligibility(document=document, obj=obj, reason=reason, messages=(excess,))
     read = _read(obj)
     declaration = None if isinstance(read, tuple) else read.declaration
     if is_terminating(obj):
         return Eligibility(
-            document=document, obj=obj, kind=EligibilityKind.TERMINATING, declaration=declaration
+            document=document, obj=obj, reason=Reason.DELETING, declaration=declaration
         )
     if isinstance(read, tuple):
-        return Eligibility(document=document, obj=obj, kind=EligibilityKind.INVALID, messages=read)
+        return Eligibility(document=document, obj=obj, reason=Reason.INVALID, messages=read)
     if isinstance(read.clusters, SelectedClusters):
         return Eligibility(
             document=document,
             obj=obj,
-            kind=EligibilityKind.NO_CLUSTER_SELECTED,
+            reason=Reason.NO_CLUSTER_SELECTED,
             declaration=declaration,
             messages=(f"clusterSelector {read.clusters.selector} selects no QuotaCluster",),
         )
@@ -149,7 +134,7 @@ def assess_eligibility(
         return Eligibility(
             document=document,
             obj=obj,
-            kind=EligibilityKind.CLUSTER_INVALID if exists else EligibilityKind.CLUSTER_NOT_FOUND,
+            reason=Reason.CLUSTER_INVALID if exists else Reason.CLUSTER_NOT_FOUND,
             declaration=declaration,
             messages=(
                 f"QuotaCluster {read.cluster} is invalid; see its status"
@@ -258,30 +243,30 @@ def _judged(obj: Obj, declaration: Declaration, cluster: QuotaCluster) -> Eligib
     """Judge a readable document of a usable cluster by the cluster's tenants, scope and suspensions."""
     verdict = judge(declaration, [grant.tenant for grant in cluster.grants])
     declared, messages = verdict.declaration, verdict.messages
-    kind = EligibilityKind.ACCEPTED
+    reason: Reason | None = None
     if not verdict.granted:
-        kind = EligibilityKind.NOT_GRANTED
+        reason = Reason.NOT_GRANTED
     elif not cluster.rules().in_scope(declared.entity):
-        kind = EligibilityKind.OUT_OF_SCOPE
+        reason = Reason.OUT_OF_SCOPE
         shape = form(declared.entity)
         messages = (
             f"an entity of the form {shape} like this one is outside the scope of QuotaCluster {cluster.name}",
         )
     elif declared.suspended:
-        kind = EligibilityKind.SUSPENDED
+        reason = Reason.SUSPENDED
     elif cluster.suspend:
-        kind = EligibilityKind.CLUSTER_SUSPENDED
-    claims = kind in _CLAIMING
+        reason = Reason.CLUSTER_SUSPENDED
+    claims = reason in _CLAIMING
     return Eligibility(
         document=declaration.document,
         obj=obj,
-        kind=kind,
+        reason=reason,
         declaration=declared,
         claim=Claim(declaration=declared, priority=verdict.priority, created=created_of(obj))
         if claims
         else None,
         halted=frozenset((declared.entity, key) for key, _ in set_values(declared.limits))
-        if kind is EligibilityKind.SUSPENDED
+        if reason is Reason.SUSPENDED
         else frozenset(),
         tenanted=bool(cluster.grants),
         messages=messages,

@@ -9,7 +9,7 @@ from typing import Any
 from reconciler.base.escaping import escaped
 from reconciler.kube.api.custom_resources import Obj, time_text
 from reconciler.kube.status.conditions import bounded, condition_of
-from reconciler.kube.status.eligibility import Eligibility, EligibilityKind
+from reconciler.kube.status.eligibility import Eligibility
 from reconciler.kube.status.key_status import KeyStatus, KeyStatusIndex
 from reconciler.kube.status.reasons import Reason
 from reconciler.quota.entity import Entity
@@ -27,7 +27,7 @@ from reconciler.render.units import json_number
 
 def declared(eligibility: Eligibility) -> Limits:
     """Return the limits that a document declares now; one that is being deleted declares none."""
-    if eligibility.declaration is None or eligibility.kind is EligibilityKind.TERMINATING:
+    if eligibility.declaration is None or eligibility.reason is Reason.DELETING:
         return NO_LIMITS
     return eligibility.declaration.limits
 

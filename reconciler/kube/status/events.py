@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 
 from reconciler.base.escaping import escaped_lines
 from reconciler.kube.status.conditions import condition_of
-from reconciler.kube.status.reasons import TABLE, Reason, ReasonRow
+from reconciler.kube.status.reasons import NAMED, Reason
 
 MOST_BYTES: Final = 1024
 """Maximum size of a note in bytes (NoteLengthLimit of events.k8s.io/v1)."""
@@ -83,38 +83,35 @@ def _all(
     before: Mapping[str, Any], after: Mapping[str, Any], *, on: str
 ) -> Iterator[ResourceEvent]:
     was, now = condition_of(before, "Ready"), condition_of(after, "Ready")
-    row = _row(now)
-    if row is not None and now.get("reason") != was.get("reason"):
-        yield from _reached(row, was, str(now.get("message", "")), on)
+    reason = _reason(now)
+    if reason is not None and now.get("reason") != was.get("reason"):
+        yield from _reached(reason, was, str(now.get("message", "")), on)
     yield from _resumed(before, after)
     yield from _drift(before, after)
-    if on == "Q" and row is not None and row.ready == "True" and was.get("status") == "True":
+    if on == "Q" and reason is not None and reason.ready == "True" and was.get("status") == "True":
         yield from _applied(before, after)
 
 
-def _row(ready: Mapping[str, Any]) -> ReasonRow | None:
-    try:
-        return TABLE[Reason(str(ready.get("reason")))]
-    except ValueError:
-        return None
+def _reason(ready: Mapping[str, Any]) -> Reason | None:
+    return NAMED.get(str(ready.get("reason")))
 
 
 def _reached(
-    row: ReasonRow, was: Mapping[str, Any], message: str, on: str
+    reason: Reason, was: Mapping[str, Any], message: str, on: str
 ) -> Iterator[ResourceEvent]:
     """Yield the Event for a changed reason of the Ready condition."""
-    of_cluster = _is_of_cluster(row) and row.reason not in _ALSO_OF_ONE
-    if row.event and on in row.on and not (on == "Q" and of_cluster):
-        kind: Literal["Normal", "Warning"] = "Normal" if row.paused else "Warning"
-        yield ResourceEvent(kind=kind, reason=row.event, note=message or row.message)
+    of_cluster = _is_of_cluster(reason) and reason not in _ALSO_OF_ONE
+    if reason.event and on in reason.on and not (on == "Q" and of_cluster):
+        kind: Literal["Normal", "Warning"] = "Normal" if reason.paused else "Warning"
+        yield ResourceEvent(kind=kind, reason=reason.event, note=message or reason.message)
     elif (
-        row.ready == "True"
+        reason.ready == "True"
         and was.get("status") == "False"
         and not (on == "Q" and _came_from_cluster(was))
     ):
-        yield ResourceEvent(kind="Normal", reason="Reconciled", note=message or row.message)
-    elif row.reason not in _QUIET and row.ready == "True" and was:
-        yield ResourceEvent(kind="Normal", reason=row.reason.value, note=message or row.message)
+        yield ResourceEvent(kind="Normal", reason="Reconciled", note=message or reason.message)
+    elif reason not in _QUIET and reason.ready == "True" and was:
+        yield ResourceEvent(kind="Normal", reason=reason.value, note=message or reason.message)
 
 
 _ALSO_OF_ONE: Final = frozenset({Reason.RECORDS_UNREADABLE, Reason.KUBERNETES_REFUSED})
@@ -122,13 +119,13 @@ _ALSO_OF_ONE: Final = frozenset({Reason.RECORDS_UNREADABLE, Reason.KUBERNETES_RE
 
 
 def _came_from_cluster(was: Mapping[str, Any]) -> bool:
-    row = _row(was)
-    return row is not None and _is_of_cluster(row)
+    reason = _reason(was)
+    return reason is not None and _is_of_cluster(reason)
 
 
-def _is_of_cluster(row: ReasonRow) -> bool:
+def _is_of_cluster(reason: Reason) -> bool:
     """Whether the fault is the cluster's, so that each of its documents would repeat it."""
-    return "C" in row.on and row.reason not in {
+    return "C" in reason.on and reason not in {
         Reason.INVALID,
         Reason.SUSPENDED,
         Reason.GUARD_REFUSED,

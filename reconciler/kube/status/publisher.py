@@ -25,7 +25,6 @@ from reconciler.kube.status.budget_wait import waited_for_budget
 from reconciler.kube.status.client_quota import (
     GRACE_SECONDS,
     document_status,
-    forget_memo,
     pending_status,
 )
 from reconciler.kube.status.comparison import unchanged
@@ -37,6 +36,7 @@ from reconciler.kube.status.events import (
     released_more,
     transitions,
 )
+from reconciler.kube.status.key_status import KeyStatusIndex
 from reconciler.kube.status.quota_cluster import cluster_status
 from reconciler.kube.status.reconcile_result import (
     ReconcileResult,
@@ -44,8 +44,8 @@ from reconciler.kube.status.reconcile_result import (
     leaving_documents,
     mentioned_documents,
     next_sync,
-    report_for,
     result_token,
+    unwritten_report,
 )
 from reconciler.kube.status.writer import ResourceWriter
 from reconciler.quota.policy import Policy
@@ -206,7 +206,6 @@ class StatusPublisher:
         unwritten = await self._writer.statuses(
             self._changed(result, held_documents, events, quiet, everything=everything)
         )
-        forget_memo()
         if not result.is_partial:
             self._quiet = {}
         for document in result.eligibilities:
@@ -228,6 +227,9 @@ class StatusPublisher:
         mentioned = mentioned_documents(result)
         outage = self._outage(result.report)
         made_from = (*result_token(result), outage >= GRACE_SECONDS)
+        settled, owned = result.settled, self._inventory.owned
+        key_statuses = KeyStatusIndex(result.report, settled=settled, owned=owned)
+        unwritten = KeyStatusIndex(unwritten_report(result.report), settled=settled, owned=owned)
         for document, eligibility in result.eligibilities.items():
             if is_terminating(eligibility.obj) and document not in held_documents:
                 continue
@@ -238,9 +240,7 @@ class StatusPublisher:
             before = status_of(eligibility.obj)
             after = document_status(
                 eligibility,
-                settled=result.settled,
-                report=report_for(document, result),
-                owned=self._inventory.owned,
+                key_statuses=unwritten if document in result.without_finalizer else key_statuses,
                 previous=before,
                 now=now,
                 outage=outage,

@@ -26,7 +26,7 @@ from reconciler.kube.status.conditions import (
     trouble_of,
 )
 from reconciler.kube.status.key_status import violation_text
-from reconciler.kube.status.reasons import TABLE, Reason, worst
+from reconciler.kube.status.reasons import Reason, worst
 from reconciler.quota.drift_tracker import DriftObservation
 from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.ownership import OwnershipRecords, Pair
@@ -263,7 +263,7 @@ def _reason(
     if spec_of(obj).get("suspend") is True:
         problems[Reason.SUSPENDED] = "suspended: nothing is written to the cluster"
     if report is None:
-        problems.setdefault(Reason.PENDING, TABLE[Reason.PENDING].message)
+        problems.setdefault(Reason.PENDING, Reason.PENDING.message)
     elif report.error is not None:
         failure = _failure_of(obj, report.error)
         problems[failure.reason] = failure.message
@@ -277,7 +277,7 @@ def _reason(
     if report is not None and report.preview is not None:
         problems |= _of_plan(obj, report, report.preview.plan)
     reason = worst(*problems)
-    return reason, problems.get(reason, TABLE[reason].message)
+    return reason, problems.get(reason, reason.message)
 
 
 def _failure_of(obj: Obj, error: KquotaError) -> ReconcileFailure:

@@ -17,8 +17,9 @@ from reconciler.kube.api.custom_resources import (
     status_of,
     uid_of,
 )
-from reconciler.kube.status.eligibility import Eligibility, EligibilityKind
+from reconciler.kube.status.eligibility import Eligibility
 from reconciler.kube.status.quota_cluster import SecretUse
+from reconciler.kube.status.reasons import Reason
 from reconciler.manifest.project.cluster import QuotaCluster
 from reconciler.quota.ownership import Owner
 from reconciler.quota.planner.claims import ResolvedClaims
@@ -62,11 +63,8 @@ class ReconcileResult:
     next_resync_at: float | None = None
 
 
-def report_for(document: str, result: ReconcileResult) -> Reconciliation:
-    """Return the reconciliation as it concerns a document; an error for one whose finalizer could not be added."""
-    report = result.report
-    if document not in result.without_finalizer:
-        return report
+def unwritten_report(report: Reconciliation) -> Reconciliation:
+    """Return the reconciliation as documents show it whose finalizer could not be added."""
     error = Forbidden("the finalizer could not be added, so nothing is written for it")
     return Reconciliation(
         cluster=report.cluster, error=error, started_at=report.started_at, ended_at=report.ended_at
@@ -118,7 +116,7 @@ def leaving_documents(result: ReconcileResult) -> Mapping[str, Obj]:
     return {
         document: obj
         for document, eligibility in result.eligibilities.items()
-        if eligibility.kind is EligibilityKind.TERMINATING
+        if eligibility.reason is Reason.DELETING
         and (obj := result.documents.get(document)) is not None
         and is_terminating(obj)
         and has_finalizer(obj)

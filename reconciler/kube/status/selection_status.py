@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from reconciler.kube.api.custom_resources import Obj, generation_of, requested_at, status_of
 from reconciler.kube.status.conditions import condition_of, conditions
-from reconciler.kube.status.reasons import TABLE, Reason, worst
+from reconciler.kube.status.reasons import NAMED, Reason, worst
 from reconciler.kube.watch.projection import parts_of
 
 RELEASED: Final = "released"
@@ -58,17 +58,14 @@ def selection_status(
     return status
 
 
-_READY: Final = frozenset(row.reason for row in TABLE.values() if row.ready == "True")
+_READY: Final = frozenset(reason for reason in Reason if reason.ready == "True")
 
 
 def _reason(obj: Obj, part: Obj | None) -> Reason:
     """Return the reason that a cluster reports for the current generation; ``Pending`` before that."""
     if part is None or part.get("observedGeneration") != generation_of(obj):
         return Reason.PENDING
-    try:
-        return Reason(condition_of(part, "Ready").get("reason", ""))
-    except ValueError:
-        return Reason.PENDING
+    return NAMED.get(str(condition_of(part, "Ready").get("reason")), Reason.PENDING)
 
 
 def _summary(obj: Obj, clusters: Sequence[str], parts: Mapping[str, Obj]) -> tuple[Reason, str]:
@@ -76,12 +73,12 @@ def _summary(obj: Obj, clusters: Sequence[str], parts: Mapping[str, Obj]) -> tup
     reasons = {name: _reason(obj, parts.get(name)) for name in clusters}
     reason = worst(*reasons.values())
     if reason is Reason.SYNCED:
-        return reason, TABLE[reason].message
+        return reason, reason.message
     reporting_clusters = [name for name in clusters if reasons[name] is reason]
     return reason, _sentence(
         (name, str(condition_of(parts.get(name, {}), "Ready").get("message", "")))
         if parts.get(name, {}).get("observedGeneration") == generation_of(obj)
-        else (name, TABLE[reason].message)
+        else (name, reason.message)
         for name in reporting_clusters
     )
 

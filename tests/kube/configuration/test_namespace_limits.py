@@ -22,7 +22,8 @@ from reconciler.kube.configuration.namespace_limits import (
     size_of,
 )
 from reconciler.kube.records.finalizers import removing
-from reconciler.kube.status.eligibility import EligibilityKind, assess_eligibility
+from reconciler.kube.status.eligibility import assess_eligibility
+from reconciler.kube.status.reasons import Reason
 from reconciler.kube.watch.resource_cache import ResourceCache, slim
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
@@ -149,14 +150,14 @@ def test_nobody_can_write_the_mark_of_an_excerpt():
 def test_it_stands_beyond_the_limit_before_anything_in_it_is_judged():
     obj = {**quota("a", namespace="team"), EXCESS: "too much"}
     standing = assess_eligibility(obj, {})
-    assert (standing.kind, standing.claim, standing.freezes) == (
-        EligibilityKind.NAMESPACE_LIMIT,
+    assert (standing.reason, standing.claim, standing.freezes) == (
+        Reason.NAMESPACE_LIMIT,
         None,
         True,
     )
     assert standing.messages == ("too much",)
     obj["metadata"]["deletionTimestamp"] = at(1)
-    assert assess_eligibility(obj, {}).kind is EligibilityKind.TERMINATING
+    assert assess_eligibility(obj, {}).reason is Reason.DELETING
 
 
 @pytest.mark.parametrize("limits", [{"documents": 0}, {"size": 0}])

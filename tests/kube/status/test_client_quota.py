@@ -15,6 +15,7 @@ from reconciler.kube.status.client_quota import (
 from reconciler.kube.status.comparison import unchanged
 from reconciler.kube.status.conditions import condition_of
 from reconciler.kube.status.eligibility import assess_eligibility
+from reconciler.kube.status.key_status import KeyStatusIndex
 from reconciler.kube.status.reasons import Reason
 from reconciler.manifest.project.cluster import from_spec
 from reconciler.quota.entity import DEFAULT, entity
@@ -36,9 +37,11 @@ AWAY = Reconciliation(cluster="prod", error=ConnectError("no broker answers"))
 def after(report, previous, obj=CREATED, **more):
     return document_status(
         assess_eligibility(obj, CLUSTERS),
-        settled=ResolvedClaims(desired=DesiredState()),
-        report=report,
-        owned=OwnershipRecords(cluster_id="", is_known=False),
+        key_statuses=KeyStatusIndex(
+            report,
+            settled=ResolvedClaims(desired=DesiredState()),
+            owned=OwnershipRecords(cluster_id="", is_known=False),
+        ),
         previous=previous,
         now=NOW + 5000,
         **more,

@@ -2,7 +2,7 @@
 
 from reconciler.kube.status.comparison import CONDITIONS, unchanged
 from reconciler.kube.status.conditions import conditions
-from reconciler.kube.status.reasons import TABLE
+from reconciler.kube.status.reasons import Reason
 
 READY = {"type": "Ready", "status": "True", "reason": "Synced", "message": ""}
 FOREIGN = {"type": "AcmeApproved", "status": "False", "reason": "No", "message": "ask again"}
@@ -20,7 +20,7 @@ def test_a_condition_of_a_type_that_we_never_set_is_nobodys_reason_to_write():
 def test_every_type_that_we_set_is_known_as_ours():
     types = {
         condition["type"]
-        for reason in TABLE
+        for reason in Reason
         for condition in conditions(reason, "x", generation=1, previous=(), now=0.0)
     }
     assert types == CONDITIONS

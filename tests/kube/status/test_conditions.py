@@ -13,7 +13,7 @@ from reconciler.kube.status.conditions import (
     conditions,
     trouble_of,
 )
-from reconciler.kube.status.reasons import TABLE, Reason
+from reconciler.kube.status.reasons import Reason
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from tests.kube.scenarios import ERRORS, HOME, kube_world, ran
@@ -51,8 +51,8 @@ def test_reconciling_and_stalled_are_there_only_while_true(reason):
     by_type = conditions_by_type(reason)
     assert list(by_type)[:4] == ["Ready", "Drifted", "Conflict", "Paused"]
     assert ("Reconciling" in by_type, "Stalled" in by_type) == (
-        TABLE[reason].reconciling,
-        TABLE[reason].stalled,
+        reason.reconciling,
+        reason.stalled,
     )
 
 
@@ -142,7 +142,7 @@ def test_an_error_that_may_be_tried_again_is_never_told_as_stuck_nor_the_other_w
         error = kind.__new__(kind)
         Exception.__init__(error, "x")
         error.message, error.hint, error.reason = "x", "", ""
-        row = TABLE[trouble_of(error).reason]
+        row = trouble_of(error).reason
         if kind.retriable and kind is not errors.InventoryLocked:
             assert row.reconciling, kind
         if row.reconciling and not kind.retriable:

@@ -1,4 +1,4 @@
-"""What a custom resource may ask for: one kind per document, and what all of them together mean for the planner."""
+"""What a custom resource may ask for: one reason per document, and what all of them together mean for the planner."""
 
 import pytest
 from hypothesis import given
@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from reconciler.kube.status.eligibility import (
     MOST_PROBLEMS,
     Eligibility,
-    EligibilityKind,
     assess_eligibility,
     resolve_desired_state,
     shortened,
 )
+from reconciler.kube.status.reasons import Reason
 from reconciler.manifest.project.cluster import from_spec
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.ownership import Owner, OwnershipRecords, Recorded
@@ -49,107 +49,105 @@ def terminating(obj):
 A = resource("a", ALICE, {RATE: 4096})
 
 KINDS = {
-    "accepted": (A, cluster(), EligibilityKind.ACCEPTED),
+    "accepted": (A, cluster(), None),
     "suspended": (
         resource("a", ALICE, {RATE: 1}, suspend=True),
         cluster(),
-        EligibilityKind.SUSPENDED,
+        Reason.SUSPENDED,
     ),
     "suspend is granted": (
         resource("a", ALICE, {RATE: 1}, suspend=True),
         cluster(tenants=tenants("Suspend")),
-        EligibilityKind.SUSPENDED,
+        Reason.SUSPENDED,
     ),
     "suspend is not granted": (
         resource("a", ALICE, {RATE: 1}, suspend=True),
         cluster(tenants=tenants()),
-        EligibilityKind.ACCEPTED,
+        None,
     ),
-    "no such number": (resource("a", ALICE, {RATE: 0}), cluster(), EligibilityKind.INVALID),
+    "no such number": (resource("a", ALICE, {RATE: 0}), cluster(), Reason.INVALID),
     "no canonical address": (
         resource("a", entity(ip="010.0.0.1"), {RATE: 1}),
         cluster(),
-        EligibilityKind.INVALID,
+        Reason.INVALID,
     ),
     "invalid before its cluster is looked for": (
         resource("a", ALICE, {RATE: 0}),
         {},
-        EligibilityKind.INVALID,
+        Reason.INVALID,
     ),
     "another namespace": (
         resource("a", ALICE, {RATE: 1}, namespace="other"),
         cluster(tenants=tenants()),
-        EligibilityKind.NOT_GRANTED,
+        Reason.NOT_GRANTED,
     ),
     "another entity": (
         resource("a", BOB, {RATE: 1}),
         cluster(tenants=tenants()),
-        EligibilityKind.NOT_GRANTED,
+        Reason.NOT_GRANTED,
     ),
     "a form that reaches others": (
         resource("a", entity(client_id="shop"), {RATE: 1}),
         cluster(tenants=tenants()),
-        EligibilityKind.NOT_GRANTED,
+        Reason.NOT_GRANTED,
     ),
     "beyond its bounds": (
         resource("a", ALICE, {RATE: "11Mi"}),
         cluster(tenants=tenants()),
-        EligibilityKind.NOT_GRANTED,
+        Reason.NOT_GRANTED,
     ),
     "outside the scope": (
         A,
         cluster(scope=[{"user": {"exact": "bob"}}]),
-        EligibilityKind.OUT_OF_SCOPE,
+        Reason.OUT_OF_SCOPE,
     ),
-    "no cluster": (A, {}, EligibilityKind.CLUSTER_NOT_FOUND),
-    "a suspended cluster": (A, cluster(suspend=True), EligibilityKind.CLUSTER_SUSPENDED),
+    "no cluster": (A, {}, Reason.CLUSTER_NOT_FOUND),
+    "a suspended cluster": (A, cluster(suspend=True), Reason.CLUSTER_SUSPENDED),
     "on its way out": (
         terminating(resource("a", ALICE, {RATE: 1})),
         cluster(),
-        EligibilityKind.TERMINATING,
+        Reason.DELETING,
     ),
     "on its way out and invalid": (
         terminating(resource("a", ALICE, {RATE: 0})),
         cluster(),
-        EligibilityKind.TERMINATING,
+        Reason.DELETING,
     ),
     "on its way out and suspended": (
         terminating(resource("a", ALICE, {RATE: 1}, suspend=True)),
         cluster(),
-        EligibilityKind.TERMINATING,
+        Reason.DELETING,
     ),
 }
 
 
 @pytest.mark.parametrize("case", KINDS)
 def test_each_document_has_one_kind(case):
-    obj, clusters, kind = KINDS[case]
+    obj, clusters, reason = KINDS[case]
     standing = assess_eligibility(obj, clusters)
-    assert standing.kind is kind
+    assert standing.reason is reason
     assert standing.obj is obj
-    assert standing.claims == (
-        kind in {EligibilityKind.ACCEPTED, EligibilityKind.CLUSTER_SUSPENDED}
-    )
+    assert standing.claims == (reason in {None, Reason.CLUSTER_SUSPENDED})
     assert standing.freezes == (
-        kind
+        reason
         not in {
-            EligibilityKind.ACCEPTED,
-            EligibilityKind.CLUSTER_SUSPENDED,
-            EligibilityKind.TERMINATING,
+            None,
+            Reason.CLUSTER_SUSPENDED,
+            Reason.DELETING,
         }
     )
-    if kind in {
-        EligibilityKind.INVALID,
-        EligibilityKind.NOT_GRANTED,
-        EligibilityKind.OUT_OF_SCOPE,
-        EligibilityKind.CLUSTER_NOT_FOUND,
+    if reason in {
+        Reason.INVALID,
+        Reason.NOT_GRANTED,
+        Reason.OUT_OF_SCOPE,
+        Reason.CLUSTER_NOT_FOUND,
     }:
         assert standing.messages
 
 
 def test_a_cluster_with_faults_is_told_from_one_that_is_not_there():
     standing = assess_eligibility(A, {}, unusable={"prod"})
-    assert standing.kind is EligibilityKind.CLUSTER_INVALID
+    assert standing.reason is Reason.CLUSTER_INVALID
     assert "is invalid; see its status" in standing.messages[0]
 
 
@@ -184,15 +182,14 @@ def test_metadata_of_the_api_server_makes_no_document_invalid():
         "somethingNew": {},
     }
     standing = assess_eligibility(obj, cluster())
-    assert standing.kind is EligibilityKind.ACCEPTED
+    assert standing.reason is None
     assert standing.claim.declaration.labels == (("x", "y" * 63),)
 
 
 @pytest.mark.parametrize("name", ["x" * 512, "é" * 256])
 def test_a_name_of_512_bytes_may_be_declared(name):
     assert (
-        assess_eligibility(resource("a", entity(user=name), {RATE: 4096}), cluster()).kind
-        is EligibilityKind.ACCEPTED
+        assess_eligibility(resource("a", entity(user=name), {RATE: 4096}), cluster()).reason is None
     )
 
 
@@ -202,7 +199,7 @@ def test_a_name_of_512_bytes_may_be_declared(name):
 )
 def test_a_longer_name_that_was_stored_before_the_bound_is_said_to_be_too_long(name, says):
     standing = assess_eligibility(resource("a", entity(user=name), {RATE: 4096}), cluster())
-    assert standing.kind is EligibilityKind.INVALID
+    assert standing.reason is Reason.INVALID
     assert standing.freezes
     (message,) = standing.messages
     assert says in message
@@ -211,7 +208,7 @@ def test_a_longer_name_that_was_stored_before_the_bound_is_said_to_be_too_long(n
 
 def test_a_claim_that_does_not_fit_its_kind_cannot_be_built():
     with pytest.raises(ValueError, match="does not fit"):
-        Eligibility(document="a/b", obj={}, kind=EligibilityKind.ACCEPTED)
+        Eligibility(document="a/b", obj={}, reason=None)
 
 
 def test_long_lists_of_faults_are_counted():

@@ -12,7 +12,7 @@ from reconciler.kube.status.events import (
     released,
     transitions,
 )
-from reconciler.kube.status.reasons import TABLE, Reason
+from reconciler.kube.status.reasons import Reason
 from tests.kube.scenarios import (
     CLUSTERS,
     CREATED,
@@ -42,7 +42,7 @@ def test_the_first_ready_is_no_event():
 @pytest.mark.parametrize("reason", DOCUMENTS)
 def test_a_document_that_begins_badly_says_so_once_unless_its_cluster_does(reason):
     status = DOCUMENTS[reason]()["status"]
-    row = TABLE[reason]
+    row = reason
     reasons = [event.reason for event in transitions({}, status) if event.reason != "DriftDetected"]
     own = reason in {
         Reason.INVALID,
@@ -62,7 +62,7 @@ def test_a_document_that_begins_badly_says_so_once_unless_its_cluster_does(reaso
 def test_a_quota_cluster_says_what_is_wrong_with_it_once(reason):
     status = CLUSTERS[reason]()["status"]
     reasons = [event.reason for event in cluster_transitions({}, status)]
-    assert reasons == ([TABLE[reason].event] if TABLE[reason].event else [])
+    assert reasons == ([reason.event] if reason.event else [])
     assert cluster_transitions(status, status) == ()
 
 
@@ -173,4 +173,4 @@ def test_a_status_of_somebody_elses_making_breaks_nothing():
     odd = {"conditions": [{"type": "Ready", "status": "True", "reason": "Elsewhere"}]}
     assert transitions(odd, odd) == ()
     assert transitions({}, odd) == ()
-    assert set(ERRORS) <= set(TABLE)
+    assert set(ERRORS) <= set(Reason)

@@ -7,10 +7,7 @@ from hypothesis import strategies as st
 from reconciler.kube.status.conditions import condition_of
 from reconciler.kube.status.reasons import (
     PRECEDENCE,
-    ROWS,
-    TABLE,
     Reason,
-    ReasonRow,
     worst,
 )
 from tests.kube.crd_schema import faults
@@ -25,7 +22,7 @@ NAMES = [f"{kind} {reason}" for kind, reason, _ in CASES]
 
 @pytest.mark.parametrize(("kind", "reason", "make"), CASES, ids=NAMES)
 def test_the_conditions_of_every_reason_are_those_of_its_row(kind, reason, make):
-    obj, row = make(), TABLE[reason]
+    obj, row = make(), reason
     status = obj["status"]
     ready = condition_of(status, "Ready")
     assert (ready["reason"], ready["status"]) == (reason.value, row.ready)
@@ -34,7 +31,7 @@ def test_the_conditions_of_every_reason_are_those_of_its_row(kind, reason, make)
     assert ("Reconciling" in statuses) == row.reconciling
     assert statuses["Paused"] == ("True" if row.paused else "False")
     if kind == "ClientQuota":
-        assert (statuses["Conflict"] == "True") == row.conflict
+        assert (statuses["Conflict"] == "True") == (reason is Reason.CONFLICT)
     assert set(statuses) >= {"Ready", "Drifted", "Conflict", "Paused"}
     assert all(
         condition["observedGeneration"] == obj["metadata"]["generation"]
@@ -51,17 +48,16 @@ def test_the_schema_takes_the_status_of_every_reason_whole(kind, reason, make):
     assert faults(kind, make()["status"]) == []
 
 
-def test_every_reason_has_a_row_and_every_row_a_resource_that_shows_it():
-    assert [row.reason for row in ROWS] == list(Reason)
-    assert {row.reason for row in ROWS if "Q" in row.on} == set(DOCUMENTS)
-    assert {row.reason for row in ROWS if "C" in row.on} == set(CLUSTERS)
-    assert all(row.on in {"Q", "C", "QC"} for row in ROWS)
+def test_every_reason_has_a_resource_that_shows_it():
+    assert {row for row in Reason if "Q" in row.on} == set(DOCUMENTS)
+    assert {row for row in Reason if "C" in row.on} == set(CLUSTERS)
+    assert all(row.on in {"Q", "C", "QC"} for row in Reason)
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.reason.value)
+@pytest.mark.parametrize("row", Reason, ids=lambda row: row.value)
 def test_rows_agree_with_what_readers_of_conditions_make_of_them(row):
     """kstatus: Reconciling is InProgress, Stalled is Failed, Ready alone decides the rest."""
-    if row.reason is Reason.DELETING:
+    if row is Reason.DELETING:
         assert row.kstatus == "Terminating"
     elif row.stalled:
         assert (row.ready, row.kstatus, row.argo) == ("False", "Failed", "Degraded")
@@ -86,24 +82,9 @@ PRODUCT = {
 def test_what_was_promised_holds():
     for word, names in PRODUCT.items():
         for name in names.split():
-            row = TABLE[Reason(name)]
+            row = Reason(name)
             is_met = row.ready == "True" if word == "ready" else getattr(row, word)
             assert is_met, (word, name)
-
-
-def test_a_row_cannot_both_go_on_and_be_stuck():
-    with pytest.raises(ValueError, match="both"):
-        ReasonRow(
-            reason=Reason.HELD,
-            ready="False",
-            stalled=True,
-            reconciling=True,
-            kstatus="Failed",
-            argo="Degraded",
-            on="Q",
-            message="x",
-            helps="y",
-        )
 
 
 @given(st.sets(st.sampled_from(Reason), min_size=1))
@@ -114,7 +95,7 @@ def test_of_several_reasons_the_first_of_the_table_is_shown(reasons):
 
 def test_what_stops_everything_comes_before_what_waits_and_what_waits_before_what_is_fine():
     rank = {"stuck": 0, "waits": 1, "fine": 2}
-    of_keys = [row for row in ROWS if PRECEDENCE[row.reason] >= PRECEDENCE[Reason.CONFLICT]]
+    of_keys = [row for row in Reason if PRECEDENCE[row] >= PRECEDENCE[Reason.CONFLICT]]
     order = [
         rank["stuck" if row.stalled else "waits" if row.reconciling else "fine"] for row in of_keys
     ]
@@ -122,7 +103,7 @@ def test_what_stops_everything_comes_before_what_waits_and_what_waits_before_wha
 
 
 def test_sentences_for_tenants_name_nobody():
-    for row in ROWS:
+    for row in Reason:
         assert not any(word in row.message for word in ("{", "%", "User:", "@"))
         assert row.helps.endswith(".")
         assert not row.message.endswith(".")
