@@ -12,10 +12,10 @@ from reconciler.kube.api.resource_paths import (
     DEFINITIONS,
     QUOTA_CLUSTERS,
 )
+from reconciler.kube.configuration.credentials import SecretState
 from reconciler.kube.configuration.operator_settings import OperatorSettings
 from reconciler.kube.records import record_store
 from reconciler.kube.records.inventory import KubeInventory
-from reconciler.kube.records.loop_stores import KubeCorrections, KubeRemovals
 from reconciler.kube.run.cluster_reconciler import ClusterReconciler, OperatorContext
 from reconciler.kube.run.missing_clusters import MissingClusterReconciler
 from reconciler.kube.run.removal_guard import DefinitionGuard
@@ -104,7 +104,7 @@ class FleetWorld:
                 fenced=lambda: False,
                 is_watch_ordered=lambda: True,
                 manager_of=lambda cluster_id, own: own,
-                secret_of=lambda own: None,
+                secret_of=lambda own: SecretState(),
                 passed=lambda report, conflicts: None,
             )
             self._reconcilers[name] = ClusterReconciler(
@@ -114,8 +114,8 @@ class FleetWorld:
                 runner=ReconcileRunner(
                     name,
                     clock=self.clock,
-                    window=RemovalWindow(KubeRemovals(inventory), seconds=3600),
-                    corrections=KubeCorrections(inventory),
+                    window=RemovalWindow(inventory.removals, seconds=3600),
+                    corrections=inventory.corrections,
                 ),
             )
         return self._reconcilers[name]

@@ -19,12 +19,12 @@ from reconciler.errors import (
     UnsupportedVersion,
     WrongCluster,
 )
+from reconciler.kube.configuration.credentials import SecretState
 from reconciler.kube.configuration.namespace_limits import NamespaceLimits
 from reconciler.kube.status.client_quota import document_status, pending_status
 from reconciler.kube.status.eligibility import assess_eligibility, cluster_problems
 from reconciler.kube.status.key_status import KeyStatusIndex
 from reconciler.kube.status.quota_cluster import (
-    SecretUse,
     cluster_status,
 )
 from reconciler.kube.status.reasons import Reason
@@ -268,7 +268,9 @@ def _incomplete() -> dict[str, Any]:
 
 def _rotated() -> dict[str, Any]:
     obj = quota_cluster()
-    use = SecretUse(version="7", rotated_at=NOW, rejected_version="8", reason="wrong password")
+    use = SecretState(
+        version="7", rotated_at=NOW, rejected_version="8", problem=ConfigError("wrong password")
+    )
     world = kube_world()
     report = world.run()
     status = cluster_status(

@@ -15,11 +15,11 @@ from reconciler.kube.api.resource_paths import (
     DEFINITIONS,
     QUOTA_CLUSTERS,
 )
+from reconciler.kube.configuration.credentials import SecretState
 from reconciler.kube.configuration.namespace_limits import NamespaceLimits
 from reconciler.kube.configuration.operator_settings import OperatorSettings
 from reconciler.kube.records.config_map_reader import read
 from reconciler.kube.records.inventory import KubeInventory
-from reconciler.kube.records.loop_stores import KubeCorrections, KubeRemovals
 from reconciler.kube.records.stored_records import StoredRecords
 from reconciler.kube.run.cluster_reconciler import ClusterReconciler
 from reconciler.kube.run.operator_context import OperatorContext
@@ -169,16 +169,16 @@ class World:
                 fenced=lambda: self.fenced,
                 is_watch_ordered=lambda: self.is_watch_ordered,
                 manager_of=lambda cluster_id, name: name,
-                secret_of=lambda name: None,
+                secret_of=lambda name: SecretState(),
                 passed=lambda report, conflicts: self.reports.append(report),
             ),
             inventory=inventory,
             runner=ReconcileRunner(
                 "prod",
                 clock=clock,
-                window=RemovalWindow(KubeRemovals(inventory), seconds=3600),
+                window=RemovalWindow(inventory.removals, seconds=3600),
                 tracker=DriftTracker(confirm_after=self.confirm_after),
-                corrections=KubeCorrections(inventory),
+                corrections=inventory.corrections,
             ),
         )
 

@@ -18,9 +18,7 @@ def test_the_page_is_what_the_table_gives():
 
 @pytest.mark.parametrize("row", Reason, ids=lambda row: row.value)
 def test_every_reason_has_a_row_and_a_section_with_what_to_do(row):
-    line = next(
-        page_line for page_line in PAGE.splitlines() if page_line.startswith(f"| [{row}](")
-    )
+    line = next(page_line for page_line in PAGE.splitlines() if page_line.startswith(f"| [{row}]("))
     cells = [part.strip() for part in line.strip("|").split("|")]
     assert cells[2] == row.ready
     assert ("Stalled" in cells[3], "Reconciling" in cells[3]) == (row.stalled, row.reconciling)

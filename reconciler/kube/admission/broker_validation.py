@@ -5,14 +5,15 @@ Every replica serves admission, so this does not depend on leadership: it reads 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from reconciler.base.protocols import Clock
 from reconciler.client import QuotaClient
 from reconciler.errors import AuthorizationError, ConfigError, NotFound
-from reconciler.kube.api.client import ListResult
+from reconciler.kube.api.client import KubernetesApi
 from reconciler.kube.api.custom_resources import name_of, operator_class_of
-from reconciler.kube.api.resource_paths import QUOTA_CLUSTERS, ApiResource
+from reconciler.kube.api.resource_paths import QUOTA_CLUSTERS
+from reconciler.kube.configuration.client_sessions import SessionKeeper
 from reconciler.kube.status.eligibility import cluster_problems
 from reconciler.manifest.project.cluster import QuotaCluster, from_spec
 from reconciler.quota.cluster import Cluster
@@ -26,28 +27,6 @@ KEPT_SECONDS: Final = 10.0
 
 RIGHTS_KEPT_SECONDS: Final = 60.0
 ASK_SECONDS: Final = 4.0
-
-
-class ClusterApi(Protocol):
-    """The part of :class:`reconciler.kube.api.client.KubernetesApi` that is used here."""
-
-    async def get(
-        self, resource: ApiResource, namespace: str | None, name: str
-    ) -> Mapping[str, Any]:
-        """Read one object."""
-        ...
-
-    async def list(self, resource: ApiResource) -> ListResult:
-        """List all objects."""
-        ...
-
-
-class ClientProvider(Protocol):
-    """The part of :class:`reconciler.kube.configuration.client_sessions.SessionKeeper` that is used here."""
-
-    async def for_(self, cluster: QuotaCluster) -> QuotaClient:
-        """Return a client with the newest credentials that work."""
-        ...
 
 
 class LiveBrokerValidator:
@@ -64,8 +43,8 @@ class LiveBrokerValidator:
 
     def __init__(
         self,
-        api: ClusterApi,
-        clients: ClientProvider,
+        api: KubernetesApi,
+        clients: SessionKeeper,
         *,
         clock: Clock,
         operator_class: str = "",

@@ -114,12 +114,10 @@ class KubernetesApi:
         resource: ApiResource,
         namespace: str | None,
         name: str,
-        *,
-        patience: RequestTimeouts | None = None,
     ) -> Obj:
         """Read one object."""
         request = ApiRequest(verb="get", resource=resource, namespace=namespace, name=name)
-        return await self._object(request, patience)
+        return await self._object(request)
 
     async def list(
         self,
@@ -128,7 +126,6 @@ class KubernetesApi:
         *,
         limit: int = 500,
         labels: str = "",
-        fields: str = "",
         keep: Keep = full_object,
     ) -> ListResult:
         """List a whole collection; raises an error instead of returning a part.
@@ -138,11 +135,9 @@ class KubernetesApi:
             namespace: The namespace; ``None`` = all namespaces.
             limit: Objects per page, fewer if they are large.
             labels: Label selector.
-            fields: Field selector.
             keep: Returns what is kept of each object; the rest of a page is freed before the next one is read.
         """
-        selectors = {"labelSelector": labels, "fieldSelector": fields}
-        query = {key: value for key, value in selectors.items() if value}
+        query = {"labelSelector": labels} if labels else {}
         request = ApiRequest(verb="list", resource=resource, namespace=namespace, query=query)
         for _ in range(LIST_RESTARTS):
             try:
@@ -154,7 +149,7 @@ class KubernetesApi:
 
     async def _list_pages(self, listing_request: ApiRequest, limit: int, keep: Keep) -> ListResult:
         items, version = await read_pages(
-            lambda request: self._object(request, None, checks_depth=False),
+            lambda request: self._object(request, checks_depth=False),
             listing_request,
             limit=limit,
             keep=keep,
@@ -186,7 +181,7 @@ class KubernetesApi:
         }
         # A POST that changes nothing, so it may be repeated.
         request = ApiRequest(verb="create", resource=ACCESS_REVIEWS, body=_encoded(body))
-        status = (await self._object(request, None)).get("status", {})
+        status = (await self._object(request)).get("status", {})
         return AccessReview(
             allowed=bool(status.get("allowed")),
             reason=str(status.get("reason") or status.get("evaluationError") or ""),
@@ -199,8 +194,6 @@ class KubernetesApi:
         resource: ApiResource,
         namespace: str | None,
         body: Obj,
-        *,
-        patience: RequestTimeouts | None = None,
     ) -> Obj:
         """Create an object. Not repeated if the first attempt may have been executed.
 
@@ -210,7 +203,7 @@ class KubernetesApi:
         request = ApiRequest(
             verb="create", resource=resource, namespace=namespace, repeatable=False
         )
-        return await self._object(replace(request, body=_encoded(body)), patience)
+        return await self._object(replace(request, body=_encoded(body)))
 
     async def replace(
         self,
@@ -218,8 +211,6 @@ class KubernetesApi:
         namespace: str | None,
         name: str,
         body: Obj,
-        *,
-        patience: RequestTimeouts | None = None,
     ) -> Obj:
         """Replace an object if it was not changed since: ``metadata.resourceVersion`` is required.
 
@@ -232,7 +223,7 @@ class KubernetesApi:
         request = ApiRequest(
             verb="update", resource=resource, namespace=namespace, name=name, body=_encoded(body)
         )
-        return await self._object(request, patience)
+        return await self._object(request)
 
     async def apply_status(
         self,
@@ -242,9 +233,8 @@ class KubernetesApi:
         body: Obj,
         *,
         field_manager: str,
-        force: bool = True,
     ) -> Obj:
-        """Write the status with server-side apply.
+        """Write the status with server-side apply; fields are taken over from other managers.
 
         Args:
             resource: The kind.
@@ -254,7 +244,6 @@ class KubernetesApi:
                 ``metadata.resourceVersion`` it is
                 refused (KubernetesConflict) if the object changed since; a uid is not checked.
             field_manager: Owner of the fields.
-            force: Take over fields from other managers instead of failing.
         """
         request = ApiRequest(
             verb="apply",
@@ -262,10 +251,10 @@ class KubernetesApi:
             namespace=namespace,
             name=name,
             subresource="status",
-            query={"fieldManager": field_manager, "force": "true" if force else "false"},
+            query={"fieldManager": field_manager, "force": "true"},
             body=_encoded(body),
         )
-        return await self._object(request, None)
+        return await self._object(request)
 
     async def patch_json(
         self,
@@ -287,7 +276,7 @@ class KubernetesApi:
             body=_encoded(list(operations)),
             repeatable=bool(operations) and operations[0].get("op") == "test",
         )
-        return await self._object(request, None)
+        return await self._object(request)
 
     async def patch_merge(
         self,
@@ -301,29 +290,19 @@ class KubernetesApi:
         """Apply a merge patch: given fields are set, ``None`` removes, everything else stays."""
         request = ApiRequest(verb="merge", resource=resource, namespace=namespace, name=name)
         request = replace(request, subresource=subresource, body=_encoded(body))
-        return await self._object(request, None)
+        return await self._object(request)
 
-    async def delete(
-        self, resource: ApiResource, namespace: str | None, name: str, *, uid: str = ""
-    ) -> None:
+    async def delete(self, resource: ApiResource, namespace: str | None, name: str) -> None:
         """Delete an object; with finalizers, start its deletion.
-
-        Args:
-            resource: The kind.
-            namespace: The namespace.
-            name: The name.
-            uid: Delete only the object with this uid.
 
         Raises:
             NotFound: It does not exist; perhaps an earlier attempt deleted it.
         """
-        options: Obj = {"apiVersion": "v1", "kind": "DeleteOptions"}
-        if uid:
-            options["preconditions"] = {"uid": uid}
+        options = {"apiVersion": "v1", "kind": "DeleteOptions"}
         request = ApiRequest(
             verb="delete", resource=resource, namespace=namespace, name=name, body=_encoded(options)
         )
-        _ = await self._object(request, None)
+        _ = await self._object(request)
 
     async def create_event(
         self,
@@ -344,7 +323,7 @@ class KubernetesApi:
             kind: ``Normal`` or ``Warning``.
             reason: One word.
             action: The action, one word.
-            note: A sentence; cut to the server's limit of 1,024 bytes.
+            note: A sentence; the server refuses more than 1,024 bytes.
             at: RFC 3339 with microseconds.
             controller: Name of the controller.
             instance: Name of this process.
@@ -368,15 +347,13 @@ class KubernetesApi:
                 "kind": regarding.get("kind"),
                 **reference,
             },
-            "note": _cut(note, 1024),
+            "note": note,
             "type": kind,
         }
         return await self.create(EVENTS, namespace, body)
 
-    async def _object(
-        self, request: ApiRequest, patience: RequestTimeouts | None, *, checks_depth: bool = True
-    ) -> Obj:
-        body = await self._exchange.answer(request, patience or self._patience)
+    async def _object(self, request: ApiRequest, *, checks_depth: bool = True) -> Obj:
+        body = await self._exchange.answer(request, self._patience)
         try:
             document = bounded_json.parse(
                 body, most_bytes=LARGEST_ANSWER, checks_depth=checks_depth
@@ -390,11 +367,3 @@ class KubernetesApi:
 
 def _encoded(value: object) -> bytes:
     return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
-
-
-def _cut(text: str, max_bytes: int) -> str:
-    """Cut the text to ``max_bytes`` of UTF-8 at a character boundary."""
-    encoded = text.encode()
-    if len(encoded) <= max_bytes:
-        return text
-    return encoded[: max_bytes - 3].decode(errors="ignore") + "..."

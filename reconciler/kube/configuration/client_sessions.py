@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Protocol, Self
+from typing import Final, Self
 
 from reconciler.base.protocols import Clock
 from reconciler.client import ClientConfig, ClientEvents, QuotaClient
@@ -23,18 +23,20 @@ from reconciler.errors import (
     NotFound,
     TlsError,
 )
-from reconciler.kube.api.http_exchange import RequestTimeouts
-from reconciler.kube.api.resource_paths import SECRETS, ApiResource
+from reconciler.kube.api.client import KubernetesApi
+from reconciler.kube.api.resource_paths import SECRETS
 from reconciler.kube.configuration.credentials import (
     NONE,
     NOT_FOUND,
     Credentials,
+    SecretState,
     SecretWithdrawn,
     client_config,
     granted_credentials,
 )
 from reconciler.kube.configuration.operator_settings import OperatorSettings
 from reconciler.manifest.project.cluster import QuotaCluster
+from reconciler.metrics import Metrics
 
 REFUSED_AGAIN_SECONDS: Final = 600.0
 """Seconds before refused credentials are tried again, unless they change."""
@@ -46,46 +48,6 @@ RETIRED_SECONDS: Final = 90.0
 """Seconds before a replaced client is closed: the webhook or a late response may still use it."""
 
 _log = logging.getLogger("reconciler.kube")
-
-
-class SecretApi(Protocol):
-    """The part of :class:`reconciler.kube.api.client.KubernetesApi` that is used here."""
-
-    async def get(
-        self,
-        resource: ApiResource,
-        namespace: str | None,
-        name: str,
-        *,
-        patience: RequestTimeouts | None = None,
-    ) -> Mapping[str, Any]:
-        """Read one object."""
-        ...
-
-
-class RequestCounter(Protocol):
-    """The part of ``metrics.Metrics`` that is used here."""
-
-    def kafka(self, cluster: str, api: str, seconds: float) -> None:
-        """Record the latency of an answered request to a broker."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SecretState:
-    """The credentials of one cluster, as its status shows them.
-
-    Attributes:
-        version: Resource version of the Secret that the session was built with; "" = there is no Secret.
-        rotated_at: When it was first used, in seconds since the epoch.
-        rejected_version: Version that cannot be used; "" = none. The old session stays.
-        problem: Why it cannot be used; ``None`` = no problem.
-    """
-
-    version: str = ""
-    rotated_at: float = 0.0
-    rejected_version: str = ""
-    problem: KquotaError | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -121,11 +83,11 @@ class SessionKeeper:
 
     def __init__(
         self,
-        api: SecretApi,
+        api: KubernetesApi,
         *,
         settings: OperatorSettings,
         clock: Clock,
-        metrics: RequestCounter | None = None,
+        metrics: Metrics | None = None,
     ) -> None:
         self._api = api
         self._settings = settings

@@ -22,7 +22,7 @@ from reconciler.base import properties
 from reconciler.base.secret import Secret, scrubbed
 from reconciler.client import ANYTHING, NOTHING, ClientConfig
 from reconciler.client.configuration.keys import KEYS
-from reconciler.errors import ConfigError, CredentialsError
+from reconciler.errors import ConfigError, CredentialsError, KquotaError
 from reconciler.kube.api.custom_resources import GROUP
 from reconciler.manifest.project.cluster import QuotaCluster
 
@@ -77,6 +77,23 @@ class Credentials:
 
 NONE: Final = Credentials()
 """Credentials of a cluster without a Secret."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecretState:
+    """The credentials of one cluster, as its status shows them.
+
+    Attributes:
+        version: Resource version of the Secret that the session was built with; "" = there is no Secret.
+        rotated_at: When it was first used, in seconds since the epoch.
+        rejected_version: Version that cannot be used; "" = none. The old session stays.
+        problem: Why it cannot be used; ``None`` = no problem.
+    """
+
+    version: str = ""
+    rotated_at: float = 0.0
+    rejected_version: str = ""
+    problem: KquotaError | None = None
 
 
 class SecretWithdrawn(CredentialsError):

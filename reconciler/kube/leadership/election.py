@@ -23,15 +23,17 @@ from typing import Any, Final, TypeVar
 
 from reconciler.base.protocols import Clock
 from reconciler.errors import KquotaError, KubernetesConflict, KubernetesError, LeaseLost, NotFound
-from reconciler.kube.api.client import Obj
+from reconciler.kube.api.client import KubernetesApi, Obj
 from reconciler.kube.api.http_exchange import RequestTimeouts
 from reconciler.kube.api.resource_paths import LEASES
-from reconciler.kube.leadership.lease_api import LeaseApi
 
 T = TypeVar("T")
 
 RELEASED_BY: Final = "kafka-quotas.io/released-by"
 """Annotation with the identity that released a Lease in order."""
+
+ONE_TRY: Final = RequestTimeouts(seconds=10.0, tries=1)
+"""Of the connection for the Lease: this module counts attempts and deadlines itself."""
 
 _RETRY_SECONDS: Final = 0.5
 _RELEASE_SECONDS: Final = 3.0
@@ -114,7 +116,7 @@ class Leader:
 
     def __init__(
         self,
-        api: LeaseApi,
+        api: KubernetesApi,
         election: ElectionSettings,
         *,
         clock: Clock,
@@ -204,7 +206,7 @@ class Leader:
     async def _attempt(self) -> bool:
         """Read the Lease, and take it if it is free; return whether this replica has it."""
         try:
-            lease = await self._api.get(LEASES, *self._place, patience=_ONCE)
+            lease = await self._api.get(LEASES, *self._place)
         except NotFound:
             with contextlib.suppress(KubernetesConflict):
                 await self._create()
@@ -300,7 +302,7 @@ class Leader:
         except (NotFound, KubernetesConflict):
             # The API server also reports a conflict when a deleted object is replaced.
             try:
-                observed = self._note(await self._api.get(LEASES, *self._place, patience=_ONCE))
+                observed = self._note(await self._api.get(LEASES, *self._place))
             except NotFound:
                 if self._certain_until is None:
                     raise LeaseLost("the Lease was deleted while leading paused") from None
@@ -338,9 +340,7 @@ class Leader:
             "metadata": {"name": self._election.name, "namespace": self._election.namespace},
             "spec": self._spec({}, holder=self._holder, is_taken=True),
         }
-        _ = self._note(
-            await self._api.create(LEASES, self._election.namespace, body, patience=_ONCE)
-        )
+        _ = self._note(await self._api.create(LEASES, self._election.namespace, body))
 
     async def _write(self, lease: Obj, *, holder: str, is_taken: bool) -> None:
         metadata = dict(lease["metadata"])
@@ -351,7 +351,7 @@ class Leader:
         metadata["annotations"] = annotations
         spec = self._spec(lease.get("spec") or {}, holder=holder, is_taken=is_taken)
         body = {**lease, "metadata": metadata, "spec": spec}
-        _ = self._note(await self._api.replace(LEASES, *self._place, body, patience=_ONCE))
+        _ = self._note(await self._api.replace(LEASES, *self._place, body))
 
     def _spec(self, before: dict[str, Any], *, holder: str, is_taken: bool) -> dict[str, Any]:
         # For people and other electors; these times are never compared with a clock.
@@ -394,7 +394,3 @@ class Leader:
         finally:
             for future in (waiter, timer):
                 _ = future.cancel()
-
-
-_ONCE: Final = RequestTimeouts(seconds=10.0, tries=1)
-"""One attempt: this module counts attempts and deadlines itself."""

@@ -13,8 +13,8 @@ from contextlib import AbstractAsyncContextManager
 from typing import Final
 
 from reconciler.base.protocols import Clock
+from reconciler.kube.api.client import KubernetesApi
 from reconciler.kube.leadership.election import ElectionSettings, Leader
-from reconciler.kube.leadership.lease_api import LeaseApi
 
 BEAT_SECONDS: Final = 0.5
 """Seconds between reports of progress of the program's event loop; at least eight per ``ElectionSettings.stall``."""
@@ -22,7 +22,7 @@ BEAT_SECONDS: Final = 0.5
 END_SECONDS: Final = 5.0
 """Seconds that the thread may take to end; as a daemon thread it does not block the exit."""
 
-Connect = Callable[[], Awaitable[AbstractAsyncContextManager[LeaseApi]]]
+Connect = Callable[[], Awaitable[AbstractAsyncContextManager[KubernetesApi]]]
 """Opens a connection to the API server, in the loop that uses it."""
 
 

@@ -12,7 +12,7 @@ are read once (:mod:`reconciler.kube.records.status_migration`).
 
 import base64
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,9 +24,8 @@ from reconciler.kube.api.custom_resources import (
     metadata_of,
 )
 from reconciler.kube.records.config_map_reader import unpacked
-from reconciler.kube.records.series_layout import SeriesLayout, name_of_part
+from reconciler.kube.records.series_layout import name_of_part
 from reconciler.kube.records.series_parts import (
-    EMPTY,
     PART_LIMITS,
     PartLimits,
     SeriesPart,
@@ -98,27 +97,23 @@ def config_maps(
     Raises:
         InventoryError: The records exceed the largest layout.
     """
+    count = stored.layout.parts
     if before is not None and objects and not before.is_old_form:
         changed = changed_parts(before, stored)
-        updated = _parts(stored, stored.layout, changed, namespace=namespace, limits=limits)
+        parts: Sequence[SeriesPart] = tuple(
+            encoded_parts(stored.owned, stored.writers, count, changed)
+        )
         present = _of_layout(stored, objects)
-        if updated is not None and len(present) == stored.layout.parts:
-            return stored, {**present, **updated}
-    if not stored.is_old_form:
-        numbers = range(stored.layout.parts)
-        complete = _parts(stored, stored.layout, numbers, namespace=namespace, limits=limits)
-        if complete is not None and not _is_far_too_large(complete, limits):
-            return stored, complete
-    layout, _ = lay_out(
+        if len(present) == count and all(limits.allows(part, count) for part in parts):
+            return stored, {**present, **_of_parts(stored, parts, namespace=namespace)}
+    layout, parts = lay_out(
         stored.owned,
         stored.writers,
-        next_layout(stored.layout, stored.layout.parts) if stored.is_old_form else stored.layout,
+        next_layout(stored.layout, count) if stored.is_old_form else stored.layout,
         limits=limits,
     )
-    everything = _parts(stored, layout, range(layout.parts), namespace=namespace, limits=None)
-    if everything is None:
-        raise AssertionError("parts without limits always fit")
-    return replace(stored, layout=layout, is_old_form=False), everything
+    stored = replace(stored, layout=layout, is_old_form=False)
+    return stored, _of_parts(stored, parts, namespace=namespace)
 
 
 def _of_layout(stored: StoredRecords, objects: Mapping[str, Obj]) -> dict[str, Obj]:
@@ -128,32 +123,18 @@ def _of_layout(stored: StoredRecords, objects: Mapping[str, Obj]) -> dict[str, O
     return {name: objects[name] for name in names if name in objects}
 
 
-def _is_far_too_large(objects: Mapping[str, Obj], limits: PartLimits) -> bool:
-    """Whether one part would be filled to at most a quarter by the content of several."""
-    characters = (len(config_map["binaryData"][CONTENT]) for config_map in objects.values())
-    size = sum(max(count - 4 * EMPTY // 3, 0) for count in characters)
-    return len(objects) > 1 and size <= limits.characters(1) // 4
-
-
-def _parts(
-    stored: StoredRecords,
-    layout: SeriesLayout,
-    numbers: Collection[int],
-    *,
-    namespace: str,
-    limits: PartLimits | None,
-) -> dict[str, Obj] | None:
-    """Return the ConfigMaps of these parts; ``None`` if one of them is too large."""
-    owned = stored.owned
+def _of_parts(
+    stored: StoredRecords, parts: Iterable[SeriesPart], *, namespace: str
+) -> dict[str, Obj]:
+    """Return the ConfigMaps of these parts, by name."""
+    cluster_id = stored.owned.cluster_id
     maps: dict[str, Obj] = {}
-    for number, share, part in encoded_parts(owned, stored.writers, layout.parts, numbers):
-        if limits is not None and not limits.allows(part, layout.parts):
-            return None
-        name = name_of_part(f"kquota-{hash_of(owned.cluster_id)}-{LEDGER}", layout, number)
+    for part in parts:
+        name = name_of_part(f"kquota-{hash_of(cluster_id)}-{LEDGER}", stored.layout, part.number)
         config_map = _config_map(
-            owned.cluster_id, part, _uids(stored.uids, share), name=name, namespace=namespace
+            cluster_id, part, _uids(stored.uids, part.share), name=name, namespace=namespace
         )
-        if number == 0:
+        if part.number == 0:
             config_map |= _extra_data(stored)
         maps[name] = config_map
     return maps

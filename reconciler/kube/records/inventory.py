@@ -7,7 +7,7 @@ versions that were read; statuses show records and are never read, except once (
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Final, TypeVar
+from typing import Final, Generic, TypeVar
 
 from reconciler.errors import InventoryError, KubernetesConflict
 from reconciler.kube.api.client import KubernetesApi
@@ -53,6 +53,21 @@ _V = TypeVar("_V")
 _UNREAD: Final = OwnershipRecords(cluster_id="", is_known=False)
 
 
+class StoredRows(Generic[_V]):
+    """Rows of a loop, stored with the records of its cluster. Implements ``loop.RemovalStore`` and ``CorrectionStore``."""
+
+    def __init__(self) -> None:
+        self.rows: tuple[_V, ...] = ()
+
+    async def load(self) -> Sequence[_V]:
+        """Return all rows."""
+        return self.rows
+
+    async def save(self, rows: Sequence[_V]) -> None:
+        """Replace all rows; the next write of records includes them."""
+        self.rows = tuple(rows)
+
+
 class KubeInventory:
     """The ownership records of one cluster, with the removals of the guard's window and the corrections of drift.
 
@@ -64,6 +79,8 @@ class KubeInventory:
 
     Attributes:
         owned: The records of this reconciliation; of no cluster if they could not be read.
+        removals: Removals within the guard's window; written with the intents, before anything is sent to Kafka.
+        corrections: Corrections of drift; written with :meth:`flush` at the latest.
     """
 
     def __init__(
@@ -74,8 +91,8 @@ class KubeInventory:
         self._stored = StoredRecords(owned=_UNREAD)
         self._objects: dict[str, Obj] = {}
         self._decoded: dict[str, DecodedPart] = {}
-        self._removals: Sequence[RemovalCount] = ()
-        self._corrections: Sequence[CorrectionHistory] = ()
+        self.removals = StoredRows[RemovalCount]()
+        self.corrections = StoredRows[CorrectionHistory]()
         self._deleted: dict[str, Obj] = {}
         self._cluster: QuotaCluster | None = None
         self._is_complete = self._is_overtaken = False
@@ -271,26 +288,6 @@ class KubeInventory:
         """
         _ = await record_store.orphan(self._api, self._namespace, cluster_id, documents)
 
-    # ---- removals of the window (loop.RemovalStore) ------------------------------------------
-
-    async def load_removals(self) -> Sequence[RemovalCount]:
-        """Return all counts of the ConfigMaps."""
-        return self._stored.removals
-
-    async def save_removals(self, counts: Sequence[RemovalCount]) -> None:
-        """Replace the counts; written with the intents, before anything is sent to Kafka."""
-        self._removals = tuple(counts)
-
-    # ---- corrections of drift (loop.CorrectionStore) -------------------------------------------
-
-    async def load_corrections(self) -> Sequence[CorrectionHistory]:
-        """Return all corrections of the ConfigMaps."""
-        return self._stored.corrections
-
-    async def save_corrections(self, histories: Sequence[CorrectionHistory]) -> None:
-        """Replace the corrections; written with :meth:`flush` at the latest."""
-        self._corrections = tuple(histories)
-
     # ---- ConfigMaps --------------------------------------------------------------------------
 
     async def _read(self, cluster_id: str) -> None:
@@ -302,7 +299,8 @@ class KubeInventory:
         self._stored = await asyncio.to_thread(
             read_config_maps, cluster_id, listing.items, self._decoded
         )
-        self._removals, self._corrections = self._stored.removals, self._stored.corrections
+        self.removals.rows = tuple(self._stored.removals)
+        self.corrections.rows = tuple(self._stored.corrections)
 
     def _changed(self) -> StoredRecords:
         """Return the intended content of the ConfigMaps."""
@@ -332,8 +330,8 @@ class KubeInventory:
             stored,
             owned=self.owned,
             uids=uids,
-            removals=tuple(self._removals),
-            corrections=tuple(self._corrections),
+            removals=self.removals.rows,
+            corrections=self.corrections.rows,
             takes_statuses=stored.takes_statuses and not self._is_complete,
         )
 
@@ -360,10 +358,10 @@ class KubeInventory:
     async def _reload_after_conflict(self) -> None:
         """Read the ConfigMaps that another writer changed; its changes apply unless this reconciliation changed the same."""
         self._is_overtaken = True
-        before, removals = self._stored.owned, self._removals
-        corrections = self._corrections
+        before = self._stored.owned
+        removals, corrections = self.removals.rows, self.corrections.rows
         await self._read(before.cluster_id)
-        self._removals, self._corrections = removals, corrections
+        self.removals.rows, self.corrections.rows = removals, corrections
         now, own, loaded = self._stored.owned, self.owned, self._loaded
         self.owned = replace(
             own,

@@ -7,13 +7,12 @@ resource version that was read.
 import asyncio
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from typing import Final, Protocol
+from typing import Final
 
 from reconciler.errors import KubernetesConflict
-from reconciler.kube.api import custom_resources
-from reconciler.kube.api.client import ListResult, Obj
-from reconciler.kube.api.custom_resources import metadata_of, name_of
-from reconciler.kube.api.resource_paths import CONFIG_MAPS, ApiResource
+from reconciler.kube.api.client import KubernetesApi
+from reconciler.kube.api.custom_resources import Obj, metadata_of, name_of
+from reconciler.kube.api.resource_paths import CONFIG_MAPS
 from reconciler.kube.records import config_maps, finalizers
 from reconciler.kube.records.config_map_reader import read as read_config_maps
 from reconciler.kube.records.stored_records import (
@@ -29,31 +28,7 @@ IN_FLIGHT: Final = 8
 """ConfigMaps written concurrently."""
 
 
-class ConfigMapApi(Protocol):
-    """The part of :class:`reconciler.kube.api.client.KubernetesApi` that is used here."""
-
-    async def list(
-        self, resource: ApiResource, namespace: str | None = None, *, labels: str = ""
-    ) -> ListResult:
-        """List a collection."""
-        ...
-
-    async def create(self, resource: ApiResource, namespace: str | None, body: Obj) -> Obj:
-        """Create an object."""
-        ...
-
-    async def replace(
-        self, resource: ApiResource, namespace: str | None, name: str, body: Obj
-    ) -> Obj:
-        """Replace an object, if it was not changed since."""
-        ...
-
-    async def delete(self, resource: ApiResource, namespace: str | None, name: str) -> None:
-        """Delete an object."""
-        ...
-
-
-async def read(api: ConfigMapApi, namespace: str, cluster_id: str) -> StoredRecords:
+async def read(api: KubernetesApi, namespace: str, cluster_id: str) -> StoredRecords:
     """Return the content of the ConfigMaps of a cluster id.
 
     Raises:
@@ -64,7 +39,7 @@ async def read(api: ConfigMapApi, namespace: str, cluster_id: str) -> StoredReco
     return read_config_maps(cluster_id, listing.items)
 
 
-async def cluster_ids(api: ConfigMapApi, namespace: str) -> list[str]:
+async def cluster_ids(api: KubernetesApi, namespace: str) -> list[str]:
     """Return the ids of all clusters with records in a namespace.
 
     Raises:
@@ -76,10 +51,10 @@ async def cluster_ids(api: ConfigMapApi, namespace: str) -> list[str]:
 
 
 async def put(
-    api: ConfigMapApi,
+    api: KubernetesApi,
     namespace: str,
-    stored: dict[str, custom_resources.Obj],
-    wanted_objects: Mapping[str, custom_resources.Obj],
+    stored: dict[str, Obj],
+    wanted_objects: Mapping[str, Obj],
 ) -> None:
     """Write the wanted ConfigMaps in the order in which a crash loses nothing; ``stored`` is updated after each write.
 
@@ -95,10 +70,10 @@ async def put(
     """
     changes = config_maps.diff(stored, wanted_objects)
 
-    async def create(config_map: custom_resources.Obj) -> None:
+    async def create(config_map: Obj) -> None:
         stored[name_of(config_map)] = await api.create(CONFIG_MAPS, namespace, dict(config_map))
 
-    async def update(config_map: custom_resources.Obj) -> None:
+    async def update(config_map: Obj) -> None:
         stored[name_of(config_map)] = await api.replace(
             CONFIG_MAPS, namespace, name_of(config_map), dict(config_map)
         )
@@ -119,7 +94,7 @@ async def put(
 
 
 async def change(
-    api: ConfigMapApi,
+    api: KubernetesApi,
     namespace: str,
     cluster_id: str,
     work: Callable[[StoredRecords], StoredRecords],
@@ -139,9 +114,7 @@ async def change(
     """
     for tries_left in reversed(range(TRIES)):
         listing = await api.list(CONFIG_MAPS, namespace, labels=selector(cluster_id))
-        before: dict[str, custom_resources.Obj] = {
-            name_of(config_map): config_map for config_map in listing.items
-        }
+        before: dict[str, Obj] = {name_of(config_map): config_map for config_map in listing.items}
         present = read_config_maps(cluster_id, listing.items)
         changed = work(present)
         if changed == present:
@@ -164,7 +137,7 @@ async def change(
 
 
 async def orphan(
-    api: ConfigMapApi, namespace: str, cluster_id: str, documents: Collection[str]
+    api: KubernetesApi, namespace: str, cluster_id: str, documents: Collection[str]
 ) -> int:
     """Record what documents own as orphaned, before they are deleted without a removal; return the number of pairs.
 

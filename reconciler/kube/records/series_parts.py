@@ -77,10 +77,14 @@ class SeriesPart:
     """One part as stored.
 
     Attributes:
+        number: Its number in the layout.
+        share: Its records.
         packed: Its gzip bytes.
         size: Its unpacked bytes.
     """
 
+    number: int
+    share: OwnershipRecords
     packed: bytes
     size: int
 
@@ -247,7 +251,7 @@ def _parts(
     count: int,
     pack: Callable[[bytes], bytes],
 ) -> Sequence[SeriesPart]:
-    return [part for _, _, part in encoded_parts(owned, writers, count, range(count), pack=pack)]
+    return list(encoded_parts(owned, writers, count, range(count), pack=pack))
 
 
 def encoded_parts(
@@ -257,12 +261,12 @@ def encoded_parts(
     numbers: Collection[int],
     *,
     pack: Callable[[bytes], bytes] = gzip_of,
-) -> Iterator[tuple[int, OwnershipRecords, SeriesPart]]:
-    """Yield some parts of a layout with ``count`` parts: number, content, stored form."""
+) -> Iterator[SeriesPart]:
+    """Yield some parts of a layout with ``count`` parts."""
     for number, share in zip(sorted(numbers), split(owned, count, numbers), strict=True):
         records = ClusterRecords(owned=share, writers={} if number else writers)
         content = records_format.encode({owned.cluster_id: records})
-        yield number, share, SeriesPart(packed=pack(content), size=len(content))
+        yield SeriesPart(number=number, share=share, packed=pack(content), size=len(content))
 
 
 def split(

@@ -41,10 +41,9 @@ from reconciler.kube.api.custom_resources import (
 from reconciler.kube.configuration.client_sessions import SessionKeeper
 from reconciler.kube.configuration.cluster_file import read_clusters
 from reconciler.kube.configuration.operator_settings import OperatorSettings
-from reconciler.kube.leadership.election import ElectionSettings
+from reconciler.kube.leadership.election import ONE_TRY, ElectionSettings
 from reconciler.kube.records import record_store
 from reconciler.kube.records.inventory import KubeInventory
-from reconciler.kube.records.loop_stores import KubeCorrections, KubeRemovals
 from reconciler.kube.run.cluster_assignments import ClusterAssignments
 from reconciler.kube.run.cluster_loops import LOST, ClusterLoops, reported
 from reconciler.kube.run.cluster_reconciler import ClusterReconciler
@@ -53,7 +52,6 @@ from reconciler.kube.run.missing_clusters import MissingClusterReconciler
 from reconciler.kube.run.operator_context import OperatorContext
 from reconciler.kube.run.operator_ports import Candidate, OperatorPorts, process_ports
 from reconciler.kube.run.removal_guard import DefinitionGuard
-from reconciler.kube.status.quota_cluster import SecretUse
 from reconciler.kube.status.writer import ResourceWriter
 from reconciler.kube.watch.event_buffer import EventHandler
 from reconciler.kube.watch.resource_cache import ResourceCache
@@ -92,7 +90,7 @@ async def run(settings: OperatorSettings) -> None:
         sessions = await stack.enter_async_context(
             SessionKeeper(api, settings=settings, clock=clock, metrics=metrics)
         )
-        ports = process_ports(connect, clock=clock)
+        ports = process_ports(partial(connect, patience=ONE_TRY), clock=clock)
         operator = Operator(settings, api, sessions, clock=clock, metrics=metrics, ports=ports)
         _ = await stack.enter_async_context(
             HealthServer(
@@ -285,9 +283,9 @@ class Operator:
         inventory = KubeInventory(
             self._api, self._cache, name=name, namespace=self._settings.operator_namespace
         )
-        window = RemovalWindow(KubeRemovals(inventory), seconds=WINDOW_SECONDS)
+        window = RemovalWindow(inventory.removals, seconds=WINDOW_SECONDS)
         runner = ReconcileRunner(
-            name, clock=self._clock, window=window, corrections=KubeCorrections(inventory)
+            name, clock=self._clock, window=window, corrections=inventory.corrections
         )
         work = ClusterReconciler(
             name, self._operator_context(name), inventory=inventory, runner=runner
@@ -310,7 +308,7 @@ class Operator:
             fenced=lambda: leader is not None and leader.fenced,
             is_watch_ordered=self._order.is_kept,
             manager_of=self._assignments.of,
-            secret_of=self._secret_of,
+            secret_of=self._sessions.state,
             passed=lambda report, conflicts: self._metrics.passed(report, conflicts=conflicts),
         )
 
@@ -325,17 +323,6 @@ class Operator:
         text = self._cache.clusters.get(name, {}).get("spec", {}).get("interval")
         interval = seconds(text) if isinstance(text, str) else DEFAULT_INTERVAL
         return max(interval, 1.0)
-
-    def _secret_of(self, name: str) -> SecretUse | None:
-        state = self._sessions.state(name)
-        if not state.version:
-            return None
-        return SecretUse(
-            version=state.version,
-            rotated_at=state.rotated_at,
-            rejected_version=state.rejected_version,
-            reason="" if state.problem is None else str(state.problem),
-        )
 
     def _forget(self, name: str) -> None:
         self._metrics.forget(name)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from reconciler.base.protocols import Clock
+from reconciler.kube.configuration.credentials import SecretState
 from reconciler.kube.configuration.operator_settings import OperatorSettings
-from reconciler.kube.status.quota_cluster import SecretUse
 from reconciler.kube.status.writer import ResourceWriter
 from reconciler.kube.watch.resource_cache import ResourceCache
 from reconciler.manifest.project.cluster import QuotaCluster
@@ -58,5 +58,5 @@ class OperatorContext:
     fenced: Callable[[], bool]
     is_watch_ordered: Callable[[], bool]
     manager_of: Callable[[str, str], str]
-    secret_of: Callable[[str], SecretUse | None]
+    secret_of: Callable[[str], SecretState]
     passed: Callable[[Reconciliation, int], None]

@@ -5,15 +5,14 @@ limits, so nothing is removed from Kafka while the definition is being deleted o
 """
 
 import logging
-from collections.abc import Mapping
-from typing import Any, Final, Protocol
+from typing import Final
 
 from reconciler.errors import Forbidden, KubernetesError, NotFound
+from reconciler.kube.api.client import KubernetesApi
 from reconciler.kube.api.custom_resources import is_terminating
 from reconciler.kube.api.resource_paths import (
     CLIENT_QUOTA_DEFINITION,
     DEFINITIONS,
-    ApiResource,
 )
 from reconciler.kube.watch.resource_cache import ResourceCache
 from reconciler.quota.keys import COLUMN_OF
@@ -32,16 +31,6 @@ UNREAD: Final = f"the API server did not report whether the definition {CLIENT_Q
 _LOG: Final = logging.getLogger("reconciler.kube")
 
 
-class DefinitionApi(Protocol):
-    """The part of :class:`reconciler.kube.api.client.KubernetesApi` that is used here."""
-
-    async def get(
-        self, resource: ApiResource, namespace: str | None, name: str
-    ) -> Mapping[str, Any]:
-        """Read one object."""
-        ...
-
-
 class DefinitionGuard:
     """Withholds removals while the definition of ClientQuota is being deleted.
 
@@ -50,7 +39,7 @@ class DefinitionGuard:
         cache: The cached documents.
     """
 
-    def __init__(self, api: DefinitionApi, cache: ResourceCache) -> None:
+    def __init__(self, api: KubernetesApi, cache: ResourceCache) -> None:
         self._api, self._cache = api, cache
         self._forbidden = False
 

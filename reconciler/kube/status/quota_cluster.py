@@ -6,7 +6,6 @@ reached, read or trusted, and what no document can report, such as removals that
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from reconciler.errors import ConfigError, CredentialsError, KquotaError
@@ -18,6 +17,7 @@ from reconciler.kube.api.custom_resources import (
     time_text,
 )
 from reconciler.kube.configuration.cluster_references import refused_references
+from reconciler.kube.configuration.credentials import SecretState
 from reconciler.kube.status.conditions import (
     ReconcileFailure,
     bounded,
@@ -41,22 +41,7 @@ MOST_DRIFT: Final = 20
 MOST_NAMED: Final = 5
 MOST_ENTITY: Final = 2048
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SecretUse:
-    """The credentials of a session.
-
-    Attributes:
-        version: Resource version of the Secret that the session was built with.
-        rotated_at: When it was first used, in seconds since the epoch.
-        rejected_version: A newer version that could not be used; the old session stays.
-        reason: Why it could not be used.
-    """
-
-    version: str
-    rotated_at: float
-    rejected_version: str = ""
-    reason: str = ""
+NO_SECRET: Final = SecretState()
 
 
 def cluster_status(
@@ -69,7 +54,7 @@ def cluster_status(
     previous: Obj,
     now: float,
     behaves_as: str = "",
-    secret: SecretUse | None = None,
+    secret: SecretState = NO_SECRET,
     next_sync: float | None = None,
 ) -> dict[str, Any]:
     """Return the status of a QuotaCluster.
@@ -83,7 +68,7 @@ def cluster_status(
         previous: The current status, empty if there is none.
         now: Seconds since the epoch.
         behaves_as: Kafka release line; "" = keep the previous.
-        secret: The credentials in use; ``None`` = keep the previous.
+        secret: The credentials in use; without a version, the previous are kept.
         next_sync: When the next resync is due, in seconds since the epoch; ``None`` = not reported.
     """
     status: dict[str, Any] = {"observedGeneration": generation_of(obj)}
@@ -95,7 +80,7 @@ def cluster_status(
         status["behavesAs"] = behaves_as
     if next_sync is not None:
         status["nextSyncTime"] = time_text(next_sync)
-    if secret is not None:
+    if secret.version:
         status["secret"] = _secret(secret)
     compared = report is not None and report.preview is not None
     drift = () if report is None else _open_drift(report, previous)
@@ -141,7 +126,7 @@ _KEPT: Final = (
 # ---- facts -----------------------------------------------------------------------------------
 
 
-def _secret(use: SecretUse) -> dict[str, Any]:
+def _secret(use: SecretState) -> dict[str, Any]:
     secret_status = {"resourceVersion": use.version[:128], "rotatedAt": time_text(use.rotated_at)}
     if use.rejected_version:
         secret_status["rejectedVersion"] = use.rejected_version[:128]
@@ -255,9 +240,7 @@ def _first(names: Collection[str]) -> str:
     )
 
 
-def _reason(
-    obj: Obj, report: Reconciliation | None, secret: SecretUse | None
-) -> tuple[Reason, str]:
+def _reason(obj: Obj, report: Reconciliation | None, secret: SecretState) -> tuple[Reason, str]:
     """Return the worst reason that applies, with its message."""
     problems: dict[Reason, str] = {}
     if spec_of(obj).get("suspend") is True:
@@ -267,12 +250,10 @@ def _reason(
     elif report.error is not None:
         failure = _failure_of(obj, report.error)
         problems[failure.reason] = failure.message
-    if secret is not None and secret.rejected_version:
+    if secret.version and secret.rejected_version:
+        words = f"version {secret.rejected_version} of the Secret cannot be used"
         problems[Reason.SECRET_REJECTED] = "; ".join(
-            (
-                f"version {secret.rejected_version} of the Secret cannot be used",
-                *filter(None, [secret.reason]),
-            )
+            (words, *([str(secret.problem)] if secret.problem is not None else ()))
         )
     if report is not None and report.preview is not None:
         problems |= _of_plan(obj, report, report.preview.plan)

@@ -17,8 +17,9 @@ from reconciler.kube.api.custom_resources import (
     status_of,
     uid_of,
 )
+from reconciler.kube.configuration.credentials import SecretState
 from reconciler.kube.status.eligibility import Eligibility
-from reconciler.kube.status.quota_cluster import SecretUse
+from reconciler.kube.status.quota_cluster import NO_SECRET
 from reconciler.kube.status.reasons import Reason
 from reconciler.manifest.project.cluster import QuotaCluster
 from reconciler.quota.ownership import Owner
@@ -44,7 +45,7 @@ class ReconcileResult:
         records_known: Whether the records could be read; without them no document is released.
         is_partial: Whether only a part of the documents was reconciled.
         behaves_as: Kafka release line, "" if the cluster was not reached.
-        secret: The credentials in use; ``None`` if there are none.
+        secret: The credentials in use; without a version if there are none.
         next_resync_at: When the next resync is due, in seconds since the epoch; ``None`` = unknown.
     """
 
@@ -59,7 +60,7 @@ class ReconcileResult:
     records_known: bool = True
     is_partial: bool = False
     behaves_as: str = ""
-    secret: SecretUse | None = None
+    secret: SecretState = NO_SECRET
     next_resync_at: float | None = None
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from reconciler.kube.api.resource_paths import CLIENT_QUOTAS, QUOTA_CLUSTERS
-from reconciler.kube.configuration.client_sessions import SecretState
+from reconciler.kube.configuration.credentials import SecretState
 from reconciler.kube.configuration.operator_settings import OperatorSettings
 from reconciler.kube.leadership.election import ElectionSettings
 from reconciler.kube.run.operator import Operator

@@ -2,13 +2,13 @@
 
 import pytest
 
-from reconciler.errors import ConnectError
+from reconciler.errors import ConfigError, ConnectError
 from reconciler.kube.api.custom_resources import REQUESTED_AT
+from reconciler.kube.configuration.credentials import SecretState
 from reconciler.kube.status.comparison import unchanged
 from reconciler.kube.status.conditions import condition_of
 from reconciler.kube.status.quota_cluster import (
     MOST_DRIFT,
-    SecretUse,
     cluster_status,
 )
 from reconciler.quota.entity import entity
@@ -177,7 +177,9 @@ def test_the_digest_is_that_of_the_last_plan_that_did_something():
 
 
 def test_credentials_are_told_by_version():
-    use = SecretUse(version="7", rotated_at=NOW, rejected_version="8", reason="wrong password")
+    use = SecretState(
+        version="7", rotated_at=NOW, rejected_version="8", problem=ConfigError("wrong password")
+    )
     status = cluster_status(quota_cluster(), report=None, previous={}, now=NOW, secret=use)
     assert status["secret"] == {
         "resourceVersion": "7",
@@ -189,7 +191,7 @@ def test_credentials_are_told_by_version():
 
 
 def test_a_rejected_secret_does_not_hide_a_worse_thing():
-    use = SecretUse(version="7", rotated_at=NOW, rejected_version="8")
+    use = SecretState(version="7", rotated_at=NOW, rejected_version="8")
     status = cluster_status(
         quota_cluster(suspend=True), report=None, previous={}, now=NOW, secret=use
     )

@@ -12,7 +12,8 @@ from reconciler.errors import KquotaError
 from reconciler.inventory.audit_log import StreamAuditLog
 from reconciler.kube.api.access import ApiAccess
 from reconciler.kube.api.client import KubernetesApi
-from reconciler.kube.configuration.client_sessions import SecretState, SessionKeeper
+from reconciler.kube.configuration.client_sessions import SessionKeeper
+from reconciler.kube.configuration.credentials import SecretState
 from reconciler.kube.configuration.operator_settings import OperatorSettings
 from reconciler.kube.leadership.election import ElectionSettings, Leader
 from reconciler.kube.leadership.watchdog import CHECK_SECONDS, Watchdog

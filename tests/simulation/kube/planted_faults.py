@@ -80,7 +80,7 @@ OPERATOR_FAULTS: tuple[Fault, ...] = (
     _fault(
         "removals are forgotten when the process ends",
         "records/inventory.py",
-        "            removals=tuple(self._removals),",
+        "            removals=self.removals.rows,",
         "            removals=(),",
     ),
     _fault(
