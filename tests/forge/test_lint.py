@@ -189,10 +189,15 @@ def test_no_author_of_a_pull_request_chooses_the_branch_that_its_plan_trusts():
         if (request or {}).get("branches") != ["main"]
     ] == []
     assert [named(path) for path in WORKFLOWS if "pull_request_target" in path.read_text()] == []
-    gitlab = yaml.safe_load((ROOT / "examples/gitlab/.gitlab-ci.yml").read_text())
+    gitlab = [
+        (name, job)
+        for path in (ROOT / "examples" / "gitlab").glob("*.yml")
+        for name, job in loaded(path).items()
+    ]
+    assert "plan" in dict(gitlab)
     assert [
         name
-        for name, job in gitlab.items()
+        for name, job in gitlab
         for rule in (job.get("rules", ()) if isinstance(job, dict) else ())
         if "merge_request_event" in rule["if"]
         and "$CI_MERGE_REQUEST_TARGET_BRANCH_NAME == $CI_DEFAULT_BRANCH" not in rule["if"]
