@@ -126,7 +126,7 @@ class Metrics:
             len(plan.conflicts) if conflicts is None else conflicts
         )
         self._gauge(families.DRIFT_FOUGHT, cluster).set(
-            sum(observation.fought for observation in reconciliation.observations)
+            sum(observation.corrections_stopped for observation in reconciliation.observations)
         )
         self._gauge(families.OVERRIDES_EXPIRED, cluster).set(len(reconciliation.expired_overrides))
         # Only guards that withhold now have a series.

@@ -42,7 +42,7 @@ class DriftedPair:
         expected: The value applied last.
         live: The observed value; ``None`` = it was removed.
         since: When it was first observed, in seconds since the epoch.
-        fought: Whether corrections stopped because another writer kept reverting them.
+        corrections_stopped: Whether corrections stopped because another writer kept reverting them.
         corrections: Times of recent corrections, with the foreign values that they replaced.
         is_expired_override: Whether the live value is that of an override, which ended at ``since``.
     """
@@ -52,7 +52,7 @@ class DriftedPair:
     expected: float | None
     live: float | None
     since: float
-    fought: bool = False
+    corrections_stopped: bool = False
     corrections: tuple[tuple[float, float | None], ...] = ()
     is_expired_override: bool = False
 
@@ -80,7 +80,7 @@ class ClusterDrift:
                 drifted.key.value,
                 value_json(drifted.expected),
                 value_json(drifted.live),
-                drifted.fought,
+                drifted.corrections_stopped,
             ]
             for drifted in self.pairs
         ]
@@ -144,7 +144,7 @@ def drift_of(
             expected=observation.expected,
             live=observation.live,
             since=observation.since,
-            fought=observation.fought,
+            corrections_stopped=observation.corrections_stopped,
             corrections=tuple(zip(observation.corrected_at, observation.overwritten, strict=True)),
         )
         for observation in observations
@@ -182,7 +182,7 @@ def _pair(drifted: DriftedPair) -> dict[str, Json]:
         "expected": value_json(drifted.expected),
         "live": value_json(drifted.live),
         "since": instant(drifted.since),
-        "fought": drifted.fought,
+        "fought": drifted.corrections_stopped,
         "expiredOverride": drifted.is_expired_override,
         "corrections": [
             {"at": instant(at), "overwrote": value_json(value)} for at, value in drifted.corrections

@@ -60,7 +60,7 @@ def _line(drifted: DriftedPair) -> str:
 
 def _correction_history(drifted: DriftedPair) -> str:
     """Return how often another writer reverted corrections: values and times help to identify it."""
-    if not drifted.fought:
+    if not drifted.corrections_stopped:
         return ""
     undone = ", ".join(
         f"{limit(drifted.key, value)} at {instant(at)}"

@@ -33,7 +33,7 @@ class DriftObservation:
         observation_count: Consecutive observations that saw it.
         confirmed: Whether ``observation_count`` reaches the threshold for confirmed drift.
         corrections: Number of corrections of the pair within the window.
-        fought: Whether corrections stopped because another writer undid as many of them as the window allows.
+        corrections_stopped: Whether corrections stopped because another writer undid as many of them as the window allows.
         document: The document that owns the pair; "" for an override.
         corrected_at: Time of each correction, in seconds since the epoch, oldest first.
         overwritten: The foreign value that each correction replaced, in the same order.
@@ -47,7 +47,7 @@ class DriftObservation:
     observation_count: int = 1
     confirmed: bool = True
     corrections: int = 0
-    fought: bool = False
+    corrections_stopped: bool = False
     document: str = ""
     corrected_at: tuple[float, ...] = ()
     overwritten: tuple[float | None, ...] = ()
@@ -89,7 +89,7 @@ class _PairHistory:
     observation_count: int = 0
     since: float = 0.0
     live: float | None = None
-    fought: bool = False
+    corrections_stopped: bool = False
     corrections: tuple[_Correction, ...] = ()
 
 
@@ -208,7 +208,7 @@ class DriftTracker:
             if recorded is None
             else recorded,
             live=live,
-            fought=not corrected and bool(corrections) and self._is_spent(before, now),
+            corrections_stopped=not corrected and bool(corrections) and self._is_spent(before, now),
             corrections=(*corrections, (now, live)) if corrected else corrections,
         )
 
@@ -241,7 +241,7 @@ class DriftTracker:
             observation_count=memory.observation_count,
             confirmed=memory.observation_count >= self.confirm_after,
             corrections=len(memory.corrections),
-            fought=memory.fought,
+            corrections_stopped=memory.corrections_stopped,
             document=document,
             corrected_at=tuple(at for at, _ in memory.corrections),
             overwritten=tuple(value for _, value in memory.corrections),

@@ -42,7 +42,7 @@ def close_settled(
         )
 
 
-def interrupted(
+def early_outcome(
     plan: Plan,
     intended: Collection[Pair],
     options: ReconcileOptions,

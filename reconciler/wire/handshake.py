@@ -3,6 +3,7 @@
 Each function evaluates one response; ``session`` acts on the result.
 """
 
+from enum import StrEnum
 from typing import Final
 
 from reconciler.errors import AuthenticationError, BrokerError, UnsupportedVersion
@@ -91,6 +92,25 @@ def renewal(lifetime_ms: int, *, fraction: float, now: float) -> tuple[float | N
     return now + max(LEAST_RENEWAL_SECONDS, lifetime * fraction), now + lifetime
 
 
+class ListenerHint(StrEnum):
+    """Hints that blame the port or the protocol: retries do not help, as they do while a broker is unavailable."""
+
+    NO_RESPONSE = (
+        "no response: the listener may require TLS (security.protocol SSL or SASL_SSL),"
+        " or may not be a Kafka listener"
+    )
+    NEEDS_SASL = "the listener may require SASL (security.protocol SASL_PLAINTEXT or SASL_SSL)"
+    NO_TLS = (
+        "the listener does not seem to use TLS: check the port, or set security.protocol to PLAINTEXT or"
+        " SASL_PLAINTEXT"
+    )
+    NO_ANSWER_OVER_TLS = (
+        "no response: the listener may require a client certificate (ssl.keystore.*), or may not trust this client's"
+        " certificate"
+    )
+    TIMEOUT = "check the network, and whether the listener expects TLS"
+
+
 def hang_up_hint(state: SessionState, *, has_received: bool, expects_sasl: bool) -> str:
     """Return the probable cause if a broker closes the connection, "" if unknown.
 
@@ -100,14 +120,11 @@ def hang_up_hint(state: SessionState, *, has_received: bool, expects_sasl: bool)
         expects_sasl: True if the session uses SASL, or a request was answered without it.
     """
     if state is SessionState.API_VERSIONS and not has_received:
-        return (
-            "no response: the listener may require TLS (security.protocol SSL or SASL_SSL),"
-            " or may not be a Kafka listener"
-        )
+        return ListenerHint.NO_RESPONSE
     if state in (SessionState.AUTHENTICATING, SessionState.REAUTHENTICATING):
         return "brokers may close the connection if they refuse the credentials"
     if state is SessionState.READY and not expects_sasl:
-        return "the listener may require SASL (security.protocol SASL_PLAINTEXT or SASL_SSL)"
+        return ListenerHint.NEEDS_SASL
     return ""
 
 

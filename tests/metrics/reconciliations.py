@@ -76,7 +76,7 @@ def withheld(change: QuotaChange, *guards: Guard) -> WithheldChange:
 
 
 def sighting(
-    *, confirmed: bool = True, fought: bool = False, user: str = "alice"
+    *, confirmed: bool = True, corrections_stopped: bool = False, user: str = "alice"
 ) -> DriftObservation:
     return DriftObservation(
         entity=entity(user=user),
@@ -85,7 +85,7 @@ def sighting(
         live=2.0,
         since=NOW,
         confirmed=confirmed,
-        fought=fought,
+        corrections_stopped=corrections_stopped,
     )
 
 

@@ -116,7 +116,9 @@ def test_a_successful_pass_moves_both_times_a_failed_one_only_the_first():
 
 def test_a_pass_that_saw_nothing_leaves_what_an_earlier_one_saw():
     metrics = Metrics()
-    metrics.passed(passed(preview=preview(desired_pairs=5), observations=(sighting(fought=True),)))
+    metrics.passed(
+        passed(preview=preview(desired_pairs=5), observations=(sighting(corrections_stopped=True),))
+    )
     metrics.passed(passed(ConnectError("no")))
     assert value(metrics, "kquota_pairs", cluster="prod", state="declared") == 5
     assert value(metrics, "kquota_pairs", cluster="prod", state="drifted") == 1

@@ -66,7 +66,7 @@ def test_the_digest_knows_what_drifts_and_not_since_when():
         drift(ALICE, BOB, cluster="test"),
         drift(replace(ALICE, live=8.0), BOB),
         drift(replace(ALICE, live=None), BOB),
-        drift(replace(ALICE, fought=True), BOB),
+        drift(replace(ALICE, corrections_stopped=True), BOB),
         drift(named("eve"), BOB),
     ]
     assert len({variant.digest for variant in variants} | {same.digest}) == len(variants) + 1
@@ -121,7 +121,10 @@ def test_a_message_carries_everything_that_a_receiver_needs_to_act():
 
 def test_whoever_fights_us_is_told_of_with_times_and_values():
     fought = replace(
-        sighting("a"), fought=True, corrected_at=(NOW, NOW + 60), overwritten=(7.0, None)
+        sighting("a"),
+        corrections_stopped=True,
+        corrected_at=(NOW, NOW + 60),
+        overwritten=(7.0, None),
     )
     cluster_drift = drift_of("prod", "id", (fought,))
     new_message = Message(

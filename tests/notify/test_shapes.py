@@ -110,7 +110,10 @@ def test_people_are_shown_a_screenful():
     assert len(displayed_lines) == MOST_LINES + 1
     assert displayed_lines[-1] == "and 5 more"
     assert len(lines(message(named("x" * 5000)))[0]) < LONGEST_NAME + 100
-    assert "corrections were reverted repeatedly" in lines(message(replace(ALICE, fought=True)))[0]
+    assert (
+        "corrections were reverted repeatedly"
+        in lines(message(replace(ALICE, corrections_stopped=True)))[0]
+    )
 
 
 @pytest.mark.parametrize("event", [DriftEvent.CHANGED, DriftEvent.REMINDED])

@@ -181,7 +181,7 @@ def test_corrections_are_counted_whether_drift_comes_back_or_not():
     (observation,) = vigil.after(plan(correction(9.0)), now=NOW + 120).observations
     assert (observation.corrections, observation.corrected_at) == (2, (NOW, NOW + 60))
     assert observation.overwritten == (7.0, 8.0)
-    assert not observation.fought
+    assert not observation.corrections_stopped
 
 
 def test_whoever_undoes_every_correction_is_fought_no_longer_until_the_window_passes():
@@ -189,7 +189,7 @@ def test_whoever_undoes_every_correction_is_fought_no_longer_until_the_window_pa
     vigil = corrected(corrected(vigil, 7.0, NOW), None, NOW + 60)
     assert not vigil.corrects(correction(9.0), NOW + 120)
     (observation,) = vigil.after(plan(correction(9.0)), now=NOW + 120).observations
-    assert observation.fought
+    assert observation.corrections_stopped
     assert (observation.key, observation.expected, observation.live, observation.overwritten) == (
         RATE,
         100.0,
@@ -198,7 +198,7 @@ def test_whoever_undoes_every_correction_is_fought_no_longer_until_the_window_pa
     )
     assert vigil.corrects(correction(9.0), NOW + 3600)
     (later,) = vigil.after(plan(correction(9.0)), now=NOW + 3600).observations
-    assert (later.fought, later.corrections) == (False, 1)
+    assert (later.corrections_stopped, later.corrections) == (False, 1)
 
 
 def test_corrections_outlive_the_process_that_made_them():
@@ -222,7 +222,10 @@ def test_what_a_process_knows_itself_counts_more_than_the_history_of_an_earlier_
 def test_the_last_allowed_correction_is_not_yet_a_fight():
     vigil = corrected(DriftTracker(confirm_after=1, max_corrections=2), 7.0, NOW)
     last = vigil.after(plan(correction()), corrected={(ALICE, RATE)}, now=NOW + 60)
-    assert (last.observations[0].corrections, last.observations[0].fought) == (2, False)
+    assert (last.observations[0].corrections, last.observations[0].corrections_stopped) == (
+        2,
+        False,
+    )
 
 
 def test_a_changed_document_ends_a_fight():
@@ -231,13 +234,13 @@ def test_a_changed_document_ends_a_fight():
     assert not vigil.corrects(correction(), NOW + 1)
     assert vigil.corrects(correction(value=200.0), NOW + 1)
     (observation,) = vigil.after(plan(correction(value=200.0)), now=NOW + 1).observations
-    assert (observation.fought, observation.corrections) == (False, 0)
+    assert (observation.corrections_stopped, observation.corrections) == (False, 0)
 
 
 def test_where_nothing_may_be_corrected_nobody_fights():
     vigil = DriftTracker(max_corrections=0).after(plan(drifted()), now=NOW)
     assert not vigil.corrects(correction(), NOW)
-    assert not vigil.observations[0].fought
+    assert not vigil.observations[0].corrections_stopped
 
 
 def test_nothing_is_remembered_for_ever():
@@ -298,7 +301,7 @@ def test_a_pair_is_never_corrected_unconfirmed_nor_too_often(
             in_a_row >= confirm_after,
         )
         assert list(observation.corrected_at) == within
-        assert observation.fought == (not sent and 0 < most <= len(within))
+        assert observation.corrections_stopped == (not sent and 0 < most <= len(within))
 
 
 @given(LOOKS, st.integers(1, 4))

@@ -149,9 +149,12 @@ def _float64_bytes(value: float) -> object:
     return struct.pack(">d", value)
 
 
+def _value_texts(pairs: object) -> tuple[object, ...]:
+    return tuple((key, _float64_bytes(value)) for key, value in pairs)
+
+
 def described_values(described: object) -> tuple[object, ...]:
     """A ``Described`` in the same shape."""
-    values = lambda pairs: tuple((key, _float64_bytes(value)) for key, value in pairs)  # noqa: E731
     return (
         described.throttle_time_ms,
         described.error_code,
@@ -160,6 +163,6 @@ def described_values(described: object) -> tuple[object, ...]:
             key: tuple(None if cell is None else _float64_bytes(cell) for cell in row)
             for key, row in described.entries.items()
         },
-        {key: values(pairs) for key, pairs in described.foreign_values.items()},
-        [(parts, values(pairs)) for parts, pairs in described.foreign_entities],
+        {key: _value_texts(pairs) for key, pairs in described.foreign_values.items()},
+        [(parts, _value_texts(pairs)) for parts, pairs in described.foreign_entities],
     )

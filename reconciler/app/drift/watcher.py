@@ -113,7 +113,7 @@ class DriftWatcher:
 
     async def work(self, _: LoopTrigger) -> LoopOutcome:
         """Observe once and report the result; the work of a ``ClusterLoop``."""
-        reconciliation = await self._observe_unlocked()
+        reconciliation = await self._observe_when_unlocked()
         if self._metrics is not None:
             self._metrics.passed(reconciliation)
         if reconciliation.error is not None:
@@ -131,12 +131,12 @@ class DriftWatcher:
         if client is not None:
             await client.close()
 
-    async def _observe_unlocked(self) -> Reconciliation:
+    async def _observe_when_unlocked(self) -> Reconciliation:
         """Observe once; if another run has locked the records for a few seconds, wait."""
         started = self._clock.now()
         while True:
             try:
-                reconciliation = await self._observe_once()
+                reconciliation = await self._observe()
             except KquotaError as error:
                 reconciliation = Reconciliation(
                     cluster=self.name,
@@ -150,12 +150,14 @@ class DriftWatcher:
                 return reconciliation
             await self._clock.sleep(_LOCKED_PAUSE)
 
-    async def _observe_once(self) -> Reconciliation:
+    async def _observe(self) -> Reconciliation:
         if self._watching.read_only:
-            return await self._drift(self._ports(read_only_inventory(self._target, self._clock)))
+            return await self._observe_drift(
+                self._ports(read_only_inventory(self._target, self._clock))
+            )
         with opened(self._target, self._clock, command="drift --watch") as inventory:
             ports = self._ports(inventory)
-            reconciliation = await self._drift(ports)
+            reconciliation = await self._observe_drift(ports)
             if (
                 not self._watching.correct
                 or reconciliation.preview is None
@@ -170,7 +172,7 @@ class DriftWatcher:
             }
             return await self._corrected(ports, incorrect) if incorrect else reconciliation
 
-    async def _drift(self, ports: ReconcilePorts) -> Reconciliation:
+    async def _observe_drift(self, ports: ReconcilePorts) -> Reconciliation:
         notes = not self._watching.read_only
         reconciliation = await observe_drift(ports, self._options, cluster=self.name, notes=notes)
         # Drift that will be corrected is counted by the correcting reconciliation: once per observation, not twice.

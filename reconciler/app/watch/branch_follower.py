@@ -76,8 +76,8 @@ class BranchFollower:
         self._enforce(revision)
         _LOG.info("%s is in force, as before", commit[:12])
 
-    async def work(self, trigger: LoopTrigger) -> LoopOutcome:  # noqa: ARG002 - the whole branch is checked for any trigger
-        """Fetch the branch, and judge a new commit."""
+    async def work(self, _: LoopTrigger) -> LoopOutcome:
+        """Fetch the branch, and judge a new commit, whatever woke the loop."""
         try:
             commit = await self._mirror.fetch()
         except GitError as error:

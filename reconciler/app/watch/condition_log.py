@@ -76,7 +76,7 @@ def _drifted(reconciliation: Reconciliation) -> Iterator[str]:
     for observation in reconciliation.observations:
         pair = f"{entity_text(observation.entity)} {observation.key}"
         value_text = f"{quantity(observation.key, observation.live)} instead of {quantity(observation.key, observation.expected)}"
-        if observation.fought:
+        if observation.corrections_stopped:
             values = ", ".join(
                 quantity(observation.key, value) for value in observation.overwritten
             )

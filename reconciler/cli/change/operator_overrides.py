@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
@@ -15,6 +15,8 @@ from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
     from reconciler.quota.ownership import Override
+
+Result = TypeVar("Result")
 
 PASS_SECONDS: Final = 120.0
 """Longest time to wait for a reconciliation by the operator; the override is recorded in any case."""
@@ -67,8 +69,8 @@ kubernetes_options: Final = OptionPack(
 def ledger_work(
     cluster_options: TargetRequest,
     kube: KubernetesOptions,
-    work: "Callable[[Any], Awaitable[Any]]",
-) -> Any:  # noqa: ANN401 - whatever the work gives
+    work: "Callable[[Any], Awaitable[Result]]",
+) -> Result:
     """Call ``work`` with the operator's override ledger of the selected cluster; return its result.
 
     Raises:
@@ -93,7 +95,7 @@ def ledger_work(
     from reconciler.kube.api.client import KubernetesApi
     from reconciler.kube.records import overrides
 
-    async def session() -> Any:  # noqa: ANN401 - whatever the work gives
+    async def session() -> Result:
         async with await KubernetesApi.connect(kube.kubeconfig, clock=SystemClock()) as api:
             return await work(await overrides.ledger(api, namespace=namespace, cluster=cluster))
 
@@ -177,8 +179,7 @@ def list_overrides(
     async def work(ledger: overrides.OverrideLedger) -> "tuple[str, Mapping[Any, Any]]":
         return ledger.cluster_id, await overrides.overrides(ledger)
 
-    result: tuple[str, Mapping[Any, Any]] = ledger_work(cluster_options, kube, work)
-    return result
+    return ledger_work(cluster_options, kube, work)
 
 
 async def _passed(console: Console, ledger: Any, seconds: float) -> bool:  # noqa: ANN401 - an overrides.Ledger

@@ -40,6 +40,7 @@ from reconciler.wire.error_codes import (
     REQUEST_TIMED_OUT,
     UNKNOWN_SERVER_ERROR,
 )
+from reconciler.wire.handshake import ListenerHint
 from reconciler.wire.version_selection import OfferedVersions
 
 Answer = TypeVar("Answer")
@@ -361,7 +362,7 @@ class ClusterConnections:
                 f"no usable connection to {address_list} within {seconds:.1f} s",
                 phase="connect",
                 node=address_list,
-                hint="check the network, and whether the listener expects TLS",
+                hint=ListenerHint.TIMEOUT,
             ) from None
         except RequestFailed as broken:
             await self._failed_set_up(addresses, connection)

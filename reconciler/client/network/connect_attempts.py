@@ -5,10 +5,13 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from reconciler.client.client_config import Address
-from reconciler.errors import ClientError, ConnectError, ConnectionRefused, RequestTimeout
+from reconciler.errors import ClientError, ConnectionRefused, RequestTimeout
+from reconciler.wire.handshake import ListenerHint
 
 SUSPICIOUS_TRIES: Final = 3
 """Consecutive failures that look like a wrong port or protocol and end the call: retries would not help."""
+
+_LISTENER_HINTS: Final[frozenset[str]] = frozenset(ListenerHint)
 
 
 def listed_text(addresses: Iterable[Address]) -> str:
@@ -37,7 +40,7 @@ class ConnectAttempts:
         if self.last is None or not isinstance(error, RequestTimeout):
             self.last = error
         self.misconfiguration_count = (
-            self.misconfiguration_count + 1 if error.hint and _is_misconfiguration(error) else 0
+            self.misconfiguration_count + 1 if error.hint in _LISTENER_HINTS else 0
         )
 
     @property
@@ -59,8 +62,3 @@ class ConnectAttempts:
         else:
             self.last.reword(f"{self.last.message} ({tries} in {spent})")
         return self.last
-
-
-def _is_misconfiguration(error: ClientError) -> bool:
-    """Whether the hint is about a wrong port or protocol, not about an unavailable broker."""
-    return isinstance(error, ConnectError | RequestTimeout) and "the listener" in error.hint

@@ -33,6 +33,7 @@ from reconciler.errors import (
     UnsupportedVersion,
 )
 from reconciler.wire import session_events as sessions
+from reconciler.wire.handshake import ListenerHint
 from reconciler.wire.sasl import DeferredStep
 from reconciler.wire.session import BrokerSession
 from reconciler.wire.session_events import ReplyReceived, SessionState
@@ -41,7 +42,6 @@ from reconciler.wire.version_selection import OfferedVersions
 Answer = TypeVar("Answer")
 
 SOFTWARE: Final = "kafka-quota-reconciler"
-_NO_ANSWER_OVER_TLS: Final = "no response: the listener may require a client certificate (ssl.keystore.*), or may not trust this client's certificate"
 OFF_LOOP_BYTES: Final = 1_000_000
 """Larger responses are decoded in a thread: 1 MB takes about 10 ms."""
 
@@ -302,7 +302,7 @@ class Connection:
         transport = self._transport
         if self._config.tls is not None and transport is not None and not transport.received:
             # TLS 1.3 reports a refused certificate only after the handshake, if at all.
-            error.hint = error.hint or _NO_ANSWER_OVER_TLS
+            error.hint = error.hint or ListenerHint.NO_ANSWER_OVER_TLS
         error.hint = error.hint or closed.error.hint
         self._end(sessions.SessionClosed(error=error, unanswered=closed.unanswered))
 

@@ -11,6 +11,7 @@ from typing import Final, Protocol
 
 from reconciler.client.network.dialer import DialTarget
 from reconciler.errors import ClientError, ConnectError, TlsError
+from reconciler.wire.handshake import ListenerHint
 
 _NAME_MISMATCH: Final = frozenset({62, 64})  # X509_V_ERR_HOSTNAME_MISMATCH, ..._IP_ADDRESS_MISMATCH
 _SHUTDOWN_SECONDS: Final = 1.0
@@ -174,7 +175,7 @@ async def open_transport(
         raise ConnectError(
             f"{transport.node} closed the connection {moment}: {error.strerror or type(error).__name__}",
             node=transport.node,
-            hint=_NO_TLS_HINT if context is not None else "",
+            hint=ListenerHint.NO_TLS if context is not None else "",
         ) from None
     return transport
 
@@ -185,7 +186,7 @@ def tls_error(error: ssl.SSLError, node: str) -> TlsError:
         return _certificate_error(error, node)
     reason = getattr(error, "reason", "") or type(error).__name__
     if reason in _NOT_TLS:
-        return TlsError(f"{node} does not use TLS ({reason})", node=node, hint=_NO_TLS_HINT)
+        return TlsError(f"{node} does not use TLS ({reason})", node=node, hint=ListenerHint.NO_TLS)
     if any(part in reason for part in _OUR_CERTIFICATE):
         return TlsError(
             f"{node} refused the client certificate, or requires one ({reason})",
@@ -223,9 +224,3 @@ def _certificate_error(error: ssl.SSLCertVerificationError, node: str) -> TlsErr
             hint="set the authority's certificate in ssl.truststore.location or ssl.truststore.certificates",
         )
     return TlsError(f"the certificate of {node} is refused: {error.verify_message}", node=node)
-
-
-_NO_TLS_HINT: Final = (
-    "the listener does not seem to use TLS: check the port, or set security.protocol to PLAINTEXT or"
-    " SASL_PLAINTEXT"
-)

@@ -69,7 +69,7 @@ def _property_faults(properties: Mapping[str, object], *, allow_references: bool
             reason = _refusal_text(name if rule is None else rule.name, text)
         if not reason and rule is not None and rule.kind is ValueKind.HIDDEN and not refers:
             # A proxy is a secret only if its URL contains a password.
-            reason = "" if rule.name == "proxy.url" and "@" not in text else _NO_SECRET
+            reason = "" if rule.name == "proxy.url" and "@" not in text else _PLACE_HINT
         if reason:
             yield f"spec.properties[{name!r}]: {reason}"
 
@@ -87,4 +87,4 @@ def _refusal_text(name: str, text: str) -> str:
 _NO_REFERENCE: Final = (
     "references such as ${env:...} and ${file:...} are refused in a custom resource; use secretRef"
 )
-_NO_SECRET: Final = "put the secret into the Secret of spec.secretRef"  # noqa: S105 - a sentence
+_PLACE_HINT: Final = "put the secret into the Secret of spec.secretRef"

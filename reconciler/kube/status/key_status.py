@@ -281,11 +281,11 @@ class KeyStatusIndex:
     def _drifting(self, pair: Pair, live: float | None) -> KeyStatus:
         observation = self.observations_by_key.get(pair)
         message = f"{number(self.applied(pair))} was applied, {_finding_text(live)} is live"
-        if observation is not None and observation.fought:
+        if observation is not None and observation.corrections_stopped:
             message += f"; {_correction_history(observation)}"
         return KeyStatus(
             reason=Reason.FOUGHT_OVER
-            if observation is not None and observation.fought
+            if observation is not None and observation.corrections_stopped
             else Reason.DRIFTED,
             cause=Cause.DRIFT.value,
             message=message,

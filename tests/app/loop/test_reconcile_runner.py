@@ -177,7 +177,7 @@ def test_somebody_who_undoes_every_correction_is_named_and_no_longer_corrected()
     loop.world.cluster.write(ALICE, RATE, 9.0)
     process = loop.run(USERS, rules=CORRECT)
     (sighting,) = process.observations
-    assert sighting.fought
+    assert sighting.corrections_stopped
     assert (sighting.expected, sighting.live, sighting.overwritten) == (1000.0, 9.0, (7.0, 8.0))
     assert [pair.entity for pair in process.waiting] == [ALICE]
     assert loop.world.cluster.truth.value(ALICE, RATE) == 9.0

@@ -149,6 +149,8 @@ def test_a_correction_is_said_and_an_earlier_one_is_not_said_again(lines_of):
 
 
 def test_somebody_who_fights_us_is_named_with_values_of_each_round(lines_of):
-    (line,) = lines_of(sighting(fought=True, corrections=2, overwritten=(7.0, None), live=9.0))
+    (line,) = lines_of(
+        sighting(corrections_stopped=True, corrections=2, overwritten=(7.0, None), live=9.0)
+    )
     assert "keeps changing user=alice producer_byte_rate: 9 B/s instead of 2 KiB/s" in line
     assert "2 corrections of 7 B/s, no limit were reverted" in line

@@ -77,7 +77,9 @@ def sealed(body: bytes) -> bytes:
     """A store with a right digest around any body."""
     store = jks.MAGIC + body
     secret = "storepass".encode("utf-16-be")
-    return store + hashlib.sha1(secret + b"Mighty Aphrodite" + store).digest()  # noqa: S324 - the format's
+    return (
+        store + hashlib.sha1(secret + b"Mighty Aphrodite" + store, usedforsecurity=False).digest()
+    )
 
 
 @pytest.mark.parametrize(
