@@ -42,7 +42,7 @@ def close_settled(
         )
 
 
-def early_outcome(
+def lost_outcome(
     plan: Plan,
     intended: Collection[Pair],
     options: ReconcileOptions,

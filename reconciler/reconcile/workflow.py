@@ -36,7 +36,7 @@ from reconciler.reconcile.observation import (
     rules_for,
 )
 from reconciler.reconcile.options import ReconcileOptions, ReconcilePorts
-from reconciler.reconcile.run_records import close_settled, early_outcome, record
+from reconciler.reconcile.run_records import close_settled, lost_outcome, record
 from reconciler.reconcile.sender import PlanSender
 from reconciler.reconcile.validation import validate
 from reconciler.reconcile.verification import judge, observe_again
@@ -198,9 +198,7 @@ async def apply(
         pace=options.pace,
     )
     intended = frozenset((change.entity, change.key) for change in sendable)
-    early = early_outcome(
-        plan, intended, options, started=started, record_count=len(record_changes)
-    )
+    early = lost_outcome(plan, intended, options, started=started, record_count=len(record_changes))
     try:
         if ports.audit is not None:
             ports.audit.append(audit_entries.intended(early, intended))

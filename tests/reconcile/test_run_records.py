@@ -9,7 +9,7 @@ import pytest
 from reconciler.errors import InventoryError
 from reconciler.quota.outcome import Unknown
 from reconciler.quota.results.report import Outcome
-from reconciler.reconcile.run_records import early_outcome, record
+from reconciler.reconcile.run_records import lost_outcome, record
 from tests.reconcile.scenarios import ALICE, BOB, RATE, World, documents
 
 NEW = documents({ALICE: {RATE: 10.0}, BOB: {RATE: 20.0}})
@@ -72,7 +72,7 @@ def test_the_first_failure_is_the_one_that_is_shown(outcome: Outcome) -> None:
 def test_a_run_that_ends_without_a_word_may_have_written_what_it_intended() -> None:
     world = World()
     plan = world.plan(NEW).plan
-    outcome = early_outcome(plan, [(ALICE, RATE)], world.orders, started=5.0, record_count=3)
+    outcome = lost_outcome(plan, [(ALICE, RATE)], world.orders, started=5.0, record_count=3)
     results = {pair.change.entity: pair.result for pair in outcome.pairs}
     assert results == {
         ALICE: Unknown(reason="the run ended before it recorded a result"),
